@@ -1,0 +1,15 @@
+"""Laplace noise into a float32 array."""
+
+import pytest
+
+from pytest_cases import contestants, time_and_check, workload
+
+
+@pytest.fixture(scope="module")
+def work():
+    return workload("laplace_fill")
+
+
+@pytest.mark.parametrize("contestant", contestants("laplace"))
+def test_bench_laplace_fill(benchmark, contestant, work):
+    time_and_check(benchmark, contestant, work)

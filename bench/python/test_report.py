@@ -1,0 +1,37 @@
+"""The tables line up, and a results file is whole or not there."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import report
+
+
+def test_columns_line_up():
+    table = report.align([["name", "value"], ["a", "10.00"], ["longer name", "9.5"]])
+    assert table.splitlines() == [
+        "name         value",
+        "-----------  -----",
+        "a            10.00",
+        "longer name    9.5",
+    ]
+
+
+def test_results_file_holds_the_record(tmp_path):
+    path = tmp_path / "new folder" / "result.json"
+    report.write_json({"ratio": 1.5}, path)
+    assert json.loads(path.read_text()) == {"ratio": 1.5}
+    assert [entry.name for entry in path.parent.iterdir()] == ["result.json"]
+
+
+def test_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "result.json"
+    report.write_json({"ratio": 1.5}, path)
+
+    circular = {}
+    circular["self"] = circular
+    with pytest.raises(ValueError, match="Circular"):
+        report.write_json(circular, path)
+    assert json.loads(path.read_text()) == {"ratio": 1.5}
+    assert [Path(entry).name for entry in tmp_path.iterdir()] == ["result.json"]

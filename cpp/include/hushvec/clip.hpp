@@ -1,0 +1,36 @@
+// Clipping of rows to an L2 ball, and clipping fused with noise.
+#pragma once
+
+#include <stdexcept>
+
+#include "hushvec/array.hpp"
+#include "hushvec/keystream.hpp"
+#include "hushvec/noise.hpp"
+
+namespace hushvec {
+
+// The grid of an exact release (docs/format.md section 5).
+struct ExactGrid {
+    float sigma;   // rounded up to float32; the scale of a Laplace release
+    float grid;    // g, a power of two
+};
+
+// Throws std::invalid_argument outside the ranges of docs/format.md.
+ExactGrid exact_grid(double sigma, double clip_norm);
+
+// x holds NaN or Inf; nothing was written.
+class NonFiniteRow : public std::invalid_argument {
+public:
+    NonFiniteRow(std::size_t row, double value);
+};
+
+// out = x scaled so that every row has |row|_2 <= clip_norm in real arithmetic. x and out have one shape and dtype and are
+// the same memory or disjoint. Throws std::invalid_argument (clip_norm) or NonFiniteRow, before anything is written.
+void clip(const MatrixView& x, double clip_norm, const MatrixView& out);
+
+// out = clip(x) + noise: exact rounding (docs/format.md section 5) or plain floating point. Returns the grid, 0 if not exact.
+// Law::l2_laplace has no exact form. Same conditions and exceptions as clip. sigma = 0 clips only.
+float clip_and_noise(const KeyStream& stream, const MatrixView& x, double clip_norm, double sigma, Law law, bool exact,
+                     const MatrixView& out);
+
+}  // namespace hushvec

@@ -1,0 +1,41 @@
+// A key and a counter of nonces: hands every call a key stream of its own.
+//
+// Never the same stream twice: nonces are reserved atomically; a child process after fork() draws a new key before its
+// first call, and refuses to continue a seeded generator, whose stream the parent also has.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "hushvec/keystream.hpp"
+
+namespace hushvec {
+
+enum class KeySource { os, seed };
+
+class Generator {
+public:
+    using Key = std::array<std::uint8_t, 32>;
+
+    explicit Generator(int rounds);                       // key from the operating system
+    Generator(const Key& seed_key, int rounds);           // reproducible, hence no privacy
+    ~Generator();
+    Generator(const Generator&) = delete;
+    Generator& operator=(const Generator&) = delete;
+
+    // Throws std::runtime_error in a forked child of a seeded generator, and when 2^64 - 1 nonces are used up.
+    KeyStream reserve();
+
+    int rounds() const { return rounds_; }
+    KeySource key_source() const { return source_; }
+
+private:
+    void follow_fork();
+
+    KeyStream next_;
+    int rounds_;
+    KeySource source_;
+    std::uint64_t process_;   // of the process that the key belongs to
+};
+
+}  // namespace hushvec

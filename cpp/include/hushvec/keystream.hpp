@@ -1,0 +1,48 @@
+// The key stream: ChaCha with 20, 12 or 8 rounds, addressed by (key, nonce, domain, block).
+//
+// Bernstein, "ChaCha, a variant of Salsa20" (2008): 256-bit key, 64-bit block counter, 64-bit nonce.
+// The counter carries the domain in its top byte, so that every use of one (key, nonce) reads its own blocks.
+// docs/format.md is the specification of the layout; kFormatVersion names it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace hushvec {
+
+inline constexpr int kFormatVersion = 1;
+
+inline constexpr std::size_t kBlockWords = 16;    // one ChaCha block
+inline constexpr std::size_t kGroupBlocks = 16;   // blocks that make one group of samples
+inline constexpr std::size_t kGroupSamples = kBlockWords * kGroupBlocks;
+inline constexpr std::size_t kGroupPairs = kGroupSamples / 2;
+
+// What a block of the stream is used for: the top byte of the block counter.
+namespace domain {
+inline constexpr std::uint64_t kMain = 0;              // the first 32 bits of every uniform
+inline constexpr std::uint64_t kFirstExtension = 1;    // 256 (Gaussian) or 512 (Laplace) further bits per step
+inline constexpr std::uint64_t kLastExtension = 8;
+inline constexpr std::uint64_t kLowWords = 16;         // bits 33 to 64 of the float64 fills
+inline constexpr std::uint64_t kRows = 17;             // one run of blocks per row: the radius of L2-Laplace
+}  // namespace domain
+
+inline constexpr std::uint64_t kMaxBlockIndex = (std::uint64_t{1} << 56) - 1;
+
+struct KeyStream {
+    std::uint32_t key[8] = {};   // 32 bytes, little-endian words
+    std::uint64_t nonce = 0;
+    int rounds = 20;
+};
+
+using Block = std::array<std::uint32_t, kBlockWords>;
+
+// Counter value of block `index` in `domain_id`.
+constexpr std::uint64_t block_counter(std::uint64_t domain_id, std::uint64_t index) {
+    return (domain_id << 56) | index;
+}
+
+// One block, by the book. The rare paths and the known-answer tests use it; the fills use whole groups.
+Block chacha_block(const KeyStream& stream, std::uint64_t counter);
+
+}  // namespace hushvec

@@ -1,0 +1,22 @@
+// Moves runs of samples between a strided array of any dtype and a small contiguous buffer of float32 or float64.
+//
+// Samples are counted over all rows (docs/format.md section 2), so a run may start and end inside rows.
+#pragma once
+
+#include <cstddef>
+
+#include "hushvec/array.hpp"
+
+namespace hushvec {
+
+enum class Rounding { nearest, toward_zero };   // of float16 and bfloat16 on the way out
+
+// Widening is exact. `buffer` is float for float32, float16 and bfloat16 arrays, double for float64 ones.
+void gather(const MatrixView& array, std::size_t first_sample, std::size_t count, float* buffer);
+void gather(const MatrixView& array, std::size_t first_sample, std::size_t count, double* buffer);
+
+// 16-bit results saturate at the largest finite value.
+void scatter(const float* buffer, const MatrixView& array, std::size_t first_sample, std::size_t count, Rounding rounding);
+void scatter(const double* buffer, const MatrixView& array, std::size_t first_sample, std::size_t count, Rounding rounding);
+
+}  // namespace hushvec

@@ -1,0 +1,211 @@
+// Clipping fused with noise: row scales first (so that bad rows are found before anything is written), then one pass that
+// reads x, makes the noise and writes the result. Any split into runs gives the same bits, so threads take any share.
+#include <algorithm>
+#include <vector>
+
+#include "array/staging.hpp"
+#include "clip/row_scale.hpp"
+#include "clip/validate.hpp"
+#include "dispatch/dispatch.hpp"
+#include "hushvec/clip.hpp"
+#include "noise/float64_noise.hpp"
+#include "noise/l2_laplace.hpp"
+#include "parallel/threads.hpp"
+
+namespace hushvec {
+namespace {
+
+constexpr std::size_t kStageGroups = 16;        // 16 KiB of float32: stays in the first-level cache
+constexpr std::size_t kStageSamples = kStageGroups * kGroupSamples;
+constexpr std::size_t kVector = 16;             // elements of a NoiseRun scale vector
+// How far ahead of use x and y are fetched: one page of float32, past which hardware prefetchers stop.
+// Measured on Intel Granite Rapids, 10,000 x 768: 1.30 -> 1.05 ns an element at 20 rounds.
+constexpr std::size_t kPrefetchElements = 1024;
+
+// The kernel of one law and grade on one run.
+struct RunKernel {
+    const KeyStream& stream;
+    Law law;
+    ExactGrid grid;       // grid 0: float grade
+    float sigma;
+
+    void operator()(const NoiseRun<float>& run) const {
+        const Kernels& kernels = active_kernels();
+        const bool gaussian = law == Law::gaussian;
+        if (grid.grid == 0) return gaussian ? kernels.add_gaussian(stream, run, sigma) : kernels.add_laplace(stream, run, sigma);
+        const GridScale scale = {grid.sigma / grid.grid, grid.grid};
+        if (gaussian) return kernels.exact_gaussian(stream, run, scale, kernels.gaussian_bound);
+        kernels.exact_laplace(stream, run, scale, kernels.laplace_bound);
+    }
+    void operator()(const NoiseRun<double>& run) const {
+        const Kernels& kernels = active_kernels();
+        const GridScale scale = {grid.sigma / grid.grid, grid.grid};
+        if (law == Law::gaussian) return kernels.exact_gaussian_f64(stream, run, scale, kernels.gaussian_bound);
+        kernels.exact_laplace_f64(stream, run, scale, kernels.laplace_bound);
+    }
+};
+
+// q of every sample in [first, first + count), padded with zeros to whole groups.
+template <class Scale>
+void expand_scales(const std::vector<Scale>& scales, std::size_t columns, std::size_t first, std::size_t count, Scale* out) {
+    std::size_t row = first / columns;
+    std::size_t left_in_row = columns - first % columns;
+    while (count > 0) {
+        const std::size_t length = std::min(count, left_in_row);
+        out = std::fill_n(out, length, scales[row++]);
+        count -= length;
+        left_in_row = columns;
+    }
+}
+
+// Groups [begin, end) of flat float32 memory, all of them whole, in rows of whole groups: one run per stretch of a row.
+template <class Kernel>
+void noise_aligned_rows(const MatrixView& x, const std::vector<float>& scales, const MatrixView& out, const Kernel& kernel,
+                        std::size_t begin, std::size_t end) {
+    const float* from = reinterpret_cast<const float*>(x.data);
+    float* to = reinterpret_cast<float*>(out.data);
+    const std::size_t groups_per_row = x.columns / kGroupSamples;
+    for (std::size_t group = begin; group < end;) {
+        const std::size_t row = group / groups_per_row;
+        const std::size_t groups = std::min(end, (row + 1) * groups_per_row) - group;
+        const std::size_t first = group * kGroupSamples;
+        float row_scale[kVector];
+        std::fill_n(row_scale, kVector, scales[row]);
+        const bool more = first + groups * kGroupSamples + kPrefetchElements <= x.size();
+        kernel(NoiseRun<float>{group, groups, from + first, row_scale, 0, to + first, more ? kPrefetchElements : 0});
+        group += groups;
+    }
+}
+
+// The same for rows of any length in flat float32 memory: q is written out per element.
+template <class Kernel>
+void noise_flat_rows(const MatrixView& x, const std::vector<float>& scales, const MatrixView& out, const Kernel& kernel,
+                     std::size_t begin, std::size_t end) {
+    const float* from = reinterpret_cast<const float*>(x.data);
+    float* to = reinterpret_cast<float*>(out.data);
+    std::vector<float> row_scale(kStageSamples);
+    for (std::size_t group = begin; group < end; group += kStageGroups) {
+        const std::size_t groups = std::min(kStageGroups, end - group);
+        const std::size_t first = group * kGroupSamples;
+        expand_scales(scales, x.columns, first, groups * kGroupSamples, row_scale.data());
+        const bool more = first + groups * kGroupSamples + kPrefetchElements <= x.size();
+        kernel(NoiseRun<float>{group, groups, from + first, row_scale.data(), kVector, to + first, more ? kPrefetchElements : 0});
+    }
+}
+
+// Any strides, any dtype, and the cut-off last group: through buffers of whole groups.
+template <class Element, class Kernel>
+void noise_staged(const MatrixView& x, const std::vector<Element>& scales, const MatrixView& out, const Kernel& kernel,
+                  std::size_t begin, std::size_t end) {
+    std::vector<Element> elements(kStageSamples), row_scale(kStageSamples);
+    std::vector<float> result(kStageSamples);
+    for (std::size_t group = begin; group < end; group += kStageGroups) {
+        const std::size_t groups = std::min(kStageGroups, end - group);
+        const std::size_t first = group * kGroupSamples;
+        const std::size_t count = std::min(groups * kGroupSamples, x.size() - first);
+        gather(x, first, count, elements.data());
+        std::fill(elements.begin() + static_cast<std::ptrdiff_t>(count), elements.end(), Element{0});
+        expand_scales(scales, x.columns, first, count, row_scale.data());
+        kernel(NoiseRun<Element>{group, groups, elements.data(), row_scale.data(), kVector, result.data(), 0});
+        scatter(result.data(), out, first, count, Rounding::nearest);
+    }
+}
+
+template <class Kernel>
+void noise_float32_rows(const MatrixView& x, const std::vector<float>& scales, const MatrixView& out, const Kernel& kernel) {
+    const std::size_t groups = (x.size() + kGroupSamples - 1) / kGroupSamples;
+    const bool flat = x.dtype == DType::float32 && x.is_flat() && out.is_flat();
+    const std::size_t direct = flat ? x.size() / kGroupSamples : 0;   // whole groups that need no stage
+    parallel_for(groups, kGroupSamples, [&](std::size_t begin, std::size_t end) {
+        const std::size_t middle = std::clamp(direct, begin, end);
+        if (x.columns % kGroupSamples == 0) {
+            noise_aligned_rows(x, scales, out, kernel, begin, middle);
+        } else {
+            noise_flat_rows(x, scales, out, kernel, begin, middle);
+        }
+        noise_staged<float>(x, scales, out, kernel, middle, end);
+    });
+}
+
+template <class Kernel>
+void noise_float64_rows(const MatrixView& x, const std::vector<double>& scales, const MatrixView& out, const Kernel& kernel) {
+    const std::size_t groups = (x.size() + kGroupSamples - 1) / kGroupSamples;
+    parallel_for(groups, kGroupSamples, [&](std::size_t begin, std::size_t end) {
+        noise_staged<double>(x, scales, out, kernel, begin, end);
+    });
+}
+
+// The float grade of float64 rows: y = x q + sigma Z in float64.
+void add_float64_noise(const KeyStream& stream, const MatrixView& x, const std::vector<double>& scales, const MatrixView& out, Law law,
+                       double sigma) {
+    const std::size_t groups = (x.size() + kGroupSamples - 1) / kGroupSamples;
+    parallel_for(groups, kGroupSamples, [&](std::size_t begin, std::size_t end) {
+        std::vector<double> elements(kGroupSamples), noise(kGroupSamples), row_scale(kGroupSamples);
+        for (std::size_t group = begin; group < end; ++group) {
+            const std::size_t first = group * kGroupSamples;
+            const std::size_t count = std::min(kGroupSamples, x.size() - first);
+            gather(x, first, count, elements.data());
+            expand_scales(scales, x.columns, first, count, row_scale.data());
+            float64_noise(stream, law, sigma, group, 1, noise.data());
+            for (std::size_t i = 0; i < count; ++i) noise[i] += elements[i] * row_scale[i];
+            scatter(noise.data(), out, first, count, Rounding::nearest);
+        }
+    });
+}
+
+// L2-Laplace draws a radius per row, so rows are the unit of work.
+template <class Scale>
+void add_l2_laplace(const KeyStream& stream, const MatrixView& x, const std::vector<Scale>& scales, const MatrixView& out, double scale) {
+    const std::size_t at_once = std::max<std::size_t>(1, kStageSamples / x.columns);
+    const bool wide = x.dtype == DType::float64;
+    parallel_for(x.rows, x.columns, [&](std::size_t begin, std::size_t end) {
+        std::vector<Scale> elements(at_once * x.columns), row_scale(at_once * x.columns);
+        std::vector<double> noise(at_once * x.columns);
+        for (std::size_t row = begin; row < end; row += at_once) {
+            const std::size_t rows = std::min(at_once, end - row);
+            const std::size_t count = rows * x.columns;
+            gather(x, row * x.columns, count, elements.data());
+            expand_scales(scales, x.columns, row * x.columns, count, row_scale.data());
+            l2_laplace_rows(stream, scale, row, rows, x.columns, wide, noise.data());
+            for (std::size_t i = 0; i < count; ++i) elements[i] = static_cast<Scale>(double{elements[i]} * double{row_scale[i]} + noise[i]);
+            scatter(elements.data(), out, row * x.columns, count, Rounding::nearest);
+        }
+    });
+}
+
+}  // namespace
+
+float clip_and_noise(const KeyStream& stream, const MatrixView& x, double clip_norm, double sigma, Law law, bool exact,
+                     const MatrixView& out) {
+    check_clip_norm(clip_norm);
+    check_scale(law == Law::gaussian ? "sigma" : "scale", sigma);
+    if (sigma == 0) {
+        clip(x, clip_norm, out);
+        return 0;
+    }
+    if (x.size() == 0) return exact && law != Law::l2_laplace ? exact_grid(sigma, clip_norm).grid : 0;
+    if (exact && law == Law::l2_laplace) throw std::invalid_argument("exact must be False for law l2_laplace, got True");
+
+    const ExactGrid grid = exact ? exact_grid(sigma, clip_norm) : ExactGrid{0, 0};
+    const double unit = exact ? double{grid.grid} : 1.0;
+    if (x.dtype == DType::float64) {
+        const std::vector<double> scales = row_scales<double>(x, clip_norm, unit);
+        if (law == Law::l2_laplace) {
+            add_l2_laplace(stream, x, scales, out, sigma);
+        } else if (exact) {
+            noise_float64_rows(x, scales, out, RunKernel{stream, law, grid, 0});
+        } else {
+            add_float64_noise(stream, x, scales, out, law, sigma);
+        }
+    } else {
+        const std::vector<float> scales = row_scales<float>(x, clip_norm, unit);
+        if (law == Law::l2_laplace) {
+            add_l2_laplace(stream, x, scales, out, sigma);
+        } else {
+            noise_float32_rows(x, scales, out, RunKernel{stream, law, grid, static_cast<float>(sigma)});
+        }
+    }
+    return grid.grid;
+}
+
+}  // namespace hushvec

@@ -1,0 +1,9 @@
+// The rules for clip_norm and sigma, each with its one error text.
+#pragma once
+
+namespace hushvec {
+
+void check_clip_norm(double clip_norm);              // in [2^-100, 2^100]
+void check_scale(const char* name, double scale);    // in [0, 2^100]
+
+}  // namespace hushvec

@@ -1,0 +1,39 @@
+// Fills the table of operations for one lane type.
+#pragma once
+
+#include "clip/row_kernels.hpp"
+#include "dispatch/kernels.hpp"
+#include "noise/convert_kernels.hpp"
+#include "noise/group_kernels.hpp"
+#include "noise/word_kernels.hpp"
+
+namespace hushvec {
+
+template <class V>
+constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, ErrorBound laplace_bound) {
+    return {
+        .name = name,
+        .gaussian_bound = gaussian_bound,
+        .laplace_bound = laplace_bound,
+        .keystream = keystream<V>,
+        .fill_gaussian = fill_gaussian<V>,
+        .fill_laplace = fill_laplace<V>,
+        .add_gaussian = add_gaussian_run<V>,
+        .add_laplace = add_laplace_run<V>,
+        .exact_gaussian = exact_gaussian_run<V, float>,
+        .exact_gaussian_f64 = exact_gaussian_run<V, double>,
+        .exact_laplace = exact_laplace_run<V, float>,
+        .exact_laplace_f64 = exact_laplace_run<V, double>,
+        .sum_of_squares = sum_of_squares<V, float>,
+        .sum_of_squares_f64 = sum_of_squares<V, double>,
+        .scale_row = scale_row<V>,
+        .widen_float16 = widen_float16<V>,
+        .narrow_float16 = narrow_float16<V>,
+        .normals = normals_of_words<V>,
+        .minus_two_logs = minus_two_logs_of_words<V>,
+        .exact_gaussian_words = exact_gaussian_of_words<V>,
+        .exact_laplace_words = exact_laplace_of_words<V>,
+    };
+}
+
+}  // namespace hushvec

@@ -1,0 +1,81 @@
+// The operations every instruction set supplies: one table each, picked once (dispatch.cpp).
+//
+// Kernels see pointers, sizes and numbers. They work on whole groups of 256 samples (docs/format.md section 2);
+// rows, strides, dtypes and tails are the caller's (clip/rows.cpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hushvec/keystream.hpp"
+#include "noise/error_bounds.hpp"
+
+namespace hushvec {
+
+// Groups first_group .. first_group + groups - 1 of one call. Element is float, or double for float64 rows.
+template <class Element>
+struct NoiseRun {
+    std::uint64_t first_group;
+    std::size_t groups;
+    const Element* x;
+    const Element* row_scale;      // q per element, read as 16-vectors:
+    std::size_t row_scale_step;    //   16 for one value per element, 0 for one row whose q fills 16 elements
+    float* y;                      // may be x itself
+    std::size_t ahead;             // x and y this many elements further on are fetched early; 0 where they are at hand
+};
+
+struct GridScale {
+    float s;      // sigma / g, or scale / g
+    float grid;   // g
+};
+
+struct Kernels {
+    const char* name;
+    ErrorBound gaussian_bound;
+    ErrorBound laplace_bound;
+
+    void (*keystream)(const KeyStream&, std::uint64_t domain_id, std::uint64_t first_group, std::size_t groups, std::uint32_t* words);
+
+    // noise only
+    void (*fill_gaussian)(const KeyStream&, float sigma, std::uint64_t first_group, std::size_t groups, float* out);
+    void (*fill_laplace)(const KeyStream&, float scale, std::uint64_t first_group, std::size_t groups, float* out);
+
+    // float grade: y = x q + sigma Z
+    void (*add_gaussian)(const KeyStream&, const NoiseRun<float>&, float sigma);
+    void (*add_laplace)(const KeyStream&, const NoiseRun<float>&, float scale);
+
+    // exact: y = g round(x q + s Z)
+    void (*exact_gaussian)(const KeyStream&, const NoiseRun<float>&, GridScale, ErrorBound);
+    void (*exact_gaussian_f64)(const KeyStream&, const NoiseRun<double>&, GridScale, ErrorBound);
+    void (*exact_laplace)(const KeyStream&, const NoiseRun<float>&, GridScale, ErrorBound);
+    void (*exact_laplace_f64)(const KeyStream&, const NoiseRun<double>&, GridScale, ErrorBound);
+
+    // clip
+    double (*sum_of_squares)(const float* row, std::size_t dimension);
+    double (*sum_of_squares_f64)(const double* row, std::size_t dimension);
+    void (*scale_row)(const float* row, std::size_t dimension, float scale, float* out);
+
+    // 16-bit floats, as their bits
+    void (*widen_float16)(const std::uint16_t* in, std::size_t count, float* out);
+    void (*narrow_float16)(const float* in, std::size_t count, std::uint16_t* out);   // to nearest even
+
+    // the transforms on given words, for the checker and the tests; count is a multiple of 16
+    void (*normals)(const std::uint32_t* radius_words, const std::uint32_t* angle_words, std::size_t count,
+                    float* radius, float* cosine, float* sine);
+    void (*minus_two_logs)(const std::uint32_t* words, std::size_t count, float* out);
+    void (*exact_gaussian_words)(const KeyStream&, std::uint64_t first_pair, const std::uint32_t* radius_words,
+                                 const std::uint32_t* angle_words, const double* x_cosine, const double* x_sine, bool x_is_float32,
+                                 std::size_t count, float s, ErrorBound, std::int32_t* n_cosine, std::int32_t* n_sine);
+    void (*exact_laplace_words)(const KeyStream&, std::uint64_t first_sample, const std::uint32_t* words, const double* x,
+                                bool x_is_float32, std::size_t count, float s, ErrorBound, std::int32_t* n);
+};
+
+extern const Kernels kPortableKernels;
+#if defined(__x86_64__)
+extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512Kernels;
+#elif defined(__aarch64__)
+extern const Kernels kNeonKernels;
+#endif
+
+}  // namespace hushvec

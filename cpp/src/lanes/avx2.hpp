@@ -1,0 +1,108 @@
+// Eight lanes of AVX2 with FMA and F16C: the names the algorithms are written in.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hushvec {
+
+struct Avx2 {
+    static constexpr std::size_t lanes = 8;
+    using U32 = __m256i;
+    using F32 = __m256;
+    using Mask = __m256;   // all bits or none in each lane
+
+    static U32 load(const std::uint32_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+    static F32 load(const float* p) { return _mm256_loadu_ps(p); }
+    static void store(std::uint32_t* p, U32 v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
+    static void store(float* p, F32 v) { _mm256_storeu_ps(p, v); }
+
+    static U32 set(std::uint32_t x) { return _mm256_set1_epi32(static_cast<int>(x)); }
+    static F32 set(float x) { return _mm256_set1_ps(x); }
+    static U32 count_up() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
+
+    static U32 add(U32 a, U32 b) { return _mm256_add_epi32(a, b); }
+    static U32 sub(U32 a, U32 b) { return _mm256_sub_epi32(a, b); }
+    static U32 bit_xor(U32 a, U32 b) { return _mm256_xor_si256(a, b); }
+    // Rotations by whole bytes are one shuffle; the others are two shifts.
+    template <int Bits> static U32 rotate_left(U32 a) {
+        if constexpr (Bits == 16) {
+            return _mm256_shuffle_epi8(a, _mm256_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13,
+                                                           2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+        } else if constexpr (Bits == 8) {
+            return _mm256_shuffle_epi8(a, _mm256_setr_epi8(3, 0, 1, 2, 7, 4, 5, 6, 11, 8, 9, 10, 15, 12, 13, 14,
+                                                           3, 0, 1, 2, 7, 4, 5, 6, 11, 8, 9, 10, 15, 12, 13, 14));
+        } else {
+            return _mm256_or_si256(_mm256_slli_epi32(a, Bits), _mm256_srli_epi32(a, 32 - Bits));
+        }
+    }
+    template <int Bits> static U32 shift_left(U32 a) { return _mm256_slli_epi32(a, Bits); }
+    template <int Bits> static U32 shift_right(U32 a) { return _mm256_srli_epi32(a, Bits); }
+    static U32 shift_left(U32 a, U32 count) { return _mm256_sllv_epi32(a, count); }
+    // AVX2 does not count zeros: read them off the exponent of the word as a float. Clearing each bit that follows a
+    // set bit keeps the conversion from rounding up to the next power of two.
+    static U32 leading_zeros(U32 a) {
+        const U32 half = _mm256_srli_epi32(a, 1);   // signed conversion: the top bit must be clear
+        const U32 truncated = _mm256_andnot_si256(_mm256_srli_epi32(half, 1), half);
+        const U32 biased = _mm256_srli_epi32(_mm256_castps_si256(_mm256_cvtepi32_ps(truncated)), 23);
+        return _mm256_min_epu32(_mm256_sub_epi32(set(127u + 30u), biased), set(31u));
+    }
+
+    static F32 to_float_signed(U32 a) { return _mm256_cvtepi32_ps(a); }
+    static F32 exponent_times_two_ln2(U32 exponent) {
+        return _mm256_mul_ps(_mm256_cvtepi32_ps(exponent), set(1.3862943611198906188f));
+    }
+    // value ^ (word & sign bit): the sign of `word`'s top bit goes onto `value`.
+    static F32 flip_sign(F32 value, U32 word) {
+        return _mm256_xor_ps(value, _mm256_and_ps(_mm256_castsi256_ps(word), set(-0.0f)));
+    }
+
+    static F32 add(F32 a, F32 b) { return _mm256_add_ps(a, b); }
+    static F32 sub(F32 a, F32 b) { return _mm256_sub_ps(a, b); }
+    static F32 mul(F32 a, F32 b) { return _mm256_mul_ps(a, b); }
+    static F32 multiply_add(F32 a, F32 b, F32 c) { return _mm256_fmadd_ps(a, b, c); }
+    static F32 negative_multiply_add(F32 a, F32 b, F32 c) { return _mm256_fnmadd_ps(a, b, c); }
+    static F32 sqrt(F32 a) { return _mm256_sqrt_ps(a); }
+    static F32 magnitude(F32 a) { return _mm256_andnot_ps(set(-0.0f), a); }
+    static F32 larger_magnitude(F32 a, F32 b) { return _mm256_max_ps(magnitude(a), magnitude(b)); }
+
+    static Mask not_less(F32 a, F32 b) { return _mm256_cmp_ps(a, b, _CMP_NLT_UQ); }   // true for NaN
+    // Unsigned a > b: not (max(a, b) == b).
+    static Mask greater(U32 a, U32 b) {
+        const U32 at_most = _mm256_cmpeq_epi32(_mm256_max_epu32(a, b), b);
+        return _mm256_castsi256_ps(_mm256_xor_si256(at_most, _mm256_set1_epi32(-1)));
+    }
+    static Mask mask_or(Mask a, Mask b) { return _mm256_or_ps(a, b); }
+    static bool any(Mask m) { return _mm256_movemask_ps(m) != 0; }
+    static std::uint32_t bits(Mask m) { return static_cast<std::uint32_t>(_mm256_movemask_ps(m)); }
+
+    // float64, as many lanes as F32 in two halves
+    struct F64Pair { __m256d low, high; };
+    static F64Pair load(const double* p) { return {_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)}; }
+    static void store(double* p, F64Pair v) { _mm256_storeu_pd(p, v.low); _mm256_storeu_pd(p + 4, v.high); }
+    static F64Pair zero_pair() { return {_mm256_setzero_pd(), _mm256_setzero_pd()}; }
+    static F64Pair add(F64Pair a, F64Pair b) { return {_mm256_add_pd(a.low, b.low), _mm256_add_pd(a.high, b.high)}; }
+    static F64Pair sub(F64Pair a, F64Pair b) { return {_mm256_sub_pd(a.low, b.low), _mm256_sub_pd(a.high, b.high)}; }
+    static F64Pair mul(F64Pair a, F64Pair b) { return {_mm256_mul_pd(a.low, b.low), _mm256_mul_pd(a.high, b.high)}; }
+    static F64Pair widen(F32 v) {
+        return {_mm256_cvtps_pd(_mm256_castps256_ps128(v)), _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1))};
+    }
+    static F64Pair load_widened(const float* p) {
+        return {_mm256_cvtps_pd(_mm_loadu_ps(p)), _mm256_cvtps_pd(_mm_loadu_ps(p + 4))};
+    }
+    static F32 narrow(F64Pair v) {
+        return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(v.low)), _mm256_cvtpd_ps(v.high), 1);
+    }
+    static void store_widened(double* p, F32 v) { store(p, widen(v)); }
+
+    static F32 load_float16(const std::uint16_t* p) {
+        return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    }
+    static void store_float16(std::uint16_t* p, F32 v) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    }
+};
+
+}  // namespace hushvec

@@ -1,0 +1,99 @@
+// Sixteen lanes of AVX-512 (F, CD, DQ, BW, VL): the names the algorithms are written in, one instruction each.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hushvec {
+
+struct Avx512 {
+    static constexpr std::size_t lanes = 16;
+    using U32 = __m512i;
+    using F32 = __m512;
+    using Mask = __mmask16;
+
+    static U32 load(const std::uint32_t* p) { return _mm512_loadu_si512(p); }
+    static F32 load(const float* p) { return _mm512_loadu_ps(p); }
+    static void store(std::uint32_t* p, U32 v) { _mm512_storeu_si512(p, v); }
+    static void store(float* p, F32 v) { _mm512_storeu_ps(p, v); }
+
+    static U32 set(std::uint32_t x) { return _mm512_set1_epi32(static_cast<int>(x)); }
+    static F32 set(float x) { return _mm512_set1_ps(x); }
+    static U32 count_up() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
+
+    static U32 add(U32 a, U32 b) { return _mm512_add_epi32(a, b); }
+    static U32 sub(U32 a, U32 b) { return _mm512_sub_epi32(a, b); }
+    static U32 bit_xor(U32 a, U32 b) { return _mm512_xor_si512(a, b); }
+    template <int Bits> static U32 rotate_left(U32 a) { return _mm512_rol_epi32(a, Bits); }
+    template <int Bits> static U32 shift_left(U32 a) { return _mm512_slli_epi32(a, Bits); }
+    template <int Bits> static U32 shift_right(U32 a) { return _mm512_srli_epi32(a, Bits); }
+    static U32 shift_left(U32 a, U32 count) { return _mm512_sllv_epi32(a, count); }
+    static U32 leading_zeros(U32 a) { return _mm512_lzcnt_epi32(a); }
+
+    // 2 ln 2 times 0 .. 31, correctly rounded; one permutation instead of a conversion and a product.
+    static F32 exponent_times_two_ln2(U32 exponent) {
+        alignas(64) static constexpr float table[32] = {
+#define HUSHVEC_ROW(e) static_cast<float>((e) * 1.3862943611198906188)
+            HUSHVEC_ROW(0), HUSHVEC_ROW(1), HUSHVEC_ROW(2), HUSHVEC_ROW(3), HUSHVEC_ROW(4), HUSHVEC_ROW(5), HUSHVEC_ROW(6),
+            HUSHVEC_ROW(7), HUSHVEC_ROW(8), HUSHVEC_ROW(9), HUSHVEC_ROW(10), HUSHVEC_ROW(11), HUSHVEC_ROW(12), HUSHVEC_ROW(13),
+            HUSHVEC_ROW(14), HUSHVEC_ROW(15), HUSHVEC_ROW(16), HUSHVEC_ROW(17), HUSHVEC_ROW(18), HUSHVEC_ROW(19), HUSHVEC_ROW(20),
+            HUSHVEC_ROW(21), HUSHVEC_ROW(22), HUSHVEC_ROW(23), HUSHVEC_ROW(24), HUSHVEC_ROW(25), HUSHVEC_ROW(26), HUSHVEC_ROW(27),
+            HUSHVEC_ROW(28), HUSHVEC_ROW(29), HUSHVEC_ROW(30), HUSHVEC_ROW(31)
+#undef HUSHVEC_ROW
+        };
+        return _mm512_permutex2var_ps(_mm512_load_ps(table), exponent, _mm512_load_ps(table + 16));
+    }
+    static F32 to_float_signed(U32 a) { return _mm512_cvtepi32_ps(a); }
+    // value ^ (word & sign bit): the sign of `word`'s top bit goes onto `value`.
+    static F32 flip_sign(F32 value, U32 word) {
+        constexpr int a_xor_b_and_c = 0x78;
+        return _mm512_castsi512_ps(
+            _mm512_ternarylogic_epi32(_mm512_castps_si512(value), word, set(0x80000000u), a_xor_b_and_c));
+    }
+
+    static F32 add(F32 a, F32 b) { return _mm512_add_ps(a, b); }
+    static F32 sub(F32 a, F32 b) { return _mm512_sub_ps(a, b); }
+    static F32 mul(F32 a, F32 b) { return _mm512_mul_ps(a, b); }
+    static F32 multiply_add(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
+    static F32 negative_multiply_add(F32 a, F32 b, F32 c) { return _mm512_fnmadd_ps(a, b, c); }
+    static F32 sqrt(F32 a) { return _mm512_sqrt_ps(a); }
+    static F32 magnitude(F32 a) { return _mm512_abs_ps(a); }
+    static F32 larger_magnitude(F32 a, F32 b) { return _mm512_range_ps(a, b, 0b1011); }   // max(|a|, |b|)
+
+    static Mask not_less(F32 a, F32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLT_UQ); }   // true for NaN
+    static Mask greater(U32 a, U32 b) { return _mm512_cmpgt_epu32_mask(a, b); }
+    static Mask mask_or(Mask a, Mask b) { return static_cast<Mask>(a | b); }
+    static bool any(Mask m) { return m != 0; }
+    static std::uint32_t bits(Mask m) { return m; }
+
+    // float64, as many lanes as F32 in two halves
+    struct F64Pair { __m512d low, high; };
+    static F64Pair load(const double* p) { return {_mm512_loadu_pd(p), _mm512_loadu_pd(p + 8)}; }
+    static void store(double* p, F64Pair v) { _mm512_storeu_pd(p, v.low); _mm512_storeu_pd(p + 8, v.high); }
+    static F64Pair zero_pair() { return {_mm512_setzero_pd(), _mm512_setzero_pd()}; }
+    static F64Pair add(F64Pair a, F64Pair b) { return {_mm512_add_pd(a.low, b.low), _mm512_add_pd(a.high, b.high)}; }
+    static F64Pair sub(F64Pair a, F64Pair b) { return {_mm512_sub_pd(a.low, b.low), _mm512_sub_pd(a.high, b.high)}; }
+    static F64Pair mul(F64Pair a, F64Pair b) { return {_mm512_mul_pd(a.low, b.low), _mm512_mul_pd(a.high, b.high)}; }
+    static F64Pair widen(F32 v) {
+        return {_mm512_cvtps_pd(_mm512_castps512_ps256(v)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1))};
+    }
+    // Two half loads convert on the way in; splitting a loaded register would cost a shuffle.
+    static F64Pair load_widened(const float* p) {
+        return {_mm512_cvtps_pd(_mm256_loadu_ps(p)), _mm512_cvtps_pd(_mm256_loadu_ps(p + 8))};
+    }
+    static F32 narrow(F64Pair v) {
+        return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(v.low)), _mm512_cvtpd_ps(v.high), 1);
+    }
+    static void store_widened(double* p, F32 v) { store(p, widen(v)); }
+
+    static F32 load_float16(const std::uint16_t* p) {
+        return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+    }
+    static void store_float16(std::uint16_t* p, F32 v) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    }
+};
+
+}  // namespace hushvec

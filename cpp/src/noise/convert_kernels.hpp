@@ -1,0 +1,25 @@
+// float16 to and from float32, a vector at a time, with a scalar tail of the same rounding.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "noise/float16.hpp"
+
+namespace hushvec {
+
+template <class V>
+void widen_float16(const std::uint16_t* in, std::size_t count, float* out) {
+    std::size_t i = 0;
+    for (; i + V::lanes <= count; i += V::lanes) V::store(out + i, V::load_float16(in + i));
+    for (; i < count; ++i) out[i] = float16_to_float(in[i]);
+}
+
+template <class V>
+void narrow_float16(const float* in, std::size_t count, std::uint16_t* out) {
+    std::size_t i = 0;
+    for (; i + V::lanes <= count; i += V::lanes) V::store_float16(out + i, V::load(in + i));
+    for (; i < count; ++i) out[i] = float_to_float16(in[i]);
+}
+
+}  // namespace hushvec

@@ -1,0 +1,41 @@
+// How far the float32 level may be from the real value, in units of the grid.
+//
+// For s in (0, 128], |X| <= 2^21 and words inside the window, the computed d obeys
+//   |d - (s Z + X - n)| <= E = constant + per_scale * s + per_radius * r,   r = s * radius (Gaussian), s * |Z| (Laplace)
+// with the terms derived in docs/proofs/level1_bound.md:
+//   per_scale    absolute error of the radius (the logarithm) and the width of the word's interval
+//   per_radius   relative error of the radius, absolute error of cosine and sine, two float32 roundings
+//   constant     the roundings of X - n, of d, and of E itself
+// `check_error_bounds` (cpp/tools) runs the coded lanes over every word and measures radius and trigonometry;
+// the constants below are its maxima, rounded up in the third digit.
+#pragma once
+
+#include <cstdint>
+
+namespace hushvec {
+
+struct ErrorBound {
+    float constant;
+    float per_scale;
+    float per_radius;
+};
+
+// Words outside [smallest, largest] leave level 1: there the word's interval is too wide for the bound.
+struct WordWindow {
+    std::uint32_t smallest;
+    std::uint32_t largest;
+};
+
+// Each side trades the share of words sent down (2^-14, 2^-17) against the width of the interval inside E.
+inline constexpr WordWindow kGaussianWindow = {1u << 18, 0xFFFFFFFFu - (1u << 15)};
+inline constexpr WordWindow kLaplaceWindow = {1u << 18, 0xFFFFFFFFu};
+
+
+inline constexpr ErrorBound kAvx512GaussianBound = {1.25e-7f, 6.3e-8f, 4.85e-7f};
+inline constexpr ErrorBound kAvx512LaplaceBound = {1.25e-7f, 6.3e-8f, 7e-7f};
+inline constexpr ErrorBound kAvx2GaussianBound = kAvx512GaussianBound;
+inline constexpr ErrorBound kAvx2LaplaceBound = kAvx512LaplaceBound;
+inline constexpr ErrorBound kPortableGaussianBound = {2.5e-7f, 6.3e-8f, 9e-7f};
+inline constexpr ErrorBound kPortableLaplaceBound = {2.5e-7f, 6.3e-8f, 9e-7f};
+
+}  // namespace hushvec

@@ -1,0 +1,68 @@
+// The same transforms and the same exact rounding on words given by the caller: for the bound checker and the tests.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "noise/box_muller.hpp"
+#include "noise/exact_round.hpp"
+
+namespace hushvec {
+
+template <class V>
+void normals_of_words(const std::uint32_t* radius_words, const std::uint32_t* angle_words, std::size_t count,
+                      float* radius, float* cosine, float* sine) {
+    for (std::size_t i = 0; i < count; i += V::lanes) {
+        const NormalPair<V> normal = normal_pair<V>(V::load(radius_words + i), V::load(angle_words + i));
+        V::store(radius + i, normal.radius);
+        V::store(cosine + i, normal.cosine);
+        V::store(sine + i, normal.sine);
+    }
+}
+
+template <class V>
+void minus_two_logs_of_words(const std::uint32_t* words, std::size_t count, float* out) {
+    for (std::size_t i = 0; i < count; i += V::lanes) V::store(out + i, minus_two_log<V>(V::load(words + i)));
+}
+
+template <class V>
+void store_as_int32(std::int32_t* out, typename V::F32 index) {
+    alignas(64) float lanes[kMaxLanes];
+    V::store(lanes, index);
+    for (std::size_t l = 0; l < V::lanes; ++l) out[l] = static_cast<std::int32_t>(lanes[l]);
+}
+
+template <class V>
+void exact_gaussian_of_words(const KeyStream& stream, std::uint64_t first_pair, const std::uint32_t* radius_words,
+                             const std::uint32_t* angle_words, const double* x_cosine, const double* x_sine, bool x_is_float32,
+                             std::size_t count, float s, ErrorBound bound, std::int32_t* n_cosine, std::int32_t* n_sine) {
+    const ExactScale<V> scale(s, bound);
+    for (std::size_t i = 0; i < count; i += V::lanes) {
+        const auto radius_word = V::load(radius_words + i);
+        const auto angle_word = V::load(angle_words + i);
+        const auto first = V::load(x_cosine + i);
+        const auto second = V::load(x_sine + i);
+        const LanePair<V> n = x_is_float32
+            ? exact_gaussian_pair<V>(stream, first_pair + i, scale, radius_word, angle_word,
+                                     Float32Elements<V>{V::narrow(first)}, Float32Elements<V>{V::narrow(second)})
+            : exact_gaussian_pair<V>(stream, first_pair + i, scale, radius_word, angle_word,
+                                     Float64Elements<V>{first}, Float64Elements<V>{second});
+        store_as_int32<V>(n_cosine + i, n.cosine);
+        store_as_int32<V>(n_sine + i, n.sine);
+    }
+}
+
+template <class V>
+void exact_laplace_of_words(const KeyStream& stream, std::uint64_t first_sample, const std::uint32_t* words, const double* x,
+                            bool x_is_float32, std::size_t count, float s, ErrorBound bound, std::int32_t* n) {
+    const ExactScale<V> scale(s, bound);
+    for (std::size_t i = 0; i < count; i += V::lanes) {
+        const auto word = V::load(words + i);
+        const auto element = V::load(x + i);
+        store_as_int32<V>(n + i, x_is_float32
+            ? exact_laplace<V>(stream, first_sample + i, scale, word, Float32Elements<V>{V::narrow(element)})
+            : exact_laplace<V>(stream, first_sample + i, scale, word, Float64Elements<V>{element}));
+    }
+}
+
+}  // namespace hushvec

@@ -1,0 +1,55 @@
+#include "hushvec/clip.hpp"
+
+#include <pybind11/pybind11.h>
+
+#include <string>
+#include <utility>
+
+#include "array_argument.hpp"
+#include "bindings.hpp"
+#include "hushvec/generator.hpp"
+
+namespace hushvec::python {
+
+namespace py = pybind11;
+
+namespace {
+
+Law law_named(const std::string& name) {
+    if (name == "gaussian") return Law::gaussian;
+    if (name == "laplacian") return Law::laplacian;
+    if (name == "l2_laplace") return Law::l2_laplace;
+    throw py::value_error("law must be gaussian, laplacian or l2_laplace, got " + name);
+}
+
+void clip_array(py::handle x, double clip_norm, py::handle out) {
+    const ArrayArgument source = array_argument(x, "x");
+    const ArrayArgument target = output_argument(out, "out");
+    check_output_for(source, target);
+    const py::gil_scoped_release unlocked;
+    clip(source.view, clip_norm, target.view);
+}
+
+float clip_and_noise_array(py::handle x, double clip_norm, double sigma, py::handle out, Generator& generator, const std::string& law,
+                           bool exact) {
+    const ArrayArgument source = array_argument(x, "x");
+    const ArrayArgument target = output_argument(out, "out");
+    check_output_for(source, target);
+    const Law chosen = law_named(law);
+    const py::gil_scoped_release unlocked;
+    return clip_and_noise(generator.reserve(), source.view, clip_norm, sigma, chosen, exact, target.view);
+}
+
+}  // namespace
+
+void bind_clip(py::module_& module) {
+    module.def("clip", &clip_array, py::arg("x"), py::arg("clip_norm"), py::arg("out"));
+    module.def("clip_and_noise", &clip_and_noise_array, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"),
+               py::arg("generator"), py::arg("law"), py::arg("exact"));
+    module.def("exact_grid", [](double sigma, double clip_norm) {
+        const ExactGrid grid = exact_grid(sigma, clip_norm);
+        return std::pair{grid.sigma, grid.grid};
+    }, py::arg("sigma"), py::arg("clip_norm"));
+}
+
+}  // namespace hushvec::python

@@ -1,0 +1,160 @@
+// Hooks for the tests: single blocks, raw key streams, and the transforms and roundings on words the test chooses.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bindings.hpp"
+#include "dispatch/dispatch.hpp"
+#include "hushvec/keystream.hpp"
+#include "noise/ladder.hpp"
+
+namespace hushvec::python {
+
+namespace py = pybind11;
+
+namespace {
+
+template <class T>
+using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
+using Words = Array<std::uint32_t>;
+
+constexpr std::size_t kMultiple = 16;   // word kernels take whole vectors of the widest set
+
+KeyStream stream_of(const py::bytes& key, std::uint64_t nonce, int rounds) {
+    const std::string bytes = key;
+    if (bytes.size() != 32) throw py::value_error("key must have 32 bytes, got " + std::to_string(bytes.size()));
+    KeyStream stream;
+    for (std::size_t i = 0; i < 32; ++i) {
+        stream.key[i / 4] |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[i])) << (8 * (i % 4));
+    }
+    stream.nonce = nonce;
+    stream.rounds = rounds;
+    return stream;
+}
+
+template <class T>
+std::vector<T> padded(const Array<T>& values, T filler) {
+    const auto count = static_cast<std::size_t>(values.size());
+    std::vector<T> result((count + kMultiple - 1) / kMultiple * kMultiple, filler);
+    std::copy_n(values.data(), count, result.begin());
+    return result;
+}
+
+template <class T>
+py::array_t<T> first_of(const std::vector<T>& values, py::ssize_t count) {
+    return py::array_t<T>(count, values.data());
+}
+
+ErrorBound scaled(ErrorBound bound, float factor) {
+    return {bound.constant * factor, bound.per_scale * factor, bound.per_radius * factor};
+}
+
+Words block(const py::bytes& key, std::uint64_t counter, std::uint64_t nonce, int rounds) {
+    const Block words = chacha_block(stream_of(key, nonce, rounds), counter);
+    return Words(kBlockWords, words.data());
+}
+
+Words keystream(const std::string& backend, const py::bytes& key, std::uint64_t nonce, int rounds, std::uint64_t domain_id,
+                std::uint64_t first_group, std::size_t groups) {
+    Words words(static_cast<py::ssize_t>(groups * kGroupSamples));
+    kernels_by_name(backend).keystream(stream_of(key, nonce, rounds), domain_id, first_group, groups, words.mutable_data());
+    return words;
+}
+
+py::tuple normals(const std::string& backend, const Words& radius_words, const Words& angle_words) {
+    const auto a = padded(radius_words, std::uint32_t{1} << 31), b = padded(angle_words, std::uint32_t{0});
+    std::vector<float> radius(a.size()), cosine(a.size()), sine(a.size());
+    kernels_by_name(backend).normals(a.data(), b.data(), a.size(), radius.data(), cosine.data(), sine.data());
+    for (std::size_t i = 0; i < a.size(); ++i) radius[i] = b[i] >> 31 != 0 ? -radius[i] : radius[i];
+    return py::make_tuple(first_of(radius, radius_words.size()), first_of(cosine, radius_words.size()), first_of(sine, radius_words.size()));
+}
+
+py::array_t<float> exponentials(const std::string& backend, const Words& words) {
+    const auto w = padded(words, std::uint32_t{1} << 31);
+    std::vector<float> values(w.size());
+    kernels_by_name(backend).minus_two_logs(w.data(), w.size(), values.data());
+    for (float& value : values) value *= 0.5f;
+    return first_of(values, words.size());
+}
+
+bool is_float32(const py::array& x) { return x.dtype().kind() == 'f' && x.dtype().itemsize() == 4; }
+
+py::tuple exact_gaussian(const std::string& backend, const py::bytes& key, std::uint64_t nonce, int rounds, std::uint64_t first_pair,
+                         const Words& radius_words, const Words& angle_words, const py::array& x_cosine, const py::array& x_sine, float s,
+                         float bound_factor) {
+    const Kernels& kernels = kernels_by_name(backend);
+    const auto a = padded(radius_words, std::uint32_t{1} << 31), b = padded(angle_words, std::uint32_t{0});
+    const auto xc = padded(Array<double>(x_cosine), 0.0), xs = padded(Array<double>(x_sine), 0.0);
+    if (b.size() != a.size() || xc.size() != a.size() || xs.size() != a.size()) throw py::value_error("all arrays must have one length");
+    std::vector<std::int32_t> n_cosine(a.size()), n_sine(a.size());
+    kernels.exact_gaussian_words(stream_of(key, nonce, rounds), first_pair, a.data(), b.data(), xc.data(), xs.data(), is_float32(x_cosine),
+                                 a.size(), s, scaled(kernels.gaussian_bound, bound_factor), n_cosine.data(), n_sine.data());
+    return py::make_tuple(first_of(n_cosine, radius_words.size()), first_of(n_sine, radius_words.size()));
+}
+
+py::array_t<std::int32_t> exact_laplace(const std::string& backend, const py::bytes& key, std::uint64_t nonce, int rounds,
+                                        std::uint64_t first_sample, const Words& words, const py::array& x, float s, float bound_factor) {
+    const Kernels& kernels = kernels_by_name(backend);
+    const auto w = padded(words, std::uint32_t{1} << 31);
+    const auto elements = padded(Array<double>(x), 0.0);
+    if (elements.size() != w.size()) throw py::value_error("all arrays must have one length");
+    std::vector<std::int32_t> n(w.size());
+    kernels.exact_laplace_words(stream_of(key, nonce, rounds), first_sample, w.data(), elements.data(), is_float32(x), w.size(), s,
+                                scaled(kernels.laplace_bound, bound_factor), n.data());
+    return first_of(n, words.size());
+}
+
+py::tuple settle_one_gaussian(int level, const py::bytes& key, std::uint64_t nonce, int rounds, std::uint64_t pair, bool sine,
+                              std::uint32_t radius_word, std::uint32_t angle_word, double x, double s) {
+    const Settled settled = settle(stream_of(key, nonce, rounds), GaussianWord{pair, radius_word, angle_word, sine}, x, s, level);
+    return py::make_tuple(settled.index, settled.level);
+}
+
+py::tuple settle_one_laplace(int level, const py::bytes& key, std::uint64_t nonce, int rounds, std::uint64_t sample, std::uint32_t word,
+                             double x, double s) {
+    const Settled settled = settle(stream_of(key, nonce, rounds), LaplaceWord{sample, word}, x, s, level);
+    return py::make_tuple(settled.index, settled.level);
+}
+
+py::dict error_bounds(const std::string& backend) {
+    const Kernels& kernels = kernels_by_name(backend);
+    py::dict bounds;
+    const auto add = [&](const char* law, ErrorBound bound, WordWindow window) {
+        py::dict entry;
+        entry["constant"] = bound.constant;
+        entry["per_scale"] = bound.per_scale;
+        entry["per_radius"] = bound.per_radius;
+        entry["smallest_word"] = window.smallest;
+        entry["largest_word"] = window.largest;
+        bounds[law] = entry;
+    };
+    add("gaussian", kernels.gaussian_bound, kGaussianWindow);
+    add("laplacian", kernels.laplace_bound, kLaplaceWindow);
+    return bounds;
+}
+
+}  // namespace
+
+void bind_testing(py::module_& module) {
+    py::module_ testing = module.def_submodule("_testing", "Hooks for the tests of hushvec; not part of its interface.");
+    testing.def("chacha_block", &block, py::arg("key"), py::arg("counter"), py::arg("nonce"), py::arg("rounds"));
+    testing.def("keystream", &keystream, py::arg("backend"), py::arg("key"), py::arg("nonce"), py::arg("rounds"), py::arg("domain"),
+                py::arg("first_group"), py::arg("groups"));
+    testing.def("normals", &normals, py::arg("backend"), py::arg("radius_words"), py::arg("angle_words"));
+    testing.def("exponentials", &exponentials, py::arg("backend"), py::arg("words"));
+    testing.def("exact_gaussian", &exact_gaussian, py::arg("backend"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),
+                py::arg("first_pair"), py::arg("radius_words"), py::arg("angle_words"), py::arg("x_cos"), py::arg("x_sin"), py::arg("s"),
+                py::arg("bound_factor") = 1.0f);
+    testing.def("exact_laplace", &exact_laplace, py::arg("backend"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),
+                py::arg("first_sample"), py::arg("words"), py::arg("x"), py::arg("s"), py::arg("bound_factor") = 1.0f);
+    testing.def("settle_gaussian", &settle_one_gaussian, py::arg("level"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),
+                py::arg("pair"), py::arg("sine"), py::arg("radius_word"), py::arg("angle_word"), py::arg("x"), py::arg("s"));
+    testing.def("settle_laplace", &settle_one_laplace, py::arg("level"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),
+                py::arg("sample"), py::arg("word"), py::arg("x"), py::arg("s"));
+    testing.def("error_bounds", &error_bounds, py::arg("backend"));
+}
+
+}  // namespace hushvec::python

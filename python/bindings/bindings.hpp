@@ -1,0 +1,14 @@
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace hushvec::python {
+
+void bind_generator(pybind11::module_& module);
+void bind_noise(pybind11::module_& module);
+void bind_clip(pybind11::module_& module);
+void bind_calibrate(pybind11::module_& module);
+void bind_machine(pybind11::module_& module);
+void bind_testing(pybind11::module_& module);
+
+}  // namespace hushvec::python

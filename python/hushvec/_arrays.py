@@ -1,0 +1,206 @@
+"""Which arrays are accepted, and how a result array is made: numpy, and torch without importing it.
+
+torch is looked up among the modules already loaded: an object can be a tensor only if its library is there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._validate import kind, whole_number
+
+ArrayT = TypeVar("ArrayT")
+
+NUMPY_DTYPES = ("float32", "float64", "float16")
+TORCH_DTYPES = (*NUMPY_DTYPES, "bfloat16")
+DEFAULT_DTYPE = "float32"
+
+# Rows are worked off in runs of about this many elements where a float64 copy is needed: 8 MB of scratch.
+SCRATCH_ELEMENTS = 1 << 20
+
+
+def is_torch(x: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def dtype_name(x: Any) -> str:
+    """"float32", "float64", "float16" or "bfloat16", whatever the library calls it."""
+    return str(x.dtype).removeprefix("torch.") if is_torch(x) else str(x.dtype.name)
+
+
+def require_array(name: str, x: Any) -> None:
+    """One or two dimensions, a floating dtype, memory of this machine, nothing hidden (mask, gradient)."""
+    if is_torch(x):
+        _require_tensor(name, x)
+    elif isinstance(x, np.ndarray):
+        _require_ndarray(name, x)
+    else:
+        raise TypeError(f"{name} must be a numpy array or a torch tensor, got {kind(x)}")
+    if x.ndim not in (1, 2):
+        raise ValueError(f"{name} must have 1 or 2 dimensions, got {x.ndim}")
+
+
+def _require_ndarray(name: str, x: NDArray[Any]) -> None:
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} must be a plain numpy array, got MaskedArray (its mask would be lost)")
+    if x.dtype.name not in NUMPY_DTYPES:
+        raise TypeError(f"{name} must be {' or '.join(NUMPY_DTYPES)}, got {x.dtype.name}")
+    if not x.dtype.isnative:
+        raise TypeError(f"{name} must be in native byte order, got {x.dtype.str}")
+
+
+def _require_tensor(name: str, x: Any) -> None:
+    if dtype_name(x) not in TORCH_DTYPES:
+        raise TypeError(f"{name} must be {' or '.join(TORCH_DTYPES)}, got {dtype_name(x)}")
+    if str(x.layout) != "torch.strided":
+        raise TypeError(f"{name} must be a dense tensor, got layout {x.layout}")
+    if x.device.type != "cpu":
+        raise ValueError(f"{name} must be on the CPU, got {x.device}")
+    if x.requires_grad:
+        raise ValueError(f"{name} must not require grad, got requires_grad=True (pass {name}.detach())")
+
+
+def rows_and_dimension(x: Any) -> tuple[int, int]:
+    """(rows, elements in a row); a 1-D array is one row."""
+    shape = tuple(x.shape)
+    return (1, shape[0]) if len(shape) == 1 else (shape[0], shape[1])
+
+
+def output_like(x: ArrayT, out: ArrayT | None) -> ArrayT:
+    """`out` after a check that a result of x's kind, shape and dtype fits it, or a new array of that sort."""
+    if out is None:
+        return empty_like(x)
+    require_output(out, tuple(x.shape), dtype_name(x))  # type: ignore[attr-defined]
+    if is_torch(out) != is_torch(x):
+        raise TypeError(f"out must be of the kind of x, {kind(x)}, got {kind(out)}")
+    return out
+
+
+def require_output(out: Any, shape: tuple[int, ...], dtype: str) -> None:
+    require_array("out", out)
+    if tuple(out.shape) != shape:
+        raise ValueError(f"out must have shape {shape}, got {tuple(out.shape)}")
+    if dtype_name(out) != dtype:
+        raise TypeError(f"out must be {dtype}, got {dtype_name(out)}")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ValueError("out must be writable, got a read-only array")
+
+
+def empty_like(x: ArrayT) -> ArrayT:
+    """A new array of x's kind, shape and dtype, rows contiguous."""
+    result: Any
+    if is_torch(x):
+        result = x.new_empty(tuple(x.shape))  # type: ignore[attr-defined]
+    else:
+        assert isinstance(x, np.ndarray)
+        result = np.empty(x.shape, x.dtype)
+    return result  # type: ignore[no-any-return]
+
+
+def noise_target(shape: Any, dtype: Any, like: Any, out: Any) -> Any:
+    """The array that a noise function fills.
+
+    `out` decides everything where it is given, then `like`, then `dtype`. A dtype other than the default that `out` or
+    `like` contradicts is refused: what the caller wrote is never dropped in silence.
+    """
+    wanted_shape = _shape(shape)
+    wanted_dtype = _dtype(dtype)
+    model = out if out is not None else like
+    if model is None:
+        return np.empty(wanted_shape, wanted_dtype)
+    name = "out" if out is not None else "like"
+    require_array(name, model)
+    if wanted_dtype not in (DEFAULT_DTYPE, dtype_name(model)):
+        raise TypeError(f"{name} must be {wanted_dtype}, the dtype asked for, got {dtype_name(model)}")
+    if out is not None:
+        require_output(out, wanted_shape, dtype_name(out))
+        return out
+    if is_torch(like):
+        return like.new_empty(wanted_shape)
+    return np.empty(wanted_shape, like.dtype)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    lengths = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if len(lengths) not in (1, 2):
+        raise ValueError(f"shape must have 1 or 2 dimensions, got {len(lengths)}")
+    return tuple(whole_number("shape", length, at_least=0) for length in lengths)
+
+
+def _dtype(dtype: Any) -> str:
+    name = str(dtype).removeprefix("torch.")
+    if not (isinstance(dtype, str) or name in TORCH_DTYPES):
+        try:
+            name = np.dtype(dtype).name
+        except TypeError:
+            pass
+    if name == "bfloat16":
+        raise TypeError("dtype must be float32, float64 or float16, got bfloat16 (like= or out= a torch tensor gives it)")
+    if name not in NUMPY_DTYPES:
+        raise TypeError(f"dtype must be float32, float64 or float16, got {dtype!r}")
+    return name
+
+
+def first_nonfinite_row(x: Any) -> int | None:
+    """Index of the first row that holds NaN or Inf."""
+    matrix = _as_matrix(x)
+    for rows in _row_runs(matrix):
+        run = matrix[rows]
+        bad = ~(run.isfinite().numpy() if is_torch(run) else np.isfinite(run)).all(axis=1)
+        if bad.any():
+            return rows.start + int(bad.argmax())
+    return None
+
+
+def nonfinite_value(x: Any, row: int) -> float:
+    """The first NaN or Inf of a row."""
+    values = _widened(_as_matrix(x)[row : row + 1])[0]
+    return float(values[~np.isfinite(values)][0])
+
+
+def require_finite(name: str, x: Any, *, first_row: int = 0) -> None:
+    """`first_row` is the number of x's first row in the whole input that an error counts by."""
+    row = first_nonfinite_row(x)
+    if row is not None:
+        raise ValueError(f"{name} must be finite, got {nonfinite_value(x, row)!r} in row {first_row + row}")
+
+
+def unit_rows(x: ArrayT, out: ArrayT) -> None:
+    """out = x with every row divided by its L2 norm; a zero row stays zero. x is finite; x and out may be the same.
+
+    The norm is right to a few units in the last place for every finite row, the smallest and largest numbers included:
+    a row is first divided by its largest element.
+    """
+    source, target = _as_matrix(x), _as_matrix(out)
+    for rows in _row_runs(source):
+        values = _widened(source[rows])
+        largest = np.abs(values).max(axis=1, keepdims=True)
+        values /= np.where(largest == 0, 1.0, largest)
+        norm = np.sqrt(np.square(values).sum(axis=1, keepdims=True))
+        values /= np.where(norm == 0, 1.0, norm)
+        _store(target, rows, values)
+
+
+def _as_matrix(x: Any) -> Any:
+    return x[None, :] if x.ndim == 1 else x
+
+
+def _row_runs(matrix: Any) -> Iterator[slice]:
+    rows, dimension = matrix.shape
+    step = max(1, SCRATCH_ELEMENTS // max(1, dimension))
+    return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
+
+
+def _widened(run: Any) -> NDArray[np.float64]:
+    """A float64 copy."""
+    return np.array(run.double().numpy() if is_torch(run) else run, np.float64)
+
+
+def _store(target: Any, rows: slice, values: NDArray[np.float64]) -> None:
+    target[rows] = sys.modules["torch"].from_numpy(values) if is_torch(target) else values

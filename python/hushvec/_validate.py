@@ -1,0 +1,101 @@
+"""Checks of scalar arguments. Every refusal names the argument, the rule and the value.
+
+TypeError for the wrong kind of thing, ValueError for the wrong value. A bool is not a number here.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Collection
+from numbers import Real
+from typing import Any
+
+from hushvec import _core
+
+SMALLEST_NORM = 2.0**-100
+LARGEST_NORM = 2.0**100
+
+
+def number(name: str, value: Any) -> float:
+    """A finite float."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {kind(value)}")
+    try:
+        converted = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite, got {value!r:.40}") from None
+    if not math.isfinite(converted):
+        raise ValueError(f"{name} must be finite, got {converted!r}")
+    return converted
+
+
+def positive(name: str, value: Any) -> float:
+    converted = number(name, value)
+    if converted <= 0:
+        raise ValueError(f"{name} must be > 0, got {converted!r}")
+    return converted
+
+
+def not_negative(name: str, value: Any) -> float:
+    converted = number(name, value)
+    if converted < 0:
+        raise ValueError(f"{name} must be >= 0, got {converted!r}")
+    return converted
+
+
+def delta(value: Any, *, zero_allowed: bool = False) -> float:
+    """A probability below 1 and above 0, or 0 itself for the mechanisms that need no delta."""
+    converted = number("delta", value)
+    if zero_allowed and converted == 0:
+        return converted
+    if not 0 < converted < 1:
+        raise ValueError(f"delta must be > 0 and < 1, got {converted!r}")
+    return converted
+
+
+def clip_norm(value: Any) -> float:
+    converted = positive("clip_norm", value)
+    if not SMALLEST_NORM <= converted <= LARGEST_NORM:
+        raise ValueError(f"clip_norm must be in [2^-100, 2^100], got {converted!r}")
+    return converted
+
+
+def whole_number(name: str, value: Any, *, at_least: int) -> int:
+    if isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number, got bool")
+    try:
+        converted = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, got {kind(value)}") from None
+    if converted < at_least:
+        raise ValueError(f"{name} must be >= {at_least}, got {converted}")
+    return converted
+
+
+def flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {kind(value)}")
+    return value
+
+
+def choice(name: str, value: Any, accepted: Collection[str]) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, got {kind(value)}")
+    if value not in accepted:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}, got {value!r}")
+    return value
+
+
+def generator(value: Any) -> _core.Generator:
+    """The given generator, or the one of the process."""
+    if value is None:
+        return _core.default_generator()
+    if not isinstance(value, _core.Generator):
+        raise TypeError(f"generator must be a hushvec.Generator or None, got {kind(value)}")
+    return value
+
+
+def kind(value: Any) -> str:
+    """The name of a value's type as an error shows it."""
+    return type(value).__name__

@@ -1,0 +1,66 @@
+"""The command `hushvec`: one module per subcommand, each with --json.
+
+Exit code 0: done; 1: `verify` found a receipt that does not hold; 2: bad input, or a receipt without a claim.
+Whatever goes wrong is one line on standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
+
+import hushvec
+from hushvec.cli import backends, demo, privatize, sigma, verify
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+TERMINATED = 143
+
+_SUBCOMMANDS = (demo, privatize, sigma, verify, backends)
+
+
+class _OneLineParser(argparse.ArgumentParser):
+    """argparse without the usage text above an error."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"{self.prog}: {_one_line(message)}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    parser = _OneLineParser(prog="hushvec", description="Differential privacy for embedding vectors.")
+    parser.add_argument("--version", action="version", version=f"hushvec {hushvec.__version__}")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    for subcommand in _SUBCOMMANDS:
+        subcommand.add_to(subparsers)
+    options = parser.parse_args(arguments)
+    previous = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Whoever read the output has left; a second error at exit would be noise.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+        print(f"{options.prog}: {_one_line(str(error) or type(error).__name__)}", file=sys.stderr)
+        return BAD_INPUT
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    """Leave through the clean-up of half-written files."""
+    raise SystemExit(TERMINATED)
+
+
+def _one_line(message: str) -> str:
+    return " ".join(message.split())

@@ -1,0 +1,44 @@
+"""Arguments that several subcommands share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from hushvec import Generator
+from hushvec.mechanisms import MECHANISMS
+from hushvec.release import PER
+
+Subparsers = Any  # argparse has no public name for it
+
+
+def add_command(
+    subparsers: Subparsers, name: str, run: Callable[[argparse.Namespace], int], help: str, description: str
+) -> argparse.ArgumentParser:
+    """A subcommand with --json."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        name, help=help, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.set_defaults(run=run, prog=parser.prog)
+    return parser
+
+
+def add_release_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of hushvec.privatize but epsilon and normalize."""
+    parser.add_argument("--delta", type=float, default=1e-5, help="delta, for the Gaussian kinds (default 1e-5)")
+    parser.add_argument("--clip-norm", type=float, default=1.0, help="L2 norm that rows are clipped to (default 1)")
+    parser.add_argument("--mechanism", choices=tuple(MECHANISMS), default="gaussian", help="law of the noise (default gaussian)")
+    parser.add_argument("--sigma", type=float, help="standard deviation for --mechanism empirical")
+    parser.add_argument("--per", choices=PER, default="record", help="unit of privacy: one row, or all rows (default record)")
+    parser.add_argument("--rounds", type=int, default=20, help="rounds of the key stream: 20, 12 or 8 (default 20)")
+    parser.add_argument(
+        "--unsafe-seed", type=int, metavar="SEED", help="reproducible noise, which gives NO privacy; the receipt says so"
+    )
+
+
+def make_generator(options: argparse.Namespace) -> Generator:
+    if options.unsafe_seed is None:
+        return Generator(rounds=options.rounds)
+    return Generator.unsafe_seeded(options.unsafe_seed, rounds=options.rounds)

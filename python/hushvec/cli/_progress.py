@@ -1,0 +1,47 @@
+"""A progress bar on standard error, shown only to a person and only when the work takes a while."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TextIO
+
+BAR_WIDTH = 30
+SHOW_AFTER_SECONDS = 0.5
+REDRAW_SECONDS = 0.1
+
+
+class Progress:
+    """`with Progress("embedding", total) as progress: progress.advance(n)`. A total of None shows a count alone."""
+
+    def __init__(self, label: str, total: int | None, stream: TextIO | None = None) -> None:
+        self._label, self._total = label, total
+        self._stream = sys.stderr if stream is None else stream
+        self._visible = self._stream.isatty()
+        self._done = 0
+        self._drawn = False
+        self._next_draw = time.monotonic() + SHOW_AFTER_SECONDS
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def advance(self, count: int) -> None:
+        self._done += count
+        if self._visible and time.monotonic() >= self._next_draw:
+            self._draw()
+            self._next_draw = time.monotonic() + REDRAW_SECONDS
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._drawn:
+            self._stream.write("\r\033[K")
+            self._stream.flush()
+
+    def _draw(self) -> None:
+        text = f"{self._label} {self._done}"
+        if self._total:
+            filled = min(BAR_WIDTH, BAR_WIDTH * self._done // self._total)
+            text = f"{self._label} [{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {self._done}/{self._total}"
+        self._stream.write(f"\r{text}\033[K")
+        self._stream.flush()
+        self._drawn = True

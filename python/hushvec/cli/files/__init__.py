@@ -1,0 +1,85 @@
+"""Files of vectors, read and written a part at a time: .npy, .parquet, .jsonl. The suffix says which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from numpy.typing import NDArray
+
+# Elements that are in memory at once: 16 MB of float32.
+PART_ELEMENTS = 1 << 22
+
+
+class Part(NamedTuple):
+    """Some rows, and what is copied beside them."""
+
+    values: NDArray[Any]
+    kept: Any
+
+
+class Sink(Protocol):
+    """Where the rows of the output go."""
+
+    def write(self, values: NDArray[Any], kept: Any) -> None: ...
+
+
+class Source(Protocol):
+    """A file of vectors, opened and understood."""
+
+    dtype: str
+    dimension: int
+
+    def count(self) -> int:
+        """How many rows there are; may read the file once."""
+
+    def parts(self) -> Iterator[Part]:
+        """The rows in order, a bounded number at a time."""
+
+    def sink(self, path: Path) -> AbstractContextManager[Sink]:
+        """A new file of this sort for as many rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Which part of a record is the vector, and which parts are copied as they are."""
+
+    vector: str | None = None
+    text: str | None = None
+    keep: tuple[str, ...] = ()
+
+
+class FileFault(ValueError):
+    """A file that cannot be used; the message begins with its name."""
+
+    def __init__(self, path: Path, message: str) -> None:
+        super().__init__(f"{path}: {message}")
+
+
+DEFAULT_VECTOR = "embedding"
+
+
+def open_source(path: Path, columns: Columns) -> Source:
+    """Open a file by its suffix.
+
+    Raises:
+        FileFault: an unknown suffix, or a file that is not what the suffix says.
+        OSError: the file cannot be opened.
+    """
+    from hushvec.cli.files.jsonl import JsonlSource
+    from hushvec.cli.files.npy import NpySource
+    from hushvec.cli.files.parquet import ParquetSource
+
+    kinds: dict[str, Any] = {".npy": NpySource, ".parquet": ParquetSource, ".jsonl": JsonlSource}
+    kind = kinds.get(path.suffix.lower())
+    if kind is None:
+        raise FileFault(path, f"the name must end in {', '.join(kinds)}, got {path.suffix!r}")
+    source: Source = kind(path, columns)
+    return source
+
+
+def rows_per_part(dimension: int) -> int:
+    return max(1, PART_ELEMENTS // dimension)

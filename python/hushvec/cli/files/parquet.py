@@ -1,0 +1,131 @@
+"""Parquet files: one column of float lists, streamed by record batches. Needs pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec.cli.files import DEFAULT_VECTOR, Columns, FileFault, Part, rows_per_part
+from hushvec.errors import MissingExtraError
+
+
+class ParquetSource:
+    def __init__(self, path: Path, columns: Columns) -> None:
+        if columns.text is not None:
+            raise FileFault(path, "texts are embedded from .jsonl files only; name a column of vectors")
+        self._arrow, parquet = _import_pyarrow()
+        self._parquet = parquet
+        self._path = path
+        self._vector = columns.vector or DEFAULT_VECTOR
+        self._keep = columns.keep
+        with path.open("rb"):  # an absent or unreadable file gets the system's own words
+            pass
+        try:
+            self._file = parquet.ParquetFile(path)
+        except (self._arrow.ArrowException, OSError) as error:
+            raise FileFault(path, f"not a parquet file: {error}") from None
+        self._schema = self._file.schema_arrow
+        self._check_columns()
+        self.dtype = str(np.dtype(self._schema.field(self._vector).type.value_type.to_pandas_dtype()).name)
+        self.dimension = self._dimension()
+
+    def count(self) -> int:
+        rows: int = self._file.metadata.num_rows
+        return rows
+
+    def parts(self) -> Iterator[Part]:
+        first_row = 0
+        for batch in self._batches(rows_per_part(self.dimension)):
+            yield Part(self._values(batch, first_row), batch.select(self._keep))
+            first_row += batch.num_rows
+
+    @contextmanager
+    def sink(self, path: Path) -> Iterator[_ParquetSink]:
+        field = self._arrow.field(self._vector, self._vector_type(), nullable=False)
+        schema = self._arrow.schema([*(self._schema.field(name) for name in self._keep), field])
+        with path.open("xb") as file, self._parquet.ParquetWriter(file, schema) as writer:
+            yield _ParquetSink(self._arrow, writer, schema)
+
+    def _check_columns(self) -> None:
+        for name in (self._vector, *self._keep):
+            if self._schema.names.count(name) != 1:
+                raise FileFault(self._path, f"must have one column {name!r}, got {', '.join(map(repr, self._schema.names))}")
+        if self._vector in self._keep:
+            raise FileFault(self._path, f"keep must not name {self._vector!r}: it is what the noise protects")
+        types = self._arrow.types
+        column = self._schema.field(self._vector).type
+        is_list = types.is_list(column) or types.is_large_list(column) or types.is_fixed_size_list(column)
+        if not (is_list and types.is_floating(column.value_type)):
+            raise FileFault(self._path, f"column {self._vector!r} must hold lists of floats, got {column}")
+
+    def _vector_type(self) -> Any:
+        """The column's own type, its inner field reduced to a name and a float."""
+        arrow, column = self._arrow, self._schema.field(self._vector).type
+        if arrow.types.is_fixed_size_list(column):
+            return arrow.list_(column.value_type, column.list_size)
+        return arrow.large_list(column.value_type) if arrow.types.is_large_list(column) else arrow.list_(column.value_type)
+
+    def _dimension(self) -> int:
+        column = self._schema.field(self._vector).type
+        if self._arrow.types.is_fixed_size_list(column):
+            length = int(column.list_size)
+        else:
+            first = next((batch for batch in self._batches(1) if batch.num_rows), None)
+            if first is None:
+                raise FileFault(self._path, f"column {self._vector!r} must hold at least one row of known length")
+            length = len(first.column(self._vector)[0].as_py() or ())
+        if length < 1:
+            raise FileFault(self._path, f"column {self._vector!r} must hold vectors of at least 1 number, got 0 in row 0")
+        return length
+
+    def _batches(self, size: int) -> Iterator[Any]:
+        try:
+            yield from self._file.iter_batches(batch_size=size, columns=[self._vector, *self._keep])
+        except (self._arrow.ArrowException, OSError) as error:
+            raise FileFault(self._path, f"the file is damaged: {error}") from None
+
+    def _values(self, batch: Any, first_row: int) -> NDArray[Any]:
+        compute = __import__("pyarrow.compute").compute
+        column = batch.column(self._vector)
+        lengths = compute.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
+        wrong = np.flatnonzero(lengths != self.dimension)
+        if wrong.size:
+            row, length = int(wrong[0]), int(lengths[wrong[0]])
+            found = "null" if length < 0 else f"{length} numbers"
+            raise FileFault(self._path, f"column {self._vector!r} must hold {self.dimension} numbers, got {found} in row {first_row + row}")
+        flat = column.flatten()
+        if flat.null_count:
+            row = int(np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))[0]) // self.dimension
+            raise FileFault(self._path, f"column {self._vector!r} must hold numbers, got null in row {first_row + row}")
+        return np.array(flat.to_numpy(zero_copy_only=False)).reshape(-1, self.dimension)
+
+
+class _ParquetSink:
+    def __init__(self, arrow: Any, writer: Any, schema: Any) -> None:
+        self._arrow, self._writer, self._schema = arrow, writer, schema
+
+    def write(self, values: NDArray[Any], kept: Any) -> None:
+        arrow, kind = self._arrow, self._schema.field(len(self._schema) - 1).type
+        rows, dimension = values.shape
+        flat = arrow.array(values.reshape(-1), kind.value_type)
+        if arrow.types.is_fixed_size_list(kind):
+            vectors = arrow.FixedSizeListArray.from_arrays(flat, dimension)
+        else:
+            large = arrow.types.is_large_list(kind)
+            offsets = np.arange(0, rows * dimension + 1, dimension, np.int64 if large else np.int32)
+            vectors = (arrow.LargeListArray if large else arrow.ListArray).from_arrays(offsets, flat)
+        self._writer.write_batch(arrow.RecordBatch.from_arrays([*kept.columns, vectors], schema=self._schema))
+
+
+def _import_pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtraError("reading parquet files", "cli") from None
+    return pyarrow, pyarrow.parquet

@@ -1,0 +1,144 @@
+"""`hushvec privatize IN -o OUT`: a file of vectors (or texts) in, the same kind of file and a receipt out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
+from hushvec.cli._output import print_json, receipt_lines
+from hushvec.cli._progress import Progress
+from hushvec.cli.files import Columns, FileFault, Source, open_source
+from hushvec.receipts import Receipt
+from hushvec.release import ReleasePlan, plan_release
+
+RECEIPT_SUFFIX = ".receipt.json"
+
+
+def add_to(subparsers: Subparsers) -> None:
+    parser = add_command(
+        subparsers,
+        "privatize",
+        run,
+        help="release a file of vectors with a receipt",
+        description=(
+            "Release the vectors of a file with differential privacy; the receipt goes to OUT.receipt.json.\n\n"
+            ".npy      float16, float32 or float64, one or two dimensions, any size (memory-mapped)\n"
+            ".parquet  a column of float lists; other columns are dropped unless --keep names them\n"
+            ".jsonl    a list of numbers under --column, or with --text-key a text that is embedded first;\n"
+            "          other keys are dropped unless --keep names them\n\n"
+            "What --keep names is copied as it is and has no protection. OUT appears when all is done, or not at all."
+        ),
+    )
+    parser.add_argument("input", metavar="IN", type=Path)
+    parser.add_argument("-o", "--output", metavar="OUT", type=Path, required=True, help="file of the same kind")
+    parser.add_argument("--epsilon", type=float, help="needed by every mechanism but empirical")
+    add_release_arguments(parser)
+    parser.add_argument("--normalize", action="store_true", help="unit rows before the noise (clip norm 1)")
+    parser.add_argument("--renormalize", action="store_true", help="unit rows after the noise")
+    parser.add_argument("--column", help="column or key of the vectors (default embedding)")
+    parser.add_argument("--text-key", help=".jsonl: embed the text under this key with MiniLM")
+    parser.add_argument("--keep", metavar="NAMES", default="", help="columns or keys to copy unprotected, separated by commas")
+
+
+def run(options: argparse.Namespace) -> int:
+    _check_output(options.input, options.output)
+    kept = tuple(name for name in options.keep.split(",") if name)
+    source = open_source(options.input, Columns(vector=options.column, text=options.text_key, keep=kept))
+    plan = _plan(options, source)
+    with _published(options.output) as (partial, receipt_partial):
+        rows = _release(source, plan, options.input, partial)
+        receipt = plan.receipt(rows, notes=_notes(options.text_key, kept))
+        receipt_partial.write_text(receipt.to_json() + "\n", encoding="utf-8")
+    _report(options, receipt)
+    return 0
+
+
+def receipt_path(output: Path) -> Path:
+    return output.with_name(output.name + RECEIPT_SUFFIX)
+
+
+def _check_output(source: Path, output: Path) -> None:
+    if output.suffix.lower() != source.suffix.lower():
+        raise FileFault(output, f"must end in {source.suffix} like the input")
+    if output.exists() and not output.is_file():
+        raise FileFault(output, "must be a plain file")
+    if not output.parent.is_dir():
+        raise FileFault(output, f"the folder {output.parent} must exist")
+
+
+def _plan(options: argparse.Namespace, source: Source) -> ReleasePlan:
+    return plan_release(
+        rows=source.count() if options.per == "release" else 1,
+        dimension=source.dimension,
+        dtype=source.dtype,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        clip_norm=options.clip_norm,
+        mechanism=options.mechanism,
+        sigma=options.sigma,
+        normalize=options.normalize,
+        renormalize=options.renormalize,
+        per=options.per,
+        generator=make_generator(options),
+    )
+
+
+def _release(source: Source, plan: ReleasePlan, path: Path, partial: Path) -> int:
+    """Write all rows to `partial` and return their number."""
+    planned = plan.mechanism.rows_per_person
+    done = 0
+    with source.sink(partial) as sink, Progress("rows", source.count()) as progress:
+        for part in source.parts():
+            rows = len(part.values)
+            if plan.per == "release" and done + rows > planned:
+                raise FileFault(path, f"the file grew while it was read: {planned} rows were counted")
+            try:
+                values = plan.run(part.values, first_row=done)
+            except ValueError as error:
+                raise FileFault(path, str(error)) from None
+            sink.write(values, part.kept)
+            done += rows
+            progress.advance(rows)
+    return done
+
+
+@contextmanager
+def _published(output: Path) -> Iterator[tuple[Path, Path]]:
+    """Two unfinished files beside the output; both take their places when the block ends well, neither if it does not.
+
+    An old receipt goes first: at no moment do new values stand beside a receipt of others.
+    """
+    final = (output, receipt_path(output))
+    partial = tuple(path.with_name(f".{path.name}.{os.getpid()}.partial") for path in final)
+    try:
+        yield partial[0], partial[1]
+        for path in partial:
+            with path.open("rb+") as file:
+                os.fsync(file.fileno())
+        final[1].unlink(missing_ok=True)
+        for unfinished, path in zip(partial, final):
+            os.replace(unfinished, path)
+    finally:
+        for path in partial:
+            path.unlink(missing_ok=True)
+
+
+def _notes(text_key: str | None, kept: tuple[str, ...]) -> tuple[str, ...]:
+    notes = []
+    if text_key is not None:
+        notes.append("vectors are all-MiniLM-L6-v2 embeddings of texts, cut after 256 tokens")
+    if kept:
+        notes.append(f"copied without protection: {', '.join(kept)}")
+    return tuple(notes)
+
+
+def _report(options: argparse.Namespace, receipt: Receipt) -> None:
+    where = receipt_path(options.output)
+    if options.json:
+        print_json({"output": str(options.output), "receipt_file": str(where), "receipt": receipt.to_dict()})
+    else:
+        print(f"{options.output}\n{where}\n\n{receipt_lines(receipt)}")

@@ -1,0 +1,340 @@
+"""Mechanisms: from a privacy parameter to noise, with the cost and the expected harm known before anything is spent.
+
+Setting of all of them. Each person contributes `rows_per_person` rows of `dimension` elements. Adjacency is replace-one: two
+neighbouring inputs differ in all rows of one person, and in nothing else. Every row is clipped to clip_norm = C, so one row
+moves by at most 2C in L2. With r = rows_per_person and d = dimension:
+
+    mechanism    noise of an element or a row      sensitivity           guarantee
+    Gaussian     N(0, sigma^2) an element          L2: 2C sqrt(r)        delta(epsilon) of Balle and Wang 2018, theorem 8
+    Laplacian    Laplace(scale) an element         L1: 2C r sqrt(d)      epsilon = sensitivity / scale
+    L2Laplace    exp(-|z|_2 / scale) a row         sum of L2: 2C r       epsilon = sensitivity / scale
+
+The r rows of a person are released jointly: their Gaussian noise is one Gaussian vector and their distance at most
+sqrt(sum (2C)^2). For the other two the log-densities of r rows add up, each at most (row distance) / scale, and the row's L1
+distance is at most sqrt(d) times its L2 distance.
+
+The sensitivities are rounded up where the formula has a square root, sigma and scale to the next float32.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+from hushvec import _core, _validate
+from hushvec.calibrate import gaussian_epsilon, gaussian_sigma, laplace_scale
+
+ADJACENCY = "replace-one"
+
+# epsilon that was computed, not asked for, is stated to this many digits, rounded up.
+EPSILON_DIGITS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism(ABC):
+    """What all mechanisms share. See the module's head for the setting.
+
+    Args:
+        dimension: d, elements in a row.
+        clip_norm: C, the L2 norm that every row is clipped to.
+        rows_per_person: r, how many rows one person contributes; public.
+    """
+
+    name: ClassVar[str]
+    law: ClassVar[str]
+    grade: ClassVar[str]
+    sensitivity_norm: ClassVar[str]
+    adjacency: ClassVar[str] = ADJACENCY
+
+    dimension: int
+    clip_norm: float = 1.0
+    rows_per_person: int = 1
+
+    def __post_init__(self) -> None:
+        _validate.whole_number("dimension", self.dimension, at_least=1)
+        _validate.clip_norm(self.clip_norm)
+        _validate.whole_number("rows_per_person", self.rows_per_person, at_least=1)
+
+    @property
+    @abstractmethod
+    def cost(self) -> tuple[float, float]:
+        """(epsilon, delta) that one release costs each person in it."""
+
+    @property
+    @abstractmethod
+    def noise_parameter(self) -> float:
+        """sigma or scale, as used: a float32."""
+
+    @property
+    @abstractmethod
+    def noise_norm(self) -> float:
+        """Root mean square of the L2 norm of one row's noise."""
+
+    @property
+    def sensitivity(self) -> float:
+        """How far the clipped data of one person can move, in the norm that `sensitivity_norm` names."""
+        return sensitivity(
+            self.name, clip_norm=self.clip_norm, rows_per_person=self.rows_per_person, dimension=self.dimension
+        )
+
+    @property
+    def grid(self) -> float | None:
+        """The power of two that exact values are multiples of; None for the float grade."""
+        return _core.exact_grid(self.noise_parameter, self.clip_norm)[1] if self.grade == "exact" else None
+
+    def expected_cosine(self, norm: float | None = None) -> float:
+        """About the cosine between a row and its noisy version: norm / sqrt(norm^2 + noise_norm^2).
+
+        Args:
+            norm: L2 norm of the clipped row; clip_norm if None.
+        """
+        signal = self.clip_norm if norm is None else _validate.positive("norm", norm)
+        return signal / math.hypot(signal, self.noise_norm)
+
+    def apply(self, x: Any, out: Any, generator: _core.Generator) -> None:
+        """out = the release of x: clipped, noised, exactly rounded where the grade is exact. x may be out."""
+        _core.clip_and_noise(
+            x, self.clip_norm, self.noise_parameter, out, generator, self.law, self.grade == "exact"
+        )
+
+
+class _GaussianNoise(Mechanism):
+    law = "gaussian"
+    grade = "exact"
+    sensitivity_norm = "l2"
+
+    @property
+    def noise_norm(self) -> float:
+        return self.noise_parameter * math.sqrt(self.dimension)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(_GaussianNoise):
+    """The Gaussian mechanism, analytically calibrated: the smallest sigma that gives (epsilon, delta).
+
+    Args:
+        epsilon: > 0.
+        delta: in (0, 1).
+        dimension: d; as in `Mechanism`, like clip_norm and rows_per_person.
+
+    Guarantees:
+        (epsilon, delta)-DP under replace-one of one person's rows, exact in real arithmetic and as released.
+
+    Reference:
+        Balle and Wang, "Improving the Gaussian mechanism for differential privacy" (2018), theorem 8.
+
+    Example:
+        >>> from hushvec.mechanisms import Gaussian
+        >>> mechanism = Gaussian(epsilon=1.0, delta=1e-5, dimension=384)
+        >>> round(mechanism.sigma, 2), mechanism.sensitivity, mechanism.cost
+        (7.46, 2.0, (1.0, 1e-05))
+    """
+
+    name = "gaussian"
+    epsilon: float
+    delta: float = 1e-5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive("epsilon", self.epsilon)
+        _validate.delta(self.delta)
+
+    @cached_property
+    def sigma(self) -> float:
+        return as_used("sigma", float(gaussian_sigma(self.epsilon, self.delta, self.sensitivity)), self.clip_norm)
+
+    @property
+    def noise_parameter(self) -> float:
+        return self.sigma
+
+    @property
+    def cost(self) -> tuple[float, float]:
+        return self.epsilon, self.delta
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmpiricalGaussian(_GaussianNoise):
+    """Gaussian noise of a sigma chosen by the caller, and what it buys: epsilon at the given delta.
+
+    Args:
+        chosen_sigma: the caller's sigma; rounded up to float32 for use.
+        delta: in (0, 1).
+        dimension: d; as in `Mechanism`, like clip_norm and rows_per_person.
+
+    Guarantees:
+        (epsilon, delta)-DP for the computed epsilon, which is rounded up to ten digits. It is a guarantee like that of
+        `Gaussian`, usually a weak one: sigma = 0.2 on unit vectors is epsilon = 91.8.
+
+    Reference:
+        Balle and Wang (2018), theorem 8, solved for epsilon.
+
+    Example:
+        >>> from hushvec.mechanisms import EmpiricalGaussian
+        >>> round(EmpiricalGaussian(chosen_sigma=0.2, delta=1e-5, dimension=1920).epsilon, 1)
+        91.8
+    """
+
+    name = "empirical"
+    chosen_sigma: float
+    delta: float = 1e-5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive("sigma", self.chosen_sigma)
+        _validate.delta(self.delta)
+
+    @cached_property
+    def sigma(self) -> float:
+        return as_used("sigma", float(self.chosen_sigma), self.clip_norm)
+
+    @cached_property
+    def epsilon(self) -> float:
+        epsilon = float(gaussian_epsilon(self.delta, self.sigma, self.sensitivity))
+        if not math.isfinite(epsilon):
+            raise ValueError(f"sigma must be large enough for a finite epsilon, got {self.chosen_sigma!r}")
+        return rounded_up(epsilon, EPSILON_DIGITS)
+
+    @property
+    def noise_parameter(self) -> float:
+        return self.sigma
+
+    @property
+    def cost(self) -> tuple[float, float]:
+        return self.epsilon, self.delta
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laplacian(Mechanism):
+    """Independent Laplace noise on every element: pure epsilon-DP.
+
+    Args:
+        epsilon: > 0.
+        dimension: d; as in `Mechanism`, like clip_norm and rows_per_person.
+
+    Guarantees:
+        (epsilon, 0)-DP under replace-one of one person's rows, exact in real arithmetic and as released. The L2 clip bounds
+        the L1 distance by sqrt(d) times 2C only, so scale = 2C sqrt(d) / epsilon; without the sqrt(d) it would be
+        (sqrt(d) epsilon)-DP.
+
+    Reference:
+        Dwork, McSherry, Nissim, Smith, "Calibrating noise to sensitivity in private data analysis" (2006), proposition 1.
+
+    Example:
+        >>> from hushvec.mechanisms import Laplacian
+        >>> Laplacian(epsilon=8.0, dimension=256).scale
+        4.0
+    """
+
+    name = "laplacian"
+    law = "laplacian"
+    grade = "exact"
+    sensitivity_norm = "l1"
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive("epsilon", self.epsilon)
+
+    @cached_property
+    def scale(self) -> float:
+        return as_used("scale", float(laplace_scale(self.epsilon, self.sensitivity)), self.clip_norm)
+
+    @property
+    def noise_parameter(self) -> float:
+        return self.scale
+
+    @property
+    def noise_norm(self) -> float:
+        return self.scale * math.sqrt(2 * self.dimension)
+
+    @property
+    def cost(self) -> tuple[float, float]:
+        return self.epsilon, 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class L2Laplace(Mechanism):
+    """A uniform direction with a Gamma(d, scale) length on every row: pure epsilon-DP from the L2 sensitivity.
+
+    Args:
+        epsilon: > 0.
+        dimension: d; as in `Mechanism`, like clip_norm and rows_per_person.
+
+    Guarantees:
+        In real arithmetic (epsilon, 0)-DP under replace-one of one person's rows, with about sqrt(2) less noise than
+        `Laplacian`. It is computed in floating point (grade "float"), so what is released carries no DP claim.
+
+    Reference:
+        Chaudhuri, Monteleoni, Sarwate, "Differentially private empirical risk minimization" (2011), section 3.2.
+
+    Example:
+        >>> from hushvec.mechanisms import L2Laplace
+        >>> L2Laplace(epsilon=8.0, dimension=256).scale
+        0.25
+    """
+
+    name = "l2_laplace"
+    law = "l2_laplace"
+    grade = "float"
+    sensitivity_norm = "l2"
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive("epsilon", self.epsilon)
+
+    @cached_property
+    def scale(self) -> float:
+        return as_used("scale", float(laplace_scale(self.epsilon, self.sensitivity)), self.clip_norm)
+
+    @property
+    def noise_parameter(self) -> float:
+        return self.scale
+
+    @property
+    def noise_norm(self) -> float:
+        return self.scale * math.sqrt(self.dimension * (self.dimension + 1))
+
+    @property
+    def cost(self) -> tuple[float, float]:
+        return self.epsilon, 0.0
+
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    mechanism.name: mechanism for mechanism in (Gaussian, Laplacian, L2Laplace, EmpiricalGaussian)
+}
+
+
+def sensitivity(mechanism: str, *, clip_norm: float, rows_per_person: int, dimension: int) -> float:
+    """The sensitivity column of the table at the head, for a mechanism by name; rounded up to a double."""
+    one_row = 2 * Fraction(clip_norm)
+    if mechanism in (Gaussian.name, EmpiricalGaussian.name):
+        return root_up(one_row**2 * rows_per_person)
+    if mechanism == Laplacian.name:
+        return root_up((one_row * rows_per_person) ** 2 * dimension)
+    return root_up((one_row * rows_per_person) ** 2)
+
+
+def root_up(square: Fraction) -> float:
+    """A double that is at least sqrt(square), and at most one unit in the last place above the smallest such."""
+    root = math.sqrt(square)
+    while Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    return root
+
+
+def rounded_up(value: float, digits: int) -> float:
+    """The smallest number of `digits` decimal digits that is at least value, as the nearest double, itself at least value."""
+    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value))
+
+
+def as_used(name: str, value: float, clip_norm: float) -> float:
+    """sigma or scale as the core takes it: rounded up to float32, in the range of exact rounding."""
+    if not _validate.SMALLEST_NORM <= value <= _validate.LARGEST_NORM:
+        raise ValueError(f"{name} must be in [2^-100, 2^100], got {value!r}")
+    return _core.exact_grid(value, clip_norm)[0]

@@ -1,0 +1,208 @@
+"""Noise alone: building blocks that carry no privacy claim of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hushvec import _core
+from hushvec._arrays import (
+    DEFAULT_DTYPE,
+    ArrayT,
+    dtype_name,
+    empty_like,
+    is_torch,
+    noise_target,
+    require_array,
+)
+from hushvec._validate import generator as require_generator
+from hushvec._validate import kind, not_negative
+
+
+def gaussian_noise(
+    shape: int | tuple[int, ...],
+    sigma: float = 1.0,
+    *,
+    dtype: Any = DEFAULT_DTYPE,
+    like: Any = None,
+    out: Any = None,
+    generator: _core.Generator | None = None,
+) -> Any:
+    """Draw independent Gaussian noise N(0, sigma^2).
+
+    Args:
+        shape: a length, or (rows, columns).
+        sigma: standard deviation, in the unit of the data.
+        dtype: "float32", "float64" or "float16" of a new numpy array.
+        like: a numpy array or torch CPU tensor; the result is a new one of that kind and dtype.
+        out: a numpy array or torch CPU tensor of this shape, filled in place; decides kind and dtype.
+        generator: key stream to draw from; the process-wide one, keyed by the operating system, if None.
+
+    Returns:
+        The filled array: `out` itself where it was given.
+
+    Raises:
+        TypeError: wrong kinds, or a dtype that `like` or `out` contradicts.
+        ValueError: sigma < 0, NaN or above 2^100; a shape that is not 1-D or 2-D or differs from that of `out`; read-only `out`.
+
+    Guarantees:
+        The stream is cryptographic (ChaCha) and never repeats. float64 samples come from 64 bits a uniform, the others from
+        32. Adding this noise to data in floating point gives no differential privacy in the strict sense: the last bits of
+        the sum depend on the data (Mironov 2012). `privatize` and `clip_and_noise` do it properly.
+
+    Edge cases:
+        A length of 0 gives an empty array; sigma = 0 gives zeros.
+
+    Reference:
+        Box and Muller, "A note on the generation of random normal deviates" (1958), equation 1; docs/format.md section 3.
+
+    Example:
+        >>> import hushvec as hv
+        >>> hv.gaussian_noise((2, 384), sigma=0.1).shape
+        (2, 384)
+    """
+    sigma = not_negative("sigma", sigma)
+    source = require_generator(generator)
+    target = noise_target(shape, dtype, like, out)
+    _core.fill_gaussian(target, sigma, source)
+    return target
+
+
+def laplacian_noise(
+    shape: int | tuple[int, ...],
+    scale: float = 1.0,
+    *,
+    dtype: Any = DEFAULT_DTYPE,
+    like: Any = None,
+    out: Any = None,
+    generator: _core.Generator | None = None,
+) -> Any:
+    """Draw independent Laplace noise, density exp(-|z|/scale) / (2 scale).
+
+    Args:
+        shape: a length, or (rows, columns).
+        scale: mean of |z|; the standard deviation is sqrt(2) times as large.
+        dtype: as in `gaussian_noise`; so are `like`, `out` and `generator`.
+        like: a numpy array or torch CPU tensor; the result is a new one of that kind and dtype.
+        out: a numpy array or torch CPU tensor of this shape, filled in place.
+        generator: key stream to draw from; the process-wide one if None.
+
+    Returns:
+        The filled array.
+
+    Raises:
+        TypeError: wrong kinds, or a dtype that `like` or `out` contradicts.
+        ValueError: scale < 0, NaN or above 2^100; a wrong shape; read-only `out`.
+
+    Guarantees:
+        As `gaussian_noise`: a building block without a privacy claim.
+
+    Edge cases:
+        A length of 0 gives an empty array; scale = 0 gives zeros.
+
+    Reference:
+        Inverse distribution function, -scale ln u with a random sign; docs/format.md section 3.
+
+    Example:
+        >>> import hushvec as hv
+        >>> hv.laplacian_noise(384, scale=0.5).dtype
+        dtype('float32')
+    """
+    scale = not_negative("scale", scale)
+    source = require_generator(generator)
+    target = noise_target(shape, dtype, like, out)
+    _core.fill_laplacian(target, scale, source)
+    return target
+
+
+def l2_laplace_noise(
+    shape: int | tuple[int, ...],
+    scale: float = 1.0,
+    *,
+    dtype: Any = DEFAULT_DTYPE,
+    like: Any = None,
+    out: Any = None,
+    generator: _core.Generator | None = None,
+) -> Any:
+    """Draw rows of L2-Laplace noise, density proportional to exp(-|z|_2 / scale) on each row.
+
+    Args:
+        shape: a length d (one row), or (rows, d).
+        scale: the row's norm is Gamma(d, scale), so its mean is d * scale; the direction is uniform.
+        dtype: as in `gaussian_noise`; so are `like`, `out` and `generator`.
+        like: a numpy array or torch CPU tensor; the result is a new one of that kind and dtype.
+        out: a numpy array or torch CPU tensor of this shape, filled in place.
+        generator: key stream to draw from; the process-wide one if None.
+
+    Returns:
+        The filled array.
+
+    Raises:
+        TypeError: wrong kinds, or a dtype that `like` or `out` contradicts.
+        ValueError: scale < 0, NaN or above 2^100; a wrong shape; read-only `out`.
+
+    Guarantees:
+        As `gaussian_noise`: a building block without a privacy claim.
+
+    Edge cases:
+        A length of 0 gives an empty array; scale = 0 gives zeros. In one dimension the law is that of `laplacian_noise`.
+
+    Reference:
+        Marsaglia and Tsang, "A simple method for generating gamma variables" (2000); docs/format.md section 1.
+
+    Example:
+        >>> import hushvec as hv
+        >>> hv.l2_laplace_noise((3, 384), scale=0.01).shape
+        (3, 384)
+    """
+    scale = not_negative("scale", scale)
+    source = require_generator(generator)
+    target = noise_target(shape, dtype, like, out)
+    _core.fill_l2_laplace(target, scale, source)
+    return target
+
+
+def add_noise(embedding: ArrayT, noise: Any) -> ArrayT:
+    """Add noise to an embedding, element by element.
+
+    Args:
+        embedding: float array [d] or [n, d], numpy or torch CPU.
+        noise: an array of the same kind, shape and dtype.
+
+    Returns:
+        A new array; neither argument changes.
+
+    Raises:
+        TypeError: not arrays of one kind and dtype.
+        ValueError: different shapes; a tensor that requires grad or lies on another device.
+
+    Guarantees:
+        None about privacy: this is a plain floating-point sum of whatever is given. `privatize` releases with a receipt.
+
+    Edge cases:
+        NaN and Inf pass through as in any sum; nothing is broadcast.
+
+    Reference:
+        The plain sum of "The algorithmic foundations of differential privacy" (Dwork and Roth 2014), definition 3.3.
+
+    Example:
+        >>> import hushvec as hv, numpy as np
+        >>> hv.add_noise(np.ones(384, np.float32), hv.gaussian_noise(384, sigma=0.1)).shape
+        (384,)
+    """
+    require_array("embedding", embedding)
+    require_array("noise", noise)
+    if is_torch(embedding) != is_torch(noise):
+        raise TypeError(f"noise must be of the kind of embedding, {kind(embedding)}, got {kind(noise)}")
+    if dtype_name(embedding) != dtype_name(noise):
+        raise TypeError(f"noise must be {dtype_name(embedding)}, got {dtype_name(noise)}")
+    shape = tuple(embedding.shape)  # type: ignore[attr-defined]
+    if shape != tuple(noise.shape):
+        raise ValueError(f"noise must have shape {shape}, got {tuple(noise.shape)}")
+    total = empty_like(embedding)
+    if is_torch(embedding):
+        total.copy_(embedding + noise)  # type: ignore[attr-defined, operator]
+    else:
+        np.add(embedding, noise, out=total)  # type: ignore[call-overload]
+    return total

