@@ -5,6 +5,7 @@ torch is looked up among the modules already loaded: an object can be a tensor o
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -30,7 +31,7 @@ def is_torch(x: Any) -> bool:
 
 
 def dtype_name(x: Any) -> str:
-    """"float32", "float64", "float16" or "bfloat16", whatever the library calls it."""
+    """ "float32", "float64", "float16" or "bfloat16", whatever the library calls it."""
     return str(x.dtype).removeprefix("torch.") if is_torch(x) else str(x.dtype.name)
 
 
@@ -136,10 +137,8 @@ def _shape(shape: Any) -> tuple[int, ...]:
 def _dtype(dtype: Any) -> str:
     name = str(dtype).removeprefix("torch.")
     if not (isinstance(dtype, str) or name in TORCH_DTYPES):
-        try:
+        with contextlib.suppress(TypeError):
             name = np.dtype(dtype).name
-        except TypeError:
-            pass
     if name == "bfloat16":
         raise TypeError("dtype must be float32, float64 or float16, got bfloat16 (like= or out= a torch tensor gives it)")
     if name not in NUMPY_DTYPES:
@@ -154,7 +153,7 @@ def first_nonfinite_row(x: Any) -> int | None:
         run = matrix[rows]
         bad = ~(run.isfinite().numpy() if is_torch(run) else np.isfinite(run)).all(axis=1)
         if bad.any():
-            return rows.start + int(bad.argmax())
+            return int(rows.start + bad.argmax())
     return None
 
 

@@ -78,9 +78,7 @@ class Mechanism(ABC):
     @property
     def sensitivity(self) -> float:
         """How far the clipped data of one person can move, in the norm that `sensitivity_norm` names."""
-        return sensitivity(
-            self.name, clip_norm=self.clip_norm, rows_per_person=self.rows_per_person, dimension=self.dimension
-        )
+        return sensitivity(self.name, clip_norm=self.clip_norm, rows_per_person=self.rows_per_person, dimension=self.dimension)
 
     @property
     def grid(self) -> float | None:
@@ -98,9 +96,7 @@ class Mechanism(ABC):
 
     def apply(self, x: Any, out: Any, generator: _core.Generator) -> None:
         """out = the release of x: clipped, noised, exactly rounded where the grade is exact. x may be out."""
-        _core.clip_and_noise(
-            x, self.clip_norm, self.noise_parameter, out, generator, self.law, self.grade == "exact"
-        )
+        _core.clip_and_noise(x, self.clip_norm, self.noise_parameter, out, generator, self.law, self.grade == "exact")
 
 
 class _GaussianNoise(Mechanism):

@@ -202,7 +202,7 @@ def add_noise(embedding: ArrayT, noise: Any) -> ArrayT:
         raise ValueError(f"noise must have shape {shape}, got {tuple(noise.shape)}")
     total = empty_like(embedding)
     if is_torch(embedding):
-        total.copy_(embedding + noise)  # type: ignore[attr-defined, operator]
+        total.copy_(embedding + noise)  # type: ignore[attr-defined]
     else:
         np.add(embedding, noise, out=total)  # type: ignore[call-overload]
     return total

@@ -208,7 +208,8 @@ def verify_receipt(receipt: Receipt | Mapping[str, Any]) -> Verification:
     if contradictions:
         return Verification(DOES_NOT_HOLD, tuple(contradictions))
     if not receipt.is_dp_claim:
-        return Verification(NOT_A_CLAIM, (*_why_no_claim(receipt), _guarantee(receipt, "would hold in real arithmetic with a secret key")))
+        ideal = _guarantee(receipt, "would hold in real arithmetic with a secret key")
+        return Verification(NOT_A_CLAIM, (*_why_no_claim(receipt), ideal))
     return Verification(HOLDS, (_guarantee(receipt, "follows from the parameters"),))
 
 
@@ -222,7 +223,8 @@ def _setting_faults(receipt: Receipt) -> list[str]:
     faults = []
     kind = MECHANISMS[receipt.mechanism]
     if receipt.sensitivity_norm != kind.sensitivity_norm:
-        faults.append(f"sensitivity_norm must be {kind.sensitivity_norm!r} for {receipt.mechanism}, got {receipt.sensitivity_norm!r}")
+        expected = kind.sensitivity_norm
+        faults.append(f"sensitivity_norm must be {expected!r} for {receipt.mechanism}, got {receipt.sensitivity_norm!r}")
     needed = _sensitivity(receipt)
     if receipt.sensitivity < needed:
         faults.append(

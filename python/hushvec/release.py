@@ -258,7 +258,7 @@ def _needed(name: str, value: float | None, mechanism: str) -> float:
 
 def _no_sigma(sigma: float | None, mechanism: str) -> None:
     if sigma is not None:
-        raise ValueError(f"sigma must be None for mechanism {mechanism!r}, which computes it; 'empirical' takes one, got {sigma!r}")
+        raise ValueError(f"sigma must be None for mechanism {mechanism!r}, which needs none ('empirical' does), got {sigma!r}")
 
 
 def _gaussian(epsilon: float | None, delta: float, sigma: float | None, setting: dict[str, Any]) -> Mechanism:
@@ -279,9 +279,7 @@ def _l2_laplace(epsilon: float | None, delta: float, sigma: float | None, settin
 
 
 def _empirical(epsilon: float | None, delta: float, sigma: float | None, setting: dict[str, Any]) -> Mechanism:
-    mechanism = EmpiricalGaussian(
-        chosen_sigma=_needed("sigma", sigma, "empirical"), delta=_validate.delta(delta), **setting
-    )
+    mechanism = EmpiricalGaussian(chosen_sigma=_needed("sigma", sigma, "empirical"), delta=_validate.delta(delta), **setting)
     if epsilon is not None and mechanism.epsilon > _validate.positive("epsilon", epsilon):
         raise ValueError(
             f"epsilon must be >= {mechanism.epsilon!r}, what sigma = {sigma!r} buys at delta = {delta!r}, or be left out; "

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hushvec as hv
-from hushvec import calibrate
+from hushvec import _core, calibrate
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 
@@ -279,6 +279,20 @@ def test_other_kinds_of_arrays(values):
 def test_empty_array_and_zero_dimensions():
     assert hv.gaussian_sigma(np.empty((0, 3)), 1e-5).shape == (0, 3)
     assert isinstance(hv.gaussian_sigma(np.array(1.0), 1e-5), np.ndarray)
+
+
+@pytest.mark.parametrize(
+    "arrays, error, message",
+    [
+        ((np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2))), ValueError, "epsilon must have 1 dimension, got 2"),
+        ((np.ones(2), np.full(3, 0.5), np.ones(2)), ValueError, "delta must have 2 elements, got 3"),
+        ((np.array([1]), np.array([0.5]), np.array([1.0])), TypeError, "incompatible function arguments"),
+        ((np.ones(4)[::2], np.full(2, 0.5), np.ones(2)), TypeError, "incompatible function arguments"),
+    ],
+)
+def test_core_converts_nothing(arrays, error, message):
+    with pytest.raises(error, match=message):
+        _core.gaussian_sigma(*arrays)
 
 
 # the other formulas

@@ -17,7 +17,7 @@ CLIP_NORMS = {
     "float16": (1.0, 0.1, 37.5),
     "bfloat16": (1.0, 0.1, 1e10, 2.0**-100, 2.0**100),
     "float32": (1.0, 0.1, 3.7e-20, 1e10, 2.0**-100, 2.0**100),
-    "float64": (1.0, 0.1, 3.7e-20, 1e10, 2.0**-100, 2.0**100),
+    "float64": (1.0, 0.1, 3e-16, 3.7e-20, 1e10, 2.0**-100, 2.0**100),
 }
 ELEMENTS = scaled(6_000, 60_000)  # for each dimension, dtype and clip_norm
 
@@ -112,6 +112,14 @@ def test_plain_float32_clipping_exceeds_it():
             tested += int(finite.sum())
     print(f"plain float32 clipping: {above} of {tested} rows above clip_norm")
     assert above > tested // 10
+
+
+def test_a_subnormal_scale_is_rounded_towards_zero(backend):
+    """3e-16 / 1e308 lies between 0 and the smallest float64; rounding it to nearest gives a row of norm 4.9e-16."""
+    rows = np.array([[1e308], [-1e308], [1.7e308]])
+    for clip_norm in (3e-16, 2.7e-16, 7.5e-16, 1e-15):
+        (got,) = outputs(backend, [Call(rows, "float64", function="clip", clip_norm=clip_norm)])
+        assert rows_above(got, clip_norm) == [], (clip_norm, got)
 
 
 def test_small_and_zero_rows_are_unchanged(backend):

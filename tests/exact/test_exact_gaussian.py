@@ -14,6 +14,7 @@ STREAM = (bytes(range(100, 132)), 3, 20)  # key, nonce, rounds
 SCALES = (64.0, 96.0, float(np.float32(127.99)), 1.0, 2.0**-9)  # s; below 64 where clip_norm / sigma is large
 FIRST_PAIR = (1 << 32) - 1000  # so that the index of the extension blocks crosses a word
 PAIRS_PER_SET = scaled(3_000, 60_000)
+CANDIDATES = 100 * PAIRS_PER_SET
 MUTANT_BOUND_FACTOR = 0.25
 
 CLIP_NORM_AND_SIGMA = (
@@ -81,6 +82,15 @@ def test_releases_are_the_exact_ones(backend):
         assert not np.any(np.signbit(got) & (got == 0)), f"-0 released by {call!r}"
 
 
+@pytest.mark.parametrize("clip_norm", (1.0, 3e-16))
+def test_releases_of_rows_whose_squares_overflow(backend, clip_norm):
+    """The second clip_norm makes the scale a multiple of the smallest float64, between 0 and some dozens."""
+    rows = around_the_ball(np.random.default_rng(15), 20, 300, 1e307, "float64")
+    call = Call(rows, "float64", clip_norm=clip_norm, sigma=0.4 * clip_norm)
+    (got,) = outputs(backend, [call])
+    np.testing.assert_array_equal(got, expected_of(call))
+
+
 def hard_words(rng, count):
     """Random radius and angle words, then each kind of special word beside random ones."""
     part = count // 5
@@ -110,6 +120,16 @@ def with_large_inputs(rng, count, s):
     return a[near], b[near], x_cosine[near], x_sine[near]
 
 
+def with_expected(sets):
+    """Adds the reference's integers to each (s, dtype, samples)."""
+    key, nonce, rounds = STREAM
+    stream = dict(key=key, nonce=nonce, rounds=rounds)
+    return [
+        (s, dtype, samples, exact.gaussian(*samples, s, pairs=FIRST_PAIR + np.arange(samples[0].size), **stream))
+        for s, dtype, samples in sets
+    ]
+
+
 @lru_cache(maxsize=1)
 def hard_sets():
     """[(s, dtype, (A, B, X cosine, X sine), expected)]"""
@@ -123,25 +143,44 @@ def hard_sets():
                     (s, dtype, adversarial.gaussian(rng, words[0].size, s, reach=reach, dtype=dtype, words=words))
                 )
         found.append((s, "float32", with_large_inputs(rng, 40 * PAIRS_PER_SET, s)))
-    key, nonce, rounds = STREAM
-    return [
-        (
-            s,
-            dtype,
-            samples,
-            exact.gaussian(
-                *samples, s, key=key, nonce=nonce, rounds=rounds, pairs=FIRST_PAIR + np.arange(samples[0].size)
-            ),
-        )
-        for s, dtype, samples in found
-    ]
+    return with_expected(found)
+
+
+@lru_cache
+def worst_sets(hooks, backend):
+    """Like hard_sets, of the words that this backend's float32 functions get most wrong, one output of a pair each.
+
+    X puts the exact sum and the float32 one on different sides of a boundary, so that only the accept test saves it.
+    """
+    rng = np.random.default_rng(14)
+    candidates = adversarial.random_words(rng, CANDIDATES), adversarial.random_words(rng, CANDIDATES)
+    candidates[1][: CANDIDATES // 4] = adversarial.special_angles(rng, CANDIDATES // 4)
+    values = exact.gaussian_values(*candidates)
+    radius, *circular = (np.asarray(part, dtype=np.float64) for part in hooks.normals(backend, *candidates))
+    bounds = hooks.error_bounds(backend)["gaussian"]
+    inside = np.flatnonzero((candidates[0] >= bounds["smallest_word"]) & (candidates[0] <= bounds["largest_word"]))
+    found = []
+    for s in SCALES:
+        for output in (0, 1):
+            error = s * (radius * circular[output] - values[output])
+            excess = np.abs(error) / backend_bound(bounds, s, np.abs(radius))
+            worst = inside[np.argsort(excess[inside])[-PAIRS_PER_SET:]]
+            a, b = candidates[0][worst], candidates[1][worst]
+            for dtype in ("float32", "float64"):
+                x = adversarial.across_a_boundary(rng, s * values[output][worst], error[worst], dtype)
+                found.append((s, dtype, (a, b, x, x)))
+    return with_expected(found)
+
+
+def backend_bound(bounds, s, radius):
+    return bounds["constant"] + s * (bounds["per_scale"] + bounds["per_radius"] * radius)
 
 
 def mismatches(hooks, backend, **options):
-    """(wrong integers, samples) over the hard sets, and the first wrong one in words."""
+    """(wrong integers, samples) over the hard and the worst sets, and the first wrong one in words."""
     wrong = samples_seen = 0
     example = ""
-    for s, dtype, (a, b, x_cosine, x_sine), expected in hard_sets():
+    for s, dtype, (a, b, x_cosine, x_sine), expected in hard_sets() + worst_sets(hooks, backend):
         got = hooks.exact_gaussian(
             backend, *STREAM, FIRST_PAIR, a, b, x_cosine.astype(dtype), x_sine.astype(dtype), s, **options
         )

@@ -14,6 +14,7 @@ STREAM = (bytes(range(50, 82)), 1 << 40, 12)  # key, nonce, rounds
 SCALES = (64.0, 96.0, float(np.float32(127.99)), 1.0, 2.0**-9)
 FIRST_SAMPLE = (1 << 32) - 1000
 SAMPLES_PER_SET = scaled(4_000, 80_000)
+CANDIDATES = 100 * SAMPLES_PER_SET
 MUTANT_BOUND_FACTOR = 0.25
 
 CLIP_NORM_AND_SCALE = (
@@ -96,6 +97,16 @@ def with_large_inputs(rng, count, s):
     return words[near], x[near]
 
 
+def with_expected(sets):
+    """Adds the reference's integers to each (s, dtype, samples)."""
+    key, nonce, rounds = STREAM
+    stream = dict(key=key, nonce=nonce, rounds=rounds)
+    return [
+        (s, dtype, samples, exact.laplace(*samples, s, samples=FIRST_SAMPLE + np.arange(samples[0].size), **stream))
+        for s, dtype, samples in sets
+    ]
+
+
 @lru_cache(maxsize=1)
 def hard_sets():
     """[(s, dtype, (word, X), expected)]"""
@@ -107,25 +118,41 @@ def hard_sets():
                 words = hard_words(rng, SAMPLES_PER_SET)
                 found.append((s, dtype, adversarial.laplace(rng, words.size, s, reach=reach, dtype=dtype, words=words)))
         found.append((s, "float32", with_large_inputs(rng, 40 * SAMPLES_PER_SET, s)))
-    key, nonce, rounds = STREAM
-    return [
-        (
-            s,
-            dtype,
-            samples,
-            exact.laplace(
-                *samples, s, key=key, nonce=nonce, rounds=rounds, samples=FIRST_SAMPLE + np.arange(samples[0].size)
-            ),
-        )
-        for s, dtype, samples in found
-    ]
+    return with_expected(found)
+
+
+@lru_cache
+def worst_sets(hooks, backend):
+    """Like hard_sets, of the words that this backend's float32 logarithm gets most wrong.
+
+    X puts the exact sum and the float32 one on different sides of a boundary, so that only the accept test saves it.
+    """
+    rng = np.random.default_rng(24)
+    candidates = adversarial.random_words(rng, CANDIDATES)
+    values = exact.laplace_values(candidates)
+    magnitude = np.abs(np.asarray(hooks.exponentials(backend, candidates), dtype=np.float64))
+    bounds = hooks.error_bounds(backend)["laplacian"]
+    inside = np.flatnonzero((candidates >= bounds["smallest_word"]) & (candidates <= bounds["largest_word"]))
+    found = []
+    for s in SCALES:
+        error = s * (np.sign(values) * magnitude - values)
+        excess = np.abs(error) / backend_bound(bounds, s, magnitude)
+        worst = inside[np.argsort(excess[inside])[-SAMPLES_PER_SET:]]
+        for dtype in ("float32", "float64"):
+            x = adversarial.across_a_boundary(rng, s * values[worst], error[worst], dtype)
+            found.append((s, dtype, (candidates[worst], x)))
+    return with_expected(found)
+
+
+def backend_bound(bounds, s, magnitude):
+    return bounds["constant"] + s * (bounds["per_scale"] + bounds["per_radius"] * magnitude)
 
 
 def mismatches(hooks, backend, **options):
-    """(wrong integers, samples) over the hard sets, and the first wrong one in words."""
+    """(wrong integers, samples) over the hard and the worst sets, and the first wrong one in words."""
     wrong = samples_seen = 0
     example = ""
-    for s, dtype, (words, x), want in hard_sets():
+    for s, dtype, (words, x), want in hard_sets() + worst_sets(hooks, backend):
         n = np.asarray(hooks.exact_laplace(backend, *STREAM, FIRST_SAMPLE, words, x.astype(dtype), s, **options))
         bad = np.flatnonzero(n != want)
         wrong += bad.size

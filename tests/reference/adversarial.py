@@ -31,6 +31,12 @@ def _beside_a_boundary(rng, noise, bound, reach, dtype, factors):
     return (boundary + side * distance - noise).astype(dtype).astype(np.float64)
 
 
+def across_a_boundary(rng, noise, error, dtype):
+    """X of the dtype, small, with X + noise on one side of a half-integer and X + noise + error on the other."""
+    boundary = np.rint(noise) + 0.5
+    return (boundary - rng.uniform(0.0, 1.0, noise.size) * error - noise).astype(dtype).astype(np.float64)
+
+
 def closeness(x, noise, bound):
     """Distance of x + noise from the nearest half-integer, in units of the bound."""
     t = x + noise

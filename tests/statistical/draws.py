@@ -1,9 +1,9 @@
 """Samples for the statistical tests. Streams are seeded, so every test gives the same p-value on every run."""
 
 import numpy as np
-from hushvec import _core
 from scipy import special
 
+from hushvec import _core
 from reference import checks
 
 ALPHA = 1e-6  # a test rejects below this; the seeds are fixed, so it either always passes or never

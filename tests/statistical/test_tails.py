@@ -3,15 +3,15 @@
 Counts: exact two-sided binomial test on n = 4 * 10^8 (4 * 10^9) draws, alpha = 1e-6; 229, 15 and 0.8 expected.
 Beyond: 6.66 sigma and more happens once in 4 * 10^9 draws, when the first 32 bits of u are all zero. Forcing that word
 conditions on just this: what is released then must follow u < 2^-32, so that radius^2 / 2 - 32 ln 2 is Exp(1). The
-extension bits alone make that law. The float32 fills have 32 bits and end at 6.8; their radius is held against the
-formula on each of the smallest words instead.
+extension bits alone make that law. For the float32 fills, the radius is held against the formula on each of the
+smallest words, and a call is shown that does meet a word of zero.
 """
 
 import numpy as np
 import pytest
 from scipy import special
 
-from reference import checks
+from reference import chacha, checks, exact
 from reference.sizes import scaled
 from statistical.draws import ALPHA, generator, noise
 
@@ -107,17 +107,60 @@ def test_wrong_tails_are_rejected(excess):
         assert conditional_p_value(np.rint(S * magnitudes(mutant)), excess) < ALPHA, name
 
 
-def test_float32_radius_on_the_smallest_and_largest_words(backend, hooks):
-    """Every one of the 2^16 smallest and largest radius words gives a radius inside the word's interval, to 1e-6."""
-    ends = np.arange(1 << 16, dtype=np.uint32)
-    words = np.concatenate([ends, np.uint32(0xFFFFFFFF) - ends])
-    radius, _, _ = hooks.normals(backend, words, np.zeros_like(words))
-    radius = np.abs(np.asarray(radius, dtype=np.float64))
-    k = words.astype(np.float64)
+def radius_at(k, near_one):
+    """sqrt(-2 ln u) at u = k / 2^32 or, near_one, at u = 1 - k / 2^32."""
+    share = k / 2.0**32
     with np.errstate(divide="ignore"):
-        high = np.sqrt(-2.0 * np.where(k > 2.0**31, np.log1p((k - 2.0**32) / 2.0**32), np.log(k / 2.0**32)))
-        low = np.sqrt(
-            -2.0 * np.where(k > 2.0**31, np.log1p((k + 1.0 - 2.0**32) / 2.0**32), np.log((k + 1.0) / 2.0**32))
-        )
-    assert (radius >= low * (1.0 - 1e-6)).all()
-    assert (radius <= high * (1.0 + 1e-6)).all()
+        return np.sqrt(-2.0 * (np.log1p(-share) if near_one else np.log(share)))
+
+
+def test_float32_radius_on_the_smallest_and_largest_words(backend, hooks):
+    """Each of the 2^16 smallest and largest radius words gives a radius inside the word's interval, to 1e-6.
+
+    Zero, whose interval has no upper end, is left out: see test_fills_continue_a_word_of_zero.
+    """
+    k = np.arange(1 << 16)
+    for words, low, high in (
+        (k[1:], radius_at(k[1:] + 1.0, near_one=False), radius_at(k[1:], near_one=False)),
+        (0xFFFFFFFF - k, radius_at(k, near_one=True), radius_at(k + 1.0, near_one=True)),
+    ):
+        radius, _, _ = hooks.normals(backend, words.astype(np.uint32), np.zeros(words.size, dtype=np.uint32))
+        radius = np.abs(np.asarray(radius, dtype=np.float64))
+        assert (radius >= low * (1.0 - 1e-6)).all()
+        assert (radius <= high * (1.0 + 1e-6)).all()
+
+
+# Found by search: with this seed and 8 rounds, these samples of these calls have a radius word of 0 and a word of 1.
+ZERO_WORD_SEED = 77
+ZERO_RADIUS_CALL, ZERO_RADIUS_SAMPLE = 1240, 5_369_662
+ONE_LAPLACE_CALL, ONE_LAPLACE_SAMPLE = 635, 1_317_363
+
+
+def call_number(call, law, samples):
+    """The float32 noise of call `call` of the generator of ZERO_WORD_SEED."""
+    stream = generator(ZERO_WORD_SEED)
+    for _ in range(call):
+        noise(law, 1, stream=stream)
+    return noise(law, samples, stream=stream)
+
+
+def test_fills_continue_a_word_of_zero():
+    key = chacha.seed_key(ZERO_WORD_SEED)
+
+    group, within = divmod(ZERO_RADIUS_SAMPLE, chacha.GROUP)
+    words = chacha.words(key, ZERO_RADIUS_CALL, 8, group, 1)
+    partner = within + chacha.PAIRS_PER_GROUP
+    assert words[within] == 0
+    pair = exact.GaussianPair(words[within], words[partner])
+    pair.extend(chacha.extension(key, ZERO_RADIUS_CALL, 8, 1, [group * chacha.PAIRS_PER_GROUP + within])[0])
+    samples = call_number(ZERO_RADIUS_CALL, "gaussian", (group + 1) * chacha.GROUP)
+    got = samples[group * chacha.GROUP + np.array([within, partner])]
+    np.testing.assert_allclose(got, [float(z.mid()) for z in pair.outputs()], rtol=1e-5)
+
+    group, within = divmod(ONE_LAPLACE_SAMPLE, chacha.GROUP)
+    words = chacha.words(key, ONE_LAPLACE_CALL, 8, group, 1)
+    assert words[within] == 1
+    sample = exact.LaplaceSample(words[within])
+    sample.extend(chacha.extension(key, ONE_LAPLACE_CALL, 8, 1, [ONE_LAPLACE_SAMPLE])[0])
+    got = call_number(ONE_LAPLACE_CALL, "laplacian", ONE_LAPLACE_SAMPLE + 1)[-1]
+    np.testing.assert_allclose(got, float(sample.outputs()[0].mid()), rtol=1e-5)

@@ -8,7 +8,7 @@
 //   gaussian_delta(epsilon, gaussian_sigma(epsilon, delta, D), D) <= delta     and     the same for gaussian_epsilon.
 //
 // Excess over the exact value, relative: sigma 4e-14, delta 2.5e-14; epsilon 1e-13 of
-// epsilon + min(1, sensitivity/sigma). Monotone up to that excess only.
+// epsilon + min(1, sensitivity/sigma). Subnormal answers: one unit of 4.9e-324 more. Monotone up to that excess only.
 //
 // Valid range: epsilon > 0 and finite (gaussian_delta also takes 0); 0 < delta < 1, subnormal numbers included;
 // sigma and sensitivity > 0 and finite. Anything else throws std::invalid_argument with "name rule, got value".

@@ -89,11 +89,23 @@ std::uint16_t narrow_toward_zero(float value, Narrow narrow, Widen widen) {
 
 void scatter_float16(const float* buffer, const MatrixView& array, std::size_t first_sample, std::size_t count, Rounding rounding) {
     const float largest = float16_to_float(kLargestFloat16);
-    const bool nearest = rounding == Rounding::nearest;
-    scatter_as<std::uint16_t>(buffer, array, first_sample, count, [&](float value) {
-        const float finite = saturate(value, largest);
-        return nearest ? float_to_float16(finite) : narrow_toward_zero(finite, float_to_float16, float16_to_float);
-    });
+    if (rounding == Rounding::toward_zero) {
+        return scatter_as<std::uint16_t>(buffer, array, first_sample, count, [&](float value) {
+            return narrow_toward_zero(saturate(value, largest), float_to_float16, float16_to_float);
+        });
+    }
+    constexpr std::size_t kPiece = 1024;
+    float finite[kPiece];
+    std::uint16_t narrow[kPiece];
+    while (count > 0) {
+        const std::size_t length = std::min(count, kPiece);
+        for (std::size_t i = 0; i < length; ++i) finite[i] = saturate(buffer[i], largest);
+        active_kernels().narrow_float16(finite, length, narrow);
+        scatter_same(narrow, array, first_sample, length);
+        buffer += length;
+        first_sample += length;
+        count -= length;
+    }
 }
 
 void scatter_bfloat16(const float* buffer, const MatrixView& array, std::size_t first_sample, std::size_t count, Rounding rounding) {

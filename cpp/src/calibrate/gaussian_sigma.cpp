@@ -37,7 +37,7 @@ struct Point {
     double x, y, s;
 };
 
-// Within 0.7 of the root in the natural unit of x, over the whole range.
+// Close enough for two steps; a third was seen in 14 of 49,302 points over the whole range.
 double guess_x(double epsilon, double delta) {
     constexpr double kSmallEpsilon = 2.5;   // where the two guesses are equally good
     const auto upper = [epsilon](double x) { return upper_end(x, epsilon); };

@@ -37,6 +37,7 @@ void check_scale(const char* name, double scale) {
 
 ExactGrid exact_grid(double sigma, double clip_norm) {
     constexpr double kLargestNormOverSigma = 0x1p30;
+    constexpr double kLargestSigmaOverNorm = 0x1p60;   // keeps underflow of X below the margin: docs/proofs/clip_norm.md
     constexpr int kSigmaBits = 6;        // s in [64, 128): rounding adds at most 0.002 % to the variance
     constexpr int kLargestIndexBits = 21;   // clip_norm / g <= 2^21, so that float32 holds every |y| / g < 2^22
     check_clip_norm(clip_norm);
@@ -45,6 +46,7 @@ ExactGrid exact_grid(double sigma, double clip_norm) {
     float rounded = static_cast<float>(sigma);
     if (static_cast<double>(rounded) < sigma) rounded = std::nextafter(rounded, INFINITY);
     if (clip_norm > kLargestNormOverSigma * static_cast<double>(rounded)) refuse("clip_norm / sigma", "<= 2^30", clip_norm / sigma);
+    if (static_cast<double>(rounded) > kLargestSigmaOverNorm * clip_norm) refuse("sigma / clip_norm", "<= 2^60", sigma / clip_norm);
 
     const int from_sigma = std::ilogb(rounded) - kSigmaBits;
     const int floor_of_norm = std::ilogb(clip_norm);

@@ -18,7 +18,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [header, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     return "\n".join(
-        "  ".join(cell.ljust(width) if column == 0 else cell.rjust(width) for column, (cell, width) in enumerate(zip(line, widths))).rstrip()
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width) for column, (cell, width) in enumerate(zip(line, widths))
+        ).rstrip()
         for line in lines
     )
 
@@ -33,10 +35,14 @@ def receipt_lines(receipt: Receipt) -> str:
     """What a person wants to see of a receipt."""
     noise = f"sigma {receipt.sigma:.6g}" if receipt.sigma is not None else f"scale {receipt.scale:.6g}"
     unit = "one row (each row is another person)" if receipt.per == "record" else f"all {receipt.rows} rows (one person)"
-    grade = f"exact, on a grid of {receipt.grid:.6g}" if receipt.grid is not None else "float: not protected against floating-point attacks"
+    grade = (
+        f"exact, on a grid of {receipt.grid:.6g}"
+        if receipt.grid is not None
+        else "float: not protected against floating-point attacks"
+    )
     pairs = [
         ("claim", "differential privacy" if receipt.is_dp_claim else "none: NOT a DP claim"),
-        ("epsilon, delta", f"{receipt.epsilon:.6g}, {receipt.delta:.3g}"),
+        ("epsilon, delta", f"{receipt.epsilon!r}, {receipt.delta!r}"),
         ("unit of privacy", f"{unit}, {receipt.adjacency}"),
         ("mechanism", f"{receipt.mechanism}, {noise}, {receipt.sensitivity_norm.upper()} sensitivity {receipt.sensitivity:.6g}"),
         ("rows", f"{receipt.rows} x {receipt.dimension} {receipt.dtype}, clipped to norm {receipt.clip_norm:.6g}"),

@@ -13,9 +13,9 @@ REDRAW_SECONDS = 0.1
 
 
 class Progress:
-    """`with Progress("embedding", total) as progress: progress.advance(n)`. A total of None shows a count alone."""
+    """`with Progress("embedding", total) as progress: progress.advance(n)`."""
 
-    def __init__(self, label: str, total: int | None, stream: TextIO | None = None) -> None:
+    def __init__(self, label: str, total: int, stream: TextIO | None = None) -> None:
         self._label, self._total = label, total
         self._stream = sys.stderr if stream is None else stream
         self._visible = self._stream.isatty()
@@ -38,10 +38,8 @@ class Progress:
             self._stream.flush()
 
     def _draw(self) -> None:
-        text = f"{self._label} {self._done}"
-        if self._total:
-            filled = min(BAR_WIDTH, BAR_WIDTH * self._done // self._total)
-            text = f"{self._label} [{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {self._done}/{self._total}"
+        filled = min(BAR_WIDTH, BAR_WIDTH * self._done // max(1, self._total))
+        text = f"{self._label} [{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {self._done}/{self._total}"
         self._stream.write(f"\r{text}\033[K")
         self._stream.flush()
         self._drawn = True

@@ -21,7 +21,12 @@ def add_to(subparsers: Subparsers) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    report = {**hushvec.backends(), "threads": _core.get_num_threads(), "version": hushvec.__version__, "format_version": _core.format_version}
+    report = {
+        **hushvec.backends(),
+        "threads": _core.get_num_threads(),
+        "version": hushvec.__version__,
+        "format_version": _core.format_version,
+    }
     if options.json:
         print_json(report)
     else:

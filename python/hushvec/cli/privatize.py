@@ -11,7 +11,7 @@ from pathlib import Path
 from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
 from hushvec.cli._output import print_json, receipt_lines
 from hushvec.cli._progress import Progress
-from hushvec.cli.files import Columns, FileFault, Source, open_source
+from hushvec.cli.files import Columns, FileError, Source, open_source
 from hushvec.receipts import Receipt
 from hushvec.release import ReleasePlan, plan_release
 
@@ -63,11 +63,11 @@ def receipt_path(output: Path) -> Path:
 
 def _check_output(source: Path, output: Path) -> None:
     if output.suffix.lower() != source.suffix.lower():
-        raise FileFault(output, f"must end in {source.suffix} like the input")
+        raise FileError(output, f"must end in {source.suffix} like the input")
     if output.exists() and not output.is_file():
-        raise FileFault(output, "must be a plain file")
+        raise FileError(output, "must be a plain file")
     if not output.parent.is_dir():
-        raise FileFault(output, f"the folder {output.parent} must exist")
+        raise FileError(output, f"the folder {output.parent} must exist")
 
 
 def _plan(options: argparse.Namespace, source: Source) -> ReleasePlan:
@@ -95,11 +95,11 @@ def _release(source: Source, plan: ReleasePlan, path: Path, partial: Path) -> in
         for part in source.parts():
             rows = len(part.values)
             if plan.per == "release" and done + rows > planned:
-                raise FileFault(path, f"the file grew while it was read: {planned} rows were counted")
+                raise FileError(path, f"the file grew while it was read: {planned} rows were counted")
             try:
                 values = plan.run(part.values, first_row=done)
             except ValueError as error:
-                raise FileFault(path, str(error)) from None
+                raise FileError(path, str(error)) from None
             sink.write(values, part.kept)
             done += rows
             progress.advance(rows)

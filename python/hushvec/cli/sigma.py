@@ -10,6 +10,9 @@ from hushvec import _validate
 from hushvec.calibrate import expected_cosine, gaussian_delta, gaussian_epsilon, gaussian_sigma
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json
+from hushvec.mechanisms import rounded_up
+
+SHOWN_DIGITS = 8
 
 
 def add_to(subparsers: Subparsers) -> None:
@@ -35,8 +38,14 @@ def add_to(subparsers: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     clip_norm, sensitivity = _scale(options)
-    epsilon, delta, sigma = _solve(options.epsilon, options.delta, options.sigma, sensitivity)
-    answer: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "sigma": sigma, "sensitivity": sensitivity, "clip_norm": clip_norm}
+    computed, epsilon, delta, sigma = _solve(options.epsilon, options.delta, options.sigma, sensitivity)
+    answer: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "sigma": sigma,
+        "sensitivity": sensitivity,
+        "clip_norm": clip_norm,
+    }
     if options.dimension is not None:
         _validate.whole_number("dimension", options.dimension, at_least=1)
         answer["dimension"] = options.dimension
@@ -49,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(answer)
     else:
-        print(facts(_lines(answer)))
+        print(facts(_lines(answer, computed)))
     return 0
 
 
@@ -62,15 +71,18 @@ def _scale(options: argparse.Namespace) -> tuple[float, float]:
     return clip_norm, 2 * clip_norm
 
 
-def _solve(epsilon: float | None, delta: float | None, sigma: float | None, sensitivity: float) -> tuple[float, float, float]:
+def _solve(
+    epsilon: float | None, delta: float | None, sigma: float | None, sensitivity: float
+) -> tuple[str, float, float, float]:
+    """(name of the one that was computed, epsilon, delta, sigma)."""
     if delta is None and (epsilon is None) != (sigma is None):
         delta = 1e-5
     if epsilon is not None and delta is not None and sigma is None:
-        return epsilon, delta, float(gaussian_sigma(epsilon, delta, sensitivity))
+        return "sigma", epsilon, delta, float(gaussian_sigma(epsilon, delta, sensitivity))
     if sigma is not None and delta is not None and epsilon is None:
-        return _finite_epsilon(delta, sigma, sensitivity), delta, sigma
+        return "epsilon", _finite_epsilon(delta, sigma, sensitivity), delta, sigma
     if sigma is not None and epsilon is not None and delta is None:
-        return epsilon, float(gaussian_delta(epsilon, sigma, sensitivity)), sigma
+        return "delta", epsilon, float(gaussian_delta(epsilon, sigma, sensitivity)), sigma
     raise ValueError("two of --epsilon, --delta and --sigma must be given, the third is computed")
 
 
@@ -81,16 +93,21 @@ def _finite_epsilon(delta: float, sigma: float, sensitivity: float) -> float:
     return epsilon
 
 
-def _lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
+def _shown(value: float, *, computed: bool) -> str:
+    """A computed value is rounded up: whoever copies the printed digits gets no less than was computed."""
+    return f"{rounded_up(value, SHOWN_DIGITS):.{SHOWN_DIGITS}g}" if computed else repr(value)
+
+
+def _lines(answer: dict[str, Any], computed: str) -> list[tuple[str, str]]:
     lines = [
-        ("epsilon", f"{answer['epsilon']:.6g}"),
-        ("delta", f"{answer['delta']:.6g}"),
-        ("sigma", f"{answer['sigma']:.8g}"),
+        *((name, _shown(answer[name], computed=name == computed)) for name in ("epsilon", "delta", "sigma")),
         ("sensitivity", f"{answer['sensitivity']:.6g} (L2, replace one vector of norm at most {answer['clip_norm']:.6g})"),
     ]
     if "dimension" in answer:
-        lines.append(("expected cosine", f"{answer['expected_cosine']:.4f} in {answer['dimension']} dimensions; noise norm {answer['noise_norm']:.4g}"))
+        cosine = f"{answer['expected_cosine']:.4f} in {answer['dimension']} dimensions; noise norm {answer['noise_norm']:.4g}"
+        lines.append(("expected cosine", cosine))
     if "classical_sigma" in answer:
         verdict = "enough" if answer["classical_delta"] <= answer["delta"] else "NOT enough"
-        lines.append(("classical sigma", f"{answer['classical_sigma']:.6g}, which really gives delta = {answer['classical_delta']:.3g}: {verdict}"))
+        given = f"really gives delta = {answer['classical_delta']:.3g}: {verdict}"
+        lines.append(("classical sigma", f"{answer['classical_sigma']:.6g}, which {given}"))
     return lines

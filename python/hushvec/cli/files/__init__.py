@@ -52,7 +52,7 @@ class Columns:
     keep: tuple[str, ...] = ()
 
 
-class FileFault(ValueError):
+class FileError(ValueError):
     """A file that cannot be used; the message begins with its name."""
 
     def __init__(self, path: Path, message: str) -> None:
@@ -66,7 +66,7 @@ def open_source(path: Path, columns: Columns) -> Source:
     """Open a file by its suffix.
 
     Raises:
-        FileFault: an unknown suffix, or a file that is not what the suffix says.
+        FileError: an unknown suffix, or a file that is not what the suffix says.
         OSError: the file cannot be opened.
     """
     from hushvec.cli.files.jsonl import JsonlSource
@@ -76,7 +76,7 @@ def open_source(path: Path, columns: Columns) -> Source:
     kinds: dict[str, Any] = {".npy": NpySource, ".parquet": ParquetSource, ".jsonl": JsonlSource}
     kind = kinds.get(path.suffix.lower())
     if kind is None:
-        raise FileFault(path, f"the name must end in {', '.join(kinds)}, got {path.suffix!r}")
+        raise FileError(path, f"the name must end in {', '.join(kinds)}, got {path.suffix!r}")
     source: Source = kind(path, columns)
     return source
 

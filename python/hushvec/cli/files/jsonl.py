@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.cli.files import DEFAULT_VECTOR, Columns, FileFault, Part, rows_per_part
+from hushvec.cli.files import DEFAULT_VECTOR, Columns, FileError, Part, rows_per_part
 from hushvec.text.embedder import DIMENSION, MiniLMEmbedder
 
 TEXTS_PER_PART = 256
@@ -29,7 +29,7 @@ class JsonlSource:
         taken = {self._text, self._vector}
         for name in self._keep:
             if name in taken:
-                raise FileFault(path, f"keep must not name {name!r}: it is what the noise protects")
+                raise FileError(path, f"keep must not name {name!r}: it is what the noise protects")
         self.dimension = DIMENSION if self._text else self._first_length()
 
     def count(self) -> int:
@@ -61,7 +61,7 @@ class JsonlSource:
     def _first_length(self) -> int:
         first = next(self._lines(), None)
         if first is None:
-            raise FileFault(self._path, "the file must hold at least one line")
+            raise FileError(self._path, "the file must hold at least one line")
         return len(self._list_of(first[0], self._record(*first)))
 
     def _record(self, number: int, line: bytes) -> dict[str, Any]:
@@ -96,7 +96,9 @@ class JsonlSource:
         for row, ((number, _), record) in enumerate(zip(numbered, records)):
             values = self._list_of(number, record)
             if len(values) != self.dimension:
-                raise self._fault(number, f"{self._vector!r} must have {self.dimension} numbers like the first line, got {len(values)}")
+                raise self._fault(
+                    number, f"{self._vector!r} must have {self.dimension} numbers like the first line, got {len(values)}"
+                )
             try:
                 with np.errstate(over="ignore"):  # becomes Inf, which the release refuses by row
                     vectors[row] = np.array(values, np.float64)
@@ -105,10 +107,12 @@ class JsonlSource:
         return vectors
 
     def _kept(self, numbered: list[tuple[int, bytes]], records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [{name: self._field(number, record, name) for name in self._keep} for (number, _), record in zip(numbered, records)]
+        return [
+            {name: self._field(number, record, name) for name in self._keep} for (number, _), record in zip(numbered, records)
+        ]
 
-    def _fault(self, number: int, message: str) -> FileFault:
-        return FileFault(self._path, f"line {number}: {message}")
+    def _fault(self, number: int, message: str) -> FileError:
+        return FileError(self._path, f"line {number}: {message}")
 
 
 class _JsonlSink:

@@ -13,13 +13,13 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from hushvec._arrays import NUMPY_DTYPES
-from hushvec.cli.files import Columns, FileFault, Part, rows_per_part
+from hushvec.cli.files import Columns, FileError, Part, rows_per_part
 
 
 class NpySource:
     def __init__(self, path: Path, columns: Columns) -> None:
         if columns != Columns():
-            raise FileFault(path, "a .npy file has no columns or keys to name")
+            raise FileError(path, "a .npy file has no columns or keys to name")
         self._path = path
         with path.open("rb") as file:
             self._shape, self._fortran_order, self._stored = _header(path, file)
@@ -51,15 +51,15 @@ class NpySource:
 
     def _check(self) -> None:
         if len(self._shape) not in (1, 2):
-            raise FileFault(self._path, f"the array must have 1 or 2 dimensions, got {len(self._shape)}")
+            raise FileError(self._path, f"the array must have 1 or 2 dimensions, got {len(self._shape)}")
         if self._stored.name not in NUMPY_DTYPES:
-            raise FileFault(self._path, f"the array must be {' or '.join(NUMPY_DTYPES)}, got {self._stored.name}")
+            raise FileError(self._path, f"the array must be {' or '.join(NUMPY_DTYPES)}, got {self._stored.name}")
         if self._shape[-1] < 1:
-            raise FileFault(self._path, "the array must have at least 1 column, got 0")
+            raise FileError(self._path, "the array must have at least 1 column, got 0")
         expected = self._offset + self._stored.itemsize * int(np.prod(self._shape, dtype=object))
         actual = os.path.getsize(self._path)
         if actual < expected:
-            raise FileFault(self._path, f"the file is cut short: {expected} bytes expected, got {actual}")
+            raise FileError(self._path, f"the file is cut short: {expected} bytes expected, got {actual}")
 
 
 class _NpySink:
@@ -78,4 +78,4 @@ def _header(path: Path, file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype
             raise ValueError(f"version {version} is unknown")
         return readers[version](file)
     except (ValueError, EOFError) as error:
-        raise FileFault(path, f"not a .npy file of numbers: {error}") from None
+        raise FileError(path, f"not a .npy file of numbers: {error}") from None

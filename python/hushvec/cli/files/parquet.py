@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.cli.files import DEFAULT_VECTOR, Columns, FileFault, Part, rows_per_part
+from hushvec.cli.files import DEFAULT_VECTOR, Columns, FileError, Part, rows_per_part
 from hushvec.errors import MissingExtraError
 
 
 class ParquetSource:
     def __init__(self, path: Path, columns: Columns) -> None:
         if columns.text is not None:
-            raise FileFault(path, "texts are embedded from .jsonl files only; name a column of vectors")
-        self._arrow, parquet = _import_pyarrow()
+            raise FileError(path, "texts are embedded from .jsonl files only; name a column of vectors")
+        self._arrow, self._compute, parquet = _import_pyarrow()
         self._parquet = parquet
         self._path = path
         self._vector = columns.vector or DEFAULT_VECTOR
@@ -28,7 +28,7 @@ class ParquetSource:
         try:
             self._file = parquet.ParquetFile(path)
         except (self._arrow.ArrowException, OSError) as error:
-            raise FileFault(path, f"not a parquet file: {error}") from None
+            raise FileError(path, f"not a parquet file: {error}") from None
         self._schema = self._file.schema_arrow
         self._check_columns()
         self.dtype = str(np.dtype(self._schema.field(self._vector).type.value_type.to_pandas_dtype()).name)
@@ -54,14 +54,14 @@ class ParquetSource:
     def _check_columns(self) -> None:
         for name in (self._vector, *self._keep):
             if self._schema.names.count(name) != 1:
-                raise FileFault(self._path, f"must have one column {name!r}, got {', '.join(map(repr, self._schema.names))}")
+                raise FileError(self._path, f"must have one column {name!r}, got {', '.join(map(repr, self._schema.names))}")
         if self._vector in self._keep:
-            raise FileFault(self._path, f"keep must not name {self._vector!r}: it is what the noise protects")
+            raise FileError(self._path, f"keep must not name {self._vector!r}: it is what the noise protects")
         types = self._arrow.types
         column = self._schema.field(self._vector).type
         is_list = types.is_list(column) or types.is_large_list(column) or types.is_fixed_size_list(column)
         if not (is_list and types.is_floating(column.value_type)):
-            raise FileFault(self._path, f"column {self._vector!r} must hold lists of floats, got {column}")
+            raise FileError(self._path, f"column {self._vector!r} must hold lists of floats, got {column}")
 
     def _vector_type(self) -> Any:
         """The column's own type, its inner field reduced to a name and a float."""
@@ -77,31 +77,32 @@ class ParquetSource:
         else:
             first = next((batch for batch in self._batches(1) if batch.num_rows), None)
             if first is None:
-                raise FileFault(self._path, f"column {self._vector!r} must hold at least one row of known length")
+                raise FileError(self._path, f"column {self._vector!r} must hold at least one row of known length")
             length = len(first.column(self._vector)[0].as_py() or ())
         if length < 1:
-            raise FileFault(self._path, f"column {self._vector!r} must hold vectors of at least 1 number, got 0 in row 0")
+            raise FileError(self._path, f"column {self._vector!r} must hold vectors of at least 1 number, got 0 in row 0")
         return length
 
     def _batches(self, size: int) -> Iterator[Any]:
         try:
             yield from self._file.iter_batches(batch_size=size, columns=[self._vector, *self._keep])
         except (self._arrow.ArrowException, OSError) as error:
-            raise FileFault(self._path, f"the file is damaged: {error}") from None
+            raise FileError(self._path, f"the file is damaged: {error}") from None
 
     def _values(self, batch: Any, first_row: int) -> NDArray[Any]:
-        compute = __import__("pyarrow.compute").compute
         column = batch.column(self._vector)
-        lengths = compute.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
+        lengths = self._compute.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
         wrong = np.flatnonzero(lengths != self.dimension)
         if wrong.size:
             row, length = int(wrong[0]), int(lengths[wrong[0]])
             found = "null" if length < 0 else f"{length} numbers"
-            raise FileFault(self._path, f"column {self._vector!r} must hold {self.dimension} numbers, got {found} in row {first_row + row}")
+            raise FileError(
+                self._path, f"column {self._vector!r} must hold {self.dimension} numbers, got {found} in row {first_row + row}"
+            )
         flat = column.flatten()
         if flat.null_count:
             row = int(np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))[0]) // self.dimension
-            raise FileFault(self._path, f"column {self._vector!r} must hold numbers, got null in row {first_row + row}")
+            raise FileError(self._path, f"column {self._vector!r} must hold numbers, got null in row {first_row + row}")
         return np.array(flat.to_numpy(zero_copy_only=False)).reshape(-1, self.dimension)
 
 
@@ -117,15 +118,16 @@ class _ParquetSink:
             vectors = arrow.FixedSizeListArray.from_arrays(flat, dimension)
         else:
             large = arrow.types.is_large_list(kind)
-            offsets = np.arange(0, rows * dimension + 1, dimension, np.int64 if large else np.int32)
+            offsets = np.arange(0, rows * dimension + 1, dimension).astype(np.int64 if large else np.int32)
             vectors = (arrow.LargeListArray if large else arrow.ListArray).from_arrays(offsets, flat)
         self._writer.write_batch(arrow.RecordBatch.from_arrays([*kept.columns, vectors], schema=self._schema))
 
 
-def _import_pyarrow() -> tuple[Any, Any]:
+def _import_pyarrow() -> tuple[Any, Any, Any]:
     try:
         import pyarrow
+        import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
         raise MissingExtraError("reading parquet files", "cli") from None
-    return pyarrow, pyarrow.parquet
+    return pyarrow, pyarrow.compute, pyarrow.parquet

@@ -1,0 +1,41 @@
+# Two commands on a fresh machine (Python 3.10+, a C++20 compiler, make):
+#   make demo    installs into .venv and runs the main job
+#   make test    installs into .venv-test and runs every test
+# Everything else here is for working on hushvec.
+PYTHON ?= python3
+PIP = -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test native bench lint clean
+
+demo: .venv/installed
+	.venv/bin/hushvec demo
+
+# --upgrade-strategy keeps what is there: only this package is built anew when its sources change.
+SOURCES = pyproject.toml constraints.txt CMakeLists.txt $(shell find cpp python -type f -not -name '*.so' -not -path '*/__pycache__/*')
+
+.venv/installed: $(SOURCES)
+	$(PYTHON) -m venv .venv
+	.venv/bin/python $(PIP) '.[text,cli]'
+	touch $@
+
+.venv-test/installed: $(SOURCES)
+	$(PYTHON) -m venv .venv-test
+	.venv-test/bin/python $(PIP) '.[torch,text,cli,test,dev]' cmake
+	touch $@
+
+test: .venv-test/installed lint native
+	.venv-test/bin/python -m pytest
+
+lint: .venv-test/installed
+	.venv-test/bin/ruff check python tests examples
+	.venv-test/bin/mypy
+
+native: .venv-test/installed
+	PATH="$(CURDIR)/.venv-test/bin:$$PATH" scripts/check_native.sh
+
+bench: .venv-test/installed
+	.venv-test/bin/python $(PIP) '.[bench]'
+	.venv-test/bin/python bench/python/run.py
+
+clean:
+	rm -rf .venv .venv-test build

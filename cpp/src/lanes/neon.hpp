@@ -1,0 +1,81 @@
+// Four lanes of AArch64 NEON: the names the algorithms are written in, one instruction each where there is one.
+#pragma once
+
+#include <arm_neon.h>
+
+#include <cstddef>
+#include <cstdint>
+
+
+namespace hushvec {
+
+struct Neon {
+    static constexpr std::size_t lanes = 4;
+    using U32 = uint32x4_t;
+    using F32 = float32x4_t;
+    using Mask = uint32x4_t;   // all bits or none in each lane
+
+    static U32 load(const std::uint32_t* p) { return vld1q_u32(p); }
+    static F32 load(const float* p) { return vld1q_f32(p); }
+    static void store(std::uint32_t* p, U32 v) { vst1q_u32(p, v); }
+    static void store(float* p, F32 v) { vst1q_f32(p, v); }
+
+    static U32 set(std::uint32_t x) { return vdupq_n_u32(x); }
+    static F32 set(float x) { return vdupq_n_f32(x); }
+    static U32 count_up() { return U32{0, 1, 2, 3}; }
+
+    static U32 add(U32 a, U32 b) { return vaddq_u32(a, b); }
+    static U32 sub(U32 a, U32 b) { return vsubq_u32(a, b); }
+    static U32 bit_xor(U32 a, U32 b) { return veorq_u32(a, b); }
+    template <int Bits> static U32 rotate_left(U32 a) {
+        if constexpr (Bits == 16) {
+            return vreinterpretq_u32_u16(vrev32q_u16(vreinterpretq_u16_u32(a)));
+        } else {
+            return vsriq_n_u32(vshlq_n_u32(a, Bits), a, 32 - Bits);   // shift right and insert
+        }
+    }
+    template <int Bits> static U32 shift_left(U32 a) { return vshlq_n_u32(a, Bits); }
+    template <int Bits> static U32 shift_right(U32 a) { return vshrq_n_u32(a, Bits); }
+    static U32 shift_left(U32 a, U32 count) { return vshlq_u32(a, vreinterpretq_s32_u32(count)); }
+    static U32 leading_zeros(U32 a) { return vclzq_u32(a); }
+
+    static F32 to_float_signed(U32 a) { return vcvtq_f32_s32(vreinterpretq_s32_u32(a)); }
+    static F32 exponent_times_two_ln2(U32 exponent) { return vmulq_f32(to_float_signed(exponent), set(1.3862943611198906188f)); }
+    // value ^ (word & sign bit): the sign of `word`'s top bit goes onto `value`.
+    static F32 flip_sign(F32 value, U32 word) {
+        return vreinterpretq_f32_u32(veorq_u32(vreinterpretq_u32_f32(value), vandq_u32(word, set(0x80000000u))));
+    }
+
+    static F32 add(F32 a, F32 b) { return vaddq_f32(a, b); }
+    static F32 sub(F32 a, F32 b) { return vsubq_f32(a, b); }
+    static F32 mul(F32 a, F32 b) { return vmulq_f32(a, b); }
+    static F32 multiply_add(F32 a, F32 b, F32 c) { return vfmaq_f32(c, a, b); }
+    static F32 negative_multiply_add(F32 a, F32 b, F32 c) { return vfmsq_f32(c, a, b); }
+    static F32 sqrt(F32 a) { return vsqrtq_f32(a); }
+    static F32 magnitude(F32 a) { return vabsq_f32(a); }
+    static F32 larger_magnitude(F32 a, F32 b) { return vmaxq_f32(vabsq_f32(a), vabsq_f32(b)); }
+
+    static Mask not_less(F32 a, F32 b) { return vmvnq_u32(vcltq_f32(a, b)); }   // true for NaN
+    static Mask greater(U32 a, U32 b) { return vcgtq_u32(a, b); }
+    static Mask mask_or(Mask a, Mask b) { return vorrq_u32(a, b); }
+    static bool any(Mask m) { return vmaxvq_u32(m) != 0; }
+    static std::uint32_t bits(Mask m) { return vaddvq_u32(vandq_u32(m, U32{1, 2, 4, 8})); }
+
+    // float64, as many lanes as F32 in two halves
+    struct F64Pair { float64x2_t low, high; };
+    static F64Pair load(const double* p) { return {vld1q_f64(p), vld1q_f64(p + 2)}; }
+    static void store(double* p, F64Pair v) { vst1q_f64(p, v.low); vst1q_f64(p + 2, v.high); }
+    static F64Pair zero_pair() { return {vdupq_n_f64(0), vdupq_n_f64(0)}; }
+    static F64Pair add(F64Pair a, F64Pair b) { return {vaddq_f64(a.low, b.low), vaddq_f64(a.high, b.high)}; }
+    static F64Pair sub(F64Pair a, F64Pair b) { return {vsubq_f64(a.low, b.low), vsubq_f64(a.high, b.high)}; }
+    static F64Pair mul(F64Pair a, F64Pair b) { return {vmulq_f64(a.low, b.low), vmulq_f64(a.high, b.high)}; }
+    static F64Pair widen(F32 v) { return {vcvt_f64_f32(vget_low_f32(v)), vcvt_high_f64_f32(v)}; }
+    static F64Pair load_widened(const float* p) { return widen(load(p)); }
+    static F32 narrow(F64Pair v) { return vcvt_high_f32_f64(vcvt_f32_f64(v.low), v.high); }
+    static void store_widened(double* p, F32 v) { store(p, widen(v)); }
+
+    static F32 load_float16(const std::uint16_t* p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
+    static void store_float16(std::uint16_t* p, F32 v) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(v))); }
+};
+
+}  // namespace hushvec

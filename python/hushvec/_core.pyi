@@ -1,0 +1,123 @@
+"""Types of the compiled core. An Array is a numpy array or a torch CPU tensor with one or two dimensions."""
+
+from typing import Any, Literal, final, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Array = Any
+_Float64s = NDArray[np.float64]
+_Uint32s = NDArray[np.uint32]
+_Int32s = NDArray[np.int32]
+_Float32s = NDArray[np.float32]
+
+__version__: str
+format_version: int
+
+@final
+class Generator:
+    """A key stream: ChaCha keyed by the operating system. Every call draws from a nonce of its own."""
+
+    def __init__(self, rounds: int = 20) -> None: ...
+    @staticmethod
+    def unsafe_seeded(seed: int, rounds: int = 20) -> Generator: ...
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def seeded(self) -> bool: ...
+    @property
+    def key_source(self) -> Literal["os", "seed"]: ...
+
+def default_generator() -> Generator: ...
+def fill_gaussian(out: _Array, sigma: float, generator: Generator) -> None: ...
+def fill_laplacian(out: _Array, scale: float, generator: Generator) -> None: ...
+def fill_l2_laplace(out: _Array, scale: float, generator: Generator) -> None: ...
+def clip(x: _Array, clip_norm: float, out: _Array) -> None: ...
+def clip_and_noise(
+    x: _Array, clip_norm: float, sigma: float, out: _Array, generator: Generator, law: str, exact: bool
+) -> float: ...
+def exact_grid(sigma: float, clip_norm: float) -> tuple[float, float]: ...
+def set_num_threads(count: int) -> None: ...
+def get_num_threads() -> int: ...
+def backends() -> dict[str, Any]: ...
+@overload
+def gaussian_delta(epsilon: float, sigma: float, sensitivity: float) -> float: ...
+@overload
+def gaussian_delta(epsilon: _Float64s, sigma: _Float64s, sensitivity: _Float64s) -> _Float64s: ...
+@overload
+def gaussian_epsilon(delta: float, sigma: float, sensitivity: float) -> float: ...
+@overload
+def gaussian_epsilon(delta: _Float64s, sigma: _Float64s, sensitivity: _Float64s) -> _Float64s: ...
+@overload
+def gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float: ...
+@overload
+def gaussian_sigma(epsilon: _Float64s, delta: _Float64s, sensitivity: _Float64s) -> _Float64s: ...
+@overload
+def gaussian_sigma_classical(epsilon: float, delta: float, sensitivity: float, allow_unproven: bool = False) -> float: ...
+@overload
+def gaussian_sigma_classical(
+    epsilon: _Float64s, delta: _Float64s, sensitivity: _Float64s, allow_unproven: bool = False
+) -> _Float64s: ...
+@overload
+def laplace_scale(epsilon: float, sensitivity: float) -> float: ...
+@overload
+def laplace_scale(epsilon: _Float64s, sensitivity: _Float64s) -> _Float64s: ...
+
+class _testing:
+    """Hooks for the tests; not part of the interface."""
+
+    @staticmethod
+    def chacha_block(key: bytes, counter: int, nonce: int, rounds: int) -> _Uint32s: ...
+    @staticmethod
+    def keystream(
+        backend: str, key: bytes, nonce: int, rounds: int, domain: int, first_group: int, groups: int
+    ) -> _Uint32s: ...
+    @staticmethod
+    def normals(backend: str, radius_words: _Uint32s, angle_words: _Uint32s) -> tuple[_Float32s, _Float32s, _Float32s]: ...
+    @staticmethod
+    def exponentials(backend: str, words: _Uint32s) -> _Float32s: ...
+    @staticmethod
+    def exact_gaussian(
+        backend: str,
+        key: bytes,
+        nonce: int,
+        rounds: int,
+        first_pair: int,
+        radius_words: _Uint32s,
+        angle_words: _Uint32s,
+        x_cos: NDArray[np.floating[Any]],
+        x_sin: NDArray[np.floating[Any]],
+        s: float,
+        bound_factor: float = 1.0,
+    ) -> tuple[_Int32s, _Int32s]: ...
+    @staticmethod
+    def exact_laplace(
+        backend: str,
+        key: bytes,
+        nonce: int,
+        rounds: int,
+        first_sample: int,
+        words: _Uint32s,
+        x: NDArray[np.floating[Any]],
+        s: float,
+        bound_factor: float = 1.0,
+    ) -> _Int32s: ...
+    @staticmethod
+    def settle_gaussian(
+        level: int,
+        key: bytes,
+        nonce: int,
+        rounds: int,
+        pair: int,
+        sine: bool,
+        radius_word: int,
+        angle_word: int,
+        x: float,
+        s: float,
+    ) -> tuple[int, int]: ...
+    @staticmethod
+    def settle_laplace(
+        level: int, key: bytes, nonce: int, rounds: int, sample: int, word: int, x: float, s: float
+    ) -> tuple[int, int]: ...
+    @staticmethod
+    def error_bounds(backend: str) -> dict[str, dict[str, float]]: ...

@@ -1,0 +1,217 @@
+"""`hushvec demo`: texts to noisy vectors to the nearest public sentence, with receipt, cost and what is left of the meaning."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
+from hushvec.cli._nearest import cosines, nearest
+from hushvec.cli._output import facts, print_json, receipt_lines, table
+from hushvec.cli._progress import Progress
+from hushvec.cli._sentences import private_texts, public_sentences
+from hushvec.mechanisms import EmpiricalGaussian
+from hushvec.release import Release, privatize
+from hushvec.text.embedder import BATCH, MiniLMEmbedder
+
+DEFAULT_EPSILON = 50.0
+SWEEP_EPSILONS = (1.0, 10.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+DEFAULT_SHOWN = 6
+
+# Agreement with the decoding of the clean vectors, as multiples of guessing and as a share of the texts.
+LITTLE_BETTER_THAN_GUESSING = 3.0
+MOST = 0.5
+
+
+def add_to(subparsers: Subparsers) -> None:
+    parser = add_command(
+        subparsers,
+        "demo",
+        run,
+        help="embed texts, add noise, decode, and see what is left",
+        description=(
+            "Embed texts with all-MiniLM-L6-v2 on the CPU, release the vectors with differential privacy, and decode\n"
+            "each noisy vector to the nearest of 320 public sentences. Every line of the input is one text.\n\n"
+            f"epsilon is {DEFAULT_EPSILON:.0f} if not given: enough to see something, far too much for a strong promise.\n"
+            "The table over epsilon repeats the release for your eyes only; publishing several would add up."
+        ),
+    )
+    parser.add_argument("source", nargs="?", metavar="PATH", help="file, folder (.txt, .md) or - (default: shipped notes)")
+    parser.add_argument("--epsilon", type=float, help=f"default {DEFAULT_EPSILON:.0f}")
+    add_release_arguments(parser)
+    parser.add_argument("--show", type=int, default=DEFAULT_SHOWN, metavar="N", help=f"texts to print (default {DEFAULT_SHOWN})")
+    parser.add_argument("--no-sweep", action="store_true", help="leave out the table over epsilon")
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.show < 0:
+        raise ValueError(f"show must be >= 0, got {options.show}")
+    arguments = _release_arguments(options)
+    _check_before_the_model_loads(arguments)
+    texts = private_texts(options.source)
+    corpus = public_sentences()
+
+    watch = _Stopwatch()
+    embedder = MiniLMEmbedder()
+    watch.lap("load model")
+    clean = _embed(embedder, texts)
+    watch.lap("embed texts")
+    public = embedder.embed(corpus)
+    watch.lap("embed public corpus")
+    release = privatize(clean, **arguments)
+    watch.lap("noise")
+    decoded = nearest(release.values, public)
+    watch.lap("decode")
+
+    outcome = _Outcome(texts, corpus, clean, public, nearest(clean, public), release, decoded)
+    sweep = [] if options.no_sweep or options.mechanism == EmpiricalGaussian.name else _sweep(outcome, arguments)
+    if options.json:
+        print_json(_as_json(outcome, sweep, watch.seconds))
+    else:
+        _print(outcome, sweep, watch.seconds, options.show)
+    return 0
+
+
+@dataclass
+class _Outcome:
+    texts: list[str]
+    corpus: list[str]
+    clean: NDArray[np.float32]
+    public: NDArray[np.float32]
+    clean_decoded: NDArray[np.intp]
+    release: Release
+    decoded: NDArray[np.intp]
+
+    @property
+    def agreement(self) -> float:
+        """Share of texts whose noisy vector decodes to the sentence that the clean vector decodes to."""
+        return float((self.decoded == self.clean_decoded).mean())
+
+    @property
+    def mean_cosine(self) -> float:
+        """Of a noisy vector with its own clean one."""
+        return float(cosines(self.release.values, self.clean).mean())
+
+    @property
+    def verdict(self) -> str:
+        kept = round(self.agreement * len(self.texts))
+        count = f"{kept} of {len(self.texts)} texts still decode to the sentence they decode to without noise"
+        guessing = f"guessing gives 1 in {len(self.corpus)}"
+        if self.agreement * len(self.corpus) <= LITTLE_BETTER_THAN_GUESSING:
+            return f"Nothing useful survives: {count}; {guessing}."
+        if self.agreement < MOST:
+            return f"Little survives: {count}; {guessing}."
+        return f"Most of the meaning survives, for readers and attackers alike: {count}."
+
+
+class _Stopwatch:
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.seconds[name] = now - self._last
+        self._last = now
+
+
+def _release_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    epsilon = options.epsilon
+    if epsilon is None and options.mechanism != EmpiricalGaussian.name:
+        epsilon = DEFAULT_EPSILON
+    return {
+        "epsilon": epsilon,
+        "delta": options.delta,
+        "clip_norm": options.clip_norm,
+        "mechanism": options.mechanism,
+        "sigma": options.sigma,
+        "per": options.per,
+        "generator": make_generator(options),
+    }
+
+
+def _check_before_the_model_loads(arguments: dict[str, Any]) -> None:
+    """A release of no rows: refuses what the real one would refuse, seconds earlier."""
+    privatize(np.empty((0, MiniLMEmbedder.dimension), np.float32), **arguments)
+
+
+def _embed(embedder: MiniLMEmbedder, texts: list[str]) -> NDArray[np.float32]:
+    runs = []
+    with Progress("embedding", len(texts)) as progress:
+        for first in range(0, len(texts), BATCH):
+            runs.append(embedder.embed(texts[first : first + BATCH]))
+            progress.advance(len(runs[-1]))
+    return np.concatenate(runs)
+
+
+def _sweep(outcome: _Outcome, arguments: dict[str, Any]) -> list[dict[str, float]]:
+    lines = []
+    for epsilon in SWEEP_EPSILONS:
+        values, receipt = privatize(outcome.clean, **{**arguments, "epsilon": epsilon})
+        noise = receipt.sigma if receipt.sigma is not None else receipt.scale
+        assert noise is not None
+        lines.append(
+            {
+                "epsilon": epsilon,
+                "sigma_or_scale": noise,
+                "mean_cosine": float(cosines(values, outcome.clean).mean()),
+                "same_sentence": float((nearest(values, outcome.public) == outcome.clean_decoded).mean()),
+            }
+        )
+    return lines
+
+
+def _closeness(outcome: _Outcome, decoded: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Cosine of each text with the public sentence it was decoded to."""
+    return cosines(outcome.clean, outcome.public[decoded])
+
+
+def _as_json(outcome: _Outcome, sweep: list[dict[str, float]], seconds: dict[str, float]) -> dict[str, Any]:
+    before, after = _closeness(outcome, outcome.clean_decoded), _closeness(outcome, outcome.decoded)
+    kept = cosines(outcome.release.values, outcome.clean)
+    return {
+        "texts": [
+            {
+                "text": text,
+                "nearest_before": outcome.corpus[outcome.clean_decoded[row]],
+                "cosine_before": float(before[row]),
+                "nearest_after": outcome.corpus[outcome.decoded[row]],
+                "cosine_after": float(after[row]),
+                "cosine_noisy_clean": float(kept[row]),
+            }
+            for row, text in enumerate(outcome.texts)
+        ],
+        "mean_cosine": outcome.mean_cosine,
+        "same_sentence": outcome.agreement,
+        "verdict": outcome.verdict,
+        "sweep": sweep,
+        "seconds": seconds,
+        "receipt": outcome.release.receipt.to_dict(),
+    }
+
+
+def _print(outcome: _Outcome, sweep: list[dict[str, float]], seconds: dict[str, float], shown: int) -> None:
+    before, after = _closeness(outcome, outcome.clean_decoded), _closeness(outcome, outcome.decoded)
+    for row in np.linspace(0, len(outcome.texts) - 1, min(shown, len(outcome.texts)), dtype=int):
+        print(f"text         {outcome.texts[row]}")
+        print(f"before noise {outcome.corpus[outcome.clean_decoded[row]]}  (cosine with the text {before[row]:.2f})")
+        print(f"after noise  {outcome.corpus[outcome.decoded[row]]}  (cosine with the text {after[row]:.2f})")
+        print()
+    print(outcome.verdict)
+    print(f"Cosine of a noisy vector with its clean one: {outcome.mean_cosine:.3f} on average, 1 before the noise.\n")
+    if sweep:
+        print("The same texts, noised again at other epsilons (not released):\n")
+        print(table(("epsilon", "sigma or scale", "cosine", "same sentence"), [_sweep_cells(line) for line in sweep]))
+        print()
+    print("Receipt\n" + receipt_lines(outcome.release.receipt) + "\n")
+    print("All but the receipt and the sentences after the noise comes from the private texts: keep it to yourself.\n")
+    print("Seconds\n" + facts([(name, f"{value:.4f}") for name, value in seconds.items()]))
+
+
+def _sweep_cells(line: dict[str, float]) -> tuple[str, ...]:
+    return (f"{line['epsilon']:g}", f"{line['sigma_or_scale']:.4g}", f"{line['mean_cosine']:.3f}", f"{line['same_sentence']:.0%}")

@@ -1,0 +1,272 @@
+// The core without Python, small enough for the sanitizers: key stream, layout, exact rounding, arrays, threads, fork.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "dispatch/dispatch.hpp"
+#include "hushvec/clip.hpp"
+#include "hushvec/dispatch.hpp"
+#include "hushvec/generator.hpp"
+#include "hushvec/noise.hpp"
+#include "hushvec/threads.hpp"
+#include "noise/float16.hpp"
+#include "noise/ladder.hpp"
+
+namespace {
+
+using namespace hushvec;
+
+int passed = 0;
+int failed = 0;
+
+void check(bool condition, const std::string& what) {
+    (condition ? passed : failed) += 1;
+    if (!condition) std::printf("FAILED: %s\n", what.c_str());
+}
+
+KeyStream test_stream(int rounds) {
+    KeyStream stream;
+    for (std::uint32_t i = 0; i < 8; ++i) stream.key[i] = 0x9E3779B9u * (i + 1);
+    stream.nonce = 0x0123456789ABCDEFu;
+    stream.rounds = rounds;
+    return stream;
+}
+
+template <class T>
+MatrixView view_of(std::vector<T>& memory, DType dtype, std::size_t rows, std::size_t columns) {
+    const auto item = static_cast<std::ptrdiff_t>(sizeof(T));
+    return {reinterpret_cast<std::byte*>(memory.data()), dtype, rows, columns, item * static_cast<std::ptrdiff_t>(columns), item};
+}
+
+std::vector<float> rows_of(std::size_t count) {
+    std::vector<float> x(count);
+    std::uint32_t state = 12345;
+    for (float& value : x) {
+        state = state * 1664525u + 1013904223u;
+        value = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-31f;
+    }
+    return x;
+}
+
+// RFC 8439 section 2.3.2 in the 64-bit counter layout: counter word 13 is the first nonce word.
+void block_known_answer() {
+    KeyStream stream;
+    for (std::uint32_t i = 0; i < 8; ++i) stream.key[i] = 0x03020100u + 0x04040404u * i;
+    stream.nonce = 0x4a000000u;
+    const Block block = chacha_block(stream, (std::uint64_t{0x09000000u} << 32) | 1);
+    check(block[0] == 0xe4e7f110u && block[15] == 0x4e3c50a2u, "RFC 8439 2.3.2");
+}
+
+void keystream_equals_blocks(const Kernels& kernels) {
+    const std::uint64_t around_2_32 = (std::uint64_t{1} << 28) - 1;   // its group ends at block 2^32
+    for (const int rounds : {20, 12, 8}) {
+        const KeyStream stream = test_stream(rounds);
+        std::vector<std::uint32_t> words(2 * kGroupSamples);
+        kernels.keystream(stream, domain::kLowWords, around_2_32, 2, words.data());
+        bool equal = true;
+        for (std::size_t block = 0; block < 2 * kGroupBlocks; ++block) {
+            const Block expected = chacha_block(stream, block_counter(domain::kLowWords, around_2_32 * kGroupBlocks + block));
+            for (std::size_t word = 0; word < kBlockWords; ++word) {
+                equal &= words[block / kGroupBlocks * kGroupSamples + word * kGroupBlocks + block % kGroupBlocks] == expected[word];
+            }
+        }
+        check(equal, std::string(kernels.name) + " key stream, rounds " + std::to_string(rounds));
+    }
+}
+
+// Level 1 with its bound against the ladder entered below it, lane by lane, where the answer is close.
+void level_one_equals_ladder(const Kernels& kernels) {
+    const KeyStream stream = test_stream(8);
+    constexpr std::size_t count = 1 << 14;
+    std::vector<std::uint32_t> a(count), b(count);
+    kernels.keystream(stream, domain::kMain, 0, count / kGroupSamples, a.data());
+    kernels.keystream(stream, domain::kMain, 1 << 20, count / kGroupSamples, b.data());
+    std::vector<double> zero(count, 0.0);
+    for (const float s : {64.0f, 127.9f, 0.7f}) {
+        std::vector<std::int32_t> n_cosine(count), n_sine(count);
+        kernels.exact_gaussian_words(stream, 5, a.data(), b.data(), zero.data(), zero.data(), true, count, s, kernels.gaussian_bound,
+                                     n_cosine.data(), n_sine.data());
+        bool equal = true;
+        for (std::size_t i = 0; i < count; ++i) {
+            equal &= n_cosine[i] == settle(stream, GaussianWord{5 + i, a[i], b[i], false}, 0, double{s}).index;
+            equal &= n_sine[i] == settle(stream, GaussianWord{5 + i, a[i], b[i], true}, 0, double{s}).index;
+        }
+        check(equal, std::string(kernels.name) + " Gaussian level 1, s " + std::to_string(s));
+        std::vector<std::int32_t> n(count);
+        kernels.exact_laplace_words(stream, 5, a.data(), zero.data(), false, count, s, kernels.laplace_bound, n.data());
+        equal = true;
+        for (std::size_t i = 0; i < count; ++i) equal &= n[i] == settle(stream, LaplaceWord{5 + i, a[i]}, 0, double{s}).index;
+        check(equal, std::string(kernels.name) + " Laplace level 1, s " + std::to_string(s));
+    }
+}
+
+void sixteen_bit_conversions(const Kernels& kernels) {
+    std::vector<std::uint16_t> halves(1 << 16);
+    for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint16_t>(i);
+    std::vector<float> wide(halves.size());
+    kernels.widen_float16(halves.data(), halves.size(), wide.data());
+    bool same = true, back = true;
+    for (std::size_t i = 0; i < halves.size(); ++i) {
+        const float expected = float16_to_float(halves[i]);
+        same &= std::isnan(expected) ? std::isnan(wide[i]) : expected == wide[i];
+        if (std::isfinite(expected)) back &= float_to_float16(expected) == halves[i];
+    }
+    check(same, std::string(kernels.name) + " float16 widening, every value");
+    check(back, "float16 round trip, every finite value");
+
+    std::vector<float> values;   // halfway cases and their neighbours
+    for (std::uint32_t i = 1; i < 0x7C00u; i += 7) {
+        const float middle = 0.5f * (float16_to_float(static_cast<std::uint16_t>(i)) + float16_to_float(static_cast<std::uint16_t>(i - 1)));
+        for (const float value : {middle, std::nextafter(middle, 0.0f), std::nextafter(middle, 1e30f)}) values.push_back(-value);
+    }
+    std::vector<std::uint16_t> narrow(values.size());
+    kernels.narrow_float16(values.data(), values.size(), narrow.data());
+    bool equal = true;
+    for (std::size_t i = 0; i < values.size(); ++i) equal &= narrow[i] == float_to_float16(values[i]);
+    check(equal, std::string(kernels.name) + " float16 narrowing at halfway cases");
+}
+
+std::vector<float> noisy(std::size_t rows, std::size_t columns, Law law, std::size_t threads) {
+    set_num_threads(threads);
+    std::vector<float> x = rows_of(rows * columns), out(x.size());
+    clip_and_noise(test_stream(20), view_of(x, DType::float32, rows, columns), 1.0, 0.6, law, true, view_of(out, DType::float32, rows, columns));
+    set_num_threads(0);
+    return out;
+}
+
+void threads_do_not_change_bits() {
+    for (const Law law : {Law::gaussian, Law::laplacian}) {
+        for (const std::size_t columns : {std::size_t{384}, std::size_t{768}, std::size_t{1001}}) {
+            const std::size_t rows = 700000 / columns;
+            const std::vector<float> one = noisy(rows, columns, law, 1);
+            check(one == noisy(rows, columns, law, 2) && one == noisy(rows, columns, law, 5), "threads, d = " + std::to_string(columns));
+        }
+    }
+}
+
+// One result for every way to lay out the same rows.
+void layouts_do_not_change_bits() {
+    constexpr std::size_t rows = 9, columns = 131;
+    std::vector<float> x = rows_of(rows * columns), expected(x.size());
+    const MatrixView source = view_of(x, DType::float32, rows, columns);
+    const auto run = [&](const MatrixView& from, const MatrixView& to) {
+        return clip_and_noise(test_stream(12), from, 1.0, 0.6, Law::gaussian, true, to);
+    };
+    run(source, view_of(expected, DType::float32, rows, columns));
+
+    std::vector<float> transposed(x.size());
+    const MatrixView by_columns = {reinterpret_cast<std::byte*>(transposed.data()), DType::float32, rows, columns, 4, 4 * rows};
+    for (std::size_t r = 0; r < rows; ++r) {
+        for (std::size_t c = 0; c < columns; ++c) transposed[c * rows + r] = x[r * columns + c];
+    }
+    run(by_columns, by_columns);
+    bool equal = true;
+    for (std::size_t r = 0; r < rows; ++r) {
+        for (std::size_t c = 0; c < columns; ++c) equal &= transposed[c * rows + r] == expected[r * columns + c];
+    }
+    check(equal, "column-major, in place");
+
+    std::vector<double> wide(x.begin(), x.end());
+    const MatrixView wide_view = view_of(wide, DType::float64, rows, columns);
+    run(wide_view, wide_view);
+    std::size_t different = 0;   // a float64 row keeps bits of the scaled row that float32 rounds away
+    for (std::size_t i = 0; i < x.size(); ++i) different += wide[i] != double{expected[i]};
+    check(different < 5, "float64 rows give the float32 result but for roundings of the clipped row");
+
+    std::vector<float> in_place = x;
+    const MatrixView same = view_of(in_place, DType::float32, rows, columns);
+    run(same, same);
+    check(in_place == expected, "in place");
+}
+
+void bad_rows_write_nothing() {
+    std::vector<float> x = rows_of(5 * 300), out(x.size(), 7.0f);
+    x[3 * 300 + 17] = INFINITY;
+    std::string message;
+    try {
+        clip_and_noise(test_stream(20), view_of(x, DType::float32, 5, 300), 1.0, 0.6, Law::gaussian, true, view_of(out, DType::float32, 5, 300));
+    } catch (const NonFiniteRow& error) {
+        message = error.what();
+    }
+    check(message == "x must be finite, got inf in row 3", "row named: " + message);
+    check(out == std::vector<float>(x.size(), 7.0f), "nothing written");
+}
+
+void generators_never_repeat() {
+    Generator generator(20);
+    std::vector<std::vector<std::uint64_t>> nonces(4);
+    std::vector<std::thread> threads;
+    for (auto& mine : nonces) {
+        threads.emplace_back([&] { for (int i = 0; i < 1000; ++i) mine.push_back(generator.reserve().nonce); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    std::set<std::uint64_t> all;
+    for (const auto& mine : nonces) all.insert(mine.begin(), mine.end());
+    check(all.size() == 4000, "nonces of four threads are distinct");
+
+    const KeyStream before = generator.reserve();
+    int channel[2];
+    check(pipe(channel) == 0, "pipe");
+    Generator seeded(Generator::Key{}, 20);
+    const pid_t child = fork();
+    if (child == 0) {
+        KeyStream mine = generator.reserve();
+        bool refused = false;
+        try {
+            seeded.reserve();
+        } catch (const std::runtime_error&) {
+            refused = true;
+        }
+        mine.rounds = refused ? 20 : 0;
+        const ssize_t written = write(channel[1], &mine, sizeof mine);
+        _exit(written == static_cast<ssize_t>(sizeof mine) ? 0 : 1);
+    }
+    KeyStream theirs;
+    check(read(channel[0], &theirs, sizeof theirs) == static_cast<ssize_t>(sizeof theirs), "child reported");
+    int status = 0;
+    waitpid(child, &status, 0);
+    check(std::memcmp(theirs.key, before.key, sizeof before.key) != 0, "a forked child draws a new key");
+    check(theirs.rounds == 20, "a forked child cannot continue a seeded generator");
+}
+
+void fills_reach_every_corner() {
+    for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16}) {
+        for (const std::size_t columns : {1, 15, 16, 255, 256, 257}) {
+            for (const Law law : {Law::gaussian, Law::laplacian, Law::l2_laplace}) {
+                std::vector<std::byte> memory(3 * columns * item_size(dtype) + 64, std::byte{0xA5});
+                const auto item = static_cast<std::ptrdiff_t>(item_size(dtype));
+                fill_noise(test_stream(8), law, 1.0, {memory.data(), dtype, 3, columns, item * static_cast<std::ptrdiff_t>(columns), item});
+                bool guard = true;
+                for (std::size_t i = 3 * columns * item_size(dtype); i < memory.size(); ++i) guard &= memory[i] == std::byte{0xA5};
+                check(guard, "no write past the end");
+            }
+        }
+    }
+}
+
+}  // namespace
+
+int main() {
+    block_known_answer();
+    for (const std::string& name : available_backends()) {
+        const Kernels& kernels = kernels_by_name(name);
+        keystream_equals_blocks(kernels);
+        level_one_equals_ladder(kernels);
+        sixteen_bit_conversions(kernels);
+    }
+    threads_do_not_change_bits();
+    layouts_do_not_change_bits();
+    bad_rows_write_nothing();
+    generators_never_repeat();
+    fills_reach_every_corner();
+    std::printf("%d passed, %d failed\n", passed, failed);
+    return failed == 0 ? 0 : 1;
+}
