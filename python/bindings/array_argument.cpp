@@ -26,16 +26,19 @@ std::string name_of(DType dtype) {
 }
 
 template <class Extent>
-std::string printed_shape(const Extent* shape, std::size_t ndim) {
+std::string printed_shape(const Extent* shape, std::ptrdiff_t ndim) {
     std::string text = "(";
-    for (std::size_t i = 0; i < ndim; ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+    for (std::ptrdiff_t i = 0; i < ndim; ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
     return text + (ndim == 1 ? ",)" : ")");
 }
 
 // Strides in bytes.
 template <class Extent>
-ArrayArgument matrix(void* data, DType dtype, std::size_t ndim, const Extent* shape, const std::ptrdiff_t* strides, const char* name) {
+ArrayArgument matrix(void* data, DType dtype, std::ptrdiff_t ndim, const Extent* shape, const std::ptrdiff_t* strides, const char* name) {
     if (ndim != 1 && ndim != 2) throw py::value_error(std::string(name) + " must have 1 or 2 dimensions, got " + std::to_string(ndim));
+    for (std::ptrdiff_t i = 0; i < ndim; ++i) {
+        if (shape[i] < 0) throw py::value_error(std::string(name) + " must have lengths >= 0, got shape " + printed_shape(shape, ndim));
+    }
     MatrixView view;
     view.data = static_cast<std::byte*>(data);
     view.dtype = dtype;
@@ -62,8 +65,7 @@ DType numpy_dtype(const py::array& array, const char* name) {
 
 ArrayArgument from_numpy(const py::array& array, const char* name) {
     const DType dtype = numpy_dtype(array, name);
-    const auto ndim = static_cast<std::size_t>(array.ndim());
-    ArrayArgument argument = matrix(const_cast<void*>(array.data()), dtype, ndim, array.shape(), array.strides(), name);
+    ArrayArgument argument = matrix(const_cast<void*>(array.data()), dtype, array.ndim(), array.shape(), array.strides(), name);
     argument.writable = array.writeable();
     argument.owner = array;
     return argument;
@@ -79,7 +81,15 @@ DType dlpack_dtype(const dlpack::DataType& dtype, const char* name, py::handle a
     refuse_dtype(name, py::hasattr(array, "dtype") ? py::str(array.attr("dtype")) : "another");
 }
 
+// torch can mark a view as negated and leave the sign to whoever reads it; DLPack has no word for that.
+void refuse_negated(py::handle array, const char* name) {
+    if (py::hasattr(array, "is_neg") && array.attr("is_neg")().cast<bool>()) {
+        throw py::value_error(std::string(name) + " must hold its own signs, got a negated view: pass " + name + ".resolve_neg()");
+    }
+}
+
 ArrayArgument from_dlpack(py::handle array, const char* name) {
+    refuse_negated(array, name);
     const py::object exported = array.attr("__dlpack__")();
     auto* managed = static_cast<dlpack::ManagedTensor*>(PyCapsule_GetPointer(exported.ptr(), "dltensor"));
     if (managed == nullptr) throw py::error_already_set();
@@ -88,16 +98,20 @@ ArrayArgument from_dlpack(py::handle array, const char* name) {
         throw py::type_error(std::string(name) + " must be in CPU memory, got DLPack device type " + std::to_string(tensor.device.type));
     }
     const DType dtype = dlpack_dtype(tensor.dtype, name, array);
-    const auto ndim = static_cast<std::size_t>(tensor.ndim);
     std::ptrdiff_t strides[2] = {0, 0};
-    if (ndim == 1 || ndim == 2) {
+    if (tensor.ndim == 1 || tensor.ndim == 2) {
         const auto item = static_cast<std::ptrdiff_t>(item_size(dtype));
-        for (std::size_t i = 0; i < ndim; ++i) {
-            const std::int64_t row_major = ndim == 2 && i == 0 ? tensor.shape[1] : 1;
+        for (std::int32_t i = 0; i < tensor.ndim; ++i) {
+            const std::int64_t row_major = tensor.ndim == 2 && i == 0 ? tensor.shape[1] : 1;
             strides[i] = item * static_cast<std::ptrdiff_t>(tensor.strides != nullptr ? tensor.strides[i] : row_major);
         }
     }
-    ArrayArgument argument = matrix(static_cast<std::byte*>(tensor.data) + tensor.byte_offset, dtype, ndim, tensor.shape, strides, name);
+    ArrayArgument argument = matrix(tensor.data, dtype, tensor.ndim, tensor.shape, strides, name);
+    if (argument.view.data != nullptr) {
+        argument.view.data += tensor.byte_offset;
+    } else if (argument.view.size() > 0) {   // torch's fake and efficient zero tensors
+        throw py::value_error(std::string(name) + " must have memory of its own, got a tensor without");
+    }
     argument.owner = exported;   // the capsule frees the export when it goes
     return argument;
 }

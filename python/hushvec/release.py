@@ -118,10 +118,10 @@ def privatize(
         per=per,
         generator=generator,
     )
+    receipt = plan.receipt(rows)
     if budget is not None:
         _charge(budget, plan, x)
-    values = plan.run(x)
-    return Release(values, plan.receipt(rows))
+    return Release(plan.run(x), receipt)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,7 +240,7 @@ def plan_release(
 
 
 def _charge(budget: Budget, plan: ReleasePlan, x: Any) -> None:
-    """Everything that could still refuse comes first: a charge is for a release that then happens."""
+    """Everything that could still refuse comes first (the receipt is already made): a charge is for a release that happens."""
     if not callable(getattr(budget, "consume", None)):
         raise TypeError(f"budget must have a method consume(epsilon, delta), got {_validate.kind(budget)}")
     if plan.generator.seeded:

@@ -200,8 +200,10 @@ def test_edge(call, expected):
         (lambda: hv.gaussian_sigma(1.0, 1e-300, 1e308), "sigma must be at most 1.7976931348623157e+308, got inf"),
         (lambda: hv.gaussian_sigma([1.0, 2.0], [0.5, 1.5]), "delta[1] must be > 0 and < 1, got 1.5"),
         (lambda: hv.gaussian_sigma([[1.0, 2.0], [3.0, -4.0]], 0.5), "epsilon[3] must be > 0 and finite, got -4.0"),
-        (lambda: hv.gaussian_sigma([1.0, 2.0], [0.1, 0.2, 0.3]),
-         "epsilon, delta, sensitivity must broadcast against each other, got shapes (2,), (3,), ()"),
+        (
+            lambda: hv.gaussian_sigma([1.0, 2.0], [0.1, 0.2, 0.3]),
+            "epsilon, delta, sensitivity must broadcast against each other, got shapes (2,), (3,), ()",
+        ),
         (lambda: hv.gaussian_sigma(1.0, 1e-5, method="exact"), "method must be 'analytic' or 'classical', got 'exact'"),
         (lambda: hv.gaussian_delta(-1.0, 1.0), "epsilon must be >= 0 and finite, got -1.0"),
         (lambda: hv.gaussian_delta(1.0, 0.0), "sigma must be > 0 and finite, got 0.0"),
@@ -314,7 +316,7 @@ def test_expected_cosine_is_the_mean_cosine(sigma):
     noisy = vector + noise
     cosines = noisy @ vector / (np.linalg.norm(noisy, axis=1) * norm)
     mean = cosines.mean()
-    tolerance = 5.0 * cosines.std() / math.sqrt(rows) + 1e-3 * mean   # sampling, and the formula itself
+    tolerance = 5.0 * cosines.std() / math.sqrt(rows) + 1e-3 * mean  # sampling, and the formula itself
     assert abs(calibrate.expected_cosine(sigma, dimension, norm) - mean) <= tolerance
     assert abs(calibrate.expected_cosine(1.05 * sigma, dimension, norm) - mean) > tolerance
 

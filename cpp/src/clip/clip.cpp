@@ -43,6 +43,7 @@ void clip_rows(const MatrixView& x, double clip_norm, const MatrixView& out) {
 
 void clip(const MatrixView& x, double clip_norm, const MatrixView& out) {
     check_clip_norm(clip_norm);
+    if (x.size() == 0) return;   // any number of rows, where they have no elements
     if (x.dtype == DType::float64) {
         clip_rows<double>(x, clip_norm, out);
     } else {

@@ -1,0 +1,190 @@
+"""The package as a whole: names, import cost, layers, documentation that runs."""
+
+import ast
+import doctest
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hushvec as hv
+
+PACKAGE = Path(hv.__file__).parent
+
+PUBLIC = [
+    "Generator",
+    "MissingExtraError",
+    "Receipt",
+    "ReceiptError",
+    "Release",
+    "Verification",
+    "add_noise",
+    "backends",
+    "clip",
+    "clip_and_noise",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_noise",
+    "gaussian_sigma",
+    "l2_laplace_noise",
+    "laplace_scale",
+    "laplacian_noise",
+    "privatize",
+    "set_num_threads",
+    "verify_receipt",
+]
+
+# Lower numbers are imported by higher ones, never the other way round. A folder counts as one layer.
+LAYERS = {
+    "_core": 0,
+    "errors": 0,
+    "_validate": 1,
+    "_arrays": 2,
+    "_backends": 2,
+    "noise": 3,
+    "clip": 3,
+    "calibrate": 3,
+    "mechanisms": 4,
+    "receipts": 5,
+    "release": 6,
+    "text": 7,
+    "__init__": 8,
+    "cli": 9,
+    "__main__": 10,
+}
+
+# Imports that may take place at the top of a module, beside the standard library and hushvec itself.
+ALWAYS_THERE = {"numpy"}
+
+
+def modules():
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def layer_of(path):
+    return LAYERS[path.relative_to(PACKAGE).parts[0].removesuffix(".py")]
+
+
+def imported_parts(tree):
+    """First part below hushvec of everything that a module imports from the package, nested imports included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "hushvec":
+            parts = node.module.split(".")[1:]
+            if parts:
+                yield parts[0]
+            else:
+                yield from (alias.name if alias.name in LAYERS else "__init__" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                parts = alias.name.split(".")
+                if parts[0] == "hushvec":
+                    yield parts[1] if len(parts) > 1 else "__init__"
+
+
+def test_public_names():
+    assert hv.__all__ == PUBLIC == sorted(PUBLIC)
+    for name in hv.__all__:
+        assert callable(getattr(hv, name))
+        assert getattr(hv, name).__doc__
+
+
+def test_version_is_the_same_everywhere():
+    from importlib.metadata import version
+
+    assert hv.__version__ == version("hushvec") == hv.privatize(__import__("numpy").ones(2), epsilon=1.0).receipt.library_version
+
+
+def test_the_package_is_typed():
+    assert (PACKAGE / "py.typed").exists()
+    assert (PACKAGE / "_core.pyi").exists()
+
+
+def test_stubs_name_everything_in_the_core(core):
+    stub = ast.parse((PACKAGE / "_core.pyi").read_text())
+    named = {node.name for node in stub.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    named |= {node.target.id for node in stub.body if isinstance(node, ast.AnnAssign)}
+    there = {name for name in dir(core) if not name.startswith("__")} | {"__version__"}
+    assert named == there
+    hooks = next(node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "_testing")
+    assert {node.name for node in hooks.body if isinstance(node, ast.FunctionDef)} == {
+        name for name in dir(core._testing) if not name.startswith("__")
+    }
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_import_runs_upward(path):
+    here = layer_of(path)
+    for part in imported_parts(ast.parse(path.read_text())):
+        assert LAYERS[part] <= here, f"{path.name} imports {part}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_nothing_optional_is_imported_at_the_top(path):
+    for node in ast.parse(path.read_text()).body:
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module]
+        for name in names:
+            top = name.split(".")[0]
+            assert top in sys.stdlib_module_names or top in ALWAYS_THERE or top == "hushvec", f"{path.name} imports {name}"
+
+
+def test_import_loads_numpy_and_the_core_only():
+    code = (
+        "import sys; import numpy; before = set(sys.modules); import hushvec; "
+        "tops = {name.split('.')[0] for name in set(sys.modules) - before}; "
+        "print(' '.join(sorted(top for top in tops if top not in sys.stdlib_module_names)))"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    # numpy may load parts of itself lazily; Cython runtimes it carries are not packages of their own
+    assert set(printed.split()) - {"numpy"} <= {"hushvec"}
+
+
+def test_import_takes_little_time():
+    """Processor time of the import, numpy included, the best of five processes: a busy machine does not count."""
+    code = "import time; start = time.process_time(); import hushvec; print(time.process_time() - start)"
+    times = [
+        float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout) for _ in range(5)
+    ]
+    assert min(times) < 0.15
+
+
+def test_warnings_are_not_raised_by_importing():
+    subprocess.run([sys.executable, "-W", "error", "-c", "import hushvec, hushvec.cli, hushvec.text"], check=True)
+
+
+DOCUMENTED = [
+    "hushvec." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in modules() if ">>>" in path.read_text()
+]
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_examples_in_docstrings_run(name):
+    module = importlib.import_module(name)
+    result = doctest.testmod(module, verbose=False)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name[0].islower()])
+def test_every_public_function_is_documented_in_full(name):
+    text = getattr(hv, name).__doc__
+    assert "Example:" in text
+    for part in ("Args:", "Returns:", "Raises:", "Guarantees:", "Edge cases:", "Reference:"):
+        assert part in text or name in ("backends", "set_num_threads"), part
+
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_examples_run(path):
+    if "torch" in path.name:
+        pytest.importorskip("torch")
+    finished = subprocess.run([sys.executable, "-W", "error", str(path)], capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout

@@ -1,0 +1,197 @@
+"""privatize: what comes back, normalisation, units of privacy, budgets and key streams."""
+
+import numpy as np
+import pytest
+
+import hushvec as hv
+from hushvec.mechanisms import Mechanism
+
+DTYPES = ["float32", "float64", "float16"]
+MECHANISMS = {
+    "gaussian": {"epsilon": 20.0},
+    "laplacian": {"epsilon": 20.0, "delta": 0},
+    "l2_laplace": {"epsilon": 20.0, "delta": 0},
+    "empirical": {"sigma": 0.1},
+}
+
+
+def some_rows(shape, dtype="float32", seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("shape", [(0, 5), (1, 1), (1,), (4, 384), (384,), (3, 257), (2, 100_000)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_shape_dtype_and_untouched_input(mechanism, shape, dtype):
+    x = some_rows(shape, dtype)
+    before = x.copy()
+    release = hv.privatize(x, mechanism=mechanism, **MECHANISMS[mechanism])
+    values, receipt = release
+    assert values is release.values
+    assert values.shape == shape
+    assert values.dtype == dtype
+    assert np.isfinite(values).all()
+    assert not np.shares_memory(values, x)
+    np.testing.assert_array_equal(x, before)
+    assert (receipt.rows, receipt.dimension, receipt.dtype) == (1 if len(shape) == 1 else shape[0], shape[-1], dtype)
+    assert receipt.mechanism == mechanism
+    assert (receipt.key_source, receipt.rounds, receipt.adjacency) == ("os", 20, "replace-one")
+
+
+def test_gaussian_values_are_those_of_clip_and_noise():
+    x = some_rows((5, 384))
+    values, receipt = hv.privatize(x, epsilon=8.0, clip_norm=0.7, generator=hv.Generator.unsafe_seeded(4))
+    expected = hv.clip_and_noise(x, 0.7, receipt.sigma, generator=hv.Generator.unsafe_seeded(4))
+    np.testing.assert_array_equal(values, expected)
+
+
+def test_empirical_uses_the_given_sigma():
+    receipt = hv.privatize(some_rows((2, 8)), mechanism="empirical", sigma=0.25).receipt
+    assert receipt.sigma == 0.25
+    ceiling = hv.privatize(some_rows((2, 8)), mechanism="empirical", sigma=0.25, epsilon=100.0).receipt
+    assert ceiling.epsilon == receipt.epsilon < 100
+
+
+NORMALIZABLE = {
+    "ordinary": some_rows((6, 50)),
+    "zero row": np.vstack([np.zeros((1, 50)), some_rows((2, 50))]).astype(np.float32),
+    "subnormal": np.full((2, 50), 1e-45, np.float32),
+    "subnormal float64": np.full((2, 50), 5e-324),
+    "largest": np.full((2, 50), np.finfo(np.float32).max, np.float32),
+    "largest float64": np.full((2, 50), np.finfo(np.float64).max),
+    "largest float16": np.full((2, 50), np.finfo(np.float16).max, np.float16),
+    "mixed": np.array([[1e300, 1e-300, 0.0], [1e-300, 1e-300, 1e-300]]),
+    "one column": some_rows((5, 1)),
+}
+
+
+@pytest.mark.parametrize("name", NORMALIZABLE)
+def test_normalize_is_total(name):
+    """Tiny noise shows the rows that the noise was added to: unit length, and zero rows zero."""
+    x = NORMALIZABLE[name]
+    values, receipt = hv.privatize(x, mechanism="empirical", sigma=1e-6, normalize=True)
+    wide = x.astype(np.float64) / np.where(np.abs(x).max(axis=1) == 0, 1, np.abs(x).max(axis=1))[:, None].astype(np.float64)
+    norms = np.linalg.norm(wide, axis=1, keepdims=True)
+    expected = wide / np.where(norms == 0, 1, norms)
+    np.testing.assert_allclose(values, expected, atol=1e-3 if x.dtype == np.float16 else 1e-5)
+    assert (receipt.clip_norm, receipt.sensitivity, receipt.normalize) == (1.0, 2.0, True)
+    assert hv.verify_receipt(receipt).status == "holds"
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_an_epsilon_that_is_enough_whatever_the_length(normalize):
+    assert hv.privatize(some_rows((2, 8)) * 1000, epsilon=3.0, normalize=normalize).receipt.sensitivity == 2.0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_renormalize_gives_unit_rows_of_the_same_release(dtype):
+    x = some_rows((50, 384), dtype)
+    plain = hv.privatize(x, epsilon=8.0, generator=hv.Generator.unsafe_seeded(1)).values.astype(np.float64)
+    unit, receipt = hv.privatize(x, epsilon=8.0, renormalize=True, generator=hv.Generator.unsafe_seeded(1))
+    np.testing.assert_allclose(
+        unit, plain / np.linalg.norm(plain, axis=1, keepdims=True), rtol=1e-3 if dtype == "float16" else 1e-6, atol=1e-7
+    )
+    assert receipt.renormalize
+    assert not receipt.normalize
+
+
+@pytest.mark.parametrize(("mechanism", "factor"), [("gaussian", 3.0), ("laplacian", 9.0), ("l2_laplace", 9.0)])
+def test_all_rows_of_one_person_cost_more_noise(mechanism, factor):
+    x = some_rows((9, 64))
+    record = hv.privatize(x, epsilon=5.0, mechanism=mechanism).receipt
+    release = hv.privatize(x, epsilon=5.0, mechanism=mechanism, per="release").receipt
+    assert release.sensitivity == pytest.approx(factor * record.sensitivity)
+    assert (release.sigma or release.scale) == pytest.approx(factor * (record.sigma or record.scale), rel=1e-6)
+    assert release.epsilon == record.epsilon
+    assert hv.privatize(x[:1], epsilon=5.0, mechanism=mechanism, per="release").receipt.sensitivity == record.sensitivity
+
+
+class Budget:
+    def __init__(self, log, error=None):
+        self.log, self.error = log, error
+
+    def consume(self, epsilon, delta):
+        self.log.append(("consume", epsilon, delta))
+        if self.error:
+            raise self.error
+
+
+@pytest.fixture
+def log(monkeypatch):
+    """What happened in which order: charges, and applications of a mechanism."""
+    events = []
+    apply = Mechanism.apply
+    monkeypatch.setattr(Mechanism, "apply", lambda self, *rest: (events.append("apply"), apply(self, *rest))[1])
+    return events
+
+
+def test_the_budget_is_charged_before_the_release(log):
+    hv.privatize(some_rows((3, 8)), epsilon=2.0, delta=1e-6, budget=Budget(log))
+    assert log == [("consume", 2.0, 1e-6), "apply"]
+
+
+@pytest.mark.parametrize(("mechanism", "delta"), [("laplacian", 0.0), ("l2_laplace", 0.0)])
+def test_pure_mechanisms_charge_no_delta(log, mechanism, delta):
+    hv.privatize(some_rows((3, 8)), epsilon=2.0, mechanism=mechanism, per="release", budget=Budget(log))
+    assert log == [("consume", 2.0, delta), "apply"]
+
+
+def test_empirical_charges_what_it_buys(log):
+    receipt = hv.privatize(some_rows((3, 8)), mechanism="empirical", sigma=0.2, budget=Budget(log)).receipt
+    assert log[0] == ("consume", receipt.epsilon, 1e-5)
+    assert receipt.epsilon > 91
+
+
+def test_a_refused_charge_releases_nothing(log):
+    class ExhaustedError(Exception):
+        pass
+
+    with pytest.raises(ExhaustedError):
+        hv.privatize(some_rows((3, 8)), epsilon=2.0, budget=Budget(log, ExhaustedError()))
+    assert log == [("consume", 2.0, 1e-5)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"x": np.array([[1.0, np.nan]]), "epsilon": 1.0},
+        {"x": np.ones((2, 2)), "epsilon": -1.0},
+        {"x": np.ones((2, 2)), "epsilon": 1.0, "per": "row"},
+        {"x": np.ones((2, 2)), "epsilon": 1.0, "renormalize": 1},
+        {"x": np.ones((2, 2)), "epsilon": 1.0, "generator": 1},
+        {"x": np.ones((2, 2)), "epsilon": 1e12, "mechanism": "laplacian"},
+        {"x": np.ones((2, 2)), "epsilon": 1e-40, "mechanism": "laplacian"},
+        {"x": np.ones((2, 2)), "mechanism": "empirical", "sigma": 1e-12},
+        {"x": np.ones((2, 2)), "mechanism": "empirical", "sigma": 1.0, "epsilon": 0.1},
+        {"x": [[1.0]], "epsilon": 1.0},
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_never_charged(log, arguments):
+    with pytest.raises((TypeError, ValueError)):
+        hv.privatize(**arguments, budget=Budget(log))
+    assert log == []
+
+
+def test_a_seeded_generator_is_refused_with_a_budget(log):
+    with pytest.raises(ValueError, match="budget must be None with a seeded generator"):
+        hv.privatize(some_rows((3, 8)), epsilon=2.0, budget=Budget(log), generator=hv.Generator.unsafe_seeded(1))
+    assert log == []
+
+
+def test_a_seed_repeats_a_release_and_the_receipt_says_so():
+    x = some_rows((3, 64))
+    first, second = (hv.privatize(x, epsilon=2.0, generator=hv.Generator.unsafe_seeded(9)) for _ in range(2))
+    np.testing.assert_array_equal(first.values, second.values)
+    assert first.receipt.key_source == "seed"
+    assert not first.receipt.is_dp_claim
+
+
+def test_releases_never_repeat():
+    x = np.zeros((4, 64), np.float32)
+    first, second = hv.privatize(x, epsilon=2.0).values, hv.privatize(x, epsilon=2.0).values
+    assert (first == second).mean() < 0.05
+
+
+def test_rounds_are_stated():
+    assert hv.privatize(some_rows(8), epsilon=2.0, generator=hv.Generator(rounds=12)).receipt.rounds == 12

@@ -1,0 +1,263 @@
+"""Receipts: JSON there and back, what verification finds, and what is no receipt at all."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+import hushvec as hv
+
+X = np.ones((6, 384), np.float32)
+ARGUMENTS = {
+    "gaussian": {"epsilon": 8.0, "delta": 1e-5},
+    "laplacian": {"epsilon": 8.0},
+    "l2_laplace": {"epsilon": 8.0},
+    "empirical": {"sigma": 0.2},
+}
+
+
+def release(mechanism="gaussian", **changes):
+    return hv.privatize(X, mechanism=mechanism, **{**ARGUMENTS[mechanism], **changes}).receipt
+
+
+def status(receipt, **changes):
+    return hv.verify_receipt(dataclasses.replace(receipt, **changes)).status
+
+
+SETTINGS = [
+    {},
+    {"per": "release"},
+    {"normalize": True, "renormalize": True},
+    {"clip_norm": 0.37},
+    {"clip_norm": 2.0**-60},
+    {"generator": hv.Generator(rounds=12)},
+    {"generator": hv.Generator.unsafe_seeded(7, rounds=8)},
+]
+
+
+@pytest.mark.parametrize("mechanism", ARGUMENTS)
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_json_there_and_back(mechanism, setting):
+    if mechanism == "empirical" and setting.get("clip_norm") == 2.0**-60:
+        setting = {**setting, "sigma": 2.0**-61}
+    receipt = release(mechanism, **setting)
+    assert hv.Receipt.from_json(receipt.to_json()) == receipt
+    assert hv.Receipt.from_dict(json.loads(receipt.to_json())) == receipt
+    claim = mechanism != "l2_laplace" and not ("generator" in setting and setting["generator"].seeded)
+    assert receipt.is_dp_claim is claim
+    expected = "holds" if claim else "not a DP claim"
+    assert hv.verify_receipt(receipt).status == expected
+    assert hv.verify_receipt(receipt.to_dict()).status == expected
+    assert hv.verify_receipt(receipt).reasons
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 1.0, 3.0, 10.0, 100.0, 1e4])
+@pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-12, 1e-100])
+def test_every_gaussian_release_verifies(epsilon, delta):
+    assert status(release(epsilon=epsilon, delta=delta)) == "holds"
+    assert status(release(epsilon=epsilon, delta=delta, per="release")) == "holds"
+
+
+@pytest.mark.parametrize("mechanism", ["laplacian", "l2_laplace"])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1 / 3, 1.0, 7.7, 1e4])
+@pytest.mark.parametrize("per", ["record", "release"])
+def test_every_laplace_release_verifies(mechanism, epsilon, per):
+    assert status(release(mechanism, epsilon=epsilon, per=per)) == ("holds" if mechanism == "laplacian" else "not a DP claim")
+
+
+@pytest.mark.parametrize("mechanism", ARGUMENTS)
+def test_a_weaker_promise_holds(mechanism):
+    receipt = release(mechanism)
+    expected = hv.verify_receipt(receipt).status
+    assert status(receipt, epsilon=receipt.epsilon * 1.5) == expected
+    if receipt.delta:
+        assert status(receipt, delta=receipt.delta * 2) == expected
+    assert status(receipt, sensitivity=receipt.sensitivity * 2) == expected
+
+
+TAMPERED = [
+    {"epsilon": 7.9},
+    {"epsilon": 0.0},
+    {"delta": 0.9e-5},
+    {"delta": 0.0},
+    {"clip_norm": 1.001},
+    {"clip_norm": 100.0},
+    {"sensitivity": 1.0},
+    {"sensitivity": math.nextafter(2.0, 0)},
+    {"sensitivity_norm": "l1"},
+    {"sigma": 1.2},
+    {"sigma": 0.6002290844917297},
+    {"sigma": 2.0, "grid": 0.015625},
+    {"sigma": None},
+    {"scale": 1.0},
+    {"grid": 0.03125},
+    {"grid": None},
+    {"per": "release"},
+    {"mechanism": "laplacian"},
+    {"mechanism": "l2_laplace"},
+    {"grade": "float"},
+    {"grade": "float", "grid": None},
+    {"key_source": "seed"},
+    {"normalize": True, "clip_norm": 0.5},
+]
+
+
+@pytest.mark.parametrize("changes", TAMPERED, ids=str)
+def test_a_tampered_gaussian_receipt_does_not_hold(changes):
+    receipt = release()
+    assert status(receipt) == "holds"
+    verification = hv.verify_receipt(dataclasses.replace(receipt, **changes))
+    assert verification.status == "does not hold"
+    assert all(reason and "\n" not in reason for reason in verification.reasons)
+
+
+@pytest.mark.parametrize("mechanism", ["laplacian", "l2_laplace"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epsilon": 7.99},
+        {"delta": 1e-5},
+        {"clip_norm": 1.1},
+        {"per": "release"},
+        {"scale": 0.1},
+        {"scale": None},
+        {"sigma": 1.0},
+        {"grade": "exact", "grid": 1.0},
+    ],
+    ids=str,
+)
+def test_a_tampered_laplace_receipt_does_not_hold(mechanism, changes):
+    assert status(release(mechanism), **changes) == "does not hold"
+
+
+def test_the_dimension_counts_for_laplacian_only():
+    assert status(release("laplacian"), dimension=385) == "does not hold"
+    assert status(release("l2_laplace"), dimension=385) == "not a DP claim"
+    assert status(release("gaussian"), dimension=385) == "holds"
+
+
+def test_rows_count_per_release_only():
+    assert status(release(per="release"), rows=7) == "does not hold"
+    assert status(release(), rows=7) == "holds"
+
+
+def test_a_claim_without_ground_does_not_hold():
+    seeded = release(generator=hv.Generator.unsafe_seeded(1))
+    assert status(seeded) == "not a DP claim"
+    assert status(seeded, is_dp_claim=True) == "does not hold"
+    floating = release("l2_laplace")
+    assert status(floating) == "not a DP claim"
+    assert status(floating, is_dp_claim=True) == "does not hold"
+    assert status(release(), is_dp_claim=False) == "not a DP claim"
+
+
+def test_wrong_numbers_do_not_hide_behind_a_missing_claim():
+    seeded = release(generator=hv.Generator.unsafe_seeded(1))
+    assert status(seeded, epsilon=1.0) == "does not hold"
+
+
+def test_notes_say_what_matters():
+    assert release().notes == ()
+    assert "key from a user-given seed: not a DP claim" in release(generator=hv.Generator.unsafe_seeded(1)).notes
+    assert "floating-point: not protected" in release("l2_laplace").notes
+    assert "all rows are about one person" in release(per="release").notes[0]
+    assert "epsilon is what it buys" in release("empirical").notes[0]
+    assert "floating-point: not protected" in hv.verify_receipt(release("l2_laplace")).reasons
+
+
+def test_numbers_are_written_exactly():
+    receipt = release("empirical", sigma=0.1)
+    assert receipt.sigma == float(np.nextafter(np.float32(0.1), np.float32(1)) if np.float32(0.1) < 0.1 else np.float32(0.1))
+    assert json.loads(receipt.to_json())["sigma"] == receipt.sigma
+
+
+def fields(**changes):
+    return {**release().to_dict(), **changes}
+
+
+def without(name):
+    return {key: value for key, value in fields().items() if key != name}
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(hv.Receipt)])
+def test_every_field_is_needed_and_checked(name):
+    with pytest.raises(hv.ReceiptError, match=f"receipt must have the field '{name}'"):
+        hv.Receipt.from_dict(without(name))
+    for wrong in ({}, object()):
+        with pytest.raises(hv.ReceiptError, match=name):
+            hv.Receipt.from_dict(fields(**{name: wrong}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"unknown": 1},
+        {"epsilon": "8"},
+        {"epsilon": True},
+        {"epsilon": -1.0},
+        {"epsilon": math.nan},
+        {"epsilon": 10**400},
+        {"delta": 1.0},
+        {"delta": -1e-5},
+        {"clip_norm": 0.0},
+        {"clip_norm": 1e40},
+        {"sigma": -1.0},
+        {"sigma": math.inf},
+        {"rows": -1},
+        {"rows": 2**63},
+        {"rows": 1.5},
+        {"dimension": 0},
+        {"mechanism": "gauss"},
+        {"adjacency": "add-remove"},
+        {"rounds": 7},
+        {"rounds": True},
+        {"key_source": ""},
+        {"grade": "double"},
+        {"dtype": "int8"},
+        {"normalize": 1},
+        {"nonfinite": "ignore"},
+        {"format_version": 2},
+        {"receipt_version": 2},
+        {"notes": "text"},
+        {"notes": [1]},
+    ],
+    ids=str,
+)
+def test_what_is_no_receipt(changes):
+    with pytest.raises(hv.ReceiptError) as caught:
+        hv.Receipt.from_dict(fields(**changes))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "8",
+        '"receipt"',
+        "{}",
+        '{"epsilon": NaN}',
+        '{"a": 1, "a": 2}',
+        "[" * 100_000,
+        "9" * 10_000,
+        "x" * (1 << 21),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_what_is_not_json(text):
+    with pytest.raises(hv.ReceiptError) as caught:
+        hv.Receipt.from_json(text)
+    assert len(str(caught.value)) < 250
+
+
+def test_a_receipt_cannot_be_changed():
+    receipt = release()
+    with pytest.raises(AttributeError):
+        receipt.epsilon = 0.1
+    assert isinstance(hash(receipt), int)

@@ -1,0 +1,39 @@
+"""Runs the command line in a process of its own, as a user does."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+
+TIME_LIMIT_SECONDS = 300
+
+
+@dataclass
+class Finished:
+    code: int
+    out: str
+    err: str
+
+
+def hushvec(*arguments, stdin=None, cwd=None, environment=None):
+    finished = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "hushvec", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        cwd=cwd,
+        env={**os.environ, **(environment or {})},
+        timeout=TIME_LIMIT_SECONDS,
+        check=False,
+    )
+    return Finished(finished.returncode, finished.stdout.decode(), finished.stderr.decode())
+
+
+def assert_one_line(finished, *parts):
+    """Bad input: exit code 2, nothing on standard output, one line that holds all parts."""
+    assert finished.code == 2, finished.err
+    assert finished.out == ""
+    assert finished.err.count("\n") == 1, finished.err
+    assert finished.err.startswith("hushvec")
+    assert "Traceback" not in finished.err
+    for part in parts:
+        assert part in finished.err

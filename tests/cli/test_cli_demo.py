@@ -1,0 +1,165 @@
+"""hushvec demo: from every source of text, honest about what is left, one clear line for what cannot be read."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+import hushvec as hv
+from cli.command import assert_one_line, hushvec
+from hushvec.cli._nearest import cosines, nearest
+from hushvec.cli._progress import Progress
+from hushvec.cli._sentences import private_texts, public_sentences
+
+needs_model = pytest.mark.skipif(
+    __import__("importlib.util").util.find_spec("sentence_transformers") is None, reason="the extra 'text' is not installed"
+)
+
+
+def demo(*arguments, **settings):
+    finished = hushvec("demo", *arguments, "--json", **settings)
+    assert finished.code == 0, finished.err
+    assert finished.err == ""
+    return json.loads(finished.out)
+
+
+@needs_model
+def test_the_shipped_notes():
+    found = demo()
+    assert len(found["texts"]) == len(private_texts(None))
+    receipt = hv.Receipt.from_dict(found["receipt"])
+    assert hv.verify_receipt(receipt).status == "holds"
+    assert (receipt.epsilon, receipt.rows, receipt.dimension) == (50.0, len(found["texts"]), 384)
+    assert found["mean_cosine"] == pytest.approx(1 / np.sqrt(1 + 384 * receipt.sigma**2), abs=0.03)
+    corpus = set(public_sentences())
+    assert all(text["nearest_before"] in corpus and text["nearest_after"] in corpus for text in found["texts"])
+    assert all(text["cosine_before"] >= text["cosine_after"] - 1e-6 for text in found["texts"])
+    assert set(found["seconds"]) == {"load model", "embed texts", "embed public corpus", "noise", "decode"}
+    cosine_of = {line["epsilon"]: line["mean_cosine"] for line in found["sweep"]}
+    assert list(cosine_of) == sorted(cosine_of)
+    assert cosine_of[1000.0] > cosine_of[100.0] > cosine_of[10.0]
+
+
+@needs_model
+def test_the_verdict_follows_the_measurement():
+    assert demo("--epsilon", 1, "--no-sweep")["verdict"].startswith("Nothing useful survives")
+    assert demo("--epsilon", 5000, "--no-sweep")["verdict"].startswith("Most of the meaning survives")
+    printed = hushvec("demo", "--epsilon", 1, "--no-sweep").out
+    assert "Nothing useful survives" in printed
+    assert "differential privacy" in printed
+
+
+@needs_model
+def test_without_useful_noise_decoding_is_unchanged():
+    found = demo("--mechanism", "empirical", "--sigma", 1e-4)
+    assert found["same_sentence"] == 1.0
+    assert found["sweep"] == []
+    assert found["receipt"]["epsilon"] > 1e6
+
+
+@needs_model
+def test_file_folder_and_standard_input(tmp_path):
+    (tmp_path / "b.txt").write_text("Second note.\n\n  Third note.  \n")
+    (tmp_path / "a.md").write_text("Erste Notiz: Überweisung.\n")
+    (tmp_path / "ignored.pdf").write_bytes(b"\xff\xfe")
+    texts = ["Erste Notiz: Überweisung.", "Second note.", "Third note."]
+    assert [text["text"] for text in demo(tmp_path, "--no-sweep")["texts"]] == texts
+    assert [text["text"] for text in demo(tmp_path / "b.txt", "--no-sweep")["texts"]] == texts[1:]
+    assert [text["text"] for text in demo("-", "--no-sweep", stdin="One line only".encode())["texts"]] == ["One line only"]
+
+
+@needs_model
+def test_settings_reach_the_receipt():
+    receipt = demo("--mechanism", "laplacian", "--epsilon", 500, "--per", "release", "--unsafe-seed", 3, "--no-sweep")["receipt"]
+    assert (receipt["mechanism"], receipt["per"], receipt["key_source"]) == ("laplacian", "release", "seed")
+    assert receipt["is_dp_claim"] is False
+
+
+@needs_model
+def test_the_embedder():
+    from hushvec.text import MiniLMEmbedder
+
+    embedder = MiniLMEmbedder()
+    vectors = embedder.embed(["A doctor saw a patient.", "A physician met a patient.", "Shares fell sharply."])
+    assert vectors.shape == (3, 384)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    assert vectors[0] @ vectors[1] > 0.6 > 0.3 > vectors[0] @ vectors[2]
+    assert embedder.embed([]).shape == (0, 384)
+    for wrong in ("one string", ["text", None]):
+        with pytest.raises(TypeError, match="texts must be a sequence of strings"):
+            embedder.embed(wrong)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["absent.txt"], "No such file or directory: 'absent.txt'"),
+        (["empty.txt"], "empty.txt: must hold at least one line of text"),
+        (["folder"], "folder: must hold at least one line of text"),
+        (["binary.txt"], "binary.txt: must be UTF-8 text"),
+        (["--epsilon", "0"], "epsilon must be > 0, got 0.0"),
+        (["--delta", "2"], "delta must be > 0 and < 1, got 2.0"),
+        (["--clip-norm", "-1"], "clip_norm must be > 0, got -1.0"),
+        (["--mechanism", "empirical"], "sigma must be given for mechanism 'empirical'"),
+        (["--show", "-1"], "show must be >= 0, got -1"),
+    ],
+)
+def test_bad_input(tmp_path, arguments, text):
+    (tmp_path / "empty.txt").write_text("\n  \n")
+    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "folder").mkdir()
+    assert_one_line(hushvec("demo", *arguments, cwd=tmp_path), text)
+
+
+def test_without_the_text_extra(tmp_path):
+    """A module of that name that cannot be imported stands for a missing one."""
+    (tmp_path / "sentence_transformers.py").write_text("raise ImportError('absent')")
+    import os
+
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    assert_one_line(
+        hushvec("demo", environment={"PYTHONPATH": path}), "embedding texts needs more packages: pip install 'hushvec[text]'"
+    )
+
+
+def test_shipped_sentences():
+    private, public = private_texts(None), public_sentences()
+    assert 60 <= len(private) <= 100
+    assert len(public) >= 300
+    assert len(set(public)) == len(public)
+    assert not set(private) & set(public)
+
+
+def test_nearest_is_the_largest_cosine():
+    corpus = np.eye(5, dtype=np.float32)
+    vectors = np.random.default_rng(0).standard_normal((10_000, 5)).astype(np.float32)
+    np.testing.assert_array_equal(nearest(vectors, corpus), vectors.argmax(axis=1))
+    assert cosines(vectors, vectors) == pytest.approx(1)
+    assert cosines(np.zeros((1, 5), np.float32), vectors[:1])[0] == 0
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_is_shown_to_a_person_only(monkeypatch):
+    monkeypatch.setattr("hushvec.cli._progress.SHOW_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("hushvec.cli._progress.REDRAW_SECONDS", 0.0)
+    for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
+        with Progress("rows", 4, stream) as progress:
+            progress.advance(1)
+            progress.advance(3)
+        assert ("rows [" in stream.getvalue()) is shown
+        assert ("4/4" in stream.getvalue()) is shown
+    with Progress("rows", 0, Terminal()) as progress:
+        progress.advance(0)
+
+
+def test_short_work_shows_no_progress():
+    terminal = Terminal()
+    with Progress("rows", 4, terminal) as progress:
+        progress.advance(4)
+    assert terminal.getvalue() == ""

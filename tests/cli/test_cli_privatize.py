@@ -1,0 +1,384 @@
+"""hushvec privatize: every kind of file there and back, streaming, atomic output, one clear line for every bad file."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import hushvec as hv
+from cli.command import assert_one_line, hushvec
+
+ROWS, DIMENSION = 300, 64
+
+
+def vectors(rows=ROWS, dimension=DIMENSION, dtype="float32"):
+    return np.random.default_rng(0).standard_normal((rows, dimension)).astype(dtype)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def read_receipt(output):
+    return hv.Receipt.from_json((output.parent / (output.name + ".receipt.json")).read_text())
+
+
+def assert_released(before, after, receipt):
+    """The rows are those of a release with the receipt's sigma: noise of that size around the clipped rows."""
+    assert after.shape == before.shape
+    z = after.astype(np.float64) - hv.clip(np.ascontiguousarray(before), receipt.clip_norm).astype(np.float64)
+    assert np.sqrt(np.mean(z**2)) == pytest.approx(receipt.sigma, rel=6 / np.sqrt(2 * z.size))
+    assert hv.verify_receipt(receipt).status == "holds"
+    rows = 1 if before.ndim == 1 else len(before)
+    assert (receipt.rows, receipt.dimension, receipt.dtype) == (rows, before.shape[-1], before.dtype.name)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy(tmp_path, dtype, order):
+    x = np.asarray(vectors(dtype=dtype), order=order)
+    np.save(tmp_path / "in.npy", x)
+    finished = hushvec("privatize", tmp_path / "in.npy", "-o", tmp_path / "out.npy", "--epsilon", 8, "--json")
+    assert finished.code == 0, finished.err
+    assert finished.err == ""
+    y = np.load(tmp_path / "out.npy")
+    receipt = read_receipt(tmp_path / "out.npy")
+    assert y.dtype == dtype
+    assert_released(x, y, receipt)
+    assert json.loads(finished.out)["receipt"] == receipt.to_dict()
+    assert names(tmp_path) == ["in.npy", "out.npy", "out.npy.receipt.json"]
+
+
+def test_npy_of_one_row_no_rows_and_foreign_byte_order(tmp_path):
+    for name, x in (("one", vectors()[0]), ("none", vectors(0)), ("swapped", vectors().astype(">f4"))):
+        np.save(tmp_path / f"{name}.npy", x)
+        finished = hushvec("privatize", tmp_path / f"{name}.npy", "-o", tmp_path / f"{name}-out.npy", "--epsilon", 8)
+        assert finished.code == 0, finished.err
+        y = np.load(tmp_path / f"{name}-out.npy")
+        assert y.shape == x.shape
+        assert y.dtype == x.dtype.newbyteorder("=")
+        if name == "swapped":
+            assert_released(x.astype("=f4"), y, read_receipt(tmp_path / f"{name}-out.npy"))
+
+
+def test_many_parts_are_one_release(tmp_path):
+    """More elements than one part holds; every part has a nonce of its own."""
+    from hushvec.cli.files import rows_per_part
+
+    dimension = 4096
+    rows = 2 * rows_per_part(dimension) + 3
+    x = np.zeros((rows, dimension), np.float32)
+    np.save(tmp_path / "in.npy", x)
+    finished = hushvec("privatize", tmp_path / "in.npy", "-o", tmp_path / "out.npy", "--epsilon", 8)
+    assert finished.code == 0, finished.err
+    y = np.load(tmp_path / "out.npy")
+    assert_released(x, y, read_receipt(tmp_path / "out.npy"))
+    parts = [y[: rows_per_part(dimension)], y[rows_per_part(dimension) : 2 * rows_per_part(dimension)]]
+    assert (parts[0] == parts[1]).mean() < 0.05
+
+
+@pytest.mark.parametrize("kind", ["list float", "list double", "large_list halffloat", "fixed float", "fixed double"])
+def test_parquet(tmp_path, kind):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    shape, element = kind.split()
+    inner = {"float": arrow.float32(), "double": arrow.float64(), "halffloat": arrow.float16()}[element]
+    column = {"list": arrow.list_(inner), "large_list": arrow.large_list(inner), "fixed": arrow.list_(inner, DIMENSION)}[shape]
+    x = vectors(dtype=np.dtype(inner.to_pandas_dtype()).name)
+    table = arrow.table(
+        {
+            "id": list(range(ROWS)),
+            "vector": arrow.array(list(x), column),
+            "secret": ["John has measles"] * ROWS,
+            "lang": ["en"] * ROWS,
+        }
+    )
+    parquet.write_table(table, tmp_path / "in.parquet", row_group_size=70)
+    finished = hushvec(
+        "privatize",
+        tmp_path / "in.parquet",
+        "-o",
+        tmp_path / "out.parquet",
+        "--epsilon",
+        8,
+        "--column",
+        "vector",
+        "--keep",
+        "id,lang",
+    )
+    assert finished.code == 0, finished.err
+    written = parquet.read_table(tmp_path / "out.parquet")
+    assert written.column_names == ["id", "lang", "vector"]
+    assert written.column("id").to_pylist() == list(range(ROWS))
+    assert written.schema.field("vector").type.value_type == inner
+    assert type(written.schema.field("vector").type) is type(column)
+    y = np.array(written.column("vector").to_pylist(), x.dtype)
+    receipt = read_receipt(tmp_path / "out.parquet")
+    assert_released(x, y, receipt)
+    assert receipt.notes == ("copied without protection: id, lang",)
+    assert b"measles" not in (tmp_path / "out.parquet").read_bytes()
+
+
+def write_lines(path, records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def test_jsonl(tmp_path):
+    x = vectors()
+    write_lines(tmp_path / "in.jsonl", ({"id": i, "secret": "measles", "embedding": row.tolist()} for i, row in enumerate(x)))
+    finished = hushvec("privatize", tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", "--epsilon", 8, "--keep", "id")
+    assert finished.code == 0, finished.err
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [record["id"] for record in records] == list(range(ROWS))
+    assert all(record.keys() == {"id", "embedding"} for record in records)
+    assert_released(x, np.array([record["embedding"] for record in records], np.float32), read_receipt(tmp_path / "out.jsonl"))
+
+
+def test_jsonl_texts(tmp_path):
+    pytest.importorskip("sentence_transformers")
+    write_lines(
+        tmp_path / "in.jsonl", [{"id": 1, "note": "The biopsy came back benign."}, {"id": 2, "note": "Überweisung in die Türkei"}]
+    )
+    finished = hushvec(
+        "privatize",
+        tmp_path / "in.jsonl",
+        "-o",
+        tmp_path / "out.jsonl",
+        "--epsilon",
+        50,
+        "--text-key",
+        "note",
+        "--column",
+        "v",
+        "--keep",
+        "id",
+    )
+    assert finished.code == 0, finished.err
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [len(record["v"]) for record in records] == [384, 384]
+    assert "biopsy" not in (tmp_path / "out.jsonl").read_text()
+    receipt = read_receipt(tmp_path / "out.jsonl")
+    assert hv.verify_receipt(receipt).status == "holds"
+    assert "all-MiniLM-L6-v2" in receipt.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "checks"),
+    [
+        (["--mechanism", "laplacian", "--epsilon", "8"], {"mechanism": "laplacian", "delta": 0.0, "sensitivity_norm": "l1"}),
+        (["--mechanism", "l2_laplace", "--epsilon", "8"], {"mechanism": "l2_laplace", "grade": "float", "is_dp_claim": False}),
+        (["--mechanism", "empirical", "--sigma", "0.25"], {"mechanism": "empirical", "sigma": 0.25, "is_dp_claim": True}),
+        (["--epsilon", "8", "--per", "release"], {"per": "release", "sensitivity": 2 * ROWS**0.5}),
+        (["--epsilon", "8", "--normalize", "--renormalize"], {"normalize": True, "renormalize": True, "clip_norm": 1.0}),
+        (["--epsilon", "8", "--clip-norm", "0.5", "--rounds", "12"], {"clip_norm": 0.5, "rounds": 12}),
+        (["--epsilon", "8", "--unsafe-seed", "5"], {"key_source": "seed", "is_dp_claim": False}),
+        (["--epsilon", "2", "--delta", "1e-9"], {"epsilon": 2.0, "delta": 1e-9}),
+    ],
+)
+@pytest.mark.parametrize("kind", ["npy", "jsonl"])
+def test_settings_reach_the_receipt(tmp_path, arguments, checks, kind):
+    source, output = tmp_path / f"in.{kind}", tmp_path / f"out.{kind}"
+    if kind == "npy":
+        np.save(source, vectors())
+    else:
+        write_lines(source, ({"embedding": row.tolist()} for row in vectors()))
+    finished = hushvec("privatize", source, "-o", output, *arguments)
+    assert finished.code == 0, finished.err
+    receipt = read_receipt(output)
+    for name, value in checks.items():
+        assert getattr(receipt, name) == pytest.approx(value) if isinstance(value, float) else getattr(receipt, name) == value
+    assert hv.verify_receipt(receipt).status == ("holds" if receipt.is_dp_claim else "not a DP claim")
+    if receipt.renormalize and kind == "npy":
+        np.testing.assert_allclose(np.linalg.norm(np.load(output), axis=1), 1, rtol=1e-6)
+
+
+def spoiled(rows=ROWS, row=211, value=np.nan):
+    x = vectors(rows)
+    x[row, 5] = value
+    return x
+
+
+def npy_bytes(x):
+    from io import BytesIO
+
+    buffer = BytesIO()
+    np.save(buffer, x, allow_pickle=True)
+    return buffer.getvalue()
+
+
+BAD_FILES = [
+    ("npy", npy_bytes(spoiled()), "got nan in row 211"),
+    ("npy", npy_bytes(spoiled(value=-np.inf)), "got -inf in row 211"),
+    ("npy", npy_bytes(vectors())[:5000], "the file is cut short: 76928 bytes expected, got 5000"),
+    ("npy", npy_bytes(vectors())[:60], "not a .npy file of numbers"),
+    ("npy", b"", "not a .npy file of numbers"),
+    ("npy", b"PK\x03\x04 not numpy at all", "not a .npy file of numbers"),
+    ("npy", npy_bytes(np.array([{}, None])), "got object"),
+    ("npy", npy_bytes(np.arange(12).reshape(3, 4)), "the array must be float32 or float64 or float16, got int64"),
+    ("npy", npy_bytes(np.zeros((2, 3, 4))), "the array must have 1 or 2 dimensions, got 3"),
+    ("npy", npy_bytes(np.zeros((3, 0))), "the array must have at least 1 column, got 0"),
+    ("jsonl", b"", "the file must hold at least one line"),
+    ("jsonl", b'{"embedding": [1, 2]}\n{"embedding": [1, 2', "line 2: not JSON"),
+    ("jsonl", b'{"embedding": [1, 2]}\n\n[1, 2]\n', "line 3: must be an object, got list"),
+    ("jsonl", b'{"vector": [1, 2]}\n', "line 1: has no key 'embedding'"),
+    (
+        "jsonl",
+        b'{"embedding": [1, 2]}\n{"embedding": [1]}\n',
+        "line 2: 'embedding' must have 2 numbers like the first line, got 1",
+    ),
+    ("jsonl", b'{"embedding": [1, "2"]}\n', "line 1: 'embedding' must be a list of numbers"),
+    ("jsonl", b'{"embedding": [true, 2]}\n', "line 1: 'embedding' must be a list of numbers"),
+    ("jsonl", b'{"embedding": []}\n', "line 1: 'embedding' must be a list of numbers"),
+    ("jsonl", b'{"embedding": 3}\n', "line 1: 'embedding' must be a list of numbers"),
+    ("jsonl", b'{"embedding": [1, NaN]}\n', "got nan in row 0"),
+    ("jsonl", b'{"embedding": [1, 2]}\n{"embedding": [1, 1e300]}\n', "got inf in row 1"),
+    ("jsonl", b'{"embedding": [1, ' + b"9" * 400 + b"]}\n", "line 1: 'embedding' holds a number beyond float64"),
+    ("jsonl", b"\xff\xfe\x00", "line 1: not JSON"),
+    ("jsonl", b"[" * 100_000 + b"\n", "line 1: not JSON"),
+    ("txt", b"hello", "the name must end in .npy, .parquet, .jsonl, got '.txt'"),
+]
+
+
+@pytest.mark.parametrize(("kind", "content", "text"), BAD_FILES, ids=[f"{kind} {text}"[:60] for kind, _, text in BAD_FILES])
+def test_bad_files(tmp_path, kind, content, text):
+    source, output = tmp_path / f"in.{kind}", tmp_path / f"out.{kind}"
+    source.write_bytes(content)
+    output.write_bytes(b"what was there")
+    assert_one_line(hushvec("privatize", source, "-o", output, "--epsilon", 8), f"in.{kind}", text)
+    assert names(tmp_path) == [f"in.{kind}", f"out.{kind}"]
+    assert output.read_bytes() == b"what was there"
+
+
+def test_bad_parquet_files(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    good = arrow.array(list(vectors(20)), arrow.list_(arrow.float32()))
+
+    def with_row(row, value):
+        rows = vectors(20).tolist()
+        rows[row] = value
+        return arrow.array(rows, arrow.list_(arrow.float32()))
+
+    parquet.write_table(arrow.table({"embedding": good}), tmp_path / "whole.parquet")
+    whole = (tmp_path / "whole.parquet").read_bytes()
+    cases = [
+        (whole[: len(whole) // 2], "not a parquet file"),
+        (b"", "not a parquet file"),
+        (arrow.table({"vector": good}), "must have one column 'embedding', got 'vector'"),
+        (arrow.table({"embedding": list(range(20))}), "must hold lists of floats, got int64"),
+        (arrow.table({"embedding": [["a"]] * 20}), "must hold lists of floats"),
+        (arrow.table({"embedding": with_row(7, None)}), f"must hold {DIMENSION} numbers, got null in row 7"),
+        (arrow.table({"embedding": with_row(7, [1.0])}), f"must hold {DIMENSION} numbers, got 1 numbers in row 7"),
+        (arrow.table({"embedding": with_row(7, [None] * DIMENSION)}), "must hold numbers, got null in row 7"),
+        (arrow.table({"embedding": with_row(7, [float("nan")] * DIMENSION)}), "got nan in row 7"),
+        (arrow.table({"embedding": good.slice(0, 0)}), "must hold at least one row of known length"),
+    ]
+    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    for content, text in cases:
+        if isinstance(content, bytes):
+            source.write_bytes(content)
+        else:
+            parquet.write_table(content, source, row_group_size=5)
+        assert_one_line(hushvec("privatize", source, "-o", output, "--epsilon", 8), "in.parquet", text)
+        assert names(tmp_path) == ["in.parquet", "whole.parquet"]
+
+
+def test_parquet_without_pyarrow(tmp_path):
+    """A module of that name that cannot be imported stands for a missing one."""
+    (tmp_path / "pyarrow.py").write_text("raise ImportError('absent')")
+    (tmp_path / "in.parquet").write_bytes(b"PAR1")
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    finished = hushvec(
+        "privatize", tmp_path / "in.parquet", "-o", tmp_path / "o.parquet", "--epsilon", 8, environment={"PYTHONPATH": path}
+    )
+    assert_one_line(finished, "pip install 'hushvec[cli]'")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["in.npy", "-o", "out.npy"], "epsilon must be given for mechanism 'gaussian'"),
+        (["in.npy", "-o", "out.npy", "--epsilon", "-8"], "epsilon must be > 0, got -8.0"),
+        (["in.npy", "-o", "out.npy", "--epsilon", "8", "--delta", "0"], "delta must be > 0 and < 1, got 0.0"),
+        (["in.npy", "-o", "out.npy", "--epsilon", "8", "--clip-norm", "nan"], "clip_norm must be finite, got nan"),
+        (["in.npy", "-o", "out.npy", "--epsilon", "8", "--mechanism", "magic"], "invalid choice: 'magic'"),
+        (["in.npy", "-o", "out.npy", "--epsilon", "8", "--sigma", "1"], "sigma must be None for mechanism 'gaussian'"),
+        (["in.npy", "-o", "out.npy", "--epsilon", "8", "--rounds", "7"], "rounds must be 20, 12 or 8, got 7"),
+        (["in.npy", "-o", "out.npy", "--epsilon", "8", "--unsafe-seed", "-1"], "seed must be in [0, 2^256), got -1"),
+        (
+            ["in.npy", "-o", "out.npy", "--epsilon", "8", "--normalize", "--clip-norm", "2"],
+            "clip_norm must be 1.0 with normalize",
+        ),
+        (["in.npy", "-o", "out.npy", "--epsilon", "8", "--keep", "id"], "a .npy file has no columns or keys to name"),
+        (["in.npy", "-o", "out.jsonl", "--epsilon", "8"], "out.jsonl: must end in .npy like the input"),
+        (["in.npy", "-o", "absent/out.npy", "--epsilon", "8"], "the folder absent must exist"),
+        (["in.npy", "-o", "folder.npy", "--epsilon", "8"], "must be a plain file"),
+        (["in.npy", "--epsilon", "8"], "required: -o/--output"),
+        (["absent.npy", "-o", "out.npy", "--epsilon", "8"], "No such file or directory: 'absent.npy'"),
+        (["in.jsonl", "-o", "out.jsonl", "--epsilon", "8", "--keep", "embedding"], "keep must not name 'embedding'"),
+        (["in.jsonl", "-o", "out.jsonl", "--epsilon", "8", "--keep", "id"], "line 1: has no key 'id'"),
+        (["in.jsonl", "-o", "out.jsonl", "--epsilon", "8", "--text-key", "t", "--keep", "t"], "keep must not name 't'"),
+    ],
+)
+def test_bad_arguments(tmp_path, arguments, text):
+    np.save(tmp_path / "in.npy", vectors(3))
+    write_lines(tmp_path / "in.jsonl", [{"embedding": [1.0, 2.0], "t": "text"}])
+    (tmp_path / "folder.npy").mkdir()
+    before = names(tmp_path)
+    assert_one_line(hushvec("privatize", *arguments, cwd=tmp_path), text)
+    assert names(tmp_path) == before
+
+
+def test_an_output_may_replace_its_input(tmp_path):
+    x = vectors()
+    np.save(tmp_path / "x.npy", x)
+    assert hushvec("privatize", tmp_path / "x.npy", "-o", tmp_path / "x.npy", "--epsilon", 8).code == 0
+    assert_released(x, np.load(tmp_path / "x.npy"), read_receipt(tmp_path / "x.npy"))
+
+
+def test_a_full_disk_leaves_nothing(tmp_path):
+    """A file size limit stands for a full disk."""
+    np.save(tmp_path / "in.npy", vectors(5000))
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)); "
+        "from hushvec.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "privatize",
+        str(tmp_path / "in.npy"),
+        "-o",
+        str(tmp_path / "out.npy"),
+        "--epsilon",
+        "8",
+    ]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 2
+    assert finished.stderr.count("\n") == 1
+    assert "Traceback" not in finished.stderr
+    assert names(tmp_path) == ["in.npy"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_leaves_nothing(tmp_path, number, code):
+    np.save(tmp_path / "in.npy", np.zeros((200_000, 384), np.float32))
+    command = [sys.executable, "-m", "hushvec", "privatize", tmp_path / "in.npy", "-o", tmp_path / "out.npy", "--epsilon", "8"]
+    process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not any(name.endswith(".partial") for name in names(tmp_path)):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in err
+    assert names(tmp_path) == ["in.npy"]
