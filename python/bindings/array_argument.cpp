@@ -44,8 +44,9 @@ ArrayArgument matrix(void* data, DType dtype, std::ptrdiff_t ndim, const Extent*
     view.dtype = dtype;
     view.rows = ndim == 2 ? static_cast<std::size_t>(shape[0]) : 1;
     view.columns = static_cast<std::size_t>(shape[ndim - 1]);
-    view.row_stride = ndim == 2 ? strides[0] : 0;
-    view.column_stride = strides[ndim - 1];
+    // The stride of an axis that is never stepped along may be any number: not one to compute addresses with.
+    view.row_stride = view.rows > 1 ? strides[0] : 0;
+    view.column_stride = view.columns > 1 ? strides[ndim - 1] : static_cast<std::ptrdiff_t>(item_size(dtype));
     return {view, printed_shape(shape, ndim), ndim == 1, true, py::object()};
 }
 

@@ -1,6 +1,7 @@
 """The noise in a release, measured, against the noise that its receipt promises.
 
-Zero rows are released, so that the values are noise alone. alpha is below 1e-8 for each check: six standard errors of the statistic.
+Zero rows are released, so that the values are noise alone. Each check allows six standard errors of its
+statistic: alpha below 1e-8.
 Each check must reject the mutants: sensitivity 2C written as C, sqrt(d) or the number of rows dropped, and a scale 5 % off.
 """
 

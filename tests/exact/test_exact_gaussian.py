@@ -29,7 +29,7 @@ CLIP_NORM_AND_SIGMA = (
     (2.0**100, 2.0**100),
     (2.0**100, 2.0**70),
     (2.0**-100, 2.0**-100),
-    (2.0**-100, 1.0),
+    (2.0**-100, 2.0**-40),
 )
 
 
@@ -146,34 +146,48 @@ def hard_sets():
     return with_expected(found)
 
 
+def float32_outputs(hooks, backend, a, b):
+    """(radius, (cosine output, sine output)) of the backend's float32 functions, before the scale."""
+    radius, cosine, sine = (np.asarray(part, dtype=np.float64) for part in hooks.normals(backend, a, b))
+    return np.abs(radius), (radius * cosine, radius * sine)
+
+
+def float32_bound(bounds, s, radius):
+    return bounds["constant"] + s * (bounds["per_scale"] + bounds["per_radius"] * radius)
+
+
+def worst_words(hooks, backend, rng, s, output):
+    """Pairs of words: those whose float32 output errs most for its bound, and the edges of the accept window."""
+    bounds = hooks.error_bounds(backend)["gaussian"]
+    a, b = adversarial.random_words(rng, CANDIDATES), adversarial.random_words(rng, CANDIDATES)
+    b[: CANDIDATES // 4] = adversarial.special_angles(rng, CANDIDATES // 4)
+    radius, outputs_of = float32_outputs(hooks, backend, a, b)
+    excess = np.abs(outputs_of[output] - exact.gaussian_values(a, b)[output]) * s / float32_bound(bounds, s, radius)
+    excess[(a < bounds["smallest_word"]) | (a > bounds["largest_word"])] = 0.0
+    worst = np.argsort(excess)[-PAIRS_PER_SET:]
+    edge_a = adversarial.words_inside(rng, PAIRS_PER_SET, bounds)
+    return np.concatenate([a[worst], edge_a]), np.concatenate([b[worst], adversarial.special_angles(rng, edge_a.size)])
+
+
 @lru_cache
 def worst_sets(hooks, backend):
-    """Like hard_sets, of the words that this backend's float32 functions get most wrong, one output of a pair each.
+    """Like hard_sets, of worst_words; the cosine or the sine output is the adversarial one.
 
-    X puts the exact sum and the float32 one on different sides of a boundary, so that only the accept test saves it.
+    X puts the exact sum, extension bits included, and the float32 one on different sides of a boundary, so that only
+    the accept test saves the sample.
     """
     rng = np.random.default_rng(14)
-    candidates = adversarial.random_words(rng, CANDIDATES), adversarial.random_words(rng, CANDIDATES)
-    candidates[1][: CANDIDATES // 4] = adversarial.special_angles(rng, CANDIDATES // 4)
-    values = exact.gaussian_values(*candidates)
-    radius, *circular = (np.asarray(part, dtype=np.float64) for part in hooks.normals(backend, *candidates))
-    bounds = hooks.error_bounds(backend)["gaussian"]
-    inside = np.flatnonzero((candidates[0] >= bounds["smallest_word"]) & (candidates[0] <= bounds["largest_word"]))
     found = []
     for s in SCALES:
         for output in (0, 1):
-            error = s * (radius * circular[output] - values[output])
-            excess = np.abs(error) / backend_bound(bounds, s, np.abs(radius))
-            worst = inside[np.argsort(excess[inside])[-PAIRS_PER_SET:]]
-            a, b = candidates[0][worst], candidates[1][worst]
+            a, b = worst_words(hooks, backend, rng, s, output)
+            extensions = chacha.extension(*STREAM, 1, FIRST_PAIR + np.arange(a.size))
+            noise = s * exact.gaussian_values_64(a, b, extensions[:, 0], extensions[:, 8])[output]
+            error = s * float32_outputs(hooks, backend, a, b)[1][output] - noise
             for dtype in ("float32", "float64"):
-                x = adversarial.across_a_boundary(rng, s * values[output][worst], error[worst], dtype)
+                x = adversarial.across_a_boundary(rng, noise, error, dtype)
                 found.append((s, dtype, (a, b, x, x)))
     return with_expected(found)
-
-
-def backend_bound(bounds, s, radius):
-    return bounds["constant"] + s * (bounds["per_scale"] + bounds["per_radius"] * radius)
 
 
 def mismatches(hooks, backend, **options):
@@ -193,6 +207,23 @@ def mismatches(hooks, backend, **options):
                 example = f"{name} s={s!r} {dtype} pair={FIRST_PAIR + k} A={a[k]} B={b[k]} X={x[k].hex()}"
                 example += f": got {n[k]}, want {want[k]}"
     return wrong, samples_seen, example
+
+
+def test_the_bound_holds_at_both_ends_of_a_word(backend, hooks):
+    """At angle 0 the float32 radius is within the bound of every radius that the word stands for, over a dense part of
+    the accept window: all words by its edges, random ones between."""
+    bounds = hooks.error_bounds(backend)["gaussian"]
+    smallest, largest = int(bounds["smallest_word"]), int(bounds["largest_word"])
+    random = np.random.default_rng(16).integers(smallest, largest + 1, scaled(1 << 20, 1 << 24))
+    edges = np.arange(0, 1 << 18)
+    words = np.concatenate([smallest + edges, largest - edges, random]).astype(np.uint32)
+    angle = np.zeros_like(words)
+    radius, (cosine_output, _) = float32_outputs(hooks, backend, words, angle)
+    ends = [exact.gaussian_values_64(words, angle, np.full_like(words, low), angle)[0] for low in (0, 0xFFFFFFFF)]
+    needed = np.maximum(*(np.abs(cosine_output - end) for end in ends))
+    excess = needed / (bounds["per_scale"] + bounds["per_radius"] * radius)
+    print(f"{backend}: needed / bound is at most {excess.max():.3f}, word {words[excess.argmax()]}")
+    assert excess.max() <= 1.0, f"word {words[excess.argmax()]} needs {excess.max():.3f} of the bound"
 
 
 def test_no_adversarial_sample_is_wrong(backend, hooks):

@@ -121,31 +121,45 @@ def hard_sets():
     return with_expected(found)
 
 
+def float32_output(hooks, backend, words):
+    """The backend's float32 -ln u with its sign, before the scale."""
+    magnitude = np.abs(np.asarray(hooks.exponentials(backend, words), dtype=np.float64))
+    return np.where(words & np.uint32(1), -magnitude, magnitude)
+
+
+def float32_bound(bounds, s, magnitude):
+    return bounds["constant"] + s * (bounds["per_scale"] + bounds["per_radius"] * magnitude)
+
+
+def worst_words(hooks, backend, rng, s):
+    """Words whose float32 logarithm errs most for its bound, and the edges of the accept window."""
+    bounds = hooks.error_bounds(backend)["laplacian"]
+    words = adversarial.random_words(rng, CANDIDATES)
+    z = float32_output(hooks, backend, words)
+    excess = np.abs(z - exact.laplace_values(words)) * s / float32_bound(bounds, s, np.abs(z))
+    excess[(words < bounds["smallest_word"]) | (words > bounds["largest_word"])] = 0.0
+    return np.concatenate(
+        [words[np.argsort(excess)[-SAMPLES_PER_SET:]], adversarial.words_inside(rng, SAMPLES_PER_SET, bounds)]
+    )
+
+
 @lru_cache
 def worst_sets(hooks, backend):
-    """Like hard_sets, of the words that this backend's float32 logarithm gets most wrong.
+    """Like hard_sets, of worst_words.
 
-    X puts the exact sum and the float32 one on different sides of a boundary, so that only the accept test saves it.
+    X puts the exact sum, extension bits included, and the float32 one on different sides of a boundary, so that only
+    the accept test saves the sample.
     """
     rng = np.random.default_rng(24)
-    candidates = adversarial.random_words(rng, CANDIDATES)
-    values = exact.laplace_values(candidates)
-    magnitude = np.abs(np.asarray(hooks.exponentials(backend, candidates), dtype=np.float64))
-    bounds = hooks.error_bounds(backend)["laplacian"]
-    inside = np.flatnonzero((candidates >= bounds["smallest_word"]) & (candidates <= bounds["largest_word"]))
     found = []
     for s in SCALES:
-        error = s * (np.sign(values) * magnitude - values)
-        excess = np.abs(error) / backend_bound(bounds, s, magnitude)
-        worst = inside[np.argsort(excess[inside])[-SAMPLES_PER_SET:]]
+        words = worst_words(hooks, backend, rng, s)
+        extensions = chacha.extension(*STREAM, 1, FIRST_SAMPLE + np.arange(words.size))
+        noise = s * exact.laplace_values_64(words, extensions[:, 0])
+        error = s * float32_output(hooks, backend, words) - noise
         for dtype in ("float32", "float64"):
-            x = adversarial.across_a_boundary(rng, s * values[worst], error[worst], dtype)
-            found.append((s, dtype, (candidates[worst], x)))
+            found.append((s, dtype, (words, adversarial.across_a_boundary(rng, noise, error, dtype))))
     return with_expected(found)
-
-
-def backend_bound(bounds, s, magnitude):
-    return bounds["constant"] + s * (bounds["per_scale"] + bounds["per_radius"] * magnitude)
 
 
 def mismatches(hooks, backend, **options):
@@ -163,6 +177,22 @@ def mismatches(hooks, backend, **options):
                 f"s={s!r} {dtype} sample={FIRST_SAMPLE + k} word={words[k]} X={x[k].hex()}: got {n[k]}, want {want[k]}"
             )
     return wrong, samples_seen, example
+
+
+def test_the_bound_holds_at_both_ends_of_a_word(backend, hooks):
+    """The float32 logarithm is within the bound of every value that the word stands for, over a dense part of the
+    accept window: all words by its edges, random ones between."""
+    bounds = hooks.error_bounds(backend)["laplacian"]
+    smallest, largest = int(bounds["smallest_word"]), int(bounds["largest_word"])
+    random = np.random.default_rng(26).integers(smallest, largest + 1, scaled(1 << 20, 1 << 24))
+    edges = np.arange(0, 1 << 18)
+    words = np.concatenate([smallest + edges, largest - edges, random]).astype(np.uint32)
+    z = float32_output(hooks, backend, words)
+    ends = [exact.laplace_values_64(words, np.full_like(words, low)) for low in (0, 0xFFFFFFFF)]
+    needed = np.maximum(*(np.abs(z - end) for end in ends))
+    excess = needed / (bounds["per_scale"] + bounds["per_radius"] * np.abs(z))
+    print(f"{backend}: needed / bound is at most {excess.max():.3f}, word {words[excess.argmax()]}")
+    assert excess.max() <= 1.0, f"word {words[excess.argmax()]} needs {excess.max():.3f} of the bound"
 
 
 def test_no_adversarial_sample_is_wrong(backend, hooks):

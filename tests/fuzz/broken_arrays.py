@@ -147,3 +147,6 @@ def _tensors() -> dict[str, Callable[[], Any]]:
 
 
 BROKEN: dict[str, Callable[[], Any]] = dict(itertools.chain(_plain().items(), _numpy_dtypes().items(), _tensors().items()))
+
+# Tensors that torch itself can compute with, so that a function which works in Python may take them.
+READABLE_BY_TORCH = ("torch fake", "torch without memory", "torch negated")

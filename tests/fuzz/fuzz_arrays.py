@@ -53,7 +53,7 @@ class Parameters:
     exact: bool
     rounds: int
     seed: int
-    sound: bool   # every one of them is in range
+    bad: str = ""   # the name of the one that is out of range
 
     def generator(self) -> _core.Generator:
         return _core.Generator.unsafe_seeded(self.seed, self.rounds)
@@ -64,11 +64,11 @@ def random_parameters(rng: np.random.Generator) -> Parameters:
     sigma: Any = clip_norm * float(rng.choice(NOISE_TO_NORM))
     law = str(rng.choice(LAWS))
     exact = law != "l2_laplace" and bool(rng.random() < 0.7)
-    sound = rng.random() > 0.05
-    if not sound:
-        bad = BAD_NUMBERS[int(rng.integers(len(BAD_NUMBERS)))]
-        clip_norm, sigma = (bad, bad) if rng.random() < 0.5 else (bad, sigma)
-    return Parameters(clip_norm, sigma, law, exact, int(rng.choice((8, 12, 20))), int(rng.integers(2**63)), sound)
+    wrong = BAD_NUMBERS[int(rng.integers(len(BAD_NUMBERS)))]
+    bad = str(rng.choice(("", "clip_norm", "sigma"), p=(0.95, 0.025, 0.025)))
+    if bad:
+        clip_norm, sigma = (wrong, sigma) if bad == "clip_norm" else (clip_norm, wrong)
+    return Parameters(clip_norm, sigma, law, exact, int(rng.choice((8, 12, 20))), int(rng.integers(2**63)), bad)
 
 
 # ---- the functions under test: call(x, out, parameters) -> result or None; `out` is written ----
@@ -80,6 +80,7 @@ class Call:
     reads: bool = True            # takes x
     writes: bool = True           # takes out
     public: bool = True           # refuses what is neither numpy nor torch, and mixtures
+    direct: bool = True           # hands x itself to the core: no library resolves what its tensors hide
     finite_only: bool = True
     scalars: tuple[str, ...] = ("clip_norm",)
 
@@ -125,14 +126,17 @@ CALLS: dict[str, Call] = {
     "clip": Call(lambda x, out, p: hv.clip(x, p.clip_norm), writes=False),
     "clip_and_noise(out)": Call(
         lambda x, out, p: hv.clip_and_noise(x, p.clip_norm, p.sigma, exact=p.exact, out=out, generator=p.generator()),
+        scalars=("clip_norm", "sigma"),
     ),
     "clip_and_noise": Call(
-        lambda x, out, p: hv.clip_and_noise(x, p.clip_norm, p.sigma, exact=p.exact, generator=p.generator()), writes=False
+        lambda x, out, p: hv.clip_and_noise(x, p.clip_norm, p.sigma, exact=p.exact, generator=p.generator()),
+        writes=False,
+        scalars=("clip_norm", "sigma"),
     ),
     "noise(out)": Call(_noise_into, reads=False),
-    "noise(like)": Call(_noise_like, writes=False, finite_only=False),
-    "add_noise": Call(lambda x, out, p: hv.add_noise(x, x), writes=False, finite_only=False, scalars=()),
-    "privatize": Call(_privatize, writes=False),
+    "noise(like)": Call(_noise_like, writes=False, direct=False, finite_only=False),
+    "add_noise": Call(lambda x, out, p: hv.add_noise(x, x), writes=False, direct=False, scalars=()),
+    "privatize": Call(_privatize, writes=False, direct=False),
 }
 
 
@@ -149,11 +153,11 @@ class Shown:
     flaw: str = ""   # why it must be refused although its layout is fine
 
 
-def show(rng: np.random.Generator, layout: Layout, output: bool) -> Shown | None:
+def show(rng: np.random.Generator, layout: Layout, *, output: bool, like: str = "") -> Shown | None:
     kinds = [kind for kind in al.SHOW if al.can_be(kind, layout)]
     if not kinds:
         return None
-    kind = str(rng.choice(kinds))
+    kind = like if like in kinds and rng.random() < 0.8 else str(rng.choice(kinds))
     array = al.SHOW[kind](layout)
     flaw = ""
     if kind == "numpy" and rng.random() < 0.06:
@@ -199,8 +203,7 @@ def random_output(rng: np.random.Generator, x: Layout, whole_items: bool, forwar
 
 def expectation(call: Call, x: Shown, out: Shown, p: Parameters) -> str:
     used = [shown for shown, uses in ((x, call.reads), (out, call.writes)) if uses]
-    scalars_sound = p.sound or not call.scalars
-    if not scalars_sound or any(shown.flaw for shown in used) or any(len(shown.layout.shape) not in (1, 2) for shown in used):
+    if p.bad in call.scalars or any(shown.flaw for shown in used) or any(len(shown.layout.shape) not in (1, 2) for shown in used):
         return REFUSE
     if call.public and (any(shown.kind == "capsule" for shown in used) or len({shown.kind for shown in used}) > 1):
         return REFUSE
@@ -254,14 +257,21 @@ def array_case(rng: np.random.Generator, calls: dict[str, Call]) -> tuple[str, s
     target = random_output(rng, layout, whole_items, forward)
     al.write_values(rng, layout)
     x = show(rng, layout, output=False)
-    out = x if target is layout and rng.random() < 0.7 else show(rng, target, output=True)
+    out = x if target is layout and rng.random() < 0.7 else show(rng, target, output=True, like=x.kind if x else "")
     if x is None or out is None:
         return "skipped", "skipped"
     if out is x and x.kind == "numpy" and not x.array.flags.writeable:
         out = Shown(layout, "numpy", x.array, "read-only")
     p = random_parameters(rng)
     name = str(rng.choice(list(calls)))
+    if undecided(calls[name], x):
+        return name, "skipped"
     return name, judge(name, calls[name], x, out, p)
+
+
+def undecided(call: Call, x: Shown) -> bool:
+    """Where Python code works on x itself, torch may resolve a negation, and NaNs come out with other bits."""
+    return not call.direct and (x.flaw == "negated" or (call.run is CALLS["add_noise"].run and not al.all_finite(x.layout)))
 
 
 def judge(name: str, call: Call, x: Shown, out: Shown, p: Parameters) -> str:
@@ -316,7 +326,7 @@ def describe(shown: Shown) -> str:
 def broken_case(rng: np.random.Generator, calls: dict[str, Call]) -> tuple[str, str]:
     name, kind = str(rng.choice(list(calls))), str(rng.choice(list(broken_arrays.BROKEN)))
     call, junk = calls[name], broken_arrays.BROKEN[kind]()
-    p = Parameters(1.0, 0.5, "gaussian", True, 20, 1, True)
+    p = Parameters(1.0, 0.5, "gaussian", True, 20, 1)
     sound = np.full(broken_arrays.SHAPE, 0.25, broken_arrays.DTYPE)
     was = sound.copy()
     first = call.reads and (not call.writes or rng.random() < 0.5)
@@ -325,15 +335,15 @@ def broken_case(rng: np.random.Generator, calls: dict[str, Call]) -> tuple[str, 
     if kind == "None" and call.run is _noise_like:
         return name, "skipped"
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")   # torch warns of what it exports
-            call.run(junk if first else sound, sound if first else junk, p)
+        call.run(junk if first else sound, sound if first else junk, p)
     except (*REFUSALS, broken_arrays.JunkError) as error:
         if not str(error):
             raise Violation(f"refused without a message: {error!r}; {name} with {kind}") from error
     except Exception as error:
         raise Violation(f"raised {error!r}; {name} with {kind}") from error
     else:
+        if not call.direct and kind in broken_arrays.READABLE_BY_TORCH:
+            return name, "accepted"
         raise Violation(f"accepted; {name} with {kind} as {'x' if first else 'out'}")
     if (sound != was).any():
         raise Violation(f"refused and wrote; {name} with {kind}")
@@ -345,7 +355,9 @@ def one_case(seed: int, number: int, calls: dict[str, Call] = CALLS) -> tuple[st
     rng = np.random.default_rng((seed, number))
     _core.set_num_threads(int(rng.integers(1, 4)))
     try:
-        return broken_case(rng, calls) if rng.random() < 0.15 else array_case(rng, calls)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")   # overflow in sums of extreme rows; torch about what it exports
+            return broken_case(rng, calls) if rng.random() < 0.15 else array_case(rng, calls)
     except Violation as violation:
         raise Violation(f"case {number} of seed {seed}: {violation}") from violation.__cause__
     finally:

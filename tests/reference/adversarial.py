@@ -78,6 +78,13 @@ def words_near(rng, count, centres, reach=8):
     return ((centre + rng.integers(-reach, reach + 1, count)) % (1 << 32)).astype(np.uint32)
 
 
+def words_inside(rng, count, window):
+    """Words just inside an accept window {"smallest_word", "largest_word"}: within 2^15 of either edge."""
+    smallest, largest = int(window["smallest_word"]), int(window["largest_word"])
+    offset = rng.integers(0, 1 << 15, count)
+    return np.where(rng.random(count) < 0.5, smallest + offset, largest - offset).astype(np.uint32)
+
+
 def special_angles(rng, count):
     """Angle words at and beside multiples of 2^28."""
     return words_near(rng, count, np.arange(16) * ANGLE_STEP)

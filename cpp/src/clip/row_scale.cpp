@@ -21,6 +21,12 @@ float round_toward_zero(double value) {
     return static_cast<double>(nearest) > value ? std::nextafter(nearest, 0.0f) : nearest;
 }
 
+// value * 2^exponent; only a subnormal result is rounded at all.
+double times_power_of_two_toward_zero(double value, int exponent) {
+    const double nearest = std::ldexp(value, exponent);
+    return std::ldexp(nearest, -exponent) > value ? std::nextafter(nearest, 0.0) : nearest;
+}
+
 double sum_of_squares(std::span<const float> row) { return active_kernels().sum_of_squares(row.data(), row.size()); }
 double sum_of_squares(std::span<const double> row) { return active_kernels().sum_of_squares_f64(row.data(), row.size()); }
 
@@ -50,11 +56,11 @@ double scale_of(std::span<const double> row, double clip_norm) {
     ++exponent;
     std::vector<double> reduced(row.begin(), row.end());
     for (double& element : reduced) element = std::ldexp(element, -exponent);
-    return std::ldexp(target / std::sqrt(sum_of_squares(std::span<const double>(reduced))), -exponent);
+    return times_power_of_two_toward_zero(target / std::sqrt(sum_of_squares(std::span<const double>(reduced))), -exponent);
 }
 
 float in_grid_units(double scale, double grid, float) { return round_toward_zero(scale / grid); }
-double in_grid_units(double scale, double grid, double) { return scale / grid; }
+double in_grid_units(double scale, double grid, double) { return times_power_of_two_toward_zero(scale, -std::ilogb(grid)); }
 
 double first_non_finite(const MatrixView& x, std::size_t row) {
     std::vector<double> wide(x.columns);

@@ -23,8 +23,8 @@ DEFAULT_EPSILON = 50.0
 SWEEP_EPSILONS = (1.0, 10.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 DEFAULT_SHOWN = 6
 
-# Agreement with the decoding of the clean vectors, as multiples of guessing and as a share of the texts.
-LITTLE_BETTER_THAN_GUESSING = 3.0
+# Shares of the texts that still decode as they do without noise: below the first nothing is of use, from the second on most is.
+LITTLE = 0.05
 MOST = 0.5
 
 
@@ -102,7 +102,7 @@ class _Outcome:
         kept = round(self.agreement * len(self.texts))
         count = f"{kept} of {len(self.texts)} texts still decode to the sentence they decode to without noise"
         guessing = f"guessing gives 1 in {len(self.corpus)}"
-        if self.agreement * len(self.corpus) <= LITTLE_BETTER_THAN_GUESSING:
+        if self.agreement < LITTLE:
             return f"Nothing useful survives: {count}; {guessing}."
         if self.agreement < MOST:
             return f"Little survives: {count}; {guessing}."

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Builds the C++ tests and runs them three times: as released, with AddressSanitizer and UndefinedBehaviorSanitizer, and with
+# ThreadSanitizer (CMakePresets.json; builds lie under build/). Needs cmake >= 3.21, make or ninja, and a compiler.
+#
+#   scripts/check_native.sh                   CXX=clang++ on a fresh tree chooses the compiler
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# ThreadSanitizer of GCC before 14 cannot start where the kernel randomises addresses by more than 28 bits.
+fixed_addresses=()
+if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_addresses=(setarch "$(uname -m)" -R); fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+passed=0
+failed=0
+for preset in release asan tsan; do
+  echo "== $preset: build"
+  SECONDS=0
+  if ! { cmake --preset "$preset" && cmake --build --preset "$preset" -j "$(getconf _NPROCESSORS_ONLN)"; } >"$log" 2>&1; then
+    tail -n 60 "$log"
+    echo "$preset does not build"
+    exit 1
+  fi
+  echo "== $preset: tests (built in $SECONDS s)"
+  "${fixed_addresses[@]}" ctest --preset "$preset" 2>&1 | tee "$log" || true
+  # The closing line of ctest: "67% tests passed, 1 tests failed out of 3"
+  read -r bad total < <(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests? failed out of ([0-9]+)$/\1 \2/p' "$log") || {
+    echo "$preset: ctest did not finish"
+    exit 1
+  }
+  passed=$((passed + total - bad))
+  failed=$((failed + bad))
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
