@@ -17,6 +17,7 @@ that names the argument, and in an array the element, counted in C order after b
 import math
 import numbers
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -97,8 +98,8 @@ def gaussian_sigma(
     if method == "analytic":
         return _elementwise(_core.gaussian_sigma, epsilon=epsilon, delta=delta, sensitivity=sensitivity)
 
-    def classical(*arguments):
-        return _core.gaussian_sigma_classical(*arguments, allow_unproven=allow_unproven)
+    def classical(epsilon: Any, delta: Any, sensitivity: Any) -> Any:
+        return _core.gaussian_sigma_classical(epsilon, delta, sensitivity, allow_unproven=allow_unproven)
 
     return _elementwise(classical, epsilon=epsilon, delta=delta, sensitivity=sensitivity)
 
@@ -262,7 +263,7 @@ def expected_cosine(sigma: ArrayLike, dimension: ArrayLike, norm: ArrayLike = 1.
     return _elementwise(_expected_cosine, sigma=sigma, dimension=dimension, norm=norm)
 
 
-def _expected_cosine(sigma, dimension, norm):
+def _expected_cosine(sigma: Any, dimension: Any, norm: Any) -> Any:
     _require(sigma >= 0, sigma, "sigma", ">= 0 and finite")
     _require(dimension >= 1, dimension, "dimension", ">= 1")
     _require(norm > 0, norm, "norm", "> 0 and finite")
@@ -270,7 +271,7 @@ def _expected_cosine(sigma, dimension, norm):
     return float(cosine) if np.ndim(cosine) == 0 else cosine
 
 
-def _require(holds, values, name, rule):
+def _require(holds: Any, values: Any, name: str, rule: str) -> None:
     """ValueError for the first element that is not finite or does not hold."""
     broken = ~(np.atleast_1d(holds) & np.isfinite(np.atleast_1d(values)))
     if broken.any():
@@ -279,32 +280,34 @@ def _require(holds, values, name, rule):
         raise ValueError(f"{name}{index} must be {rule}, got {float(np.atleast_1d(values)[where])}")
 
 
-def _elementwise(function: Callable, **arguments) -> float | NDArray[np.float64]:
+def _elementwise(function: Callable[..., Any], **arguments: Any) -> float | NDArray[np.float64]:
     """function of floats, or of equally long one-dimensional float64 arrays brought back to the broadcast shape."""
     numbers_or_arrays = {name: _real(name, value) for name, value in arguments.items()}
     if all(isinstance(value, float) for value in numbers_or_arrays.values()):
-        return function(*numbers_or_arrays.values())
+        scalar: float = function(*numbers_or_arrays.values())
+        return scalar
     try:
         broadcast = np.broadcast_arrays(*numbers_or_arrays.values())
     except ValueError:
         shapes = ", ".join(str(np.shape(value)) for value in numbers_or_arrays.values())
         raise ValueError(f"{', '.join(arguments)} must broadcast against each other, got shapes {shapes}") from None
     flat = (np.ascontiguousarray(array).reshape(-1) for array in broadcast)
-    return function(*flat).reshape(broadcast[0].shape)
+    result: NDArray[np.float64] = function(*flat).reshape(broadcast[0].shape)
+    return result
 
 
-def _real(name: str, value) -> float | NDArray[np.float64]:
+def _real(name: str, value: Any) -> float | NDArray[np.float64]:
     """A Python float for a scalar, a float64 array for the rest; TypeError for what is not a real number."""
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+    if not isinstance(value, bool) and isinstance(value, numbers.Real):
         try:
             return float(value)
         except OverflowError:   # an int beyond float64
-            return math.inf if value > 0 else -math.inf
+            return math.inf if value > 0 else -math.inf  # type: ignore[operator]
     array = np.asarray(value)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"{name} must be a real number or an array of them, got {_kind(value, array)}")
     return array.astype(np.float64, copy=False)
 
 
-def _kind(value, array: NDArray) -> str:
+def _kind(value: Any, array: NDArray[Any]) -> str:
     return f"array of {array.dtype}" if array.ndim else type(value).__name__

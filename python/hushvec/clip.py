@@ -73,9 +73,9 @@ def clip_and_noise(
 
     Raises:
         TypeError: wrong kinds, or dtypes that differ.
-        ValueError: clip_norm or sigma out of range; clip_norm / sigma outside [2^-60, 2^30] where exact; NaN or Inf in x (the row is
-            named); a wrong shape, a read-only `out`, or one that overlaps x without being x; a tensor that requires grad or
-            lies on another device. Nothing is written in any of these cases.
+        ValueError: clip_norm or sigma out of range; clip_norm / sigma outside [2^-60, 2^30] where exact; NaN or Inf in x (the
+            row is named); a wrong shape, a read-only `out`, or one that overlaps x without being x; a tensor that requires
+            grad or lies on another device. Nothing is written in any of these cases.
 
     Guarantees:
         Adjacency: replace one row; unit of privacy: one row; L2 sensitivity 2 clip_norm. With exact=True every output is

@@ -170,11 +170,12 @@ def as_capsule(layout: Layout) -> Exporter:
 SHOW = {"numpy": as_numpy, "torch": as_torch, "capsule": as_capsule}
 
 
-def contiguous(raw: bytes, shape: tuple[int, ...], dtype: str):
-    """Fresh row-major memory with these elements: numpy, or torch for bfloat16."""
+def contiguous(raw: bytes, shape: tuple[int, ...], dtype: str, kind: str):
+    """Fresh row-major memory with these elements, in numpy or torch."""
     memory = np.frombuffer(raw, np.uint8).copy()
-    if dtype == "bfloat16":
-        return torch.empty(shape, dtype=torch.bfloat16) if not raw else torch.frombuffer(memory, dtype=torch.bfloat16).reshape(shape)
+    if kind == "torch":
+        tensor_dtype = getattr(torch, dtype)
+        return torch.frombuffer(memory, dtype=tensor_dtype).reshape(shape) if raw else torch.empty(shape, dtype=tensor_dtype)
     return memory.view(dtype).reshape(shape)
 
 

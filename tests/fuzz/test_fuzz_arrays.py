@@ -21,7 +21,7 @@ def test_no_array_breaks_a_promise():
 def violations(monkeypatch, mutant, cases=1500):
     """What the judge says of a wrong `_core.clip`, with the right one for the copies."""
     right = fuzz_arrays.on_copies
-    monkeypatch.setattr(fuzz_arrays, "on_copies", lambda _, *layouts_and_parameters: right(CALLS["_core.clip"], *layouts_and_parameters))
+    monkeypatch.setattr(fuzz_arrays, "on_copies", lambda _, *rest: right(CALLS["_core.clip"], *rest))
     calls = {"_core.clip": Call(mutant, public=False)}
     for number in range(cases):
         try:
