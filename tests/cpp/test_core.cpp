@@ -239,7 +239,7 @@ void generators_never_repeat() {
 
 void fills_reach_every_corner() {
     for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16}) {
-        for (const std::size_t columns : {1, 15, 16, 255, 256, 257}) {
+        for (const std::size_t columns : {1u, 15u, 16u, 255u, 256u, 257u}) {
             for (const Law law : {Law::gaussian, Law::laplacian, Law::l2_laplace}) {
                 std::vector<std::byte> memory(3 * columns * item_size(dtype) + 64, std::byte{0xA5});
                 const auto item = static_cast<std::ptrdiff_t>(item_size(dtype));
