@@ -78,6 +78,7 @@ def facts(backends: Any) -> dict[str, Any]:
             "caches": _caches(),
             "system": platform.system(),
             "kernel": platform.release(),
+            "load_average": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         },
         "software": {
             "python": platform.python_version(),
@@ -97,7 +98,7 @@ def heading(record: dict[str, Any]) -> str:
     backends = software["hushvec_backends"]
     return "\n".join((
         f"{machine['cpu']}, {machine['cores']} cores, {caches or 'caches unknown'}, "
-        f"flags: {' '.join(machine['flags'])}",
+        f"flags: {' '.join(machine['flags'])}, load average {machine['load_average']}",
         f"{machine['system']} {machine['kernel']}, Python {software['python']}, {packages}",
         f"hushvec backends: {backends if backends is not None else 'not installed'}",
     ))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import tempfile
 from pathlib import Path
 from typing import Any, Sequence
@@ -13,6 +14,9 @@ from rounds import Outcome, Series
 
 SCHEMA = 1
 ABSENT = "-"
+
+# On an idle machine the middle contestant spreads by 1 to 3 %.
+BUSY_SPREAD = 0.05
 
 
 def align(rows: Sequence[Sequence[str]], left: int = 1) -> str:
@@ -39,6 +43,12 @@ def _ratio(value: float | None) -> str:
     return f"{value:,.0f}x" if value >= 100 else f"{value:.2f}x"
 
 
+def is_busy(outcome: Outcome) -> bool:
+    """Whether something else took the machine while this workload ran."""
+    spreads = [series.spread for series in outcome.series.values()]
+    return bool(spreads) and statistics.median(spreads) > BUSY_SPREAD
+
+
 def workload_table(outcome: Outcome) -> str:
     """One table: fastest first, then who did not run and why."""
     workload = outcome.workload
@@ -62,6 +72,9 @@ def workload_table(outcome: Outcome) -> str:
     for name, reason in outcome.not_run.items():
         by_reason.setdefault(reason, []).append(name)
     lines += [f"  not run: {'; '.join(names)}: {reason}" for reason, names in by_reason.items()]
+    if is_busy(outcome):
+        bound = f"{100 * BUSY_SPREAD:.0f} %"
+        lines.append(f"  busy machine: half of them spread by over {bound}; run again")
     lines += [f"  WRONG OUTPUT, not timed: {name}: {text}" for name, text in outcome.wrong.items()]
     return "\n".join(lines)
 
@@ -109,6 +122,7 @@ def _outcome_record(outcome: Outcome) -> dict[str, Any]:
             for reference in outcome.workload.references
             if reference in outcome.series
         },
+        "busy_machine": is_busy(outcome),
         "not_run": outcome.not_run,
         "wrong_output": outcome.wrong,
     }

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 import report
+from contestant import Contestant
+from rounds import Outcome, Series
+from workloads import standard_workloads
 
 
 def test_columns_line_up():
@@ -16,6 +19,15 @@ def test_columns_line_up():
         "a            10.00",
         "longer name    9.5",
     ]
+
+
+@pytest.mark.parametrize(("slow_turns", "busy"), [(0, False), (2, True)])
+def test_busy_machine_is_told_from_an_idle_one(slow_turns, busy):
+    turns = [100] * (4 - slow_turns) + [150] * slow_turns
+    outcome = Outcome(standard_workloads()[0])
+    outcome.series["one"] = Series(Contestant(), 1, 4, turns_ns=turns)
+    assert report.is_busy(outcome) is busy
+    assert ("busy machine" in report.workload_table(outcome)) is busy
 
 
 def test_results_file_holds_the_record(tmp_path):

@@ -1,4 +1,4 @@
-"""Writes ladder.csv and ladder_bits.csv: roundings n = round(X + s * Z) that are hard to decide, worked out by mpmath.
+"""Writes ladder.csv: roundings n = round(X + s * Z) that are hard to decide, worked out by mpmath.
 
     python make_ladder_vectors.py [FOLDER]
 
@@ -7,14 +7,8 @@ Written from docs/format.md alone, with its own ChaCha; needs mpmath. The output
 ladder.csv      law,rounds,key,nonce,index,word_a,word_b,output,x,s,log2_distance,n
     The uniforms go on with the extension blocks of (key, nonce, rounds) at `index`. word_a is A, or W for Laplace; word_b is B.
     X + s * Z is 2^log2_distance (rounded down) from the nearest half-integer. x and s are hexadecimal doubles.
-ladder_bits.csv law,output,radius_words,angle_words,x,s,steps,decided,n,truth
-    The words of all 8 extension blocks are given, not drawn, most significant first. A sample's interval contains a
-    half-integer up to and including the step before `steps`; at that step it is 32 of its own widths away from one,
-    or (decided = 0) all 8 steps leave it open. truth is X + s * Z with zeros behind the given words, truncated,
-    as sign, 8 hexadecimal digits, a point and the fraction.
 """
 
-import math
 import random
 import struct
 import sys
@@ -231,139 +225,6 @@ GUARD_WORDS = 3
 REQUIRED_TIGHTNESS = 32
 
 
-def words_of(fraction, count, first_bits):
-    """`fraction` in [0, 1) as `count` words, the first of them `first_bits` long."""
-    value = int(mp.floor(mp.ldexp(fraction, first_bits + 32 * (count - 1))))
-    rest = [value >> 32 * place & 0xFFFFFFFF for place in reversed(range(count - 1))]
-    return [value >> 32 * (count - 1), *rest]
-
-
-def tie_sample(rng, law, output, s, count):
-    """A sample whose s * Z is a half-integer as nearly as all its words allow."""
-    while True:
-        if law == "gaussian":
-            angle_words = [rng.getrandbits(32) for _ in range(count)]
-            radius_one = Sample(law, output, [1], angle_words)
-            trigonometric = radius_one.variate() / mp.sqrt(64 * mp.log(2))   # u = 2^-32 has radius sqrt(64 ln 2)
-            tie = nearest_half_integer(s * rng.uniform(0.3, 3.0) * trigonometric)
-            u = mp.exp(-((tie / (s * trigonometric)) ** 2) / 2)
-            if mpf(2) ** -60 < u < 1 - mpf(2) ** -40:
-                return Sample(law, output, words_of(u, count, 32), angle_words)
-        else:
-            tie = nearest_half_integer(s * rng.uniform(0.0, 4.0))
-            u = mp.exp(-tie / s)
-            if mpf(2) ** -60 < u < 1 - mpf(2) ** -40:
-                words = words_of(u, count, 31)
-                return Sample(law, output, [words[0] * 2 + rng.getrandbits(1), *words[1:]])
-
-
-def replace_tail(words, start, kind, rng):
-    fill = {"random": lambda: rng.getrandbits(32), "zeros": lambda: 0, "ones": lambda: 0xFFFFFFFF}[kind]
-    return [*words[:start], *(fill() for _ in words[start:])]
-
-
-def interval_half_width(sample, s):
-    """Half the change of s * Z over the interval of the known bits, at least: |dr| |c| + r |dc| as if both factors were 1."""
-    bits = 32 * len(sample.radius_words)
-    if sample.law == "laplace":
-        prefix = joined([sample.radius_words[0] >> 1, *sample.radius_words[1:]])
-        return s / (2 * mpf(prefix))
-    prefix = joined(sample.radius_words)
-    radius = mp.sqrt(-2 * mp.log(mp.ldexp(mpf(2 * prefix + 1), -bits - 1)))
-    return s * (1 / (2 * mpf(prefix) * radius) + radius * mp.pi * mpf(2) ** -bits)
-
-
-def corner_sums(sample, x, s):
-    """X + s * Z at every end of the intervals of the known bits."""
-    bits = 32 * len(sample.radius_words)
-    if sample.law == "laplace":
-        prefix = joined([sample.radius_words[0] >> 1, *sample.radius_words[1:]])
-        sign = -1 if sample.radius_words[0] & 1 else 1
-        return [exact_sum(x, s, -sign * mp.log(mp.ldexp(mpf(p), 1 - bits))) for p in (prefix, prefix + 1)]
-    prefix = joined(sample.radius_words)
-    first = sample.angle_words[0]
-    v = joined([first & 0x7FFFFFFF, *sample.angle_words[1:]]) - ((first >> 30 & 1) << bits - 1)
-    circular = mp.sin if sample.output == "sine" else mp.cos
-    return [exact_sum(x, s, mp.sqrt(-2 * mp.log(mp.ldexp(mpf(p), -bits)))
-                      * circular(mp.pi * (mp.ldexp(mpf(q), 1 - bits) + (first >> 31))))
-            for p in (prefix, prefix + 1) for q in (v, v + 1)]
-
-
-def expected_steps(sample, x, s):
-    """(steps, decided), or None where a step is neither clearly open nor clearly decided."""
-    t = exact_sum(x, s, sample.variate())
-    for step in range(1, EXTENSION_STEPS + 1):
-        known = sample.cut(1 + step * WORDS_PER_STEP[sample.law])
-        corners = corner_sums(known, x, s)
-        if distance_from_tie(t) > REQUIRED_TIGHTNESS * interval_half_width(known, s):
-            return step, True
-        tie = nearest_half_integer(t)
-        if not min(corners) < tie < max(corners):
-            return None
-    return EXTENSION_STEPS, False
-
-
-def midpoint(sample):
-    """The sample at the midpoints of its uniforms' intervals: a half word behind its words."""
-    half = [0x80000000]
-    return Sample(sample.law, sample.output, sample.radius_words + half, sample.angle_words and sample.angle_words + half)
-
-
-def fixed_point_text(t, fraction_words):
-    digits = 8 * fraction_words
-    value = int(mp.floor(mp.ldexp(abs(t), 32 * fraction_words)))
-    text = f"{value:0{digits + 8}x}"
-    return f"{'-' if t < 0 else '+'}{text[:8]}.{text[8:]}"
-
-
-def bits_cases(rng):
-    """(sample, x, s)."""
-    kinds = ("random", "zeros", "ones")
-    for law, outputs in (("gaussian", ("cosine", "sine")), ("laplace", ("-",))):
-        per_step = WORDS_PER_STEP[law]
-        count = 1 + EXTENSION_STEPS * per_step
-        for output in outputs:
-            # Words equal to those of a tie up to some step, then free: decided at the step after, or never.
-            for step in range(EXTENSION_STEPS + 1):
-                for tail in kinds:
-                    s = random_s(rng)
-                    sample = tie_sample(rng, law, output, s, count)
-                    start = 1 + step * per_step
-                    sample.radius_words = replace_tail(sample.radius_words, start, tail, rng)
-                    yield sample, 0.0, s
-            # Ties moved by a tiny X, to either side.
-            for k in (150, 200, 250, 300, 500, 900):
-                for side in (-1, 1):
-                    s = random_s(rng)
-                    yield tie_sample(rng, law, output, s, count), side * rng.uniform(1, 2) * 2.0**-k, s
-            # Ends of the range: words that begin with many zeros or many ones, u and v.
-            for zeros in (1, 2, 3, 8, 9, 40):
-                for fill in (0, 0xFFFFFFFF):
-                    radius_words = [fill] * zeros + [rng.getrandbits(32) for _ in range(count - zeros)]
-                    angle_words = [rng.getrandbits(32) for _ in range(count)]
-                    sample = Sample(law, output, radius_words, angle_words if law == "gaussian" else ())
-                    yield sample, rng.uniform(-4, 4), random_s(rng)
-            if law == "gaussian":
-                for first in SPECIAL_B:
-                    fill = rng.choice((0, 0xFFFFFFFF))
-                    zeros = rng.choice((1, 3, 9, 40))
-                    angle_words = [first] + [fill] * zeros + [rng.getrandbits(32) for _ in range(count - zeros - 1)]
-                    sample = Sample(law, output, [rng.getrandbits(32) for _ in range(count)], angle_words)
-                    yield sample, rng.choice((0.0, 0.5, -0.5, 0.25)), random_s(rng)
-
-
-def bits_rows(rng):
-    mp.prec = 9000
-    hexadecimal = lambda words: "".join(f"{w:08x}" for w in words) or "-"
-    for sample, x, s in bits_cases(rng):
-        expected = expected_steps(sample, x, s) if any(sample.cut(1 + WORDS_PER_STEP[sample.law]).radius_words) else None
-        steps, decided = expected or (0, False)
-        t = exact_sum(x, s, sample.variate())
-        n = rounded(t if decided else exact_sum(x, s, midpoint(sample).variate()))
-        yield (sample.law, sample.output, hexadecimal(sample.radius_words), hexadecimal(sample.angle_words), x.hex(), s.hex(),
-               steps, int(decided), n, fixed_point_text(t, len(sample.radius_words) + GUARD_WORDS))
-
-
 def write(path, header, rows):
     rows = list(rows)
     path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
@@ -374,8 +235,6 @@ def main():
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
     write(folder / "ladder.csv", "law,rounds,key,nonce,index,word_a,word_b,output,x,s,log2_distance,n",
           drawn_rows(random.Random(20)))
-    write(folder / "ladder_bits.csv", "law,output,radius_words,angle_words,x,s,steps,decided,n,truth",
-          bits_rows(random.Random(21)))
 
 
 if __name__ == "__main__":
