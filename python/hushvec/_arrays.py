@@ -200,7 +200,8 @@ def _row_runs(matrix: Any) -> Iterator[slice]:
 
 def _widened(run: Any) -> NDArray[np.float64]:
     """A float64 copy."""
-    return np.array(run.double().numpy() if is_torch(run) else run, np.float64)
+    # Row-major whatever run is, so that sums of squares, and with them the results, do not depend on its layout.
+    return np.array(run.double().numpy() if is_torch(run) else run, np.float64, order="C")
 
 
 def _store(target: Any, rows: slice, values: NDArray[np.float64]) -> None:
