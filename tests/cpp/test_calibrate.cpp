@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "check.hpp"
 #include "hushvec/calibrate.hpp"
 
 namespace {
@@ -24,6 +25,7 @@ using hushvec::gaussian_sigma;
 using hushvec::gaussian_sigma_classical;
 using hushvec::laplace_scale;
 using hushvec::round_up_to_float;
+using hushvec::test::check;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -34,14 +36,6 @@ constexpr double kSmallest = std::numeric_limits<double>::denorm_min();
 constexpr double kSigmaExcess = 4e-14;
 constexpr double kDeltaExcess = 2.5e-14;
 constexpr double kEpsilonExcess = 1e-13;
-
-int passed = 0;
-int failed = 0;
-
-void check(bool condition, const std::string& what) {
-    condition ? ++passed : ++failed;
-    if (!condition) std::printf("FAILED: %s\n", what.c_str());
-}
 
 std::string text(double value) {
     char buffer[40];
@@ -331,6 +325,5 @@ int main(int argc, char** argv) {
     test_monotone();
     test_edges();
     test_messages();
-    std::printf("%d passed, %d failed\n", passed, failed);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hushvec::test::summary();
 }

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "check.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/clip.hpp"
 #include "hushvec/dispatch.hpp"
@@ -23,14 +24,7 @@
 namespace {
 
 using namespace hushvec;
-
-int passed = 0;
-int failed = 0;
-
-void check(bool condition, const std::string& what) {
-    (condition ? passed : failed) += 1;
-    if (!condition) std::printf("FAILED: %s\n", what.c_str());
-}
+using test::check;
 
 KeyStream test_stream(int rounds) {
     KeyStream stream;
@@ -267,6 +261,5 @@ int main() {
     bad_rows_write_nothing();
     generators_never_repeat();
     fills_reach_every_corner();
-    std::printf("%d passed, %d failed\n", passed, failed);
-    return failed == 0 ? 0 : 1;
+    return hushvec::test::summary();
 }

@@ -9,20 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "check.hpp"
 #include "noise/ladder.hpp"
 #include "noise/ladder_float64.hpp"
 
 namespace {
 
 using namespace hushvec;
-
-int passed = 0;
-int failed = 0;
-
-void check(bool condition, const std::string& what) {
-    (condition ? passed : failed) += 1;
-    if (!condition) std::printf("FAILED: %s\n", what.c_str());
-}
+using test::check;
 
 struct Row {
     KeyStream stream;
@@ -141,6 +135,5 @@ int main(int argc, char** argv) {
     every_level_agrees_with_the_vectors(rows);
     a_quarter_of_the_bound_is_caught(rows);
     float64_functions_keep_their_bounds();
-    std::printf("%d passed, %d failed\n", passed, failed);
-    return failed == 0 ? 0 : 1;
+    return hushvec::test::summary();
 }
