@@ -58,7 +58,7 @@ def clip_and_noise(
     out: ArrayT | None = None,
     generator: _core.Generator | None = None,
 ) -> ArrayT:
-    """Clip every row to clip_norm and add Gaussian noise N(0, sigma^2), in one pass over memory.
+    """Clip every row to clip_norm and add Gaussian noise N(0, sigma^2), fused.
 
     Args:
         x: float array [d] (one row) or [n, d], numpy or torch CPU, any strides; float32, float64, float16 or (torch) bfloat16.
