@@ -45,7 +45,7 @@ def clip(x: ArrayT, clip_norm: float, *, out: ArrayT | None = None) -> ArrayT:
     require_array("x", x)
     clip_norm = require_clip_norm(clip_norm)
     target = output_like(x, out)
-    _core.clip(x, clip_norm, target)
+    _core.clip(x, clip_norm, target, out_is_fresh=out is None)
     return target
 
 
@@ -103,5 +103,5 @@ def clip_and_noise(
     sigma = positive("sigma", sigma) if flag("exact", exact) else not_negative("sigma", sigma)
     source = require_generator(generator)
     target = output_like(x, out)
-    _core.clip_and_noise(x, clip_norm, sigma, target, source, "gaussian", exact)
+    _core.clip_and_noise(x, clip_norm, sigma, target, source, "gaussian", exact, out_is_fresh=out is None)
     return target

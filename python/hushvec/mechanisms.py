@@ -94,9 +94,16 @@ class Mechanism(ABC):
         signal = self.clip_norm if norm is None else _validate.positive("norm", norm)
         return signal / math.hypot(signal, self.noise_norm)
 
-    def apply(self, x: Any, out: Any, generator: _core.Generator) -> None:
-        """out = the release of x: clipped, noised, exactly rounded where the grade is exact. x may be out."""
-        _core.clip_and_noise(x, self.clip_norm, self.noise_parameter, out, generator, self.law, self.grade == "exact")
+    def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> None:
+        """out = the release of x: clipped, noised, exactly rounded where the grade is exact. x may be out.
+
+        Nothing is written where x is refused, unless `out_is_fresh` says that no one else can see `out` yet: then a part
+        of the result may be in it, and x is read from memory once and not twice.
+        """
+        exact = self.grade == "exact"
+        _core.clip_and_noise(
+            x, self.clip_norm, self.noise_parameter, out, generator, self.law, exact, out_is_fresh=out_is_fresh
+        )
 
 
 class _GaussianNoise(Mechanism):

@@ -153,7 +153,7 @@ class ReleasePlan:
         if self.normalize:
             _arrays.unit_rows(x, values)
             source = values
-        self.mechanism.apply(source, values, self.generator)
+        self.mechanism.apply(source, values, self.generator, out_is_fresh=True)
         if self.renormalize:
             _arrays.unit_rows(values, values)
         return values

@@ -123,8 +123,9 @@ def _run(call, hv, core):
         return hv.clip(x, call.clip_norm, out=out)
     if call.law == "gaussian":
         return hv.clip_and_noise(x, call.clip_norm, call.sigma, exact=True, out=out, generator=generator)
-    out = _empty_like(x) if out is None else out
-    core.clip_and_noise(x, call.clip_norm, call.sigma, out, generator, call.law, True)
+    fresh = out is None
+    out = _empty_like(x) if fresh else out
+    core.clip_and_noise(x, call.clip_norm, call.sigma, out, generator, call.law, True, out_is_fresh=fresh)
     return out
 
 

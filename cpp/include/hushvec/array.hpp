@@ -16,6 +16,10 @@ constexpr std::size_t item_size(DType dtype) {
     }
 }
 
+// The dtype whose elements are T in memory.
+template <class T>
+inline constexpr DType dtype_of = sizeof(T) == sizeof(double) ? DType::float64 : DType::float32;
+
 // Element (row, column) lies at data + row * row_stride + column * column_stride, strides in bytes.
 // A one-dimensional array is one row.
 struct MatrixView {

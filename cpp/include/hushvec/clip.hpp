@@ -18,19 +18,23 @@ struct ExactGrid {
 // Throws std::invalid_argument outside the ranges of docs/format.md.
 ExactGrid exact_grid(double sigma, double clip_norm);
 
-// x holds NaN or Inf; nothing was written.
+// Whether anyone can see `out` before the call returns. A fresh one may hold part of a result when the call throws,
+// and spares a second reading of x.
+enum class Output { in_use, fresh };
+
+// x holds NaN or Inf. Nothing was written to an output in use.
 class NonFiniteRow : public std::invalid_argument {
 public:
     NonFiniteRow(std::size_t row, double value);
 };
 
 // out = x scaled so that every row has |row|_2 <= clip_norm in real arithmetic. x and out have one shape and dtype and are
-// the same memory or disjoint. Throws std::invalid_argument (clip_norm) or NonFiniteRow, before anything is written.
-void clip(const MatrixView& x, double clip_norm, const MatrixView& out);
+// the same memory or disjoint. Throws std::invalid_argument (clip_norm), before anything is written, or NonFiniteRow.
+void clip(const MatrixView& x, double clip_norm, const MatrixView& out, Output output = Output::in_use);
 
 // out = clip(x) + noise: exact rounding (docs/format.md section 5) or plain floating point. Returns the grid, 0 if not exact.
 // Law::l2_laplace has no exact form. Same conditions and exceptions as clip. sigma = 0 clips only.
 float clip_and_noise(const KeyStream& stream, const MatrixView& x, double clip_norm, double sigma, Law law, bool exact,
-                     const MatrixView& out);
+                     const MatrixView& out, Output output = Output::in_use);
 
 }  // namespace hushvec

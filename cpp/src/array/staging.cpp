@@ -70,51 +70,66 @@ void scatter_same(const T* buffer, const MatrixView& array, std::size_t first_sa
     });
 }
 
-void gather_float16(const MatrixView& array, std::size_t first_sample, std::size_t count, float* buffer) {
-    if (!array.rows_are_contiguous()) return gather_as<std::uint16_t>(array, first_sample, count, buffer, float16_to_float);
-    for_each_stretch(array, first_sample, count, [&](const std::byte* from, std::ptrdiff_t, std::size_t length) {
-        active_kernels().widen_float16(reinterpret_cast<const std::uint16_t*>(from), length, buffer);
-        buffer += length;
-    });
+// A 16-bit format: its conversions of whole runs, to nearest even on the way down.
+struct Narrow {
+    void (*widen)(const std::uint16_t* in, std::size_t count, float* out);
+    void (*narrow)(const float* in, std::size_t count, std::uint16_t* out);
+    float largest;
+};
+
+void widen_bfloat16(const std::uint16_t* in, std::size_t count, float* out) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = bfloat16_to_float(in[i]);
 }
 
-float saturate(float value, float largest) { return std::clamp(value, -largest, largest); }
-
-// Rounding towards zero: where the nearest 16-bit value is the larger in magnitude, the one below it.
-template <class Narrow, class Widen>
-std::uint16_t narrow_toward_zero(float value, Narrow narrow, Widen widen) {
-    const std::uint16_t nearest = narrow(value);
-    return std::fabs(widen(nearest)) > std::fabs(value) ? static_cast<std::uint16_t>(nearest - 1) : nearest;
+void narrow_bfloat16(const float* in, std::size_t count, std::uint16_t* out) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = float_to_bfloat16(in[i]);
 }
 
-void scatter_float16(const float* buffer, const MatrixView& array, std::size_t first_sample, std::size_t count, Rounding rounding) {
-    const float largest = float16_to_float(kLargestFloat16);
-    if (rounding == Rounding::toward_zero) {
-        return scatter_as<std::uint16_t>(buffer, array, first_sample, count, [&](float value) {
-            return narrow_toward_zero(saturate(value, largest), float_to_float16, float16_to_float);
+Narrow narrow_format(DType dtype) {
+    if (dtype == DType::bfloat16) return {widen_bfloat16, narrow_bfloat16, bfloat16_to_float(kLargestBfloat16)};
+    return {active_kernels().widen_float16, active_kernels().narrow_float16, float16_to_float(kLargestFloat16)};
+}
+
+// Two selections and no branch, so that loops over it become vector code.
+HUSHVEC_INLINE float saturate(float value, float largest) {
+    const float below = value < largest ? value : largest;
+    return below > -largest ? below : -largest;
+}
+
+constexpr std::size_t kPiece = 1024;   // elements on the stack at a time
+
+void gather_narrow(const MatrixView& array, std::size_t first_sample, std::size_t count, float* buffer) {
+    const Narrow format = narrow_format(array.dtype);
+    if (array.rows_are_contiguous()) {
+        return for_each_stretch(array, first_sample, count, [&](const std::byte* from, std::ptrdiff_t, std::size_t length) {
+            format.widen(reinterpret_cast<const std::uint16_t*>(from), length, buffer);
+            buffer += length;
         });
     }
-    constexpr std::size_t kPiece = 1024;
-    float finite[kPiece];
-    std::uint16_t narrow[kPiece];
-    while (count > 0) {
-        const std::size_t length = std::min(count, kPiece);
-        for (std::size_t i = 0; i < length; ++i) finite[i] = saturate(buffer[i], largest);
-        active_kernels().narrow_float16(finite, length, narrow);
-        scatter_same(narrow, array, first_sample, length);
-        buffer += length;
-        first_sample += length;
-        count -= length;
+    std::uint16_t piece[kPiece];
+    for (std::size_t done = 0; done < count; done += kPiece) {
+        const std::size_t length = std::min(count - done, kPiece);
+        gather_same(array, first_sample + done, length, piece);
+        format.widen(piece, length, buffer + done);
     }
 }
 
-void scatter_bfloat16(const float* buffer, const MatrixView& array, std::size_t first_sample, std::size_t count, Rounding rounding) {
-    const float largest = bfloat16_to_float(kLargestBfloat16);
-    const bool nearest = rounding == Rounding::nearest;
-    scatter_as<std::uint16_t>(buffer, array, first_sample, count, [&](float value) {
-        const float finite = saturate(value, largest);
-        return nearest ? float_to_bfloat16(finite) : narrow_toward_zero(finite, float_to_bfloat16, bfloat16_to_float);
-    });
+void scatter_narrow(const float* buffer, const MatrixView& array, std::size_t first_sample, std::size_t count, Rounding rounding) {
+    const Narrow format = narrow_format(array.dtype);
+    float finite[kPiece], back[kPiece];
+    std::uint16_t narrow[kPiece];
+    for (std::size_t done = 0; done < count; done += kPiece) {
+        const std::size_t length = std::min(count - done, kPiece);
+        for (std::size_t i = 0; i < length; ++i) finite[i] = saturate(buffer[done + i], format.largest);
+        format.narrow(finite, length, narrow);
+        if (rounding == Rounding::toward_zero) {   // where the nearest is the larger in magnitude, the one below it
+            format.widen(narrow, length, back);
+            for (std::size_t i = 0; i < length; ++i) {
+                narrow[i] = static_cast<std::uint16_t>(narrow[i] - (std::fabs(back[i]) > std::fabs(finite[i])));
+            }
+        }
+        scatter_same(narrow, array, first_sample + done, length);
+    }
 }
 
 }  // namespace
@@ -122,8 +137,8 @@ void scatter_bfloat16(const float* buffer, const MatrixView& array, std::size_t 
 void gather(const MatrixView& array, std::size_t first_sample, std::size_t count, float* buffer) {
     switch (array.dtype) {
         case DType::float32: return gather_same(array, first_sample, count, buffer);
-        case DType::float16: return gather_float16(array, first_sample, count, buffer);
-        case DType::bfloat16: return gather_as<std::uint16_t>(array, first_sample, count, buffer, bfloat16_to_float);
+        case DType::float16:
+        case DType::bfloat16: return gather_narrow(array, first_sample, count, buffer);
         case DType::float64: return gather_as<double>(array, first_sample, count, buffer, [](double v) { return static_cast<float>(v); });
     }
 }
@@ -135,8 +150,8 @@ void gather(const MatrixView& array, std::size_t first_sample, std::size_t count
 void scatter(const float* buffer, const MatrixView& array, std::size_t first_sample, std::size_t count, Rounding rounding) {
     switch (array.dtype) {
         case DType::float32: return scatter_same(buffer, array, first_sample, count);
-        case DType::float16: return scatter_float16(buffer, array, first_sample, count, rounding);
-        case DType::bfloat16: return scatter_bfloat16(buffer, array, first_sample, count, rounding);
+        case DType::float16:
+        case DType::bfloat16: return scatter_narrow(buffer, array, first_sample, count, rounding);
         case DType::float64: return scatter_as<double>(buffer, array, first_sample, count, [](float v) { return double{v}; });
     }
 }

@@ -1,6 +1,5 @@
 #include "clip/row_scale.hpp"
 
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -9,7 +8,6 @@
 #include "array/staging.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/clip.hpp"
-#include "parallel/threads.hpp"
 
 namespace hushvec {
 namespace {
@@ -77,11 +75,6 @@ double first_non_finite(const MatrixView& x, std::size_t row) {
     return std::numeric_limits<double>::quiet_NaN();
 }
 
-template <class Scale>
-constexpr bool kIsOwnDType(DType dtype) {
-    return dtype == (sizeof(Scale) == sizeof(double) ? DType::float64 : DType::float32);
-}
-
 }  // namespace
 
 NonFiniteRow::NonFiniteRow(std::size_t row, double value)
@@ -89,33 +82,43 @@ NonFiniteRow::NonFiniteRow(std::size_t row, double value)
                             std::to_string(row)) {}
 
 template <class Scale>
-std::vector<Scale> row_scales(const MatrixView& x, double clip_norm, double grid) {
-    std::vector<Scale> scales(x.rows);
-    std::atomic<std::size_t> first_bad{x.rows};
-    const bool direct = kIsOwnDType<Scale>(x.dtype) && x.rows_are_contiguous();
-    parallel_for(x.rows, x.columns, [&](std::size_t begin, std::size_t end) {
-        std::vector<Scale> buffer(direct ? 0 : x.columns);
-        for (std::size_t row = begin; row < end; ++row) {
-            const Scale* elements = buffer.data();
-            if (direct) {
-                elements = reinterpret_cast<const Scale*>(x.at(row, 0));
-            } else {
-                gather(x, row * x.columns, x.columns, buffer.data());
-            }
-            const double scale = scale_of(std::span<const Scale>(elements, x.columns), clip_norm);
-            if (std::isnan(scale)) {
-                std::size_t known = first_bad.load();
-                while (row < known && !first_bad.compare_exchange_weak(known, row)) {}
-                return;
-            }
-            scales[row] = in_grid_units(scale, grid, Scale{});
-        }
-    });
-    if (first_bad < x.rows) throw NonFiniteRow(first_bad, first_non_finite(x, first_bad));
-    return scales;
+RowScales<Scale>::RowScales(const MatrixView& x, double clip_norm, double grid)
+    : x_(x), clip_norm_(clip_norm), grid_(grid), direct_(x.dtype == dtype_of<Scale> && x.rows_are_contiguous()),
+      scales_(x.rows), first_bad_(x.rows) {}
+
+template <class Scale>
+double RowScales<Scale>::scale_of_row(std::size_t row, std::vector<Scale>& buffer) const {
+    const Scale* elements = buffer.data();
+    if (direct_) {
+        elements = reinterpret_cast<const Scale*>(x_.at(row, 0));
+    } else {
+        gather(x_, row * x_.columns, x_.columns, buffer.data());
+    }
+    return scale_of(std::span<const Scale>(elements, x_.columns), clip_norm_);
 }
 
-template std::vector<float> row_scales<float>(const MatrixView&, double, double);
-template std::vector<double> row_scales<double>(const MatrixView&, double, double);
+template <class Scale>
+bool RowScales<Scale>::find(std::size_t begin, std::size_t end) {
+    std::vector<Scale> buffer(direct_ ? 0 : x_.columns);
+    for (std::size_t row = begin; row < end; ++row) {
+        const double scale = scale_of_row(row, buffer);
+        if (std::isnan(scale)) {
+            std::size_t known = first_bad_.load();
+            while (row < known && !first_bad_.compare_exchange_weak(known, row)) {}
+            return false;
+        }
+        scales_[row] = in_grid_units(scale, grid_, Scale{});
+    }
+    return true;
+}
+
+template <class Scale>
+void RowScales<Scale>::require_finite() const {
+    const std::size_t row = first_bad_;
+    if (row < x_.rows) throw NonFiniteRow(row, first_non_finite(x_, row));
+}
+
+template class RowScales<float>;
+template class RowScales<double>;
 
 }  // namespace hushvec

@@ -21,7 +21,8 @@ struct NoiseRun {
     const Element* row_scale;      // q per element, read as 16-vectors:
     std::size_t row_scale_step;    //   16 for one value per element, 0 for one row whose q fills 16 elements
     float* y;                      // may be x itself
-    std::size_t ahead;             // x and y this many elements further on are fetched early; 0 where they are at hand
+    std::size_t x_bytes_ahead;     // how far ahead of use x is fetched; 0 where it is at hand
+    std::size_t y_bytes_ahead;
 };
 
 struct GridScale {

@@ -10,6 +10,7 @@
 #include "dispatch/kernels.hpp"
 #include "hushvec/keystream.hpp"
 #include "lanes/inline.hpp"
+#include "lanes/prefetch.hpp"
 #include "noise/box_muller.hpp"
 #include "noise/exact_round.hpp"
 #include "noise/laplace.hpp"
@@ -126,10 +127,10 @@ HUSHVEC_INLINE void for_each_pair(const KeyStream& stream, const NoiseRun<Elemen
         for (std::size_t word = 0; word < kBlockWords / 2; ++word) {
             const std::size_t first = word * kGroupBlocks;
             const std::size_t second = first + kHalfGroup;
-            __builtin_prefetch(run.x + base + first + run.ahead);
-            __builtin_prefetch(run.x + base + second + run.ahead);
-            __builtin_prefetch(run.y + base + first + run.ahead, 1);
-            __builtin_prefetch(run.y + base + second + run.ahead, 1);
+            prefetch_to_read(run.x + base + first, run.x_bytes_ahead);
+            prefetch_to_read(run.x + base + second, run.x_bytes_ahead);
+            prefetch_to_write(run.y + base + first, run.y_bytes_ahead);
+            prefetch_to_write(run.y + base + second, run.y_bytes_ahead);
             const auto x_first = scaled_elements<V>(run.x + base + first, row_scale + word * run.row_scale_step);
             const auto x_second = scaled_elements<V>(run.x + base + second, row_scale + (word + 8) * run.row_scale_step);
             const SamplePosition at = {run.first_group + group, word, offset};
