@@ -121,7 +121,12 @@ def log(monkeypatch):
     """What happened in which order: charges, and applications of a mechanism."""
     events = []
     apply = Mechanism.apply
-    monkeypatch.setattr(Mechanism, "apply", lambda self, *rest: (events.append("apply"), apply(self, *rest))[1])
+
+    def logged(self, *arguments, **options):
+        events.append("apply")
+        return apply(self, *arguments, **options)
+
+    monkeypatch.setattr(Mechanism, "apply", logged)
     return events
 
 
