@@ -1,0 +1,70 @@
+// What the CUDA backend offers: launchers that take device pointers, sizes and a stream, and return without waiting.
+//
+// Same key, nonce and index give the same bits as the CPU core in the exact grade. Arrays are row-major and contiguous.
+// Arguments are taken as checked (bindings check them); an error of the launch itself is the return value.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hushvec/array.hpp"
+#include "hushvec/clip.hpp"
+#include "hushvec/keystream.hpp"
+#include "hushvec/noise.hpp"
+
+namespace hushvec::cuda {
+
+// A key stream that lives in device memory, six 64-bit words: what a captured graph or a compiled program advances by itself.
+struct DeviceStream {
+    std::uint64_t key[4];   // the key's 32 bytes, little-endian
+    std::uint64_t nonce;    // of the next call
+    std::uint64_t rounds;
+};
+inline constexpr std::size_t kDeviceStreamBytes = sizeof(DeviceStream);
+
+// Where a call's noise comes from: `stream`, or what `in_memory` holds when the kernel runs, whose nonce is then advanced.
+struct NoiseSource {
+    KeyStream stream;
+    DeviceStream* in_memory = nullptr;
+};
+
+// What a call reports in device memory, at the start of its workspace.
+struct Report {
+    std::uint64_t first_bad_row;   // number of the first row with NaN or Inf, or kNoRow
+    std::uint32_t open_samples;    // samples that the kernels left to the multiprecision level
+    std::uint32_t overflow;        // 1: more of those than the workspace holds, so the result must not be used
+};
+inline constexpr std::uint64_t kNoRow = ~std::uint64_t{0};
+
+// Bytes of device memory a call needs besides its arrays, aligned to 256: Report first, then room that no one else may use.
+// The launchers set it up themselves.
+std::size_t workspace_bytes(std::size_t rows, std::size_t columns, DType dtype);
+
+// out = scale * Z, `count` samples: float32, float64, float16 or bfloat16. Law::gaussian or Law::laplacian.
+cudaError_t fill_noise(const NoiseSource& source, Law law, double scale, void* out, DType dtype, std::size_t count, cudaStream_t stream);
+
+// Rows of one matrix; out may be x.
+struct RowsArgument {
+    const void* x;
+    void* out;
+    DType dtype;
+    std::size_t rows;
+    std::size_t columns;
+};
+
+// A row with NaN or Inf counts as a row of zeros and is reported.
+cudaError_t clip(const RowsArgument& rows, double clip_norm, void* workspace, cudaStream_t stream);
+
+// grid.grid = 0 is the float grade. Law::gaussian or Law::laplacian. Bad rows as in clip.
+cudaError_t clip_and_noise(const NoiseSource& source, const RowsArgument& rows, double clip_norm, double sigma, Law law, ExactGrid grid,
+                           void* workspace, cudaStream_t stream);
+
+// out[columns] = the sum of the clipped rows, plus Gaussian noise, exactly rounded to the grid (docs/format.md section 7).
+// x is float32, float16 or bfloat16, out float32.
+cudaError_t clip_sum_and_noise(const NoiseSource& source, const RowsArgument& rows, double clip_norm, ExactGrid grid, void* workspace,
+                               cudaStream_t stream);
+std::size_t sum_workspace_bytes(std::size_t rows, std::size_t columns);
+
+}  // namespace hushvec::cuda
