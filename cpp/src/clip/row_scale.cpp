@@ -6,59 +6,31 @@
 #include <string>
 
 #include "array/staging.hpp"
+#include "clip/row_scale_arithmetic.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/clip.hpp"
 
 namespace hushvec {
 namespace {
 
-constexpr double kMargin = 1.0 - 0x1p-20;   // covers the roundings after the norm: docs/proofs/clip_norm.md
-
-float round_toward_zero(double value) {
-    const float nearest = static_cast<float>(value);
-    return static_cast<double>(nearest) > value ? std::nextafter(nearest, 0.0f) : nearest;
-}
-
-// value * 2^exponent; only a subnormal result is rounded at all.
-double times_power_of_two_toward_zero(double value, int exponent) {
-    const double nearest = std::ldexp(value, exponent);
-    return std::ldexp(nearest, -exponent) > value ? std::nextafter(nearest, 0.0) : nearest;
-}
-
 double sum_of_squares(std::span<const float> row) { return active_kernels().sum_of_squares(row.data(), row.size()); }
 double sum_of_squares(std::span<const double> row) { return active_kernels().sum_of_squares_f64(row.data(), row.size()); }
 
-// NaN for a row with a non-finite element. Squares of float32 cannot overflow a float64 sum, so the sum itself tells.
-double scale_of(std::span<const float> row, double clip_norm) {
-    const double sum = sum_of_squares(row);
-    if (!std::isfinite(sum)) return std::numeric_limits<double>::quiet_NaN();
-    const double norm = std::sqrt(sum);
-    const double target = clip_norm * kMargin;
-    return norm <= target ? 1.0 : static_cast<double>(round_toward_zero(target / norm));
-}
+double scale_of(std::span<const float> row, double clip_norm) { return float32_scale(sum_of_squares(row), clip_norm); }
 
 double scale_of(std::span<const double> row, double clip_norm) {
-    const double target = clip_norm * kMargin;
-    double sum = sum_of_squares(row);
-    if (std::isfinite(sum)) {
-        const double norm = std::sqrt(sum);
-        return norm <= target ? 1.0 : target / norm;
-    }
+    const double sum = sum_of_squares(row);
+    if (std::isfinite(sum)) return float64_scale(sum, clip_norm);
     double largest = 0;
     for (const double element : row) {
         if (!std::isfinite(element)) return std::numeric_limits<double>::quiet_NaN();
         largest = std::max(largest, std::fabs(element));
     }
-    int exponent = 0;
-    std::frexp(largest, &exponent);
-    ++exponent;
+    const int exponent = reduction_exponent(largest);
     std::vector<double> reduced(row.begin(), row.end());
     for (double& element : reduced) element = std::ldexp(element, -exponent);
-    return times_power_of_two_toward_zero(target / std::sqrt(sum_of_squares(std::span<const double>(reduced))), -exponent);
+    return reduced_float64_scale(sum_of_squares(std::span<const double>(reduced)), exponent, clip_norm);
 }
-
-float in_grid_units(double scale, double grid, float) { return round_toward_zero(scale / grid); }
-double in_grid_units(double scale, double grid, double) { return times_power_of_two_toward_zero(scale, -std::ilogb(grid)); }
 
 double first_non_finite(const MatrixView& x, std::size_t row) {
     std::vector<double> wide(x.columns);

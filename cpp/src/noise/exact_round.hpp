@@ -60,29 +60,17 @@ HUSHVEC_INLINE typename V::Mask outside_window(typename V::U32 word, const WordW
     return V::greater(V::sub(word, V::set(window.smallest)), V::set(window.largest - window.smallest));
 }
 
-template <class V, class Elements>
-HUSHVEC_COLD LanePair<V> settle_open_pair(const KeyStream& stream, std::uint64_t first_pair, std::uint32_t open, float s,
-                                           typename V::U32 radius_word, typename V::U32 angle_word,
-                                           Elements x_cosine, Elements x_sine, typename V::F32 n_cosine, typename V::F32 n_sine,
-                                           typename V::F32 d_cosine, typename V::F32 d_sine, typename V::F32 limit) {
-    OpenGaussianLanes lanes;
-    V::store(lanes.radius_word, radius_word);
-    V::store(lanes.angle_word, angle_word);
-    x_cosine.store(lanes.x[0]);
-    x_sine.store(lanes.x[1]);
-    V::store(lanes.index[0], n_cosine);
-    V::store(lanes.index[1], n_sine);
-    V::store(lanes.distance[0], d_cosine);
-    V::store(lanes.distance[1], d_sine);
-    V::store(lanes.limit, limit);
-    settle_lanes(stream, first_pair, open, s, lanes);
-    return {V::load(lanes.index[0]), V::load(lanes.index[1])};
-}
+// What float32 made of one vector of pairs; lanes in `open` must go down the ladder.
+template <class V>
+struct GaussianRounding {
+    LanePair<V> n, d;
+    typename V::F32 limit;
+    typename V::Mask open;
+};
 
 template <class V, class Elements>
-HUSHVEC_INLINE LanePair<V> exact_gaussian_pair(const KeyStream& stream, std::uint64_t first_pair, const ExactScale<V>& scale,
-                                                typename V::U32 radius_word, typename V::U32 angle_word,
-                                                Elements x_cosine, Elements x_sine) {
+HUSHVEC_INLINE GaussianRounding<V> round_gaussian_pair(const ExactScale<V>& scale, typename V::U32 radius_word, typename V::U32 angle_word,
+                                                       Elements x_cosine, Elements x_sine) {
     using F32 = typename V::F32;
     const NormalPair<V> normal = normal_pair<V>(radius_word, angle_word);
     const F32 r = V::mul(normal.radius, scale.s);
@@ -96,11 +84,53 @@ HUSHVEC_INLINE LanePair<V> exact_gaussian_pair(const KeyStream& stream, std::uin
 
     const auto open = V::mask_or(V::not_less(V::larger_magnitude(d_cosine, d_sine), limit),
                                  outside_window<V>(radius_word, kGaussianWindow));
-    if (V::any(open)) [[unlikely]] {
-        return settle_open_pair<V, Elements>(stream, first_pair, V::bits(open), scale.scalar, radius_word, angle_word,
-                                             x_cosine, x_sine, n_cosine, n_sine, d_cosine, d_sine, limit);
+    return {{n_cosine, n_sine}, {d_cosine, d_sine}, limit, open};
+}
+
+template <class V, class Elements>
+HUSHVEC_COLD LanePair<V> settle_open_pair(const KeyStream& stream, std::uint64_t first_pair, float s, typename V::U32 radius_word,
+                                          typename V::U32 angle_word, Elements x_cosine, Elements x_sine, GaussianRounding<V> rounding) {
+    OpenGaussianLanes lanes;
+    V::store(lanes.radius_word, radius_word);
+    V::store(lanes.angle_word, angle_word);
+    x_cosine.store(lanes.x[0]);
+    x_sine.store(lanes.x[1]);
+    V::store(lanes.index[0], rounding.n.cosine);
+    V::store(lanes.index[1], rounding.n.sine);
+    V::store(lanes.distance[0], rounding.d.cosine);
+    V::store(lanes.distance[1], rounding.d.sine);
+    V::store(lanes.limit, rounding.limit);
+    settle_lanes(stream, first_pair, V::bits(rounding.open), s, lanes);
+    return {V::load(lanes.index[0]), V::load(lanes.index[1])};
+}
+
+template <class V, class Elements>
+HUSHVEC_INLINE LanePair<V> exact_gaussian_pair(const KeyStream& stream, std::uint64_t first_pair, const ExactScale<V>& scale,
+                                                typename V::U32 radius_word, typename V::U32 angle_word,
+                                                Elements x_cosine, Elements x_sine) {
+    const auto rounding = round_gaussian_pair<V>(scale, radius_word, angle_word, x_cosine, x_sine);
+    if (V::any(rounding.open)) [[unlikely]] {
+        return settle_open_pair<V, Elements>(stream, first_pair, scale.scalar, radius_word, angle_word, x_cosine, x_sine, rounding);
     }
-    return {n_cosine, n_sine};
+    return rounding.n;
+}
+
+template <class V>
+struct LaplaceRounding {
+    typename V::F32 n;
+    typename V::Mask open;
+};
+
+template <class V, class Elements>
+HUSHVEC_INLINE LaplaceRounding<V> round_laplace(const ExactScale<V>& scale, typename V::U32 word, Elements x) {
+    using F32 = typename V::F32;
+    const F32 r = V::mul(minus_two_log<V>(word), scale.half_s);
+    const F32 limit = V::negative_multiply_add(r, scale.per_radius, scale.limit_at_zero);
+    const F32 signed_r = with_laplace_sign<V>(r, word);
+
+    const F32 n = nearest_integer<V>(V::add(signed_r, x.as_float()));
+    const F32 d = V::add(signed_r, x.minus(n));
+    return {n, V::mask_or(V::not_less(V::magnitude(d), limit), outside_window<V>(word, kLaplaceWindow))};
 }
 
 template <class V, class Elements>
@@ -117,19 +147,11 @@ HUSHVEC_COLD typename V::F32 settle_open_lanes(const KeyStream& stream, std::uin
 template <class V, class Elements>
 HUSHVEC_INLINE typename V::F32 exact_laplace(const KeyStream& stream, std::uint64_t first_sample, const ExactScale<V>& scale,
                                              typename V::U32 word, Elements x) {
-    using F32 = typename V::F32;
-    const F32 r = V::mul(minus_two_log<V>(word), scale.half_s);
-    const F32 limit = V::negative_multiply_add(r, scale.per_radius, scale.limit_at_zero);
-    const F32 signed_r = with_laplace_sign<V>(r, word);
-
-    const F32 n = nearest_integer<V>(V::add(signed_r, x.as_float()));
-    const F32 d = V::add(signed_r, x.minus(n));
-
-    const auto open = V::mask_or(V::not_less(V::magnitude(d), limit), outside_window<V>(word, kLaplaceWindow));
-    if (V::any(open)) [[unlikely]] {
-        return settle_open_lanes<V, Elements>(stream, first_sample, V::bits(open), scale.scalar, word, x, n);
+    const auto rounding = round_laplace<V>(scale, word, x);
+    if (V::any(rounding.open)) [[unlikely]] {
+        return settle_open_lanes<V, Elements>(stream, first_sample, V::bits(rounding.open), scale.scalar, word, x, rounding.n);
     }
-    return n;
+    return rounding.n;
 }
 
 }  // namespace hushvec
