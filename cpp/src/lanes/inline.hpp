@@ -15,3 +15,13 @@
 #else
 #define HUSHVEC_COLD __attribute__((noinline, cold))
 #endif
+
+// Loops over the words of a block must vanish on a device, where they index registers; the host's compilers see to their own.
+#if defined(__CUDACC__)
+#define HUSHVEC_PRAGMA(text) _Pragma(#text)
+#define HUSHVEC_UNROLL HUSHVEC_PRAGMA(unroll)
+#define HUSHVEC_UNROLL_BY(count) HUSHVEC_PRAGMA(unroll count)
+#else
+#define HUSHVEC_UNROLL
+#define HUSHVEC_UNROLL_BY(count)
+#endif

@@ -1,0 +1,31 @@
+#include "clip_and_noise.cuh"
+
+namespace hushvec::cuda {
+
+std::size_t workspace_bytes(std::size_t rows, std::size_t columns, DType dtype) {
+    return with_stored_type(dtype, [&]<class Stored>(Stored) {
+        const bool by_tiles = sizeof(Stored) <= sizeof(float) && tile_shape<Stored>(rows, columns).has_value();
+        return Workspace::kFixedBytes + (by_tiles ? 0 : Workspace::aligned(rows * sizeof(Wide<Stored>)));
+    });
+}
+
+cudaError_t clip_and_noise(const NoiseSource& source, const RowsArgument& rows, double clip_norm, double sigma, Law law, ExactGrid grid,
+                           void* memory, cudaStream_t stream) {
+    const Workspace workspace(memory);
+    cudaError_t error = workspace.reset(stream);
+    if (error == cudaSuccess && rows.rows * rows.columns > 0) {
+        const bool gaussian = law == Law::gaussian, exact = grid.grid != 0;
+        const NoiseCall call = {source, rows, clip_norm, exact ? double{grid.grid} : 1.0, workspace, stream};
+        const float s = exact ? grid.sigma / grid.grid : 0;
+        if (exact) {
+            error = gaussian ? exact_gaussian(call, s, grid.grid) : exact_laplace(call, s, grid.grid);
+            const SettleBody settle = {source, gaussian, s, grid.grid, workspace.open_samples(), rows.out, rows.dtype};
+            if (error == cudaSuccess) error = settle_open_samples(settle, stream);
+        } else {
+            error = gaussian ? float_gaussian(call, sigma) : float_laplace(call, sigma);
+        }
+    }
+    return error == cudaSuccess ? advance(source, stream) : error;
+}
+
+}  // namespace hushvec::cuda

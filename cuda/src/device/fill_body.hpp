@@ -1,0 +1,39 @@
+// Noise alone: half a warp makes one group of 256 samples and goes on to the next that is its own.
+#pragma once
+
+#include "device/noise.hpp"
+#include "device/source.hpp"
+
+namespace hushvec::cuda {
+
+inline constexpr unsigned kFillThreads = 256;
+
+template <class Stored, class Noise>
+struct FillBody {
+    NoiseSource source;
+    Noise noise;
+    Stored* out;
+    std::size_t count;
+
+    template <class Team>
+    HUSHVEC_INLINE void run(unsigned block, unsigned blocks, const Team& team) const {
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+            const KeyStream stream = stream_of(source);
+            ThreadNoise<Noise> thread_noise(noise, stream);
+            const unsigned lane = thread % kGroupBlocks;
+            const std::size_t step = std::size_t{blocks} * (kFillThreads / kGroupBlocks);
+            for (std::size_t group = std::size_t{block} * (kFillThreads / kGroupBlocks) + thread / kGroupBlocks;
+                 group * kGroupSamples < count; group += step) {
+                const std::size_t first = group * kGroupSamples + lane;
+                const bool whole = (group + 1) * kGroupSamples <= count;
+                thread_noise.block(group, lane, [](unsigned) { return Wide<Stored>{0}; },
+                                   [&](unsigned word, Wide<Stored> y) HUSHVEC_INLINE_LAMBDA {
+                    const std::size_t sample = first + word * kGroupBlocks;
+                    if (whole || sample < count) out[sample] = narrowed<Stored>(y);
+                });
+            }
+        });
+    }
+};
+
+}  // namespace hushvec::cuda

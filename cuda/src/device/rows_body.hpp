@@ -1,0 +1,183 @@
+// Rows that fit shared memory: each tile of whole rows and whole groups is read once, clipped, worked on and written once.
+//
+//   load      tile -> shared memory, 16 bytes at a time where the array's alignment allows
+//   norms     a warp a row, some rows at a time; a row with NaN or Inf is reported and becomes zeros
+//   work      clip, or noise by half warps: a group each
+#pragma once
+
+#include "device/noise.hpp"
+#include "device/row_norm.hpp"
+#include "device/source.hpp"
+#include "device/team.hpp"
+
+namespace hushvec::cuda {
+
+inline constexpr unsigned kTileThreads = 128;
+inline constexpr unsigned kTileWarps = kTileThreads / kWarp;
+inline constexpr unsigned kTileHalfWarps = kTileThreads / kGroupBlocks;
+
+// n / divisor for n and divisor below 2^17: n * (2^40 / divisor, rounded up) / 2^40 is off by less than 1 / divisor.
+struct SmallDivisor {
+    std::uint64_t factor;
+
+    explicit SmallDivisor(std::uint32_t divisor) : factor((std::uint64_t{1} << 40) / divisor + 1) {}
+    HUSHVEC_INLINE std::uint32_t divide(std::uint32_t n) const { return static_cast<std::uint32_t>((n * factor) >> 40); }
+};
+
+struct TileShape {
+    std::size_t rows;
+    std::uint32_t columns;
+    std::uint32_t rows_at_once;    // in one tile: whole groups
+    SmallDivisor by_columns;
+
+    std::uint32_t samples() const { return rows_at_once * columns; }
+    std::size_t tiles() const { return (rows + rows_at_once - 1) / rows_at_once; }
+};
+
+// Two half warps read two groups at once: half a row of banks between them keeps them apart.
+template <class Stored>
+HUSHVEC_INLINE std::uint32_t slot(std::uint32_t sample) {
+    return sample + sample / kGroupSamples * kGroupBlocks;
+}
+
+template <class Stored>
+struct TileMemory {
+    double accumulators[kTileWarps][kWarp];
+    Wide<Stored>* scales;   // rows_at_once
+    Stored* elements;
+
+    // Bytes behind the accumulators.
+    static std::size_t bytes(const TileShape& shape) {
+        const std::uint32_t groups = (shape.samples() + kGroupSamples - 1) / kGroupSamples;
+        return aligned(shape.rows_at_once * sizeof(Wide<Stored>)) + slot<Stored>(groups * kGroupSamples) * sizeof(Stored);
+    }
+    HUSHVEC_DEVICE void place(void* memory, const TileShape& shape) {
+        scales = static_cast<Wide<Stored>*>(memory);
+        elements = reinterpret_cast<Stored*>(static_cast<std::byte*>(memory) + aligned(shape.rows_at_once * sizeof(Wide<Stored>)));
+    }
+
+private:
+    HUSHVEC_DEVICE static std::size_t aligned(std::size_t size) { return (size + 15) / 16 * 16; }
+};
+
+// What the work sees of a tile.
+template <class Stored>
+struct Tile {
+    const TileShape& shape;
+    std::size_t first_row;
+    std::uint32_t samples;        // of this tile: fewer than shape.samples() at the end of the array
+    const Stored* elements;
+    const Wide<Stored>* scales;
+    Stored* out;                  // at the tile's first sample
+
+    HUSHVEC_INLINE Wide<Stored> scaled(std::uint32_t sample, Wide<Stored> scale) const {
+        return widened(elements[slot<Stored>(sample)]) * scale;
+    }
+};
+
+template <class Stored, class Work>
+struct RowsBody {
+    const Stored* x;
+    Stored* out;
+    TileShape shape;
+    double clip_norm;
+    double unit;      // the grid, or 1
+    Work work;
+    Report* report;
+
+    template <class Team>
+    HUSHVEC_INLINE void run(std::size_t block, TileMemory<Stored>& memory, const Team& team) const {
+        const std::size_t first_row = block * shape.rows_at_once;
+        const std::size_t rows_left = shape.rows - first_row;
+        const std::uint32_t rows = rows_left < shape.rows_at_once ? static_cast<std::uint32_t>(rows_left) : shape.rows_at_once;
+        const std::uint32_t samples = rows * shape.columns;
+        const Stored* from = x + first_row * shape.columns;
+
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA { load(from, samples, memory.elements, thread); });
+        for (std::uint32_t first = 0; first < rows; first += kTileWarps) {
+            team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+                const std::uint32_t row = first + thread / kWarp;
+                if (row < rows) memory.accumulators[thread / kWarp][thread % kWarp] = accumulate(memory.elements, row, thread % kWarp);
+            });
+            team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+                const std::uint32_t row = first + thread;
+                if (thread < kTileWarps && row < rows) memory.scales[row] = find_scale(memory, thread, row, first_row);
+            });
+        }
+        const Tile<Stored> tile = {shape, first_row, samples, memory.elements, memory.scales, out + first_row * shape.columns};
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA { work.run(tile, thread); });
+    }
+
+private:
+    HUSHVEC_INLINE void load(const Stored* from, std::uint32_t samples, Stored* elements, unsigned thread) const {
+        constexpr std::uint32_t kPerCopy = 16 / sizeof(Stored);
+        const bool aligned = reinterpret_cast<std::uintptr_t>(from) % 16 == 0;
+        const std::uint32_t copies = aligned ? samples / kPerCopy : 0;
+        for (std::uint32_t i = thread; i < copies; i += kTileThreads) copy_16_bytes(elements + slot<Stored>(i * kPerCopy), from + i * kPerCopy);
+        for (std::uint32_t i = copies * kPerCopy + thread; i < samples; i += kTileThreads) elements[slot<Stored>(i)] = from[i];
+        const std::uint32_t whole = (samples + kGroupSamples - 1) / kGroupSamples * kGroupSamples;
+        for (std::uint32_t i = samples + thread; i < whole; i += kTileThreads) elements[slot<Stored>(i)] = Stored{};
+        wait_for_copies();
+    }
+
+    HUSHVEC_INLINE double accumulate(const Stored* elements, std::uint32_t row, unsigned t) const {
+        const std::uint32_t first = row * shape.columns;
+        return accumulator(shape.columns, t, [&](std::size_t j) { return elements[slot<Stored>(first + static_cast<std::uint32_t>(j))]; });
+    }
+
+    HUSHVEC_INLINE Wide<Stored> find_scale(TileMemory<Stored>& memory, unsigned warp, std::uint32_t row, std::size_t first_row) const {
+        Stored* elements = memory.elements;
+        const std::uint32_t first = row * shape.columns;
+        const auto at = [=](std::size_t j) { return slot<Stored>(first + static_cast<std::uint32_t>(j)); };
+        const double scale = scale_from<Wide<Stored>>(tree_sum(memory.accumulators[warp]), shape.columns, clip_norm,
+                                                      [=](std::size_t j) { return elements[at(j)]; });
+        if (!std::isnan(scale)) return in_grid_units(scale, unit, Wide<Stored>{});
+        atomic_minimum(&report->first_bad_row, first_row + row);
+        for (std::uint32_t j = 0; j < shape.columns; ++j) elements[at(j)] = Stored{};
+        return 0;
+    }
+};
+
+// ---- what is done with a tile ----
+
+template <class Stored>
+struct ClipWork {
+    HUSHVEC_INLINE void run(const Tile<Stored>& tile, unsigned thread) const {
+        for (std::uint32_t i = thread; i < tile.samples; i += kTileThreads) {
+            tile.out[i] = narrowed_toward_zero<Stored>(tile.scaled(i, tile.scales[tile.shape.by_columns.divide(i)]));
+        }
+    }
+};
+
+// kRowOfGroup: a group lies in one row.
+template <class Stored, class Noise, bool kRowOfGroup>
+struct NoiseWork {
+    NoiseSource source;
+    Noise noise;
+
+    HUSHVEC_INLINE void run(const Tile<Stored>& tile, unsigned thread) const {
+        const KeyStream stream = stream_of(source);
+        ThreadNoise<Noise> thread_noise(noise, stream);
+        const unsigned lane = thread % kGroupBlocks;
+        const std::uint64_t first_group = tile.first_row * tile.shape.columns / kGroupSamples;
+        for (std::uint32_t group = thread / kGroupBlocks; group * kGroupSamples < tile.samples; group += kTileHalfWarps) {
+            const std::uint32_t first = group * static_cast<std::uint32_t>(kGroupSamples) + lane;
+            const bool whole = (group + 1) * kGroupSamples <= tile.samples;
+            const auto group_scale = kRowOfGroup ? tile.scales[tile.shape.by_columns.divide(first)] : Wide<Stored>{};
+            thread_noise.block(
+                first_group + group, lane,
+                [&](unsigned word) HUSHVEC_INLINE_LAMBDA {
+                    const std::uint32_t sample = first + word * static_cast<std::uint32_t>(kGroupBlocks);
+                    if constexpr (kRowOfGroup) return tile.scaled(sample, group_scale);
+                    const std::uint32_t inside = sample < tile.samples ? sample : 0;
+                    return tile.scaled(sample, tile.scales[tile.shape.by_columns.divide(inside)]);
+                },
+                [&](unsigned word, auto y) HUSHVEC_INLINE_LAMBDA {
+                    const std::uint32_t sample = first + word * static_cast<std::uint32_t>(kGroupBlocks);
+                    if (whole || sample < tile.samples) tile.out[sample] = narrowed<Stored>(y);
+                });
+        }
+    }
+};
+
+}  // namespace hushvec::cuda

@@ -1,0 +1,142 @@
+// Rows of any length, in two kernels: the scale of every row into memory, then the work on any stretch of samples.
+// x is read twice. rows_body.hpp is for rows that fit shared memory.
+#pragma once
+
+#include "device/noise.hpp"
+#include "device/row_norm.hpp"
+#include "device/source.hpp"
+#include "device/team.hpp"
+
+namespace hushvec::cuda {
+
+inline constexpr unsigned kStreamThreads = 256;
+inline constexpr unsigned kStreamWarps = kStreamThreads / kWarp;
+
+struct WarpAccumulators {
+    double of[kStreamWarps][kWarp];
+};
+
+// scales[row] = q, NaN for a row with NaN or Inf. A warp a row.
+template <class Stored>
+struct RowScalesBody {
+    const Stored* x;
+    std::size_t rows;
+    std::size_t columns;
+    double clip_norm;
+    double unit;
+    Wide<Stored>* scales;
+    Report* report;
+
+    template <class Team>
+    HUSHVEC_INLINE void run(std::size_t block, WarpAccumulators& accumulators, const Team& team) const {
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+            const std::size_t row = block * kStreamWarps + thread / kWarp;
+            if (row < rows) accumulators.of[thread / kWarp][thread % kWarp] = accumulator(columns, thread % kWarp, reader(row));
+        });
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+            const std::size_t row = block * kStreamWarps + thread;
+            if (thread < kStreamWarps && row < rows) find_scale(row, tree_sum(accumulators.of[thread]));
+        });
+    }
+
+private:
+    HUSHVEC_INLINE auto reader(std::size_t row) const {
+        const Stored* elements = x + row * columns;
+        return [elements](std::size_t j) { return elements[j]; };
+    }
+
+    HUSHVEC_INLINE void find_scale(std::size_t row, double sum_of_squares) const {
+        const double scale = scale_from<Wide<Stored>>(sum_of_squares, columns, clip_norm, reader(row));
+        if (std::isnan(scale)) {
+            atomic_minimum(&report->first_bad_row, row);
+            scales[row] = static_cast<Wide<Stored>>(scale);
+        } else {
+            scales[row] = in_grid_units(scale, unit, Wide<Stored>{});
+        }
+    }
+};
+
+// X, with zeros for a row whose scale is NaN.
+template <class Stored>
+HUSHVEC_INLINE Wide<Stored> scaled_or_zero(Stored x, Wide<Stored> scale) {
+    return std::isnan(scale) ? Wide<Stored>{0} : widened(x) * scale;
+}
+
+template <class Stored>
+struct StreamClipBody {
+    const Stored* x;
+    Stored* out;
+    std::size_t rows;
+    std::size_t columns;
+    const Wide<Stored>* scales;
+
+    template <class Team>
+    HUSHVEC_INLINE void run(std::size_t block, std::size_t blocks, const Team& team) const {
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+            for (std::size_t row = block; row < rows; row += blocks) {
+                const Wide<Stored> scale = scales[row];
+                for (std::size_t j = thread; j < columns; j += kStreamThreads) {
+                    out[row * columns + j] = narrowed_toward_zero<Stored>(scaled_or_zero(x[row * columns + j], scale));
+                }
+            }
+        });
+    }
+};
+
+// The row of a sample that moves on in steps.
+struct RowCursor {
+    std::size_t row, column, columns;
+
+    HUSHVEC_INLINE RowCursor(std::size_t sample, std::size_t row_length)
+        : row(sample / row_length), column(sample % row_length), columns(row_length) {}
+    HUSHVEC_INLINE void advance(std::size_t samples) {
+        column += samples;
+        while (column >= columns) {
+            column -= columns;
+            ++row;
+        }
+    }
+};
+
+template <class Stored, class Noise>
+struct StreamNoiseBody {
+    NoiseSource source;
+    Noise noise;
+    const Stored* x;
+    Stored* out;
+    std::size_t rows;
+    std::size_t columns;
+    const Wide<Stored>* scales;
+
+    template <class Team>
+    HUSHVEC_INLINE void run(std::size_t block, std::size_t blocks, const Team& team) const {
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+            const KeyStream stream = stream_of(source);
+            ThreadNoise<Noise> thread_noise(noise, stream);
+            const unsigned lane = thread % kGroupBlocks;
+            const std::size_t count = rows * columns;
+            const std::size_t step = blocks * (kStreamThreads / kGroupBlocks);
+            for (std::size_t group = block * (kStreamThreads / kGroupBlocks) + thread / kGroupBlocks; group * kGroupSamples < count;
+                 group += step) {
+                const std::size_t first = group * kGroupSamples + lane;
+                // Words are asked for in pairs: w and w + 8, each half of them in order.
+                RowCursor cursors[2] = {{first, columns}, {first + kHalfGroup, columns}};
+                thread_noise.block(
+                    group, lane,
+                    [&](unsigned word) HUSHVEC_INLINE_LAMBDA {
+                        RowCursor& cursor = cursors[word / 8];
+                        const std::size_t sample = first + word * kGroupBlocks;
+                        const auto X = sample < count ? scaled_or_zero(x[sample], scales[cursor.row]) : Wide<Stored>{0};
+                        cursor.advance(kGroupBlocks);
+                        return X;
+                    },
+                    [&](unsigned word, auto y) HUSHVEC_INLINE_LAMBDA {
+                        const std::size_t sample = first + word * kGroupBlocks;
+                        if (sample < count) out[sample] = narrowed<Stored>(y);
+                    });
+            }
+        });
+    }
+};
+
+}  // namespace hushvec::cuda

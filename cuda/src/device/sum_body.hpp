@@ -1,0 +1,140 @@
+// The noisy sum of clipped rows (docs/format.md section 7): per-sample gradients, clipped, added and noised.
+//
+// Elements are cut to multiples of 2^-20 of the grid, so that a float64 sum of them is exact in whatever order it is made.
+#pragma once
+
+#include "device/noise.hpp"
+#include "device/row_norm.hpp"
+#include "device/source.hpp"
+#include "device/stream_body.hpp"
+
+namespace hushvec::cuda {
+
+inline constexpr std::size_t kNormStretch = 8192;    // elements whose squares one warp adds up; part of the format
+inline constexpr unsigned kSumRows = 64;             // rows one block of columns adds before it adds to memory
+
+// partial[row * stretches + k] = the sum of squares of stretch k of the row. A warp a stretch.
+template <class Stored>
+struct StretchNormsBody {
+    const Stored* x;
+    std::size_t rows;
+    std::size_t columns;
+    double* partial;
+
+    HUSHVEC_INLINE std::size_t stretches() const { return (columns + kNormStretch - 1) / kNormStretch; }
+
+    template <class Team>
+    HUSHVEC_INLINE void run(std::size_t block, WarpAccumulators& accumulators, const Team& team) const {
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+            const std::size_t index = block * kStreamWarps + thread / kWarp;
+            if (index >= rows * stretches()) return;
+            const std::size_t first = index % stretches() * kNormStretch;
+            const std::size_t length = columns - first < kNormStretch ? columns - first : kNormStretch;
+            const Stored* elements = x + index / stretches() * columns + first;
+            accumulators.of[thread / kWarp][thread % kWarp] =
+                accumulator(length, thread % kWarp, [elements](std::size_t j) { return elements[j]; });
+        });
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+            const std::size_t index = block * kStreamWarps + thread;
+            if (thread < kStreamWarps && index < rows * stretches()) partial[index] = tree_sum(accumulators.of[thread]);
+        });
+    }
+};
+
+// scales[row] from the row's partial sums, which are added in the order of section 4 too. A warp a row.
+struct JoinNormsBody {
+    const double* partial;
+    std::size_t rows;
+    std::size_t stretches;
+    double clip_norm;
+    double unit;
+    float* scales;
+    Report* report;
+
+    template <class Team>
+    HUSHVEC_INLINE void run(std::size_t block, WarpAccumulators& accumulators, const Team& team) const {
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+            const std::size_t row = block * kStreamWarps + thread / kWarp;
+            if (row >= rows) return;
+            double sum = 0;
+            for (std::size_t k = thread % kWarp; k < stretches; k += kWarp) sum += partial[row * stretches + k];
+            accumulators.of[thread / kWarp][thread % kWarp] = sum;
+        });
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+            const std::size_t row = block * kStreamWarps + thread;
+            if (thread >= kStreamWarps || row >= rows) return;
+            const double scale = float32_scale(tree_sum(accumulators.of[thread]), clip_norm);
+            if (std::isnan(scale)) atomic_minimum(&report->first_bad_row, row);
+            scales[row] = std::isnan(scale) ? static_cast<float>(scale) : in_grid_units(scale, unit, float{});
+        });
+    }
+};
+
+HUSHVEC_INLINE double cut_to_grid_fraction(float x) { return static_cast<double>(std::trunc(x * 0x1p20f)) * 0x1p-20; }
+
+HUSHVEC_INLINE void atomic_sum(double* target, double value) {
+#if defined(__CUDA_ARCH__)
+    atomicAdd(target, value);
+#else
+    *target += value;
+#endif
+}
+
+// sums[column] += the cut elements of up to kSumRows rows. A thread a column.
+template <class Stored>
+struct ColumnSumsBody {
+    const Stored* x;
+    std::size_t rows;
+    std::size_t columns;
+    const float* scales;
+    double* sums;
+
+    template <class Team>
+    HUSHVEC_INLINE void run(std::size_t column_block, std::size_t row_block, const Team& team) const {
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+            const std::size_t column = column_block * kStreamThreads + thread;
+            if (column >= columns) return;
+            const std::size_t first = row_block * kSumRows;
+            const std::size_t last = first + kSumRows < rows ? first + kSumRows : rows;
+            double sum = 0;
+            HUSHVEC_UNROLL_BY(8)
+            for (std::size_t row = first; row < last; ++row) {
+                sum += cut_to_grid_fraction(scaled_or_zero(x[row * columns + column], scales[row]));
+            }
+            atomic_sum(sums + column, sum);
+        });
+    }
+};
+
+// out = g round(sums + s Z).
+struct SumNoiseBody {
+    NoiseSource source;
+    ExactGaussian<double> noise;
+    const double* sums;
+    std::size_t columns;
+    float* out;
+
+    template <class Team>
+    HUSHVEC_INLINE void run(std::size_t block, const Team& team) const {
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+            const KeyStream stream = stream_of(source);
+            ThreadNoise<ExactGaussian<double>> thread_noise(noise, stream);
+            const unsigned lane = thread % kGroupBlocks;
+            const std::size_t group = block * (kStreamThreads / kGroupBlocks) + thread / kGroupBlocks;
+            const std::size_t first = group * kGroupSamples + lane;
+            if (group * kGroupSamples >= columns) return;
+            thread_noise.block(
+                group, lane,
+                [&](unsigned word) HUSHVEC_INLINE_LAMBDA {
+                    const std::size_t column = first + word * kGroupBlocks;
+                    return column < columns ? sums[column] : 0.0;
+                },
+                [&](unsigned word, float y) HUSHVEC_INLINE_LAMBDA {
+                    const std::size_t column = first + word * kGroupBlocks;
+                    if (column < columns) out[column] = y;
+                });
+        });
+    }
+};
+
+}  // namespace hushvec::cuda

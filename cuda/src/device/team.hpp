@@ -1,0 +1,68 @@
+// The threads of one block, phase by phase: on the device all of them at once with a barrier behind, on the host a loop.
+//
+// A block's work is written as phases that only meet through shared memory. That makes a host run of the same code
+// a faithful one, whatever the order of threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "lanes/inline.hpp"
+
+namespace hushvec::cuda {
+
+struct HostTeam {
+    unsigned threads;
+
+    template <class Phase>
+    void each(Phase phase) const {
+        for (unsigned thread = 0; thread < threads; ++thread) phase(thread);
+    }
+};
+
+#if defined(__CUDACC__)
+struct DeviceTeam {
+    template <class Phase>
+    __device__ __forceinline__ void each(Phase phase) const {
+        phase(threadIdx.x);
+        __syncthreads();
+    }
+};
+#endif
+
+// 16 bytes from global to shared memory, without passing through registers; they have arrived after wait_for_copies.
+HUSHVEC_INLINE void copy_16_bytes(void* shared, const void* global) {
+#if defined(__CUDA_ARCH__)
+    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global) : "memory");
+#else
+    std::memcpy(shared, global, 16);
+#endif
+}
+
+// Before the barrier that lets other threads read what this one copied.
+HUSHVEC_INLINE void wait_for_copies() {
+#if defined(__CUDA_ARCH__)
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+HUSHVEC_INLINE void atomic_minimum(std::uint64_t* target, std::uint64_t value) {
+#if defined(__CUDA_ARCH__)
+    atomicMin(reinterpret_cast<unsigned long long*>(target), static_cast<unsigned long long>(value));
+#else
+    if (value < *target) *target = value;
+#endif
+}
+
+// The value before.
+HUSHVEC_INLINE std::uint32_t atomic_increment(std::uint32_t* target) {
+#if defined(__CUDA_ARCH__)
+    return atomicAdd(target, 1u);
+#else
+    return (*target)++;
+#endif
+}
+
+}  // namespace hushvec::cuda

@@ -1,0 +1,65 @@
+// Bodies as kernels, and their launch. An error of the launch is returned; nothing waits.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "device/fill_body.hpp"
+#include "device/finish_body.hpp"
+#include "device/rows_body.hpp"
+#include "device/stream_body.hpp"
+#include "device/sum_body.hpp"
+
+namespace hushvec::cuda {
+
+template <class Body>
+__global__ void __launch_bounds__(kFillThreads) fill_kernel(const __grid_constant__ Body body) {
+    body.run(blockIdx.x, gridDim.x, DeviceTeam{});
+}
+
+template <class Stored, class Body>
+__global__ void __launch_bounds__(kTileThreads) rows_kernel(const __grid_constant__ Body body) {
+    extern __shared__ uint4 dynamic_memory[];
+    __shared__ TileMemory<Stored> memory;
+    if (threadIdx.x == 0) memory.place(dynamic_memory, body.shape);
+    __syncthreads();
+    body.run(blockIdx.x, memory, DeviceTeam{});
+}
+
+template <class Body>
+__global__ void __launch_bounds__(kStreamThreads) warps_kernel(const __grid_constant__ Body body) {
+    __shared__ WarpAccumulators accumulators;
+    body.run(blockIdx.x, accumulators, DeviceTeam{});
+}
+
+template <class Body>
+__global__ void __launch_bounds__(kStreamThreads) stream_kernel(const __grid_constant__ Body body) {
+    body.run(blockIdx.x, gridDim.x, DeviceTeam{});
+}
+
+template <class Body, class... Arguments>
+cudaError_t launch(void (*kernel)(Body), dim3 blocks, unsigned threads, std::size_t shared_bytes, cudaStream_t stream, const Body& body) {
+    cudaLaunchConfig_t configuration = {};
+    configuration.gridDim = blocks;
+    configuration.blockDim = dim3(threads);
+    configuration.dynamicSmemBytes = shared_bytes;
+    configuration.stream = stream;
+    return cudaLaunchKernelEx(&configuration, kernel, body);
+}
+
+// Blocks for a kernel that strides over its work: several to each multiprocessor, none without work.
+inline unsigned striding_blocks(std::size_t useful) {
+    constexpr std::size_t kBlocksPerMultiprocessor = 8;
+    int device = 0, multiprocessors = 0;
+    if (cudaGetDevice(&device) != cudaSuccess) return 1;
+    if (cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return 1;
+    const std::size_t most = kBlocksPerMultiprocessor * static_cast<std::size_t>(multiprocessors);
+    return static_cast<unsigned>(useful < 1 ? 1 : useful < most ? useful : most);
+}
+
+constexpr std::size_t divide_up(std::size_t n, std::size_t by) { return (n + by - 1) / by; }
+
+// What runs after the kernels of a call; declared here, in finish.cu.
+cudaError_t settle_open_samples(const SettleBody& body, cudaStream_t stream);
+cudaError_t advance(const NoiseSource& source, cudaStream_t stream);
+
+}  // namespace hushvec::cuda

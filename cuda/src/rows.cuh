@@ -1,0 +1,32 @@
+// The two ways to work on clipped rows, for any work.
+#pragma once
+
+#include "kernels.cuh"
+#include "tile_shape.hpp"
+#include "workspace.hpp"
+
+namespace hushvec::cuda {
+
+// Rows by tiles in shared memory.
+template <class Stored, class Work>
+cudaError_t launch_tiles(const RowsArgument& rows, const TileShape& shape, double clip_norm, double unit, const Work& work,
+                         const Workspace& workspace, cudaStream_t stream) {
+    using Body = RowsBody<Stored, Work>;
+    const Body body = {static_cast<const Stored*>(rows.x), static_cast<Stored*>(rows.out), shape, clip_norm, unit, work, workspace.report};
+    const auto kernel = rows_kernel<Stored, Body>;
+    const std::size_t bytes = TileMemory<Stored>::bytes(shape);
+    const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+    if (error != cudaSuccess) return error;
+    return launch(kernel, dim3(static_cast<unsigned>(shape.tiles())), kTileThreads, bytes, stream, body);
+}
+
+// The scale of every row into the workspace.
+template <class Stored>
+cudaError_t launch_row_scales(const RowsArgument& rows, double clip_norm, double unit, const Workspace& workspace, cudaStream_t stream) {
+    using Body = RowScalesBody<Stored>;
+    const Body body = {static_cast<const Stored*>(rows.x), rows.rows, rows.columns, clip_norm, unit,
+                       reinterpret_cast<Wide<Stored>*>(workspace.rest), workspace.report};
+    return launch(warps_kernel<Body>, dim3(static_cast<unsigned>(divide_up(rows.rows, kStreamWarps))), kStreamThreads, 0, stream, body);
+}
+
+}  // namespace hushvec::cuda
