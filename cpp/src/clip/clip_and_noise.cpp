@@ -140,13 +140,14 @@ void add_float64_noise(const KeyStream& stream, const MatrixView& x, const std::
                        double sigma) {
     const std::size_t groups = (x.size() + kGroupSamples - 1) / kGroupSamples;
     parallel_for(groups, kGroupSamples, [&](std::size_t begin, std::size_t end) {
-        std::vector<double> elements(kGroupSamples), noise(kGroupSamples), row_scale(kGroupSamples);
-        for (std::size_t group = begin; group < end; ++group) {
+        std::vector<double> elements(kStageSamples), noise(kStageSamples), row_scale(kStageSamples);
+        for (std::size_t group = begin; group < end; group += kStageGroups) {
+            const std::size_t groups_here = std::min(kStageGroups, end - group);
             const std::size_t first = group * kGroupSamples;
-            const std::size_t count = std::min(kGroupSamples, x.size() - first);
+            const std::size_t count = std::min(groups_here * kGroupSamples, x.size() - first);
             gather(x, first, count, elements.data());
             expand_scales(scales, x.columns, first, count, row_scale.data());
-            float64_noise(stream, law, sigma, group, 1, noise.data());
+            float64_noise(stream, law, sigma, group, groups_here, noise.data());
             for (std::size_t i = 0; i < count; ++i) noise[i] += elements[i] * row_scale[i];
             scatter(noise.data(), out, first, count, Rounding::nearest);
         }
