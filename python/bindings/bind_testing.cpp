@@ -80,6 +80,24 @@ py::array_t<float> exponentials(const std::string& backend, const Words& words) 
     return first_of(values, words.size());
 }
 
+py::tuple normals_f64(const std::string& backend, const Words& radius_words, const Words& radius_low, const Words& angle_words,
+                      const Words& angle_low) {
+    const auto a = padded(radius_words, std::uint32_t{1} << 31), a_low = padded(radius_low, std::uint32_t{0});
+    const auto b = padded(angle_words, std::uint32_t{0}), b_low = padded(angle_low, std::uint32_t{0});
+    if (a_low.size() != a.size() || b.size() != a.size() || b_low.size() != a.size()) throw py::value_error("all arrays must have one length");
+    std::vector<double> cosine(a.size()), sine(a.size());
+    kernels_by_name(backend).normals_f64(a.data(), a_low.data(), b.data(), b_low.data(), a.size(), cosine.data(), sine.data());
+    return py::make_tuple(first_of(cosine, radius_words.size()), first_of(sine, radius_words.size()));
+}
+
+py::array_t<double> laplaces_f64(const std::string& backend, const Words& words, const Words& low) {
+    const auto w = padded(words, std::uint32_t{1} << 31), w_low = padded(low, std::uint32_t{0});
+    if (w_low.size() != w.size()) throw py::value_error("all arrays must have one length");
+    std::vector<double> values(w.size());
+    kernels_by_name(backend).laplaces_f64(w.data(), w_low.data(), w.size(), values.data());
+    return first_of(values, words.size());
+}
+
 bool is_float32(const py::array& x) { return x.dtype().kind() == 'f' && x.dtype().itemsize() == 4; }
 
 py::tuple exact_gaussian(const std::string& backend, const py::bytes& key, std::uint64_t nonce, int rounds, std::uint64_t first_pair,
@@ -145,6 +163,9 @@ void bind_testing(py::module_& module) {
                 py::arg("first_group"), py::arg("groups"));
     testing.def("normals", &normals, py::arg("backend"), py::arg("radius_words"), py::arg("angle_words"));
     testing.def("exponentials", &exponentials, py::arg("backend"), py::arg("words"));
+    testing.def("normals_f64", &normals_f64, py::arg("backend"), py::arg("radius_words"), py::arg("radius_low"), py::arg("angle_words"),
+                py::arg("angle_low"));
+    testing.def("laplaces_f64", &laplaces_f64, py::arg("backend"), py::arg("words"), py::arg("low"));
     testing.def("exact_gaussian", &exact_gaussian, py::arg("backend"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),
                 py::arg("first_pair"), py::arg("radius_words"), py::arg("angle_words"), py::arg("x_cos"), py::arg("x_sin"), py::arg("s"),
                 py::arg("bound_factor") = 1.0f);

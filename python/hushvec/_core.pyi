@@ -84,6 +84,12 @@ class _testing:
     @staticmethod
     def exponentials(backend: str, words: _Uint32s) -> _Float32s: ...
     @staticmethod
+    def normals_f64(
+        backend: str, radius_words: _Uint32s, radius_low: _Uint32s, angle_words: _Uint32s, angle_low: _Uint32s
+    ) -> tuple[_Float64s, _Float64s]: ...
+    @staticmethod
+    def laplaces_f64(backend: str, words: _Uint32s, low: _Uint32s) -> _Float64s: ...
+    @staticmethod
     def exact_gaussian(
         backend: str,
         key: bytes,

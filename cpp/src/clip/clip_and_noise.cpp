@@ -130,12 +130,13 @@ auto float32_noise(const MatrixView& x, const MatrixView& out, const Kernel& ker
 // The float grade of float64 rows: y = x q + sigma Z in float64.
 void add_float64_noise(const KeyStream& stream, const MatrixView& x, const std::vector<double>& scales, const MatrixView& out, Law law,
                        double sigma, std::size_t begin_sample, std::size_t end_sample) {
-    std::vector<double> elements(kGroupSamples), noise(kGroupSamples), row_scale(kGroupSamples);
-    for (std::size_t first = begin_sample; first < end_sample; first += kGroupSamples) {
-        const std::size_t count = std::min(kGroupSamples, end_sample - first);
+    std::vector<double> elements(kStageSamples), noise(kStageSamples), row_scale(kStageSamples);
+    for (std::size_t first = begin_sample; first < end_sample; first += kStageSamples) {
+        const std::size_t count = std::min(kStageSamples, end_sample - first);
+        const std::size_t groups = (count + kGroupSamples - 1) / kGroupSamples;
         gather(x, first, count, elements.data());
         expand_scales(scales, x.columns, first, count, row_scale.data());
-        float64_noise(stream, law, sigma, first / kGroupSamples, 1, noise.data());
+        float64_noise(stream, law, sigma, first / kGroupSamples, groups, noise.data());
         for (std::size_t i = 0; i < count; ++i) noise[i] += elements[i] * row_scale[i];
         scatter(noise.data(), out, first, count, Rounding::nearest);
     }

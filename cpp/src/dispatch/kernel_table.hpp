@@ -4,6 +4,7 @@
 #include "clip/row_kernels.hpp"
 #include "dispatch/kernels.hpp"
 #include "noise/convert_kernels.hpp"
+#include "noise/float64_kernels.hpp"
 #include "noise/group_kernels.hpp"
 #include "noise/word_kernels.hpp"
 
@@ -18,6 +19,8 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .keystream = keystream<V>,
         .fill_gaussian = fill_gaussian<V>,
         .fill_laplace = fill_laplace<V>,
+        .fill_gaussian_f64 = fill_gaussian_f64<V>,
+        .fill_laplace_f64 = fill_laplace_f64<V>,
         .add_gaussian = add_gaussian_run<V>,
         .add_laplace = add_laplace_run<V>,
         .exact_gaussian = exact_gaussian_run<V, float>,
@@ -31,6 +34,8 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .narrow_float16 = narrow_float16<V>,
         .normals = normals_of_words<V>,
         .minus_two_logs = minus_two_logs_of_words<V>,
+        .normals_f64 = normals_f64_of_words<V>,
+        .laplaces_f64 = laplaces_f64_of_words<V>,
         .exact_gaussian_words = exact_gaussian_of_words<V>,
         .exact_laplace_words = exact_laplace_of_words<V>,
     };

@@ -40,6 +40,8 @@ struct Kernels {
     // noise only
     void (*fill_gaussian)(const KeyStream&, float sigma, std::uint64_t first_group, std::size_t groups, float* out);
     void (*fill_laplace)(const KeyStream&, float scale, std::uint64_t first_group, std::size_t groups, float* out);
+    void (*fill_gaussian_f64)(const KeyStream&, double sigma, std::uint64_t first_group, std::size_t groups, double* out);
+    void (*fill_laplace_f64)(const KeyStream&, double scale, std::uint64_t first_group, std::size_t groups, double* out);
 
     // float grade: y = x q + sigma Z
     void (*add_gaussian)(const KeyStream&, const NoiseRun<float>&, float sigma);
@@ -64,6 +66,9 @@ struct Kernels {
     void (*normals)(const std::uint32_t* radius_words, const std::uint32_t* angle_words, std::size_t count,
                     float* radius, float* cosine, float* sine);
     void (*minus_two_logs)(const std::uint32_t* words, std::size_t count, float* out);
+    void (*normals_f64)(const std::uint32_t* radius_words, const std::uint32_t* radius_low, const std::uint32_t* angle_words,
+                        const std::uint32_t* angle_low, std::size_t count, double* cosine, double* sine);
+    void (*laplaces_f64)(const std::uint32_t* words, const std::uint32_t* low, std::size_t count, double* out);
     void (*exact_gaussian_words)(const KeyStream&, std::uint64_t first_pair, const std::uint32_t* radius_words,
                                  const std::uint32_t* angle_words, const double* x_cosine, const double* x_sine, bool x_is_float32,
                                  std::size_t count, float s, ErrorBound, std::int32_t* n_cosine, std::int32_t* n_sine);

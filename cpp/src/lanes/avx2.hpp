@@ -26,6 +26,7 @@ struct Avx2 {
     static U32 add(U32 a, U32 b) { return _mm256_add_epi32(a, b); }
     static U32 sub(U32 a, U32 b) { return _mm256_sub_epi32(a, b); }
     static U32 bit_xor(U32 a, U32 b) { return _mm256_xor_si256(a, b); }
+    static U32 bit_and(U32 a, U32 b) { return _mm256_and_si256(a, b); }
     // Rotations by whole bytes are one shuffle; the others are two shifts.
     template <int Bits> static U32 rotate_left(U32 a) {
         if constexpr (Bits == 16) {
@@ -86,6 +87,11 @@ struct Avx2 {
     static F64Pair add(F64Pair a, F64Pair b) { return {_mm256_add_pd(a.low, b.low), _mm256_add_pd(a.high, b.high)}; }
     static F64Pair sub(F64Pair a, F64Pair b) { return {_mm256_sub_pd(a.low, b.low), _mm256_sub_pd(a.high, b.high)}; }
     static F64Pair mul(F64Pair a, F64Pair b) { return {_mm256_mul_pd(a.low, b.low), _mm256_mul_pd(a.high, b.high)}; }
+    static F64Pair set(double x) { return {_mm256_set1_pd(x), _mm256_set1_pd(x)}; }
+    static F64Pair multiply_add(F64Pair a, F64Pair b, F64Pair c) {
+        return {_mm256_fmadd_pd(a.low, b.low, c.low), _mm256_fmadd_pd(a.high, b.high, c.high)};
+    }
+    static F64Pair sqrt(F64Pair a) { return {_mm256_sqrt_pd(a.low), _mm256_sqrt_pd(a.high)}; }
     static F64Pair widen(F32 v) {
         return {_mm256_cvtps_pd(_mm256_castps256_ps128(v)), _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1))};
     }
@@ -97,11 +103,50 @@ struct Avx2 {
     }
     static void store_widened(double* p, F32 v) { store(p, widen(v)); }
 
+    // 64-bit integers made of two words each, in the order that unpacking leaves; `unzip` restores the order of the words.
+    struct U64Pair { __m256i low, high; };
+    static U64Pair zip(U32 low_words, U32 high_words) {
+        return {_mm256_unpacklo_epi32(low_words, high_words), _mm256_unpackhi_epi32(low_words, high_words)};
+    }
+    static F64Pair unzip(F64Pair v) {
+        return {_mm256_permute2f128_pd(v.low, v.high, 0x20), _mm256_permute2f128_pd(v.low, v.high, 0x31)};
+    }
+    static U64Pair shift_left(U64Pair a, U64Pair count) {
+        return {_mm256_sllv_epi64(a.low, count.low), _mm256_sllv_epi64(a.high, count.high)};
+    }
+    static F64Pair to_double_signed(U64Pair a) { return {to_double_signed(a.low), to_double_signed(a.high)}; }
+    static F64Pair exponent_times_two_ln2(U64Pair exponent) {
+        const F64Pair base = set(0x1p52);
+        const F64Pair above_base = {_mm256_or_pd(_mm256_castsi256_pd(exponent.low), base.low),
+                                    _mm256_or_pd(_mm256_castsi256_pd(exponent.high), base.high)};
+        return mul(sub(above_base, base), set(1.3862943611198906188));
+    }
+    static F64Pair flip_sign(F64Pair value, U64Pair word) { return {flip_sign(value.low, word.low), flip_sign(value.high, word.high)}; }
+    // a where the top bit of `word` is set, b elsewhere.
+    static F64Pair choose(U64Pair word, F64Pair a, F64Pair b) {
+        return {_mm256_blendv_pd(b.low, a.low, _mm256_castsi256_pd(word.low)),
+                _mm256_blendv_pd(b.high, a.high, _mm256_castsi256_pd(word.high))};
+    }
+
     static F32 load_float16(const std::uint16_t* p) {
         return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
     }
     static void store_float16(std::uint16_t* p, F32 v) {
         _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    }
+
+private:
+    // AVX2 does not convert 64-bit integers. A word in the low bits of the significand of 2^52 adds its value; one in the
+    // significand of 2^84 adds 2^32 times its value. The difference is exact, the sum rounds once.
+    static __m256d to_double_signed(__m256i a) {
+        const __m256i low_base = _mm256_castpd_si256(_mm256_set1_pd(0x1p52));
+        const __m256i high_base = _mm256_castpd_si256(_mm256_set1_pd(0x1p84 + 0x1p63));   // the bit of 2^63: the sign, flipped
+        const __m256d low = _mm256_castsi256_pd(_mm256_blend_epi32(a, low_base, 0b10101010));
+        const __m256d high = _mm256_castsi256_pd(_mm256_xor_si256(_mm256_srli_epi64(a, 32), high_base));
+        return _mm256_add_pd(_mm256_sub_pd(high, _mm256_set1_pd(0x1p84 + 0x1p63 + 0x1p52)), low);
+    }
+    static __m256d flip_sign(__m256d value, __m256i word) {
+        return _mm256_xor_pd(value, _mm256_and_pd(_mm256_castsi256_pd(word), _mm256_set1_pd(-0.0)));
     }
 };
 

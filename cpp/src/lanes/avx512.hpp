@@ -26,6 +26,7 @@ struct Avx512 {
     static U32 add(U32 a, U32 b) { return _mm512_add_epi32(a, b); }
     static U32 sub(U32 a, U32 b) { return _mm512_sub_epi32(a, b); }
     static U32 bit_xor(U32 a, U32 b) { return _mm512_xor_si512(a, b); }
+    static U32 bit_and(U32 a, U32 b) { return _mm512_and_si512(a, b); }
     template <int Bits> static U32 rotate_left(U32 a) { return _mm512_rol_epi32(a, Bits); }
     template <int Bits> static U32 shift_left(U32 a) { return _mm512_slli_epi32(a, Bits); }
     template <int Bits> static U32 shift_right(U32 a) { return _mm512_srli_epi32(a, Bits); }
@@ -76,6 +77,11 @@ struct Avx512 {
     static F64Pair add(F64Pair a, F64Pair b) { return {_mm512_add_pd(a.low, b.low), _mm512_add_pd(a.high, b.high)}; }
     static F64Pair sub(F64Pair a, F64Pair b) { return {_mm512_sub_pd(a.low, b.low), _mm512_sub_pd(a.high, b.high)}; }
     static F64Pair mul(F64Pair a, F64Pair b) { return {_mm512_mul_pd(a.low, b.low), _mm512_mul_pd(a.high, b.high)}; }
+    static F64Pair set(double x) { return {_mm512_set1_pd(x), _mm512_set1_pd(x)}; }
+    static F64Pair multiply_add(F64Pair a, F64Pair b, F64Pair c) {
+        return {_mm512_fmadd_pd(a.low, b.low, c.low), _mm512_fmadd_pd(a.high, b.high, c.high)};
+    }
+    static F64Pair sqrt(F64Pair a) { return {_mm512_sqrt_pd(a.low), _mm512_sqrt_pd(a.high)}; }
     static F64Pair widen(F32 v) {
         return {_mm512_cvtps_pd(_mm512_castps512_ps256(v)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1))};
     }
@@ -88,11 +94,50 @@ struct Avx512 {
     }
     static void store_widened(double* p, F32 v) { store(p, widen(v)); }
 
+    // 64-bit integers made of two words each, in the order that unpacking leaves; `unzip` restores the order of the words.
+    struct U64Pair { __m512i low, high; };
+    static U64Pair zip(U32 low_words, U32 high_words) {
+        return {_mm512_unpacklo_epi32(low_words, high_words), _mm512_unpackhi_epi32(low_words, high_words)};
+    }
+    static F64Pair unzip(F64Pair v) {
+        return {_mm512_permutex2var_pd(v.low, _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), v.high),
+                _mm512_permutex2var_pd(v.low, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), v.high)};
+    }
+    static U64Pair shift_left(U64Pair a, U64Pair count) {
+        return {_mm512_sllv_epi64(a.low, count.low), _mm512_sllv_epi64(a.high, count.high)};
+    }
+    static F64Pair to_double_signed(U64Pair a) { return {_mm512_cvtepi64_pd(a.low), _mm512_cvtepi64_pd(a.high)}; }
+    // 2 ln 2 times 0 .. 15, correctly rounded.
+    static F64Pair exponent_times_two_ln2(U64Pair exponent) {
+        alignas(64) static constexpr double table[16] = {
+#define HUSHVEC_ROW(e) static_cast<double>((e) * 1.386294361119890618834464242916353L)
+            HUSHVEC_ROW(0), HUSHVEC_ROW(1), HUSHVEC_ROW(2), HUSHVEC_ROW(3), HUSHVEC_ROW(4), HUSHVEC_ROW(5),
+            HUSHVEC_ROW(6), HUSHVEC_ROW(7), HUSHVEC_ROW(8), HUSHVEC_ROW(9), HUSHVEC_ROW(10), HUSHVEC_ROW(11),
+            HUSHVEC_ROW(12), HUSHVEC_ROW(13), HUSHVEC_ROW(14), HUSHVEC_ROW(15)
+#undef HUSHVEC_ROW
+        };
+        const __m512d first = _mm512_load_pd(table), second = _mm512_load_pd(table + 8);
+        return {_mm512_permutex2var_pd(first, exponent.low, second), _mm512_permutex2var_pd(first, exponent.high, second)};
+    }
+    static F64Pair flip_sign(F64Pair value, U64Pair word) { return {flip_sign(value.low, word.low), flip_sign(value.high, word.high)}; }
+    // a where the top bit of `word` is set, b elsewhere.
+    static F64Pair choose(U64Pair word, F64Pair a, F64Pair b) {
+        return {_mm512_mask_blend_pd(_mm512_movepi64_mask(word.low), b.low, a.low),
+                _mm512_mask_blend_pd(_mm512_movepi64_mask(word.high), b.high, a.high)};
+    }
+
     static F32 load_float16(const std::uint16_t* p) {
         return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
     }
     static void store_float16(std::uint16_t* p, F32 v) {
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    }
+
+private:
+    static __m512d flip_sign(__m512d value, __m512i word) {
+        constexpr int a_xor_b_and_c = 0x78;
+        const __m512i top_bit = _mm512_castpd_si512(_mm512_set1_pd(-0.0));
+        return _mm512_castsi512_pd(_mm512_ternarylogic_epi64(_mm512_castpd_si512(value), word, top_bit, a_xor_b_and_c));
     }
 };
 

@@ -26,6 +26,7 @@ struct Neon {
     static U32 add(U32 a, U32 b) { return vaddq_u32(a, b); }
     static U32 sub(U32 a, U32 b) { return vsubq_u32(a, b); }
     static U32 bit_xor(U32 a, U32 b) { return veorq_u32(a, b); }
+    static U32 bit_and(U32 a, U32 b) { return vandq_u32(a, b); }
     template <int Bits> static U32 rotate_left(U32 a) {
         if constexpr (Bits == 16) {
             return vreinterpretq_u32_u16(vrev32q_u16(vreinterpretq_u16_u32(a)));
@@ -68,13 +69,43 @@ struct Neon {
     static F64Pair add(F64Pair a, F64Pair b) { return {vaddq_f64(a.low, b.low), vaddq_f64(a.high, b.high)}; }
     static F64Pair sub(F64Pair a, F64Pair b) { return {vsubq_f64(a.low, b.low), vsubq_f64(a.high, b.high)}; }
     static F64Pair mul(F64Pair a, F64Pair b) { return {vmulq_f64(a.low, b.low), vmulq_f64(a.high, b.high)}; }
+    static F64Pair set(double x) { return {vdupq_n_f64(x), vdupq_n_f64(x)}; }
+    static F64Pair multiply_add(F64Pair a, F64Pair b, F64Pair c) {
+        return {vfmaq_f64(c.low, a.low, b.low), vfmaq_f64(c.high, a.high, b.high)};
+    }
+    static F64Pair sqrt(F64Pair a) { return {vsqrtq_f64(a.low), vsqrtq_f64(a.high)}; }
     static F64Pair widen(F32 v) { return {vcvt_f64_f32(vget_low_f32(v)), vcvt_high_f64_f32(v)}; }
     static F64Pair load_widened(const float* p) { return widen(load(p)); }
     static F32 narrow(F64Pair v) { return vcvt_high_f32_f64(vcvt_f32_f64(v.low), v.high); }
     static void store_widened(double* p, F32 v) { store(p, widen(v)); }
 
+    // 64-bit integers made of two words each, in the order of the words.
+    struct U64Pair { uint64x2_t low, high; };
+    static U64Pair zip(U32 low_words, U32 high_words) {
+        return {vreinterpretq_u64_u32(vzip1q_u32(low_words, high_words)), vreinterpretq_u64_u32(vzip2q_u32(low_words, high_words))};
+    }
+    static F64Pair unzip(F64Pair v) { return v; }
+    static U64Pair shift_left(U64Pair a, U64Pair count) {
+        return {vshlq_u64(a.low, vreinterpretq_s64_u64(count.low)), vshlq_u64(a.high, vreinterpretq_s64_u64(count.high))};
+    }
+    static F64Pair to_double_signed(U64Pair a) {
+        return {vcvtq_f64_s64(vreinterpretq_s64_u64(a.low)), vcvtq_f64_s64(vreinterpretq_s64_u64(a.high))};
+    }
+    static F64Pair exponent_times_two_ln2(U64Pair exponent) { return mul(to_double_signed(exponent), set(1.3862943611198906188)); }
+    static F64Pair flip_sign(F64Pair value, U64Pair word) { return {flip_sign(value.low, word.low), flip_sign(value.high, word.high)}; }
+    // a where the top bit of `word` is set, b elsewhere.
+    static F64Pair choose(U64Pair word, F64Pair a, F64Pair b) {
+        return {vbslq_f64(vcltzq_s64(vreinterpretq_s64_u64(word.low)), a.low, b.low),
+                vbslq_f64(vcltzq_s64(vreinterpretq_s64_u64(word.high)), a.high, b.high)};
+    }
+
     static F32 load_float16(const std::uint16_t* p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
     static void store_float16(std::uint16_t* p, F32 v) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(v))); }
+
+private:
+    static float64x2_t flip_sign(float64x2_t value, uint64x2_t word) {
+        return vreinterpretq_f64_u64(veorq_u64(vreinterpretq_u64_f64(value), vandq_u64(word, vdupq_n_u64(0x8000000000000000u))));
+    }
 };
 
 }  // namespace hushvec

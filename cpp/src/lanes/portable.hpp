@@ -19,6 +19,8 @@ struct Portable {
     typedef std::int32_t I32 __attribute__((vector_size(16)));
     typedef float F32 __attribute__((vector_size(16)));
     typedef double F64 __attribute__((vector_size(16)));
+    typedef std::uint64_t U64 __attribute__((vector_size(16)));
+    typedef std::int64_t I64 __attribute__((vector_size(16)));
     using Mask = U32;   // all bits or none in each lane
 
     static HUSHVEC_INLINE U32 load(const std::uint32_t* p) { return U32{p[0], p[1], p[2], p[3]}; }
@@ -33,6 +35,7 @@ struct Portable {
     static HUSHVEC_INLINE U32 add(U32 a, U32 b) { return a + b; }
     static HUSHVEC_INLINE U32 sub(U32 a, U32 b) { return a - b; }
     static HUSHVEC_INLINE U32 bit_xor(U32 a, U32 b) { return a ^ b; }
+    static HUSHVEC_INLINE U32 bit_and(U32 a, U32 b) { return a & b; }
     template <int Bits> static HUSHVEC_INLINE U32 rotate_left(U32 a) { return (a << Bits) | (a >> (32 - Bits)); }
     template <int Bits> static HUSHVEC_INLINE U32 shift_left(U32 a) { return a << Bits; }
     template <int Bits> static HUSHVEC_INLINE U32 shift_right(U32 a) { return a >> Bits; }
@@ -81,12 +84,39 @@ struct Portable {
     static HUSHVEC_INLINE F64Pair add(F64Pair a, F64Pair b) { return {a.low + b.low, a.high + b.high}; }
     static HUSHVEC_INLINE F64Pair sub(F64Pair a, F64Pair b) { return {a.low - b.low, a.high - b.high}; }
     static HUSHVEC_INLINE F64Pair mul(F64Pair a, F64Pair b) { return {a.low * b.low, a.high * b.high}; }
+    static HUSHVEC_INLINE F64Pair set(double x) { return {F64{x, x}, F64{x, x}}; }
+    static HUSHVEC_INLINE F64Pair multiply_add(F64Pair a, F64Pair b, F64Pair c) { return add(mul(a, b), c); }
+    static HUSHVEC_INLINE F64Pair sqrt(F64Pair a) {
+        return {F64{__builtin_sqrt(a.low[0]), __builtin_sqrt(a.low[1])}, F64{__builtin_sqrt(a.high[0]), __builtin_sqrt(a.high[1])}};
+    }
     static HUSHVEC_INLINE F64Pair widen(F32 v) { return {F64{double{v[0]}, double{v[1]}}, F64{double{v[2]}, double{v[3]}}}; }
     static HUSHVEC_INLINE F64Pair load_widened(const float* p) { return widen(load(p)); }
     static HUSHVEC_INLINE F32 narrow(F64Pair v) {
         return F32{static_cast<float>(v.low[0]), static_cast<float>(v.low[1]), static_cast<float>(v.high[0]), static_cast<float>(v.high[1])};
     }
     static HUSHVEC_INLINE void store_widened(double* p, F32 v) { store(p, widen(v)); }
+
+    // 64-bit integers made of two words each, in the order of the words.
+    struct U64Pair { U64 low, high; };
+    static HUSHVEC_INLINE U64Pair zip(U32 low_words, U32 high_words) {
+        return {U64{high_words[0], high_words[1]} << 32 | U64{low_words[0], low_words[1]},
+                U64{high_words[2], high_words[3]} << 32 | U64{low_words[2], low_words[3]}};
+    }
+    static HUSHVEC_INLINE F64Pair unzip(F64Pair v) { return v; }
+    static HUSHVEC_INLINE U64Pair shift_left(U64Pair a, U64Pair count) {   // count < 64
+        return {a.low << count.low, a.high << count.high};
+    }
+    static HUSHVEC_INLINE F64Pair to_double_signed(U64Pair a) { return {to_double_signed(a.low), to_double_signed(a.high)}; }
+    static HUSHVEC_INLINE F64Pair exponent_times_two_ln2(U64Pair exponent) {
+        return mul(to_double_signed(exponent), set(1.3862943611198906188));
+    }
+    static HUSHVEC_INLINE F64Pair flip_sign(F64Pair value, U64Pair word) {
+        return {flip_sign(value.low, word.low), flip_sign(value.high, word.high)};
+    }
+    // a where the top bit of `word` is set, b elsewhere.
+    static HUSHVEC_INLINE F64Pair choose(U64Pair word, F64Pair a, F64Pair b) {
+        return {choose(word.low, a.low, b.low), choose(word.high, a.high, b.high)};
+    }
 
     static HUSHVEC_INLINE F32 load_float16(const std::uint16_t* p) {
         return F32{float16_to_float(p[0]), float16_to_float(p[1]), float16_to_float(p[2]), float16_to_float(p[3])};
@@ -96,6 +126,21 @@ struct Portable {
     }
 
 private:
+    // Vectors of 64-bit integers seldom convert in one instruction. A word in the low bits of the significand of 2^52 adds its
+    // value; one in the significand of 2^84 adds 2^32 times its value. The difference is exact, the sum rounds once.
+    static HUSHVEC_INLINE F64 to_double_signed(U64 a) {
+        constexpr double low_base = 0x1p52, high_base = 0x1p84 + 0x1p63;   // the bit of 2^63: the sign, flipped
+        const F64 low = reinterpret<F64>((a & 0xFFFFFFFFu) | std::bit_cast<std::uint64_t>(low_base));
+        const F64 high = reinterpret<F64>((a >> 32) ^ std::bit_cast<std::uint64_t>(high_base));
+        return (high - (high_base + low_base)) + low;
+    }
+    static HUSHVEC_INLINE F64 flip_sign(F64 value, U64 word) {
+        return reinterpret<F64>(reinterpret<U64>(value) ^ (word & (std::uint64_t{1} << 63)));
+    }
+    static HUSHVEC_INLINE F64 choose(U64 word, F64 a, F64 b) {
+        const U64 take_a = reinterpret<U64>(reinterpret<I64>(word) < 0);
+        return reinterpret<F64>((reinterpret<U64>(a) & take_a) | (reinterpret<U64>(b) & ~take_a));
+    }
     template <class To, class From>
     static HUSHVEC_INLINE To reinterpret(From v) { return std::bit_cast<To>(v); }
     static HUSHVEC_INLINE std::uint32_t zeros(std::uint32_t word) { return static_cast<std::uint32_t>(std::countl_zero(word | 1u)); }

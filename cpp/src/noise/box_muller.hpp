@@ -4,7 +4,7 @@
 //   angle  = pi (k + v),    k the top bit of the word, v in [-1/2, 1/2) the other 31 bits as a signed fraction
 //   Box and Muller (1958), equation 3; any bijection of the bits that keeps the uniform measure serves for the angle.
 //
-// Polynomials: minimax fits by cpp/tools/fit_polynomials.py. Measured errors: noise/error_bounds.hpp.
+// Polynomials: minimax fits (Remez) to the ranges given. Measured errors: noise/error_bounds.hpp.
 // Valid range: every word; radius of word 0 is finite but outside the window in which the bound holds.
 #pragma once
 

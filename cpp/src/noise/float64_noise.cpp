@@ -1,37 +1,33 @@
 #include "noise/float64_noise.hpp"
 
+#include <bit>
+
 #include "dispatch/dispatch.hpp"
+#include "noise/float64_lanes.hpp"
 #include "noise/variate.hpp"
 
 namespace hushvec {
-namespace {
 
-constexpr std::size_t kHalfGroup = kGroupSamples / 2;
+void float64_noise(const KeyStream& stream, Law law, double scale, std::uint64_t first_group, std::size_t groups, double* out) {
+    const Kernels& kernels = active_kernels();
+    const auto fill = law == Law::gaussian ? kernels.fill_gaussian_f64 : kernels.fill_laplace_f64;
+    fill(stream, scale, first_group, groups, out);
+}
 
-void gaussian_group(const std::uint32_t* words, const std::uint32_t* low, double sigma, double* out) {
-    for (std::size_t i = 0; i < kHalfGroup; ++i) {
-        const NormalVariates z = normal_variates(words[i], words[i + kHalfGroup], low[i], low[i + kHalfGroup]);
-        out[i] = sigma * z.cosine;
-        out[i + kHalfGroup] = sigma * z.sine;
+void normals_of_short_words(std::uint32_t lanes, const std::uint32_t* radius_word, const std::uint32_t* radius_low,
+                            const std::uint32_t* angle_word, const std::uint32_t* angle_low, double* cosine, double* sine) {
+    for (; lanes != 0; lanes &= lanes - 1) {
+        const auto l = static_cast<std::size_t>(std::countr_zero(lanes));
+        const NormalVariates z = normal_variates(radius_word[l], angle_word[l], radius_low[l], angle_low[l]);
+        cosine[l] = z.cosine;
+        sine[l] = z.sine;
     }
 }
 
-void laplace_group(const std::uint32_t* words, const std::uint32_t* low, double scale, double* out) {
-    for (std::size_t i = 0; i < kGroupSamples; ++i) out[i] = scale * laplace_variate(words[i], low[i]);
-}
-
-}  // namespace
-
-void float64_noise(const KeyStream& stream, Law law, double scale, std::uint64_t first_group, std::size_t groups, double* out) {
-    std::uint32_t words[kGroupSamples], low[kGroupSamples];
-    for (std::size_t group = 0; group < groups; ++group, out += kGroupSamples) {
-        active_kernels().keystream(stream, domain::kMain, first_group + group, 1, words);
-        active_kernels().keystream(stream, domain::kLowWords, first_group + group, 1, low);
-        if (law == Law::gaussian) {
-            gaussian_group(words, low, scale, out);
-        } else {
-            laplace_group(words, low, scale, out);
-        }
+void laplaces_of_short_words(std::uint32_t lanes, const std::uint32_t* word, const std::uint32_t* low, double* value) {
+    for (; lanes != 0; lanes &= lanes - 1) {
+        const auto l = static_cast<std::size_t>(std::countr_zero(lanes));
+        value[l] = laplace_variate(word[l], low[l]);
     }
 }
 

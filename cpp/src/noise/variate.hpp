@@ -1,4 +1,5 @@
-// Z in float64 from the first 64 bits of each uniform, for float64 fills and far tails. No claim on the last places.
+// Z in float64 from the first 64 bits of each uniform: for far tails, and for the words that the float64 lanes hand back.
+// No claim on the last places.
 #pragma once
 
 #include <cmath>
