@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 #include "lanes/inline.hpp"
 #include "lanes/prefetch.hpp"
@@ -36,7 +37,11 @@ double sum_of_squares(const Element* row, std::size_t dimension) {
         }
         for (std::size_t v = 0; v < vectors; ++v) {
             const auto x = load_as_float64<V>(row + j + v * V::lanes);
-            accumulator[v] = V::add(accumulator[v], V::mul(x, x));
+            if constexpr (std::is_same_v<Element, float>) {
+                accumulator[v] = V::multiply_add(x, x, accumulator[v]);   // fused or not, the same: the product is exact
+            } else {
+                accumulator[v] = V::add(accumulator[v], V::mul(x, x));
+            }
         }
     }
 
