@@ -101,13 +101,13 @@ private:
         four_quarter_rounds(s0, s5, s10, s15, s1, s6, s11, s12, s2, s7, s8, s13, s3, s4, s9, s14);
     }
 
-    void set_counter_high(std::uint32_t high) {
+    HUSHVEC_DEVICE void set_counter_high(std::uint32_t high) {
         initial_[13] = high;
         first_column(1);
     }
 
     // The first column round of a column without the low counter word is the same for every block of a call.
-    void first_column(std::size_t column) {
+    HUSHVEC_DEVICE void first_column(std::size_t column) {
         std::uint32_t a = initial_[column], b = initial_[4 + column], c = initial_[8 + column], d = initial_[12 + column];
         const auto rotate = [](std::uint32_t x, int n) { return (x << n) | (x >> (32 - n)); };
         a += b; d = rotate(d ^ a, 16);

@@ -13,30 +13,9 @@
 #include "hushvec/clip.hpp"
 #include "hushvec/keystream.hpp"
 #include "hushvec/noise.hpp"
+#include "hushvec_cuda/source.hpp"
 
 namespace hushvec::cuda {
-
-// A key stream that lives in device memory, six 64-bit words: what a captured graph or a compiled program advances by itself.
-struct DeviceStream {
-    std::uint64_t key[4];   // the key's 32 bytes, little-endian
-    std::uint64_t nonce;    // of the next call
-    std::uint64_t rounds;
-};
-inline constexpr std::size_t kDeviceStreamBytes = sizeof(DeviceStream);
-
-// Where a call's noise comes from: `stream`, or what `in_memory` holds when the kernel runs, whose nonce is then advanced.
-struct NoiseSource {
-    KeyStream stream;
-    DeviceStream* in_memory = nullptr;
-};
-
-// What a call reports in device memory, at the start of its workspace.
-struct Report {
-    std::uint64_t first_bad_row;   // number of the first row with NaN or Inf, or kNoRow
-    std::uint32_t open_samples;    // samples that the kernels left to the multiprecision level
-    std::uint32_t overflow;        // 1: more of those than the workspace holds, so the result must not be used
-};
-inline constexpr std::uint64_t kNoRow = ~std::uint64_t{0};
 
 // Bytes of device memory a call needs besides its arrays, aligned to 256: Report first, then room that no one else may use.
 // The launchers set it up themselves.

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "device/team.hpp"
-#include "hushvec_cuda/launch.hpp"
+#include "hushvec_cuda/source.hpp"
 #include "noise/ladder.hpp"
 #include "noise/ladder_float64.hpp"
 #include "rng/chacha_lanes.hpp"

@@ -6,7 +6,7 @@
 #include "clip/row_scale_arithmetic.hpp"
 #include "device/element.hpp"
 #include "device/team.hpp"
-#include "hushvec_cuda/launch.hpp"
+#include "hushvec_cuda/source.hpp"
 
 namespace hushvec::cuda {
 

@@ -14,7 +14,9 @@ namespace hushvec::cuda {
 
 inline constexpr unsigned kTileThreads = 128;
 inline constexpr unsigned kTileWarps = kTileThreads / kWarp;
-inline constexpr unsigned kTileHalfWarps = kTileThreads / kGroupBlocks;
+inline constexpr std::uint32_t kGroup = kGroupSamples;   // tiles count in 32 bits
+inline constexpr std::uint32_t kLanes = kGroupBlocks;
+inline constexpr unsigned kTileHalfWarps = kTileThreads / kLanes;
 
 // n / divisor for n and divisor below 2^17: n * (2^40 / divisor, rounded up) / 2^40 is off by less than 1 / divisor.
 struct SmallDivisor {
@@ -35,10 +37,7 @@ struct TileShape {
 };
 
 // Two half warps read two groups at once: half a row of banks between them keeps them apart.
-template <class Stored>
-HUSHVEC_INLINE std::uint32_t slot(std::uint32_t sample) {
-    return sample + sample / kGroupSamples * kGroupBlocks;
-}
+HUSHVEC_INLINE std::uint32_t slot(std::uint32_t sample) { return sample + sample / kGroup * kLanes; }
 
 template <class Stored>
 struct TileMemory {
@@ -48,8 +47,8 @@ struct TileMemory {
 
     // Bytes behind the accumulators.
     static std::size_t bytes(const TileShape& shape) {
-        const std::uint32_t groups = (shape.samples() + kGroupSamples - 1) / kGroupSamples;
-        return aligned(shape.rows_at_once * sizeof(Wide<Stored>)) + slot<Stored>(groups * kGroupSamples) * sizeof(Stored);
+        const std::uint32_t groups = (shape.samples() + kGroup - 1) / kGroup;
+        return aligned(shape.rows_at_once * sizeof(Wide<Stored>)) + slot(groups * kGroup) * sizeof(Stored);
     }
     HUSHVEC_DEVICE void place(void* memory, const TileShape& shape) {
         scales = static_cast<Wide<Stored>*>(memory);
@@ -71,7 +70,7 @@ struct Tile {
     Stored* out;                  // at the tile's first sample
 
     HUSHVEC_INLINE Wide<Stored> scaled(std::uint32_t sample, Wide<Stored> scale) const {
-        return widened(elements[slot<Stored>(sample)]) * scale;
+        return widened(elements[slot(sample)]) * scale;
     }
 };
 
@@ -113,22 +112,22 @@ private:
         constexpr std::uint32_t kPerCopy = 16 / sizeof(Stored);
         const bool aligned = reinterpret_cast<std::uintptr_t>(from) % 16 == 0;
         const std::uint32_t copies = aligned ? samples / kPerCopy : 0;
-        for (std::uint32_t i = thread; i < copies; i += kTileThreads) copy_16_bytes(elements + slot<Stored>(i * kPerCopy), from + i * kPerCopy);
-        for (std::uint32_t i = copies * kPerCopy + thread; i < samples; i += kTileThreads) elements[slot<Stored>(i)] = from[i];
-        const std::uint32_t whole = (samples + kGroupSamples - 1) / kGroupSamples * kGroupSamples;
-        for (std::uint32_t i = samples + thread; i < whole; i += kTileThreads) elements[slot<Stored>(i)] = Stored{};
+        for (std::uint32_t i = thread; i < copies; i += kTileThreads) copy_16_bytes(elements + slot(i * kPerCopy), from + i * kPerCopy);
+        for (std::uint32_t i = copies * kPerCopy + thread; i < samples; i += kTileThreads) elements[slot(i)] = from[i];
+        const std::uint32_t whole = (samples + kGroup - 1) / kGroup * kGroup;
+        for (std::uint32_t i = samples + thread; i < whole; i += kTileThreads) elements[slot(i)] = Stored{};
         wait_for_copies();
     }
 
     HUSHVEC_INLINE double accumulate(const Stored* elements, std::uint32_t row, unsigned t) const {
         const std::uint32_t first = row * shape.columns;
-        return accumulator(shape.columns, t, [&](std::size_t j) { return elements[slot<Stored>(first + static_cast<std::uint32_t>(j))]; });
+        return accumulator(shape.columns, t, [&](std::size_t j) { return elements[slot(first + static_cast<std::uint32_t>(j))]; });
     }
 
     HUSHVEC_INLINE Wide<Stored> find_scale(TileMemory<Stored>& memory, unsigned warp, std::uint32_t row, std::size_t first_row) const {
         Stored* elements = memory.elements;
         const std::uint32_t first = row * shape.columns;
-        const auto at = [=](std::size_t j) { return slot<Stored>(first + static_cast<std::uint32_t>(j)); };
+        const auto at = [=](std::size_t j) { return slot(first + static_cast<std::uint32_t>(j)); };
         const double scale = scale_from<Wide<Stored>>(tree_sum(memory.accumulators[warp]), shape.columns, clip_norm,
                                                       [=](std::size_t j) { return elements[at(j)]; });
         if (!std::isnan(scale)) return in_grid_units(scale, unit, Wide<Stored>{});
@@ -158,22 +157,22 @@ struct NoiseWork {
     HUSHVEC_INLINE void run(const Tile<Stored>& tile, unsigned thread) const {
         const KeyStream stream = stream_of(source);
         ThreadNoise<Noise> thread_noise(noise, stream);
-        const unsigned lane = thread % kGroupBlocks;
+        const unsigned lane = thread % kLanes;
         const std::uint64_t first_group = tile.first_row * tile.shape.columns / kGroupSamples;
-        for (std::uint32_t group = thread / kGroupBlocks; group * kGroupSamples < tile.samples; group += kTileHalfWarps) {
-            const std::uint32_t first = group * static_cast<std::uint32_t>(kGroupSamples) + lane;
-            const bool whole = (group + 1) * kGroupSamples <= tile.samples;
+        for (std::uint32_t group = thread / kLanes; group * kGroup < tile.samples; group += kTileHalfWarps) {
+            const std::uint32_t first = group * kGroup + lane;
+            const bool whole = (group + 1) * kGroup <= tile.samples;
             const auto group_scale = kRowOfGroup ? tile.scales[tile.shape.by_columns.divide(first)] : Wide<Stored>{};
             thread_noise.block(
                 first_group + group, lane,
                 [&](unsigned word) HUSHVEC_INLINE_LAMBDA {
-                    const std::uint32_t sample = first + word * static_cast<std::uint32_t>(kGroupBlocks);
+                    const std::uint32_t sample = first + word * kLanes;
                     if constexpr (kRowOfGroup) return tile.scaled(sample, group_scale);
                     const std::uint32_t inside = sample < tile.samples ? sample : 0;
                     return tile.scaled(sample, tile.scales[tile.shape.by_columns.divide(inside)]);
                 },
                 [&](unsigned word, auto y) HUSHVEC_INLINE_LAMBDA {
-                    const std::uint32_t sample = first + word * static_cast<std::uint32_t>(kGroupBlocks);
+                    const std::uint32_t sample = first + word * kLanes;
                     if (whole || sample < tile.samples) tile.out[sample] = narrowed<Stored>(y);
                 });
         }

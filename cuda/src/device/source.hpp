@@ -1,7 +1,7 @@
 // Where a kernel's noise comes from: a key stream by value, or the one that device memory holds at that moment.
 #pragma once
 
-#include "hushvec_cuda/launch.hpp"
+#include "hushvec_cuda/source.hpp"
 #include "lanes/inline.hpp"
 
 namespace hushvec::cuda {
