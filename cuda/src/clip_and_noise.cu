@@ -5,7 +5,7 @@ namespace hushvec::cuda {
 std::size_t workspace_bytes(std::size_t rows, std::size_t columns, DType dtype) {
     return with_stored_type(dtype, [&]<class Stored>(Stored) {
         const bool by_tiles = sizeof(Stored) <= sizeof(float) && tile_shape<Stored>(rows, columns).has_value();
-        return Workspace::kFixedBytes + (by_tiles ? 0 : Workspace::aligned(rows * sizeof(Wide<Stored>)));
+        return Workspace::kFixedBytes + (by_tiles ? 0 : aligned_bytes(rows * sizeof(Wide<Stored>)));
     });
 }
 

@@ -12,12 +12,12 @@ struct SumMemory {
 
     static std::size_t stretches(std::size_t columns) { return divide_up(columns, kNormStretch); }
     static std::size_t bytes(std::size_t rows, std::size_t columns) {
-        return Workspace::aligned(columns * sizeof(double)) + Workspace::aligned(rows * stretches(columns) * sizeof(double)) +
-               Workspace::aligned(rows * sizeof(float));
+        return aligned_bytes(columns * sizeof(double)) + aligned_bytes(rows * stretches(columns) * sizeof(double)) +
+               aligned_bytes(rows * sizeof(float));
     }
     SumMemory(std::byte* memory, std::size_t rows, std::size_t columns)
-        : sums(reinterpret_cast<double*>(memory)), partial(reinterpret_cast<double*>(memory + Workspace::aligned(columns * sizeof(double)))),
-          scales(reinterpret_cast<float*>(reinterpret_cast<std::byte*>(partial) + Workspace::aligned(rows * stretches(columns) * sizeof(double)))) {}
+        : sums(reinterpret_cast<double*>(memory)), partial(reinterpret_cast<double*>(memory + aligned_bytes(columns * sizeof(double)))),
+          scales(reinterpret_cast<float*>(reinterpret_cast<std::byte*>(partial) + aligned_bytes(rows * stretches(columns) * sizeof(double)))) {}
 };
 
 template <class Body>

@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include "hushvec_cuda/launch.hpp"
+
 #include "device/fill_body.hpp"
 #include "device/finish_body.hpp"
 #include "device/rows_body.hpp"
@@ -19,10 +21,7 @@ __global__ void __launch_bounds__(kFillThreads) fill_kernel(const __grid_constan
 template <class Stored, class Body>
 __global__ void __launch_bounds__(kTileThreads) rows_kernel(const __grid_constant__ Body body) {
     extern __shared__ uint4 dynamic_memory[];
-    __shared__ TileMemory<Stored> memory;
-    if (threadIdx.x == 0) memory.place(dynamic_memory, body.shape);
-    __syncthreads();
-    body.run(blockIdx.x, memory, DeviceTeam{});
+    body.run(blockIdx.x, TileMemory<Stored>(dynamic_memory, body.shape), DeviceTeam{});
 }
 
 template <class Body>

@@ -7,14 +7,15 @@
 
 namespace hushvec::cuda {
 
+constexpr std::size_t aligned_bytes(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
 struct Workspace {
     Report* report;
     OpenSample* open;
     std::byte* rest;
 
-    static constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-    static constexpr std::size_t kReportBytes = aligned(sizeof(Report));
-    static constexpr std::size_t kOpenBytes = aligned(kOpenCapacity * sizeof(OpenSample));
+    static constexpr std::size_t kReportBytes = aligned_bytes(sizeof(Report));
+    static constexpr std::size_t kOpenBytes = aligned_bytes(kOpenCapacity * sizeof(OpenSample));
     static constexpr std::size_t kFixedBytes = kReportBytes + kOpenBytes;
 
     explicit Workspace(void* memory)

@@ -14,6 +14,55 @@ namespace py = pybind11;
 
 namespace {
 
+constexpr const char* kGeneratorDoc =
+    "A key stream: ChaCha with a key of its own, one nonce a call.\n\n"
+    "Args:\n"
+    "    rounds: 20 (as in RFC 8439), 12 or 8. No attack on 8 is known; fewer rounds are faster.\n\n"
+    "Raises:\n"
+    "    TypeError: rounds is no whole number, or the generator is copied or pickled.\n"
+    "    ValueError: other rounds.\n\n"
+    "Guarantees:\n"
+    "    The key comes from the operating system. Calls from any number of threads never share a nonce, and a forked child\n"
+    "    draws a new key, so no part of a stream is used twice.\n\n"
+    "Reference:\n"
+    "    Bernstein, \"ChaCha, a variant of Salsa20\" (2008); docs/format.md section 1.\n\n"
+    "Example:\n"
+    "    >>> import hushvec as hv\n"
+    "    >>> hv.gaussian_noise(384, generator=hv.Generator(rounds=12)).shape\n"
+    "    (384,)";
+
+constexpr const char* kUnsafeSeededDoc =
+    "A key stream that anyone with the seed can repeat: for tests and reproducible studies, never for a release.\n\n"
+    "Args:\n"
+    "    seed: the key as a whole number in [0, 2^256).\n"
+    "    rounds: 20, 12 or 8.\n\n"
+    "Raises:\n"
+    "    TypeError: seed or rounds is no whole number.\n"
+    "    ValueError: seed out of range, other rounds.\n"
+    "    RuntimeError: used in a forked child, which would repeat the parent's noise.\n\n"
+    "Guarantees:\n"
+    "    None about privacy; a receipt says that the key was a seed.\n\n"
+    "Example:\n"
+    "    >>> import hushvec as hv\n"
+    "    >>> a, b = (hv.gaussian_noise(3, generator=hv.Generator.unsafe_seeded(7)) for _ in range(2))\n"
+    "    >>> bool((a == b).all())\n"
+    "    True";
+
+// True and False are whole numbers to Python; here they are mistakes.
+py::int_ whole_number(const char* name, const py::object& value) {
+    if (!py::isinstance<py::int_>(value) || py::isinstance<py::bool_>(value)) {
+        throw py::type_error(std::string(name) + " must be a whole number, got " + std::string(py::str(py::type::of(value).attr("__name__"))));
+    }
+    return py::reinterpret_borrow<py::int_>(value);
+}
+
+// Values that no int holds are as wrong as any other.
+int rounds_from(const py::object& value) {
+    const py::int_ rounds = whole_number("rounds", value);
+    if (rounds < py::int_(0) || rounds > py::int_(1000)) throw py::value_error("rounds must be 20, 12 or 8, got " + std::string(py::str(rounds)));
+    return rounds.cast<int>();
+}
+
 // docs/format.md section 1: the key is the seed's 32 bytes, little-endian.
 Generator::Key key_of_seed(const py::int_& seed) {
     const py::object bits = seed.attr("bit_length")();
@@ -34,10 +83,11 @@ std::shared_ptr<Generator> default_generator() {
 }  // namespace
 
 void bind_generator(py::module_& module) {
-    py::class_<Generator, std::shared_ptr<Generator>>(module, "Generator")
-        .def(py::init<int>(), py::arg("rounds") = 20)
-        .def_static("unsafe_seeded", [](const py::int_& seed, int rounds) { return std::make_shared<Generator>(key_of_seed(seed), rounds); },
-                    py::arg("seed"), py::arg("rounds") = 20)
+    py::class_<Generator, std::shared_ptr<Generator>>(module, "Generator", kGeneratorDoc)
+        .def(py::init([](const py::object& rounds) { return std::make_shared<Generator>(rounds_from(rounds)); }), py::arg("rounds") = 20)
+        .def_static("unsafe_seeded", [](const py::object& seed, const py::object& rounds) {
+                        return std::make_shared<Generator>(key_of_seed(whole_number("seed", seed)), rounds_from(rounds));
+                    }, py::arg("seed"), py::arg("rounds") = 20, kUnsafeSeededDoc)
         .def_property_readonly("rounds", &Generator::rounds)
         .def_property_readonly("seeded", [](const Generator& self) { return self.key_source() == KeySource::seed; })
         .def_property_readonly("key_source", [](const Generator& self) { return self.key_source() == KeySource::seed ? "seed" : "os"; })

@@ -219,6 +219,8 @@ def test_what_is_not_a_number(name, call, value):
         ),
         (lambda: hv.privatize(rows((4, 0)), epsilon=1.0), "x must have at least 1 column, got 0"),
         (lambda: hv.Generator(rounds=7), "rounds must be 20, 12 or 8, got 7"),
+        (lambda: hv.Generator(rounds=2**70), "rounds must be 20, 12 or 8, got 1180591620717411303424"),
+        (lambda: hv.Generator.unsafe_seeded(2**256), "seed must be in [0, 2^256), got 115792"),
         (lambda: hv.Generator.unsafe_seeded(-1), "seed must be in [0, 2^256), got -1"),
     ],
 )
@@ -257,6 +259,10 @@ def test_bad_values(call, text):
         (lambda: hv.gaussian_noise(3, like=[1.0]), "like must be a numpy array or a torch tensor, got list"),
         (lambda: hv.set_num_threads(1.5), "n must be a whole number, got float"),
         (lambda: hv.set_num_threads(True), "n must be a whole number, got bool"),
+        (lambda: hv.Generator(rounds=20.0), "rounds must be a whole number, got float"),
+        (lambda: hv.Generator(rounds=True), "rounds must be a whole number, got bool"),
+        (lambda: hv.Generator.unsafe_seeded("1"), "seed must be a whole number, got str"),
+        (lambda: hv.Generator.unsafe_seeded(True), "seed must be a whole number, got bool"),
         (lambda: hv.verify_receipt("receipt.json"), "receipt must be a hushvec.Receipt or a mapping, got str"),
     ],
 )

@@ -84,8 +84,7 @@ template <class Stored, class Work>
 void run_tiles(const TileShape& shape, const std::vector<Stored>& x, std::vector<Stored>& out, double unit, const Work& work, Device& device) {
     const RowsBody<Stored, Work> body = {x.data(), out.data(), shape, kClipNorm, unit, work, &device.report};
     std::vector<double> dynamic(TileMemory<Stored>::bytes(shape) / sizeof(double) + 2);
-    TileMemory<Stored> memory;
-    memory.place(dynamic.data(), shape);
+    const TileMemory<Stored> memory(dynamic.data(), shape);
     for (std::size_t block = 0; block < shape.tiles(); ++block) body.run(block, memory, HostTeam{kTileThreads});
 }
 

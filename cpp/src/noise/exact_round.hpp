@@ -55,8 +55,8 @@ HUSHVEC_INLINE typename V::F32 nearest_integer(typename V::F32 t) {
     return V::sub(V::add(t, magic), magic);
 }
 
-template <class V>
-HUSHVEC_INLINE typename V::Mask outside_window(typename V::U32 word, const WordWindow& window) {
+template <class V, WordWindow window>
+HUSHVEC_INLINE typename V::Mask outside_window(typename V::U32 word) {
     return V::greater(V::sub(word, V::set(window.smallest)), V::set(window.largest - window.smallest));
 }
 
@@ -83,7 +83,7 @@ HUSHVEC_INLINE GaussianRounding<V> round_gaussian_pair(const ExactScale<V>& scal
     const F32 d_sine = V::multiply_add(signed_r, normal.sine, x_sine.minus(n_sine));
 
     const auto open = V::mask_or(V::not_less(V::larger_magnitude(d_cosine, d_sine), limit),
-                                 outside_window<V>(radius_word, kGaussianWindow));
+                                 outside_window<V, kGaussianWindow>(radius_word));
     return {{n_cosine, n_sine}, {d_cosine, d_sine}, limit, open};
 }
 
@@ -130,7 +130,7 @@ HUSHVEC_INLINE LaplaceRounding<V> round_laplace(const ExactScale<V>& scale, type
 
     const F32 n = nearest_integer<V>(V::add(signed_r, x.as_float()));
     const F32 d = V::add(signed_r, x.minus(n));
-    return {n, V::mask_or(V::not_less(V::magnitude(d), limit), outside_window<V>(word, kLaplaceWindow))};
+    return {n, V::mask_or(V::not_less(V::magnitude(d), limit), outside_window<V, kLaplaceWindow>(word))};
 }
 
 template <class V, class Elements>

@@ -58,8 +58,9 @@ void keystream(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t f
 // ---- noise only ----
 
 // sigma Z for one vector of pairs, added to x: the tail beyond the first word's resolution is worked out in float64.
-template <class V>
-HUSHVEC_INLINE LanePair<V> gaussian_plus(const KeyStream& stream, SamplePosition at, float sigma, typename V::F32 sigma_lanes,
+// Source is what resolve_gaussian_tail takes: a KeyStream on the CPU.
+template <class V, class Source>
+HUSHVEC_INLINE LanePair<V> gaussian_plus(const Source& stream, SamplePosition at, float sigma, typename V::F32 sigma_lanes,
                                          typename V::U32 radius_word, typename V::U32 angle_word, LanePair<V> x) {
     const NormalPair<V> normal = normal_pair<V>(radius_word, angle_word);
     const auto r = V::flip_sign(V::mul(normal.radius, sigma_lanes), angle_word);
@@ -69,8 +70,8 @@ HUSHVEC_INLINE LanePair<V> gaussian_plus(const KeyStream& stream, SamplePosition
     return y;
 }
 
-template <class V>
-HUSHVEC_INLINE typename V::F32 laplace_plus(const KeyStream& stream, std::uint64_t sample, float scale, typename V::F32 half_scale,
+template <class V, class Source>
+HUSHVEC_INLINE typename V::F32 laplace_plus(const Source& stream, std::uint64_t sample, float scale, typename V::F32 half_scale,
                                             typename V::U32 word, typename V::F32 x) {
     const auto y = V::add(with_laplace_sign<V>(V::mul(minus_two_log<V>(word), half_scale), word), x);
     const auto tail = V::greater(V::set(kTailWord), word);

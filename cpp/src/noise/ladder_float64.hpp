@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "lanes/inline.hpp"
 #include "noise/float64_functions.hpp"
 #include "noise/ladder.hpp"
 
@@ -108,7 +109,7 @@ inline constexpr double kGaussianError = 0x1p-48;
 // The same for s * L: kMinusLogError is 16 e, of which the proof of minus_log uses 10.2; the product rounds once.
 inline constexpr double kLaplaceError = kMinusLogError + 0x1p-52;
 
-inline ScaledBracket scaled_bracket(const GaussianPrefix& known, double s) {
+HUSHVEC_DEVICE inline ScaledBracket scaled_bracket(const GaussianPrefix& known, double s) {
     constexpr double kPi = 0x1.921fb54442d18p+1;
     const double radius = std::sqrt(2.0 * minus_log(centre(known.radius)));
     const double value = s * radius * centre_cosine_or_sine(known.angle, known.sine);
@@ -118,7 +119,7 @@ inline ScaledBracket scaled_bracket(const GaussianPrefix& known, double s) {
     return {value, half_width * kHalfWidthRounding};
 }
 
-inline ScaledBracket scaled_bracket(const LaplacePrefix& known, double s) {
+HUSHVEC_DEVICE inline ScaledBracket scaled_bracket(const LaplacePrefix& known, double s) {
     const double magnitude = minus_log(centre(known.magnitude));
     const double value = s * magnitude;
     const double half_width = s * (0.5 / to_double(known.magnitude.prefix) + magnitude * kLaplaceError);
@@ -133,7 +134,7 @@ inline ScaledBracket scaled_bracket(const LaplacePrefix& known, double s) {
 //
 // bound_factor scales the bound. It is 1; the tests pass less, to see that answers then go wrong.
 template <class Prefix>
-std::optional<std::int32_t> settle_float64(const Prefix& known, double x, double s, double bound_factor = 1.0) {
+HUSHVEC_DEVICE std::optional<std::int32_t> settle_float64(const Prefix& known, double x, double s, double bound_factor = 1.0) {
     constexpr double kDifferenceRounding = 0x1p-52;   // 2 e, of |X - n|
     constexpr double kSumRounding = 0x1p-51;          // absolute: four times the three errors named above
     const ScaledBracket bracket = scaled_bracket(known, s);

@@ -3,6 +3,7 @@
 
 #include "device/noise.hpp"
 #include "device/source.hpp"
+#include "device/team.hpp"
 
 namespace hushvec::cuda {
 
@@ -18,18 +19,17 @@ struct FillBody {
     template <class Team>
     HUSHVEC_INLINE void run(unsigned block, unsigned blocks, const Team& team) const {
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            const KeyStream stream = stream_of(source);
-            ThreadNoise<Noise> thread_noise(noise, stream);
+            ThreadNoise<Noise> thread_noise(noise, source);
             const unsigned lane = thread % kGroupBlocks;
             const std::size_t step = std::size_t{blocks} * (kFillThreads / kGroupBlocks);
             for (std::size_t group = std::size_t{block} * (kFillThreads / kGroupBlocks) + thread / kGroupBlocks;
                  group * kGroupSamples < count; group += step) {
                 const std::size_t first = group * kGroupSamples + lane;
-                const bool whole = (group + 1) * kGroupSamples <= count;
+                Stored* const target = out + first;
+                const std::uint32_t left = left_from(first, count, kGroupSamples);
                 thread_noise.block(group, lane, [](unsigned) { return Wide<Stored>{0}; },
-                                   [&](unsigned word, Wide<Stored> y) HUSHVEC_INLINE_LAMBDA {
-                    const std::size_t sample = first + word * kGroupBlocks;
-                    if (whole || sample < count) out[sample] = narrowed<Stored>(y);
+                                   [=](unsigned word, Wide<Stored> y) HUSHVEC_INLINE_LAMBDA {
+                    if (word * kGroupBlocks < left) target[word * kGroupBlocks] = narrowed<Stored>(y);
                 });
             }
         });

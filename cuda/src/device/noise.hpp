@@ -10,29 +10,23 @@
 #include "noise/group_kernels.hpp"
 #include "noise/variate.hpp"
 
-namespace hushvec {
+namespace hushvec::cuda {
 
 // Far tails of the floating-point variates, one lane at a time: noise/tail.hpp says why and from where.
-template <>
-HUSHVEC_COLD inline LanePair<cuda::Thread> resolve_gaussian_tail<cuda::Thread>(const KeyStream& stream, std::uint64_t pair, std::uint32_t,
-                                                                               float sigma, std::uint32_t radius_word,
-                                                                               std::uint32_t angle_word, LanePair<cuda::Thread> x,
-                                                                               LanePair<cuda::Thread>) {
-    const Block extension = cuda::extension_block(stream, pair);
+template <class V>
+HUSHVEC_COLD LanePair<V> resolve_gaussian_tail(const NoiseSource& source, std::uint64_t pair, std::uint32_t, float sigma,
+                                               std::uint32_t radius_word, std::uint32_t angle_word, LanePair<V> x, LanePair<V>) {
+    const Block extension = extension_block(stream_of(source), pair);
     const NormalVariates z = normal_variates(radius_word, angle_word, extension[0], extension[8]);
     return {static_cast<float>(double{x.cosine} + double{sigma} * z.cosine), static_cast<float>(double{x.sine} + double{sigma} * z.sine)};
 }
 
-template <>
-HUSHVEC_COLD inline float resolve_laplace_tail<cuda::Thread>(const KeyStream& stream, std::uint64_t sample, std::uint32_t, float scale,
-                                                             std::uint32_t word, float x, float) {
-    const Block extension = cuda::extension_block(stream, sample);
+template <class V>
+HUSHVEC_COLD float resolve_laplace_tail(const NoiseSource& source, std::uint64_t sample, std::uint32_t, float scale, std::uint32_t word,
+                                        float x, float) {
+    const Block extension = extension_block(stream_of(source), sample);
     return static_cast<float>(double{x} + double{scale} * laplace_variate(word, extension[0]));
 }
-
-}  // namespace hushvec
-
-namespace hushvec::cuda {
 
 template <class Value>
 struct Pair {
@@ -58,15 +52,15 @@ struct ExactGaussian {
     float grid;
     OpenSamples open;
 
-    HUSHVEC_INLINE Pair<float> operator()(const KeyStream& stream, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
+    HUSHVEC_INLINE Pair<float> operator()(const NoiseSource& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
                                           Value x_first, Value x_second) const {
         using Elements = typename ElementsOf<Value>::type;
         const std::uint32_t radius_word = words[at.word], angle_word = words[at.word + 8];
         const auto rounding = round_gaussian_pair<Thread>(scale, radius_word, angle_word, Elements{x_first}, Elements{x_second});
         LanePair<Thread> n = rounding.n;
         if (rounding.open) [[unlikely]] {
-            n.cosine = settle_or_list(stream, open, GaussianWord{at.pair(), radius_word, angle_word, false}, x_first, scale.scalar);
-            n.sine = settle_or_list(stream, open, GaussianWord{at.pair(), radius_word, angle_word, true}, x_second, scale.scalar);
+            n.cosine = settle_or_list(source, open, GaussianWord{at.pair(), radius_word, angle_word, false}, x_first, scale.scalar);
+            n.sine = settle_or_list(source, open, GaussianWord{at.pair(), radius_word, angle_word, true}, x_second, scale.scalar);
         }
         return {n.cosine * grid, n.sine * grid};
     }
@@ -79,16 +73,16 @@ struct ExactLaplace {
     float grid;
     OpenSamples open;
 
-    HUSHVEC_INLINE Pair<float> operator()(const KeyStream& stream, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
+    HUSHVEC_INLINE Pair<float> operator()(const NoiseSource& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
                                           Value x_first, Value x_second) const {
-        return {one(stream, at.sample(), words[at.word], x_first), one(stream, at.sample() + kHalfGroup, words[at.word + 8], x_second)};
+        return {one(source, at.sample(), words[at.word], x_first), one(source, at.sample() + kHalfGroup, words[at.word + 8], x_second)};
     }
 
 private:
-    HUSHVEC_INLINE float one(const KeyStream& stream, std::uint64_t sample, std::uint32_t word, Value x) const {
+    HUSHVEC_INLINE float one(const NoiseSource& source, std::uint64_t sample, std::uint32_t word, Value x) const {
         const auto rounding = round_laplace<Thread>(scale, word, typename ElementsOf<Value>::type{x});
         float n = rounding.n;
-        if (rounding.open) [[unlikely]] n = settle_or_list(stream, open, LaplaceWord{sample, word}, x, scale.scalar);
+        if (rounding.open) [[unlikely]] n = settle_or_list(source, open, LaplaceWord{sample, word}, x, scale.scalar);
         return n * grid;
     }
 };
@@ -101,9 +95,9 @@ struct FloatGaussian<float> {
     static constexpr bool kNeedsLowWords = false;
     float sigma;
 
-    HUSHVEC_INLINE Pair<float> operator()(const KeyStream& stream, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
+    HUSHVEC_INLINE Pair<float> operator()(const NoiseSource& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
                                           float x_first, float x_second) const {
-        const auto y = gaussian_plus<Thread>(stream, at, sigma, sigma, words[at.word], words[at.word + 8], {x_first, x_second});
+        const auto y = gaussian_plus<Thread>(source, at, sigma, sigma, words[at.word], words[at.word + 8], {x_first, x_second});
         return {y.cosine, y.sine};
     }
 };
@@ -112,7 +106,7 @@ struct FloatGaussian<double> {
     static constexpr bool kNeedsLowWords = true;   // 64 bits of each uniform
     double sigma;
 
-    HUSHVEC_INLINE Pair<double> operator()(const KeyStream&, SamplePosition at, const std::uint32_t* words, const std::uint32_t* low,
+    HUSHVEC_INLINE Pair<double> operator()(const NoiseSource&, SamplePosition at, const std::uint32_t* words, const std::uint32_t* low,
                                            double x_first, double x_second) const {
         const NormalVariates z = normal_variates(words[at.word], words[at.word + 8], low[at.word], low[at.word + 8]);
         return {x_first + sigma * z.cosine, x_second + sigma * z.sine};
@@ -126,10 +120,10 @@ struct FloatLaplace<float> {
     static constexpr bool kNeedsLowWords = false;
     float scale;
 
-    HUSHVEC_INLINE Pair<float> operator()(const KeyStream& stream, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
+    HUSHVEC_INLINE Pair<float> operator()(const NoiseSource& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
                                           float x_first, float x_second) const {
-        return {laplace_plus<Thread>(stream, at.sample(), scale, 0.5f * scale, words[at.word], x_first),
-                laplace_plus<Thread>(stream, at.sample() + kHalfGroup, scale, 0.5f * scale, words[at.word + 8], x_second)};
+        return {laplace_plus<Thread>(source, at.sample(), scale, 0.5f * scale, words[at.word], x_first),
+                laplace_plus<Thread>(source, at.sample() + kHalfGroup, scale, 0.5f * scale, words[at.word + 8], x_second)};
     }
 };
 template <>
@@ -137,7 +131,7 @@ struct FloatLaplace<double> {
     static constexpr bool kNeedsLowWords = true;
     double scale;
 
-    HUSHVEC_INLINE Pair<double> operator()(const KeyStream&, SamplePosition at, const std::uint32_t* words, const std::uint32_t* low,
+    HUSHVEC_INLINE Pair<double> operator()(const NoiseSource&, SamplePosition at, const std::uint32_t* words, const std::uint32_t* low,
                                            double x_first, double x_second) const {
         return {x_first + scale * laplace_variate(words[at.word], low[at.word]),
                 x_second + scale * laplace_variate(words[at.word + 8], low[at.word + 8])};
@@ -148,10 +142,11 @@ struct FloatLaplace<double> {
 template <class Noise>
 class ThreadNoise {
 public:
-    HUSHVEC_INLINE ThreadNoise(const Noise& noise, const KeyStream& stream)
-        : noise_(noise), stream_(stream), main_(stream, domain::kMain), low_(stream, domain::kLowWords) {}
+    HUSHVEC_INLINE ThreadNoise(const Noise& noise, const NoiseSource& source)
+        : noise_(noise), source_(source), main_(stream_of(source), domain::kMain), low_(stream_of(source), domain::kLowWords) {}
 
     // For each word w of the block: write(w, read(w) noised). Word w is sample group * 256 + w * 16 + lane.
+    // Asked for in the order 0, 8, 1, 9, ...
     template <class Read, class Write>
     HUSHVEC_INLINE void block(std::uint64_t group, unsigned lane, Read read, Write write) {
         std::uint32_t words[kBlockWords], low[kBlockWords];
@@ -159,7 +154,9 @@ public:
         if constexpr (Noise::kNeedsLowWords) low_.blocks(group * kGroupBlocks + lane, low, 1);
         HUSHVEC_UNROLL
         for (unsigned word = 0; word < kBlockWords / 2; ++word) {
-            const auto y = noise_(stream_, SamplePosition{group, word, lane}, words, low, read(word), read(word + 8));
+            const auto first = read(word);
+            const auto second = read(word + 8);
+            const auto y = noise_(source_, SamplePosition{group, word, lane}, words, low, first, second);
             write(word, y.first);
             write(word + 8, y.second);
         }
@@ -167,7 +164,7 @@ public:
 
 private:
     const Noise& noise_;
-    const KeyStream& stream_;
+    const NoiseSource& source_;
     ChaChaLanes<Thread> main_;
     ChaChaLanes<Thread> low_;
 };

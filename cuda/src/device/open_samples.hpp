@@ -3,12 +3,12 @@
 // finish_body.hpp settles the list after the kernel: the multiprecision level needs more stack than every thread should pay for.
 #pragma once
 
+#include "device/source.hpp"
 #include "device/team.hpp"
-#include "hushvec_cuda/source.hpp"
+#include "device/thread_lane.hpp"
 #include "noise/ladder.hpp"
 #include "noise/ladder_float64.hpp"
 #include "rng/chacha_lanes.hpp"
-#include "device/thread_lane.hpp"
 
 namespace hushvec::cuda {
 
@@ -46,16 +46,18 @@ HUSHVEC_DEVICE inline Block extension_block(const KeyStream& stream, std::uint64
 }
 
 // n of one sample. A listed one gets n = 0 for the time being.
-HUSHVEC_COLD inline float settle_or_list(const KeyStream& stream, const OpenSamples& open, GaussianWord word, double x, double s) {
+HUSHVEC_COLD inline float settle_or_list(const NoiseSource& source, const OpenSamples& open, GaussianWord word, double x, double s) {
     if (const auto n = settle_float64(known_bits(word), x, s)) return static_cast<float>(*n);
-    if (const auto n = settle_float64(known_bits(word, extension_block(stream, word.pair)), x, s)) return static_cast<float>(*n);
+    const Block extension = extension_block(stream_of(source), word.pair);
+    if (const auto n = settle_float64(known_bits(word, extension), x, s)) return static_cast<float>(*n);
     open.add({x, word.pair, word.radius_word, word.angle_word, word.sine});
     return 0;
 }
 
-HUSHVEC_COLD inline float settle_or_list(const KeyStream& stream, const OpenSamples& open, LaplaceWord word, double x, double s) {
+HUSHVEC_COLD inline float settle_or_list(const NoiseSource& source, const OpenSamples& open, LaplaceWord word, double x, double s) {
     if (const auto n = settle_float64(known_bits(word), x, s)) return static_cast<float>(*n);
-    if (const auto n = settle_float64(known_bits(word, extension_block(stream, word.sample)), x, s)) return static_cast<float>(*n);
+    const Block extension = extension_block(stream_of(source), word.sample);
+    if (const auto n = settle_float64(known_bits(word, extension), x, s)) return static_cast<float>(*n);
     open.add({x, word.sample, word.word, 0, false});
     return 0;
 }

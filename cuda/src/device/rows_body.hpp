@@ -39,24 +39,26 @@ struct TileShape {
 // Two half warps read two groups at once: half a row of banks between them keeps them apart.
 HUSHVEC_INLINE std::uint32_t slot(std::uint32_t sample) { return sample + sample / kGroup * kLanes; }
 
+// A tile's share of a block's memory: pointers, the same in every thread.
 template <class Stored>
 struct TileMemory {
-    double accumulators[kTileWarps][kWarp];
-    Wide<Stored>* scales;   // rows_at_once
+    double* accumulators;       // kWarp for each warp
+    Wide<Stored>* scales;       // rows_at_once
     Stored* elements;
 
-    // Bytes behind the accumulators.
+    HUSHVEC_INLINE TileMemory(void* memory, const TileShape& shape)
+        : accumulators(static_cast<double*>(memory)), scales(reinterpret_cast<Wide<Stored>*>(accumulators + kTileThreads)),
+          elements(reinterpret_cast<Stored*>(reinterpret_cast<std::byte*>(scales) + scale_bytes(shape))) {}
+
     static std::size_t bytes(const TileShape& shape) {
         const std::uint32_t groups = (shape.samples() + kGroup - 1) / kGroup;
-        return aligned(shape.rows_at_once * sizeof(Wide<Stored>)) + slot(groups * kGroup) * sizeof(Stored);
-    }
-    HUSHVEC_DEVICE void place(void* memory, const TileShape& shape) {
-        scales = static_cast<Wide<Stored>*>(memory);
-        elements = reinterpret_cast<Stored*>(static_cast<std::byte*>(memory) + aligned(shape.rows_at_once * sizeof(Wide<Stored>)));
+        return kTileThreads * sizeof(double) + scale_bytes(shape) + slot(groups * kGroup) * sizeof(Stored);
     }
 
 private:
-    HUSHVEC_DEVICE static std::size_t aligned(std::size_t size) { return (size + 15) / 16 * 16; }
+    HUSHVEC_INLINE static std::size_t scale_bytes(const TileShape& shape) {
+        return (shape.rows_at_once * sizeof(Wide<Stored>) + 15) / 16 * 16;
+    }
 };
 
 // What the work sees of a tile.
@@ -69,9 +71,6 @@ struct Tile {
     const Wide<Stored>* scales;
     Stored* out;                  // at the tile's first sample
 
-    HUSHVEC_INLINE Wide<Stored> scaled(std::uint32_t sample, Wide<Stored> scale) const {
-        return widened(elements[slot(sample)]) * scale;
-    }
 };
 
 template <class Stored, class Work>
@@ -85,7 +84,7 @@ struct RowsBody {
     Report* report;
 
     template <class Team>
-    HUSHVEC_INLINE void run(std::size_t block, TileMemory<Stored>& memory, const Team& team) const {
+    HUSHVEC_INLINE void run(std::size_t block, TileMemory<Stored> memory, const Team& team) const {
         const std::size_t first_row = block * shape.rows_at_once;
         const std::size_t rows_left = shape.rows - first_row;
         const std::uint32_t rows = rows_left < shape.rows_at_once ? static_cast<std::uint32_t>(rows_left) : shape.rows_at_once;
@@ -96,7 +95,7 @@ struct RowsBody {
         for (std::uint32_t first = 0; first < rows; first += kTileWarps) {
             team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
                 const std::uint32_t row = first + thread / kWarp;
-                if (row < rows) memory.accumulators[thread / kWarp][thread % kWarp] = accumulate(memory.elements, row, thread % kWarp);
+                if (row < rows) memory.accumulators[thread] = accumulate(memory.elements, row, thread % kWarp);
             });
             team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
                 const std::uint32_t row = first + thread;
@@ -124,11 +123,11 @@ private:
         return accumulator(shape.columns, t, [&](std::size_t j) { return elements[slot(first + static_cast<std::uint32_t>(j))]; });
     }
 
-    HUSHVEC_INLINE Wide<Stored> find_scale(TileMemory<Stored>& memory, unsigned warp, std::uint32_t row, std::size_t first_row) const {
+    HUSHVEC_INLINE Wide<Stored> find_scale(TileMemory<Stored> memory, unsigned warp, std::uint32_t row, std::size_t first_row) const {
         Stored* elements = memory.elements;
         const std::uint32_t first = row * shape.columns;
         const auto at = [=](std::size_t j) { return slot(first + static_cast<std::uint32_t>(j)); };
-        const double scale = scale_from<Wide<Stored>>(tree_sum(memory.accumulators[warp]), shape.columns, clip_norm,
+        const double scale = scale_from<Wide<Stored>>(tree_sum(memory.accumulators + warp * kWarp), shape.columns, clip_norm,
                                                       [=](std::size_t j) { return elements[at(j)]; });
         if (!std::isnan(scale)) return in_grid_units(scale, unit, Wide<Stored>{});
         atomic_minimum(&report->first_bad_row, first_row + row);
@@ -143,8 +142,32 @@ template <class Stored>
 struct ClipWork {
     HUSHVEC_INLINE void run(const Tile<Stored>& tile, unsigned thread) const {
         for (std::uint32_t i = thread; i < tile.samples; i += kTileThreads) {
-            tile.out[i] = narrowed_toward_zero<Stored>(tile.scaled(i, tile.scales[tile.shape.by_columns.divide(i)]));
+            const Wide<Stored> scale = tile.scales[tile.shape.by_columns.divide(i)];
+            tile.out[i] = narrowed_toward_zero<Stored>(widened(tile.elements[slot(i)]) * scale);
         }
+    }
+};
+
+// The scales that a thread meets on its way through a group, 16 samples at a step; rows are longer than that.
+template <class Scale>
+struct ScaleCursor {
+    const Scale* scale;
+    std::uint32_t column, columns;
+
+    HUSHVEC_INLINE ScaleCursor(const Scale* scales, const TileShape& shape, std::uint32_t sample) : columns(shape.columns) {
+        const std::uint32_t row = shape.by_columns.divide(sample);
+        scale = scales + row;
+        column = sample - row * columns;
+    }
+    // The scale here; then on to the next word.
+    HUSHVEC_INLINE Scale next() {
+        const Scale here = *scale;
+        column += kLanes;
+        if (column >= columns) {
+            column -= columns;
+            ++scale;
+        }
+        return here;
     }
 };
 
@@ -155,25 +178,25 @@ struct NoiseWork {
     Noise noise;
 
     HUSHVEC_INLINE void run(const Tile<Stored>& tile, unsigned thread) const {
-        const KeyStream stream = stream_of(source);
-        ThreadNoise<Noise> thread_noise(noise, stream);
+        ThreadNoise<Noise> thread_noise(noise, source);
         const unsigned lane = thread % kLanes;
         const std::uint64_t first_group = tile.first_row * tile.shape.columns / kGroupSamples;
         for (std::uint32_t group = thread / kLanes; group * kGroup < tile.samples; group += kTileHalfWarps) {
             const std::uint32_t first = group * kGroup + lane;
-            const bool whole = (group + 1) * kGroup <= tile.samples;
-            const auto group_scale = kRowOfGroup ? tile.scales[tile.shape.by_columns.divide(first)] : Wide<Stored>{};
+            const Stored* const from = tile.elements + slot(first);
+            Stored* const target = tile.out + first;
+            const std::uint32_t left = left_from(first, tile.samples, kGroup);
+            // Words w and w + 8 take turns, each half in order.
+            ScaleCursor<Wide<Stored>> low(tile.scales, tile.shape, first), high(tile.scales, tile.shape, first + kGroup / 2);
+            const Wide<Stored> group_scale = *low.scale;
             thread_noise.block(
                 first_group + group, lane,
                 [&](unsigned word) HUSHVEC_INLINE_LAMBDA {
-                    const std::uint32_t sample = first + word * kLanes;
-                    if constexpr (kRowOfGroup) return tile.scaled(sample, group_scale);
-                    const std::uint32_t inside = sample < tile.samples ? sample : 0;
-                    return tile.scaled(sample, tile.scales[tile.shape.by_columns.divide(inside)]);
+                    const Wide<Stored> x = widened(from[word * kLanes]);
+                    return x * (kRowOfGroup ? group_scale : word < 8 ? low.next() : high.next());
                 },
-                [&](unsigned word, auto y) HUSHVEC_INLINE_LAMBDA {
-                    const std::uint32_t sample = first + word * kLanes;
-                    if (whole || sample < tile.samples) tile.out[sample] = narrowed<Stored>(y);
+                [=](unsigned word, auto y) HUSHVEC_INLINE_LAMBDA {
+                    if (word * kLanes < left) target[word * kLanes] = narrowed<Stored>(y);
                 });
         }
     }

@@ -111,28 +111,28 @@ struct StreamNoiseBody {
     template <class Team>
     HUSHVEC_INLINE void run(std::size_t block, std::size_t blocks, const Team& team) const {
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            const KeyStream stream = stream_of(source);
-            ThreadNoise<Noise> thread_noise(noise, stream);
+            ThreadNoise<Noise> thread_noise(noise, source);
             const unsigned lane = thread % kGroupBlocks;
             const std::size_t count = rows * columns;
             const std::size_t step = blocks * (kStreamThreads / kGroupBlocks);
             for (std::size_t group = block * (kStreamThreads / kGroupBlocks) + thread / kGroupBlocks; group * kGroupSamples < count;
                  group += step) {
                 const std::size_t first = group * kGroupSamples + lane;
-                // Words are asked for in pairs: w and w + 8, each half of them in order.
-                RowCursor cursors[2] = {{first, columns}, {first + kHalfGroup, columns}};
+                const Stored* const from = x + first;
+                Stored* const target = out + first;
+                const std::uint32_t left = left_from(first, count, kGroupSamples);
+                // Words w and w + 8 take turns, each half in order.
+                RowCursor low(first, columns), high(first + kHalfGroup, columns);
                 thread_noise.block(
                     group, lane,
                     [&](unsigned word) HUSHVEC_INLINE_LAMBDA {
-                        RowCursor& cursor = cursors[word / 8];
-                        const std::size_t sample = first + word * kGroupBlocks;
-                        const auto X = sample < count ? scaled_or_zero(x[sample], scales[cursor.row]) : Wide<Stored>{0};
+                        RowCursor& cursor = word < 8 ? low : high;
+                        const auto X = word * kGroupBlocks < left ? scaled_or_zero(from[word * kGroupBlocks], scales[cursor.row]) : Wide<Stored>{0};
                         cursor.advance(kGroupBlocks);
                         return X;
                     },
-                    [&](unsigned word, auto y) HUSHVEC_INLINE_LAMBDA {
-                        const std::size_t sample = first + word * kGroupBlocks;
-                        if (sample < count) out[sample] = narrowed<Stored>(y);
+                    [=](unsigned word, auto y) HUSHVEC_INLINE_LAMBDA {
+                        if (word * kGroupBlocks < left) target[word * kGroupBlocks] = narrowed<Stored>(y);
                     });
             }
         });

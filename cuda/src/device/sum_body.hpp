@@ -117,8 +117,7 @@ struct SumNoiseBody {
     template <class Team>
     HUSHVEC_INLINE void run(std::size_t block, const Team& team) const {
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            const KeyStream stream = stream_of(source);
-            ThreadNoise<ExactGaussian<double>> thread_noise(noise, stream);
+            ThreadNoise<ExactGaussian<double>> thread_noise(noise, source);
             const unsigned lane = thread % kGroupBlocks;
             const std::size_t group = block * (kStreamThreads / kGroupBlocks) + thread / kGroupBlocks;
             const std::size_t first = group * kGroupSamples + lane;

@@ -65,4 +65,10 @@ HUSHVEC_INLINE std::uint32_t atomic_increment(std::uint32_t* target) {
 #endif
 }
 
+// How many of the `count` items from `first` on there are, up to `most`.
+HUSHVEC_INLINE std::uint32_t left_from(std::size_t first, std::size_t count, std::uint32_t most) {
+    if (first >= count) return 0;
+    return count - first < most ? static_cast<std::uint32_t>(count - first) : most;
+}
+
 }  // namespace hushvec::cuda
