@@ -19,13 +19,11 @@ cudaError_t clip_and_noise(const NoiseSource& source, const RowsArgument& rows, 
         const float s = exact ? grid.sigma / grid.grid : 0;
         if (exact) {
             error = gaussian ? exact_gaussian(call, s, grid.grid) : exact_laplace(call, s, grid.grid);
-            const SettleBody settle = {source, gaussian, s, grid.grid, workspace.open_samples(), rows.out, rows.dtype};
-            if (error == cudaSuccess) error = settle_open_samples(settle, stream);
         } else {
             error = gaussian ? float_gaussian(call, sigma) : float_laplace(call, sigma);
         }
     }
-    return error == cudaSuccess ? advance(source, stream) : error;
+    return error == cudaSuccess ? finish(source, rows.out, rows.dtype, law, grid, memory, stream) : error;
 }
 
 }  // namespace hushvec::cuda

@@ -72,10 +72,8 @@ cudaError_t clip_sum_and_noise(const NoiseSource& source, const RowsArgument& ro
         const std::size_t groups = divide_up(rows.columns, kGroupSamples);
         error = launch(sum_noise_kernel, dim3(static_cast<unsigned>(divide_up(groups, kStreamThreads / kGroupBlocks))), kStreamThreads, 0, stream, noise);
         if (error != cudaSuccess) return error;
-        error = settle_open_samples({source, true, s, grid.grid, workspace.open_samples(), rows.out, DType::float32}, stream);
-        if (error != cudaSuccess) return error;
     }
-    return advance(source, stream);
+    return finish(source, rows.out, DType::float32, Law::gaussian, grid, memory, stream);
 }
 
 }  // namespace hushvec::cuda

@@ -23,7 +23,7 @@ cudaError_t fill_noise(const NoiseSource& source, Law law, double scale, void* o
         });
         if (error != cudaSuccess) return error;
     }
-    return advance(source, stream);
+    return finish(source, out, dtype, law, ExactGrid{0, 0}, nullptr, stream);
 }
 
 }  // namespace hushvec::cuda

@@ -57,8 +57,7 @@ inline unsigned striding_blocks(std::size_t useful) {
 
 constexpr std::size_t divide_up(std::size_t n, std::size_t by) { return (n + by - 1) / by; }
 
-// What runs after the kernels of a call; declared here, in finish.cu.
-cudaError_t settle_open_samples(const SettleBody& body, cudaStream_t stream);
-cudaError_t advance(const NoiseSource& source, cudaStream_t stream);
+// What follows the kernels of a call whose source is in memory: settle where `grid` is not 0, and the next nonce. finish.cu.
+cudaError_t finish(const NoiseSource& source, void* out, DType dtype, Law law, ExactGrid grid, void* workspace, cudaStream_t stream);
 
 }  // namespace hushvec::cuda

@@ -4,45 +4,72 @@
 // An "ulp" is 2^-F. Both operands of an operation have the same F, and every value stays below 2^62 in magnitude;
 // the callers' ranges (|X| < 2^25, noise below 2^20) leave room. Sums, differences and left shifts are exact;
 // products, quotients and roots are truncated towards zero, so each is off by less than one ulp.
+//
+// Limbs hold a number: a std::vector of any length, or a std::array where a GPU thread does the work.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
+
+#include "lanes/inline.hpp"
 
 namespace hushvec {
 
-class FixedPoint {
+template <class Limbs>
+struct LimbStorage;
+
+template <>
+struct LimbStorage<std::vector<std::uint32_t>> {
+    using Double = std::vector<std::uint32_t>;
+    static Double zeros(std::size_t count) { return Double(count); }
+};
+
+template <std::size_t kCount>
+struct LimbStorage<std::array<std::uint32_t, kCount>> {
+    using Double = std::array<std::uint32_t, 2 * kCount>;
+    HUSHVEC_DEVICE static std::array<std::uint32_t, kCount> zeros(std::size_t) { return {}; }
+};
+
+template <class Limbs>
+class BasicFixedPoint {
+    using FixedPoint = BasicFixedPoint;
+    using Storage = LimbStorage<Limbs>;
+
   public:
     static constexpr std::size_t kIntegerLimbs = 2;
     static constexpr int kLimbBits = 32;
 
-    explicit FixedPoint(std::size_t fraction_limbs, std::uint32_t integer = 0)
-        : fraction_limbs_(fraction_limbs), limbs_(fraction_limbs + kIntegerLimbs) {
+    // An array holds kIntegerLimbs more than fraction_limbs, no more and no less.
+    HUSHVEC_DEVICE explicit BasicFixedPoint(std::size_t fraction_limbs, std::uint32_t integer = 0)
+        : fraction_limbs_(fraction_limbs), limbs_(Storage::zeros(fraction_limbs + kIntegerLimbs)) {
         limbs_[fraction_limbs_] = integer;
     }
 
-    // 0.w0 w1 w2 ... in base 2^32. At most fraction_limbs words.
-    static FixedPoint from_fraction(std::size_t fraction_limbs, std::span<const std::uint32_t> words) {
+    // 0.first rest[0] rest[1] ... in base 2^32. At most fraction_limbs words.
+    HUSHVEC_DEVICE static FixedPoint from_fraction(std::size_t fraction_limbs, std::uint32_t first, std::span<const std::uint32_t> rest) {
         FixedPoint result(fraction_limbs);
-        for (std::size_t i = 0; i < words.size(); ++i) result.limbs_[fraction_limbs - 1 - i] = words[i];
+        result.limbs_[fraction_limbs - 1] = first;
+        for (std::size_t i = 0; i < rest.size(); ++i) result.limbs_[fraction_limbs - 2 - i] = rest[i];
         return result;
     }
 
     // 2^exponent, or one ulp where that is more: an upper bound, exact for exponent >= -F. Needs exponent < 62.
-    static FixedPoint upper_power_of_two(std::size_t fraction_limbs, int exponent) {
+    HUSHVEC_COLD static FixedPoint upper_power_of_two(std::size_t fraction_limbs, int exponent) {
         FixedPoint result(fraction_limbs);
         result.set_bit(std::max(exponent + result.fraction_bits(), 0));
         return result;
     }
 
     // A double, truncated towards zero. Needs |value| < 2^62.
-    static FixedPoint truncated(std::size_t fraction_limbs, double value) {
+    HUSHVEC_COLD static FixedPoint truncated(std::size_t fraction_limbs, double value) {
         constexpr int kSignificandBits = 53;
         FixedPoint result(fraction_limbs);
         result.negative_ = value < 0;
@@ -59,44 +86,44 @@ class FixedPoint {
         return result.shifted_left(position);
     }
 
-    std::size_t fraction_limbs() const { return fraction_limbs_; }
-    int fraction_bits() const { return static_cast<int>(fraction_limbs_) * kLimbBits; }
-    bool negative() const { return negative_; }
-    bool is_zero() const {
+    HUSHVEC_DEVICE std::size_t fraction_limbs() const { return fraction_limbs_; }
+    HUSHVEC_DEVICE int fraction_bits() const { return static_cast<int>(fraction_limbs_) * kLimbBits; }
+    HUSHVEC_DEVICE bool negative() const { return negative_; }
+    HUSHVEC_DEVICE bool is_zero() const {
         return std::all_of(limbs_.begin(), limbs_.end(), [](std::uint32_t limb) { return limb == 0; });
     }
 
     // The integer part of the magnitude.
-    std::uint64_t integer_part() const {
+    HUSHVEC_DEVICE std::uint64_t integer_part() const {
         return (std::uint64_t{limbs_[fraction_limbs_ + 1]} << kLimbBits) | limbs_[fraction_limbs_];
     }
 
-    FixedPoint magnitude() const {
+    HUSHVEC_DEVICE FixedPoint magnitude() const {
         FixedPoint result = *this;
         result.negative_ = false;
         return result;
     }
 
-    FixedPoint fraction_of_magnitude() const {
+    HUSHVEC_DEVICE FixedPoint fraction_of_magnitude() const {
         FixedPoint result = magnitude();
         std::fill(result.limbs_.begin() + static_cast<std::ptrdiff_t>(fraction_limbs_), result.limbs_.end(), 0U);
         return result;
     }
 
     // floor(log2 |value|) of a value that is not zero.
-    int top_bit() const {
+    HUSHVEC_DEVICE int top_bit() const {
         std::size_t i = limbs_.size() - 1;
         while (limbs_[i] == 0) --i;
         return static_cast<int>(i) * kLimbBits + static_cast<int>(std::bit_width(limbs_[i])) - 1 - fraction_bits();
     }
 
-    FixedPoint operator-() const {
+    HUSHVEC_DEVICE FixedPoint operator-() const {
         FixedPoint result = *this;
         result.negative_ = !negative_;
         return result;
     }
 
-    FixedPoint shifted_left(int bits) const {
+    HUSHVEC_COLD FixedPoint shifted_left(int bits) const {
         FixedPoint result(fraction_limbs_);
         result.negative_ = negative_;
         const auto whole = static_cast<std::size_t>(bits / kLimbBits);
@@ -109,16 +136,16 @@ class FixedPoint {
         return result;
     }
 
-    friend FixedPoint operator+(const FixedPoint& a, const FixedPoint& b) {
+    HUSHVEC_COLD friend FixedPoint operator+(const FixedPoint& a, const FixedPoint& b) {
         if (a.negative_ == b.negative_) return sum_of_magnitudes(a, b);
         return compare_magnitudes(a, b) < 0 ? difference_of_magnitudes(b, a) : difference_of_magnitudes(a, b);
     }
 
-    friend FixedPoint operator-(const FixedPoint& a, const FixedPoint& b) { return a + -b; }
+    HUSHVEC_DEVICE friend FixedPoint operator-(const FixedPoint& a, const FixedPoint& b) { return a + -b; }
 
-    friend FixedPoint operator*(const FixedPoint& a, const FixedPoint& b) {
+    HUSHVEC_COLD friend FixedPoint operator*(const FixedPoint& a, const FixedPoint& b) {
         const std::size_t size = a.limbs_.size();
-        std::vector<std::uint32_t> product(2 * size);
+        typename Storage::Double product = LimbStorage<typename Storage::Double>::zeros(2 * size);
         for (std::size_t i = 0; i < size; ++i) {
             std::uint64_t carry = 0;
             for (std::size_t j = 0; j < size; ++j) {
@@ -134,7 +161,7 @@ class FixedPoint {
         return result;
     }
 
-    friend FixedPoint operator/(const FixedPoint& a, std::uint32_t divisor) {
+    HUSHVEC_COLD friend FixedPoint operator/(const FixedPoint& a, std::uint32_t divisor) {
         FixedPoint result(a.fraction_limbs_);
         std::uint64_t remainder = 0;
         for (std::size_t i = a.limbs_.size(); i-- > 0;) {
@@ -147,7 +174,7 @@ class FixedPoint {
     }
 
     // Long division, one bit at a time. Needs |a| < |b|: the quotient is a fraction.
-    friend FixedPoint operator/(const FixedPoint& a, const FixedPoint& b) {
+    HUSHVEC_COLD friend FixedPoint operator/(const FixedPoint& a, const FixedPoint& b) {
         const FixedPoint divisor = b.magnitude();
         FixedPoint remainder = a.magnitude();
         FixedPoint quotient(a.fraction_limbs_);
@@ -162,7 +189,7 @@ class FixedPoint {
     }
 
     // sqrt(a) for a >= 0, by the digit method on the integer a * 2^2F: two bits of it come down for each bit of the root.
-    friend FixedPoint sqrt(const FixedPoint& a) {
+    HUSHVEC_COLD friend FixedPoint sqrt(const FixedPoint& a) {
         FixedPoint root(a.fraction_limbs_);
         FixedPoint remainder(a.fraction_limbs_);
         const int integer_bits = static_cast<int>(kIntegerLimbs) * kLimbBits;
@@ -180,23 +207,23 @@ class FixedPoint {
         return root;
     }
 
-    friend std::strong_ordering compare_magnitudes(const FixedPoint& a, const FixedPoint& b) {
+    HUSHVEC_COLD friend std::strong_ordering compare_magnitudes(const FixedPoint& a, const FixedPoint& b) {
         return std::lexicographical_compare_three_way(a.limbs_.rbegin(), a.limbs_.rend(), b.limbs_.rbegin(),
                                                       b.limbs_.rend());
     }
 
   private:
-    void set_bit(int position) {
+    HUSHVEC_DEVICE void set_bit(int position) {
         limbs_[static_cast<std::size_t>(position / kLimbBits)] |= 1U << (position % kLimbBits);
     }
 
     // Bits position + 1 and position; position is even, so that they share a limb.
-    std::uint32_t two_bits(int position) const {
+    HUSHVEC_DEVICE std::uint32_t two_bits(int position) const {
         return limbs_[static_cast<std::size_t>(position / kLimbBits)] >> (position % kLimbBits) & 3;
     }
 
     // |a| + |b|, with the sign of a.
-    static FixedPoint sum_of_magnitudes(const FixedPoint& a, const FixedPoint& b) {
+    HUSHVEC_COLD static FixedPoint sum_of_magnitudes(const FixedPoint& a, const FixedPoint& b) {
         FixedPoint result(a.fraction_limbs_);
         std::uint64_t carry = 0;
         for (std::size_t i = 0; i < a.limbs_.size(); ++i) {
@@ -209,7 +236,7 @@ class FixedPoint {
     }
 
     // |a| - |b| for |a| >= |b|, with the sign of a.
-    static FixedPoint difference_of_magnitudes(const FixedPoint& a, const FixedPoint& b) {
+    HUSHVEC_COLD static FixedPoint difference_of_magnitudes(const FixedPoint& a, const FixedPoint& b) {
         FixedPoint result(a.fraction_limbs_);
         std::uint32_t borrow = 0;
         for (std::size_t i = 0; i < a.limbs_.size(); ++i) {
@@ -222,8 +249,10 @@ class FixedPoint {
     }
 
     std::size_t fraction_limbs_;
-    std::vector<std::uint32_t> limbs_;
+    Limbs limbs_;
     bool negative_ = false;
 };
+
+using FixedPoint = BasicFixedPoint<std::vector<std::uint32_t>>;
 
 }  // namespace hushvec

@@ -10,15 +10,12 @@
 #include <span>
 
 #include "noise/fixed_point.hpp"
+#include "noise/ladder_brackets.hpp"
 #include "noise/ladder.hpp"
 
 namespace hushvec {
 
-// X + s * Z is within half_width of centre for every continuation of the known bits.
-struct Bracket {
-    FixedPoint centre;
-    std::optional<FixedPoint> half_width;   // none: all known bits of u are 0 and -ln u is unbounded
-};
+using Bracket = multiprecision::BasicBracket<FixedPoint>;
 
 // radius_words: A, E1[0..7], E2[0..7], ...      angle_words: B, E1[8..15], E2[8..15], ...
 // Both of the same length, 1 to 65. Needs |x| < 2^25 and 0 < s <= 128.

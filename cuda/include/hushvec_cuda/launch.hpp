@@ -40,6 +40,10 @@ cudaError_t clip(const RowsArgument& rows, double clip_norm, void* workspace, cu
 cudaError_t clip_and_noise(const NoiseSource& source, const RowsArgument& rows, double clip_norm, double sigma, Law law, ExactGrid grid,
                            void* workspace, cudaStream_t stream);
 
+// The exact grade leaves some 4 samples in 10^13 to the multiprecision level, listed in the workspace. A call whose source is in
+// memory settles them itself; after any other, settle must follow once Report::open_samples is seen to be above 0.
+cudaError_t settle(const NoiseSource& source, void* out, DType dtype, Law law, ExactGrid grid, void* workspace, cudaStream_t stream);
+
 // out[columns] = the sum of the clipped rows, plus Gaussian noise, exactly rounded to the grid (docs/format.md section 7).
 // x is float32, float16 or bfloat16, out float32.
 cudaError_t clip_sum_and_noise(const NoiseSource& source, const RowsArgument& rows, double clip_norm, ExactGrid grid, void* workspace,
