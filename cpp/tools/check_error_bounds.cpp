@@ -7,6 +7,8 @@
 //   angle    tau = max |computed - true| of cosine and sine
 //   laplace  rho of the magnitude, likewise
 // and needed = rho + tau + roundings (docs/proofs/level1_bound.md), to be at most per_radius. Exits 1 if any constant is too small.
+// The device's lane is measured too, as the host computes it; its square root may be worse on a device by a documented amount,
+// which is added (cuda/src/device/error_bounds.hpp).
 // The reference is the C library's double precision, whose error of some 2^-52 is added to what is measured.
 #include <algorithm>
 #include <cmath>
@@ -18,8 +20,11 @@
 #include <thread>
 #include <vector>
 
+#include "device/error_bounds.hpp"
+#include "device/thread_lane.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/dispatch.hpp"
+#include "noise/word_kernels.hpp"
 
 namespace {
 
@@ -28,6 +33,17 @@ using namespace hushvec;
 constexpr std::size_t kBlock = 4096;
 constexpr double kUnit = 0x1p-24;               // half an ulp of 1 in float32
 constexpr double kReferenceError = 0x1p-48;     // of log, sqrt, sin and cos in double, absolute here; 2^-52 is usual
+
+// What a sweep and its report need of a device's lane.
+Kernels device_kernels() {
+    Kernels kernels = {};
+    kernels.name = "device";
+    kernels.gaussian_bound = cuda::kGaussianBound;
+    kernels.laplace_bound = cuda::kLaplaceBound;
+    kernels.normals = normals_of_words<cuda::Thread>;
+    kernels.minus_two_logs = minus_two_logs_of_words<cuda::Thread>;
+    return kernels;
+}
 
 struct Maxima {
     double radius = 0, angle = 0, laplace = 0;
@@ -120,7 +136,8 @@ bool report(const Kernels& kernels, const Maxima& found) {
     // Without a fused multiply-add the product r c is rounded too. Unit roundoffs: r, X - n, and that product.
     const bool fused = std::strcmp(kernels.name, "portable") != 0;
     constexpr double kSecondOrder = 1 + 0x1p-20;
-    const double gaussian = (found.radius + found.angle + (fused ? 2 : 3) * kUnit) * kSecondOrder;
+    const double root = std::strcmp(kernels.name, "device") == 0 ? cuda::kDeviceRootExcess : 0;
+    const double gaussian = (found.radius + found.angle + root + (fused ? 2 : 3) * kUnit) * kSecondOrder;
     const double laplace = (found.laplace + 2 * kUnit) * kSecondOrder;
     const double gaussian_share = gaussian / double{kernels.gaussian_bound.per_radius};
     const double laplace_share = laplace / double{kernels.laplace_bound.per_radius};
@@ -147,6 +164,8 @@ int main(int argc, char** argv) {
 
     std::vector<const Kernels*> backends;
     for (const std::string& name : available_backends()) backends.push_back(&kernels_by_name(name));
+    const Kernels device = device_kernels();
+    backends.push_back(&device);
 
     const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::vector<Maxima>> found(threads, std::vector<Maxima>(backends.size()));

@@ -8,7 +8,7 @@ cudaError_t clip_stored(const RowsArgument& rows, double clip_norm, const Worksp
     if (const auto shape = tile_shape<Stored>(rows.rows, rows.columns)) {
         return launch_tiles<Stored>(rows, *shape, clip_norm, 1.0, ClipWork<Stored>{}, workspace, stream);
     }
-    const cudaError_t error = launch_row_scales<Stored>(rows, clip_norm, 1.0, workspace, stream);
+    const cudaError_t error = launch_row_scales(rows, clip_norm, 1.0, workspace, stream);
     if (error != cudaSuccess) return error;
     using Body = StreamClipBody<Stored>;
     const Body body = {static_cast<const Stored*>(rows.x), static_cast<Stored*>(rows.out), rows.rows, rows.columns,

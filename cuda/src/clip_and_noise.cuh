@@ -15,11 +15,19 @@ struct NoiseCall {
     cudaStream_t stream;
 };
 
+// Rows of whole groups have a kernel of their own, a little shorter, for the law that most calls use.
+template <class Noise>
+inline constexpr bool kOwnKernelForWholeGroups = false;
+template <class Value>
+inline constexpr bool kOwnKernelForWholeGroups<ExactGaussian<Value>> = true;
+
 template <class Stored, class Noise>
 cudaError_t launch_noise_by_tiles(const NoiseCall& call, const TileShape& shape, const Noise& noise) {
-    if (call.rows.columns % kGroupSamples == 0) {
-        return launch_tiles<Stored>(call.rows, shape, call.clip_norm, call.unit, NoiseWork<Stored, Noise, true>{call.source, noise},
-                                    call.workspace, call.stream);
+    if constexpr (kOwnKernelForWholeGroups<Noise>) {
+        if (call.rows.columns % kGroupSamples == 0) {
+            return launch_tiles<Stored>(call.rows, shape, call.clip_norm, call.unit, NoiseWork<Stored, Noise, true>{call.source, noise},
+                                        call.workspace, call.stream);
+        }
     }
     return launch_tiles<Stored>(call.rows, shape, call.clip_norm, call.unit, NoiseWork<Stored, Noise, false>{call.source, noise},
                                 call.workspace, call.stream);
@@ -31,7 +39,7 @@ cudaError_t launch_noise(const NoiseCall& call, const Noise& noise) {
         if (const auto shape = tile_shape<Stored>(call.rows.rows, call.rows.columns)) return launch_noise_by_tiles<Stored>(call, *shape, noise);
     }
     const RowsArgument& rows = call.rows;
-    const cudaError_t error = launch_row_scales<Stored>(rows, call.clip_norm, call.unit, call.workspace, call.stream);
+    const cudaError_t error = launch_row_scales(rows, call.clip_norm, call.unit, call.workspace, call.stream);
     if (error != cudaSuccess) return error;
     using Body = StreamNoiseBody<Stored, Noise>;
     const Body body = {call.source, noise, static_cast<const Stored*>(rows.x), static_cast<Stored*>(rows.out), rows.rows, rows.columns,

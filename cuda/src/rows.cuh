@@ -20,13 +20,7 @@ cudaError_t launch_tiles(const RowsArgument& rows, const TileShape& shape, doubl
     return launch(kernel, dim3(static_cast<unsigned>(shape.tiles())), kTileThreads, bytes, stream, body);
 }
 
-// The scale of every row into the workspace.
-template <class Stored>
-cudaError_t launch_row_scales(const RowsArgument& rows, double clip_norm, double unit, const Workspace& workspace, cudaStream_t stream) {
-    using Body = RowScalesBody<Stored>;
-    const Body body = {static_cast<const Stored*>(rows.x), rows.rows, rows.columns, clip_norm, unit,
-                       reinterpret_cast<Wide<Stored>*>(workspace.rest), workspace.report};
-    return launch(warps_kernel<Body>, dim3(static_cast<unsigned>(divide_up(rows.rows, kStreamWarps))), kStreamThreads, 0, stream, body);
-}
+// The scale of every row, of its stored type's wide form, into the workspace. row_scales.cu.
+cudaError_t launch_row_scales(const RowsArgument& rows, double clip_norm, double unit, const Workspace& workspace, cudaStream_t stream);
 
 }  // namespace hushvec::cuda
