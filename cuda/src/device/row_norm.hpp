@@ -13,13 +13,17 @@ namespace hushvec::cuda {
 inline constexpr unsigned kWarp = 32;
 
 // The accumulators of one row. read(column) gives the element as stored.
-template <class Read>
-HUSHVEC_INLINE double accumulator(std::size_t columns, unsigned t, Read read) {
+template <class Index, class Read>
+HUSHVEC_INLINE double accumulator(Index columns, unsigned t, Read read) {
     double sum = 0;
     HUSHVEC_UNROLL_BY(8)
-    for (std::size_t j = t; j < columns; j += kWarp) {
-        const double x = widened(read(j));
-        sum += x * x;
+    for (Index j = t; j < columns; j += kWarp) {
+        const auto x = widened(read(j));
+        if constexpr (std::is_same_v<decltype(x), const float>) {
+            sum = std::fma(double{x}, double{x}, sum);   // fused or not, the same: the product is exact
+        } else {
+            sum += x * x;
+        }
     }
     return sum;
 }

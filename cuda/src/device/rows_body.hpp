@@ -36,9 +36,6 @@ struct TileShape {
     std::size_t tiles() const { return (rows + rows_at_once - 1) / rows_at_once; }
 };
 
-// Two half warps read two groups at once: half a row of banks between them keeps them apart.
-HUSHVEC_INLINE std::uint32_t slot(std::uint32_t sample) { return sample + sample / kGroup * kLanes; }
-
 // A tile's share of a block's memory: pointers, the same in every thread.
 template <class Stored>
 struct TileMemory {
@@ -52,7 +49,7 @@ struct TileMemory {
 
     static std::size_t bytes(const TileShape& shape) {
         const std::uint32_t groups = (shape.samples() + kGroup - 1) / kGroup;
-        return kTileThreads * sizeof(double) + scale_bytes(shape) + slot(groups * kGroup) * sizeof(Stored);
+        return kTileThreads * sizeof(double) + scale_bytes(shape) + groups * kGroup * sizeof(Stored);
     }
 
 private:
@@ -111,27 +108,25 @@ private:
         constexpr std::uint32_t kPerCopy = 16 / sizeof(Stored);
         const bool aligned = reinterpret_cast<std::uintptr_t>(from) % 16 == 0;
         const std::uint32_t copies = aligned ? samples / kPerCopy : 0;
-        for (std::uint32_t i = thread; i < copies; i += kTileThreads) copy_16_bytes(elements + slot(i * kPerCopy), from + i * kPerCopy);
-        for (std::uint32_t i = copies * kPerCopy + thread; i < samples; i += kTileThreads) elements[slot(i)] = from[i];
+        for (std::uint32_t i = thread; i < copies; i += kTileThreads) copy_16_bytes(elements + i * kPerCopy, from + i * kPerCopy);
+        for (std::uint32_t i = copies * kPerCopy + thread; i < samples; i += kTileThreads) elements[i] = from[i];
         const std::uint32_t whole = (samples + kGroup - 1) / kGroup * kGroup;
-        for (std::uint32_t i = samples + thread; i < whole; i += kTileThreads) elements[slot(i)] = Stored{};
+        for (std::uint32_t i = samples + thread; i < whole; i += kTileThreads) elements[i] = Stored{};
         wait_for_copies();
     }
 
     HUSHVEC_INLINE double accumulate(const Stored* elements, std::uint32_t row, unsigned t) const {
-        const std::uint32_t first = row * shape.columns;
-        return accumulator(shape.columns, t, [&](std::size_t j) { return elements[slot(first + static_cast<std::uint32_t>(j))]; });
+        const Stored* const first = elements + row * shape.columns;
+        return accumulator(shape.columns, t, [first](std::uint32_t j) { return first[j]; });
     }
 
     HUSHVEC_INLINE Wide<Stored> find_scale(TileMemory<Stored> memory, unsigned warp, std::uint32_t row, std::size_t first_row) const {
-        Stored* elements = memory.elements;
-        const std::uint32_t first = row * shape.columns;
-        const auto at = [=](std::size_t j) { return slot(first + static_cast<std::uint32_t>(j)); };
+        Stored* const first = memory.elements + row * shape.columns;
         const double scale = scale_from<Wide<Stored>>(tree_sum(memory.accumulators + warp * kWarp), shape.columns, clip_norm,
-                                                      [=](std::size_t j) { return elements[at(j)]; });
+                                                      [first](std::size_t j) { return first[j]; });
         if (!std::isnan(scale)) return in_grid_units(scale, unit, Wide<Stored>{});
         atomic_minimum(&report->first_bad_row, first_row + row);
-        for (std::uint32_t j = 0; j < shape.columns; ++j) elements[at(j)] = Stored{};
+        for (std::uint32_t j = 0; j < shape.columns; ++j) first[j] = Stored{};
         return 0;
     }
 };
@@ -143,7 +138,7 @@ struct ClipWork {
     HUSHVEC_INLINE void run(const Tile<Stored>& tile, unsigned thread) const {
         for (std::uint32_t i = thread; i < tile.samples; i += kTileThreads) {
             const Wide<Stored> scale = tile.scales[tile.shape.by_columns.divide(i)];
-            tile.out[i] = narrowed_toward_zero<Stored>(widened(tile.elements[slot(i)]) * scale);
+            tile.out[i] = narrowed_toward_zero<Stored>(widened(tile.elements[i]) * scale);
         }
     }
 };
@@ -183,7 +178,7 @@ struct NoiseWork {
         const std::uint64_t first_group = tile.first_row * tile.shape.columns / kGroupSamples;
         for (std::uint32_t group = thread / kLanes; group * kGroup < tile.samples; group += kTileHalfWarps) {
             const std::uint32_t first = group * kGroup + lane;
-            const Stored* const from = tile.elements + slot(first);
+            const Stored* const from = tile.elements + first;
             Stored* const target = tile.out + first;
             const std::uint32_t left = left_from(first, tile.samples, kGroup);
             // Words w and w + 8 take turns, each half in order.

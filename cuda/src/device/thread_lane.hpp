@@ -69,8 +69,12 @@ struct Thread {
     }
     static HUSHVEC_INLINE F32 magnitude(F32 a) { return as_float(as_bits(a) & 0x7FFFFFFFu); }
     static HUSHVEC_INLINE F32 larger_magnitude(F32 a, F32 b) {
+#if defined(__CUDA_ARCH__)
+        return fmaxf(magnitude(a), magnitude(b));
+#else
         const F32 x = magnitude(a), y = magnitude(b);
         return x > y ? x : y;
+#endif
     }
 
     static HUSHVEC_INLINE Mask not_less(F32 a, F32 b) { return !(a < b); }   // true for NaN
