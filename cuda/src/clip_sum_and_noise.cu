@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kStreamThreads) columns_kernel(const __grid_co
     body.run(blockIdx.x, blockIdx.y, DeviceTeam{});
 }
 
-__global__ void __launch_bounds__(kStreamThreads) sum_noise_kernel(const __grid_constant__ SumNoiseBody body) {
+__global__ void __launch_bounds__(kStreamThreads, 2) sum_noise_kernel(const __grid_constant__ SumNoiseBody body) {
     body.run(blockIdx.x, DeviceTeam{});
 }
 

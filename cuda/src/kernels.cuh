@@ -13,25 +13,26 @@
 
 namespace hushvec::cuda {
 
+// The second bound of the others is a cap on registers, as kTilesAtOnce is for tiles.
 template <class Body>
-__global__ void __launch_bounds__(kFillThreads) fill_kernel(const __grid_constant__ Body body) {
+__global__ void __launch_bounds__(kFillThreads, 2) fill_kernel(const __grid_constant__ Body body) {
     body.run(blockIdx.x, gridDim.x, DeviceTeam{});
 }
 
 template <class Stored, class Body>
-__global__ void __launch_bounds__(kTileThreads) rows_kernel(const __grid_constant__ Body body) {
+__global__ void __launch_bounds__(kTileThreads, Body::kTilesAtOnce) rows_kernel(const __grid_constant__ Body body) {
     extern __shared__ uint4 dynamic_memory[];
     body.run(blockIdx.x, TileMemory<Stored>(dynamic_memory, body.shape), DeviceTeam{});
 }
 
 template <class Body>
-__global__ void __launch_bounds__(kStreamThreads) warps_kernel(const __grid_constant__ Body body) {
+__global__ void __launch_bounds__(kStreamThreads, 2) warps_kernel(const __grid_constant__ Body body) {
     __shared__ WarpAccumulators accumulators;
     body.run(blockIdx.x, accumulators, DeviceTeam{});
 }
 
 template <class Body>
-__global__ void __launch_bounds__(kStreamThreads) stream_kernel(const __grid_constant__ Body body) {
+__global__ void __launch_bounds__(kStreamThreads, 2) stream_kernel(const __grid_constant__ Body body) {
     body.run(blockIdx.x, gridDim.x, DeviceTeam{});
 }
 

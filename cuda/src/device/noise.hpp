@@ -44,10 +44,14 @@ struct ElementsOf<double> {
     using type = Float64Elements<Thread>;
 };
 
+// kTilesAtOnce: blocks of rows_body.hpp that a multiprocessor should hold, which caps their registers. The largest number that
+// leaves none of the ladder's spilled to memory on any architecture we build for.
+
 // Exact grade: y = g round(X + s Z). X is the element times q in Value's arithmetic.
 template <class Value>
 struct ExactGaussian {
     static constexpr bool kNeedsLowWords = false;
+    static constexpr unsigned kTilesAtOnce = 5;
     ExactScale<Thread> scale;
     float grid;
     OpenSamples open;
@@ -59,8 +63,13 @@ struct ExactGaussian {
         const auto rounding = round_gaussian_pair<Thread>(scale, radius_word, angle_word, Elements{x_first}, Elements{x_second});
         LanePair<Thread> n = rounding.n;
         if (rounding.open) [[unlikely]] {
-            n.cosine = settle_or_list(source, open, GaussianWord{at.pair(), radius_word, angle_word, false}, x_first, scale.scalar);
-            n.sine = settle_or_list(source, open, GaussianWord{at.pair(), radius_word, angle_word, true}, x_second, scale.scalar);
+            const bool both = outside_window<Thread, kGaussianWindow>(radius_word);
+            if (both || Thread::not_less(Thread::magnitude(rounding.d.cosine), rounding.limit)) {
+                n.cosine = settle_or_list(source, open, GaussianWord{at.pair(), radius_word, angle_word, false}, x_first, scale.scalar);
+            }
+            if (both || Thread::not_less(Thread::magnitude(rounding.d.sine), rounding.limit)) {
+                n.sine = settle_or_list(source, open, GaussianWord{at.pair(), radius_word, angle_word, true}, x_second, scale.scalar);
+            }
         }
         return {n.cosine * grid, n.sine * grid};
     }
@@ -69,6 +78,7 @@ struct ExactGaussian {
 template <class Value>
 struct ExactLaplace {
     static constexpr bool kNeedsLowWords = false;
+    static constexpr unsigned kTilesAtOnce = 4;
     ExactScale<Thread> scale;
     float grid;
     OpenSamples open;
@@ -93,6 +103,7 @@ struct FloatGaussian;
 template <>
 struct FloatGaussian<float> {
     static constexpr bool kNeedsLowWords = false;
+    static constexpr unsigned kTilesAtOnce = 5;
     float sigma;
 
     HUSHVEC_INLINE Pair<float> operator()(const NoiseSource& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
@@ -118,6 +129,7 @@ struct FloatLaplace;
 template <>
 struct FloatLaplace<float> {
     static constexpr bool kNeedsLowWords = false;
+    static constexpr unsigned kTilesAtOnce = 5;
     float scale;
 
     HUSHVEC_INLINE Pair<float> operator()(const NoiseSource& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,

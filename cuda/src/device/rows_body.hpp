@@ -72,6 +72,7 @@ struct Tile {
 
 template <class Stored, class Work>
 struct RowsBody {
+    static constexpr unsigned kTilesAtOnce = Work::kTilesAtOnce;
     const Stored* x;
     Stored* out;
     TileShape shape;
@@ -135,6 +136,8 @@ private:
 
 template <class Stored>
 struct ClipWork {
+    static constexpr unsigned kTilesAtOnce = 4;
+
     HUSHVEC_INLINE void run(const Tile<Stored>& tile, unsigned thread) const {
         for (std::uint32_t i = thread; i < tile.samples; i += kTileThreads) {
             const Wide<Stored> scale = tile.scales[tile.shape.by_columns.divide(i)];
@@ -169,6 +172,7 @@ struct ScaleCursor {
 // kRowOfGroup: a group lies in one row.
 template <class Stored, class Noise, bool kRowOfGroup>
 struct NoiseWork {
+    static constexpr unsigned kTilesAtOnce = Noise::kTilesAtOnce;
     NoiseSource source;
     Noise noise;
 
