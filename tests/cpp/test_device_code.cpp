@@ -148,6 +148,33 @@ void exact_grade_equals_the_core(std::size_t rows, std::size_t columns, bool til
     }
 }
 
+// The float grade may differ in last places; a stream in memory is the same stream.
+template <class Stored>
+void float_grade_is_close_to_the_core(std::size_t rows, std::size_t columns, bool tiles) {
+    using Value = Wide<Stored>;
+    for (const Law law : {Law::gaussian, Law::laplacian}) {
+        std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
+        clip_and_noise(test_stream(12), view_of(x, rows, columns), kClipNorm, kSigma, law, false, view_of(expected, rows, columns));
+        Device device;
+        const auto scale = static_cast<Value>(kSigma);
+        const std::vector<Stored> got = law == Law::gaussian ? noised(FloatGaussian<Value>{scale}, x, rows, columns, 1.0, tiles, device)
+                                                             : noised(FloatLaplace<Value>{scale}, x, rows, columns, 1.0, tiles, device);
+        double worst = 0;
+        for (std::size_t i = 0; i < x.size(); ++i) worst = std::max(worst, std::fabs(double{widened(got[i])} - double{widened(expected[i])}));
+        const double bound = sizeof(Stored) == 8 ? 1e-14 : sizeof(Stored) == 4 ? 1e-6 : 8e-3;
+        check(worst <= bound, std::string("float grade, ") + name_of(kDType<Stored>) + " d = " + std::to_string(columns));
+    }
+}
+
+void a_stream_in_memory_is_the_same_stream() {
+    const KeyStream stream = test_stream(8);
+    DeviceStream memory = {{}, stream.nonce, static_cast<std::uint64_t>(stream.rounds)};
+    std::memcpy(memory.key, stream.key, sizeof memory.key);
+    const KeyStream read = stream_of(NoiseSource{KeyStream{}, &memory});
+    check(std::memcmp(read.key, stream.key, sizeof read.key) == 0 && read.nonce == stream.nonce && read.rounds == stream.rounds,
+          "a stream in memory");
+}
+
 template <class Stored>
 void clip_equals_the_core(std::size_t rows, std::size_t columns) {
     std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size()), tiled(x.size()), streamed(x.size());
@@ -344,6 +371,12 @@ int main() {
         clip_equals_the_core<Float16>(70, columns);
     }
     exact_grade_equals_the_core<float>(1, 50001, false);
+    float_grade_is_close_to_the_core<float>(67, 768, true);
+    float_grade_is_close_to_the_core<float>(67, 100, true);
+    float_grade_is_close_to_the_core<Bfloat16>(67, 384, true);
+    float_grade_is_close_to_the_core<float>(67, 257, false);
+    float_grade_is_close_to_the_core<double>(67, 257, false);
+    a_stream_in_memory_is_the_same_stream();
     bad_rows_become_zeros();
     huge_float64_rows();
     fills_equal_the_core<float>();
