@@ -1,0 +1,98 @@
+// cpp/tools/check_error_bounds.cpp on the device itself: its own float32 level 1, over every word.
+//
+//   check_device_bounds     all 2^32 radius and Laplace words, all 2^31 angles; exits 1 if a constant in use is too small
+//
+// The reference is the device's double log, sqrt and sincospi, documented to within 2 ulp: far below kReferenceError.
+#include <cuda_runtime.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+
+#include "device/error_bounds.hpp"
+#include "device/thread_lane.hpp"
+#include "noise/box_muller.hpp"
+
+namespace {
+
+using namespace hushvec;
+using hushvec::cuda::Thread;
+
+constexpr double kReferenceError = 0x1p-48;
+constexpr double kUnit = 0x1p-24;   // half an ulp of 1 in float32
+
+struct Maxima {
+    unsigned long long radius, angle, laplace;   // doubles as bits: for numbers >= 0 the order is the same
+};
+
+__device__ double minus_log_of(double word) {   // -ln(word / 2^32) without cancellation near 1
+    const double below_one = (0x1p32 - word) * 0x1p-32;
+    return below_one < 0.25 ? -log1p(-below_one) : -log(word * 0x1p-32);
+}
+
+__device__ double worse_end(double computed, double end, double other_end) {
+    return fmax(fabs(computed - end), fabs(computed - other_end)) + kReferenceError;
+}
+
+__device__ void raise(unsigned long long* target, double value) {
+    atomicMax(target, static_cast<unsigned long long>(__double_as_longlong(value)));
+}
+
+__global__ void sweep(Maxima* found) {
+    double radius = 0, angle = 0, laplace = 0;
+    const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
+    for (std::uint64_t index = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; index < (std::uint64_t{1} << 32); index += step) {
+        const auto word = static_cast<std::uint32_t>(index);
+        const NormalPair<Thread> normal = normal_pair<Thread>(word, word);
+        if (word >= kGaussianWindow.smallest && word <= kGaussianWindow.largest) {
+            const double computed = normal.radius;
+            const double error = worse_end(computed, sqrt(2 * minus_log_of(word)), sqrt(2 * minus_log_of(word + 1.0)));
+            radius = fmax(radius, (error - double{cuda::kGaussianBound.per_scale}) / computed);
+        }
+        if (word >= kLaplaceWindow.smallest && word <= kLaplaceWindow.largest) {
+            const double computed = 0.5 * double{minus_two_log<Thread>(word)};
+            const double low = word & ~1u;   // the interval of a Laplace word is two words wide
+            const double error = worse_end(computed, minus_log_of(low), minus_log_of(low + 2));
+            laplace = fmax(laplace, (error - double{cuda::kLaplaceBound.per_scale}) / computed);
+        }
+        if (word >> 31 == 0) {
+            const std::int64_t v = word >> 30 == 0 ? std::int64_t{word} : std::int64_t{word} - (std::int64_t{1} << 31);
+            double sine, cosine, next_sine, next_cosine;
+            sincospi(static_cast<double>(v) * 0x1p-31, &sine, &cosine);
+            sincospi(static_cast<double>(v + 1) * 0x1p-31, &next_sine, &next_cosine);
+            angle = fmax(angle, fmax(worse_end(normal.cosine, cosine, next_cosine), worse_end(normal.sine, sine, next_sine)));
+        }
+    }
+    raise(&found->radius, radius);
+    raise(&found->angle, angle);
+    raise(&found->laplace, laplace);
+}
+
+double as_double(unsigned long long bits) { return std::bit_cast<double>(bits); }
+
+bool report(const char* law, double needed, double in_use) {
+    std::printf("%-9s needed %.4e  in use %.4e  (%.3f)\n", law, needed, in_use, needed / in_use);
+    return needed <= in_use;
+}
+
+bool succeeded(cudaError_t error) {
+    if (error != cudaSuccess) std::fprintf(stderr, "check_device_bounds: %s\n", cudaGetErrorString(error));
+    return error == cudaSuccess;
+}
+
+}  // namespace
+
+int main() {
+    Maxima* on_device = nullptr;
+    Maxima found = {};
+    if (!succeeded(cudaMalloc(&on_device, sizeof found)) || !succeeded(cudaMemset(on_device, 0, sizeof found))) return 2;
+    sweep<<<4096, 256>>>(on_device);
+    if (!succeeded(cudaGetLastError()) || !succeeded(cudaMemcpy(&found, on_device, sizeof found, cudaMemcpyDeviceToHost))) return 2;
+
+    constexpr double kSecondOrder = 1 + 0x1p-20;
+    const double radius = as_double(found.radius), angle = as_double(found.angle), laplace = as_double(found.laplace);
+    std::printf("radius %.4e  angle %.4e  laplace %.4e\n", radius, angle, laplace);
+    const bool gaussian_holds = report("gaussian", (radius + angle + 2 * kUnit) * kSecondOrder, double{cuda::kGaussianBound.per_radius});
+    const bool laplace_holds = report("laplace", (laplace + 2 * kUnit) * kSecondOrder, double{cuda::kLaplaceBound.per_radius});
+    return gaussian_holds && laplace_holds ? 0 : 1;
+}
