@@ -4,7 +4,7 @@
 namespace hushvec::cuda {
 namespace {
 
-// The one kernel that needs some 3 KB of stack a thread, for which the driver sets memory aside: launched where it must be.
+// The one kernel that needs 1.5 KB of stack a thread, for which the driver sets memory aside: launched where it must be.
 __global__ void __launch_bounds__(1) settle_kernel(const __grid_constant__ SettleBody body) { body.run(); }
 
 __global__ void __launch_bounds__(1) advance_kernel(DeviceStream* stream) { ++stream->nonce; }

@@ -84,9 +84,6 @@ class Sample:
         self.law, self.output = law, output
         self.radius_words, self.angle_words = list(radius_words), list(angle_words)
 
-    def cut(self, count):
-        return Sample(self.law, self.output, self.radius_words[:count], self.angle_words[:count])
-
     def variate(self):
         if self.law == "gaussian":
             return gaussian_variate(self.radius_words, self.angle_words, self.output)
@@ -216,13 +213,6 @@ def drawn_rows(rng):
         assert log2_distance > MIN_LOG2_DISTANCE
         key, nonce, rounds = stream
         yield law, rounds, key.hex(), nonce, index, word_a, word_b, output, x.hex(), s.hex(), log2_distance, rounded(t)
-
-
-# --- ladder_bits.csv ---------------------------------------------------------------------------------------------------
-
-WORDS_PER_STEP = {"gaussian": 8, "laplace": 16}
-GUARD_WORDS = 3
-REQUIRED_TIGHTNESS = 32
 
 
 def write(path, header, rows):

@@ -19,6 +19,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lanes/inline.hpp"
+
 namespace hushvec {
 
 __extension__ using Uint128 = unsigned __int128;
@@ -34,21 +36,21 @@ struct Dyadic {
 };
 
 // 2^-bits, exactly.
-constexpr double reciprocal_power_of_two(int bits) {
+HUSHVEC_DEVICE constexpr double reciprocal_power_of_two(int bits) {
     return std::bit_cast<double>(static_cast<std::uint64_t>(1023 - bits) << 52);
 }
 
 // Relative error at most 2 e for integer < 2^117: the high half converts exactly, the low half and the sum round once each.
-constexpr double to_double(Uint128 integer) {
+HUSHVEC_DEVICE constexpr double to_double(Uint128 integer) {
     return static_cast<double>(static_cast<std::uint64_t>(integer >> 64)) * 0x1p64 +
            static_cast<double>(static_cast<std::uint64_t>(integer));
 }
 
-constexpr double to_double(Dyadic value) {
+HUSHVEC_DEVICE constexpr double to_double(Dyadic value) {
     return to_double(value.numerator) * reciprocal_power_of_two(value.bits);
 }
 
-constexpr int bit_width(Uint128 integer) {
+HUSHVEC_DEVICE constexpr int bit_width(Uint128 integer) {
     const auto high = static_cast<std::uint64_t>(integer >> 64);
     return high != 0 ? 64 + static_cast<int>(std::bit_width(high))
                      : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(integer)));
@@ -56,7 +58,7 @@ constexpr int bit_width(Uint128 integer) {
 
 // coefficients[0] + coefficients[1] x + ..., by Horner's rule.
 template <std::size_t kTerms>
-constexpr double polynomial(const std::array<double, kTerms>& coefficients, double x) {
+HUSHVEC_DEVICE constexpr double polynomial(const std::array<double, kTerms>& coefficients, double x) {
     double sum = coefficients[kTerms - 1];
     for (std::size_t i = kTerms - 1; i-- > 0;) sum = sum * x + coefficients[i];
     return sum;
@@ -80,7 +82,7 @@ constexpr double polynomial(const std::array<double, kTerms>& coefficients, doub
 //   k = 0: the result is -ln(1 + f): 8 e.
 //   k > 0: a = k ln 2 carries 2 e (constant, product), b = ln(1 + f) is in [-0.4055, 0.2877]. The error relative to a - b
 //        is largest at k = 1, b = 0.2877: (2 * 0.6931 + 8 * 0.2877) / 0.4055 + 1 for the difference < 10.2 e.
-constexpr double minus_log(Dyadic u) {
+HUSHVEC_DEVICE constexpr double minus_log(Dyadic u) {
     constexpr double kLn2 = 0x1.62e42fefa39efp-1;
     constexpr std::array<double, 11> kT = {1.0 / 3,  1.0 / 5,  1.0 / 7,  1.0 / 9,  1.0 / 11, 1.0 / 13,
                                            1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21, 1.0 / 23};
@@ -102,7 +104,7 @@ constexpr double minus_log(Dyadic u) {
 }
 
 // pi w for 0 <= w <= 1/4: relative error at most 2 (w) + 0.4 (constant) + 1 (product) = 3.4 e, absolute at most 2.7 e.
-constexpr double pi_times(Dyadic w) {
+HUSHVEC_DEVICE constexpr double pi_times(Dyadic w) {
     constexpr double kPi = 0x1.921fb54442d18p+1;
     return kPi * to_double(w);
 }
@@ -119,7 +121,7 @@ constexpr double pi_times(Dyadic w) {
 //        sinh(y)/y - 1 < 0.107: 2.6 e. The sum 1 + q S rounds: 1 e.
 //   y (...)  3.6 e times y <= 0.7854, and one rounding of a value below 0.7072: 3.6 e.
 //   Together 2.7 + 3.6 < 6.4 e.
-constexpr double sin_pi(Dyadic w) {
+HUSHVEC_DEVICE constexpr double sin_pi(Dyadic w) {
     constexpr std::array<double, 8> kS = {-1.0 / 6,          1.0 / 120,         -1.0 / 5040,          1.0 / 362880,
                                           -1.0 / 39916800.0, 1.0 / 6227020800.0, -1.0 / 1307674368000.0,
                                           1.0 / 355687428096000.0};
@@ -137,7 +139,7 @@ constexpr double sin_pi(Dyadic w) {
 //   The rest of the series is below y^18 / 18! < 2^-58, 0.04 e.
 //   q C  as above, at most 24 e times the sum of the absolute terms, cosh(y) - 1 < 0.3247: 7.8 e. The sum rounds: 1 e.
 //   Together 2.0 + 0.1 + 7.8 + 1 < 11 e.
-constexpr double cos_pi(Dyadic w) {
+HUSHVEC_DEVICE constexpr double cos_pi(Dyadic w) {
     constexpr std::array<double, 8> kC = {-1.0 / 2,        1.0 / 24,          -1.0 / 720,          1.0 / 40320,
                                           -1.0 / 3628800.0, 1.0 / 479001600.0, -1.0 / 87178291200.0,
                                           1.0 / 20922789888000.0};

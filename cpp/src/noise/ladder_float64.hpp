@@ -49,21 +49,21 @@ struct LaplacePrefix {
 };
 
 // Level 2: the first word alone.
-constexpr GaussianPrefix known_bits(const GaussianWord& word) {
+HUSHVEC_DEVICE constexpr GaussianPrefix known_bits(const GaussianWord& word) {
     const std::int64_t v = static_cast<std::int32_t>(word.angle_word << 1) >> 1;   // the low 31 bits, signed
     return {{word.radius_word, 32}, {v, 31, (word.angle_word >> 31) != 0}, word.sine};
 }
 
-constexpr LaplacePrefix known_bits(const LaplaceWord& word) {
+HUSHVEC_DEVICE constexpr LaplacePrefix known_bits(const LaplaceWord& word) {
     return {{word.word >> 1, 31}, (word.word & 1) != 0};
 }
 
-constexpr Uint128 first_64_bits(const Block& extension, std::size_t first) {
+HUSHVEC_DEVICE constexpr Uint128 first_64_bits(const Block& extension, std::size_t first) {
     return (Uint128{extension[first]} << 32) | extension[first + 1];
 }
 
 // Level 3: 64 bits of the first extension block behind the first word.
-constexpr GaussianPrefix known_bits(const GaussianWord& word, const Block& extension) {
+HUSHVEC_DEVICE constexpr GaussianPrefix known_bits(const GaussianWord& word, const Block& extension) {
     GaussianPrefix known = known_bits(word);
     known.radius = {(known.radius.prefix << 64) | first_64_bits(extension, 0), known.radius.bits + 64};
     known.angle.prefix = known.angle.prefix * (Int128{1} << 64) + static_cast<Int128>(first_64_bits(extension, 8));
@@ -71,17 +71,17 @@ constexpr GaussianPrefix known_bits(const GaussianWord& word, const Block& exten
     return known;
 }
 
-constexpr LaplacePrefix known_bits(const LaplaceWord& word, const Block& extension) {
+HUSHVEC_DEVICE constexpr LaplacePrefix known_bits(const LaplaceWord& word, const Block& extension) {
     LaplacePrefix known = known_bits(word);
     known.magnitude = {(known.magnitude.prefix << 64) | first_64_bits(extension, 0), known.magnitude.bits + 64};
     return known;
 }
 
-constexpr Dyadic centre(const UniformPrefix& known) { return {2 * known.prefix + 1, known.bits + 1}; }
+HUSHVEC_DEVICE constexpr Dyadic centre(const UniformPrefix& known) { return {2 * known.prefix + 1, known.bits + 1}; }
 
 // cos (or sin) of the angle at the centre of its interval; absolute error at most kSinCosError.
 // Folding |v| > 1/4 to 1/2 - |v| swaps sine and cosine; both are exact integers.
-constexpr double centre_cosine_or_sine(const AnglePrefix& angle, bool sine) {
+HUSHVEC_DEVICE constexpr double centre_cosine_or_sine(const AnglePrefix& angle, bool sine) {
     const Int128 v = 2 * angle.prefix + 1;
     const int bits = angle.bits + 1;
     const Uint128 magnitude = static_cast<Uint128>(v < 0 ? -v : v);

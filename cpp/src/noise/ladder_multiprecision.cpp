@@ -1,25 +1,15 @@
-// Level 4 of the exact ladder on numbers of any length: more bits until the rounding is decided.
+// Level 4 of the exact ladder: brackets of X + s * Z on as many bits as it takes.
 #include "noise/ladder_multiprecision.hpp"
 
-#include <vector>
+#include "noise/ladder_brackets.hpp"
 
 namespace hushvec {
 namespace {
 
 using Words = std::vector<std::uint32_t>;
-using multiprecision::WordSpan;
+using Bracket = multiprecision::Bracket<UnlimitedNumber>;
 
 }  // namespace
-
-Bracket gaussian_bracket(WordSpan radius_words, WordSpan angle_words, bool sine, double x, double s) {
-    return multiprecision::gaussian_bracket<FixedPoint>(radius_words, angle_words, sine, x, s);
-}
-
-Bracket laplace_bracket(WordSpan words, double x, double s) { return multiprecision::laplace_bracket<FixedPoint>(words, x, s); }
-
-std::optional<std::int32_t> decide(const Bracket& bracket) { return multiprecision::decide(bracket); }
-
-std::int32_t nearest(const FixedPoint& centre) { return multiprecision::nearest(centre); }
 
 SettledByBits settle_by_bits(const GaussianWord& word, double x, double s, const ExtensionSource& extension) {
     Words radius_words = {word.radius_word};
@@ -28,9 +18,9 @@ SettledByBits settle_by_bits(const GaussianWord& word, double x, double s, const
         const Block block = extension(domain::kFirstExtension + static_cast<std::uint64_t>(step - 1));
         radius_words.insert(radius_words.end(), block.begin(), block.begin() + 8);
         angle_words.insert(angle_words.end(), block.begin() + 8, block.end());
-        const Bracket bracket = gaussian_bracket(radius_words, angle_words, word.sine, x, s);
+        const Bracket bracket = multiprecision::gaussian_bracket<UnlimitedNumber>(radius_words, angle_words, word.sine, x, s);
         if (const auto n = decide(bracket)) return {*n, step, true};
-        if (step == kExtensionSteps) return {nearest(bracket.centre), step, false};
+        if (step == kExtensionSteps) return {multiprecision::nearest(bracket.centre), step, false};
     }
 }
 
@@ -39,9 +29,9 @@ SettledByBits settle_by_bits(const LaplaceWord& word, double x, double s, const 
     for (int step = 1;; ++step) {
         const Block block = extension(domain::kFirstExtension + static_cast<std::uint64_t>(step - 1));
         words.insert(words.end(), block.begin(), block.end());
-        const Bracket bracket = laplace_bracket(words, x, s);
+        const Bracket bracket = multiprecision::laplace_bracket<UnlimitedNumber>(words, x, s);
         if (const auto n = decide(bracket)) return {*n, step, true};
-        if (step == kExtensionSteps) return {nearest(bracket.centre), step, false};
+        if (step == kExtensionSteps) return {multiprecision::nearest(bracket.centre), step, false};
     }
 }
 
