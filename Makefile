@@ -11,7 +11,7 @@ demo: .venv/installed
 	.venv/bin/hushvec demo
 
 # --upgrade-strategy keeps what is there: only this package is built anew when its sources change.
-SOURCES = pyproject.toml constraints.txt CMakeLists.txt $(shell find cpp python -type f -not -name '*.so' -not -path '*/__pycache__/*')
+SOURCES = pyproject.toml constraints.txt CMakeLists.txt $(shell find cpp cuda python -type f -not -name '*.so' -not -path '*/__pycache__/*')
 
 .venv/installed: $(SOURCES)
 	$(PYTHON) -m venv .venv

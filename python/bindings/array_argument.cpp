@@ -5,40 +5,16 @@
 #include <cstring>
 #include <optional>
 
+#include "array_rules.hpp"
 #include "dlpack.hpp"
 
 namespace hushvec::python {
 namespace {
 
-constexpr const char* kDTypes = "float32, float64, float16 or bfloat16";
-
-std::string name_of(DType dtype) {
-    switch (dtype) {
-        case DType::float32: return "float32";
-        case DType::float64: return "float64";
-        case DType::float16: return "float16";
-        default: return "bfloat16";
-    }
-}
-
-[[noreturn]] void refuse_dtype(const char* name, const std::string& got) {
-    throw py::type_error(std::string(name) + " must have dtype " + kDTypes + ", got " + got);
-}
-
-template <class Extent>
-std::string printed_shape(const Extent* shape, std::ptrdiff_t ndim) {
-    std::string text = "(";
-    for (std::ptrdiff_t i = 0; i < ndim; ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-    return text + (ndim == 1 ? ",)" : ")");
-}
-
 // Strides in bytes.
 template <class Extent>
 ArrayArgument matrix(void* data, DType dtype, std::ptrdiff_t ndim, const Extent* shape, const std::ptrdiff_t* strides, const char* name) {
-    if (ndim != 1 && ndim != 2) throw py::value_error(std::string(name) + " must have 1 or 2 dimensions, got " + std::to_string(ndim));
-    for (std::ptrdiff_t i = 0; i < ndim; ++i) {
-        if (shape[i] < 0) throw py::value_error(std::string(name) + " must have lengths >= 0, got shape " + printed_shape(shape, ndim));
-    }
+    check_dimensions(shape, ndim, name);
     MatrixView view;
     view.data = static_cast<std::byte*>(data);
     view.dtype = dtype;
@@ -70,23 +46,6 @@ ArrayArgument from_numpy(const py::array& array, const char* name) {
     argument.writable = array.writeable();
     argument.owner = array;
     return argument;
-}
-
-DType dlpack_dtype(const dlpack::DataType& dtype, const char* name, py::handle array) {
-    if (dtype.lanes == 1) {
-        if (dtype.code == dlpack::kFloat && dtype.bits == 32) return DType::float32;
-        if (dtype.code == dlpack::kFloat && dtype.bits == 64) return DType::float64;
-        if (dtype.code == dlpack::kFloat && dtype.bits == 16) return DType::float16;
-        if (dtype.code == dlpack::kBfloat && dtype.bits == 16) return DType::bfloat16;
-    }
-    refuse_dtype(name, py::hasattr(array, "dtype") ? py::str(array.attr("dtype")) : "another");
-}
-
-// torch can mark a view as negated and leave the sign to whoever reads it; DLPack has no word for that.
-void refuse_negated(py::handle array, const char* name) {
-    if (py::hasattr(array, "is_neg") && array.attr("is_neg")().cast<bool>()) {
-        throw py::value_error(std::string(name) + " must hold its own signs, got a negated view: pass " + name + ".resolve_neg()");
-    }
 }
 
 ArrayArgument from_dlpack(py::handle array, const char* name) {

@@ -7,7 +7,7 @@
 
 #include "array_argument.hpp"
 #include "bindings.hpp"
-#include "hushvec/generator.hpp"
+#include "noise_source.hpp"
 
 namespace hushvec::python {
 
@@ -25,22 +25,22 @@ Law law_named(const std::string& name) {
 Output output_state(bool out_is_fresh) { return out_is_fresh ? Output::fresh : Output::in_use; }
 
 void clip_array(py::handle x, double clip_norm, py::handle out, bool out_is_fresh) {
-    const ArrayArgument source = array_argument(x, "x");
+    const ArrayArgument rows = array_argument(x, "x");
     const ArrayArgument target = output_argument(out, "out");
-    check_output_for(source, target);
+    check_output_for(rows, target);
     const py::gil_scoped_release unlocked;
-    clip(source.view, clip_norm, target.view, output_state(out_is_fresh));
+    clip(rows.view, clip_norm, target.view, output_state(out_is_fresh));
 }
 
-float clip_and_noise_array(py::handle x, double clip_norm, double sigma, py::handle out, Generator& generator, const std::string& law,
+float clip_and_noise_array(py::handle x, double clip_norm, double sigma, py::handle out, py::handle source, const std::string& law,
                            bool exact, bool out_is_fresh) {
-    const ArrayArgument source = array_argument(x, "x");
+    const ArrayArgument rows = array_argument(x, "x");
     const ArrayArgument target = output_argument(out, "out");
-    check_output_for(source, target);
+    check_output_for(rows, target);
     const Law chosen = law_named(law);
+    const KeyStream stream = reserve_from(source);
     const py::gil_scoped_release unlocked;
-    return clip_and_noise(generator.reserve(), source.view, clip_norm, sigma, chosen, exact, target.view,
-                          output_state(out_is_fresh));
+    return clip_and_noise(stream, rows.view, clip_norm, sigma, chosen, exact, target.view, output_state(out_is_fresh));
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ void bind_clip(py::module_& module) {
     module.def("clip", &clip_array, py::arg("x"), py::arg("clip_norm"), py::arg("out"),
                py::arg("out_is_fresh") = false);
     module.def("clip_and_noise", &clip_and_noise_array, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"),
-               py::arg("generator"), py::arg("law"), py::arg("exact"), py::arg("out_is_fresh") = false);
+               py::arg("source"), py::arg("law"), py::arg("exact"), py::arg("out_is_fresh") = false);
     module.def("exact_grid", [](double sigma, double clip_norm) {
         const ExactGrid grid = exact_grid(sigma, clip_norm);
         return std::pair{grid.sigma, grid.grid};

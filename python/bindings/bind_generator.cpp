@@ -1,3 +1,4 @@
+#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
 #include <algorithm>
@@ -7,6 +8,8 @@
 
 #include "bindings.hpp"
 #include "hushvec/generator.hpp"
+#include "key_capsule.hpp"
+#include "noise_source.hpp"
 
 namespace hushvec::python {
 
@@ -80,7 +83,41 @@ std::shared_ptr<Generator> default_generator() {
     return generator;
 }
 
+using StateArray = py::array_t<std::int64_t, py::array::c_style>;
+
+void check_state(const StateArray& state) {
+    if (state.ndim() == 1 && state.size() == kStateWords) return;
+    throw py::value_error("state must have 6 words, got " + std::to_string(state.size()));
+}
+
+StateArray state_words(const py::capsule& stream) {
+    const StateWords words = words_of(stream_of(stream));
+    StateArray state(kStateWords);
+    std::memcpy(state.mutable_data(), words.data(), sizeof words);
+    return state;
+}
+
+// What `state` holds, whose nonce is then advanced. The GIL makes it one step.
+py::capsule take_from_state(StateArray state) {
+    check_state(state);
+    StateWords words;
+    std::memcpy(words.data(), state.data(), sizeof words);
+    const KeyStream stream = stream_of(words);
+    if (stream.rounds != 20 && stream.rounds != 12 && stream.rounds != 8) {
+        throw py::value_error("state must have 20, 12 or 8 rounds, got " + std::to_string(static_cast<std::int64_t>(words[5])));
+    }
+    ++words[4];
+    std::memcpy(state.mutable_data(), words.data(), sizeof words);
+    return key_capsule(stream);
+}
+
 }  // namespace
+
+KeyStream reserve_from(py::handle source) {
+    if (is_key_capsule(source)) return stream_of(source);
+    if (py::isinstance<Generator>(source)) return source.cast<Generator&>().reserve();
+    throw py::type_error("source must be a Generator or a stream it reserved, got " + std::string(py::str(py::type::of(source).attr("__name__"))));
+}
 
 void bind_generator(py::module_& module) {
     py::class_<Generator, std::shared_ptr<Generator>>(module, "Generator", kGeneratorDoc)
@@ -91,6 +128,8 @@ void bind_generator(py::module_& module) {
         .def_property_readonly("rounds", &Generator::rounds)
         .def_property_readonly("seeded", [](const Generator& self) { return self.key_source() == KeySource::seed; })
         .def_property_readonly("key_source", [](const Generator& self) { return self.key_source() == KeySource::seed ? "seed" : "os"; })
+        .def("_reserve", [](Generator& self) { return key_capsule(self.reserve()); })
+        .def("_apart", [](Generator& self, std::uint64_t place) { return key_capsule(self.apart(place)); }, py::arg("place"))
         .def("__reduce__", [](const Generator&) -> py::object {
             throw py::type_error("a Generator cannot be copied or pickled: two copies would repeat one key stream");
         })
@@ -101,6 +140,8 @@ void bind_generator(py::module_& module) {
             throw py::type_error("a Generator cannot be copied or pickled: two copies would repeat one key stream");
         });
     module.def("default_generator", &default_generator);
+    module.def("_state_words", &state_words, py::arg("stream"));
+    module.def("_take_from_state", &take_from_state, py::arg("state").noconvert());
 }
 
 }  // namespace hushvec::python

@@ -2,8 +2,8 @@
 
 #include "array_argument.hpp"
 #include "bindings.hpp"
-#include "hushvec/generator.hpp"
 #include "hushvec/noise.hpp"
+#include "noise_source.hpp"
 
 namespace hushvec::python {
 
@@ -11,21 +11,22 @@ namespace py = pybind11;
 
 namespace {
 
-void fill(Law law, py::handle out, double scale, Generator& generator) {
+void fill(Law law, py::handle out, double scale, py::handle source) {
     const ArrayArgument target = output_argument(out, "out");
+    const KeyStream stream = reserve_from(source);
     const py::gil_scoped_release unlocked;
-    fill_noise(generator.reserve(), law, scale, target.view);
+    fill_noise(stream, law, scale, target.view);
 }
 
 }  // namespace
 
 void bind_noise(py::module_& module) {
-    module.def("fill_gaussian", [](py::handle out, double sigma, Generator& generator) { fill(Law::gaussian, out, sigma, generator); },
-               py::arg("out"), py::arg("sigma"), py::arg("generator"));
-    module.def("fill_laplacian", [](py::handle out, double scale, Generator& generator) { fill(Law::laplacian, out, scale, generator); },
-               py::arg("out"), py::arg("scale"), py::arg("generator"));
-    module.def("fill_l2_laplace", [](py::handle out, double scale, Generator& generator) { fill(Law::l2_laplace, out, scale, generator); },
-               py::arg("out"), py::arg("scale"), py::arg("generator"));
+    module.def("fill_gaussian", [](py::handle out, double sigma, py::handle source) { fill(Law::gaussian, out, sigma, source); },
+               py::arg("out"), py::arg("sigma"), py::arg("source"));
+    module.def("fill_laplacian", [](py::handle out, double scale, py::handle source) { fill(Law::laplacian, out, scale, source); },
+               py::arg("out"), py::arg("scale"), py::arg("source"));
+    module.def("fill_l2_laplace", [](py::handle out, double scale, py::handle source) { fill(Law::l2_laplace, out, scale, source); },
+               py::arg("out"), py::arg("scale"), py::arg("source"));
 }
 
 }  // namespace hushvec::python

@@ -1,6 +1,6 @@
-"""Which arrays are accepted, and how a result array is made: numpy, and torch without importing it.
+"""Which arrays are accepted, and how a result array is made: numpy, and torch and CuPy without importing them.
 
-torch is looked up among the modules already loaded: an object can be a tensor only if its library is there.
+Both are looked up among the modules already loaded: an object can be a tensor only if its library is there.
 """
 
 from __future__ import annotations
@@ -23,11 +23,44 @@ DEFAULT_DTYPE = "float32"
 
 # Rows are worked off in runs of about this many elements where a float64 copy is needed: 512 KB, within a second-level cache.
 SCRATCH_ELEMENTS = 1 << 16
+# On a device: 128 MB, enough work for all of it.
+DEVICE_SCRATCH_ELEMENTS = 1 << 24
 
 
 def is_torch(x: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
+
+
+def is_cupy(x: Any) -> bool:
+    cupy = sys.modules.get("cupy")
+    return cupy is not None and isinstance(x, cupy.ndarray)
+
+
+def on_cuda(x: Any) -> bool:
+    return is_cupy(x) or (is_torch(x) and x.device.type == "cuda")
+
+
+def device_of(x: Any) -> str:
+    """ "cpu" or "cuda:0", whatever the library."""
+    if is_cupy(x):
+        return f"cuda:{x.device.id}"
+    return str(x.device) if is_torch(x) else "cpu"
+
+
+def device_scope(x: Any) -> contextlib.AbstractContextManager[Any]:
+    """What CuPy works in to use the device of x; torch finds it by itself."""
+    return x.device if is_cupy(x) else contextlib.nullcontext()
+
+
+def is_traced(x: Any) -> bool:
+    """Whether torch.compile is recording a call on x, and not running it."""
+    return is_torch(x) and bool(sys.modules["torch"].compiler.is_compiling())
+
+
+def array_kind(x: Any) -> str:
+    """The type as an error shows it; numpy and CuPy have the same name for theirs."""
+    return "cupy.ndarray" if is_cupy(x) else kind(x)
 
 
 def dtype_name(x: Any) -> str:
@@ -36,13 +69,15 @@ def dtype_name(x: Any) -> str:
 
 
 def require_array(name: str, x: Any) -> None:
-    """One or two dimensions, a floating dtype, memory of this machine, nothing hidden (mask, gradient)."""
+    """One or two dimensions, a floating dtype, memory of the CPU or a CUDA device, nothing hidden (mask, gradient)."""
     if is_torch(x):
         _require_tensor(name, x)
     elif isinstance(x, np.ndarray):
         _require_ndarray(name, x)
+    elif is_cupy(x):
+        _require_dtype(name, x, NUMPY_DTYPES)
     else:
-        raise TypeError(f"{name} must be a numpy array or a torch tensor, got {kind(x)}")
+        raise TypeError(f"{name} must be a numpy array, a torch tensor or a CuPy array, got {kind(x)}")
     if x.ndim not in (1, 2):
         raise ValueError(f"{name} must have 1 or 2 dimensions, got {x.ndim}")
 
@@ -50,21 +85,24 @@ def require_array(name: str, x: Any) -> None:
 def _require_ndarray(name: str, x: NDArray[Any]) -> None:
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a plain numpy array, got MaskedArray (its mask would be lost)")
-    if x.dtype.name not in NUMPY_DTYPES:
-        raise TypeError(f"{name} must be {' or '.join(NUMPY_DTYPES)}, got {x.dtype.name}")
+    _require_dtype(name, x, NUMPY_DTYPES)
     if not x.dtype.isnative:
         raise TypeError(f"{name} must be in native byte order, got {x.dtype.str}")
 
 
 def _require_tensor(name: str, x: Any) -> None:
-    if dtype_name(x) not in TORCH_DTYPES:
-        raise TypeError(f"{name} must be {' or '.join(TORCH_DTYPES)}, got {dtype_name(x)}")
+    _require_dtype(name, x, TORCH_DTYPES)
     if str(x.layout) != "torch.strided":
         raise TypeError(f"{name} must be a dense tensor, got layout {x.layout}")
-    if x.device.type != "cpu":
-        raise ValueError(f"{name} must be on the CPU, got {x.device}")
+    if x.device.type not in ("cpu", "cuda"):
+        raise ValueError(f"{name} must be on the CPU or a CUDA device, got {x.device}")
     if x.requires_grad:
         raise ValueError(f"{name} must not require grad, got requires_grad=True (pass {name}.detach())")
+
+
+def _require_dtype(name: str, x: Any, accepted: tuple[str, ...]) -> None:
+    if dtype_name(x) not in accepted:
+        raise TypeError(f"{name} must be {' or '.join(accepted)}, got {dtype_name(x)}")
 
 
 def rows_and_dimension(x: Any) -> tuple[int, int]:
@@ -78,9 +116,16 @@ def output_like(x: ArrayT, out: ArrayT | None) -> ArrayT:
     if out is None:
         return empty_like(x)
     require_output(out, tuple(x.shape), dtype_name(x))  # type: ignore[attr-defined]
-    if is_torch(out) != is_torch(x):
-        raise TypeError(f"out must be of the kind of x, {kind(x)}, got {kind(out)}")
+    require_same_kind("out", out, "x", x)
     return out
+
+
+def require_same_kind(name: str, array: Any, like_name: str, like: Any) -> None:
+    """One library and one device."""
+    if (is_torch(array), is_cupy(array)) != (is_torch(like), is_cupy(like)):
+        raise TypeError(f"{name} must be of the kind of {like_name}, {array_kind(like)}, got {array_kind(array)}")
+    if device_of(array) != device_of(like):
+        raise ValueError(f"{name} must be on {device_of(like)} like {like_name}, got {device_of(array)}")
 
 
 def require_output(out: Any, shape: tuple[int, ...], dtype: str) -> None:
@@ -94,14 +139,18 @@ def require_output(out: Any, shape: tuple[int, ...], dtype: str) -> None:
 
 
 def empty_like(x: ArrayT) -> ArrayT:
-    """A new array of x's kind, shape and dtype, rows contiguous."""
-    result: Any
-    if is_torch(x):
-        result = x.new_empty(tuple(x.shape))  # type: ignore[attr-defined]
-    else:
-        assert isinstance(x, np.ndarray)
-        result = np.empty(x.shape, x.dtype)
-    return result  # type: ignore[no-any-return]
+    """A new array of x's kind, shape, dtype and device, rows contiguous."""
+    return new_array(x, tuple(x.shape))  # type: ignore[attr-defined, no-any-return]
+
+
+def new_array(like: Any, shape: tuple[int, ...], *, dtype: str | None = None) -> Any:
+    """A new array of this shape, of the kind and device of `like`, and of its dtype unless another is named."""
+    if is_torch(like):
+        return like.new_empty(shape, dtype=dtype and getattr(sys.modules["torch"], dtype))
+    if is_cupy(like):
+        with device_scope(like):
+            return sys.modules["cupy"].empty(shape, dtype or like.dtype)
+    return np.empty(shape, dtype or like.dtype)
 
 
 def noise_target(shape: Any, dtype: Any, like: Any, out: Any) -> Any:
@@ -122,9 +171,7 @@ def noise_target(shape: Any, dtype: Any, like: Any, out: Any) -> Any:
     if out is not None:
         require_output(out, wanted_shape, dtype_name(out))
         return out
-    if is_torch(like):
-        return like.new_empty(wanted_shape)
-    return np.empty(wanted_shape, like.dtype)
+    return new_array(like, wanted_shape)
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -149,18 +196,19 @@ def _dtype(dtype: Any) -> str:
 def first_nonfinite_row(x: Any) -> int | None:
     """Index of the first row that holds NaN or Inf."""
     matrix = _as_matrix(x)
-    for rows in _row_runs(matrix):
-        run = matrix[rows]
-        bad = ~(run.isfinite().numpy() if is_torch(run) else np.isfinite(run)).all(axis=1)
-        if bad.any():
-            return int(rows.start + bad.argmax())
+    with device_scope(x):
+        for rows in _row_runs(matrix):
+            finite = _library(x).isfinite(matrix[rows]).all(1)
+            if not finite.all():
+                return int(rows.start + int((~finite).nonzero()[0][0]))
     return None
 
 
 def nonfinite_value(x: Any, row: int) -> float:
     """The first NaN or Inf of a row."""
-    values = _widened(_as_matrix(x)[row : row + 1])[0]
-    return float(values[~np.isfinite(values)][0])
+    with device_scope(x):
+        values = _widened(_as_matrix(x)[row : row + 1])[0]
+        return float(values[~_library(values).isfinite(values)][0])
 
 
 def require_finite(name: str, x: Any, *, first_row: int = 0) -> None:
@@ -175,17 +223,32 @@ def unit_rows(x: ArrayT, out: ArrayT) -> None:
 
     The norm is right to a few units in the last place for every finite row, the smallest and largest numbers included:
     squares of the narrow dtypes neither overflow nor vanish in float64, and a float64 row is first divided by its largest element.
+    On a CUDA device the last bits may differ from those of the CPU.
     """
     source, target = _as_matrix(x), _as_matrix(out)
     wide = dtype_name(x) == "float64"
-    for rows in _row_runs(source):
-        values = _widened(source[rows])
-        if wide:
-            largest = np.abs(values).max(axis=1, keepdims=True)
-            values /= np.where(largest == 0, 1.0, largest)
-        norm = np.sqrt(np.einsum("ij,ij->i", values, values))[:, None]
-        values *= 1.0 / np.where(norm == 0, 1.0, norm)
-        _store(target, rows, values)
+    with device_scope(x):
+        for rows in _row_runs(source):
+            values = _widened(source[rows])
+            _scale_to_unit(values, wide)
+            _store(target, rows, values)
+
+
+def _scale_to_unit(values: Any, wide: bool) -> None:
+    """In place, in float64, on whatever device the values are."""
+    library = _library(values)
+    if wide:
+        largest = library.amax(library.abs(values), 1)[:, None]
+        values /= library.where(largest == 0, library.ones_like(largest), largest)
+    norm = library.sqrt(library.einsum("ij,ij->i", values, values))[:, None]
+    values *= 1.0 / library.where(norm == 0, library.ones_like(norm), norm)
+
+
+def _library(x: Any) -> Any:
+    """The module whose functions take x."""
+    if is_torch(x):
+        return sys.modules["torch"]
+    return sys.modules["cupy"] if is_cupy(x) else np
 
 
 def _as_matrix(x: Any) -> Any:
@@ -194,15 +257,18 @@ def _as_matrix(x: Any) -> Any:
 
 def _row_runs(matrix: Any) -> Iterator[slice]:
     rows, dimension = matrix.shape
-    step = max(1, SCRATCH_ELEMENTS // max(1, dimension))
+    scratch = DEVICE_SCRATCH_ELEMENTS if on_cuda(matrix) else SCRATCH_ELEMENTS
+    step = max(1, scratch // max(1, dimension))
     return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
 
 
-def _widened(run: Any) -> NDArray[np.float64]:
-    """A float64 copy."""
+def _widened(run: Any) -> Any:
+    """A float64 copy: numpy's for the CPU, of its own kind on a device."""
     # Row-major whatever run is, so that sums of squares, and with them the results, do not depend on its layout.
-    return np.array(run.double().numpy() if is_torch(run) else run, np.float64, order="C")
+    if not on_cuda(run):
+        return np.array(run.double().numpy() if is_torch(run) else run, np.float64, order="C")
+    return new_array(run, tuple(run.shape), dtype="float64").copy_(run) if is_torch(run) else run.astype("float64", order="C")
 
 
-def _store(target: Any, rows: slice, values: NDArray[np.float64]) -> None:
-    target[rows] = sys.modules["torch"].from_numpy(values) if is_torch(target) else values
+def _store(target: Any, rows: slice, values: Any) -> None:
+    target[rows] = sys.modules["torch"].from_numpy(values) if isinstance(values, np.ndarray) and is_torch(target) else values

@@ -87,10 +87,14 @@ def choice(name: str, value: Any, accepted: Collection[str]) -> str:
     return value
 
 
+# One object for as long as the process lives: what is kept for a generator on a device is found by it.
+_DEFAULT_GENERATOR = _core.default_generator()
+
+
 def generator(value: Any) -> _core.Generator:
     """The given generator, or the one of the process."""
     if value is None:
-        return _core.default_generator()
+        return _DEFAULT_GENERATOR
     if not isinstance(value, _core.Generator):
         raise TypeError(f"generator must be a hushvec.Generator or None, got {kind(value)}")
     return value

@@ -26,7 +26,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from hushvec import _core, _validate
+from hushvec import _core, _kernels, _validate
 from hushvec.calibrate import gaussian_epsilon, gaussian_sigma, laplace_scale
 
 ADJACENCY = "replace-one"
@@ -98,10 +98,10 @@ class Mechanism(ABC):
         """out = the release of x: clipped, noised, exactly rounded where the grade is exact. x may be out.
 
         Nothing is written where x is refused, unless `out_is_fresh` says that no one else can see `out` yet: then a part
-        of the result may be in it, and x is read from memory once and not twice.
+        of the result may be in it, and x is read from memory once and not twice. On CUDA `out` always holds a result then.
         """
         exact = self.grade == "exact"
-        _core.clip_and_noise(
+        _kernels.clip_and_noise(
             x, self.clip_norm, self.noise_parameter, out, generator, self.law, exact, out_is_fresh=out_is_fresh
         )
 

@@ -6,18 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from hushvec import _core
+from hushvec import _core, _kernels
 from hushvec._arrays import (
     DEFAULT_DTYPE,
     ArrayT,
+    device_scope,
     dtype_name,
     empty_like,
     is_torch,
+    is_traced,
     noise_target,
     require_array,
+    require_same_kind,
 )
 from hushvec._validate import generator as require_generator
-from hushvec._validate import kind, not_negative
+from hushvec._validate import not_negative
 
 
 def gaussian_noise(
@@ -35,8 +38,8 @@ def gaussian_noise(
         shape: a length, or (rows, columns).
         sigma: standard deviation, in the unit of the data.
         dtype: "float32", "float64" or "float16" of a new numpy array.
-        like: a numpy array or torch CPU tensor; the result is a new one of that kind and dtype.
-        out: a numpy array or torch CPU tensor of this shape, filled in place; decides kind and dtype.
+        like: a numpy array, torch tensor (CPU, CUDA) or CuPy array; the result is a new one of that kind, dtype and device.
+        out: an array of these kinds and of this shape, filled in place; decides kind, dtype and device. On CUDA contiguous.
         generator: key stream to draw from; the process-wide one, keyed by the operating system, if None.
 
     Returns:
@@ -44,7 +47,9 @@ def gaussian_noise(
 
     Raises:
         TypeError: wrong kinds, or a dtype that `like` or `out` contradicts.
-        ValueError: sigma < 0, NaN or above 2^100; a shape that is not 1-D or 2-D or differs from that of `out`; read-only `out`.
+        ValueError: sigma < 0, NaN or above 2^100; a shape that is not 1-D or 2-D or differs from that of `out`; read-only `out`;
+            a tensor that requires grad.
+        RuntimeError: no CUDA backend or driver for an array on CUDA; a captured graph without an ordinary call before.
 
     Guarantees:
         The stream is cryptographic (ChaCha) and never repeats. float64 samples come from 64 bits a uniform, the others from
@@ -52,7 +57,10 @@ def gaussian_noise(
         the sum depend on the data (Mironov 2012). `privatize` and `clip_and_noise` do it properly.
 
     Edge cases:
-        A length of 0 gives an empty array; sigma = 0 gives zeros.
+        A length of 0 gives an empty array; sigma = 0 gives zeros. On CUDA the work runs on the caller's current stream; inside
+        a CUDA graph capture the generator must have been used on the device once before, every replay draws anew, and two
+        graphs of one generator must not run at the same time. Under torch.compile the noise comes from a stream of the
+        program, one for each device; `generator` must be None.
 
     Reference:
         Box and Muller, "A note on the generation of random normal deviates" (1958), equation 1; docs/format.md section 3.
@@ -62,11 +70,7 @@ def gaussian_noise(
         >>> hv.gaussian_noise((2, 384), sigma=0.1).shape
         (2, 384)
     """
-    sigma = not_negative("sigma", sigma)
-    source = require_generator(generator)
-    target = noise_target(shape, dtype, like, out)
-    _core.fill_gaussian(target, sigma, source)
-    return target
+    return _noise("gaussian", "sigma", sigma, generator, noise_target(shape, dtype, like, out))
 
 
 def laplacian_noise(
@@ -84,8 +88,8 @@ def laplacian_noise(
         shape: a length, or (rows, columns).
         scale: mean of |z|; the standard deviation is sqrt(2) times as large.
         dtype: as in `gaussian_noise`; so are `like`, `out` and `generator`.
-        like: a numpy array or torch CPU tensor; the result is a new one of that kind and dtype.
-        out: a numpy array or torch CPU tensor of this shape, filled in place.
+        like: a numpy array, torch tensor (CPU, CUDA) or CuPy array; the result is a new one of that kind, dtype and device.
+        out: an array of these kinds and of this shape, filled in place. On CUDA contiguous.
         generator: key stream to draw from; the process-wide one if None.
 
     Returns:
@@ -93,13 +97,15 @@ def laplacian_noise(
 
     Raises:
         TypeError: wrong kinds, or a dtype that `like` or `out` contradicts.
-        ValueError: scale < 0, NaN or above 2^100; a wrong shape; read-only `out`.
+        ValueError: scale < 0, NaN or above 2^100; a wrong shape; read-only `out`;
+            a tensor that requires grad.
+        RuntimeError: as `gaussian_noise`.
 
     Guarantees:
         As `gaussian_noise`: a building block without a privacy claim.
 
     Edge cases:
-        A length of 0 gives an empty array; scale = 0 gives zeros.
+        A length of 0 gives an empty array; scale = 0 gives zeros. CUDA streams, graphs and torch.compile: as `gaussian_noise`.
 
     Reference:
         Inverse distribution function, -scale ln u with a random sign; docs/format.md section 3.
@@ -109,11 +115,7 @@ def laplacian_noise(
         >>> hv.laplacian_noise(384, scale=0.5).dtype
         dtype('float32')
     """
-    scale = not_negative("scale", scale)
-    source = require_generator(generator)
-    target = noise_target(shape, dtype, like, out)
-    _core.fill_laplacian(target, scale, source)
-    return target
+    return _noise("laplacian", "scale", scale, generator, noise_target(shape, dtype, like, out))
 
 
 def l2_laplace_noise(
@@ -140,7 +142,7 @@ def l2_laplace_noise(
 
     Raises:
         TypeError: wrong kinds, or a dtype that `like` or `out` contradicts.
-        ValueError: scale < 0, NaN or above 2^100; a wrong shape; read-only `out`.
+        ValueError: scale < 0, NaN or above 2^100; a wrong shape; read-only `out`; arrays on CUDA.
 
     Guarantees:
         As `gaussian_noise`: a building block without a privacy claim.
@@ -156,10 +158,16 @@ def l2_laplace_noise(
         >>> hv.l2_laplace_noise((3, 384), scale=0.01).shape
         (3, 384)
     """
-    scale = not_negative("scale", scale)
-    source = require_generator(generator)
-    target = noise_target(shape, dtype, like, out)
-    _core.fill_l2_laplace(target, scale, source)
+    return _noise("l2_laplace", "scale", scale, generator, noise_target(shape, dtype, like, out))
+
+
+def _noise(law: str, name: str, scale: float, generator: _core.Generator | None, target: Any) -> Any:
+    if law != "l2_laplace" and is_traced(target):
+        from hushvec import _torch_ops
+
+        return _torch_ops.traced_noise(law, target, scale, generator)
+    scale = not_negative(name, scale)
+    _kernels.fill(target, law, scale, require_generator(generator))
     return target
 
 
@@ -167,7 +175,7 @@ def add_noise(embedding: ArrayT, noise: Any) -> ArrayT:
     """Add noise to an embedding, element by element.
 
     Args:
-        embedding: float array [d] or [n, d], numpy or torch CPU.
+        embedding: float array [d] or [n, d], numpy, torch (CPU, CUDA) or CuPy.
         noise: an array of the same kind, shape and dtype.
 
     Returns:
@@ -193,8 +201,7 @@ def add_noise(embedding: ArrayT, noise: Any) -> ArrayT:
     """
     require_array("embedding", embedding)
     require_array("noise", noise)
-    if is_torch(embedding) != is_torch(noise):
-        raise TypeError(f"noise must be of the kind of embedding, {kind(embedding)}, got {kind(noise)}")
+    require_same_kind("noise", noise, "embedding", embedding)
     if dtype_name(embedding) != dtype_name(noise):
         raise TypeError(f"noise must be {dtype_name(embedding)}, got {dtype_name(noise)}")
     shape = tuple(embedding.shape)  # type: ignore[attr-defined]
@@ -203,6 +210,9 @@ def add_noise(embedding: ArrayT, noise: Any) -> ArrayT:
     total = empty_like(embedding)
     if is_torch(embedding):
         total.copy_(embedding + noise)  # type: ignore[attr-defined]
-    else:
+    elif isinstance(embedding, np.ndarray):
         np.add(embedding, noise, out=total)  # type: ignore[call-overload]
+    else:
+        with device_scope(embedding):
+            total[...] = embedding + noise  # type: ignore[index]
     return total

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from hushvec import _arrays, _core, _validate
+from hushvec import _arrays, _core, _kernels, _validate
 from hushvec.mechanisms import (
     MECHANISMS,
     EmpiricalGaussian,
@@ -59,7 +59,8 @@ def privatize(
     """Release embeddings with differential privacy, and a receipt that says which.
 
     Args:
-        x: float array [d] (one row) or [n, d], numpy or torch CPU; float32, float64, float16 or (torch) bfloat16. Not changed.
+        x: float array [d] (one row) or [n, d], numpy, torch (CPU, CUDA) or CuPy; float32, float64, float16 or (torch) bfloat16.
+            In CUDA memory contiguous. Not changed.
         epsilon: > 0; needed by every mechanism but "empirical", where it may be left out and is a ceiling if given.
         delta: in (0, 1). "laplacian" and "l2_laplace" do not use it (0 is accepted): their receipts say 0.
         clip_norm: C, the L2 norm that rows are clipped to, in the unit of x; in [2^-100, 2^100].
@@ -81,8 +82,10 @@ def privatize(
 
     Raises:
         TypeError: wrong kinds; epsilon or sigma missing.
-        ValueError: a value out of its range; NaN or Inf in x (the row is named); arguments that contradict each other.
+        ValueError: a value out of its range; NaN or Inf in x (the row is named); arguments that contradict each other;
+            "l2_laplace" on CUDA, which has no kernel for it.
             All arguments are checked before the budget is charged, and the budget before anything is released.
+        RuntimeError: no CUDA backend or driver for an x on CUDA, or a CUDA graph being captured.
 
     Guarantees:
         Adjacency: replace one row (`per="record"`) or all of them (`per="release"`). Sensitivity: 2 clip_norm in L2, with the
@@ -91,7 +94,9 @@ def privatize(
         nothing). Where x has NaN or Inf the refusal is visible, hence part of what an observer sees.
 
     Edge cases:
-        No rows: empty values and a receipt for 0 rows. A row of zeros is a valid row. No columns: ValueError.
+        No rows: empty values and a receipt for 0 rows. A row of zeros is a valid row. No columns: ValueError. A CUDA graph
+        cannot capture a release: its replays would have no receipts. With normalize=True the last bits of unit rows, and with
+        them of the values, may differ between CPU and CUDA.
 
     Reference:
         Balle and Wang (2018), theorem 8; Dwork, McSherry, Nissim, Smith (2006), proposition 1; docs/format.md.
@@ -119,6 +124,7 @@ def privatize(
         generator=generator,
     )
     receipt = plan.receipt(rows)
+    _kernels.require_release(x, plan.mechanism.law)
     if budget is not None:
         _charge(budget, plan, x)
     return Release(plan.run(x), receipt)

@@ -65,10 +65,10 @@ BAD_ARRAYS = [
     (np.ma.masked_array(rows(), mask=False), TypeError, "x must be a plain numpy array, got MaskedArray"),
     (rows((2, 3, 4)), ValueError, "x must have 1 or 2 dimensions, got 3"),
     (np.array(1.0, np.float32), ValueError, "x must have 1 or 2 dimensions, got 0"),
-    ([[1.0, 2.0]], TypeError, "x must be a numpy array or a torch tensor, got list"),
-    (None, TypeError, "x must be a numpy array or a torch tensor, got NoneType"),
-    (1.0, TypeError, "x must be a numpy array or a torch tensor, got float"),
-    ("vector", TypeError, "x must be a numpy array or a torch tensor, got str"),
+    ([[1.0, 2.0]], TypeError, "x must be a numpy array, a torch tensor or a CuPy array, got list"),
+    (None, TypeError, "x must be a numpy array, a torch tensor or a CuPy array, got NoneType"),
+    (1.0, TypeError, "x must be a numpy array, a torch tensor or a CuPy array, got float"),
+    ("vector", TypeError, "x must be a numpy array, a torch tensor or a CuPy array, got str"),
 ]
 
 
@@ -93,7 +93,7 @@ BAD_OUTPUTS = [
     (lambda: np.full(32, SENTINEL, np.float32), ValueError, "out must have shape (4, 8), got (32,)"),
     (lambda: np.full((4, 8), SENTINEL), TypeError, "out must be float32, got float64"),
     (lambda: np.full((4, 8), SENTINEL, ">f4"), TypeError, "out must be in native byte order, got >f4"),
-    (lambda: [[SENTINEL] * 8] * 4, TypeError, "out must be a numpy array or a torch tensor, got list"),
+    (lambda: [[SENTINEL] * 8] * 4, TypeError, "out must be a numpy array, a torch tensor or a CuPy array, got list"),
 ]
 
 
@@ -256,7 +256,7 @@ def test_bad_values(call, text):
             lambda: hv.gaussian_noise(3, dtype="float64", like=np.zeros(2, np.float32)),
             "like must be float64, the dtype asked for, got float32",
         ),
-        (lambda: hv.gaussian_noise(3, like=[1.0]), "like must be a numpy array or a torch tensor, got list"),
+        (lambda: hv.gaussian_noise(3, like=[1.0]), "like must be a numpy array, a torch tensor or a CuPy array, got list"),
         (lambda: hv.set_num_threads(1.5), "n must be a whole number, got float"),
         (lambda: hv.set_num_threads(True), "n must be a whole number, got bool"),
         (lambda: hv.Generator(rounds=20.0), "rounds must be a whole number, got float"),

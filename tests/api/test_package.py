@@ -39,24 +39,31 @@ PUBLIC = [
 # Lower numbers are imported by higher ones, never the other way round. A folder counts as one layer.
 LAYERS = {
     "_core": 0,
+    "_cuda": 0,
     "errors": 0,
     "_validate": 1,
     "_arrays": 2,
     "_backends": 2,
-    "noise": 3,
-    "clip": 3,
-    "calibrate": 3,
-    "mechanisms": 4,
-    "receipts": 5,
-    "release": 6,
-    "text": 7,
-    "__init__": 8,
-    "cli": 9,
-    "__main__": 10,
+    "_cuda_backend": 3,
+    "_kernels": 4,
+    "_torch_ops": 5,
+    "noise": 6,
+    "clip": 6,
+    "calibrate": 6,
+    "mechanisms": 7,
+    "receipts": 8,
+    "release": 9,
+    "text": 10,
+    "integrations": 10,
+    "__init__": 11,
+    "cli": 12,
+    "__main__": 13,
 }
 
 # Imports that may take place at the top of a module, beside the standard library and hushvec itself.
 ALWAYS_THERE = {"numpy"}
+# Modules that are themselves imported only where their library is in use.
+NEEDS = {"_torch_ops.py": {"torch"}}
 
 
 def modules():
@@ -101,8 +108,12 @@ def test_the_package_is_typed():
     assert (PACKAGE / "_core.pyi").exists()
 
 
-def test_stubs_name_everything_in_the_core(core):
-    stub = ast.parse((PACKAGE / "_core.pyi").read_text())
+@pytest.mark.parametrize("name", ["_core", "_cuda"])
+def test_stubs_name_everything_compiled(name):
+    if name == "_cuda" and not list(PACKAGE.glob("_cuda.*.so")):
+        pytest.skip("built without CUDA")
+    core = importlib.import_module(f"hushvec.{name}")
+    stub = ast.parse((PACKAGE / f"{name}.pyi").read_text())
     named = {node.name for node in stub.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     named |= {node.target.id for node in stub.body if isinstance(node, ast.AnnAssign)}
     there = {name for name in dir(core) if not name.startswith("__")} | {"__version__"}
@@ -130,7 +141,8 @@ def test_nothing_optional_is_imported_at_the_top(path):
             names = [node.module]
         for name in names:
             top = name.split(".")[0]
-            assert top in sys.stdlib_module_names or top in ALWAYS_THERE or top == "hushvec", f"{path.name} imports {name}"
+            allowed = ALWAYS_THERE | NEEDS.get(path.name, set()) | {"hushvec"}
+            assert top in sys.stdlib_module_names or top in allowed, f"{path.name} imports {name}"
 
 
 def test_import_loads_numpy_and_the_core_only():
@@ -164,6 +176,8 @@ DOCUMENTED = [
 
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_examples_in_docstrings_run(name):
+    for library in NEEDS.get(f"{name.rpartition('.')[2]}.py", ()):
+        pytest.importorskip(library)
     module = importlib.import_module(name)
     result = doctest.testmod(module, verbose=False)
     assert result.attempted > 0

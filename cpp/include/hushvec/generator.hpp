@@ -23,8 +23,12 @@ public:
     Generator(const Generator&) = delete;
     Generator& operator=(const Generator&) = delete;
 
-    // Throws std::runtime_error in a forked child of a seeded generator, and when 2^64 - 1 nonces are used up.
+    // Throws std::runtime_error in a forked child of a seeded generator, and when 2^63 nonces are used up.
     KeyStream reserve();
+
+    // The start of a stream whose nonces are counted elsewhere, such as in device memory: a new key from the operating system, or
+    // the seed's key from nonce 2^63 + place * 2^40, which reserve() never reaches. Throws like reserve().
+    KeyStream apart(std::uint64_t place);
 
     int rounds() const { return rounds_; }
     KeySource key_source() const { return source_; }

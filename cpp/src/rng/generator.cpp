@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <limits>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -61,6 +60,9 @@ void load_key(KeyStream& stream, const Generator::Key& key) {
     }
 }
 
+constexpr std::uint64_t kFirstNonceApart = std::uint64_t{1} << 63;
+constexpr int kNonceBitsOfAPlace = 40;
+
 void wipe(void* memory, std::size_t size) { explicit_bzero(memory, size); }
 
 }  // namespace
@@ -99,9 +101,18 @@ void Generator::follow_fork() {
 KeyStream Generator::reserve() {
     const std::lock_guard<std::mutex> lock(reserve_mutex);
     follow_fork();
-    if (next_.nonce == std::numeric_limits<std::uint64_t>::max()) throw std::runtime_error("all nonces of this generator are used: make a new one");
+    if (next_.nonce == kFirstNonceApart) throw std::runtime_error("all nonces of this generator are used: make a new one");
     const KeyStream stream = next_;
     ++next_.nonce;
+    return stream;
+}
+
+KeyStream Generator::apart(std::uint64_t place) {
+    if (source_ == KeySource::os) return Generator(rounds_).reserve();
+    const std::lock_guard<std::mutex> lock(reserve_mutex);
+    follow_fork();
+    KeyStream stream = next_;
+    stream.nonce = kFirstNonceApart + (place << kNonceBitsOfAPlace);
     return stream;
 }
 

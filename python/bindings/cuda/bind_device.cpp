@@ -1,0 +1,42 @@
+#include <cuda_runtime_api.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+
+#include "bindings.hpp"
+#include "device.hpp"
+#include "device_array.hpp"
+
+namespace hushvec::python {
+
+namespace {
+
+// For the tests: what was read from an array, on whatever device it lies.
+py::dict described(py::handle array) {
+    const Described found = describe(array, "x");
+    py::dict report;
+    report["way"] = found.way;
+    report["data"] = found.data;
+    report["dtype"] = py::make_tuple(found.dtype.code, found.dtype.bits, found.dtype.lanes);
+    report["shape"] = py::tuple(py::cast(found.shape));
+    report["strides"] = py::tuple(py::cast(found.strides));
+    report["device"] = found.device ? py::object(py::make_tuple(found.device->type, found.device->id)) : py::none();
+    report["writable"] = found.writable;
+    return report;
+}
+
+}  // namespace
+
+void bind_device(py::module_& module) {
+    module.def("check_driver", &check_driver);
+    module.def("current_stream", &current_stream, py::arg("x"));
+    module.def("is_capturing", [](std::uintptr_t stream, int device) {
+        const OnDevice current(device);
+        return is_capturing(reinterpret_cast<cudaStream_t>(stream));
+    }, py::arg("stream"), py::arg("device"));
+    py::module_ testing = module.def_submodule("_testing", "Hooks for the tests of hushvec; not part of its interface.");
+    testing.def("describe", &described, py::arg("x"));
+}
+
+}  // namespace hushvec::python

@@ -1,0 +1,157 @@
+// The launchers for Python arrays: arguments checked before anything is launched, GIL released, on the stream given.
+//
+// A call that nobody records waits for its Report and returns the number of the first row with NaN or Inf, or None. Inside a
+// graph capture it cannot, and its noise must come from memory on the device, so that a replay draws anew.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "../array_rules.hpp"
+#include "../key_capsule.hpp"
+#include "bindings.hpp"
+#include "clip/validate.hpp"
+#include "device.hpp"
+#include "device_array.hpp"
+#include "hushvec_cuda/launch.hpp"
+
+namespace hushvec::python {
+
+namespace {
+
+using cuda::NoiseSource;
+using cuda::Report;
+
+using BadRow = std::optional<std::uint64_t>;
+
+static_assert(sizeof(StateWords) == cuda::kDeviceStreamBytes);
+
+Law law_named(const std::string& name) {
+    if (name == "gaussian") return Law::gaussian;
+    if (name == "laplacian") return Law::laplacian;
+    throw py::value_error("law must be gaussian or laplacian on CUDA, got " + name);
+}
+
+// A capsule of _core.Generator._reserve, or an array of six 64-bit words on the device.
+NoiseSource noise_source(py::handle source, int device) {
+    NoiseSource result;
+    if (is_key_capsule(source)) {
+        result.stream = stream_of(source);
+    } else {
+        result.in_memory = static_cast<cuda::DeviceStream*>(device_memory(source, "state", cuda::kDeviceStreamBytes, device));
+    }
+    return result;
+}
+
+// One call's device, stream and workspace.
+struct Launch {
+    OnDevice device;
+    cudaStream_t stream;
+    void* workspace;
+    bool capturing;
+
+    Launch(int device_id, std::uintptr_t stream_handle, void* memory)
+        : device(device_id), stream(reinterpret_cast<cudaStream_t>(stream_handle)), workspace(memory), capturing(is_capturing(stream)) {}
+
+    void require_replayable(const NoiseSource& source) const {
+        if (capturing && source.in_memory == nullptr) {
+            throw std::runtime_error("noise inside a CUDA graph capture must come from a state on the device, got a stream that each replay would repeat");
+        }
+    }
+
+    Report wait_for_report() const {
+        Report report = {};
+        check_cuda(cudaMemcpyAsync(&report, workspace, sizeof report, cudaMemcpyDeviceToHost, stream), "reading the report of a call");
+        check_cuda(cudaStreamSynchronize(stream), "a CUDA call");
+        return report;
+    }
+};
+
+BadRow bad_row(const Report& report) {
+    return report.first_bad_row == cuda::kNoRow ? std::nullopt : BadRow(report.first_bad_row);
+}
+
+void fill(py::handle out, const std::string& law_name, double scale, py::handle source, std::uintptr_t stream) {
+    const Law law = law_named(law_name);
+    check_scale(law == Law::gaussian ? "sigma" : "scale", scale);
+    const DeviceArray target = device_output(out, "out");
+    const NoiseSource noise = noise_source(source, target.device);
+    const py::gil_scoped_release unlocked;
+    const Launch launch(target.device, stream, nullptr);
+    launch.require_replayable(noise);
+    check_cuda(cuda::fill_noise(noise, law, scale, target.data, target.dtype, target.size(), launch.stream), "launching the noise");
+}
+
+// x, out and the workspace of a call on rows.
+struct Rows {
+    DeviceArray x;
+    DeviceArray out;
+    void* workspace;
+
+    Rows(py::handle x_array, py::handle out_array, py::handle workspace_array)
+        : x(device_array(x_array, "x")), out(device_output(out_array, "out")) {
+        check_device_output_for(x, out);
+        workspace = device_memory(workspace_array, "workspace", cuda::workspace_bytes(x.rows, x.columns, x.dtype), x.device);
+    }
+
+    cuda::RowsArgument argument() const { return {x.data, out.data, x.dtype, x.rows, x.columns}; }
+};
+
+BadRow clip_rows(const Rows& rows, double clip_norm, std::uintptr_t stream) {
+    if (rows.x.size() == 0) return std::nullopt;
+    const py::gil_scoped_release unlocked;
+    const Launch launch(rows.x.device, stream, rows.workspace);
+    check_cuda(cuda::clip(rows.argument(), clip_norm, launch.workspace, launch.stream), "launching clip");
+    return launch.capturing ? std::nullopt : bad_row(launch.wait_for_report());
+}
+
+BadRow clip(py::handle x, double clip_norm, py::handle out, py::handle workspace, std::uintptr_t stream) {
+    check_clip_norm(clip_norm);
+    return clip_rows(Rows(x, out, workspace), clip_norm, stream);
+}
+
+// Waits, and settles the samples that the kernels of an exact release left open.
+BadRow finish(const Launch& launch, const NoiseSource& source, const DeviceArray& out, Law law, ExactGrid grid) {
+    const Report report = launch.wait_for_report();
+    if (report.overflow != 0) throw std::runtime_error("too many samples were left open for the workspace: the result must not be used");
+    if (report.open_samples > 0 && source.in_memory == nullptr) {
+        check_cuda(cuda::settle(source, out.data, out.dtype, law, grid, launch.workspace, launch.stream), "launching settle");
+    }
+    return bad_row(report);
+}
+
+BadRow clip_and_noise(py::handle x, double clip_norm, double sigma, py::handle out, py::handle source, const std::string& law_name,
+                      bool exact, py::handle workspace, std::uintptr_t stream) {
+    check_clip_norm(clip_norm);
+    const Law law = law_named(law_name);
+    check_scale(law == Law::gaussian ? "sigma" : "scale", sigma);
+    const Rows rows(x, out, workspace);
+    if (sigma == 0) return clip_rows(rows, clip_norm, stream);
+    const ExactGrid grid = exact ? exact_grid(sigma, clip_norm) : ExactGrid{0, 0};
+    const NoiseSource noise = noise_source(source, rows.x.device);
+    if (rows.x.size() == 0) return std::nullopt;
+    const py::gil_scoped_release unlocked;
+    const Launch launch(rows.x.device, stream, rows.workspace);
+    launch.require_replayable(noise);
+    check_cuda(cuda::clip_and_noise(noise, rows.argument(), clip_norm, sigma, law, grid, launch.workspace, launch.stream),
+               "launching clip_and_noise");
+    return launch.capturing ? std::nullopt : finish(launch, noise, rows.out, law, grid);
+}
+
+}  // namespace
+
+void bind_launch(py::module_& module) {
+    module.def("workspace_bytes", [](py::handle x) {
+        const DeviceArray rows = device_array(x, "x");
+        return cuda::workspace_bytes(rows.rows, rows.columns, rows.dtype);
+    }, py::arg("x"));
+    module.def("fill", &fill, py::arg("out"), py::arg("law"), py::arg("scale"), py::arg("source"), py::arg("stream"));
+    module.def("clip", &clip, py::arg("x"), py::arg("clip_norm"), py::arg("out"), py::arg("workspace"), py::arg("stream"));
+    module.def("clip_and_noise", &clip_and_noise, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"), py::arg("source"),
+               py::arg("law"), py::arg("exact"), py::arg("workspace"), py::arg("stream"));
+}
+
+}  // namespace hushvec::python

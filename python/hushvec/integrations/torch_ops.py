@@ -1,0 +1,9 @@
+"""torch custom operators for use inside torch.compile: torch.ops.hushvec, and the key streams they draw from.
+
+The public functions of hushvec turn into these by themselves while torch.compile records them, with one stream for each device.
+Importing this module imports torch.
+"""
+
+from hushvec._torch_ops import clip_and_noise, gaussian_noise_, laplacian_noise_, stream_state
+
+__all__ = ["clip_and_noise", "gaussian_noise_", "laplacian_noise_", "stream_state"]

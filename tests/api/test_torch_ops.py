@@ -1,0 +1,210 @@
+"""The custom operators on the CPU: eager bits, and what torch.compile may not do to them."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import hushvec as hv
+from hushvec import _core
+
+torch = pytest.importorskip("torch")
+
+from hushvec.integrations.torch_ops import clip_and_noise, gaussian_noise_, laplacian_noise_, stream_state  # noqa: E402
+
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+NONCE, ROUNDS = 4, 5
+
+
+def some_rows(dtype=torch.float32):
+    return torch.from_numpy(np.random.default_rng(0).standard_normal((6, 130))).to(dtype)
+
+
+@pytest.fixture(autouse=True)
+def fresh_compiler():
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("exact", [True, False])
+def test_bits_are_those_of_the_eager_functions(dtype, exact):
+    x, state, generator = some_rows(dtype), stream_state(seed=7, rounds=12), hv.Generator.unsafe_seeded(7, rounds=12)
+    for _ in range(3):
+        expected = hv.clip_and_noise(x, 1.0, 0.5, exact=exact, generator=generator)
+        assert torch.equal(torch.ops.hushvec.clip_and_noise(x, 1.0, 0.5, exact, state), expected)
+    for fill, eager in ((gaussian_noise_, hv.gaussian_noise), (laplacian_noise_, hv.laplacian_noise)):
+        out = torch.empty(6, 130, dtype=dtype)
+        fill(out, 2.0, state)
+        assert torch.equal(out, eager((6, 130), 2.0, like=x, generator=generator))
+    assert state[NONCE] == 5
+
+
+def test_a_state_holds_the_key_the_nonce_and_the_rounds():
+    seed = 2**255 + 12345
+    state = stream_state(seed=seed, rounds=8)
+    assert state.numpy()[:4].tobytes() == seed.to_bytes(32, "little")
+    assert state[NONCE] == 0 and state[ROUNDS] == 8
+    a, b = stream_state(), stream_state()
+    assert not torch.equal(a[:4], b[:4]) and a[ROUNDS] == 20
+
+
+def test_streams_apart_from_a_generator():
+    """What a device counts by itself never meets what the generator hands out on the host."""
+    generator = hv.Generator.unsafe_seeded(7)
+    words = [_core._state_words(generator._apart(place)) for place in (0, 3)]
+    assert [int(w[NONCE]) % 2**64 for w in words] == [2**63, 2**63 + (3 << 40)]
+    assert all(w[:4].tobytes() == (7).to_bytes(32, "little") for w in words)
+    assert int(_core._state_words(generator._reserve())[NONCE]) == 0
+    keyed_by_os = hv.Generator()
+    apart, own = _core._state_words(keyed_by_os._apart(0)), _core._state_words(keyed_by_os._reserve())
+    assert (apart[:4] != own[:4]).all() and apart[NONCE] == own[NONCE] == 0
+
+
+def test_a_compiled_program_draws_what_the_eager_one_draws():
+    def program(x, state):
+        first = torch.ops.hushvec.clip_and_noise(x, 1.0, 0.5, True, state)
+        noise = torch.empty(5)
+        torch.ops.hushvec.gaussian_noise_(noise, 1.0, state)
+        second = torch.ops.hushvec.clip_and_noise(x, 1.0, 0.5, True, state)
+        torch.ops.hushvec.laplacian_noise_(noise[:2], 1.0, state)
+        return first, noise, second
+
+    x, eager_state, state = some_rows(), stream_state(seed=1), stream_state(seed=1)
+    compiled = torch.compile(program, fullgraph=True)
+    for calls in (4, 8):
+        for ours, expected in zip(compiled(x, state), program(x, eager_state)):
+            assert torch.equal(ours, expected)
+        assert state[NONCE] == calls
+
+
+def all_different(tensors):
+    return all(not torch.equal(a, b) for i, a in enumerate(tensors) for b in tensors[:i])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: hv.clip_and_noise(x, 1.0, 0.5),
+        lambda x: hv.clip_and_noise(x, 1.0, 0.5, exact=False, out=torch.empty_like(x)),
+        lambda x: hv.gaussian_noise(tuple(x.shape), 0.5, like=x),
+        lambda x: hv.laplacian_noise((6, 130), 0.5, out=torch.empty(6, 130)),
+    ],
+)
+def test_equal_calls_are_neither_merged_nor_replayed(call):
+    """Two equal calls in one program, and two runs of it, have noise of their own: the public functions, without graph breaks."""
+    compiled = torch.compile(lambda x: (call(x), call(x)), fullgraph=True)
+    x = some_rows()
+    assert all_different([*compiled(x), *compiled(x)])
+
+
+def test_a_result_nobody_reads_still_uses_its_nonce():
+    def program(x, state):
+        torch.ops.hushvec.clip_and_noise(x, 1.0, 0.5, True, state)
+        return torch.ops.hushvec.clip_and_noise(x, 1.0, 0.5, True, state)
+
+    x, state = some_rows(), stream_state(seed=1)
+    released = torch.compile(program, fullgraph=True)(x, state)
+    assert state[NONCE] == 2
+    generator = hv.Generator.unsafe_seeded(1)
+    hv.clip_and_noise(x, 1.0, 0.5, generator=generator)
+    assert torch.equal(released, hv.clip_and_noise(x, 1.0, 0.5, generator=generator))
+
+
+def test_a_program_writes_the_callers_output():
+    x, out = some_rows(), torch.zeros(6, 130)
+    address = out.data_ptr()
+    result = torch.compile(lambda x, out: hv.clip_and_noise(x, 1.0, 0.5, out=out), fullgraph=True)(x, out)
+    assert out.data_ptr() == address
+    assert torch.equal(result, out) and (out != 0).any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_torchs_own_checks_of_an_operator(dtype):
+    x = some_rows(dtype)
+    torch.library.opcheck(clip_and_noise, (x, 1.0, 0.5, True, stream_state(seed=1)))
+    torch.library.opcheck(gaussian_noise_, (torch.empty_like(x), 0.5, stream_state(seed=1)))
+    torch.library.opcheck(laplacian_noise_, (torch.empty_like(x), 0.5, stream_state(seed=1)))
+
+
+def test_schemas():
+    assert str(torch.ops.hushvec.clip_and_noise.default._schema) == (
+        "hushvec::clip_and_noise(Tensor x, float clip_norm, float sigma, bool exact, Tensor(a4!) state) -> Tensor"
+    )
+    assert str(torch.ops.hushvec.gaussian_noise_.default._schema) == (
+        "hushvec::gaussian_noise_(Tensor(a0!) out, float sigma, Tensor(a2!) state) -> ()"
+    )
+    assert str(torch.ops.hushvec.laplacian_noise_.default._schema) == (
+        "hushvec::laplacian_noise_(Tensor(a0!) out, float scale, Tensor(a2!) state) -> ()"
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda s: clip_and_noise(torch.ones(3, 4, requires_grad=True), 1.0, 1.0, True, s), ValueError, "x must not require grad"),
+        (lambda s: gaussian_noise_(torch.ones(3, requires_grad=True), 1.0, s), ValueError, "out must not require grad"),
+        (lambda s: clip_and_noise(torch.ones(2, 3, 4), 1.0, 1.0, True, s), ValueError, "x must have 1 or 2 dimensions, got 3"),
+        (lambda s: clip_and_noise(torch.ones(3, 4), 0.0, 1.0, True, s), ValueError, "clip_norm must be > 0, got 0.0"),
+        (lambda s: clip_and_noise(torch.ones(3, 4), 1.0, 0.0, True, s), ValueError, "sigma must be > 0, got 0.0"),
+        (lambda s: laplacian_noise_(torch.ones(3), -1.0, s), ValueError, "scale must be >= 0, got -1.0"),
+        (
+            lambda s: clip_and_noise(torch.tensor([[1.0], [float("nan")]]), 1.0, 1.0, True, s),
+            ValueError,
+            "x must be finite, got nan in row 1",
+        ),
+        (lambda s: gaussian_noise_(torch.ones(3), 1.0, s[:5]), ValueError, r"state must be a tensor of 6 int64 words .*\(5,\)"),
+        (lambda s: gaussian_noise_(torch.ones(3), 1.0, s.float()), ValueError, "state must be a tensor of 6 int64 words"),
+        (lambda s: gaussian_noise_(torch.ones(3), 1.0, torch.ones_like(s)), ValueError, "state must have 20, 12 or 8 rounds, got 1"),
+    ],
+)
+def test_refused(call, error, text):
+    with pytest.raises(error, match=text):
+        call(stream_state())
+
+
+def test_refused_while_recorded():
+    x, generator = some_rows(), hv.Generator()
+    with pytest.raises(Exception, match=r"generator must be None under torch\.compile"):
+        torch.compile(lambda x: hv.clip_and_noise(x, 1.0, 1.0, generator=generator), fullgraph=True)(x)
+    with pytest.raises(Exception, match=r"x must not require grad"):
+        torch.compile(lambda x: hv.clip_and_noise(x, 1.0, 1.0), fullgraph=True)(x.requires_grad_(True))
+
+
+@pytest.mark.parametrize("rounds", [7, 0])
+def test_bad_states_are_not_made(rounds):
+    with pytest.raises(ValueError, match=f"rounds must be 20, 12 or 8, got {rounds}"):
+        stream_state(rounds=rounds)
+
+
+def test_a_forked_child_has_streams_of_its_own():
+    keyed_by_os, seeded = stream_state(), stream_state(seed=3)
+    before = keyed_by_os.numpy().tobytes()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        report = keyed_by_os.numpy().tobytes() + bytes([int(seeded[ROUNDS])])
+        os.write(writer, report)
+        os._exit(0)
+    os.waitpid(child, 0)
+    report = os.read(reader, 1000)
+    assert len(report) == 49
+    assert report[:32] != before[:32] and report[32:48] == before[32:48]
+    assert report[48] == 0
+    assert keyed_by_os.numpy().tobytes() == before and seeded[ROUNDS] == 20
+
+
+def test_a_seeded_state_of_the_parent_is_refused():
+    state = stream_state(seed=3)
+    state[ROUNDS] = 0  # what a forked child finds
+    with pytest.raises(RuntimeError, match="this seeded state belongs to the parent process"):
+        gaussian_noise_(torch.ones(3), 1.0, state)
+
+
+def test_eager_work_loads_no_operators():
+    code = (
+        "import sys, torch, hushvec as hv; hv.clip_and_noise(torch.ones(2, 8), 1.0, 1.0); hv.gaussian_noise(3, like=torch.ones(1)); "
+        "assert 'hushvec._torch_ops' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,33 @@
+"""Tests marked `gpu` need a CUDA device, torch that sees it, and a build with the CUDA backend; elsewhere they are skipped, and say why."""
+
+import importlib.util
+
+import pytest
+
+
+def why_no_gpu():
+    if importlib.util.find_spec("hushvec._cuda") is None:
+        return "hushvec was built without its CUDA backend"
+    try:
+        import torch
+    except ImportError:
+        return "torch is not installed"
+    return None if torch.cuda.is_available() else "torch sees no CUDA device"
+
+
+def pytest_collection_modifyitems(items):
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    reason = why_no_gpu() if marked else None
+    for item in marked:
+        if reason is not None:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def cuda():
+    """hushvec._cuda, which needs no device to be imported."""
+    if importlib.util.find_spec("hushvec._cuda") is None:
+        pytest.skip("hushvec was built without its CUDA backend")
+    import hushvec._cuda
+
+    return hushvec._cuda
