@@ -28,6 +28,11 @@ def clip_and_noise(
     stream: int,
 ) -> int | None: ...
 
+def sum_workspace_bytes(x: _Array) -> int: ...
+def clip_sum_and_noise(
+    x: _Array, clip_norm: float, sigma: float, out: _Array, source: _Source, workspace: _Array, stream: int
+) -> int | None: ...
+
 class _testing:
     """Hooks for the tests; not part of the interface."""
 

@@ -57,6 +57,15 @@ def clip_and_noise(x: Any, clip_norm: float, noise: float, out: Any, source: Any
     _refuse_bad_row(x, bad_row)
 
 
+def clip_sum_and_noise(x: Any, clip_norm: float, sigma: float, out: Any, source: Any) -> None:
+    """out[d] = the sum of the clipped rows of x[n, d] + N(0, sigma^2), exactly rounded: docs/format.md section 7."""
+    cuda = _backend("x", x)
+    workspace = new_array(x, (cuda.sum_workspace_bytes(x),), dtype="uint8")
+    stream = _current_stream(cuda, x)
+    bad_row = cuda.clip_sum_and_noise(x, clip_norm, sigma, out, _stream_or_state(cuda, source, x, stream), workspace, stream)
+    _refuse_bad_row(x, bad_row)
+
+
 def _backend(name: str, array: Any) -> ModuleType:
     try:
         import hushvec._cuda as cuda

@@ -6,7 +6,7 @@ import numpy as np
 from fuzz.dlpack_exporter import Exporter
 
 CPU, CUDA = 1, 2
-ARENA = np.zeros(1 << 16, np.uint8)
+ARENA = np.zeros(1 << 18, np.uint8)
 
 
 class OnDevice(Exporter):
@@ -51,5 +51,5 @@ class Interface:
         }
 
 
-def workspace(elements=4096):
+def workspace(elements=1 << 14):
     return OnDevice((elements,), offset=1 << 15)

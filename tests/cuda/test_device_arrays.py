@@ -144,7 +144,7 @@ def test_bad_workspace_and_state(cuda):
     with pytest.raises(ValueError, match=r"workspace must be contiguous and have \d+ bytes, got 4"):
         cuda.clip(X, 1.0, X, workspace(1), 0)
     with pytest.raises(ValueError, match="workspace must be on cuda:0 like the array, got cuda:1"):
-        cuda.clip(X, 1.0, X, OnDevice((4096,), device=1), 0)
+        cuda.clip(X, 1.0, X, OnDevice((1 << 14,), device=1), 0)
     with pytest.raises(ValueError, match="state must be contiguous and have 48 bytes, got 40"):
         cuda.fill(X, "gaussian", 1.0, OnDevice((5,), dtype="float64"), 0)
 
@@ -165,4 +165,19 @@ def test_bad_workspace_and_state(cuda):
 def test_bad_parameters(cuda, call, text):
     with pytest.raises(ValueError) as caught:
         call(cuda, hv.Generator()._reserve())
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("x", "out", "kind", "text"),
+    [
+        (OnDevice((4, 8), dtype="float64"), OnDevice((8,)), TypeError, "x must have dtype float32, float16 or bfloat16, got float64"),
+        (OnDevice((4, 8)), OnDevice((4, 8)), ValueError, "out must have shape (8,), got (4, 8)"),
+        (OnDevice((4, 8)), OnDevice((8,), dtype="float16"), TypeError, "out must have dtype float32, got float16"),
+        (OnDevice((4, 8)), OnDevice((8,), device=1), ValueError, "out must be on the device of x"),
+    ],
+)
+def test_bad_arguments_of_a_sum(cuda, x, out, kind, text):
+    with pytest.raises(kind) as caught:
+        cuda.clip_sum_and_noise(x, 1.0, 1.0, out, hv.Generator()._reserve(), workspace(), 0)
     assert str(caught.value) == text

@@ -5,6 +5,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -141,6 +142,29 @@ BadRow clip_and_noise(py::handle x, double clip_norm, double sigma, py::handle o
     return launch.capturing ? std::nullopt : finish(launch, noise, rows.out, law, grid);
 }
 
+// The exact noisy sum of clipped rows; the grid leaves room for all rows pointing one way.
+BadRow clip_sum_and_noise(py::handle x, double clip_norm, double sigma, py::handle out, py::handle source, py::handle workspace,
+                          std::uintptr_t stream) {
+    check_clip_norm(clip_norm);
+    const DeviceArray rows = device_array(x, "x");
+    if (rows.dtype == DType::float64) throw py::type_error("x must have dtype float32, float16 or bfloat16, got float64");
+    const DeviceArray target = device_output(out, "out");
+    const std::string shape = "(" + std::to_string(rows.columns) + ",)";
+    if (target.shape != shape) throw py::value_error("out must have shape " + shape + ", got " + target.shape);
+    if (target.dtype != DType::float32) throw py::type_error("out must have dtype float32, got " + name_of(target.dtype));
+    if (target.device != rows.device) throw py::value_error("out must be on the device of x");
+    const ExactGrid grid = exact_grid(sigma, static_cast<double>(std::max<std::size_t>(1, rows.rows)) * clip_norm);
+    void* memory = device_memory(workspace, "workspace", cuda::sum_workspace_bytes(rows.rows, rows.columns), rows.device);
+    const NoiseSource noise = noise_source(source, rows.device);
+    if (rows.columns == 0) return std::nullopt;
+    const py::gil_scoped_release unlocked;
+    const Launch launch(rows.device, stream, memory);
+    launch.require_replayable(noise);
+    const cuda::RowsArgument argument = {rows.data, target.data, rows.dtype, rows.rows, rows.columns};
+    check_cuda(cuda::clip_sum_and_noise(noise, argument, clip_norm, grid, launch.workspace, launch.stream), "launching clip_sum_and_noise");
+    return launch.capturing ? std::nullopt : finish(launch, noise, target, Law::gaussian, grid);
+}
+
 }  // namespace
 
 void bind_launch(py::module_& module) {
@@ -152,6 +176,12 @@ void bind_launch(py::module_& module) {
     module.def("clip", &clip, py::arg("x"), py::arg("clip_norm"), py::arg("out"), py::arg("workspace"), py::arg("stream"));
     module.def("clip_and_noise", &clip_and_noise, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"), py::arg("source"),
                py::arg("law"), py::arg("exact"), py::arg("workspace"), py::arg("stream"));
+    module.def("sum_workspace_bytes", [](py::handle x) {
+        const DeviceArray rows = device_array(x, "x");
+        return cuda::sum_workspace_bytes(rows.rows, rows.columns);
+    }, py::arg("x"));
+    module.def("clip_sum_and_noise", &clip_sum_and_noise, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"),
+               py::arg("source"), py::arg("workspace"), py::arg("stream"));
 }
 
 }  // namespace hushvec::python
