@@ -8,7 +8,7 @@ the sample's words follow it up to a chosen word of the extension, where they le
 Written from docs/format.md alone; needs python-flint. The output is the same on every run.
 
 ladder_bits.csv    law,output,x,s,radius_words,angle_words,steps,decided,first_step,n
-    radius_words    A, E1[0..7], E2[0..7], ... (Laplace: W, E1[0..15], ...) in hexadecimal, 8 digits a word, to the end of the last step
+    radius_words    A, E1[0..7], E2[0..7], ... (Laplace: W, E1[0..15], ...) in hexadecimal, 8 digits a word, to the last step's end
     angle_words     B, E1[8..15], E2[8..15], ... ; - for Laplace
     steps           extension blocks that decide: with fewer the known bits allow both integers; with these the answer stays the
                     same when the intervals of the uniforms are widened REQUIRED_TIGHTNESS times
@@ -144,7 +144,8 @@ def at_tie(rng, start, solve, s, reach):
         radius = target / (gaussian_variate((arb(-1) / 2).exp(), exact(v), start.flag, start.output))   # a radius of 1
         if not radius > 0:
             return None
-        return x, Sample("gaussian", start.output, start.flag, floored((-radius * radius / 2).exp() * (1 << bits)), start.angle, start.words)
+        uniform = floored((-radius * radius / 2).exp() * (1 << bits))
+        return x, Sample("gaussian", start.output, start.flag, uniform, start.angle, start.words)
 
     cosine = target / (-2 * exact(u).log()).sqrt() * (-1 if start.flag else 1)
     if not abs(cosine) < 1 or (start.output == "cosine" and not cosine > 0):
@@ -204,7 +205,8 @@ def row(x, s, sample, steps, decided, first_step, n):
     hexadecimal = lambda words: "".join(f"{word:08x}" for word in words)
     cut = sample.cut(1 + steps * WORDS_PER_STEP[sample.law])
     angle = hexadecimal(cut.words_of_angle()) if sample.law == "gaussian" else "-"
-    return (sample.law, sample.output, x.hex(), s.hex(), hexadecimal(cut.words_of_radius()), angle, steps, int(decided), int(first_step), n)
+    radius = hexadecimal(cut.words_of_radius())
+    return (sample.law, sample.output, x.hex(), s.hex(), radius, angle, steps, int(decided), int(first_step), n)
 
 
 def certain(x, s, sample, words):
@@ -247,9 +249,8 @@ def undecided_row(rng, start, solve, s, reach):
     return None if n is None else row(x, s, sample, EXTENSION_STEPS, False, False, n)
 
 
-def first_that_works(attempt):
-    for _ in range(MAX_ATTEMPTS):
-        found = attempt()
+def first_that_works(attempts):
+    for found in attempts:
         if found is not None:
             return found
     raise RuntimeError("no vector found")
@@ -271,16 +272,24 @@ def bits_rows(rng):
         for word in words:
             for upwards in (True, False):
                 tail = rng.choice(("near", "far", "random"))
-                yield first_that_works(lambda: decided_row(rng, random_start(rng, law, output), solve, random_s(rng),
-                                                           rng.choice(REACHES), word, upwards, tail))
+                yield first_that_works(
+                    decided_row(rng, random_start(rng, law, output), solve, random_s(rng), rng.choice(REACHES), word, upwards, tail)
+                    for _ in range(MAX_ATTEMPTS)
+                )
         # No known bit of u is 1 after one step, or two: -ln u is unbounded there.
         if solve == "radius":
             for zeros in (per_step + 1, 2 * per_step + 1):
                 for upwards in (True, False):
-                    yield first_that_works(lambda: decided_row(rng, random_start(rng, law, output, zeros), solve, random_s(rng), 50.0,
-                                                               zeros + 3, upwards, "random"))
+                    yield first_that_works(
+                        decided_row(
+                            rng, random_start(rng, law, output, zeros), solve, random_s(rng), 50.0, zeros + 3, upwards, "random"
+                        )
+                        for _ in range(MAX_ATTEMPTS)
+                    )
         for reach in (50.0, 50.0, 2.0**21, 2.0**21):
-            yield first_that_works(lambda: undecided_row(rng, random_start(rng, law, output), solve, random_s(rng), reach))
+            yield first_that_works(
+                undecided_row(rng, random_start(rng, law, output), solve, random_s(rng), reach) for _ in range(MAX_ATTEMPTS)
+            )
 
 
 def main():
