@@ -89,7 +89,7 @@ def _workspace(cuda: ModuleType, x: Any) -> Any:
 
 def _current_stream(cuda: ModuleType, x: Any) -> int:
     """Handle of the stream that the caller's library works on, on the device of x."""
-    handle: int | None = cuda.current_stream(x)
+    handle: int | None = cuda.current_stream(x, _index(x))
     if handle is not None:
         return handle
     if is_torch(x):

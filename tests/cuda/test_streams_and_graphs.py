@@ -18,8 +18,8 @@ def test_the_current_stream_is_used(cuda):
     x = rows()
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
-        assert cuda.current_stream(x) == side.cuda_stream
-    assert cuda.current_stream(x) == torch.cuda.current_stream().cuda_stream
+        assert cuda.current_stream(x, 0) == side.cuda_stream
+    assert cuda.current_stream(x, 0) == torch.cuda.current_stream().cuda_stream
 
 
 def test_work_waits_for_what_the_stream_did_before():

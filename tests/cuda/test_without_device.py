@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
+from hushvec import _arrays
 
 torch = pytest.importorskip("torch")
 
@@ -146,3 +147,15 @@ def test_cupy_arrays_are_told_from_the_others(monkeypatch, cupy, on_cuda):
     monkeypatch.setitem(sys.modules, "hushvec._cuda", None)
     with pytest.raises(RuntimeError, match="x is on cuda:0, but this build of hushvec has no CUDA backend"):
         hv.clip(cupy.ndarray(), 1.0, out=cupy.ndarray())
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_unit_rows_in_torch_are_those_of_numpy(wide):
+    """The step that runs on a device, here on torch CPU tensors."""
+    rows = np.random.default_rng(0).standard_normal((5, 130)) * np.exp2([[-500.0], [0], [3], [500], [0]] if wide else [[-60.0], [0], [3], [60], [0]])
+    rows[4] = 0
+    ours, expected = torch.from_numpy(rows.copy()), rows.copy()
+    _arrays._scale_to_unit(ours, wide)
+    _arrays._scale_to_unit(expected, wide)
+    np.testing.assert_allclose(ours.numpy(), expected, rtol=1e-15)
+    np.testing.assert_allclose(np.linalg.norm(expected, axis=1), [1, 1, 1, 1, 0], rtol=1e-15)

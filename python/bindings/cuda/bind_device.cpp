@@ -30,7 +30,7 @@ py::dict described(py::handle array) {
 
 void bind_device(py::module_& module) {
     module.def("check_driver", &check_driver);
-    module.def("current_stream", &current_stream, py::arg("x"));
+    module.def("current_stream", &current_stream, py::arg("x"), py::arg("device"));
     module.def("is_capturing", [](std::uintptr_t stream, int device) {
         const OnDevice current(device);
         return is_capturing(reinterpret_cast<cudaStream_t>(stream));

@@ -19,9 +19,12 @@ void check_driver() {
     if (error == cudaSuccess) return;
     int driver = 0;
     const bool found = cudaDriverGetVersion(&driver) == cudaSuccess && driver != 0;
+    const std::string which = found ? "one for CUDA " + version_text(driver) : "none";
+    if (driver / 1000 >= CUDART_VERSION / 1000) {   // the driver would do: no device, or a child of a process that used CUDA
+        throw std::runtime_error("CUDA cannot be used in this process (driver: " + which + "): " + cudaGetErrorString(error));
+    }
     throw std::runtime_error("the CUDA backend of hushvec needs an NVIDIA driver " + std::string(kOldestDriver) + " or newer (CUDA " +
-                             version_text(CUDART_VERSION) + "), found " + (found ? "one for CUDA " + version_text(driver) : "none") + ": " +
-                             cudaGetErrorString(error));
+                             version_text(CUDART_VERSION) + "), found " + which + ": " + cudaGetErrorString(error));
 }
 
 void check_cuda(cudaError_t error, const char* doing) {

@@ -188,12 +188,11 @@ Described describe(py::handle array, const char* name) {
                          std::string(py::str(py::type::of(array).attr("__name__"))));
 }
 
-std::optional<std::uintptr_t> current_stream(py::handle array) {
+std::optional<std::uintptr_t> current_stream(py::handle array, int device) {
     const dlpack::ExchangeApi* api = exchange_api(array);
     if (api == nullptr || api->current_work_stream == nullptr) return std::nullopt;
-    const DeviceArray parsed = device_array(array, "x");
     void* stream = nullptr;
-    if (api->current_work_stream(dlpack::kCuda, parsed.device, &stream) != 0) throw py::error_already_set();
+    if (api->current_work_stream(dlpack::kCuda, device, &stream) != 0) throw py::error_already_set();
     return reinterpret_cast<std::uintptr_t>(stream);
 }
 

@@ -31,8 +31,8 @@ struct Described {
 
 Described describe(py::handle array, const char* name);
 
-// The stream that the array's library works on, where its type has DLPack's table of functions.
-std::optional<std::uintptr_t> current_stream(py::handle array);
+// The stream that the array's library works on, on a device, where the array's type has DLPack's table of functions.
+std::optional<std::uintptr_t> current_stream(py::handle array, int device);
 
 // Contiguous rows in the memory of one device.
 struct DeviceArray {
