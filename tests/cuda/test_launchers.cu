@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "../cpp/check.hpp"
-#include "device/element.hpp"
+#include "check.hpp"
+#include "device_rows.hpp"
 #include "hushvec/clip.hpp"
 #include "hushvec/noise.hpp"
 #include "hushvec_cuda/launch.hpp"
@@ -17,12 +17,7 @@
 namespace {
 
 using namespace hushvec;
-using hushvec::cuda::Bfloat16;
-using hushvec::cuda::Float16;
-using test::check;
-
-constexpr double kClipNorm = 1.0;
-constexpr double kSigma = 0.3;
+using namespace hushvec::test;
 
 void must(cudaError_t error, const char* what) { check(error == cudaSuccess, std::string(what) + ": " + cudaGetErrorString(error)); }
 
@@ -48,42 +43,6 @@ private:
     std::size_t count_;
     T* data_ = nullptr;
 };
-
-KeyStream test_stream() {
-    KeyStream stream;
-    for (std::uint32_t i = 0; i < 8; ++i) stream.key[i] = 0x9E3779B9u * (i + 1);
-    stream.nonce = 77;
-    stream.rounds = 12;
-    return stream;
-}
-
-template <class Stored>
-constexpr DType kDType = sizeof(Stored) == 8 ? DType::float64
-                         : sizeof(Stored) == 4 ? DType::float32
-                         : std::is_same_v<Stored, Float16> ? DType::float16 : DType::bfloat16;
-
-template <class Stored>
-std::vector<Stored> rows_of(std::size_t rows, std::size_t columns) {
-    std::vector<Stored> x(rows * columns);
-    std::uint32_t state = 12345;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        state = state * 1664525u + 1013904223u;
-        const double size = std::ldexp(3.0 / std::sqrt(static_cast<double>(columns)), -static_cast<int>(i / columns % 5));
-        x[i] = cuda::narrowed<Stored>(static_cast<cuda::Wide<Stored>>(size * std::ldexp(static_cast<std::int32_t>(state), -31)));
-    }
-    return x;
-}
-
-template <class Stored>
-MatrixView view_of(std::vector<Stored>& memory, std::size_t rows, std::size_t columns) {
-    const auto item = static_cast<std::ptrdiff_t>(sizeof(Stored));
-    return {reinterpret_cast<std::byte*>(memory.data()), kDType<Stored>, rows, columns, item * static_cast<std::ptrdiff_t>(columns), item};
-}
-
-template <class Stored>
-bool same_bits(const std::vector<Stored>& a, const std::vector<Stored>& b) {
-    return std::memcmp(a.data(), b.data(), a.size() * sizeof(Stored)) == 0;
-}
 
 cuda::Report report_in(DeviceArray<std::byte>& workspace) {
     cuda::Report report = {};
