@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hushvec import _core
+from hushvec import _core, _cuda_backend
 from hushvec._validate import whole_number
 
 
@@ -32,12 +32,13 @@ def backends() -> dict[str, list[str] | str]:
     HUSHVEC_BACKEND=portable|avx2|avx512|neon, read at import, forces one. Exact releases have the same bits on all.
 
     Returns:
-        {"compiled": [...], "available": [...], "active": name}, widest first.
+        {"compiled": [...], "available": [...], "active": name, "cuda": state}; instruction sets widest first; the state of the
+        CUDA backend is "not built", "built" (but no driver or device is here) or "available".
 
     Example:
         >>> import hushvec as hv
         >>> "portable" in hv.backends()["compiled"]
         True
     """
-    report: dict[str, list[str] | str] = dict(_core.backends())
+    report: dict[str, list[str] | str] = {**_core.backends(), "cuda": _cuda_backend.state()}
     return report

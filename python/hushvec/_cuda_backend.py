@@ -24,6 +24,19 @@ _states: WeakKeyDictionary[_core.Generator, _States] = WeakKeyDictionary()
 _captured: list[Any] = []
 
 
+def state() -> str:
+    """ "not built", "built" (but no driver or device here) or "available"."""
+    try:
+        import hushvec._cuda as cuda
+    except ModuleNotFoundError:
+        return "not built"
+    try:
+        cuda.check_driver()
+    except RuntimeError:
+        return "built"
+    return "available"
+
+
 def require_release(x: Any, law: str) -> None:
     """Refuse here what a release of x would be refused for later, when its budget is charged."""
     _require_law(law)

@@ -159,3 +159,10 @@ def test_unit_rows_in_torch_are_those_of_numpy(wide):
     _arrays._scale_to_unit(expected, wide)
     np.testing.assert_allclose(ours.numpy(), expected, rtol=1e-15)
     np.testing.assert_allclose(np.linalg.norm(expected, axis=1), [1, 1, 1, 1, 0], rtol=1e-15)
+
+
+def test_backends_say_what_cuda_can_do(monkeypatch):
+    usable = "available" if torch.cuda.is_available() else "built"
+    assert hv.backends()["cuda"] in ("not built", usable)
+    monkeypatch.setitem(sys.modules, "hushvec._cuda", None)
+    assert hv.backends()["cuda"] == "not built"
