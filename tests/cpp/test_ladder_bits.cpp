@@ -54,7 +54,8 @@ std::vector<Row> read_rows(const char* path) {
         for (std::string& text : field) std::getline(fields, text, ',');
         const bool gaussian = field[0] == "gaussian";
         rows.push_back({gaussian, field[1] == "sine", std::stod(field[2]), std::stod(field[3]), words_of(field[4]),
-                        gaussian ? words_of(field[5]) : Words{}, std::stoi(field[6]), field[7] == "1", field[8] == "1", std::stoi(field[9])});
+                        gaussian ? words_of(field[5]) : Words{}, std::stoi(field[6]), field[7] == "1", field[8] == "1",
+                        std::stoi(field[9])});
     }
     return rows;
 }
@@ -86,11 +87,12 @@ std::string name(const Row& row, std::size_t number) {
 void words_next_to_a_tie_are_read_until_they_decide(const std::vector<Row>& rows) {
     int beyond_first_step[2] = {};
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        const SettledByBits result = settled(rows[i]);
-        check(result.index == rows[i].n, name(rows[i], i) + "index " + std::to_string(result.index) + ", not " + std::to_string(rows[i].n));
-        check(result.steps == rows[i].steps, name(rows[i], i) + "steps " + std::to_string(result.steps) + ", not " + std::to_string(rows[i].steps));
-        check(result.decided == rows[i].decided, name(rows[i], i) + "decided");
-        beyond_first_step[rows[i].gaussian] += result.steps >= 2;
+        const Row& row = rows[i];
+        const SettledByBits result = settled(row);
+        check(result.index == row.n, name(row, i) + "index " + std::to_string(result.index) + ", not " + std::to_string(row.n));
+        check(result.steps == row.steps, name(row, i) + "steps " + std::to_string(result.steps) + ", not " + std::to_string(row.steps));
+        check(result.decided == row.decided, name(row, i) + "decided");
+        beyond_first_step[row.gaussian] += result.steps >= 2;
     }
     check(beyond_first_step[0] >= 30, "Laplace vectors that take two steps or more");
     check(beyond_first_step[1] >= 80, "Gaussian vectors that take two steps or more");
@@ -127,7 +129,7 @@ multiprecision::Bracket<Number> bracket_of(const Row& row, std::size_t words) {
 void both_number_types_give_the_same_limbs(const std::vector<Row>& rows) {
     int different = 0;
     for (const Row& row : rows) {
-        for (std::size_t words = 1; words <= multiprecision::kKnownWords; ++words) {
+        for (const std::size_t words : {std::size_t{1}, std::size_t{5}, multiprecision::kKnownWords}) {
             const auto with_vector = bracket_of<UnlimitedNumber>(row, words);
             const auto with_array = bracket_of<multiprecision::FirstStepNumber>(row, words);
             different += !equal_limbs(with_vector.centre, with_array.centre) ||

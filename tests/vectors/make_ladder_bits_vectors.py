@@ -141,11 +141,11 @@ def at_tie(rng, start, solve, s, reach):
     u = (2 * start.radius + 1) / fmpq(2 << bits)
     v = (2 * start.angle + 1) / fmpq(1 << bits)
     if solve == "radius":
-        radius = target / (gaussian_variate((arb(-1) / 2).exp(), exact(v), start.flag, start.output))   # a radius of 1
+        radius = target / gaussian_variate((arb(-1) / 2).exp(), exact(v), start.flag, start.output)   # Z / Z at radius 1
         if not radius > 0:
             return None
-        uniform = floored((-radius * radius / 2).exp() * (1 << bits))
-        return x, Sample("gaussian", start.output, start.flag, uniform, start.angle, start.words)
+        solved = floored((-radius * radius / 2).exp() * (1 << bits))
+        return x, Sample("gaussian", start.output, start.flag, solved, start.angle, start.words)
 
     cosine = target / (-2 * exact(u).log()).sqrt() * (-1 if start.flag else 1)
     if not abs(cosine) < 1 or (start.output == "cosine" and not cosine > 0):
@@ -173,6 +173,9 @@ def left_tie(rng, value, total_words, word, upwards, tail):
 
 A_STARTS = [None, None, None, 0x80000003, 0xFFFFFFFE, 0x00000001, 0x55555555]
 B_STARTS = [None, None, None, 0x00000100, 0x3FFFFF00, 0x40000100, 0x20000001, 0x7FFFFF00]   # v near 0, 1/2, -1/2, 1/4, 0
+# No known bit of u is 1 after a step: -ln u is unbounded, and with a small s nothing else would stop a decision.
+SMALL_S = 2.0**-6
+SMALL_REACH = 50.0
 REACHES = [0.0, 50.0, 2.0**10, 2.0**21]
 
 
@@ -204,9 +207,9 @@ def random_start(rng, law, output, leading_zero_words=0):
 def row(x, s, sample, steps, decided, first_step, n):
     hexadecimal = lambda words: "".join(f"{word:08x}" for word in words)
     cut = sample.cut(1 + steps * WORDS_PER_STEP[sample.law])
-    angle = hexadecimal(cut.words_of_angle()) if sample.law == "gaussian" else "-"
     radius = hexadecimal(cut.words_of_radius())
-    return (sample.law, sample.output, x.hex(), s.hex(), radius, angle, steps, int(decided), int(first_step), n)
+    angle = hexadecimal(cut.words_of_angle()) if sample.law == "gaussian" else "-"
+    return sample.law, sample.output, x.hex(), s.hex(), radius, angle, steps, int(decided), int(first_step), n
 
 
 def certain(x, s, sample, words):
@@ -214,7 +217,11 @@ def certain(x, s, sample, words):
     return rounded(x, s, sample.cut(words).variate(fmpq(-REQUIRED_TIGHTNESS), fmpq(1 + REQUIRED_TIGHTNESS)))
 
 
-def decided_row(rng, start, solve, s, reach, word, upwards, tail):
+def decided_row(rng, case, word, upwards, tail, leading_zero_words=0):
+    law, output, solve = case
+    start = random_start(rng, law, output, leading_zero_words)
+    s = SMALL_S if leading_zero_words else random_s(rng)
+    reach = SMALL_REACH if leading_zero_words else rng.choice(REACHES)
     solved = at_tie(rng, start, solve, s, reach)
     if solved is None:
         return None
@@ -240,7 +247,10 @@ def decided_row(rng, start, solve, s, reach, word, upwards, tail):
     return row(x, s, sample, steps, True, first_step, n)
 
 
-def undecided_row(rng, start, solve, s, reach):
+def undecided_row(rng, case, reach):
+    law, output, solve = case
+    start = random_start(rng, law, output)
+    s = random_s(rng)
     solved = at_tie(rng, start, solve, s, reach)
     if solved is None:
         return None
@@ -249,8 +259,9 @@ def undecided_row(rng, start, solve, s, reach):
     return None if n is None else row(x, s, sample, EXTENSION_STEPS, False, False, n)
 
 
-def first_that_works(attempts):
-    for found in attempts:
+def first_that_works(attempt, *arguments):
+    for _ in range(MAX_ATTEMPTS):
+        found = attempt(*arguments)
         if found is not None:
             return found
     raise RuntimeError("no vector found")
@@ -265,31 +276,21 @@ def cases():
 
 
 def bits_rows(rng):
-    for law, output, solve in cases():
+    for case in cases():
+        law, _, solve = case
         per_step = WORDS_PER_STEP[law]
-        words = [rng.randint(*ends) + step * per_step for step in range(1, EXTENSION_STEPS) for ends in ((1, 1), (2, per_step - 4))]
-        words += [3, 5, *range(9, per_step - 1, 3)]   # the first step; Laplace: its second half too
+        words = [rng.randint(first, last) + step * per_step for step in range(1, EXTENSION_STEPS)
+                 for first, last in ((1, 1), (2, per_step - 2), (per_step - 1, per_step - 1))]
+        words += [3, 5, *range(FIRST_STEP_WORDS + 1, per_step - 1, 3)]   # the first step; Laplace: its second half too
         for word in words:
             for upwards in (True, False):
-                tail = rng.choice(("near", "far", "random"))
-                yield first_that_works(
-                    decided_row(rng, random_start(rng, law, output), solve, random_s(rng), rng.choice(REACHES), word, upwards, tail)
-                    for _ in range(MAX_ATTEMPTS)
-                )
-        # No known bit of u is 1 after one step, or two: -ln u is unbounded there.
+                yield first_that_works(decided_row, rng, case, word, upwards, rng.choice(("near", "far", "random")))
         if solve == "radius":
             for zeros in (per_step + 1, 2 * per_step + 1):
                 for upwards in (True, False):
-                    yield first_that_works(
-                        decided_row(
-                            rng, random_start(rng, law, output, zeros), solve, random_s(rng), 50.0, zeros + 3, upwards, "random"
-                        )
-                        for _ in range(MAX_ATTEMPTS)
-                    )
+                    yield first_that_works(decided_row, rng, case, zeros + 3, upwards, "random", zeros)
         for reach in (50.0, 50.0, 2.0**21, 2.0**21):
-            yield first_that_works(
-                undecided_row(rng, random_start(rng, law, output), solve, random_s(rng), reach) for _ in range(MAX_ATTEMPTS)
-            )
+            yield first_that_works(undecided_row, rng, case, reach)
 
 
 def main():

@@ -4,7 +4,7 @@
 // The result does not depend on which.
 //
 // Precision. With n known bits of a uniform the arithmetic has F >= n + 96 bits behind the point, 128 <= F < 2^13.
-// The first extension step of a Gaussian has n = 288 and F = 384.
+// The first extension step reads 9 words: F = 384, n = 288 for a Gaussian's u (287 for its v), 287 for the Laplace u.
 // All errors below are proved bounds, absolute, in ulps of 2^-F unless an exponent is written out. FixedPoint's product,
 // quotient and root truncate by less than 1 ulp; its other operations are exact.
 //
@@ -16,7 +16,6 @@
 //     s * Z + X, beyond the interval  2^14         place
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
