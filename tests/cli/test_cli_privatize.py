@@ -374,7 +374,14 @@ def test_a_signal_leaves_nothing(tmp_path, number, code):
     # The slowest there is, a second or more: the signal must come before the end.
     command += ["--mechanism", "l2_laplace"]
     slow = {**os.environ, "HUSHVEC_BACKEND": "portable", "HUSHVEC_NUM_THREADS": "1"}
-    process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=slow)
+    process = subprocess.Popen(
+        [*map(str, command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=slow,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job inherits it ignored
+    )
     deadline = time.monotonic() + 60
     while not any(name.endswith(".partial") for name in names(tmp_path)):
         assert time.monotonic() < deadline
