@@ -1,11 +1,15 @@
-"""From medians to ratios and a table: pure functions."""
+"""From medians to ratios and tables: pure functions."""
 
 from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from cases import COPY, FILL, Verdict
+
+Timings = Mapping[str, Mapping[str, Any]]
 
 
 def slug(name: str) -> str:
@@ -25,13 +29,13 @@ def summary(milliseconds: Sequence[float]) -> dict[str, float]:
     }
 
 
-def rates(entry: dict[str, Any]) -> dict[str, float]:
+def rates(entry: Mapping[str, Any]) -> dict[str, float]:
     """GB/s and ns per sample of a timing with "bytes" and "samples"."""
     seconds = entry["median_ms"] / 1e3
     return {"gb_per_s": entry["bytes"] / seconds / 1e9, "ns_per_sample": seconds / entry["samples"] * 1e9}
 
 
-def share_of_ceiling(entry: dict[str, Any], timings: dict[str, dict[str, Any]]) -> float | None:
+def share_of_ceiling(entry: Mapping[str, Any], timings: Timings) -> float | None:
     """Bytes a second over those of the ceiling that the entry names, or None where that was not timed."""
     ceiling = timings.get(entry.get("ceiling", ""))
     if ceiling is None:
@@ -39,7 +43,35 @@ def share_of_ceiling(entry: dict[str, Any], timings: dict[str, dict[str, Any]]) 
     return rates(entry)["gb_per_s"] / rates(ceiling)["gb_per_s"]
 
 
-def table(timings: dict[str, dict[str, Any]]) -> str:
+def over_peers(timings: Timings) -> dict[str, dict[str, float]]:
+    """For each of our timings, how many times longer each peer takes for the same work: {ours: {peer: ratio}}."""
+    found: dict[str, dict[str, float]] = {}
+    for name, entry in timings.items():
+        if name in (COPY, FILL) or entry.get("peer"):
+            continue
+        peers = {
+            peer: other["median_ms"] / entry["median_ms"]
+            for peer, other in timings.items()
+            if other.get("peer") and other["work"] == entry.get("work")
+        }
+        if peers:
+            found[name] = peers
+    return found
+
+
+def level_1(output: str) -> dict[str, float]:
+    """What count_open_samples printed: {"gaussian s 64.0": share of samples that leave level 1}."""
+    lines = re.findall(r"^(\w+)\s+s ([\d.]+)\s+samples (\d+)\s+leave level 1 (\d+)", output, re.MULTILINE)
+    return {f"{law} s {s}": int(left) / int(samples) for law, s, samples, left in lines}
+
+
+def align(rows: Sequence[Sequence[str]]) -> str:
+    """Columns of equal width, the first to the left, the others to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))) for row in rows)
+
+
+def table(timings: Timings) -> str:
     """One line a timing, in the order they were made."""
     rows = [("", "ms", "spread", "GB/s", "ns/sample", "of ceiling")]
     for name, entry in timings.items():
@@ -48,5 +80,26 @@ def table(timings: dict[str, dict[str, Any]]) -> str:
             name, f"{entry['median_ms']:.3f}", f"{entry['spread']:.1%}", f"{rate['gb_per_s']:.0f}", f"{rate['ns_per_sample']:.5f}",
             "" if share is None else f"{share:.0%}",
         ))  # fmt: skip
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))) for row in rows)
+    return align(rows)
+
+
+def peer_table(timings: Timings) -> str:
+    """For each of our timings how many times longer each peer of the same work takes."""
+    lines = [
+        (name, "   ".join(f"{peer.split(',')[0]} {ratio:.2f}x" for peer, ratio in peers.items()))
+        for name, peers in over_peers(timings).items()
+    ]
+    return align([("", "peers take"), *lines])
+
+
+def overhead_table(overheads: Mapping[str, float]) -> str:
+    return align([("", "us a call"), *((name, f"{value:.1f}") for name, value in overheads.items())])
+
+
+def aims_table(verdicts: Sequence[Verdict]) -> str:
+    rows = [("", "aim", "measured", "")]
+    for verdict in verdicts:
+        aim = verdict.aim
+        measured = "-" if verdict.measured is None else f"{verdict.measured:.2f}"
+        rows.append((aim.text, f"{'<=' if aim.at_most else '>='} {aim.bound:.2f}", measured, verdict.word))
+    return align(rows)

@@ -1,0 +1,110 @@
+"""What is timed, by name, and what is aimed at: no imports but the standard library's, so that a plan needs no device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+ROUNDS = (20, 12, 8)
+DIMENSIONS = (384, 768, 1024, 1536)
+FILL_DTYPES = ("float32", "bfloat16")
+FUSED_DTYPES = ("float32", "bfloat16", "float16")
+PEER_DIMENSION = 768  # where torch, new arrays and graph replays are timed too
+SMALL = (8, 768)
+
+COPY, FILL = "device copy", "plain fill"
+CUPY_GENERATORS = ("XORWOW", "Philox4x3210")
+TORCH_FUSED = ("torch eager", "torch in place", "torch.compile")
+
+
+def fill(law: str, dtype: str, rounds: int) -> str:
+    return f"{law} fill, {dtype}, {rounds} rounds"
+
+
+def torch_fill(dtype: str) -> str:
+    return f"torch.randn, {dtype}"
+
+
+def cupy_fill(generator: str) -> str:
+    return f"cupy {generator}, float32"
+
+
+def fused(grade: str, dtype: str, d: int, rounds: int, how: str = "") -> str:
+    return f"{grade} clip and noise, {dtype}, d = {d}, {rounds} rounds{how and ', ' + how}"
+
+
+def torch_fused(peer: str, dtype: str) -> str:
+    return f"{peer}, {dtype}, d = {PEER_DIMENSION}"
+
+
+NEW_ARRAY, REPLAYED = "new array", "graph replay"
+SUM = "clip, sum and noise, float32, 12 rounds"
+
+
+def all_names() -> list[str]:
+    """Every timing of a full run, in order."""
+    names = [COPY, FILL]
+    for dtype in FILL_DTYPES:
+        names += [fill(law, dtype, rounds) for law in ("gaussian", "laplacian") for rounds in ROUNDS]
+        names.append(torch_fill(dtype))
+    for dtype in FUSED_DTYPES:
+        for d in DIMENSIONS:
+            for rounds in ROUNDS:
+                names += [fused(grade, dtype, d, rounds) for grade in ("exact", "float")]
+                if d == PEER_DIMENSION:
+                    names += [fused("exact", dtype, d, rounds, how) for how in (NEW_ARRAY, REPLAYED)]
+    names += [SUM, *(cupy_fill(generator) for generator in CUPY_GENERATORS)]
+    return names + [torch_fused(peer, dtype) for dtype in FUSED_DTYPES for peer in TORCH_FUSED]
+
+
+@dataclass(frozen=True)
+class Aim:
+    """Time per byte of `above` over that of `below`, against a bound: at least, or at most, so much.
+
+    Bytes are the user's, each read and written once: a share of a ceiling, a speed-up over a peer, the cost of the exact grade
+    and the number of reads of the input are all ratios of this kind.
+    """
+
+    text: str
+    above: str
+    below: str
+    bound: float
+    at_most: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    aim: Aim
+    measured: float | None
+
+    @property
+    def word(self) -> str:
+        if self.measured is None:
+            return "not measured"
+        reached = self.measured <= self.aim.bound if self.aim.at_most else self.measured >= self.aim.bound
+        return "reached" if reached else "not reached"
+
+
+def aims() -> list[Aim]:
+    exact = {d: {rounds: fused("exact", "float32", d, rounds) for rounds in ROUNDS} for d in DIMENSIONS}
+    peers = exact[PEER_DIMENSION]
+    return [
+        *(Aim(f"share of the copy, float32, d = {d}, {rounds} rounds", COPY, exact[d][rounds], bound)
+          for rounds, bound in ((12, 0.85), (20, 0.65)) for d in DIMENSIONS),
+        *(Aim(f"share of the copy, bfloat16, d = {d}, 12 rounds", COPY, fused("exact", "bfloat16", d, 12), 0.5) for d in DIMENSIONS),
+        Aim("share of the plain fill, float32, 12 rounds", FILL, fill("gaussian", "float32", 12), 0.55),
+        Aim("fill over torch.randn, float32, 12 rounds", torch_fill("float32"), fill("gaussian", "float32", 12), 1.0),
+        *(Aim(f"clip and noise over {peer}, {rounds} rounds", torch_fused(peer, "float32"), peers[rounds], bound)
+          for peer, bound in (("torch eager", 6.0), ("torch.compile", 2.0)) for rounds in (20, 12)),
+        *(Aim(f"exact over float grade, d = {d}, {rounds} rounds", exact[d][rounds], fused("float", "float32", d, rounds), 1.2, at_most=True)
+          for d in DIMENSIONS for rounds in ROUNDS),
+        Aim("clip, sum and noise, in reads of its input", SUM, COPY, 2.2, at_most=True),
+    ]  # fmt: skip
+
+
+def judge(aim: Aim, timings: Mapping[str, Mapping[str, Any]]) -> Verdict:
+    if aim.above not in timings or aim.below not in timings:
+        return Verdict(aim, None)
+    per_byte = [timings[name]["median_ms"] / timings[name]["bytes"] for name in (aim.above, aim.below)]
+    return Verdict(aim, per_byte[0] / per_byte[1])
