@@ -1,0 +1,43 @@
+"""Mechanisms: from a privacy parameter to noise, with the cost and the expected harm known before anything is spent.
+
+Setting of all of them. Each person contributes `rows_per_person` rows of `dimension` elements. Adjacency is replace-one: two
+neighbouring inputs differ in all rows of one person, and in nothing else. Every row is clipped to clip_norm = C, so one row
+moves by at most 2C in L2. With r = rows_per_person and d = dimension:
+
+    mechanism    noise of an element or a row      sensitivity           guarantee
+    Gaussian     N(0, sigma^2) an element          L2: 2C sqrt(r)        delta(epsilon) of Balle and Wang 2018, theorem 8
+    Laplacian    Laplace(scale) an element         L1: 2C r sqrt(d)      epsilon = sensitivity / scale
+    L2Laplace    exp(-|z|_2 / scale) a row         sum of L2: 2C r       epsilon = sensitivity / scale
+
+The r rows of a person are released jointly: their Gaussian noise is one Gaussian vector and their distance at most
+sqrt(sum (2C)^2). For the other two the log-densities of r rows add up, each at most (row distance) / scale, and the row's L1
+distance is at most sqrt(d) times its L2 distance.
+
+The sensitivities are rounded up where the formula has a square root, sigma and scale to the next float32.
+"""
+
+from hushvec.mechanisms.additive import (
+    ADJACENCY,
+    MECHANISMS,
+    EmpiricalGaussian,
+    Gaussian,
+    L2Laplace,
+    Laplacian,
+    Mechanism,
+    root_up,
+    rounded_up,
+    sensitivity,
+)
+
+__all__ = [
+    "ADJACENCY",
+    "MECHANISMS",
+    "EmpiricalGaussian",
+    "Gaussian",
+    "L2Laplace",
+    "Laplacian",
+    "Mechanism",
+    "root_up",
+    "rounded_up",
+    "sensitivity",
+]
