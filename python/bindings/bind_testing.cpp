@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "array_argument.hpp"
 #include "bindings.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/keystream.hpp"
 #include "noise/ladder.hpp"
+#include "privunit/privunit.hpp"
 
 namespace hushvec::python {
 
@@ -137,6 +139,15 @@ py::tuple settle_one_laplace(int level, const py::bytes& key, std::uint64_t nonc
     return py::make_tuple(settled.index, settled.level);
 }
 
+void privunit_levels(const py::bytes& key, std::uint64_t nonce, int chacha_rounds, py::handle x, double cap_probability, double threshold,
+                     double sigma, py::handle out, double bound_factor, int first_level) {
+    const ArrayArgument rows = array_argument(x, "x");
+    const ArrayArgument target = output_argument(out, "out");
+    check_output_for(rows, target);
+    privunit_trial(stream_of(key, nonce, chacha_rounds), rows.view, {cap_probability, threshold}, sigma, target.view, Output::fresh,
+                   {bound_factor, first_level});
+}
+
 py::dict error_bounds(const std::string& backend) {
     const Kernels& kernels = kernels_by_name(backend);
     py::dict bounds;
@@ -175,6 +186,9 @@ void bind_testing(py::module_& module) {
                 py::arg("pair"), py::arg("sine"), py::arg("radius_word"), py::arg("angle_word"), py::arg("x"), py::arg("s"));
     testing.def("settle_laplace", &settle_one_laplace, py::arg("level"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),
                 py::arg("sample"), py::arg("word"), py::arg("x"), py::arg("s"));
+    testing.def("privunit", &privunit_levels, py::arg("key"), py::arg("nonce"), py::arg("rounds"), py::arg("x"),
+                py::arg("cap_probability"), py::arg("threshold"), py::arg("sigma"), py::arg("out"), py::arg("bound_factor") = 1.0,
+                py::arg("first_level") = 2);
     testing.def("error_bounds", &error_bounds, py::arg("backend"));
 }
 

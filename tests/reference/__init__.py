@@ -4,6 +4,7 @@ chacha       the key stream, its domains and the sample layout (sections 1 and 2
 exact        the released integer of one sample, proved by interval arithmetic (sections 3 and 5)
 clip         the clipped row and the grid (sections 4 and 5)
 release      a whole call: rows in, released values out
+privunit     the same for PrivUnitG (section 8)
 adversarial  samples placed next to a rounding boundary
 checks       statistical tests that return a p-value
 

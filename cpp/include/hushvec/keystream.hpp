@@ -25,6 +25,7 @@ inline constexpr std::uint64_t kFirstExtension = 1;    // 256 (Gaussian) or 512 
 inline constexpr std::uint64_t kLastExtension = 8;
 inline constexpr std::uint64_t kLowWords = 16;         // bits 33 to 64 of the float64 fills
 inline constexpr std::uint64_t kRows = 17;             // one run of blocks per row: the radius of L2-Laplace
+inline constexpr std::uint64_t kComponents = 18;         // one run of blocks per row: the component of PrivUnitG along the direction
 }  // namespace domain
 
 inline constexpr std::uint64_t kMaxBlockIndex = (std::uint64_t{1} << 56) - 1;

@@ -53,6 +53,8 @@ NonFiniteRow::NonFiniteRow(std::size_t row, double value)
     : std::invalid_argument("x must be finite, got " + std::string(std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf") + " in row " +
                             std::to_string(row)) {}
 
+void throw_non_finite(const MatrixView& x, std::size_t row) { throw NonFiniteRow(row, first_non_finite(x, row)); }
+
 template <class Scale>
 RowScales<Scale>::RowScales(const MatrixView& x, double clip_norm, double grid)
     : x_(x), clip_norm_(clip_norm), grid_(grid), direct_(x.dtype == dtype_of<Scale> && x.rows_are_contiguous()),
@@ -87,7 +89,7 @@ bool RowScales<Scale>::find(std::size_t begin, std::size_t end) {
 template <class Scale>
 void RowScales<Scale>::require_finite() const {
     const std::size_t row = first_bad_;
-    if (row < x_.rows) throw NonFiniteRow(row, first_non_finite(x_, row));
+    if (row < x_.rows) throw_non_finite(x_, row);
 }
 
 template class RowScales<float>;

@@ -9,6 +9,9 @@
 
 namespace hushvec {
 
+// Throws NonFiniteRow with the first NaN or Inf of a row that has one.
+[[noreturn]] void throw_non_finite(const MatrixView& x, std::size_t row);
+
 // One q per row, found in ranges of rows that threads may share out. Scale is float for float32, float16 and bfloat16 rows,
 // double for float64 rows; grid is 1 for plain clipping.
 template <class Scale>

@@ -35,16 +35,20 @@ void check_scale(const char* name, double scale) {
     if (scale > kLargestScale) refuse(name, "<= 2^100", scale);
 }
 
+float exact_sigma(double sigma) {
+    check_scale("sigma", sigma);
+    if (sigma < kSmallestScale) refuse("sigma", "in [2^-100, 2^100]", sigma);
+    const float rounded = static_cast<float>(sigma);
+    return static_cast<double>(rounded) < sigma ? std::nextafter(rounded, INFINITY) : rounded;
+}
+
 ExactGrid exact_grid(double sigma, double clip_norm) {
     constexpr double kLargestNormOverSigma = 0x1p30;
     constexpr double kLargestSigmaOverNorm = 0x1p60;   // keeps underflow of X below the margin: docs/proofs/clip_norm.md
     constexpr int kSigmaBits = 6;        // s in [64, 128): rounding adds at most 0.002 % to the variance
     constexpr int kLargestIndexBits = 21;   // clip_norm / g <= 2^21, so that float32 holds every |y| / g < 2^22
     check_clip_norm(clip_norm);
-    check_scale("sigma", sigma);
-    if (sigma < kSmallestScale) refuse("sigma", "in [2^-100, 2^100]", sigma);
-    float rounded = static_cast<float>(sigma);
-    if (static_cast<double>(rounded) < sigma) rounded = std::nextafter(rounded, INFINITY);
+    const float rounded = exact_sigma(sigma);
     if (clip_norm > kLargestNormOverSigma * static_cast<double>(rounded)) refuse("clip_norm / sigma", "<= 2^30", clip_norm / sigma);
     if (static_cast<double>(rounded) > kLargestSigmaOverNorm * clip_norm) refuse("sigma / clip_norm", "<= 2^60", sigma / clip_norm);
 

@@ -5,5 +5,6 @@ namespace hushvec {
 
 void check_clip_norm(double clip_norm);              // in [2^-100, 2^100]
 void check_scale(const char* name, double scale);    // in [0, 2^100]
+float exact_sigma(double sigma);                     // rounded up to float32; in [2^-100, 2^100]
 
 }  // namespace hushvec

@@ -7,6 +7,8 @@
 #include "noise/float64_kernels.hpp"
 #include "noise/group_kernels.hpp"
 #include "noise/word_kernels.hpp"
+#include "privunit/row_round.hpp"
+#include "privunit/unit_normals.hpp"
 
 namespace hushvec {
 
@@ -30,6 +32,10 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .sum_of_squares = sum_of_squares<V, float>,
         .sum_of_squares_f64 = sum_of_squares<V, double>,
         .scale_row = scale_row<V>,
+        .unit_normals = unit_normals<V>,
+        .privunit_round = privunit_round<V>,
+        .direction_products = direction_products<V>,
+        .round_row = round_row<V>,
         .widen_float16 = widen_float16<V>,
         .narrow_float16 = narrow_float16<V>,
         .normals = normals_of_words<V>,

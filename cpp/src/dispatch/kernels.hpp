@@ -30,6 +30,10 @@ struct GridScale {
     float grid;   // g
 };
 
+// privunit/row_round.hpp
+struct PrivUnitRun;
+struct DirectionProducts;
+
 struct Kernels {
     const char* name;
     ErrorBound gaussian_bound;
@@ -57,6 +61,12 @@ struct Kernels {
     double (*sum_of_squares)(const float* row, std::size_t dimension);
     double (*sum_of_squares_f64)(const double* row, std::size_t dimension);
     void (*scale_row)(const float* row, std::size_t dimension, float scale, float* out);
+
+    // PrivUnitG
+    void (*unit_normals)(const KeyStream&, std::uint64_t first_group, std::size_t groups, float* z, float* radius_squares);
+    void (*privunit_round)(const PrivUnitRun&);
+    DirectionProducts (*direction_products)(const float* direction, const float* z, std::size_t count);
+    void (*round_row)(const float* row, std::size_t count, float scale, float* out);
 
     // 16-bit floats, as their bits
     void (*widen_float16)(const std::uint16_t* in, std::size_t count, float* out);

@@ -1,0 +1,72 @@
+#include "privunit/direction.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "array/staging.hpp"
+#include "clip/row_scale_arithmetic.hpp"
+#include "dispatch/dispatch.hpp"
+
+namespace hushvec {
+namespace {
+
+constexpr double kUnit = 0x1p21;
+constexpr double kSmallestNorm = 0x1p-100;   // below it, a row has no direction
+
+}  // namespace
+
+Directions::Directions(const MatrixView& x)
+    : x_(x), direct_(x.dtype == DType::float32 && x.rows_are_contiguous()),
+      narrow_(x.dtype == DType::float64 || direct_ ? 0 : x.columns), wide_(x.dtype == DType::float64 ? x.columns : 0) {}
+
+double Directions::norm_of_narrow(std::size_t row, const float*& elements) {
+    if (direct_) {
+        elements = reinterpret_cast<const float*>(x_.at(row, 0));
+    } else {
+        gather(x_, row * x_.columns, x_.columns, narrow_.data());
+        elements = narrow_.data();
+    }
+    return std::sqrt(active_kernels().sum_of_squares(elements, x_.columns));
+}
+
+double Directions::norm_of_wide(std::size_t row) {
+    gather(x_, row * x_.columns, x_.columns, wide_.data());
+    const auto sum_of_squares = [&] { return active_kernels().sum_of_squares_f64(wide_.data(), wide_.size()); };
+    const double sum = sum_of_squares();
+    if (std::isfinite(sum)) return std::sqrt(sum);
+    double largest = 0;
+    for (const double element : wide_) {
+        if (!std::isfinite(element)) return std::numeric_limits<double>::quiet_NaN();
+        largest = std::max(largest, std::abs(element));
+    }
+    const int exponent = reduction_exponent(largest);
+    for (double& element : wide_) element = std::ldexp(element, -exponent);
+    return std::sqrt(sum_of_squares());
+}
+
+bool Directions::find(std::size_t row, float* direction) {
+    const bool wide = x_.dtype == DType::float64;
+    const float* elements = nullptr;
+    const double norm = wide ? norm_of_wide(row) : norm_of_narrow(row, elements);
+    if (!std::isfinite(norm)) return false;
+    if (norm < kSmallestNorm) {
+        std::fill_n(direction, x_.columns, 0.0f);
+        return true;
+    }
+    const double scale = kUnit / norm;
+    if (wide) {
+        std::transform(wide_.begin(), wide_.end(), direction,
+                       [scale](double element) { return static_cast<float>(std::nearbyint(element * scale)); });
+    } else {
+        active_kernels().round_row(elements, x_.columns, static_cast<float>(scale), direction);
+    }
+    return true;
+}
+
+bool Directions::is_finite(std::size_t row) {
+    const float* elements = nullptr;
+    return std::isfinite(x_.dtype == DType::float64 ? norm_of_wide(row) : norm_of_narrow(row, elements));
+}
+
+}  // namespace hushvec

@@ -1,0 +1,130 @@
+#include "privunit/row_ladder.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "noise/float64_noise.hpp"
+#include "noise/ladder_brackets.hpp"
+
+namespace hushvec {
+namespace {
+
+constexpr double kDirectionUnit = 0x1p-21;   // X in units of |X|, nearly
+constexpr std::size_t kHalf = kGroupSamples / 2;
+
+// Of the float64 lanes, in units of the radius: docs/proofs/privunit.md proves half of it.
+constexpr double kNormalError = 0x1p-47;
+// The sums and products of a few float64 numbers below, each term counted generously.
+constexpr double kArithmeticError = 0x1p-50;
+
+// How far a normal may be from the one of more than 64 bits: |r - r'| <= 1 / (P r), P the first 64 bits of u. Large radii have a
+// small P, tiny ones a small r.
+double tail_error(double smallest_square, double largest_square) {
+    if (smallest_square >= 0x1p-26 && largest_square <= 20.7) return 0x1p-51;   // P > 2^49
+    if (smallest_square >= 0x1p-60 && largest_square <= 44.3) return 0x1p-34;   // P > 2^32
+    return std::numeric_limits<double>::infinity();
+}
+
+// Z of one sample at the midpoint of 224 bits of its uniforms.
+UnlimitedNumber normal_at_midpoint(const KeyStream& stream, std::uint64_t sample) {
+    const std::uint64_t group = sample / kGroupSamples, lane = sample % kGroupBlocks;
+    const std::size_t word = sample % kGroupSamples / kGroupBlocks;
+    constexpr std::size_t kPairs = kBlockWords / 2;
+    const std::size_t first = word % kPairs;
+    const auto block = [&](std::uint64_t domain_id, std::uint64_t index) { return chacha_block(stream, block_counter(domain_id, index)); };
+    const Block main = block(domain::kMain, group * kGroupBlocks + lane);
+    const Block low = block(domain::kLowWords, group * kGroupBlocks + lane);
+    const Block extension = block(domain::kFirstExtension, group * kGroupPairs + first * kGroupBlocks + lane);
+    const auto uniform = [&](std::size_t at, std::size_t in_extension) {
+        std::vector<std::uint32_t> words = {main[at], low[at]};
+        for (std::size_t i = 0; words.size() < kUniformWords; ++i) words.push_back(extension[in_extension + i]);
+        return words;
+    };
+    const auto radius = uniform(first, 0), angle = uniform(first + kPairs, kPairs);
+    return multiprecision::gaussian_bracket<UnlimitedNumber>(radius, angle, word >= kPairs, 0.0, 1.0).centre;
+}
+
+UnlimitedNumber exactly(double value) { return UnlimitedNumber::truncated(kUniformWords + multiprecision::kGuardLimbs, value); }
+
+}  // namespace
+
+RowLadder::RowLadder(const KeyStream& stream, const PrivUnitRow& row, double s)
+    : stream_(stream), row_(row), s_(s), offset_(row.first_sample % kGroupSamples) {
+    find_float64();
+}
+
+void RowLadder::find_float64() {
+    const std::size_t columns = row_.direction.size();
+    const std::size_t groups = (offset_ + columns + kGroupSamples - 1) / kGroupSamples;
+    z_.resize(groups * kGroupSamples);
+    float64_noise(stream_, Law::gaussian, 1.0, row_.first_sample / kGroupSamples, groups, z_.data());
+
+    double smallest = std::numeric_limits<double>::infinity(), largest = 0, radius_squares = 0;
+    for (std::size_t i = 0; i < z_.size(); ++i) {
+        if (i % kGroupSamples >= kHalf) continue;
+        const double square = z_[i] * z_[i] + z_[i + kHalf] * z_[i + kHalf];
+        smallest = std::min(smallest, square);
+        largest = std::max(largest, square);
+        radius_squares += 2 * square;
+    }
+    tail_error_ = tail_error(smallest, largest);
+    if (row_.squares == 0) return;
+
+    double product = 0;
+    for (std::size_t j = 0; j < columns; ++j) product += double{row_.direction[j]} * z_[offset_ + j];
+    const double norm = std::sqrt(row_.squares);
+    const auto count = static_cast<double>(columns);
+    const double radii = std::sqrt(radius_squares);
+    // D / R: Cauchy's inequality on the errors of z, and the sum's roundings, at most `count` of each term.
+    const double product_error = radii * (kNormalError + count * 0x1p-53) + std::sqrt(count) * tail_error_;
+    push_ = s_ * (row_.component.value - product / norm) / norm;
+    const double terms = std::abs(row_.component.value) + std::abs(product / norm);
+    push_error_ = s_ / norm * (row_.component.half_width + product_error + kArithmeticError * terms);
+}
+
+std::int32_t RowLadder::round(std::size_t column, int first_level) {
+    const std::size_t at = offset_ + column;
+    const std::size_t partner = at % kGroupSamples < kHalf ? at + kHalf : at - kHalf;
+    const double z = s_ * z_[at], x = push_ * double{row_.direction[column]};
+    const double n = std::rint(z + x);
+    const double distance = std::abs((x - n) + z);
+    const double radius = std::abs(z_[at]) + std::abs(z_[partner]);   // at least
+    const double error = s_ * (kNormalError * radius + tail_error_) + push_error_ * std::abs(double{row_.direction[column]}) +
+                         kArithmeticError * (1.0 + std::abs(z) + std::abs(x));
+    if (first_level <= 2 && distance < 0.5 - error) return static_cast<std::int32_t>(n);
+    return round_multiprecision(column, n);
+}
+
+void RowLadder::find_multiprecision() {
+    const std::size_t columns = row_.direction.size();
+    exact_z_.reserve(columns);
+    for (std::size_t j = 0; j < columns; ++j) exact_z_.push_back(normal_at_midpoint(stream_, row_.first_sample + j));
+    UnlimitedNumber pull = exactly(0);
+    for (std::size_t j = 0; j < columns; ++j) pull -= exactly(double{row_.direction[j]} * kDirectionUnit) * exact_z_[j];
+    const UnlimitedNumber squares = exactly(row_.squares * kDirectionUnit * kDirectionUnit);
+    pull += component_at_midpoint(row_.component, row_.threshold) * sqrt(squares);
+    exact_ = {squares, pull};
+}
+
+// T R^2 = s (R^2 Z_j + X_j (alpha R - D)), so that nothing is divided: n is the integer with |T R^2 - n R^2| <= R^2 / 2.
+std::int32_t RowLadder::round_multiprecision(std::size_t column, double estimate) {
+    if (exact_z_.empty()) find_multiprecision();
+    UnlimitedNumber scaled = exact_z_[column];
+    UnlimitedNumber squares = exactly(1);
+    if (row_.squares != 0) {
+        squares = exact_[0];
+        scaled = squares * exact_z_[column];
+        scaled += exactly(double{row_.direction[column]} * kDirectionUnit) * exact_[1];
+    }
+    scaled = exactly(s_) * scaled;
+    const UnlimitedNumber half = squares * exactly(0.5);
+    for (double n = estimate;;) {
+        UnlimitedNumber distance = scaled;
+        distance -= exactly(n) * squares;
+        if (!smaller_magnitude(half, distance)) return static_cast<std::int32_t>(n);
+        n += distance.negative() ? -1.0 : 1.0;
+    }
+}
+
+}  // namespace hushvec
