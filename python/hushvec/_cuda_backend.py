@@ -39,7 +39,7 @@ def state() -> str:
 
 def require_release(x: Any, law: str) -> None:
     """Refuse here what a release of x would be refused for later, when its budget is charged."""
-    _require_law(law)
+    require_law(law)
     cuda = _backend("x", x)
     cuda.workspace_bytes(x)
     if cuda.is_capturing(_current_stream(cuda, x), _index(x)):
@@ -47,7 +47,7 @@ def require_release(x: Any, law: str) -> None:
 
 
 def fill(out: Any, law: str, scale: float, source: Any) -> None:
-    _require_law(law)
+    require_law(law)
     cuda = _backend("out", out)
     stream = _current_stream(cuda, out)
     cuda.fill(out, law, scale, _stream_or_state(cuda, source, out, stream), stream)
@@ -61,7 +61,7 @@ def clip(x: Any, clip_norm: float, out: Any) -> None:
 
 
 def clip_and_noise(x: Any, clip_norm: float, noise: float, out: Any, source: Any, law: str, exact: bool) -> None:
-    _require_law(law)
+    require_law(law)
     cuda = _backend("x", x)
     workspace = _workspace(cuda, x)
     stream = _current_stream(cuda, x)
@@ -91,9 +91,9 @@ def _backend(name: str, array: Any) -> ModuleType:
     return cuda
 
 
-def _require_law(law: str) -> None:
-    if law == "l2_laplace":
-        raise ValueError("l2_laplace is not available on CUDA: move the array to the CPU")
+def require_law(law: str) -> None:
+    if law in ("l2_laplace", "privunit"):
+        raise ValueError(f"{law} is not available on CUDA: move the array to the CPU")
 
 
 def _workspace(cuda: ModuleType, x: Any) -> Any:

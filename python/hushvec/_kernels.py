@@ -50,5 +50,14 @@ def clip_and_noise(
         _core.clip_and_noise(x, clip_norm, noise, out, _on_host(source), law, exact, out_is_fresh=out_is_fresh)
 
 
+def privunit(
+    x: Any, cap_probability: float, threshold: float, sigma: float, out: Any, source: Any, *, out_is_fresh: bool
+) -> None:
+    """out = sigma * W for the direction of every row of x; CPU arrays only."""
+    if on_cuda(x):
+        _cuda_backend.require_law("privunit")
+    _core.privunit(x, cap_probability, threshold, sigma, out, _on_host(source), out_is_fresh=out_is_fresh)
+
+
 def _on_host(source: Any) -> Any:
     return source if isinstance(source, _core.Generator) else _core._take_from_state(source.numpy())

@@ -29,6 +29,7 @@ NOTE_FLOAT = "floating-point: not protected"
 NOTE_SEED = "key from a user-given seed: not a DP claim"
 
 _GAUSSIANS = ("gaussian", "empirical")
+_PRIVUNIT = "privunit"
 _ROUNDS = (8, 12, 20)
 _LARGEST_RECEIPT_CHARACTERS = 1 << 20
 
@@ -41,16 +42,18 @@ class Receipt:
         receipt_version: version of these fields, 1.
         format_version: version of the release format, docs/format.md.
         library_version: hushvec that made the release.
-        mechanism: "gaussian", "laplacian", "l2_laplace" or "empirical".
+        mechanism: "gaussian", "laplacian", "l2_laplace", "privunit" or "empirical".
         adjacency: "replace-one".
         per: unit of privacy: "record", every row is another person; "release", all rows are one person.
         epsilon: promised epsilon.
-        delta: promised delta; 0 for laplacian and l2_laplace.
-        clip_norm: C, the L2 norm that rows were clipped to.
+        delta: promised delta; 0 for laplacian, l2_laplace and privunit.
+        clip_norm: C, the L2 norm that rows were clipped to; that all rows were brought to for privunit.
         sensitivity: how far one person's clipped data can move, in the norm of sensitivity_norm.
         sensitivity_norm: "l2" or "l1".
-        sigma: standard deviation of Gaussian noise as used, else None. A float32, written out exactly.
+        sigma: standard deviation of Gaussian noise as used (privunit: across the direction), else None. A float32, written out
+            exactly.
         scale: scale of Laplace noise as used, else None. A float32, written out exactly.
+        cap_probability, threshold: the law of privunit, else None: docs/proofs/privunit.md.
         grid: the power of two that exact values are multiples of; None for the float grade.
         grade: "exact" or "float".
         key_source: "os" or "seed".
@@ -84,6 +87,8 @@ class Receipt:
     sensitivity_norm: str
     sigma: float | None
     scale: float | None
+    cap_probability: float | None
+    threshold: float | None
     grid: float | None
     grade: str
     key_source: str
@@ -213,6 +218,11 @@ def verify_receipt(receipt: Receipt | Mapping[str, Any]) -> Verification:
     return Verification(HOLDS, (_guarantee(receipt, "follows from the parameters"),))
 
 
+def has_sigma(mechanism: str) -> bool:
+    """Whether a mechanism's noise is stated as sigma, not as scale."""
+    return mechanism in (*_GAUSSIANS, _PRIVUNIT)
+
+
 def rows_per_person(per: str, rows: int) -> int:
     """How many rows of a release concern one person, at least 1."""
     return max(1, rows) if per == "release" else 1
@@ -235,14 +245,16 @@ def _setting_faults(receipt: Receipt) -> list[str]:
         faults.append(f"delta must be 0 for {receipt.mechanism}, got {receipt.delta!r}")
     if receipt.mechanism in _GAUSSIANS and receipt.delta == 0:
         faults.append(f"delta must be > 0 for {receipt.mechanism}, got 0.0")
-    if receipt.normalize and receipt.clip_norm != 1:
+    if receipt.mechanism == _PRIVUNIT and not receipt.normalize:
+        faults.append("normalize must be true for privunit, which releases directions")
+    elif receipt.mechanism != _PRIVUNIT and receipt.normalize and receipt.clip_norm != 1:
         faults.append(f"clip_norm must be 1.0 with normalize, got {receipt.clip_norm!r}")
     return faults
 
 
 def _noise_faults(receipt: Receipt) -> list[str]:
     """What contradicts the noise: the parameter, its grid, and the guarantee that it gives."""
-    name, other = ("sigma", "scale") if receipt.mechanism in _GAUSSIANS else ("scale", "sigma")
+    name, other = ("sigma", "scale") if has_sigma(receipt.mechanism) else ("scale", "sigma")
     parameter = getattr(receipt, name)
     if parameter is None:
         return [f"{name} must be given for {receipt.mechanism}"]
@@ -250,13 +262,20 @@ def _noise_faults(receipt: Receipt) -> list[str]:
     if getattr(receipt, other) is not None:
         faults.append(f"{other} must be null for {receipt.mechanism}, got {getattr(receipt, other)!r}")
     faults += _grid_faults(receipt, name, parameter)
-    faults += _gaussian_faults(receipt, parameter) if name == "sigma" else _laplace_faults(receipt, parameter)
-    return faults
+    if receipt.mechanism == _PRIVUNIT:
+        return faults + _privunit_faults(receipt)
+    for field in ("cap_probability", "threshold"):
+        if getattr(receipt, field) is not None:
+            faults.append(f"{field} must be null for {receipt.mechanism}, got {getattr(receipt, field)!r}")
+    return faults + (_gaussian_faults(receipt, parameter) if name == "sigma" else _laplace_faults(receipt, parameter))
 
 
 def _grid_faults(receipt: Receipt, name: str, parameter: float) -> list[str]:
     try:
-        used, grid = _core.exact_grid(parameter, receipt.clip_norm)
+        if receipt.mechanism == _PRIVUNIT:
+            used, grid = _core.privunit_grid(parameter)
+        else:
+            used, grid = _core.exact_grid(parameter, receipt.clip_norm)
     except ValueError as error:
         return [str(error)]
     if used != parameter:
@@ -276,6 +295,23 @@ def _gaussian_faults(receipt: Receipt, sigma: float) -> list[str]:
     return [
         f"sigma = {sigma!r} at L2 sensitivity {distance!r} gives delta = {delta:.4g} at epsilon = {receipt.epsilon!r}, "
         f"more than the {receipt.delta!r} stated; at that delta it gives epsilon = {epsilon:.6g}"
+    ]
+
+
+def _privunit_faults(receipt: Receipt) -> list[str]:
+    """epsilon is the sum over the person's rows; sigma is a mere scale of the result and carries no guarantee."""
+    if receipt.cap_probability is None or receipt.threshold is None:
+        return ["cap_probability and threshold must be given for privunit"]
+    try:
+        one_row = _core.privunit_epsilon(receipt.cap_probability, receipt.threshold)
+    except ValueError as error:
+        return [str(error)]
+    rows = rows_per_person(receipt.per, receipt.rows)
+    if Fraction(one_row) * rows <= Fraction(receipt.epsilon):
+        return []
+    return [
+        f"cap_probability = {receipt.cap_probability!r} at threshold = {receipt.threshold!r} gives epsilon = "
+        f"{one_row * rows:.6g}, more than the {receipt.epsilon!r} stated"
     ]
 
 
@@ -405,6 +441,8 @@ _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
     "sensitivity_norm": _OneOf("l1", "l2"),
     "sigma": _OPTIONAL_POSITIVE,
     "scale": _OPTIONAL_POSITIVE,
+    "cap_probability": _Number("> 0 and < 1, or null", lambda value: 0 < value < 1, optional=True),
+    "threshold": _Number("in [0, 128], or null", lambda value: 0 <= value <= 128, optional=True),
     "grid": _OPTIONAL_POSITIVE,
     "grade": _OneOf("exact", "float"),
     "key_source": _OneOf("os", "seed"),

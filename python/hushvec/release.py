@@ -14,8 +14,9 @@ from hushvec.mechanisms import (
     L2Laplace,
     Laplacian,
     Mechanism,
+    PrivUnit,
 )
-from hushvec.receipts import NOTE_FLOAT, NOTE_SEED, Receipt, rows_per_person
+from hushvec.receipts import NOTE_FLOAT, NOTE_SEED, Receipt, has_sigma, rows_per_person
 
 PER = ("record", "release")
 
@@ -62,10 +63,12 @@ def privatize(
         x: float array [d] (one row) or [n, d], numpy, torch (CPU, CUDA) or CuPy; float32, float64, float16 or (torch) bfloat16.
             In CUDA memory contiguous. Not changed.
         epsilon: > 0; needed by every mechanism but "empirical", where it may be left out and is a ceiling if given.
-        delta: in (0, 1). "laplacian" and "l2_laplace" do not use it (0 is accepted): their receipts say 0.
-        clip_norm: C, the L2 norm that rows are clipped to, in the unit of x; in [2^-100, 2^100].
+        delta: in (0, 1). "laplacian", "l2_laplace" and "privunit" do not use it (0 is accepted): their receipts say 0.
+        clip_norm: C, the L2 norm that rows are clipped to, in the unit of x; in [2^-100, 2^100]. "privunit" brings every row
+            to this norm, longer and shorter ones.
         mechanism: "gaussian": the smallest Gaussian noise that gives (epsilon, delta).
             "laplacian": independent Laplace noise, pure epsilon. "l2_laplace": less noise for pure epsilon, float grade.
+            "privunit": only the direction of a row, pure epsilon, several times the signal of "gaussian" at equal epsilon.
             "empirical": Gaussian noise of a given sigma; the receipt says which epsilon it buys.
         sigma: standard deviation for "empirical", in the unit of the clipped x; None for the others.
         normalize: bring rows to unit length before the noise; clip_norm must be 1. A zero row stays zero.
@@ -73,7 +76,8 @@ def privatize(
         budget: charged by `consume(epsilon, delta)` before anything is computed; what it raises passes through. The float
             grade is charged in full.
         per: "record": every row is another person, the charge is that of one row. "release": all rows are about one person
-            and replaced together; the noise grows by sqrt(n) (Gaussian) or n (Laplace kinds).
+            and replaced together; the noise grows by sqrt(n) (Gaussian) or n (Laplace kinds), or each row gets
+            epsilon / n ("privunit").
         generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy:
             the receipt says so, and together with a budget it is refused.
 
@@ -83,7 +87,7 @@ def privatize(
     Raises:
         TypeError: wrong kinds; epsilon or sigma missing.
         ValueError: a value out of its range; NaN or Inf in x (the row is named); arguments that contradict each other;
-            "l2_laplace" on CUDA, which has no kernel for it.
+            "l2_laplace" or "privunit" on CUDA, which has no kernel for it.
             All arguments are checked before the budget is charged, and the budget before anything is released.
         RuntimeError: no CUDA backend or driver for an x on CUDA, or a CUDA graph being captured.
 
@@ -181,8 +185,10 @@ class ReleasePlan:
             clip_norm=mechanism.clip_norm,
             sensitivity=mechanism.sensitivity,
             sensitivity_norm=mechanism.sensitivity_norm,
-            sigma=mechanism.noise_parameter if mechanism.law == "gaussian" else None,
-            scale=None if mechanism.law == "gaussian" else mechanism.noise_parameter,
+            sigma=mechanism.noise_parameter if has_sigma(mechanism.name) else None,
+            scale=None if has_sigma(mechanism.name) else mechanism.noise_parameter,
+            cap_probability=mechanism.cap_probability if isinstance(mechanism, PrivUnit) else None,
+            threshold=mechanism.threshold if isinstance(mechanism, PrivUnit) else None,
             grid=mechanism.grid,
             grade=mechanism.grade,
             key_source=self.generator.key_source,
@@ -190,7 +196,7 @@ class ReleasePlan:
             rows=rows,
             dimension=mechanism.dimension,
             dtype=self.dtype,
-            normalize=self.normalize,
+            normalize=self.normalize or isinstance(mechanism, PrivUnit),
             renormalize=self.renormalize,
             nonfinite="raise",
             is_dp_claim=self.is_dp_claim,
@@ -284,6 +290,12 @@ def _l2_laplace(epsilon: float | None, delta: float, sigma: float | None, settin
     return L2Laplace(epsilon=_needed("epsilon", epsilon, "l2_laplace"), **setting)
 
 
+def _privunit(epsilon: float | None, delta: float, sigma: float | None, setting: dict[str, Any]) -> Mechanism:
+    _no_sigma(sigma, "privunit")
+    _validate.delta(delta, zero_allowed=True)
+    return PrivUnit(epsilon=_needed("epsilon", epsilon, "privunit"), **setting)
+
+
 def _empirical(epsilon: float | None, delta: float, sigma: float | None, setting: dict[str, Any]) -> Mechanism:
     mechanism = EmpiricalGaussian(chosen_sigma=_needed("sigma", sigma, "empirical"), delta=_validate.delta(delta), **setting)
     if epsilon is not None and mechanism.epsilon > _validate.positive("epsilon", epsilon):
@@ -299,5 +311,6 @@ _BUILDERS: dict[str, _Builder] = {
     "gaussian": _gaussian,
     "laplacian": _laplacian,
     "l2_laplace": _l2_laplace,
+    "privunit": _privunit,
     "empirical": _empirical,
 }

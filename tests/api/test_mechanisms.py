@@ -66,9 +66,13 @@ def test_empirical_states_what_sigma_buys(sigma, epsilon):
 @pytest.mark.parametrize("dimension", SIZES)
 def test_sensitivity_is_rounded_up(name, clip_norm, rows, dimension):
     one = 2 * Fraction(clip_norm)
-    square = {"gaussian": one**2 * rows, "empirical": one**2 * rows, "l2_laplace": (one * rows) ** 2}.get(
-        name, (one * rows) ** 2 * dimension
-    )
+    square = {
+        "gaussian": one**2 * rows,
+        "empirical": one**2 * rows,
+        "laplacian": (one * rows) ** 2 * dimension,
+        "l2_laplace": (one * rows) ** 2,
+        "privunit": (one * rows) ** 2,
+    }[name]
     found = sensitivity(name, clip_norm=clip_norm, rows_per_person=rows, dimension=dimension)
     assert Fraction(found) ** 2 >= square
     assert Fraction(math.nextafter(math.nextafter(found, 0), 0)) ** 2 < square

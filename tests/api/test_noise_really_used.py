@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec import mechanisms
-from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian
+from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, additive
 
 ROWS, DIMENSION = 600, 384
 STANDARD_ERRORS = 6
@@ -78,7 +77,7 @@ def without_rows(name, **setting):
     return TRUE_SENSITIVITY(name, **{**setting, "rows_per_person": 1})
 
 
-TRUE_SENSITIVITY = mechanisms.sensitivity
+TRUE_SENSITIVITY = additive.sensitivity
 
 MUTANTS = [
     ("gaussian", "record", halved),
@@ -96,7 +95,7 @@ MUTANTS = [
 @pytest.mark.parametrize(("mechanism", "per", "mutant"), MUTANTS, ids=lambda value: getattr(value, "__name__", value))
 def test_a_mutant_of_the_sensitivity_is_caught(monkeypatch, mechanism, per, mutant):
     """By the receipt's arithmetic and by the measured noise alike, even if the receipt lies about its sensitivity."""
-    monkeypatch.setattr(mechanisms, "sensitivity", mutant)
+    monkeypatch.setattr(additive, "sensitivity", mutant)
     values, receipt = release(mechanism, per)
     assert not noise_is_enough(values, receipt)
     honest = {"per": per, "rows": receipt.rows, "dimension": DIMENSION}

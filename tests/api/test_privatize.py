@@ -11,6 +11,7 @@ MECHANISMS = {
     "gaussian": {"epsilon": 20.0},
     "laplacian": {"epsilon": 20.0, "delta": 0},
     "l2_laplace": {"epsilon": 20.0, "delta": 0},
+    "privunit": {"epsilon": 20.0, "delta": 0},
     "empirical": {"sigma": 0.1},
 }
 

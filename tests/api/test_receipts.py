@@ -14,6 +14,7 @@ ARGUMENTS = {
     "gaussian": {"epsilon": 8.0, "delta": 1e-5},
     "laplacian": {"epsilon": 8.0},
     "l2_laplace": {"epsilon": 8.0},
+    "privunit": {"epsilon": 8.0},
     "empirical": {"sigma": 0.2},
 }
 
@@ -132,10 +133,49 @@ def test_a_tampered_laplace_receipt_does_not_hold(mechanism, changes):
     assert status(release(mechanism), **changes) == "does not hold"
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epsilon": 7.9999999},
+        {"delta": 1e-5},
+        {"per": "release"},
+        {"cap_probability": 0.90102321897242 + 2.0**-40},
+        {"cap_probability": 0.91},
+        {"cap_probability": None},
+        {"threshold": 3.0},
+        {"threshold": None},
+        {"sigma": None},
+        {"scale": 1.0},
+        {"grid": 1.0},
+        {"grade": "float", "grid": None},
+        {"normalize": False},
+        {"mechanism": "l2_laplace"},
+    ],
+    ids=str,
+)
+def test_a_tampered_privunit_receipt_does_not_hold(changes):
+    assert status(release("privunit")) == "holds"
+    assert status(release("privunit"), **changes) == "does not hold"
+
+
+@pytest.mark.parametrize("epsilon", [2.0**-20, 0.01, 1 / 3, 1.0, 7.7, 16.0, 300.0, 4096.0])
+@pytest.mark.parametrize("per", ["record", "release"])
+def test_every_privunit_release_verifies(epsilon, per):
+    if per == "release":
+        epsilon *= len(X)
+    assert status(release("privunit", epsilon=epsilon, per=per)) == "holds"
+
+
+def test_a_law_of_privunit_belongs_to_privunit_alone():
+    assert status(release(), cap_probability=0.9) == "does not hold"
+    assert status(release(), threshold=1.0) == "does not hold"
+
+
 def test_the_dimension_counts_for_laplacian_only():
     assert status(release("laplacian"), dimension=385) == "does not hold"
     assert status(release("l2_laplace"), dimension=385) == "not a DP claim"
     assert status(release("gaussian"), dimension=385) == "holds"
+    assert status(release("privunit"), dimension=385) == "holds"
 
 
 def test_rows_count_per_release_only():

@@ -6,11 +6,11 @@ import sys
 
 import numpy as np
 import pytest
-from reference import chacha, privunit, release
-from reference.sizes import scaled
 
 import hushvec as hv
 from hushvec import _core
+from reference import chacha, privunit, release
+from reference.sizes import scaled
 
 BACKENDS = hv.backends()["available"]
 SEED = 20

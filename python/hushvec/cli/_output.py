@@ -40,12 +40,13 @@ def receipt_lines(receipt: Receipt) -> str:
         if receipt.grid is not None
         else "float: not protected against floating-point attacks"
     )
+    to_norm = "directions of norm" if receipt.mechanism == "privunit" else "clipped to norm"
     pairs = [
         ("claim", "differential privacy" if receipt.is_dp_claim else "none: NOT a DP claim"),
         ("epsilon, delta", f"{receipt.epsilon!r}, {receipt.delta!r}"),
         ("unit of privacy", f"{unit}, {receipt.adjacency}"),
         ("mechanism", f"{receipt.mechanism}, {noise}, {receipt.sensitivity_norm.upper()} sensitivity {receipt.sensitivity:.6g}"),
-        ("rows", f"{receipt.rows} x {receipt.dimension} {receipt.dtype}, clipped to norm {receipt.clip_norm:.6g}"),
+        ("rows", f"{receipt.rows} x {receipt.dimension} {receipt.dtype}, {to_norm} {receipt.clip_norm:.6g}"),
         ("rounding", grade),
         ("key", f"{'operating system' if receipt.key_source == 'os' else 'user-given seed'}, ChaCha{receipt.rounds}"),
     ]

@@ -9,16 +9,18 @@ moves by at most 2C in L2. With r = rows_per_person and d = dimension:
     Laplacian    Laplace(scale) an element         L1: 2C r sqrt(d)      epsilon = sensitivity / scale
     L2Laplace    exp(-|z|_2 / scale) a row         sum of L2: 2C r       epsilon = sensitivity / scale
 
+    PrivUnit     on the direction of a row         does not enter        epsilon = r (logit p + logit q), in privunit.py
+
 The r rows of a person are released jointly: their Gaussian noise is one Gaussian vector and their distance at most
-sqrt(sum (2C)^2). For the other two the log-densities of r rows add up, each at most (row distance) / scale, and the row's L1
+sqrt(sum (2C)^2). For the two Laplace kinds the log-densities of r rows add up, each at most (row distance) / scale, and the row's L1
 distance is at most sqrt(d) times its L2 distance.
 
 The sensitivities are rounded up where the formula has a square root, sigma and scale to the next float32.
 """
 
 from hushvec.mechanisms.additive import (
+    ADDITIVE,
     ADJACENCY,
-    MECHANISMS,
     EmpiricalGaussian,
     Gaussian,
     L2Laplace,
@@ -28,6 +30,10 @@ from hushvec.mechanisms.additive import (
     rounded_up,
     sensitivity,
 )
+from hushvec.mechanisms.privunit import PrivUnit
+
+# What `privatize` knows by name.
+MECHANISMS: dict[str, type[Mechanism]] = {**ADDITIVE, PrivUnit.name: PrivUnit}
 
 __all__ = [
     "ADJACENCY",
@@ -37,6 +43,7 @@ __all__ = [
     "L2Laplace",
     "Laplacian",
     "Mechanism",
+    "PrivUnit",
     "root_up",
     "rounded_up",
     "sensitivity",

@@ -292,7 +292,7 @@ class L2Laplace(Mechanism):
         return self.epsilon, 0.0
 
 
-MECHANISMS: dict[str, type[Mechanism]] = {
+ADDITIVE: dict[str, type[Mechanism]] = {
     mechanism.name: mechanism for mechanism in (Gaussian, Laplacian, L2Laplace, EmpiricalGaussian)
 }
 

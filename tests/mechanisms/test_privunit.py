@@ -1,0 +1,126 @@
+"""PrivUnitG as an object: its law against golden values and high precision, its cost, and what it says of its harm."""
+
+import csv
+from fractions import Fraction
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+
+import hushvec as hv
+from hushvec import _core
+from hushvec.mechanisms import Gaussian, PrivUnit
+
+with (Path(__file__).parents[1] / "vectors" / "privunitg.csv").open() as file:
+    GOLDEN = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize("row", GOLDEN, ids=lambda row: str(row["epsilon"]))
+def test_golden_laws(row):
+    mechanism = PrivUnit(epsilon=row["epsilon"], dimension=384)
+    assert mechanism.cap_probability == pytest.approx(row["p"], abs=1e-9)
+    assert mechanism.threshold == pytest.approx(row["gamma_sqrt_d"], abs=1e-9)
+    assert mechanism.mean_inner_product == pytest.approx(row["expected_inner_product_sqrt_d"], abs=1e-9)
+
+
+def exact_epsilon(cap_probability, threshold):
+    """ln(p/(1-p)) + ln(q/(1-q)) to 50 digits beyond the cancellation in 1 - q."""
+    with mpmath.workdps(50):
+        p, t = mpmath.mpf(cap_probability), mpmath.mpf(threshold)
+        above = mpmath.erfc(t / mpmath.sqrt(2)) / 2
+        return mpmath.log(p / (1 - p)) + mpmath.log((1 - above) / above)
+
+
+@pytest.mark.parametrize("epsilon", [2.0**-20, 1e-3, 0.3, 1.0, 5.0, 16.0, 100.0, 700.0, 1500.0, 4096.0])
+def test_epsilon_is_never_exceeded_and_nearly_used_up(epsilon):
+    mechanism = PrivUnit(epsilon=epsilon, dimension=10)
+    true = exact_epsilon(mechanism.cap_probability, mechanism.threshold)
+    assert true <= _core.privunit_epsilon(mechanism.cap_probability, mechanism.threshold) <= epsilon
+    assert true >= epsilon - 1e-12 * (1 + epsilon)
+
+
+@pytest.mark.parametrize("cap_probability", [0.25, 0.5, 0.75, 0.999, 1 - 2.0**-53])
+@pytest.mark.parametrize("threshold", [0.0, 1e-9, 0.5, 1.0, 4.0, 20.0, 60.0, 128.0])
+def test_epsilon_of_any_law_is_rounded_up(cap_probability, threshold):
+    found = _core.privunit_epsilon(cap_probability, threshold)
+    true = exact_epsilon(cap_probability, threshold)
+    assert true <= found <= true + 1e-12 * (1 + abs(true))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0, 16.0, 50.0])
+def test_no_other_split_has_a_larger_mean(epsilon):
+    mechanism = PrivUnit(epsilon=epsilon, dimension=10)
+    for other in np.linspace(0.2, 1.8, 33) * mechanism.threshold:
+        with mpmath.workdps(30):
+            logit = epsilon - float(exact_epsilon(0.5, other))
+        p = float(mpmath.floor(2**53 / (1 + mpmath.exp(-logit)))) / 2**53
+        if 0 < p < 1:
+            assert _core.privunit_mean(p, other) <= mechanism.mean_inner_product * (1 + 1e-12)
+
+
+def test_cost_is_shared_by_the_rows_of_a_person():
+    for rows in (1, 3, 7, 1000):
+        mechanism = PrivUnit(epsilon=10.0, dimension=5, rows_per_person=rows)
+        assert mechanism.cost == (10.0, 0.0)
+        assert Fraction(mechanism.epsilon_per_row) * rows <= 10
+        assert mechanism.epsilon_per_row == pytest.approx(10.0 / rows, rel=1e-15)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 10.0, 30.0])
+@pytest.mark.parametrize("clip_norm", [1.0, 0.05, 300.0])
+def test_expected_harm_matches_what_happens(epsilon, clip_norm):
+    """n = 20,000 rows: each mean within 5 of its standard errors, alpha = 6e-7."""
+    dimension = 96
+    rows = np.random.default_rng(4).standard_normal((20_000, dimension)).astype(np.float32)
+    mechanism = PrivUnit(epsilon=epsilon, dimension=dimension, clip_norm=clip_norm)
+    out = np.empty_like(rows)
+    mechanism.apply(rows, out, hv.Generator.unsafe_seeded(5))
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True).astype(np.float64)
+
+    squared_errors = np.square(out - clip_norm * unit).sum(1)
+    expected = mechanism.noise_norm**2
+    assert abs(squared_errors.mean() - expected) < 5 * squared_errors.std() / np.sqrt(len(rows))
+    cosines = (out * unit).sum(1) / np.linalg.norm(out, axis=1)
+    assert cosines.mean() == pytest.approx(mechanism.expected_cosine(), rel=0.02)
+    assert mechanism.expected_cosine(norm=3.0) == mechanism.expected_cosine()
+
+
+@pytest.mark.parametrize("epsilon, least", [(1.0, 2.5), (5.0, 3.0), (10.0, 3.0), (20.0, 2.5)])
+def test_it_beats_the_gaussian_mechanism(epsilon, least):
+    ours = PrivUnit(epsilon=epsilon, dimension=384).expected_cosine()
+    theirs = Gaussian(epsilon=epsilon, delta=1e-5, dimension=384).expected_cosine()
+    assert ours > least * theirs
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"epsilon": 0.0}, "epsilon must be > 0, got 0.0"),
+        ({"epsilon": -1.0}, "epsilon must be > 0, got -1.0"),
+        ({"epsilon": float("nan")}, "epsilon must be finite, got nan"),
+        ({"epsilon": 1e-9}, r"epsilon must be in \[2\^-20, 4096\] for privunit, got 1e-09"),
+        ({"epsilon": 5000.0}, r"epsilon must be in \[2\^-20, 4096\] for privunit, got 5000.0"),
+        ({"epsilon": 1.0, "rows_per_person": 2**21}, r"epsilon must be in \[2\^-20, 4096\] times the 2097152 rows of a person"),
+        ({"epsilon": 1.0, "clip_norm": 0.0}, "clip_norm must be > 0"),
+        ({"epsilon": 1.0, "dimension": 0}, "dimension must be >= 1, got 0"),
+    ],
+)
+def test_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        PrivUnit(**{"dimension": 8, **arguments})
+
+
+def test_privatize_releases_directions_whatever_the_lengths():
+    rows = np.random.default_rng(6).standard_normal((50, 40)).astype(np.float32)
+    short = hv.privatize(rows * 2.0**-20, epsilon=8.0, mechanism="privunit", generator=hv.Generator.unsafe_seeded(1)).values
+    long = hv.privatize(rows * 2.0**20, epsilon=8.0, mechanism="privunit", generator=hv.Generator.unsafe_seeded(1)).values
+    assert (short == long).all()
+
+
+def test_privatize_writes_the_law_into_the_receipt():
+    receipt = hv.privatize(np.ones((3, 40), np.float32), epsilon=8.0, delta=1e-5, mechanism="privunit").receipt
+    mechanism = PrivUnit(epsilon=8.0, dimension=40)
+    assert (receipt.cap_probability, receipt.threshold) == (mechanism.cap_probability, mechanism.threshold)
+    assert (receipt.epsilon, receipt.delta, receipt.sigma) == (8.0, 0.0, mechanism.sigma)
+    assert receipt.is_dp_claim and receipt.grade == "exact" and receipt.normalize
