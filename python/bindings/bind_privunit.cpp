@@ -1,7 +1,9 @@
 #include "hushvec/privunit.hpp"
 
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
+#include <optional>
 #include <utility>
 
 #include "array_argument.hpp"
@@ -29,10 +31,10 @@ void privunit_array(py::handle x, double cap_probability, double threshold, doub
 void bind_privunit(py::module_& module) {
     module.def("privunit", &privunit_array, py::arg("x"), py::arg("cap_probability"), py::arg("threshold"), py::arg("sigma"),
                py::arg("out"), py::arg("source"), py::arg("out_is_fresh") = false);
-    module.def("privunit_law", [](double epsilon) {
-        const PrivUnitLaw law = privunit_law(epsilon);
+    module.def("privunit_law", [](double epsilon, std::optional<double> threshold) {
+        const PrivUnitLaw law = threshold ? privunit_law(epsilon, *threshold) : privunit_law(epsilon);
         return std::pair{law.cap_probability, law.threshold};
-    }, py::arg("epsilon"));
+    }, py::arg("epsilon"), py::arg("threshold") = py::none());
     module.def("privunit_epsilon", [](double cap_probability, double threshold) {
         return privunit_epsilon({cap_probability, threshold});
     }, py::arg("cap_probability"), py::arg("threshold"));

@@ -10,7 +10,8 @@ import pytest
 
 import hushvec as hv
 from hushvec import _core
-from hushvec.mechanisms import Gaussian, PrivUnit
+from hushvec.mechanisms import Gaussian, PrivUnit, privunit
+from reference import checks
 
 with (Path(__file__).parents[1] / "vectors" / "privunitg.csv").open() as file:
     GOLDEN = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
@@ -104,11 +105,36 @@ def test_it_beats_the_gaussian_mechanism(epsilon, least):
         ({"epsilon": 1.0, "rows_per_person": 2**21}, r"epsilon must be in \[2\^-20, 4096\] times the 2097152 rows of a person"),
         ({"epsilon": 1.0, "clip_norm": 0.0}, "clip_norm must be > 0"),
         ({"epsilon": 1.0, "dimension": 0}, "dimension must be >= 1, got 0"),
+        ({"epsilon": 1.0, "corpus_size": 0}, "corpus_size must be >= 1, got 0"),
     ],
 )
 def test_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         PrivUnit(**{"dimension": 8, **arguments})
+
+
+@pytest.mark.parametrize("epsilon", [2.0**-20, 0.5, 4.0, 10.0, 16.0, 100.0, 4096.0])
+@pytest.mark.parametrize("corpus_size", [1, 2000, 10**9])
+def test_a_law_for_retrieval_keeps_epsilon(epsilon, corpus_size):
+    mechanism = PrivUnit(epsilon=epsilon, dimension=10, corpus_size=corpus_size)
+    assert mechanism.cap_probability >= 0.4999
+    assert exact_epsilon(mechanism.cap_probability, mechanism.threshold) <= epsilon
+    balanced = PrivUnit(epsilon=epsilon, dimension=10)
+    score = lambda m: privunit.top_1_probability(m.cap_probability, m.threshold, corpus_size)
+    assert score(mechanism) >= score(balanced) * (1 - 1e-9)
+
+
+def test_the_top_1_probability_is_that_of_its_model():
+    """n = 40,000 rows of 4 others each, orthogonal; exact binomial test, alpha = 1e-6."""
+    mechanism = PrivUnit(epsilon=3.0, dimension=8, corpus_size=4)
+    rows = np.zeros((40_000, 8), np.float32)
+    rows[:, 0] = 1
+    out = np.empty_like(rows)
+    mechanism.apply(rows, out, hv.Generator.unsafe_seeded(8))
+    hits = int((out[:, :1] > out[:, 1:5]).all(1).sum())
+    model = privunit.top_1_probability(mechanism.cap_probability, mechanism.threshold, 4)
+    assert checks.count(hits, len(rows), model) > 1e-6
+    assert checks.count(hits, len(rows), 0.95 * model) < 1e-6
 
 
 def test_privatize_releases_directions_whatever_the_lengths():

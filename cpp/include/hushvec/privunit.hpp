@@ -30,6 +30,9 @@ inline constexpr double kLargestPrivUnitEpsilon = 0x1p12;
 // Throws std::invalid_argument outside [2^-20, 2^12].
 PrivUnitLaw privunit_law(double epsilon);
 
+// The law of at most this epsilon with a threshold given, in [0, 128]. Throws where even p = 2^-53 has a larger epsilon.
+PrivUnitLaw privunit_law(double epsilon, double threshold);
+
 // epsilon of a law, rounded up: above the exact value by at most 1e-12 (1 + epsilon). May be negative where p is below 1 - q.
 // Throws std::invalid_argument unless 0 < p < 1 is a multiple of 2^-53 and 0 <= threshold <= 128.
 double privunit_epsilon(PrivUnitLaw law);

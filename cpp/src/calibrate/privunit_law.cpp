@@ -68,26 +68,44 @@ double best_threshold(double epsilon) {
     }
 }
 
+// The largest p whose epsilon is confirmed.
+PrivUnitLaw largest_law(double epsilon, double threshold) {
+    const Tail tail = tail_at(threshold);
+    double p = std::floor(logistic(epsilon - tail_logit(tail)) / kProbabilityUnit) * kProbabilityUnit;
+    p = std::min(p, 1.0 - kProbabilityUnit);
+    for (double step = kProbabilityUnit; p > 0.0 && upper_epsilon(p, tail) > epsilon; step *= 2.0) p -= step;
+    if (!(p > 0.0)) throw_rule("threshold", kScalar, "must leave the cap a probability of 2^-53 or more at this epsilon", threshold);
+    return {p, threshold};
+}
+
+void require_epsilon(double epsilon) {
+    if (epsilon >= kSmallestPrivUnitEpsilon && epsilon <= kLargestPrivUnitEpsilon) return;
+    throw_rule("epsilon", kScalar, "must be in [2^-20, 2^12] for privunit", epsilon);
+}
+
+void require_threshold(double threshold) {
+    if (threshold >= 0.0 && threshold <= kLargestThreshold) return;
+    throw_rule("threshold", kScalar, "must be in [0, 128]", threshold);
+}
+
 void require_law(PrivUnitLaw law) {
     const double p = law.cap_probability;
     if (!(p > 0.0 && p < 1.0)) throw_rule("cap_probability", kScalar, "must be > 0 and < 1", p);
     if (std::fmod(p, kProbabilityUnit) != 0.0) throw_rule("cap_probability", kScalar, "must be a multiple of 2^-53", p);
-    if (!(law.threshold >= 0.0 && law.threshold <= kLargestThreshold)) {
-        throw_rule("threshold", kScalar, "must be in [0, 128]", law.threshold);
-    }
+    require_threshold(law.threshold);
 }
 
 }  // namespace
 
 PrivUnitLaw privunit_law(double epsilon) {
-    if (!(epsilon >= kSmallestPrivUnitEpsilon && epsilon <= kLargestPrivUnitEpsilon)) {
-        throw_rule("epsilon", kScalar, "must be in [2^-20, 2^12] for privunit", epsilon);
-    }
-    const double threshold = best_threshold(epsilon);
-    const Tail tail = tail_at(threshold);
-    double p = std::floor(logistic(epsilon - tail_logit(tail)) / kProbabilityUnit) * kProbabilityUnit;
-    for (double step = kProbabilityUnit; upper_epsilon(p, tail) > epsilon; step *= 2.0) p -= step;
-    return {p, threshold};
+    require_epsilon(epsilon);
+    return largest_law(epsilon, best_threshold(epsilon));
+}
+
+PrivUnitLaw privunit_law(double epsilon, double threshold) {
+    require_epsilon(epsilon);
+    require_threshold(threshold);
+    return largest_law(epsilon, threshold);
 }
 
 double privunit_epsilon(PrivUnitLaw law) {

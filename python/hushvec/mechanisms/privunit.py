@@ -13,6 +13,7 @@ epsilon = ln(p / (1 - p)) + ln(q / (1 - q)).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -23,17 +24,20 @@ from hushvec.mechanisms.additive import Mechanism, as_used
 
 SMALLEST_EPSILON = 2.0**-20
 LARGEST_EPSILON = 2.0**12
+LARGEST_THRESHOLD = 128.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivUnit(Mechanism):
-    """PrivUnitG with the split of epsilon that makes the expected inner product largest.
+    """PrivUnitG, its split of epsilon the best for unbiased directions or for retrieval.
 
     Args:
         epsilon: in [2^-20, 4096] for each row: with rows_per_person = r, epsilon / r is what one row spends.
         dimension: d, elements in a row.
         clip_norm: C, the length of the released direction: E[released row] = C * row / |row|.
         rows_per_person: r, how many rows one person contributes; public.
+        corpus_size: n, if the release is to be looked up among n other vectors: the split of epsilon then makes it likeliest that
+            the right one is nearest, instead of making the inner product largest. Public.
 
     Raises:
         ValueError: epsilon out of its range; C so far from 1 that sigma leaves [2^-100, 2^100].
@@ -66,10 +70,13 @@ class PrivUnit(Mechanism):
     grade = "exact"
     sensitivity_norm = "l2"
     epsilon: float
+    corpus_size: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _validate.positive("epsilon", self.epsilon)
+        if self.corpus_size is not None:
+            _validate.whole_number("corpus_size", self.corpus_size, at_least=1)
         if not SMALLEST_EPSILON <= self.epsilon_per_row <= LARGEST_EPSILON:
             rows = "" if self.rows_per_person == 1 else f" times the {self.rows_per_person} rows of a person"
             raise ValueError(f"epsilon must be in [2^-20, 4096]{rows} for privunit, got {self.epsilon!r}")
@@ -82,7 +89,9 @@ class PrivUnit(Mechanism):
 
     @cached_property
     def _split(self) -> tuple[float, float]:
-        return _core.privunit_law(self.epsilon_per_row)
+        if self.corpus_size is None:
+            return _core.privunit_law(self.epsilon_per_row)
+        return retrieval_law(self.epsilon_per_row, self.corpus_size)
 
     @property
     def cap_probability(self) -> float:
@@ -138,3 +147,62 @@ class PrivUnit(Mechanism):
         Nothing is written where x is refused, unless `out_is_fresh` says that no one else can see `out` yet.
         """
         _kernels.privunit(x, self.cap_probability, self.threshold, self.sigma, out, generator, out_is_fresh=out_is_fresh)
+
+
+def top_1_probability(cap_probability: float, threshold: float, corpus_size: int) -> float:
+    """Probability that a release is nearer to its own direction than to each of n others, if those are orthogonal to it.
+
+    The others' inner products with W are then independent N(0, 1), so that alpha is the largest with probability Phi(alpha)^n,
+    whose mean over the law of alpha is, with q = Phi(threshold),
+
+        p (1 - q^(n+1)) / ((n + 1) (1 - q)) + (1 - p) q^n / (n + 1)
+
+    Args:
+        cap_probability: p.
+        threshold: as in `PrivUnit`.
+        corpus_size: n >= 1.
+
+    Returns:
+        The probability in that model. Real vectors have near neighbours, which rank higher.
+    """
+    above = 0.5 * math.erfc(threshold / math.sqrt(2))
+    log_below = math.log1p(-above)
+    share = -math.expm1((corpus_size + 1) * log_below) / above if above > 0 else corpus_size + 1.0
+    rest = math.exp(corpus_size * log_below)
+    return (cap_probability * share + (1 - cap_probability) * rest) / (corpus_size + 1)
+
+
+def retrieval_law(epsilon: float, corpus_size: int) -> tuple[float, float]:
+    """(p, threshold) that maximises `top_1_probability` at this epsilon, among laws with p >= 1/2.
+
+    Below 1/2 a large corpus turns the release into a lottery: rarely right, and of little use whenever it is not.
+    """
+
+    def score(threshold: float) -> float:
+        return top_1_probability(*_core.privunit_law(epsilon, threshold), corpus_size)
+
+    highest = _bisected(lambda threshold: _core.privunit_epsilon(0.5, threshold) <= epsilon, LARGEST_THRESHOLD)
+    steps = 64  # of a scan that finds the highest peak; golden sections then climb it
+    candidates = [highest * step / steps for step in range(steps + 1)]
+    best = max(range(steps + 1), key=lambda step: score(candidates[step]))
+    low, high = candidates[max(best - 1, 0)], candidates[min(best + 1, steps)]
+    ratio = (math.sqrt(5) - 1) / 2
+    while high - low > 1e-6 * highest:
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        if score(left) < score(right):
+            low = left
+        else:
+            high = right
+    return _core.privunit_law(epsilon, (low + high) / 2)
+
+
+def _bisected(holds: Callable[[float], bool], limit: float) -> float:
+    """The largest double in [0, limit] up to which `holds` holds; it holds at 0."""
+    low, high = 0.0, limit
+    while math.nextafter(low, high) < high:
+        middle = (low + high) / 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return low
