@@ -49,7 +49,7 @@ def privatize(
     epsilon: float | None = None,
     delta: float = 1e-5,
     clip_norm: float = 1.0,
-    mechanism: str = "gaussian",
+    mechanism: str | Mechanism = "gaussian",
     sigma: float | None = None,
     normalize: bool = False,
     renormalize: bool = False,
@@ -70,6 +70,8 @@ def privatize(
             "laplacian": independent Laplace noise, pure epsilon. "l2_laplace": less noise for pure epsilon, float grade.
             "privunit": only the direction of a row, pure epsilon, several times the signal of "gaussian" at equal epsilon.
             "empirical": Gaussian noise of a given sigma; the receipt says which epsilon it buys.
+            Or a ready object of hushvec.mechanisms for rows of x's length; epsilon and sigma must then be left out, and delta,
+            clip_norm and the rows of a person are the object's.
         sigma: standard deviation for "empirical", in the unit of the clipped x; None for the others.
         normalize: bring rows to unit length before the noise; clip_norm must be 1. A zero row stays zero.
         renormalize: bring rows to unit length after the noise. Post-processing: costs no privacy.
@@ -222,7 +224,7 @@ def plan_release(
     epsilon: float | None,
     delta: float,
     clip_norm: float,
-    mechanism: str,
+    mechanism: str | Mechanism,
     sigma: float | None,
     normalize: bool,
     renormalize: bool,
@@ -230,25 +232,38 @@ def plan_release(
     generator: _core.Generator | None,
 ) -> ReleasePlan:
     """Check every argument of `privatize` but the rows themselves. `rows` counts all of them; only per="release" uses it."""
-    _validate.choice("mechanism", mechanism, MECHANISMS)
-    clip_norm = _validate.clip_norm(clip_norm)
     if dimension < 1:
         raise ValueError("x must have at least 1 column, got 0")
-    if _validate.flag("normalize", normalize) and clip_norm != 1:
-        raise ValueError(f"clip_norm must be 1.0 with normalize=True, got {clip_norm!r}")
-    setting = {
-        "dimension": dimension,
-        "clip_norm": clip_norm,
-        "rows_per_person": rows_per_person(_validate.choice("per", per, PER), rows),
-    }
+    rows_of_one = rows_per_person(_validate.choice("per", per, PER), rows)
+    if isinstance(mechanism, Mechanism):
+        chosen = _require_fit(mechanism, epsilon, sigma, dimension, rows_of_one)
+    else:
+        _validate.choice("mechanism", mechanism, MECHANISMS)
+        setting = {"dimension": dimension, "clip_norm": _validate.clip_norm(clip_norm), "rows_per_person": rows_of_one}
+        chosen = _BUILDERS[mechanism](epsilon, delta, sigma, setting)
+    if _validate.flag("normalize", normalize) and chosen.clip_norm != 1:
+        raise ValueError(f"clip_norm must be 1.0 with normalize=True, got {chosen.clip_norm!r}")
     return ReleasePlan(
-        mechanism=_BUILDERS[mechanism](epsilon, delta, sigma, setting),
+        mechanism=chosen,
         per=per,
         dtype=dtype,
         normalize=normalize,
         renormalize=_validate.flag("renormalize", renormalize),
         generator=_validate.generator(generator),
     )
+
+
+def _require_fit(
+    mechanism: Mechanism, epsilon: float | None, sigma: float | None, dimension: int, rows_of_one: int
+) -> Mechanism:
+    """A mechanism made by the caller, for this input."""
+    if epsilon is not None or sigma is not None:
+        raise ValueError("epsilon and sigma must be left out with a mechanism object, which has its own")
+    if mechanism.dimension != dimension:
+        raise ValueError(f"mechanism.dimension must be {dimension}, the columns of x, got {mechanism.dimension}")
+    if mechanism.rows_per_person != rows_of_one:
+        raise ValueError(f"mechanism.rows_per_person must be {rows_of_one} for this input, got {mechanism.rows_per_person}")
+    return mechanism
 
 
 def _charge(budget: Budget, plan: ReleasePlan, x: Any) -> None:

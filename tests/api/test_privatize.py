@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.mechanisms import Mechanism
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, Mechanism, PrivUnit
 
 DTYPES = ["float32", "float64", "float16"]
 MECHANISMS = {
@@ -201,3 +201,36 @@ def test_releases_never_repeat():
 
 def test_rounds_are_stated():
     assert hv.privatize(some_rows(8), epsilon=2.0, generator=hv.Generator(rounds=12)).receipt.rounds == 12
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_ready_mechanism_releases_what_its_name_does(name):
+    x = some_rows((4, 32))
+    arguments = MECHANISMS[name]
+    make = {
+        "gaussian": lambda: Gaussian(epsilon=20.0, dimension=32, clip_norm=0.5),
+        "laplacian": lambda: Laplacian(epsilon=20.0, dimension=32, clip_norm=0.5),
+        "l2_laplace": lambda: L2Laplace(epsilon=20.0, dimension=32, clip_norm=0.5),
+        "privunit": lambda: PrivUnit(epsilon=20.0, dimension=32, clip_norm=0.5),
+        "empirical": lambda: EmpiricalGaussian(chosen_sigma=0.1, dimension=32, clip_norm=0.5),
+    }[name]
+    by_name = hv.privatize(x, mechanism=name, clip_norm=0.5, generator=hv.Generator.unsafe_seeded(1), **arguments)
+    by_object = hv.privatize(x, mechanism=make(), generator=hv.Generator.unsafe_seeded(1))
+    np.testing.assert_array_equal(by_name.values, by_object.values)
+    assert by_name.receipt == by_object.receipt
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"epsilon": 1.0}, "epsilon and sigma must be left out with a mechanism object"),
+        ({"sigma": 1.0}, "epsilon and sigma must be left out with a mechanism object"),
+        ({"per": "release"}, "mechanism.rows_per_person must be 4 for this input, got 1"),
+        ({"normalize": True}, "clip_norm must be 1.0 with normalize=True, got 0.5"),
+    ],
+)
+def test_a_ready_mechanism_must_fit(arguments, text):
+    with pytest.raises(ValueError, match=text):
+        hv.privatize(some_rows((4, 32)), mechanism=Gaussian(epsilon=1.0, dimension=32, clip_norm=0.5), **arguments)
+    with pytest.raises(ValueError, match="mechanism.dimension must be 32, the columns of x, got 33"):
+        hv.privatize(some_rows((4, 32)), mechanism=Gaussian(epsilon=1.0, dimension=33))
