@@ -35,6 +35,32 @@ _LARGEST_RECEIPT_CHARACTERS = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
+class LedgerEntry:
+    """Where a release was charged: one row of a budget's ledger.
+
+    Args:
+        ledger: identity of the ledger, the hash of its first row.
+        sequence: number of the row, >= 2.
+        charge_id: the id that a retry of the charge uses.
+        entry_hash: SHA-256 of the row and, through it, of all rows before it; 64 hexadecimal digits.
+
+    Raises:
+        ReceiptError: a field of the wrong kind.
+    """
+
+    ledger: str
+    sequence: int
+    charge_id: str
+    entry_hash: str
+
+    def __post_init__(self) -> None:
+        _digest("charge.ledger", self.ledger)
+        _count(2)("charge.sequence", self.sequence)
+        _text("charge.charge_id", self.charge_id)
+        _digest("charge.entry_hash", self.entry_hash)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Receipt:
     """The record of one release: parameters as used, and the guarantee they give.
 
@@ -64,6 +90,8 @@ class Receipt:
         normalize: rows were brought to unit length before the noise.
         renormalize: rows were brought to unit length after the noise (post-processing).
         nonfinite: what happens to rows with NaN or Inf: "raise", nothing is released.
+        charge: the row of a budget's ledger that paid for the release, or None.
+        projection: SHA-256 of the public map that rows went through before the mechanism, or None.
         is_dp_claim: whether the numbers are promised at all. False for a seeded key and for the float grade.
         notes: what else a reader should know, in plain words.
 
@@ -102,6 +130,8 @@ class Receipt:
     is_dp_claim: bool
     library_version: str
     notes: tuple[str, ...] = ()
+    charge: LedgerEntry | None = None
+    projection: str | None = None
     format_version: int = _core.format_version
     receipt_version: int = RECEIPT_VERSION
 
@@ -111,8 +141,7 @@ class Receipt:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values, in the order of their definition."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {**fields, "notes": list(self.notes)}
+        return {**dataclasses.asdict(self), "notes": list(self.notes)}
 
     def to_json(self) -> str:
         """JSON text, indented. Numbers are written with all digits that their float64 value needs."""
@@ -136,7 +165,7 @@ class Receipt:
                 raise ReceiptError(f"receipt must not have the field {name!r:.60}: it is unknown")
         if not isinstance(fields["notes"], (list, tuple)):
             raise ReceiptError("notes must be a list of strings")
-        return cls(**{**fields, "notes": tuple(fields["notes"])})
+        return cls(**{**fields, "notes": tuple(fields["notes"]), "charge": _charge_of(fields["charge"])})
 
     @classmethod
     def from_json(cls, text: str) -> Receipt:
@@ -362,6 +391,12 @@ def _guarantee(receipt: Receipt, verb: str) -> str:
     return f"({receipt.epsilon!r}, {receipt.delta!r})-DP under replacement of {unit} {verb}"
 
 
+def _charge_of(value: Any) -> Any:
+    """The LedgerEntry of a mapping with its fields; anything else is left for the field's rule to refuse."""
+    known = {field.name for field in dataclasses.fields(LedgerEntry)}
+    return LedgerEntry(**value) if isinstance(value, Mapping) and set(value) == known else value
+
+
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
@@ -427,6 +462,22 @@ def _texts(name: str, value: Any) -> None:
         raise ReceiptError(f"{name} must be a list of strings")
 
 
+def _digest(name: str, value: Any) -> None:
+    _text(name, value)
+    if len(value) != 64 or set(value) - set("0123456789abcdef"):
+        raise ReceiptError(f"{name} must be 64 hexadecimal digits, got {value!r:.80}")
+
+
+def _optional_digest(name: str, value: Any) -> None:
+    if value is not None:
+        _digest(name, value)
+
+
+def _entry(name: str, value: Any) -> None:
+    if value is not None and not isinstance(value, LedgerEntry):
+        raise ReceiptError(f"{name} must be null or an object with ledger, sequence, charge_id and entry_hash")
+
+
 _POSITIVE = _Number("> 0 and finite", lambda value: value > 0)
 _OPTIONAL_POSITIVE = _Number("> 0 and finite, or null", lambda value: value > 0, optional=True)
 
@@ -456,6 +507,8 @@ _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
     "is_dp_claim": _boolean,
     "library_version": _text,
     "notes": _texts,
+    "charge": _entry,
+    "projection": _optional_digest,
     "format_version": _OneOf(_core.format_version),
     "receipt_version": _OneOf(RECEIPT_VERSION),
 }

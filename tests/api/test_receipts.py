@@ -301,3 +301,33 @@ def test_a_receipt_cannot_be_changed():
     with pytest.raises(AttributeError):
         receipt.epsilon = 0.1
     assert isinstance(hash(receipt), int)
+
+
+ENTRY = {"ledger": "a" * 64, "sequence": 7, "charge_id": "job-1", "entry_hash": "0123456789abcdef" * 4}
+
+
+def test_a_charge_goes_there_and_back():
+    receipt = hv.Receipt.from_dict(fields(charge=ENTRY, projection="f" * 64))
+    assert (receipt.charge.sequence, receipt.charge.charge_id) == (7, "job-1")
+    assert hv.Receipt.from_json(receipt.to_json()) == receipt
+    assert json.loads(receipt.to_json())["charge"] == ENTRY
+    assert hv.verify_receipt(receipt).status == "holds"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {**ENTRY, "sequence": 1},
+        {**ENTRY, "sequence": 2.0},
+        {**ENTRY, "ledger": "A" * 64},
+        {**ENTRY, "entry_hash": "0" * 63},
+        {**ENTRY, "charge_id": None},
+        {**ENTRY, "more": 1},
+        {"sequence": 2},
+        [ENTRY],
+    ],
+    ids=str,
+)
+def test_a_charge_that_is_none(entry):
+    with pytest.raises(hv.ReceiptError, match="charge"):
+        hv.Receipt.from_dict(fields(charge=entry))
