@@ -53,6 +53,7 @@ LAYERS = {
     "mechanisms": 7,
     "receipts": 8,
     "release": 9,
+    "audit": 10,
     "text": 10,
     "integrations": 10,
     "__init__": 11,

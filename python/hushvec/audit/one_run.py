@@ -1,0 +1,222 @@
+"""The one-run audit: one release of many records, each one of two values by a fair coin, and the coins guessed from it.
+
+For an (epsilon, delta)-DP mechanism a guess is right about as often as an epsilon-randomized response, q = e^epsilon /
+(1 + e^epsilon), whatever else the output says. With m records, r guesses and W ~ Binomial(r, q), the number V of right ones has
+
+    P[V >= v] <= P[W >= v] + 2 m delta max_i P[v > W >= v - i] / i            (Steinke, Nasr, Jagielski, theorem 5.2)
+    P[V >= v] <= P[W >= v] + H((1 - q) m delta)                               (docs/proofs/audit.md)
+
+H(c) is the largest sum of numbers a_i <= P[W = v - i] with sum i a_i <= c. The two are equal for delta = 0. The larger one is
+used: it holds by the second, which is proved in full there, and says no more than the published one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hushvec import _validate
+from hushvec.audit.arguments import Progress, parts, require_confidence, require_probability, require_samples
+from hushvec.audit.binomial import MARGIN, log_probabilities_down, upper_tail
+from hushvec.audit.results import AuditResult
+from hushvec.audit.scores import as_numbers, untrained
+from hushvec.audit.targets import as_target
+
+# Guesses on all records, on the quarter that the statistic is surest of, and so on. Each is one more thing tried.
+GUESSED_SHARES = (1, 4, 16, 64, 256)
+
+_STEPS = 40
+
+
+def audit_one_run(
+    audited: Any,
+    *,
+    samples: int = 100_000,
+    confidence: float = 0.999,
+    progress: Progress | None = None,
+    coins: np.random.Generator | None = None,
+) -> AuditResult:
+    """Bound epsilon from below by guessing the coins behind one release.
+
+    Args:
+        audited: a mechanism of hushvec.mechanisms, or an AuditTarget.
+        samples: m, the records of the release; at least 1000.
+        confidence: in (0, 1), of the bound, over all numbers of guesses that are tried.
+        progress: called with the number of records just released; `samples` in all.
+        coins: where the coins come from; the operating system if None.
+
+    Returns:
+        An AuditResult; `details` has the guesses and the right ones for every number of guesses.
+
+    Raises:
+        TypeError: wrong kinds.
+        ValueError: a value out of its range.
+
+    Guarantees:
+        If the mechanism is (epsilon, delta)-DP for every record at its claim, it is flagged with probability at most
+        1 - confidence. Records need not be independent of each other: one that leaks into another's output counts too.
+
+    Edge cases:
+        The term with delta does not shrink with more records and keeps p-values from becoming small: with a confidence of
+        1 - 1e-6 and delta = 1e-5 epsilon_lower is 0, whatever the guesses. With delta = 0 there is no such term.
+
+    Reference:
+        Steinke, Nasr, Jagielski, "Privacy auditing with one (1) training run" (2023), theorem 5.2 and appendix D.
+
+    Example:
+        >>> from hushvec.audit import audit_one_run
+        >>> from hushvec.mechanisms import Laplacian
+        >>> audit_one_run(Laplacian(epsilon=1.0, dimension=1), samples=20_000).flagged
+        False
+    """
+    target = as_target(audited)
+    samples = require_samples(samples)
+    confidence = require_confidence(confidence)
+    coins = np.random.default_rng() if coins is None else coins
+    statistic = untrained(target)[0]
+    release, values = target.stream(), np.stack(target.pair)
+    truth = coins.integers(0, 2, samples)
+    scores = np.empty(samples)
+    done = 0
+    for part in parts(samples, values.shape[1]):
+        rows = slice(done, done + part)
+        scores[rows] = statistic.of(as_numbers(target, release(values[truth[rows]])))
+        done += part
+        if progress is not None:
+            progress(part)
+
+    surest = np.argsort(-np.abs(scores), kind="stable")
+    right = np.cumsum((scores[surest] < 0) == truth[surest])
+    tried = [samples // share for share in GUESSED_SHARES]
+    alpha = (1 - confidence) / len(tried)
+    bounds = [one_run_epsilon(samples, guesses, int(right[guesses - 1]), target.delta, alpha) for guesses in tried]
+    best = int(np.argmax(bounds))
+    return AuditResult(
+        mechanism=target.name,
+        method="one-run",
+        epsilon_claimed=target.epsilon,
+        delta=target.delta,
+        epsilon_lower=bounds[best],
+        epsilon_ceiling=max(one_run_epsilon(samples, guesses, guesses, target.delta, alpha) for guesses in tried),
+        confidence=confidence,
+        samples=samples,
+        statistic=statistic.name,
+        threshold=float(abs(scores[surest[tried[best] - 1]])),
+        details={
+            "guesses": tried[best],
+            "right": int(right[tried[best] - 1]),
+            "tried": [
+                {"guesses": guesses, "right": int(right[guesses - 1]), "epsilon_lower": bound}
+                for guesses, bound in zip(tried, bounds)
+            ],
+        },
+    )
+
+
+def one_run_p_value(records: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
+    """A bound on the probability of so many right guesses, or more, under (epsilon, delta)-DP.
+
+    Args:
+        records: m, each one of two values by a fair coin.
+        guesses: r, as many as were made; abstentions do not count.
+        right: v, of the guesses.
+        epsilon: >= 0.
+        delta: in [0, 1).
+
+    Returns:
+        The larger one of the two bounds above, at most 1.
+
+    Raises:
+        ValueError: not 0 <= right <= guesses <= records, epsilon < 0, delta not in [0, 1).
+        TypeError: wrong kinds.
+
+    Example:
+        >>> from hushvec.audit import one_run_p_value
+        >>> round(one_run_p_value(1, 1, 1, epsilon=0.0, delta=0.0), 6)  # a coin
+        0.5
+    """
+    _require_counts(records, guesses, right)
+    epsilon, delta = _validate.not_negative("epsilon", epsilon), _validate.delta(delta, zero_allowed=True)
+    tail, published, proved = _terms(records, guesses, right, epsilon, delta)
+    return _up(tail + max(published, proved))
+
+
+def published_p_value(records: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
+    """The bound of theorem 5.2 alone, for comparison with published numbers. Arguments as for `one_run_p_value`."""
+    tail, published, _ = _terms(records, guesses, right, epsilon, delta)
+    return _up(tail + published)
+
+
+def one_run_epsilon(records: int, guesses: int, right: int, delta: float, alpha: float) -> float:
+    """An epsilon that so many right guesses rule out at level alpha, as large as bisection finds; 0 if there is none.
+
+    Args:
+        records: m; as `guesses`, `right` and `delta` for `one_run_p_value`.
+        alpha: in (0, 1), the probability that the true epsilon is smaller.
+
+    Raises:
+        ValueError: as `one_run_p_value`, or alpha not in (0, 1).
+        TypeError: wrong kinds.
+
+    Example:
+        >>> from hushvec.audit import one_run_epsilon
+        >>> round(one_run_epsilon(1000, 100, 90, delta=0.0, alpha=0.05), 3)
+        1.631
+    """
+    _require_counts(records, guesses, right)
+    alpha = require_probability("alpha", alpha)
+    ruled_out = 0.0
+    if one_run_p_value(records, guesses, right, ruled_out, delta) > alpha:
+        return 0.0
+    not_ruled_out = 1.0
+    while one_run_p_value(records, guesses, right, not_ruled_out, delta) <= alpha:
+        ruled_out, not_ruled_out = not_ruled_out, 2 * not_ruled_out
+    for _ in range(_STEPS):
+        middle = (ruled_out + not_ruled_out) / 2
+        if one_run_p_value(records, guesses, right, middle, delta) <= alpha:
+            ruled_out = middle
+        else:
+            not_ruled_out = middle
+    return ruled_out
+
+
+def _terms(records: int, guesses: int, right: int, epsilon: float, delta: float) -> tuple[float, float, float]:
+    """(P[W >= v], what theorem 5.2 adds for delta, what docs/proofs/audit.md adds)."""
+    p, q = 1 / (1 + math.exp(-epsilon)), 1 / (1 + math.exp(epsilon))
+    tail = upper_tail(right, guesses, p, q)
+    if delta == 0 or right == 0:
+        return tail, 0.0, 0.0
+    steepest, hidden, left = 0.0, 0.0, q * records * delta
+    mass, place, complete = 0.0, 0, 1.0 - tail
+    for block in log_probabilities_down(right - 1, guesses, p, q):
+        steps = np.arange(place + 1, place + len(block) + 1)
+        weights = np.exp(block)
+        so_far = mass + np.cumsum(weights)
+        steepest = max(steepest, float((so_far / steps).max()))
+        if left > 0:
+            cost = np.cumsum(steps * weights)
+            whole = int(np.searchsorted(cost, left, side="right"))
+            hidden += float(weights[:whole].sum())
+            if whole < len(block):
+                hidden += (left - (float(cost[whole - 1]) if whole else 0.0)) / float(steps[whole])
+                left = 0.0
+            else:
+                left -= float(cost[-1])
+        mass, place = float(so_far[-1]), place + len(block)
+        if left <= 0 and (mass >= complete * (1 - 1e-12) or 1 / place <= steepest):
+            break
+    return tail, 2 * records * delta * steepest, hidden
+
+
+def _up(value: float) -> float:
+    return min(1.0, value * (1 + MARGIN))
+
+
+def _require_counts(records: int, guesses: int, right: int) -> None:
+    _validate.whole_number("right", right, at_least=0)
+    if _validate.whole_number("guesses", guesses, at_least=0) < right:
+        raise ValueError(f"guesses must be >= right = {right}, got {guesses}")
+    if _validate.whole_number("records", records, at_least=1) < guesses:
+        raise ValueError(f"records must be >= guesses = {guesses}, got {records}")

@@ -1,0 +1,126 @@
+"""Noise that comes back: two releases from one stretch of a key stream differ by a constant, and hide nothing from who has both.
+
+Every release here is of the same rows (but for one of them), so that equal noise shows as equal outputs. Two kinds of test,
+both exact:
+
+"agreement": a fixed number is taken of every row and compared with its median in that release. If releases are independent,
+the yes/no columns of two of them agree as Fisher's exact test says, whatever the law of the noise.
+
+"equality": under the claimed law two outputs are equal with probability at most c, so the number of equal ones among n
+disjoint pairs is at most Binomial(n, c).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec.audit.arguments import CHUNK_NUMBERS, FEWEST_SAMPLES, Progress, require_confidence, require_samples
+from hushvec.audit.binomial import MARGIN, agreement_p_value, upper_tail
+from hushvec.audit.results import RepeatsResult
+from hushvec.audit.targets import AuditTarget, Rows, Scores, as_target
+
+# The direction that rows are measured along is the same in every audit, and has nothing to do with the inputs.
+_DIRECTION_SEED = 1
+
+
+def audit_repeats(
+    audited: Any, *, samples: int = 100_000, confidence: float = 0.999, progress: Progress | None = None
+) -> RepeatsResult:
+    """Look for noise of one release in another one, and in the other rows of the same release.
+
+    Args:
+        audited: a mechanism of hushvec.mechanisms, or an AuditTarget.
+        samples: rows of each of four releases: two from one key stream, one from a stream opened afterwards, and one of the
+            other input of the pair from yet another stream; at least 1000, and not more than fit 8 MB is used.
+        confidence: in (0, 1); over all tests.
+        progress: called with the number of rows just released.
+
+    Returns:
+        A RepeatsResult; `details` has the p-value of every test.
+
+    Raises:
+        TypeError: wrong kinds.
+        ValueError: a value out of its range.
+
+    Guarantees:
+        If the rows of all releases are independent and follow the claimed law, noise is said to repeat with probability at
+        most 1 - confidence. For the agreement tests independence is enough. Noise that comes back in another order, or in
+        a few rows of a million, is not found.
+
+    Reference:
+        Fisher, "The logic of inductive inference" (1935), for the agreement tests.
+
+    Example:
+        >>> import hushvec as hv
+        >>> from hushvec.audit import MechanismTarget, audit_repeats
+        >>> from hushvec.mechanisms import Gaussian
+        >>> reused = MechanismTarget(Gaussian(epsilon=1.0, dimension=4), lambda: hv.Generator.unsafe_seeded(7))
+        >>> audit_repeats(reused, samples=1000).flagged
+        True
+    """
+    target = as_target(audited)
+    samples = require_samples(samples)
+    confidence = require_confidence(confidence)
+    width = len(target.pair[0])
+    rows = min(samples, max(FEWEST_SAMPLES, CHUNK_NUMBERS // width))
+    one, other = (np.tile(x, (rows, 1)) for x in target.pair)
+    same_stream = target.stream()
+    releases = []
+    for stream, inputs in ((same_stream, one), (same_stream, one), (target.stream(), one), (target.stream(), other)):
+        releases.append(stream(inputs))
+        if progress is not None:
+            progress(rows)
+
+    columns = [_column(target, outputs) for outputs in releases]
+    half = rows // 2
+    found = {
+        "agreement, same stream": _agreement(columns[0], columns[1]),
+        "agreement, new stream": _agreement(columns[0], columns[2]),
+        "agreement, new stream, other input": _agreement(columns[0], columns[3]),
+        "agreement within a release": _agreement(columns[0][:half], columns[0][half : 2 * half]),
+    }
+    if target.collision is not None:
+        found |= {
+            "equality, same stream": _equality(releases[0], releases[1], target.collision),
+            "equality, new stream": _equality(releases[0], releases[2], target.collision),
+            "equality within a release": _equality(releases[0][: 2 * half : 2], releases[0][1 : 2 * half : 2], target.collision),
+        }
+    smallest = min(found, key=lambda name: found[name])
+    return RepeatsResult(
+        mechanism=target.name,
+        p_value=min(1.0, len(found) * found[smallest]),
+        confidence=confidence,
+        samples=rows,
+        statistic=smallest,
+        details={"p_values": found},
+    )
+
+
+def _column(target: AuditTarget, outputs: Rows) -> Scores:
+    """One number of every row."""
+    if target.categorical:
+        return outputs[:, 0].astype(np.float64)
+    direction = np.random.default_rng(_DIRECTION_SEED).standard_normal(outputs.shape[1])
+    scores: Scores = outputs @ direction
+    return scores
+
+
+def _agreement(first: Scores, second: Scores) -> float:
+    yes = [_above_median(column) for column in (first, second)]
+    both = int(np.count_nonzero(yes[0] & yes[1]))
+    return agreement_p_value(both, int(yes[0].sum()), int(yes[1].sum()), len(first))
+
+
+def _above_median(column: Scores) -> NDArray[np.bool_]:
+    """A yes for about half of the rows, for as many as ties allow."""
+    median = np.median(column)
+    above, from_it = column > median, column >= median
+    return min(above, from_it, key=lambda yes: abs(yes.mean() - 0.5))
+
+
+def _equality(first: Rows, second: Rows, collision: float) -> float:
+    equal = int(np.count_nonzero((first == second).all(axis=1)))
+    return min(1.0, (1 + MARGIN) * upper_tail(equal, len(first), collision, 1.0 - collision))

@@ -1,0 +1,109 @@
+"""What an audit found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditResult:
+    """A lower bound on the epsilon that the code really has.
+
+    Args:
+        mechanism: what was audited.
+        method: "pair" or "one-run".
+        epsilon_claimed: what the mechanism says it costs.
+        delta: the delta that goes with it.
+        epsilon_lower: with probability at least `confidence`, the true epsilon at this delta is no smaller.
+        epsilon_ceiling: the largest epsilon_lower that this many samples could have given.
+        confidence: over the randomness of the samples, everything that was tried included.
+        samples: outputs for each of the two inputs ("pair"), or records ("one-run").
+        statistic: the number that outputs were reduced to, of those that were tried the one with the best bound.
+        threshold: the value of the statistic that outputs were split at.
+        details: counts, and the bound of every statistic that was tried.
+    """
+
+    mechanism: str
+    method: str
+    epsilon_claimed: float
+    delta: float
+    epsilon_lower: float
+    epsilon_ceiling: float
+    confidence: float
+    samples: int
+    statistic: str
+    threshold: float
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def flagged(self) -> bool:
+        """Whether the claim is refuted."""
+        return self.epsilon_lower > self.epsilon_claimed
+
+    @property
+    def could_flag(self) -> bool:
+        """Whether this many samples could have refuted the claim at all."""
+        return self.epsilon_ceiling > self.epsilon_claimed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        return {**asdict(self), "flagged": self.flagged, "could_flag": self.could_flag}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepeatsResult:
+    """Whether the noise of one release comes back in another.
+
+    Args:
+        mechanism: what was audited.
+        p_value: probability of a sign this strong if all releases were independent; corrected for the number of tests.
+        confidence: the noise is said to repeat where p_value <= 1 - confidence.
+        samples: rows of each release.
+        statistic: the test with the smallest p-value.
+        details: the p-value of every test, before the correction.
+    """
+
+    mechanism: str
+    p_value: float
+    confidence: float
+    samples: int
+    statistic: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    method: str = "repeats"
+
+    @property
+    def flagged(self) -> bool:
+        """Whether noise repeats."""
+        return self.p_value <= 1 - self.confidence
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        return {**asdict(self), "flagged": self.flagged}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """The results of several methods.
+
+    Args:
+        results: one for each method.
+        confidence: with at least this probability no method flags a mechanism that keeps its claim.
+    """
+
+    results: tuple[AuditResult | RepeatsResult, ...]
+    confidence: float
+
+    @property
+    def flagged(self) -> bool:
+        """Whether any method refutes the claim."""
+        return any(result.flagged for result in self.results)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        return {
+            "flagged": self.flagged,
+            "confidence": self.confidence,
+            "results": [result.to_dict() for result in self.results],
+        }

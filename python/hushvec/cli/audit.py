@@ -1,0 +1,121 @@
+"""`hushvec audit mechanism`: try to refute what a mechanism claims, with samples of its real code."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+import hushvec
+from hushvec import _validate
+from hushvec.audit import METHODS, Audit, AuditResult, AuditTarget, LabelTarget, MechanismTarget, RepeatsResult, audit_mechanism
+from hushvec.cli._arguments import Subparsers, add_command
+from hushvec.cli._output import facts, print_json
+from hushvec.cli._progress import Progress
+from hushvec.mechanisms import MECHANISMS
+from hushvec.release import plan_release
+
+FLAGGED = 1
+RANDOMIZED_RESPONSE = "randomized_response"
+
+# Rows that each method releases, as multiples of --samples, for the length of the progress bar.
+_ROWS = {"pair": 2, "one-run": 1, "repeats": 4}
+
+
+def add_to(subparsers: Subparsers) -> None:
+    audit = subparsers.add_parser(
+        "audit", help="try to refute a mechanism's claim", description="Try to refute what the code claims, with samples of it."
+    )
+    parser = add_command(
+        audit.add_subparsers(required=True, metavar="WHAT"),
+        "mechanism",
+        run,
+        help="a lower bound on the epsilon that a mechanism really has",
+        description=(
+            "Draw samples from the real code and bound its epsilon from below. Exit code 0: the claim was not\n"
+            "refuted, which proves nothing; 1: it was. A correct mechanism is flagged with probability at most\n"
+            "1 - confidence. Small dimensions and an epsilon of 1 to 4 show most."
+        ),
+    )
+    parser.add_argument("--mechanism", choices=(*MECHANISMS, RANDOMIZED_RESPONSE), default="gaussian", help="default gaussian")
+    parser.add_argument("--epsilon", type=float, help="the claim; for --mechanism empirical it follows from --sigma")
+    parser.add_argument("--delta", type=float, default=1e-5, help="delta, for the Gaussian kinds (default 1e-5)")
+    parser.add_argument("--sigma", type=float, help="standard deviation for --mechanism empirical")
+    parser.add_argument("--clip-norm", type=float, default=1.0, help="L2 norm that rows are clipped to (default 1)")
+    parser.add_argument("--dimension", type=int, default=8, metavar="D", help="elements in a row (default 8)")
+    parser.add_argument("--labels", type=int, default=10, metavar="K", help="labels of randomized_response (default 10)")
+    parser.add_argument("--samples", type=int, default=100_000, metavar="N", help="for each method and input (default 100000)")
+    parser.add_argument("--confidence", type=float, default=0.999, help="of the verdict (default 0.999)")
+    parser.add_argument("--method", choices=METHODS, default="all", help="default all")
+
+
+def run(options: argparse.Namespace) -> int:
+    target = _target(options)
+    methods = _ROWS if options.method == "all" else {options.method: _ROWS[options.method]}
+    with Progress("auditing", max(options.samples, 0) * sum(methods.values())) as progress:
+        audit = audit_mechanism(
+            target,
+            samples=options.samples,
+            confidence=options.confidence,
+            method=options.method,
+            progress=progress.advance,
+        )
+    claim = {"mechanism": target.name, "epsilon": target.epsilon, "delta": target.delta}
+    if options.json:
+        print_json({**claim, **audit.to_dict()})
+    else:
+        print(facts(_lines(target, audit)))
+    return FLAGGED if audit.flagged else 0
+
+
+def _target(options: argparse.Namespace) -> AuditTarget:
+    if options.mechanism == RANDOMIZED_RESPONSE:
+        return _randomized_response(options)
+    _validate.whole_number("dimension", options.dimension, at_least=1)
+    plan = plan_release(
+        rows=1,
+        dimension=options.dimension,
+        dtype="float32",
+        epsilon=options.epsilon,
+        delta=options.delta,
+        clip_norm=options.clip_norm,
+        mechanism=options.mechanism,
+        sigma=options.sigma,
+        normalize=False,
+        renormalize=False,
+        per="record",
+        generator=None,
+    )
+    return MechanismTarget(plan.mechanism)
+
+
+def _randomized_response(options: argparse.Namespace) -> AuditTarget:
+    if options.epsilon is None:
+        raise TypeError(f"epsilon must be given for mechanism {RANDOMIZED_RESPONSE!r}")
+    labels, epsilon = options.labels, options.epsilon
+    return LabelTarget(
+        lambda truth, generator: hushvec.randomized_response(truth, range(labels), epsilon, generator=generator),
+        labels=labels,
+        epsilon=epsilon,
+    )
+
+
+def _lines(target: AuditTarget, audit: Audit) -> list[tuple[str, str]]:
+    verdict = "FLAGGED: the claim is refuted" if audit.flagged else "consistent with the claim, which is no proof of it"
+    return [
+        ("mechanism", target.name),
+        ("claimed", f"epsilon {target.epsilon!r}, delta {target.delta!r}"),
+        *((result.method, _found(result)) for result in audit.results),
+        ("verdict", f"{verdict} (confidence {audit.confidence:g})"),
+    ]
+
+
+def _found(result: AuditResult | RepeatsResult) -> str:
+    if isinstance(result, RepeatsResult):
+        return f"{'noise repeats' if result.flagged else 'no repeated noise found'}, p = {result.p_value:.3g} ({result.statistic})"
+    blind = "" if result.could_flag else "; could not have refuted the claim"
+    return f"epsilon >= {_down(result.epsilon_lower)} by {result.statistic}, of at most {_down(result.epsilon_ceiling)}{blind}"
+
+
+def _down(bound: float) -> str:
+    """Four decimals, never more than was found."""
+    return f"{math.floor(bound * 1e4) / 1e4:.4f}"
