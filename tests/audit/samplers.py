@@ -35,7 +35,7 @@ class PlainPrivUnit:
 
     name = "privunit"
     grade = "float"
-    scale = 0.25
+    noise_parameter = 0.25
 
     def __init__(self, *, epsilon, dimension, cap_probability, threshold):
         self.cost = (epsilon, 0.0)
@@ -51,7 +51,7 @@ class PlainPrivUnit:
         level = np.where(in_cap, below + (1 - below) * rng.random(len(x)), below * rng.random(len(x)))
         along = special.ndtri(level)
         z = rng.standard_normal(x.shape)
-        out[:] = self.scale * (z + (along - np.einsum("ij,ij->i", z, unit))[:, None] * unit)
+        out[:] = self.noise_parameter * (z + (along - np.einsum("ij,ij->i", z, unit))[:, None] * unit)
 
 
 def privunit(epsilon, dimension):

@@ -15,7 +15,7 @@ import hushvec as hv
 from audit import samplers
 from audit.samplers import CONFIDENCE, seeds
 from hushvec.audit import LabelTarget, MechanismTarget, audit_mechanism, audit_one_run, audit_pair
-from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian
+from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit
 from reference.sizes import scaled
 
 SEEDS = scaled([21], list(range(21, 31)))
@@ -61,10 +61,9 @@ def test_the_real_randomized_response(epsilon, labels):
     assert audit.results[0].epsilon_lower > 0.9 * epsilon
 
 
-@pytest.mark.skipif(not hasattr(hv.mechanisms, "PrivUnit"), reason="this build has no PrivUnit")
 @pytest.mark.parametrize(("epsilon", "dimension"), [(1.0, 8), (4.0, 2), (4.0, 384)])
 def test_the_real_privunit(epsilon, dimension):
-    mechanism = hv.mechanisms.PrivUnit(epsilon=epsilon, dimension=dimension)
+    mechanism = PrivUnit(epsilon=epsilon, dimension=dimension)
     audit = audit_mechanism(MechanismTarget(mechanism, seeds(23)), samples=60_000, confidence=CONFIDENCE)
     assert not audit.flagged
     assert audit.results[0].epsilon_lower > 0.85 * epsilon

@@ -102,12 +102,16 @@ class MechanismTarget:
 
     @property
     def collision(self) -> float | None:
-        """Of an exact release: (density at its top times the grid), for every element."""
+        """Of an exact release: (density at its top times the grid), for every element.
+
+        The density of PrivUnitG is at most e^epsilon times the normal one.
+        """
         if getattr(self.mechanism, "grade", "float") != "exact":
             return FLOAT_COLLISION
-        top = 1 / math.sqrt(2 * math.pi) if self.mechanism.law == "gaussian" else 0.5
+        top = 0.5 if self.mechanism.law == "laplacian" else 1 / math.sqrt(2 * math.pi)
         element = min(1.0, top * self.mechanism.grid / self.mechanism.noise_parameter)
-        return float(element ** len(self.pair[0]))
+        log_excess = self.epsilon if self.name == "privunit" else 0.0
+        return math.exp(min(0.0, log_excess + len(self.pair[0]) * math.log(element)))
 
     def stream(self) -> Release:
         generator = self._new_generator()
@@ -204,7 +208,7 @@ def _l2_laplace(mechanism: Any, y: Scores, element: float) -> Scores:
 def _privunit(mechanism: Any, y: Scores, element: float) -> Scores:
     """Only two things about an output matter: is it in the cap around u, is it in the one around -u?"""
     rows = y.reshape(len(y), -1, mechanism.dimension)
-    along = rows.sum(axis=2) / (mechanism.scale * math.sqrt(mechanism.dimension))
+    along = rows.sum(axis=2) / (mechanism.noise_parameter * math.sqrt(mechanism.dimension))
     caps = (along >= mechanism.threshold).astype(np.float64) - (-along >= mechanism.threshold)
     ratio: Scores = caps.sum(axis=1) * mechanism.cost[0]
     return ratio

@@ -1,6 +1,6 @@
 """The command `hushvec`: one module per subcommand, each with --json.
 
-Exit code 0: done; 1: `verify` found a receipt that does not hold; 2: bad input, or a receipt without a claim.
+Exit code 0: done; 1: `verify` found a receipt that does not hold, or `audit` refuted a claim; 2: bad input, or a receipt without a claim.
 Whatever goes wrong is one line on standard error.
 """
 
@@ -15,13 +15,13 @@ from types import FrameType
 from typing import NoReturn
 
 import hushvec
-from hushvec.cli import backends, demo, privatize, sigma, verify
+from hushvec.cli import audit, backends, demo, privatize, sigma, verify
 
 BAD_INPUT = 2
 INTERRUPTED = 130
 TERMINATED = 143
 
-_SUBCOMMANDS = (demo, privatize, sigma, verify, backends)
+_SUBCOMMANDS = (demo, privatize, sigma, verify, audit, backends)
 
 
 class _OneLineParser(argparse.ArgumentParser):
