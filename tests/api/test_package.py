@@ -51,6 +51,7 @@ LAYERS = {
     "clip": 6,
     "calibrate": 6,
     "mechanisms": 7,
+    "discrete": 8,
     "receipts": 8,
     "release": 9,
     "text": 10,
