@@ -9,6 +9,7 @@ void bind_noise(pybind11::module_& module);
 void bind_clip(pybind11::module_& module);
 void bind_privunit(pybind11::module_& module);
 void bind_calibrate(pybind11::module_& module);
+void bind_discrete(pybind11::module_& module);
 void bind_machine(pybind11::module_& module);
 void bind_testing(pybind11::module_& module);
 

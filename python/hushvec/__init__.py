@@ -11,6 +11,7 @@ from hushvec._core import Generator
 from hushvec._core import __version__ as __version__
 from hushvec.calibrate import gaussian_delta, gaussian_epsilon, gaussian_sigma, laplace_scale
 from hushvec.clip import clip, clip_and_noise
+from hushvec.discrete import randomized_response
 from hushvec.errors import MissingExtraError, ReceiptError
 from hushvec.noise import add_noise, gaussian_noise, l2_laplace_noise, laplacian_noise
 from hushvec.receipts import Receipt, Verification, verify_receipt
@@ -35,6 +36,7 @@ __all__ = [
     "laplace_scale",
     "laplacian_noise",
     "privatize",
+    "randomized_response",
     "set_num_threads",
     "verify_receipt",
 ]

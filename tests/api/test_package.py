@@ -32,6 +32,7 @@ PUBLIC = [
     "laplace_scale",
     "laplacian_noise",
     "privatize",
+    "randomized_response",
     "set_num_threads",
     "verify_receipt",
 ]
@@ -51,6 +52,7 @@ LAYERS = {
     "clip": 6,
     "calibrate": 6,
     "mechanisms": 7,
+    "discrete": 8,
     "receipts": 8,
     "release": 9,
     "audit": 10,

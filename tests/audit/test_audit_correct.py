@@ -47,7 +47,6 @@ def test_with_keys_of_the_operating_system(mechanism):
     assert not audit_mechanism(mechanism, samples=20_000, confidence=CONFIDENCE).flagged
 
 
-@pytest.mark.skipif(not hasattr(hv, "randomized_response"), reason="this build has no randomized_response")
 @pytest.mark.parametrize(("epsilon", "labels"), [(1.0, 2), (2.0, 10), (4.0, 20)])
 def test_the_real_randomized_response(epsilon, labels):
     target = LabelTarget(

@@ -31,6 +31,8 @@ from hushvec.mechanisms.additive import (
     sensitivity,
 )
 from hushvec.mechanisms.privunit import PrivUnit
+from hushvec.mechanisms.randomized_response import FrequencyEstimate, RandomizedResponse
+from hushvec.mechanisms.top_k import GumbelTopK
 
 # What `privatize` knows by name.
 MECHANISMS: dict[str, type[Mechanism]] = {**ADDITIVE, PrivUnit.name: PrivUnit}
@@ -39,11 +41,14 @@ __all__ = [
     "ADJACENCY",
     "MECHANISMS",
     "EmpiricalGaussian",
+    "FrequencyEstimate",
     "Gaussian",
+    "GumbelTopK",
     "L2Laplace",
     "Laplacian",
     "Mechanism",
     "PrivUnit",
+    "RandomizedResponse",
     "root_up",
     "rounded_up",
     "sensitivity",

@@ -1,0 +1,32 @@
+// The words of single samples in the layout of docs/format.md section 2, a group at a time and only the groups that are asked for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dispatch/dispatch.hpp"
+#include "hushvec/keystream.hpp"
+
+namespace hushvec {
+
+class SampleWords {
+  public:
+    SampleWords(const KeyStream& stream, std::uint64_t domain_id) : stream_(stream), domain_(domain_id) {}
+
+    std::uint32_t operator()(std::uint64_t sample) {
+        const std::uint64_t group = sample / kGroupSamples;
+        if (group != held_) {
+            active_kernels().keystream(stream_, domain_, group, 1, words_);
+            held_ = group;
+        }
+        return words_[sample % kGroupSamples];
+    }
+
+  private:
+    const KeyStream& stream_;
+    std::uint64_t domain_;
+    std::uint64_t held_ = ~std::uint64_t{0};   // no group has this number
+    alignas(64) std::uint32_t words_[kGroupSamples];
+};
+
+}  // namespace hushvec

@@ -1,0 +1,163 @@
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings.hpp"
+#include "discrete/gumbel_bracket.hpp"
+#include "discrete/response_intervals.hpp"
+#include "hushvec/discrete.hpp"
+#include "key_capsule.hpp"
+#include "noise_source.hpp"
+
+namespace hushvec::python {
+
+namespace py = pybind11;
+
+namespace {
+
+// C-contiguous and of this very dtype: the caller of the core arranges it.
+template <class T>
+using Array = py::array_t<T, py::array::c_style>;
+
+std::string dtype_name(const py::array& array) { return py::str(array.dtype()); }
+
+// ---- randomized response ----
+
+py::tuple response_law_of(double epsilon, std::uint64_t labels) {
+    const ResponseLaw law = response_law(epsilon, labels);
+    return py::make_tuple(law.truth, law.other);
+}
+
+template <class Code>
+Array<Code> respond(const Array<Code>& codes, const ResponseLaw& law, py::handle source) {
+    const auto count = static_cast<std::size_t>(codes.size());
+    if (law.labels - 1 > static_cast<std::uint64_t>(std::numeric_limits<Code>::max())) {
+        throw py::value_error("codes must have a dtype that holds " + std::to_string(law.labels - 1) + ", got " + dtype_name(codes));
+    }
+    Array<Code> out(std::vector<py::ssize_t>(codes.shape(), codes.shape() + codes.ndim()));
+    const Code* in = codes.data();
+    Code* result = out.mutable_data();
+    {
+        const py::gil_scoped_release unlocked;
+        check_codes(in, count, law.labels);
+    }
+    const KeyStream stream = reserve_from(source);
+    const py::gil_scoped_release unlocked;
+    randomized_response(stream, law, in, count, result);
+    return out;
+}
+
+// Tries the integer types one after the other.
+template <class... Codes>
+py::array respond_any(const py::array& codes, const ResponseLaw& law, py::handle source) {
+    py::array out;
+    const auto respond_if = [&]<class Code>(Code) {
+        if (!Array<Code>::check_(codes)) return false;
+        out = respond(py::reinterpret_borrow<Array<Code>>(codes), law, source);
+        return true;
+    };
+    if (!(respond_if(Codes{}) || ...)) throw py::type_error("codes must be a C-contiguous integer array, got " + dtype_name(codes));
+    return out;
+}
+
+// `law` is what response_law returned: made once, used for many calls.
+py::array randomized_response_of(const py::array& codes, std::uint64_t labels, const std::pair<std::uint64_t, std::uint64_t>& law,
+                                 py::handle source) {
+    const auto [truth, other] = law;
+    const bool fits = labels >= 2 && labels <= kMostLabels && other >= 1 && Uint128{other} * labels <= Uint128{1} << 64;
+    if (!fits || truth != 0 - (labels - 1) * other) {
+        throw py::value_error("law must be that of " + std::to_string(labels) + " labels");
+    }
+    return respond_any<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>(
+        codes, ResponseLaw{labels, truth, other}, source);
+}
+
+// ---- top-k ----
+
+template <class Score>
+py::tuple top_k(const Array<Score>& scores, std::size_t picks, double epsilon, double sensitivity, py::handle source,
+                double bound_factor) {
+    if (scores.ndim() != 2) throw py::value_error("scores must have two dimensions, got " + std::to_string(scores.ndim()));
+    const auto rows = static_cast<std::size_t>(scores.shape(0));
+    const TopKSelection selection = {static_cast<std::size_t>(scores.shape(1)), picks, epsilon, sensitivity};
+    check_selection(selection);
+    Array<std::int64_t> indices({scores.shape(0), static_cast<py::ssize_t>(picks)});
+    const Score* in = scores.data();
+    std::int64_t* result = indices.mutable_data();
+    {
+        const py::gil_scoped_release unlocked;
+        check_scores(in, rows, selection.candidates);
+    }
+    const KeyStream stream = reserve_from(source);
+    std::vector<UndecidedRow> undecided;
+    {
+        const py::gil_scoped_release unlocked;
+        undecided = gumbel_top_k(stream, selection, in, rows, result, bound_factor);
+    }
+    py::list open;
+    for (const UndecidedRow& row : undecided) open.append(py::make_tuple(row.row, row.candidates));
+    return py::make_tuple(indices, open, key_capsule(stream));
+}
+
+py::tuple gumbel_top_k_of(const py::array& scores, std::size_t picks, double epsilon, double sensitivity, py::handle source,
+                          double bound_factor) {
+    const auto select = [&](const auto& typed) { return top_k(typed, picks, epsilon, sensitivity, source, bound_factor); };
+    if (Array<float>::check_(scores)) return select(py::reinterpret_borrow<Array<float>>(scores));
+    if (Array<double>::check_(scores)) return select(py::reinterpret_borrow<Array<double>>(scores));
+    throw py::type_error("scores must be a C-contiguous float32 or float64 array, got " + dtype_name(scores));
+}
+
+// The words of one block of a reserved stream: what settles an undecided row.
+py::tuple stream_block(const py::capsule& stream, std::uint64_t domain_id, std::uint64_t index) {
+    if (index > kMaxBlockIndex) throw py::value_error("index must be below 2^56, got " + std::to_string(index));
+    const Block block = chacha_block(stream_of(stream), block_counter(domain_id, index));
+    return py::tuple(py::cast(std::vector<std::uint32_t>(block.begin(), block.end())));
+}
+
+// ---- hooks for the tests: the arithmetic on words they choose ----
+
+Array<std::uint32_t> response_intervals(double epsilon, std::uint64_t labels, const Array<std::uint64_t>& uniforms) {
+    const ResponseIntervals intervals(response_law(epsilon, labels));
+    Array<std::uint32_t> numbers(uniforms.size());
+    for (py::ssize_t i = 0; i < uniforms.size(); ++i) numbers.mutable_data()[i] = intervals.number_of(uniforms.data()[i]);
+    return numbers;
+}
+
+py::tuple gumbel_brackets(const Array<std::uint64_t>& prefixes) {
+    Array<double> values(prefixes.size()), errors(prefixes.size());
+    for (py::ssize_t i = 0; i < prefixes.size(); ++i) {
+        const GumbelBracket bracket = gumbel_bracket(prefixes.data()[i]);
+        values.mutable_data()[i] = bracket.value;
+        errors.mutable_data()[i] = bracket.error;
+    }
+    return py::make_tuple(values, errors);
+}
+
+Array<double> gumbel_caps(const Array<std::uint32_t>& words) {
+    Array<double> caps(words.size());
+    for (py::ssize_t i = 0; i < words.size(); ++i) caps.mutable_data()[i] = gumbel_cap(words.data()[i]);
+    return caps;
+}
+
+}  // namespace
+
+void bind_discrete(py::module_& module) {
+    module.def("response_law", &response_law_of, py::arg("epsilon"), py::arg("labels"));
+    module.def("randomized_response", &randomized_response_of, py::arg("codes"), py::arg("labels"), py::arg("law"), py::arg("source"));
+    module.def("gumbel_top_k", &gumbel_top_k_of, py::arg("scores"), py::arg("picks"), py::arg("epsilon"), py::arg("sensitivity"),
+               py::arg("source"), py::arg("bound_factor") = 1.0);
+    module.def("stream_block", &stream_block, py::arg("stream"), py::arg("domain"), py::arg("index"));
+
+    py::module_ testing = module.def_submodule("_testing");
+    testing.def("response_intervals", &response_intervals, py::arg("epsilon"), py::arg("labels"), py::arg("uniforms"));
+    testing.def("gumbel_brackets", &gumbel_brackets, py::arg("prefixes"));
+    testing.def("gumbel_caps", &gumbel_caps, py::arg("words"));
+}
+
+}  // namespace hushvec::python

@@ -1,0 +1,344 @@
+"""k-ary randomized response: each person answers with their true label or, at random, another one.
+
+The law is one of integers (docs/format.md section 9): in units of 2^-64 every other label has the same whole number of values,
+and the truth the rest. The ratio is at most e^epsilon as sampled, not up to rounding: docs/proofs/randomized_response.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _core, _validate
+
+if TYPE_CHECKING:
+    from hushvec.accounting import PureDP
+
+_UNIT = 2.0**-64
+_MOST_LABELS = 2**24
+_DIGITS = 40
+
+
+@dataclass(frozen=True)
+class FrequencyEstimate:
+    """How many of those who answered hold each label, estimated from their randomized answers.
+
+    Attributes:
+        frequencies: one a label, unbiased; they sum to 1, and rare labels may come out below 0.
+        standard_errors: one a label, of the noise that the mechanism added. Whoever takes the answering people for a sample of a
+            larger population adds that sampling error, sqrt(f (1 - f) / answers), in quadrature.
+        answers: how many answers there were.
+    """
+
+    frequencies: NDArray[np.float64]
+    standard_errors: NDArray[np.float64]
+    answers: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomizedResponse:
+    """Truth with probability e^epsilon / (e^epsilon + k - 1), each other label with 1 / (e^epsilon + k - 1).
+
+    Args:
+        epsilon: > 0, of one answer.
+        labels: the k possible labels, hashable and all different; public. Or else:
+        k: the labels are 0, 1, ..., k - 1. 2 <= k <= 2^24.
+
+    Raises:
+        TypeError: a label that is not hashable, or an argument of the wrong kind.
+        ValueError: duplicate labels, fewer than 2 or more than 2^24, epsilon not > 0 and finite, or so small that 64 random bits
+            cannot prefer the truth by it (about k^2 / 2^64).
+
+    Guarantees:
+        (epsilon, 0)-DP for each answer under replace-one of one person's label (local model: nobody but the person sees it),
+        exact as sampled: with T and M the whole numbers of 64-bit values for the truth and for another label, M <= T <= e^epsilon M.
+        `epsilon_as_sampled` is ln(T / M), at most epsilon; it ends at 44.4, where M = 1.
+
+    Edge cases:
+        epsilon = 700 does not overflow: the truth then has all 2^64 values but k - 1. Answers are always the objects in `labels`, so
+        that equal labels of other types (1 and 1.0) do not tell the truth from a random answer. In a batch every answer costs
+        epsilon; a person who gives several pays for each.
+
+    Reference:
+        Warner, "Randomized response" (1965), for two labels; Kairouz, Bonawitz, Ramage, "Discrete distribution estimation under local
+        privacy" (2016), for k.
+
+    Example:
+        >>> from hushvec.mechanisms.randomized_response import RandomizedResponse
+        >>> mechanism = RandomizedResponse(epsilon=3.0, labels=["yes", "no", "unsure"])
+        >>> print("\\n".join(mechanism.describe()))
+        randomized response, 3 labels, epsilon = 3 an answer (at most 3 as sampled)
+        an answer is true with probability 0.9094; each other label has 0.0453
+        from 1,000 answers, a frequency of 0.1 has the standard error 0.0079
+        >>> mechanism.respond("yes") in ("yes", "no", "unsure")
+        True
+    """
+
+    epsilon: float
+    labels: Sequence[Hashable] = ()
+    k: int = 0
+
+    def __post_init__(self) -> None:
+        _store(self, "epsilon", _validate.positive("epsilon", self.epsilon))
+        if self.k != 0 or isinstance(self.k, bool):
+            if len(self.labels) > 0:
+                raise TypeError("give labels or k, not both")
+            _store(self, "k", _checked_count(_validate.whole_number("k", self.k, at_least=2)))
+            _store(self, "labels", range(self.k))
+        else:
+            _store(self, "labels", _distinct(self.labels))
+            _store(self, "k", len(self.labels))
+        _law(self.epsilon, self.k)  # refuses epsilon now rather than at the first answer
+
+    # ---- what it costs and what it gives, before anything is spent ----
+
+    @property
+    def cost(self) -> tuple[float, float]:
+        """(epsilon, delta) of one answer."""
+        return self.epsilon, 0.0
+
+    @property
+    def loss(self) -> PureDP:
+        """One answer for `hushvec.accounting`."""
+        from hushvec.accounting import PureDP
+
+        return PureDP(epsilon=self.epsilon)
+
+    @property
+    def _law(self) -> tuple[int, int]:
+        return _law(self.epsilon, self.k)
+
+    @property
+    def probability_of_truth(self) -> float:
+        """That an answer is true, as sampled."""
+        return self._law[0] * _UNIT
+
+    @property
+    def probability_of_each_other(self) -> float:
+        """That an answer is a given other label, as sampled."""
+        return self._law[1] * _UNIT
+
+    @property
+    def epsilon_as_sampled(self) -> float:
+        """The log-ratio that the integers really have, rounded up: at most epsilon."""
+        truth, other = self._law
+        logarithm = (Decimal(truth) / Decimal(other)).ln(Context(prec=_DIGITS, rounding=ROUND_CEILING))
+        return min(self.epsilon, math.nextafter(float(logarithm), math.inf))
+
+    def standard_error(self, frequency: float, answers: int) -> float:
+        """Standard error of the estimated frequency of a label that this share of all who answer hold.
+
+        Args:
+            frequency: in [0, 1].
+            answers: >= 1.
+        """
+        if not 0 <= _validate.number("frequency", frequency) <= 1:
+            raise ValueError(f"frequency must be in [0, 1], got {frequency!r}")
+        count = _validate.whole_number("answers", answers, at_least=1)
+        return float(self._standard_errors(np.array([float(frequency)]), count)[0])
+
+    def describe(self) -> tuple[str, ...]:
+        """Lines that say what an answer costs and how good it will be."""
+        return (
+            f"randomized response, {self.k:,} labels, epsilon = {self.epsilon:g} an answer "
+            f"(at most {self.epsilon_as_sampled:.9g} as sampled)",
+            f"an answer is true with probability {self.probability_of_truth:.4g}; "
+            f"each other label has {self.probability_of_each_other:.3g}",
+            f"from 1,000 answers, a frequency of 0.1 has the standard error {self.standard_error(0.1, 1000):.2g}",
+        )
+
+    # ---- answers ----
+
+    def respond(self, true_label: Any, *, generator: _core.Generator | None = None) -> Any:
+        """One randomized answer, or one for each of many true labels.
+
+        Args:
+            true_label: one label; or a list, tuple or numpy array of labels. A tuple that is itself a label is one label.
+            generator: a `Generator`; None for the one of the process.
+
+        Returns:
+            An object of `labels` for one label, a list for a list or tuple, an array of the same shape for an array: of the same dtype
+            where the labels are 0 .. k - 1, and otherwise of the dtype that `labels` have in numpy.
+
+        Raises:
+            TypeError: a true label that is not hashable, generator of another kind.
+            ValueError: a true label that is not among the labels; codes in an integer array too narrow for k - 1. Nothing is
+                drawn then.
+
+        Edge cases:
+            An empty batch gives an empty one.
+        """
+        source = _validate.generator(generator)
+        if isinstance(true_label, np.ndarray):
+            return self._respond_array(true_label, source)
+        if self._is_batch(true_label):
+            return [self.labels[code] for code in self._drawn(self._codes(true_label), source).tolist()]
+        return self.labels[int(self._drawn(self._codes([true_label]), source)[0])]
+
+    def _is_batch(self, value: Any) -> bool:
+        if isinstance(value, tuple):
+            try:
+                return self._labels_are_codes or value not in self._code_of
+            except TypeError:  # of unhashable elements, so no label
+                return True
+        return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
+
+    def _respond_array(self, true_labels: NDArray[Any], source: _core.Generator) -> NDArray[Any]:
+        if self._labels_are_codes and true_labels.dtype.kind in "iu":
+            in_order = true_labels.astype(true_labels.dtype.newbyteorder("="), order="C", copy=False)
+            return self._drawn(in_order, source)
+        codes = self._codes(true_labels.ravel().tolist()).reshape(true_labels.shape)
+        answers: NDArray[Any] = self._labels_in_numpy[self._drawn(codes, source)]
+        return answers
+
+    def _drawn(self, codes: NDArray[Any], source: _core.Generator) -> NDArray[Any]:
+        return _core.randomized_response(codes, self.k, self._law, source)
+
+    @cached_property
+    def _code_of(self) -> dict[Hashable, int]:
+        return {label: code for code, label in enumerate(self.labels)}
+
+    @property
+    def _labels_are_codes(self) -> bool:
+        return isinstance(self.labels, range)
+
+    def _codes(self, labels: Iterable[Any]) -> NDArray[np.int32]:
+        return np.fromiter(map(self._code, labels), dtype=np.int32)
+
+    def _code(self, label: Any) -> int:
+        if self._labels_are_codes:
+            code = _validate.whole_number("true_label", label, at_least=0)
+            if code < self.k:
+                return code
+        else:
+            try:
+                return self._code_of[label]
+            except KeyError:
+                pass
+            except TypeError:
+                raise TypeError(f"true_label must be hashable, got {_validate.kind(label)}") from None
+        raise ValueError(f"true_label must be one of the {self.k} labels, got {label!r:.80}")
+
+    @cached_property
+    def _labels_in_numpy(self) -> NDArray[Any]:
+        """All labels as one array: of a plain dtype where all are of one plain type and survive it, and else of objects."""
+        if self._labels_are_codes:
+            return np.arange(self.k)
+        kinds = {type(label) for label in self.labels}
+        if kinds in ({str}, {bool}, {int}, {float}):
+            array = np.array(self.labels)
+            if array.tolist() == list(self.labels):
+                return array
+        objects = np.empty(self.k, dtype=object)
+        objects[:] = self.labels
+        return objects
+
+    # ---- what the answers say together ----
+
+    def count(self, answers: Iterable[Any]) -> NDArray[np.int64]:
+        """How often each label was answered, in the order of `labels`.
+
+        Args:
+            answers: what `respond` returned, for one batch or several joined.
+        """
+        codes = self._codes(answers.ravel().tolist() if isinstance(answers, np.ndarray) else answers)
+        return np.bincount(codes, minlength=self.k)
+
+    def estimate_frequencies(self, counts: Any) -> FrequencyEstimate:
+        """Unbiased estimates of how common each label is among those who answered, with standard errors.
+
+        Args:
+            counts: how often each label was answered, in the order of `labels` (see `count`).
+
+        Raises:
+            ValueError: not k counts, a count that is negative or no whole number, no answers at all, or an epsilon so small that the
+                answers carry nothing.
+
+        Guarantees:
+            With p and q the probabilities as sampled and n answers, E[count_i] = n (f_i p + (1 - f_i) q), so that
+            (count_i / n - q) / (p - q) has the mean f_i. Its variance over the answers' randomness is
+            (f_i p (1 - p) + (1 - f_i) q (1 - q)) / (n (p - q)^2); the estimate, cut to [0, 1], stands in for f_i there.
+
+        Example:
+            >>> import numpy as np
+            >>> from hushvec.mechanisms.randomized_response import RandomizedResponse
+            >>> mechanism = RandomizedResponse(epsilon=2.0, k=3)
+            >>> estimate = mechanism.estimate_frequencies([614, 286, 100])
+            >>> estimate.frequencies.round(3).tolist(), estimate.standard_errors.round(3).tolist()
+            ([0.746, 0.264, -0.01], [0.018, 0.016, 0.014])
+        """
+        array = np.asarray(counts)
+        if array.shape != (self.k,):
+            raise ValueError(f"counts must have shape ({self.k},), got {array.shape}")
+        if array.dtype.kind not in "iu" or (array < 0).any():
+            raise ValueError("counts must be whole numbers >= 0, got " + f"{array!r:.60}")
+        answers = int(array.sum(dtype=np.int64))
+        if answers == 0:
+            raise ValueError("counts must hold at least one answer, got 0")
+        other = self.probability_of_each_other
+        frequencies = (array / answers - other) / self._preference
+        return FrequencyEstimate(frequencies, self._standard_errors(frequencies.clip(0, 1), answers), answers)
+
+    @property
+    def _preference(self) -> float:
+        """p - q, from the integers: they may agree in most of their digits."""
+        truth, other = self._law
+        if truth == other:
+            raise ValueError(f"epsilon must be large enough for answers that carry anything, got {self.epsilon!r}")
+        return (truth - other) * _UNIT
+
+    def _standard_errors(self, frequencies: NDArray[np.float64], answers: int) -> NDArray[np.float64]:
+        p, q = self.probability_of_truth, self.probability_of_each_other
+        not_p = (self.k - 1) * q
+        variances = frequencies * p * not_p + (1 - frequencies) * q * (1 - q)
+        errors: NDArray[np.float64] = np.sqrt(variances / answers) / self._preference
+        return errors
+
+
+# Twenty microseconds each: kept for the mechanisms that a call makes anew.
+_law = lru_cache(maxsize=64)(_core.response_law)
+
+
+def _store(instance: RandomizedResponse, name: str, value: Any) -> None:
+    object.__setattr__(instance, name, value)
+
+
+def _checked_count(count: int) -> int:
+    if count < 2:
+        raise ValueError(f"labels must be at least 2, got {count}")
+    if count > _MOST_LABELS:
+        raise ValueError(f"labels must be at most 2^24, got {count}")
+    return count
+
+
+def _distinct(labels: Iterable[Hashable]) -> Sequence[Hashable]:
+    """The labels as a tuple, or as they are where they are range(k)."""
+    if isinstance(labels, str | bytes):
+        raise TypeError(f"labels must be a sequence of labels, got {_validate.kind(labels)}")
+    if isinstance(labels, range) and labels == range(len(labels)):
+        return range(_checked_count(len(labels)))
+    try:
+        listed = tuple(labels.tolist() if isinstance(labels, np.ndarray) else labels)
+    except TypeError:
+        raise TypeError(f"labels must be a sequence of labels, got {_validate.kind(labels)}") from None
+    seen: set[Hashable] = set()
+    for label in listed:
+        try:
+            known = label in seen
+        except TypeError:
+            raise TypeError(f"labels must be hashable, got {_validate.kind(label)}") from None
+        if label != label:
+            raise ValueError(f"labels must equal themselves, got {label!r}")
+        if known:
+            raise ValueError(f"labels must be all different, got {label!r:.80} twice")
+        seen.add(label)
+    count = _checked_count(len(listed))
+    codes = range(count)
+    return codes if {type(label) for label in listed} == {int} and listed == tuple(codes) else listed

@@ -1,0 +1,212 @@
+"""One-shot Gumbel top-k: the k best of many candidates by private scores, without the scores.
+
+Each score gets Gumbel noise over the reals, and the candidates of the k largest noisy scores are named, the largest first. That has
+the law of k exponential mechanisms one after the other, each on the candidates left: docs/proofs/gumbel_top_k.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _core, _validate
+from hushvec.mechanisms import _gumbel_order
+
+if TYPE_CHECKING:
+    from hushvec.accounting import BoundedRangeDP
+
+# docs/format.md section 9.
+_HIGH_DOMAIN, _LOW_DOMAIN, _EXTENSION_DOMAIN = 22, 23, 24
+_STEP_INDEX_BITS = 16
+_WORD_BITS = 32
+_GROUP_SAMPLES, _LANES = 256, 16
+_MOST_SAMPLES = 2**40
+
+# Whole numbers up to here are float64.
+_LARGEST_WHOLE = 2**53
+
+
+@dataclass(frozen=True, kw_only=True)
+class GumbelTopK:
+    """The k candidates with the largest noisy scores, epsilon_per_pick * score / (2 * sensitivity) + Gumbel noise.
+
+    Args:
+        k: how many candidates are named, >= 1.
+        sensitivity: D, the most that any one score moves between neighbouring inputs; in [2^-100, 2^100].
+        epsilon: of the whole selection; epsilon_per_pick is then epsilon / k, rounded down. Or else:
+        epsilon_per_pick: eps0, of one of the k picks; in [2^-100, 2^100]. epsilon is then k eps0, rounded up.
+
+    Raises:
+        TypeError: an argument of the wrong kind, or both or neither of the two epsilons.
+        ValueError: out of range.
+
+    Guarantees:
+        For one row of scores, under the adjacency that `sensitivity` is stated for: (k eps0, 0)-DP, and rho-zCDP with
+        rho = k eps0^2 / 8, as each pick is eps0-bounded-range. What is released is the ordered list of k candidates. It is exact: the
+        selection is that of Gumbel noise over the reals, decided by brackets that hold for all further bits of each uniform, and
+        scores and factor are taken as the exact numbers that their doubles are.
+        The scores themselves are **not** covered. Releasing the scores of the selected candidates, or anything that depends on them
+        (a threshold, the documents' raw text), costs extra.
+
+    Edge cases:
+        Equal scores share a place at random. The number of candidates is public. k may be all of them: a random ranking.
+
+    Reference:
+        Durfee and Rogers, "Practical differentially private top-k selection with pay-what-you-get composition" (2019), sections 4.1
+        and 4.2; Cesar and Rogers, "Bounding, concentrating, and truncating" (2021), for rho.
+
+    Example:
+        >>> import hushvec as hv
+        >>> from hushvec.mechanisms.top_k import GumbelTopK
+        >>> mechanism = GumbelTopK(k=2, epsilon=2.0, sensitivity=1.0)
+        >>> print("\\n".join(mechanism.describe()))
+        Gumbel top-k, k = 2, sensitivity of a score 1, epsilon a pick 1
+        one selection costs epsilon = 2, delta = 0, or rho = 0.25
+        the noise has the standard deviation 2.57 in units of a score
+        >>> mechanism.select([0.0, 90.0, 3.0, 70.0], generator=hv.Generator.unsafe_seeded(1)).tolist()
+        [1, 3]
+    """
+
+    k: int
+    sensitivity: float
+    epsilon: float | None = None
+    epsilon_per_pick: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", _validate.whole_number("k", self.k, at_least=1))
+        object.__setattr__(self, "sensitivity", _in_range("sensitivity", self.sensitivity))
+        if (self.epsilon is None) == (self.epsilon_per_pick is None):
+            raise TypeError("give either epsilon, of the whole selection, or epsilon_per_pick")
+        if self.epsilon is not None:
+            total = _validate.positive("epsilon", self.epsilon)
+            per_pick = _rounded(Fraction(total) / self.k, down=True)
+        else:
+            per_pick = _validate.positive("epsilon_per_pick", self.epsilon_per_pick)
+            total = _rounded(Fraction(per_pick) * self.k, down=False)
+        object.__setattr__(self, "epsilon", total)
+        object.__setattr__(self, "epsilon_per_pick", _in_range("epsilon_per_pick", per_pick))
+
+    # ---- what it costs and what it gives, before anything is spent ----
+
+    @property
+    def cost(self) -> tuple[float, float]:
+        """(epsilon, delta) of one selection."""
+        assert self.epsilon is not None
+        return self.epsilon, 0.0
+
+    @property
+    def rho(self) -> float:
+        """The cost of one selection in zero-concentrated DP, k eps0^2 / 8, rounded up."""
+        return _rounded(self.k * self._eps0**2 / 8, down=False)
+
+    @property
+    def loss(self) -> tuple[BoundedRangeDP, ...]:
+        """One selection for `hushvec.accounting.compose`: its k picks, each of bounded range eps0."""
+        from hushvec.accounting import BoundedRangeDP
+
+        return (BoundedRangeDP(epsilon=float(self._eps0)),) * self.k
+
+    @property
+    def noise_deviation(self) -> float:
+        """Standard deviation of the noise in units of a score: pi / sqrt(6) * 2 sensitivity / eps0."""
+        return math.pi / math.sqrt(6) / float(self._factor)
+
+    def describe(self) -> tuple[str, ...]:
+        """Lines that say what a selection costs and how much noise decides it."""
+        return (
+            f"Gumbel top-k, k = {self.k:,}, sensitivity of a score {self.sensitivity:g}, epsilon a pick {float(self._eps0):g}",
+            f"one selection costs epsilon = {self.cost[0]:g}, delta = 0, or rho = {self.rho:g}",
+            f"the noise has the standard deviation {self.noise_deviation:.3g} in units of a score",
+        )
+
+    # ---- the selection ----
+
+    def select(self, scores: Any, *, generator: _core.Generator | None = None) -> NDArray[np.int64]:
+        """The indices of the k selected candidates, the largest noisy score first.
+
+        Args:
+            scores: one score a candidate, or rows of them: an array of float64, float32 or float16, taken as exact numbers, or of
+                integers up to 2^53. Each row is a selection of its own and costs `cost`; a person who moves scores in several
+                rows pays for each.
+            generator: a `Generator`; None for the one of the process.
+
+        Returns:
+            int64 indices of shape (k,), or (rows, k) for rows.
+
+        Raises:
+            TypeError: scores of another kind.
+            ValueError: NaN or Inf, not one or two dimensions, fewer than k candidates, more than 2^40 scores. Nothing is drawn then.
+
+        Guarantees:
+            Those of the class for each row; the same key stream selects the same on every backend and any number of threads.
+        """
+        source = _validate.generator(generator)
+        given = np.asarray(scores)
+        if given.ndim not in (1, 2):
+            raise ValueError(f"scores must have one or two dimensions, got {given.ndim}")
+        if given.size > _MOST_SAMPLES:
+            raise ValueError(f"scores must be at most 2^40, got {given.size}")
+        rows = _as_floats(np.atleast_2d(given))
+        indices, undecided, stream = _core.gumbel_top_k(rows, self.k, float(self._eps0), self.sensitivity, source)
+        for row, candidates in undecided:
+            indices[row] = self._settled(rows, row, candidates, stream)
+        return indices if given.ndim == 2 else indices[0]
+
+    def _settled(self, rows: NDArray[Any], row: int, candidates: list[int], stream: object) -> list[int]:
+        signals = {candidate: self._factor * Fraction(float(rows[row, candidate])) for candidate in candidates}
+        first = row * rows.shape[1]
+        return _gumbel_order.best(signals, self.k, lambda candidate, step: _known_bits(stream, first + candidate, step))
+
+    @property
+    def _eps0(self) -> Fraction:
+        assert self.epsilon_per_pick is not None
+        return Fraction(self.epsilon_per_pick)
+
+    @property
+    def _factor(self) -> Fraction:
+        return self._eps0 / (2 * Fraction(self.sensitivity))
+
+
+def _known_bits(stream: object, sample: int, step: int) -> int:
+    """The first 64 + 512 step bits of a sample's uniform, as a whole number."""
+    block = sample // _GROUP_SAMPLES * _LANES + sample % _LANES
+    word = sample % _GROUP_SAMPLES // _LANES
+    bits = 0
+    for domain in (_HIGH_DOMAIN, _LOW_DOMAIN):
+        bits = bits << _WORD_BITS | _core.stream_block(stream, domain, block)[word]
+    for earlier in range(step):
+        for extension in _core.stream_block(stream, _EXTENSION_DOMAIN, (sample << _STEP_INDEX_BITS) + earlier):
+            bits = bits << _WORD_BITS | extension
+    return bits
+
+
+def _as_floats(scores: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers in a C-contiguous float32 or float64 array."""
+    kind, size = scores.dtype.kind, scores.dtype.itemsize
+    if kind == "f" and size <= 8:
+        return np.ascontiguousarray(scores, dtype=np.float64 if size == 8 else np.float32)
+    if kind in "iu":
+        if scores.size and max(int(scores.max()), -int(scores.min())) > _LARGEST_WHOLE:
+            raise ValueError("scores of an integer dtype must be at most 2^53 in magnitude: they would round in float64")
+        return np.ascontiguousarray(scores, dtype=np.float64)
+    raise TypeError(f"scores must be floats of at most 64 bits or integers, got {scores.dtype}")
+
+
+def _in_range(name: str, value: Any) -> float:
+    converted = _validate.positive(name, value)
+    if not _validate.SMALLEST_NORM <= converted <= _validate.LARGEST_NORM:
+        raise ValueError(f"{name} must be in [2^-100, 2^100], got {converted!r}")
+    return converted
+
+
+def _rounded(exact: Fraction, *, down: bool) -> float:
+    """The nearest double on the safe side."""
+    value = float(exact)
+    if down:
+        return value if Fraction(value) <= exact else math.nextafter(value, 0.0)
+    return value if Fraction(value) >= exact else math.nextafter(value, math.inf)
