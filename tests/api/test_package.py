@@ -50,6 +50,7 @@ LAYERS = {
     "noise": 6,
     "clip": 6,
     "calibrate": 6,
+    "accounting": 6.5,
     "mechanisms": 7,
     "receipts": 8,
     "release": 9,
