@@ -51,6 +51,7 @@ LAYERS = {
     "noise": 6,
     "clip": 6,
     "calibrate": 6,
+    "accounting": 6.5,
     "mechanisms": 7,
     "discrete": 8,
     "receipts": 8,

@@ -1,0 +1,45 @@
+"""What releases cost together: basic, advanced, optimal, Gaussian, zCDP, Renyi and privacy-loss-distribution accounting.
+
+    from hushvec.accounting import GaussianDP, PureDP, compose
+    together = compose([GaussianDP(noise_multiplier=5.0), (PureDP(epsilon=0.1), 20)], delta=1e-5)
+    print(together)                 # the smallest valid epsilon first, and what every other theorem says
+
+`losses` says what one release costs, `compose` what many do, `Accountant` keeps count. Everything is closed form and numpy, except
+the Renyi curve of sampled Gaussians and privacy loss distributions: those need hushvec[accounting].
+"""
+
+from hushvec.accounting.accountant import Accountant
+from hushvec.accounting.amplification import amplify_by_poisson_sampling
+from hushvec.accounting.calibration import gaussian_sigma_for
+from hushvec.accounting.composition import Candidate, Composition, compose
+from hushvec.accounting.losses import (
+    ADJACENCIES,
+    ApproximateDP,
+    BoundedRangeDP,
+    GaussianDP,
+    LaplaceDP,
+    PoissonSampledGaussianDP,
+    PrivacyLoss,
+    PureDP,
+    ZeroConcentratedDP,
+)
+from hushvec.accounting.releases import Repeated
+
+__all__ = [
+    "ADJACENCIES",
+    "Accountant",
+    "ApproximateDP",
+    "BoundedRangeDP",
+    "Candidate",
+    "Composition",
+    "GaussianDP",
+    "LaplaceDP",
+    "PoissonSampledGaussianDP",
+    "PrivacyLoss",
+    "PureDP",
+    "Repeated",
+    "ZeroConcentratedDP",
+    "amplify_by_poisson_sampling",
+    "compose",
+    "gaussian_sigma_for",
+]

@@ -1,0 +1,160 @@
+"""`Accountant`: releases are added one by one, the cost so far can be asked for at any time, and it survives a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hushvec import _validate
+from hushvec.accounting.composition import Composition, compose_collected
+from hushvec.accounting.losses import ADJACENCIES, LOSSES, PrivacyLoss
+from hushvec.accounting.releases import Releases, one
+
+VERSION = 1
+
+
+class Accountant:
+    """Keeps what has been released, and says what it costs together.
+
+    Args:
+        adjacency: "replace-one" or "add-remove". None: that of the first release; replace-one if that is a pair of numbers.
+
+    Guarantees:
+        Every answer is `compose` of all that was added: valid also where later releases depended on earlier ones. The losses
+        themselves have to be fixed before the first release; an accountant that stops when a budget is reached and lets the
+        data decide about the next *loss* is a filter, and only sums of epsilons, of deltas and of rho are valid for that.
+
+    Edge cases:
+        Without releases epsilon and delta are 0.0. An accountant is not safe for use by several threads at once; it is no ledger.
+
+    Example:
+        >>> from hushvec.accounting import Accountant, GaussianDP
+        >>> accountant = Accountant()
+        >>> for _ in range(3):
+        ...     accountant.add(GaussianDP(noise_multiplier=10.0))
+        >>> round(accountant.epsilon(1e-5), 4), len(accountant)
+        (0.62, 3)
+        >>> Accountant.from_dict(accountant.to_dict()) == accountant
+        True
+    """
+
+    def __init__(self, *, adjacency: str | None = None) -> None:
+        self._adjacency = adjacency if adjacency is None else _validate.choice("adjacency", adjacency, ADJACENCIES)
+        self._counts: dict[PrivacyLoss, int] = {}
+
+    @property
+    def adjacency(self) -> str | None:
+        """Of all releases; None as long as it is open."""
+        return self._adjacency
+
+    def add(self, release: Any, count: int = 1) -> None:
+        """Count a release, or `count` equal ones.
+
+        Args:
+            release: one item as `compose` takes it.
+            count: a whole number >= 1.
+
+        Raises:
+            ValueError: another adjacency than what is there; a value breaks its rule. Nothing is added then.
+            TypeError: it is no release, or count no whole number.
+        """
+        times = _validate.whole_number("count", count, at_least=1)
+        loss, own_count = one("release", release, adjacency=self._adjacency)
+        if self._adjacency is not None and loss.adjacency != self._adjacency:
+            raise ValueError(f"adjacency must be {self._adjacency!r} in this accountant, got {loss.adjacency!r}")
+        self._adjacency = loss.adjacency
+        self._counts[loss] = self._counts.get(loss, 0) + times * own_count
+
+    def compose(self, *, delta: float | None = None, epsilon: float | None = None) -> Composition:
+        """`hushvec.accounting.compose` of everything added."""
+        if not self._counts:
+            raise ValueError("an accountant without releases has nothing to compose")
+        return compose_collected(self._releases(), delta=delta, epsilon=epsilon)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at this delta, in [0, 1); 0.0 without releases."""
+        checked = _validate.delta(delta, zero_allowed=True)
+        return self.compose(delta=checked).epsilon if self._counts else 0.0
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest delta at this epsilon > 0; 0.0 without releases."""
+        checked = _validate.positive("epsilon", epsilon)
+        return self.compose(epsilon=checked).delta if self._counts else 0.0
+
+    @property
+    def rho(self) -> float:
+        """Zero-concentrated DP of all releases; math.inf if one of them has none."""
+        return self._releases().rho if self._counts else 0.0
+
+    def __len__(self) -> int:
+        """How many releases there are."""
+        return sum(self._counts.values())
+
+    def __iter__(self) -> Iterator[tuple[PrivacyLoss, int]]:
+        """(loss, count) pairs, each loss once, in the order in which they first came."""
+        return iter(self._counts.items())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Accountant):
+            return NotImplemented
+        return self._counts == other._counts and self._adjacency == other._adjacency
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Accountant(adjacency={self._adjacency!r}, releases={len(self)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, in types that JSON keeps exactly."""
+        return {
+            "accountant_version": VERSION,
+            "adjacency": self._adjacency,
+            "releases": [
+                {"loss": loss.name, "count": count, **{k: v for k, v in loss.arguments.items() if k != "adjacency"}}
+                for loss, count in self._counts.items()
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Accountant:
+        """The accountant that `to_dict` described.
+
+        Raises:
+            ValueError: a field is missing, unknown, or breaks its rule.
+            TypeError: a field is of the wrong kind.
+        """
+        _require_fields("accountant", stored, {"accountant_version", "adjacency", "releases"})
+        if stored["accountant_version"] != VERSION:
+            raise ValueError(f"accountant_version must be {VERSION}, got {stored['accountant_version']!r}")
+        if not isinstance(stored["releases"], list):
+            raise TypeError(f"releases must be a list, got {_validate.kind(stored['releases'])}")
+        accountant = cls(adjacency=stored["adjacency"])
+        if stored["releases"] and accountant.adjacency is None:
+            raise ValueError("adjacency must be given where there are releases, got None")
+        for entry in stored["releases"]:
+            accountant.add(*_from_entry(entry, accountant.adjacency))
+        return accountant
+
+    def _releases(self) -> Releases:
+        return Releases.of(self._counts, self._adjacency or ADJACENCIES[0])
+
+
+def _from_entry(entry: Any, adjacency: str | None) -> tuple[PrivacyLoss, int]:
+    if not isinstance(entry, Mapping):
+        raise TypeError(f"a release must be a mapping, got {_validate.kind(entry)}")
+    if "adjacency" in entry:
+        raise ValueError("adjacency is that of the accountant, not of a release in it")
+    arguments = dict(entry)
+    kind = LOSSES[_validate.choice("loss", arguments.pop("loss", None), LOSSES)]
+    count = arguments.pop("count", None)
+    try:
+        return kind(**{**arguments, "adjacency": adjacency}), _validate.whole_number("count", count, at_least=1)
+    except TypeError as mistake:
+        raise TypeError(f"a release of loss {kind.name!r} cannot be read: {mistake}") from None
+
+
+def _require_fields(what: str, stored: Any, expected: set[str]) -> None:
+    if not isinstance(stored, Mapping):
+        raise TypeError(f"{what} must be a mapping, got {_validate.kind(stored)}")
+    if set(stored) != expected:
+        raise ValueError(f"{what} must have the fields {', '.join(sorted(expected))}, got {', '.join(sorted(map(str, stored)))}")

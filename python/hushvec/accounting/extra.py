@@ -1,0 +1,33 @@
+"""The one place where dp-accounting is imported, and only when something needs it."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from hushvec.errors import MissingExtraError
+
+EXTRA = "accounting"
+
+
+def dp_accounting(feature: str) -> ModuleType:
+    """The package dp_accounting with its rdp and pld parts loaded.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        package = importlib.import_module("dp_accounting")
+        for part in ("pld.privacy_loss_distribution", "pld.common", "rdp"):
+            importlib.import_module(f"dp_accounting.{part}")
+    except ImportError:
+        raise MissingExtraError(feature, EXTRA) from None
+    return package
+
+
+def is_installed() -> bool:
+    try:
+        dp_accounting("")
+    except MissingExtraError:
+        return False
+    return True

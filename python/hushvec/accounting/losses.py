@@ -1,0 +1,552 @@
+"""What one release costs: a privacy loss, in every currency in which it has a price.
+
+A loss is a statement about a mechanism under one adjacency:
+
+    class                       the mechanism's guarantee                                                    epsilon(delta)  rho  rdp
+    PureDP                      epsilon-DP                                                                   exact*          yes  yes
+    ApproximateDP               (epsilon, delta)-DP                                                          exact*          no   no
+    BoundedRangeDP              log-probability ratios of any two outcomes differ by at most epsilon         exact*          yes  yes
+    ZeroConcentratedDP          Renyi divergence of order a at most rho a, for every a > 1                   bound           yes  yes
+    GaussianDP                  no worse than two unit normals 1/noise_multiplier apart                      exact           yes  yes
+    LaplaceDP                   no worse than two Laplace laws, distance/scale = 1/noise_multiplier          exact           yes  yes
+    PoissonSampledGaussianDP    GaussianDP on a random subset                                                exact           yes  yes
+
+(* of the worst mechanism with that guarantee.)
+
+`adjacency` says which inputs are neighbours: "replace-one" (one person's data is replaced by any other) or "add-remove" (a person
+is there or not). Noise multipliers are relative to the sensitivity **under that adjacency**: vectors of norm at most C in a sum
+have sensitivity C under add-remove and 2 C under replace-one. Nothing here converts one adjacency into the other.
+
+delta, epsilon, rho and rdp are never below the exact values. docs/accounting.md says which theorem is behind each.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _validate
+from hushvec.accounting import conversions, poisson, rounding
+from hushvec.accounting.rounding import UNIT
+from hushvec.calibrate import gaussian_delta, gaussian_epsilon
+
+__all__ = [
+    "ADJACENCIES",
+    "LOSSES",
+    "ApproximateDP",
+    "BoundedRangeDP",
+    "GaussianDP",
+    "LaplaceDP",
+    "PoissonSampledGaussianDP",
+    "PrivacyLoss",
+    "PureDP",
+    "ZeroConcentratedDP",
+]
+
+ADJACENCIES = ("replace-one", "add-remove")
+
+# A Renyi divergence of t-DP is less than ln(2)/(a - 1) below t there: t itself stands for it.
+LARGEST_RENYI_EPSILON = 1e5
+
+# A field whose name a method of PrivacyLoss has already taken ends in this; the constructor's argument does not.
+_BOUND = "_bound"
+
+
+@cache
+def _arguments(kind: type[PrivacyLoss]) -> tuple[tuple[str, str], ...]:
+    """The constructor's arguments of a kind of loss, each with the field that holds it."""
+    return tuple((field.name.removesuffix(_BOUND), field.name) for field in fields(kind))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PrivacyLoss(ABC):
+    """What all losses share.
+
+    Args:
+        adjacency: "replace-one" or "add-remove"; see the module for what it means.
+    """
+
+    name: ClassVar[str]
+
+    adjacency: str = "replace-one"
+
+    def __post_init__(self) -> None:
+        _validate.choice("adjacency", self.adjacency, ADJACENCIES)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments: ``type(loss)(**loss.arguments) == loss``."""
+        return {argument: getattr(self, field) for argument, field in _arguments(type(self))}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest delta known for which a release is (epsilon, delta)-DP, rounded up; epsilon >= 0 and finite."""
+        return min(1.0, self._delta(_validate.not_negative("epsilon", epsilon)))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon known for which a release is (epsilon, delta)-DP, rounded up.
+
+        Args:
+            delta: < 1, and at least `least_delta`: 0 for pure guarantees, above 0 for the rest.
+
+        Raises:
+            ValueError: no finite epsilon goes with this delta.
+        """
+        checked = _validate.number("delta", delta)
+        rule = self._delta_rule()
+        if not (0 <= checked < 1 and self._has_epsilon(checked)):
+            raise ValueError(f"delta must be {rule} and < 1 for {type(self).__name__}, got {checked!r}")
+        return self._epsilon(checked)
+
+    @property
+    def rho(self) -> float:
+        """The loss in zero-concentrated DP: every Renyi divergence of order a is at most rho a. math.inf if there is none."""
+        return math.inf
+
+    def rdp(self, order: float) -> float:
+        """The Renyi divergence bound of an order > 1. math.inf if there is none.
+
+        Raises:
+            MissingExtraError: for PoissonSampledGaussianDP, where hushvec[accounting] is not installed.
+        """
+        checked = _validate.number("order", order)
+        if checked <= 1:
+            raise ValueError(f"order must be > 1, got {checked!r}")
+        return float(self.rdp_curve(np.array([checked]))[0])
+
+    def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`rdp` of many orders > 1 at once, which are not checked."""
+        return np.full(orders.shape, math.inf)
+
+    @abstractmethod
+    def _delta(self, epsilon: float) -> float: ...
+
+    def _epsilon(self, delta: float) -> float:
+        return rounding.smallest(lambda epsilon: self.delta(epsilon) <= delta, self.pure_epsilon)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """The epsilon of delta = 0 (or, for ApproximateDP, of its own delta); math.inf if there is none."""
+        return math.inf
+
+    @property
+    def failure_delta(self) -> float:
+        """The probability with which nothing is promised: 0 for all but ApproximateDP."""
+        return 0.0
+
+    def _has_epsilon(self, delta: float) -> bool:
+        return delta > 0 if self.pure_epsilon == math.inf else delta >= self.failure_delta
+
+    def _delta_rule(self) -> str:
+        return "> 0" if self.pure_epsilon == math.inf else f">= {self.failure_delta!r}"
+
+    def _store_positive(self, *names: str) -> None:
+        for name in names:
+            object.__setattr__(self, name, _validate.positive(name.removesuffix(_BOUND), getattr(self, name)))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, init=False)
+class PureDP(PrivacyLoss):
+    """epsilon-DP.
+
+    Args:
+        epsilon: > 0.
+        adjacency: as in `PrivacyLoss`.
+
+    Guarantees:
+        The worst epsilon-DP mechanism is randomised response on one bit (Kairouz, Oh, Viswanath 2015), so with t = epsilon:
+        delta(x) = (e^t - e^x)/(1 + e^t), rdp(a) = ln(cosh((a - 1/2) t)/cosh(t/2))/(a - 1), and rho = t tanh(t/2), which is below
+        the usual t^2/2 (docs/proofs/zcdp.md).
+
+    Example:
+        >>> from hushvec.accounting import PureDP
+        >>> loss = PureDP(epsilon=1.0)
+        >>> loss.epsilon(0.0), round(loss.epsilon(0.1), 4), round(loss.rho, 4)
+        (1.0, 0.8529, 0.4621)
+    """
+
+    name = "pure"
+    epsilon_bound: float
+
+    def __init__(self, *, epsilon: float, adjacency: str = "replace-one") -> None:
+        object.__setattr__(self, "epsilon_bound", epsilon)
+        object.__setattr__(self, "adjacency", adjacency)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._store_positive("epsilon_bound")
+
+    def _delta(self, epsilon: float) -> float:
+        return randomized_response_delta(self.epsilon_bound, epsilon)
+
+    @property
+    def pure_epsilon(self) -> float:
+        return self.epsilon_bound
+
+    @property
+    def rho(self) -> float:
+        return randomized_response_rho(self.epsilon_bound)
+
+    def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        return randomized_response_rdp(self.epsilon_bound, orders)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, init=False)
+class ApproximateDP(PrivacyLoss):
+    """(epsilon, delta)-DP.
+
+    Args:
+        epsilon: > 0.
+        delta: in [0, 1).
+        adjacency: as in `PrivacyLoss`.
+
+    Guarantees:
+        The worst such mechanism gives everything away with probability delta and is randomised response otherwise
+        (Kairouz, Oh, Viswanath 2015).
+
+    Example:
+        >>> from hushvec.accounting import ApproximateDP
+        >>> loss = ApproximateDP(epsilon=1.0, delta=1e-6)
+        >>> loss.epsilon(1e-6), loss.delta(1.0), loss.rho
+        (1.0, 1e-06, inf)
+    """
+
+    name = "approximate"
+    epsilon_bound: float
+    delta_bound: float
+
+    def __init__(self, *, epsilon: float, delta: float, adjacency: str = "replace-one") -> None:
+        object.__setattr__(self, "epsilon_bound", epsilon)
+        object.__setattr__(self, "delta_bound", delta)
+        object.__setattr__(self, "adjacency", adjacency)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._store_positive("epsilon_bound")
+        object.__setattr__(self, "delta_bound", _validate.delta(self.delta_bound, zero_allowed=True))
+
+    def _delta(self, epsilon: float) -> float:
+        if epsilon >= self.epsilon_bound:
+            return self.delta_bound
+        return with_failure(randomized_response_delta(self.epsilon_bound, epsilon), self.delta_bound)
+
+    @property
+    def pure_epsilon(self) -> float:
+        return self.epsilon_bound
+
+    @property
+    def failure_delta(self) -> float:
+        return self.delta_bound
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, init=False)
+class BoundedRangeDP(PrivacyLoss):
+    """The privacy loss over all outcomes lies in an interval of length epsilon: the exponential mechanism, one Gumbel pick.
+
+    Args:
+        epsilon: > 0, the length of the interval.
+        adjacency: as in `PrivacyLoss`.
+
+    Guarantees:
+        It is epsilon-DP, and better: delta(x) = (1 - e^((x - epsilon)/2))^2/(1 - e^-epsilon), rho = epsilon^2/8
+        (docs/proofs/zcdp.md).
+
+    Reference:
+        Durfee and Rogers (2019), bounded range; Dong, Durfee, Rogers (2020), its profile; Cesar and Rogers (2021), its rho.
+
+    Example:
+        >>> from hushvec.accounting import BoundedRangeDP
+        >>> loss = BoundedRangeDP(epsilon=1.0)
+        >>> loss.epsilon(0.0), round(loss.epsilon(0.1), 4), round(loss.rho, 4)
+        (1.0, 0.4208, 0.125)
+    """
+
+    name = "bounded-range"
+    epsilon_bound: float
+
+    def __init__(self, *, epsilon: float, adjacency: str = "replace-one") -> None:
+        object.__setattr__(self, "epsilon_bound", epsilon)
+        object.__setattr__(self, "adjacency", adjacency)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._store_positive("epsilon_bound")
+
+    def _delta(self, epsilon: float) -> float:
+        if epsilon >= self.epsilon_bound:
+            return 0.0
+        return rounding.up(math.expm1((epsilon - self.epsilon_bound) / 2) ** 2 / -math.expm1(-self.epsilon_bound), units=16)
+
+    @property
+    def pure_epsilon(self) -> float:
+        return self.epsilon_bound
+
+    @property
+    def rho(self) -> float:
+        return min(rounding.up(self.epsilon_bound**2 / 8, units=2), randomized_response_rho(self.epsilon_bound))
+
+    def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.minimum(conversions.linear(self.rho, orders), randomized_response_rdp(self.epsilon_bound, orders))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ZeroConcentratedDP(PrivacyLoss):
+    """rho-zCDP: every Renyi divergence of order a is at most rho a.
+
+    Args:
+        rho: > 0.
+        adjacency: as in `PrivacyLoss`.
+
+    Guarantees:
+        delta(x) is the infimum over a > 1 of e^((a - 1)(rho a - x)) (1 - 1/a)^a/(a - 1): smaller than what
+        epsilon = rho + 2 sqrt(rho ln(1/delta)) says.
+
+    Reference:
+        Bun and Steinke (2016), definition 1.1; Canonne, Kamath, Steinke (2020), corollary 13.
+
+    Example:
+        >>> from hushvec.accounting import ZeroConcentratedDP
+        >>> round(ZeroConcentratedDP(rho=0.1).epsilon(1e-6), 3)         # rho + 2 sqrt(rho ln(1/delta)) is 2.451
+        2.142
+    """
+
+    name = "zcdp"
+    rho_bound: float
+
+    def __init__(self, *, rho: float, adjacency: str = "replace-one") -> None:
+        object.__setattr__(self, "rho_bound", rho)
+        object.__setattr__(self, "adjacency", adjacency)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._store_positive("rho_bound")
+
+    def _delta(self, epsilon: float) -> float:
+        return conversions.zcdp_delta(self.rho_bound, epsilon)
+
+    def _epsilon(self, delta: float) -> float:
+        return conversions.zcdp_epsilon(self.rho_bound, delta)
+
+    @property
+    def rho(self) -> float:
+        return self.rho_bound
+
+    def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        return conversions.linear(self.rho_bound, orders)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GaussianDP(PrivacyLoss):
+    """Gaussian noise on something of bounded L2 sensitivity, in any dimension.
+
+    Args:
+        noise_multiplier: sigma divided by the L2 sensitivity under this adjacency; > 0.
+        adjacency: as in `PrivacyLoss`.
+
+    Guarantees:
+        delta and epsilon are the exact profile, never below it (`hushvec.calibrate`). rho = 1/(2 noise_multiplier^2).
+
+    Reference:
+        Balle and Wang (2018), theorem 8; Bun and Steinke (2016), proposition 1.6.
+
+    Example:
+        >>> from hushvec.accounting import GaussianDP
+        >>> loss = GaussianDP(noise_multiplier=3.7307)
+        >>> round(loss.epsilon(1e-5), 3), round(loss.rho, 5)
+        (1.0, 0.03592)
+    """
+
+    name = "gaussian"
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._store_positive("noise_multiplier")
+
+    def _delta(self, epsilon: float) -> float:
+        return float(gaussian_delta(epsilon, self.noise_multiplier))
+
+    def _epsilon(self, delta: float) -> float:
+        return float(gaussian_epsilon(delta, self.noise_multiplier))
+
+    @property
+    def rho(self) -> float:
+        return gaussian_rho(self.noise_multiplier)
+
+    def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        return conversions.linear(self.rho, orders)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LaplaceDP(PrivacyLoss):
+    """Laplace noise on **one** number of bounded sensitivity.
+
+    Args:
+        noise_multiplier: scale divided by the sensitivity under this adjacency; > 0. The pure epsilon is its inverse.
+        adjacency: as in `PrivacyLoss`.
+
+    Guarantees:
+        With t = 1/noise_multiplier: delta(x) = 1 - e^((x - t)/2) for x < t. For noise on several coordinates of
+        bounded L1 sensitivity the profile of one coordinate is not claimed; take ``PureDP(epsilon=t)``.
+
+    Reference:
+        Balle, Barthe, Gaboardi (2018), theorem 3; Mironov (2017), proposition 6.
+
+    Example:
+        >>> from hushvec.accounting import LaplaceDP
+        >>> loss = LaplaceDP(noise_multiplier=1.0)
+        >>> loss.epsilon(0.0), round(loss.epsilon(0.1), 4), round(loss.rdp(2.0), 4)
+        (1.0, 0.7893, 0.6191)
+    """
+
+    name = "laplace"
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._store_positive("noise_multiplier")
+        if not math.isfinite(self.pure_epsilon):
+            raise ValueError(f"noise_multiplier must be large enough for a finite epsilon, got {self.noise_multiplier!r}")
+
+    def _delta(self, epsilon: float) -> float:
+        if epsilon >= self.pure_epsilon:
+            return 0.0
+        return rounding.up(-math.expm1((epsilon - self.pure_epsilon) / 2))
+
+    @property
+    def pure_epsilon(self) -> float:
+        nearest = 1 / self.noise_multiplier
+        return nearest if math.frexp(self.noise_multiplier)[0] == 0.5 else math.nextafter(nearest, math.inf)
+
+    @property
+    def rho(self) -> float:
+        return randomized_response_rho(self.pure_epsilon)
+
+    def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.minimum(laplace_rdp(self.pure_epsilon, orders), randomized_response_rdp(self.pure_epsilon, orders))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PoissonSampledGaussianDP(PrivacyLoss):
+    """Gaussian noise on a sum over a random subset: each person is in it with the same probability, independently (DP-SGD).
+
+    Args:
+        noise_multiplier: sigma divided by the L2 sensitivity **under this adjacency**, > 0. For vectors of norm at most C that is
+            sigma/C under add-remove and sigma/(2 C) under replace-one. With sampling_probability = 1 it is `GaussianDP`.
+        sampling_probability: in (0, 1].
+        adjacency: "add-remove" unless said otherwise, which is what noise multipliers of DP-SGD refer to.
+
+    Guarantees:
+        delta and epsilon of one release are exact, never below. Shuffling and fixed-size batches are not Poisson sampling: this
+        loss is not theirs.
+
+    Reference:
+        Add-remove: Balle, Barthe, Gaboardi (2018), theorem 8; Mironov, Talwar, Zhang (2019). Replace-one:
+        docs/proofs/subsampling.md.
+
+    Example:
+        >>> from hushvec.accounting import PoissonSampledGaussianDP
+        >>> loss = PoissonSampledGaussianDP(noise_multiplier=1.0, sampling_probability=0.01)
+        >>> round(loss.epsilon(1e-5), 4)
+        0.1995
+    """
+
+    name = "poisson-gaussian"
+    noise_multiplier: float
+    sampling_probability: float
+    adjacency: str = "add-remove"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._store_positive("noise_multiplier", "sampling_probability")
+        if self.sampling_probability > 1:
+            raise ValueError(f"sampling_probability must be > 0 and <= 1, got {self.sampling_probability!r}")
+
+    def _delta(self, epsilon: float) -> float:
+        profile = poisson.add_remove_delta if self.adjacency == "add-remove" else poisson.replace_one_delta
+        unsampled = float(gaussian_delta(epsilon, self.noise_multiplier))
+        return min(unsampled, profile(self.noise_multiplier, self.sampling_probability, epsilon))
+
+    @property
+    def rho(self) -> float:
+        """That of the Gaussian without sampling: it holds, and no smaller one does for all orders."""
+        return gaussian_rho(self.noise_multiplier)
+
+    def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        unsampled = conversions.linear(self.rho, orders)
+        curve = poisson.add_remove_rdp if self.adjacency == "add-remove" else poisson.replace_one_rdp
+        return np.minimum(unsampled, curve(self.noise_multiplier, self.sampling_probability, orders))
+
+
+LOSSES: dict[str, type[PrivacyLoss]] = {
+    loss.name: loss
+    for loss in (
+        PureDP,
+        ApproximateDP,
+        BoundedRangeDP,
+        ZeroConcentratedDP,
+        GaussianDP,
+        LaplaceDP,
+        PoissonSampledGaussianDP,
+    )
+}
+
+
+def with_failure(delta: float, failure: float) -> float:
+    """The delta of what fails with probability `failure` and has `delta` otherwise: 1 - (1 - failure)(1 - delta), rounded up."""
+    return min(1.0, rounding.up(failure + delta * (1 - failure))) if delta else failure
+
+
+def randomized_response_delta(pure_epsilon: float, epsilon: float) -> float:
+    """(e^t - e^x)/(1 + e^t) for t = pure_epsilon, x = epsilon, rounded up; 0 from t on."""
+    if epsilon >= pure_epsilon:
+        return 0.0
+    return rounding.up(-math.expm1(epsilon - pure_epsilon) / (1 + math.exp(-pure_epsilon)))
+
+
+def randomized_response_rho(pure_epsilon: float) -> float:
+    """t tanh(t/2), rounded up."""
+    return rounding.up(pure_epsilon * math.tanh(pure_epsilon / 2))
+
+
+def randomized_response_rdp(pure_epsilon: float, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    """ln(cosh((a - 1/2) t)/cosh(t/2))/(a - 1), rounded up.
+
+    The quotient of the two cosh is 1 + 2 sinh(a t/2) sinh((a - 1) t/2)/cosh(t/2), which keeps its digits for small t. For large
+    ones each cosh is e^x (1 + e^-2x)/2.
+    """
+    t = pure_epsilon
+    if t > LARGEST_RENYI_EPSILON:
+        return np.full(orders.shape, t)
+    wide = (orders - 0.5) * t > 30
+    moderate = np.where(wide, 1.5, orders)   # what overflows is not computed
+    near = np.log1p(2 * np.sinh(moderate * min(t, 60) / 2) * np.sinh((moderate - 1) * min(t, 60) / 2) / math.cosh(min(t, 60) / 2))
+    far = (orders - 1) * t + np.log1p(np.exp(-(2 * orders - 1) * t)) - math.log1p(math.exp(-t))
+    divergence: NDArray[np.float64] = np.where(wide, far, near) * (1 + 64 * UNIT) / (orders - 1)
+    return np.minimum(divergence, t)
+
+
+def laplace_rdp(pure_epsilon: float, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    """ln(a/(2a - 1) e^((a - 1) t) + (a - 1)/(2a - 1) e^(-a t))/(a - 1), rounded up (Mironov 2017, proposition 6)."""
+    if pure_epsilon > LARGEST_RENYI_EPSILON:
+        return np.full(orders.shape, pure_epsilon)
+    second = np.log1p((orders - 1) * np.expm1((1 - 2 * orders) * pure_epsilon) / (2 * orders - 1)) / (orders - 1)
+    divergence: NDArray[np.float64] = pure_epsilon + second + 16 * UNIT * (pure_epsilon + np.abs(second))
+    return divergence
+
+
+def gaussian_rho(noise_multiplier: float) -> float:
+    """1/(2 s^2), rounded up; infinite where that exceeds every float."""
+    return rounding.up(0.5 / noise_multiplier / noise_multiplier)

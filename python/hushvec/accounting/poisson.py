@@ -1,0 +1,122 @@
+"""Gaussian noise on a Poisson sample: the exact privacy profile, and the Renyi curve through dp-accounting.
+
+With q = sampling probability, s = noise multiplier and N(c) the normal law of mean c and deviation s (add-remove), or s' = 2 s in
+units of one vector's norm (replace-one), the worst neighbours give (docs/proofs/subsampling.md)
+
+    add-remove    (1 - q) N(0) + q N(1)  against  N(0), in both directions
+    replace-one   (1 - q) N(0) + q N(1)  against  (1 - q) N(0) + q N(-1), deviation s'
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec.accounting import extra
+from hushvec.accounting.rounding import UNIT, down, up
+from hushvec.calibrate import gaussian_delta
+
+# Whole orders at which dp-accounting evaluates the curve. Between two of them it is interpolated, above the last one it is inf.
+# The cost of one order is proportional to it.
+WHOLE_ORDERS: NDArray[np.float64] = np.array([*range(2, 33), *range(34, 65, 2), 72, 80, 96, 112, 128, 160, 192, 256, 384, 512], float)
+
+
+def add_remove_delta(noise_multiplier: float, sampling_probability: float, epsilon: float) -> float:
+    """q delta(x) with q (e^x - 1) = e^epsilon - 1 and delta the Gaussian's (Balle, Barthe, Gaboardi 2018, theorem 8).
+
+    Both directions: the bound is attained when a person is removed, and not exceeded when one is added.
+    """
+    unsampled = unamplified_epsilon(sampling_probability, epsilon)
+    return up(sampling_probability * float(gaussian_delta(unsampled, noise_multiplier)))
+
+
+def unamplified_epsilon(sampling_probability: float, epsilon: float) -> float:
+    """x with q (e^x - 1) = e^epsilon - 1, rounded down: ln(1 + (e^epsilon - 1)/q)."""
+    if epsilon < 700:
+        exact = math.log1p(math.expm1(epsilon) / sampling_probability)
+        if math.isfinite(exact):
+            return max(0.0, down(exact))
+    return epsilon   # beyond e^709: the profile falls, so a smaller argument is on the safe side
+
+
+def replace_one_delta(noise_multiplier: float, sampling_probability: float, epsilon: float) -> float:
+    """P(X > x) - e^epsilon Q(X > x), where x is the point from which on P's density exceeds e^epsilon times Q's.
+
+    With w = e^(x/s'^2), c = q e^(-1/(2 s'^2)) and r = 1 - q, that point solves c w^2 - r (e^epsilon - 1) w - c e^epsilon = 0.
+    It maximises the difference, so its own rounding matters in the second order only. A tail falls by more than any rounding of
+    x could undo where e^epsilon overflows; there the profile at 700 is the answer, as it falls with epsilon.
+    """
+    q, epsilon = sampling_probability, min(epsilon, 700.0)
+    deviation = 2 * noise_multiplier
+    if q == 1:
+        return float(gaussian_delta(epsilon, noise_multiplier))
+    square = deviation * deviation
+    # In units of c: w = b + sqrt(b^2 + e^epsilon), b = r (e^epsilon - 1)/(2 c); logarithms, because c may underflow.
+    if epsilon > 0:
+        log_b = math.log1p(-q) + math.log(math.expm1(epsilon)) - math.log(2 * q) + 0.5 / square
+        crossing = square * (epsilon / 2 + math.asinh(_exp(log_b - epsilon / 2)))
+        if log_b - epsilon / 2 > 300:   # asinh(z) = ln(2 z) long before e^z overflows
+            crossing = square * (log_b + math.log(2))
+    else:
+        crossing = 0.0
+    truth = q * _upper_tail((crossing - 1) / deviation)
+    other = q * math.exp(epsilon) * _upper_tail((crossing + 1) / deviation)
+    middle = (1 - q) * math.expm1(epsilon) * _upper_tail(crossing / deviation)
+    # Tails of argument t move by t^2 roundings for one rounding of t.
+    reach = ((abs(crossing) + 1) / deviation) ** 2 + epsilon
+    return max(0.0, up(truth - other - middle, units=16 + 8 * reach, of=truth + other + middle))
+
+
+def add_remove_rdp(noise_multiplier: float, sampling_probability: float, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The Renyi divergences of the sampled Gaussian, for any orders > 1, rounded up; inf above the largest of WHOLE_ORDERS.
+
+    (a - 1) D(a) is convex in a and 0 at a = 1, so between whole orders the straight line is an upper bound.
+
+    Raises:
+        MissingExtraError: dp-accounting is not installed.
+    """
+    whole, moments = np.concatenate([[1.0], WHOLE_ORDERS]), _log_moments(noise_multiplier, sampling_probability)
+    found: NDArray[np.float64] = np.interp(orders, whole, moments, right=math.inf) * (1 + 8 * UNIT) / (orders - 1)
+    return found
+
+
+def replace_one_rdp(noise_multiplier: float, sampling_probability: float, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    """By way of the input without the person: D_a(P, Q) <= (a - 1/2)/(a - 1) D_2a(P, N) + D_(2a - 1)(N, Q).
+
+    Both divergences on the right are between neighbours under add-remove, whose sensitivity is half of that under replace-one.
+    Near the best orders the sum is about 4 D_a under add-remove, which is what twice the distance has to cost.
+    (Mironov 2017, proposition 11. dp-accounting has no curve for this case.)
+    """
+    first = add_remove_rdp(2 * noise_multiplier, sampling_probability, 2 * orders)
+    second = add_remove_rdp(2 * noise_multiplier, sampling_probability, 2 * orders - 1)
+    found: NDArray[np.float64] = ((orders - 0.5) / (orders - 1) * first + second) * (1 + 16 * UNIT)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _log_moments(noise_multiplier: float, sampling_probability: float) -> NDArray[np.float64]:
+    """(a - 1) D(a) at a = 1 and at WHOLE_ORDERS, rounded up."""
+    accounting = extra.dp_accounting("the Renyi curve of a Poisson-sampled Gaussian")
+    whole = WHOLE_ORDERS
+    accountant = accounting.rdp.RdpAccountant(
+        orders=whole, neighboring_relation=accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
+    )
+    accountant.compose(
+        accounting.PoissonSampledDpEvent(sampling_probability, accounting.GaussianDpEvent(noise_multiplier))
+    )
+    moments = (whole - 1) * accountant.rdp
+    # Each of a + 1 terms of the moment carries the rounding of three ln(a!), of logarithms of q and 1 - q, and of the exponent.
+    magnitude = 3 * whole * np.log(whole) + whole * (abs(math.log(sampling_probability)) + 1) + np.abs(moments)
+    moments = moments + 16 * UNIT * (magnitude + whole)
+    return np.concatenate([[0.0], moments])
+
+
+def _upper_tail(t: float) -> float:
+    return math.erfc(t / math.sqrt(2)) / 2
+
+
+def _exp(x: float) -> float:
+    return math.exp(min(x, 700.0))

@@ -1,0 +1,175 @@
+"""A list of releases, brought into the form that the theorems read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+from hushvec import _validate
+from hushvec.accounting.losses import (
+    ADJACENCIES,
+    ApproximateDP,
+    GaussianDP,
+    PrivacyLoss,
+    PureDP,
+)
+from hushvec.accounting.rounding import sum_up, total, up
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """The same release `count` times; `item` is whatever `compose` takes as one release."""
+
+    item: Any
+    count: int
+
+    def __post_init__(self) -> None:
+        _validate.whole_number("count", self.count, at_least=1)
+
+
+@dataclass(frozen=True)
+class Releases:
+    """Losses of one adjacency with how often each occurs. Equal losses are one entry; their order has no meaning.
+
+    Args:
+        counts: (loss, count) pairs, each loss once.
+    """
+
+    counts: tuple[tuple[PrivacyLoss, int], ...]
+    adjacency: str
+
+    @classmethod
+    def of(cls, counts: Mapping[PrivacyLoss, int], adjacency: str) -> Releases:
+        """In one order, whichever the losses came in, so that the rounding of sums is the same too."""
+        ordered = sorted(counts.items(), key=lambda item: (item[0].name, *item[0].arguments.values()))
+        return cls(tuple(ordered), adjacency)
+
+    @cached_property
+    def number(self) -> int:
+        return sum(count for _, count in self.counts)
+
+    @cached_property
+    def only(self) -> PrivacyLoss | None:
+        """The loss, if there is one release only."""
+        return self.counts[0][0] if self.number == 1 else None
+
+    @cached_property
+    def failure(self) -> float:
+        """1 - product of (1 - delta) over the ApproximateDP losses, rounded up: with this probability nothing is promised."""
+        failing = [(loss.failure_delta, count) for loss, count in self.counts if loss.failure_delta]
+        if len(failing) == 1 and failing[0][1] == 1:
+            return failing[0][0]
+        if not failing:
+            return 0.0
+        together = -math.expm1(math.fsum(count * math.log1p(-delta) for delta, count in failing))
+        return min(1.0, sum_up(failing), up(together, units=16))
+
+    @cached_property
+    def core(self) -> Releases:
+        """The losses that remain where nothing failed: an (epsilon, delta) loss is then a pure one."""
+        counts: dict[PrivacyLoss, int] = {}
+        for loss, count in self.counts:
+            promised = PureDP(epsilon=loss.epsilon_bound, adjacency=self.adjacency) if isinstance(loss, ApproximateDP) else loss
+            counts[promised] = counts.get(promised, 0) + count
+        return Releases.of(counts, self.adjacency)
+
+    @cached_property
+    def are_pure(self) -> bool:
+        """Every loss has an epsilon of its own."""
+        return all(loss.pure_epsilon < math.inf for loss, _ in self.counts)
+
+    @cached_property
+    def are_gaussian(self) -> bool:
+        return all(isinstance(loss, GaussianDP) for loss, _ in self.counts)
+
+    @cached_property
+    def rho(self) -> float:
+        """Sum of the losses in zero-concentrated DP, rounded up."""
+        terms = [loss.rho * count for loss, count in self.counts]
+        return math.inf if math.inf in terms else up(total(terms), units=8)
+
+    def of_kind(self, kind: type[PrivacyLoss]) -> list[tuple[Any, int]]:
+        return [(loss, count) for loss, count in self.counts if isinstance(loss, kind)]
+
+
+def collect(releases: Any, *, adjacency: str | None = None) -> Releases:
+    """Releases from what `compose` documents; checked.
+
+    Args:
+        releases: an iterable of releases, not empty.
+        adjacency: what they have to have; that of the losses among them, or replace-one, if None.
+    """
+    if isinstance(releases, (str, bytes, PrivacyLoss, Repeated)) or not isinstance(releases, Iterable):
+        raise TypeError(f"releases must be a list of releases, got {_validate.kind(releases)}")
+    if adjacency is not None:
+        _validate.choice("adjacency", adjacency, ADJACENCIES)
+    counted = [_counted(f"releases[{index}]", item) for index, item in enumerate(releases)]
+    if not counted:
+        raise ValueError("releases must not be empty")
+    for index, (release, _) in enumerate(counted):
+        if not isinstance(release, PrivacyLoss):
+            continue
+        adjacency = adjacency or release.adjacency
+        if release.adjacency != adjacency:
+            raise ValueError(
+                f"releases must all have one adjacency, got {adjacency!r} and {release.adjacency!r} (releases[{index}])"
+            )
+    adjacency = adjacency or ADJACENCIES[0]
+    counts: dict[PrivacyLoss, int] = {}
+    for release, count in counted:
+        loss = release if isinstance(release, PrivacyLoss) else from_pair(*release, adjacency=adjacency)
+        counts[loss] = counts.get(loss, 0) + count
+    return Releases.of(counts, adjacency)
+
+
+def one(name: str, item: Any, *, adjacency: str | None) -> tuple[PrivacyLoss, int]:
+    """A loss and its count from one release as `compose` takes it."""
+    release, count = _counted(name, item)
+    if isinstance(release, PrivacyLoss):
+        return release, count
+    return from_pair(*release, adjacency=adjacency or ADJACENCIES[0]), count
+
+
+def from_pair(epsilon: float, delta: float, *, adjacency: str) -> PrivacyLoss:
+    if delta == 0:
+        return PureDP(epsilon=epsilon, adjacency=adjacency)
+    return ApproximateDP(epsilon=epsilon, delta=delta, adjacency=adjacency)
+
+
+def _counted(name: str, item: Any) -> tuple[PrivacyLoss | tuple[float, float], int]:
+    if isinstance(item, Repeated):
+        return _release(name, item.item), item.count
+    if isinstance(item, (tuple, list)) and len(item) == 2 and not _is_number(item[0]):
+        return _release(name, item[0]), _validate.whole_number(f"{name} count", item[1], at_least=1)
+    return _release(name, item), 1
+
+
+def _release(name: str, item: Any) -> PrivacyLoss | tuple[float, float]:
+    """A loss, the `.loss` of an object, or a checked (epsilon, delta) pair, which takes the adjacency of its company."""
+    if isinstance(item, PrivacyLoss):
+        return item
+    attached = getattr(item, "loss", None)
+    if isinstance(attached, PrivacyLoss):
+        return attached
+    if isinstance(item, (tuple, list)) and len(item) == 2 and _is_number(item[0]):
+        pair = ApproximateDP(epsilon=item[0], delta=item[1])
+        return pair.epsilon_bound, pair.delta_bound
+    raise TypeError(
+        f"{name} must be a privacy loss, an object with a `loss`, an (epsilon, delta) pair or a (release, count) pair, "
+        f"got {_validate.kind(item)}"
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (Real, str, type(None)))
+
+
+def gaussian_part(releases: Releases) -> float:
+    """Sum of 1/s^2 over the Gaussian releases, rounded up; 0.0 if there are none."""
+    inverses = [(1 / loss.noise_multiplier, count) for loss, count in releases.of_kind(GaussianDP)]
+    return up(total(count * inverse * inverse for inverse, count in inverses), units=16) if inverses else 0.0
+

@@ -1,0 +1,324 @@
+"""One composition theorem a class: what it applies to, and the smallest epsilon or delta it gives.
+
+All of them take the releases with their failures set apart: with probability at most `failure` something promised nothing, and
+otherwise the `core` losses hold. So a bound delta of the core is failure + (1 - failure) delta of the whole
+(docs/proofs/composition.md, "Failures").
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec.accounting import conversions, extra, optimal, pld
+from hushvec.accounting.coarsening import coarsened
+from hushvec.accounting.losses import (
+    BoundedRangeDP,
+    GaussianDP,
+    LaplaceDP,
+    PoissonSampledGaussianDP,
+    PrivacyLoss,
+    PureDP,
+    ZeroConcentratedDP,
+    with_failure,
+)
+from hushvec.accounting.releases import Releases, gaussian_part
+from hushvec.accounting.rounding import UNIT, down, smallest, sum_up, total, up
+from hushvec.calibrate import gaussian_delta, gaussian_epsilon
+
+# Sampled losses whose profiles are solved for epsilon one by one (under a millisecond each, many times over), different ones whose
+# Renyi curves dp-accounting is asked for (20 ms each), and different losses that get a grid of their own (up to 0.3 s each).
+MOST_INVERTED = 20
+MOST_CURVES = 100
+MOST_GRIDS = 32
+
+
+class Theorem(ABC):
+    """A way to bound a composition."""
+
+    name: ClassVar[str]
+    reference: ClassVar[str]
+
+    @abstractmethod
+    def obstacle(self, releases: Releases) -> str:
+        """Why the theorem says nothing about these releases; an empty text if it does."""
+
+    @abstractmethod
+    def epsilon(self, releases: Releases, delta: float) -> float:
+        """Smallest epsilon at delta, rounded up; math.inf if there is none."""
+
+    @abstractmethod
+    def delta(self, releases: Releases, epsilon: float) -> float:
+        """Smallest delta at epsilon, rounded up; 1.0 if there is none."""
+
+
+class CoreTheorem(Theorem):
+    """A theorem about the core losses alone; failures are added here."""
+
+    def epsilon(self, releases: Releases, delta: float) -> float:
+        left = left_for_core(releases.failure, delta)
+        return math.inf if left is None else self.core_epsilon(releases.core, left)
+
+    def delta(self, releases: Releases, epsilon: float) -> float:
+        return with_failure(self.core_delta(releases.core, epsilon), releases.failure)
+
+    @abstractmethod
+    def core_epsilon(self, core: Releases, delta: float) -> float:
+        """`epsilon` of losses that do not fail."""
+
+    @abstractmethod
+    def core_delta(self, core: Releases, epsilon: float) -> float:
+        """`delta` of losses that do not fail."""
+
+
+class Single(Theorem):
+    """One release: its own profile, no composition."""
+
+    name = "single"
+    reference = "the release's own privacy profile"
+
+    def obstacle(self, releases: Releases) -> str:
+        return "" if releases.only else "more than one release"
+
+    def epsilon(self, releases: Releases, delta: float) -> float:
+        loss = releases.counts[0][0]
+        return loss.epsilon(delta) if delta >= loss.failure_delta else math.inf
+
+    def delta(self, releases: Releases, epsilon: float) -> float:
+        return releases.counts[0][0].delta(epsilon)
+
+
+class Basic(Theorem):
+    """Epsilons add up, deltas add up. Losses without an epsilon of their own get equal shares of the delta that is left."""
+
+    name = "basic"
+    reference = "Dwork, McSherry, Nissim, Smith (2006); Dwork and Roth (2014), theorem 3.16"
+
+    def obstacle(self, releases: Releases) -> str:
+        many = len(releases.of_kind(PoissonSampledGaussianDP)) > MOST_INVERTED
+        return f"more than {MOST_INVERTED} different sampled losses" if many else ""
+
+    def epsilon(self, releases: Releases, delta: float) -> float:
+        spent = sum_up((loss.failure_delta, count) for loss, count in releases.counts)
+        if spent > delta:
+            return math.inf
+        sharing = [(loss, count) for loss, count in releases.counts if loss.pure_epsilon == math.inf]
+        fixed = [(loss.pure_epsilon, count) for loss, count in releases.counts if loss.pure_epsilon < math.inf]
+        if not sharing:
+            return sum_up(fixed)
+        share = down((delta - spent) / sum(count for _, count in sharing))
+        if share <= 0:
+            return math.inf
+        return sum_up([*fixed, *_epsilons(sharing, share)])
+
+    def delta(self, releases: Releases, epsilon: float) -> float:
+        if releases.are_pure:
+            spent = sum_up((loss.failure_delta, count) for loss, count in releases.counts)
+            return min(1.0, spent) if sum_up((loss.pure_epsilon, count) for loss, count in releases.counts) <= epsilon else 1.0
+        # Shares are sought on a scale of logarithms, as the smallest deltas are far below 1.
+        found = smallest(lambda exponent: self.epsilon(releases, 10.0 ** (exponent - 300)) <= epsilon, 300.0)
+        return 1.0 if found == 300.0 else up(10.0 ** (found - 300))
+
+
+def _epsilons(sharing: list[tuple[PrivacyLoss, int]], share: float) -> list[tuple[float, int]]:
+    """epsilon(share) of every loss; the Gaussian ones in one call."""
+    gaussian = [(loss.noise_multiplier, count) for loss, count in sharing if isinstance(loss, GaussianDP)]
+    rest = [(loss.epsilon(share), count) for loss, count in sharing if not isinstance(loss, GaussianDP)]
+    if not gaussian:
+        return rest
+    found = np.asarray(gaussian_epsilon(share, np.array([multiplier for multiplier, _ in gaussian])))
+    return rest + list(zip(found.tolist(), (count for _, count in gaussian)))
+
+
+class Advanced(Theorem):
+    """sqrt(2 ln(1/delta') sum epsilon^2) + sum epsilon (e^epsilon - 1), at delta' plus the deltas of the releases."""
+
+    name = "advanced"
+    reference = "Dwork, Rothblum, Vadhan (2010), theorem III.3"
+
+    def obstacle(self, releases: Releases) -> str:
+        return "" if releases.are_pure else "needs an epsilon of every release"
+
+    def epsilon(self, releases: Releases, delta: float) -> float:
+        spent = sum_up((loss.failure_delta, count) for loss, count in releases.counts)
+        slack = down(delta - spent, of=delta) if spent else delta
+        return advanced_epsilon(*_moments(releases), slack) if slack > 0 else math.inf
+
+    def delta(self, releases: Releases, epsilon: float) -> float:
+        spent = sum_up((loss.failure_delta, count) for loss, count in releases.counts)
+        squares, drift = _moments(releases)
+        distance = down(epsilon - drift, of=epsilon)
+        if distance <= 0:
+            return 1.0
+        return min(1.0, up(spent + up(math.exp(-down(distance * distance / (2 * squares), units=16)))))
+
+
+def advanced_epsilon(squares: float, drift: float, slack: float) -> float:
+    """sqrt(2 ln(1/slack) squares) + drift, rounded up: squares = sum epsilon^2, drift = sum epsilon (e^epsilon - 1)."""
+    return up(math.sqrt(-2 * math.log(slack) * squares) + drift, units=16)
+
+
+def _moments(releases: Releases) -> tuple[float, float]:
+    """Sum of epsilon^2 and of epsilon (e^epsilon - 1), rounded up."""
+    pairs = [(loss.pure_epsilon, count) for loss, count in releases.counts]
+    squares = up(total(count * epsilon * epsilon for epsilon, count in pairs))
+    if max(epsilon for epsilon, _ in pairs) > 700:
+        return squares, math.inf
+    return squares, up(total(count * epsilon * math.expm1(epsilon) for epsilon, count in pairs))
+
+
+class Optimal(CoreTheorem):
+    """The exact composition of guarantees (epsilon, delta), which no other theorem beats that knows only those."""
+
+    name = "optimal"
+    reference = "Kairouz, Oh, Viswanath (2015), theorem 3.3; Murtagh and Vadhan (2016), theorem 1.5"
+
+    def obstacle(self, releases: Releases) -> str:
+        if not releases.are_pure:
+            return "needs an epsilon of every release"
+        many = max(count for _, count in releases.counts) > optimal.MOST_EQUAL
+        return f"more than {optimal.MOST_EQUAL} equal releases" if many else ""
+
+    def core_epsilon(self, core: Releases, delta: float) -> float:
+        return min(optimal.epsilon_of(_pure_pairs(core), delta), sum_up(_pure_pairs(core)))
+
+    def core_delta(self, core: Releases, epsilon: float) -> float:
+        return optimal.delta_of(_pure_pairs(core), epsilon)
+
+
+def _pure_pairs(core: Releases) -> tuple[tuple[float, int], ...]:
+    counts: dict[float, int] = {}
+    for loss, count in core.counts:
+        counts[loss.pure_epsilon] = counts.get(loss.pure_epsilon, 0) + count
+    return tuple(sorted(counts.items()))
+
+
+class GaussianExact(CoreTheorem):
+    """k Gaussian releases are one, with 1/s^2 the sum of theirs."""
+
+    name = "gaussian"
+    reference = "Dong, Roth, Su (2022), corollary 3.3; Balle and Wang (2018), theorem 8"
+
+    def obstacle(self, releases: Releases) -> str:
+        return "" if releases.core.are_gaussian else "needs Gaussian releases only"
+
+    def core_epsilon(self, core: Releases, delta: float) -> float:
+        multiplier = joint_multiplier(core)
+        return float(gaussian_epsilon(delta, multiplier)) if delta > 0 and multiplier > 0 else math.inf
+
+    def core_delta(self, core: Releases, epsilon: float) -> float:
+        multiplier = joint_multiplier(core)
+        return float(gaussian_delta(epsilon, multiplier)) if multiplier > 0 else 1.0
+
+
+def joint_multiplier(core: Releases) -> float:
+    """Noise multiplier of the one Gaussian that the Gaussian releases are together, rounded down; 0.0 if that is below floats."""
+    if core.only:
+        return float(core.counts[0][0].noise_multiplier)  # type: ignore[attr-defined]
+    return max(0.0, down(1 / math.sqrt(gaussian_part(core))))
+
+
+class Concentrated(CoreTheorem):
+    """rho adds up; then the tight conversion to (epsilon, delta)."""
+
+    name = "zcdp"
+    reference = "Bun and Steinke (2016), lemma 1.7; Canonne, Kamath, Steinke (2020), corollary 13"
+
+    def obstacle(self, releases: Releases) -> str:
+        return "" if math.isfinite(releases.core.rho) else "a release has no rho"
+
+    def core_epsilon(self, core: Releases, delta: float) -> float:
+        return conversions.zcdp_epsilon(core.rho, delta) if delta > 0 else math.inf
+
+    def core_delta(self, core: Releases, epsilon: float) -> float:
+        return conversions.zcdp_delta(core.rho, epsilon)
+
+
+class Renyi(CoreTheorem):
+    """Renyi divergences of one order add up; then the best order."""
+
+    name = "rdp"
+    reference = "Mironov (2017), proposition 1; Canonne, Kamath, Steinke (2020), proposition 12"
+
+    def obstacle(self, releases: Releases) -> str:
+        if releases.of_kind(PoissonSampledGaussianDP) and not extra.is_installed():
+            return f"needs hushvec[{extra.EXTRA}]"
+        return ""
+
+    def core_epsilon(self, core: Releases, delta: float) -> float:
+        return conversions.rdp_epsilon(conversions.ORDERS, _curve(core), delta) if delta > 0 else math.inf
+
+    def core_delta(self, core: Releases, epsilon: float) -> float:
+        return conversions.rdp_delta(conversions.ORDERS, _curve(core), epsilon)
+
+
+@np.errstate(over="ignore")
+def _curve(core: Releases) -> NDArray[np.float64]:
+    """Sum of the Renyi divergences at ORDERS. What is linear in the order goes in as one rho."""
+    orders = conversions.ORDERS
+    linear = (GaussianDP, ZeroConcentratedDP)
+    rho = total(loss.rho * count for loss, count in core.counts if isinstance(loss, linear))
+    curve = up(rho, units=8) * orders
+    for loss, count in coarsened(core, (PoissonSampledGaussianDP,), MOST_CURVES).counts:
+        if not isinstance(loss, linear):
+            curve = curve + count * loss.rdp_curve(orders)
+    summed: NDArray[np.float64] = curve * (1 + (16 + len(core.counts)) * UNIT)
+    return summed
+
+
+class LossDistributions(CoreTheorem):
+    """Privacy loss distributions are convolved on a grid that overstates them, through dp-accounting."""
+
+    name = "pld"
+    reference = "Koskela, Jalko, Honkela (2020); Doroshenko et al. (2022), Connect the Dots; Zhu, Dong, Wang (2022), theorem 10"
+
+    def obstacle(self, releases: Releases) -> str:
+        if releases.of_kind(ZeroConcentratedDP):
+            return "a rho alone has no privacy loss distribution"
+        core = releases.core
+        if core.are_gaussian:
+            return "the Gaussian theorem is exact here"
+        if core.are_pure and not core.of_kind(LaplaceDP):
+            return "the optimal theorem is exact here"
+        if gaussian_part(core) > pld.LARGEST_SQUARE:
+            return "too little Gaussian noise for a grid"
+        if not extra.is_installed():
+            return f"needs hushvec[{extra.EXTRA}]"
+        return ""
+
+    def core_epsilon(self, core: Releases, delta: float) -> float:
+        return pld.epsilon_of(_few(core), delta)
+
+    def core_delta(self, core: Releases, epsilon: float) -> float:
+        return pld.delta_of(_few(core), epsilon)
+
+
+def _few(core: Releases) -> Releases:
+    return coarsened(core, (PureDP, BoundedRangeDP, LaplaceDP, PoissonSampledGaussianDP), MOST_GRIDS)
+
+
+# In the order in which equal bounds are preferred.
+THEOREMS: tuple[Theorem, ...] = (
+    Single(),
+    Basic(),
+    Advanced(),
+    Optimal(),
+    GaussianExact(),
+    Concentrated(),
+    Renyi(),
+    LossDistributions(),
+)
+
+
+def left_for_core(failure: float, delta: float) -> float | None:
+    """The delta that is left for the core losses, rounded down; None if failures take more than all of it."""
+    if failure > delta:
+        return None
+    if failure == 0:
+        return delta
+    return max(0.0, down((delta - failure) / (1 - failure), units=16))
+
