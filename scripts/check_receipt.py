@@ -18,8 +18,7 @@ from decimal import Decimal, getcontext
 from fractions import Fraction
 
 getcontext().prec = 60
-HALF_PI_DIGITS = "1.5707963267948966192313216916397514420985846996875529104874722961539082"
-LN_SQRT_2PI = (4 * Decimal(HALF_PI_DIGITS)).ln() / 2
+LN_SQRT_2PI = Decimal("6.2831853071795864769252867665590057683943387987502116419498891846156328").ln() / 2
 MECHANISMS = {
     # name: norm of the sensitivity, its factor as a function of (rows of a person, dimension) squared, best grade
     "gaussian": ("l2", lambda r, d: r, "exact"),
@@ -33,13 +32,17 @@ FIELDS = set(
     "key_source rounds rows dimension dtype normalize renormalize nonfinite is_dp_claim library_version notes charge projection "
     "format_version receipt_version".split()
 )
+SETS = dict(
+    mechanism=MECHANISMS, adjacency=["replace-one"], per=["record", "release"], grade=["exact", "float"], key_source=["os", "seed"],
+    rounds=[20, 12, 8], is_dp_claim=[True, False], normalize=[True, False], nonfinite=["raise"],
+)  # fmt: skip
 
 
 class Unreadable(ValueError):
     """Not a receipt or an export at all."""
 
 
-# ---- the normal law -------------------------------------------------------------------------------------------------
+# ---- the normal law
 
 
 def log_upper_tail(x):
@@ -78,18 +81,15 @@ def decimal(fraction):
     return Decimal(fraction.numerator) / Decimal(fraction.denominator)
 
 
-# ---- one receipt ----------------------------------------------------------------------------------------------------
+# ---- one receipt
 
 
 def check_receipt(receipt):
     """(status, reasons)"""
     require_fields(receipt)
     faults = [*setting_faults(receipt), *noise_faults(receipt)]
-    no_claim = []
-    if receipt["grade"] == "float":
-        no_claim.append("floating point: not protected")
-    if receipt["key_source"] == "seed":
-        no_claim.append("the key came from a seed")
+    no_claim = ["floating point: not protected"] * (receipt["grade"] == "float")
+    no_claim += ["the key came from a seed"] * (receipt["key_source"] == "seed")
     if receipt["is_dp_claim"]:
         faults += [f"is_dp_claim must be false: {reason}" for reason in no_claim]
     if faults:
@@ -101,29 +101,17 @@ def check_receipt(receipt):
 
 def require_fields(receipt):
     if not isinstance(receipt, dict) or set(receipt) != FIELDS:
-        names = sorted(FIELDS ^ set(receipt)) if isinstance(receipt, dict) else []
-        raise Unreadable(f"fields are missing or unknown: {', '.join(names)[:200]}")
+        raise Unreadable("not a receipt: fields are missing or unknown")
     if receipt["receipt_version"] != 1 or receipt["format_version"] != 1:
         raise Unreadable("receipt_version and format_version must be 1")
-    for name in ("epsilon", "delta", "clip_norm", "sensitivity", "sigma", "scale", "cap_probability", "threshold", "grid"):
-        optional = name in ("sigma", "scale", "cap_probability", "threshold", "grid")
-        if not (is_number(receipt[name]) and receipt[name] >= 0 or optional and receipt[name] is None):
+    optional = ("sigma", "scale", "cap_probability", "threshold", "grid")
+    for name in ("epsilon", "delta", "clip_norm", "sensitivity", *optional):
+        if not ((is_number(receipt[name]) and receipt[name] >= 0) or (name in optional and receipt[name] is None)):
             raise Unreadable(f"{name} must be a finite number >= 0")
     for name, least in (("rows", 0), ("dimension", 1)):
         if type(receipt[name]) is not int or receipt[name] < least:
             raise Unreadable(f"{name} must be a whole number >= {least}")
-    sets = {
-        "mechanism": MECHANISMS,
-        "adjacency": ["replace-one"],
-        "per": ["record", "release"],
-        "grade": ["exact", "float"],
-        "key_source": ["os", "seed"],
-        "rounds": [20, 12, 8],
-        "is_dp_claim": [True, False],
-        "normalize": [True, False],
-        "nonfinite": ["raise"],
-    }
-    for name, accepted in sets.items():
+    for name, accepted in SETS.items():
         if not isinstance(receipt[name], (str, int)) or receipt[name] not in accepted:
             raise Unreadable(f"{name} must be one of {', '.join(map(str, accepted))}")
     if not (receipt["clip_norm"] > 0 and receipt["sensitivity"] > 0 and receipt["delta"] < 1):
@@ -131,7 +119,7 @@ def require_fields(receipt):
 
 
 def is_number(value):
-    return type(value) in (int, float) and abs(value) < 1e400 and math.isfinite(value)
+    return type(value) in (int, float) and abs(value) < 2.0**1023
 
 
 def persons_rows(receipt):
@@ -146,13 +134,12 @@ def squared_sensitivity(receipt):
 def setting_faults(receipt):
     name = receipt["mechanism"]
     norm, _, best_grade = MECHANISMS[name]
-    gaussian = name in ("gaussian", "empirical")
     if receipt["sensitivity_norm"] != norm:
         yield f"sensitivity_norm must be {norm}"
     if Fraction(receipt["sensitivity"]) ** 2 < squared_sensitivity(receipt):
         yield "sensitivity is stated too small"
-    if gaussian != (receipt["delta"] > 0):
-        yield f"delta must be {'> 0' if gaussian else '0'} for {name}"
+    if (name in ("gaussian", "empirical")) != (receipt["delta"] > 0):
+        yield f"delta must be > 0 for the Gaussian kinds and 0 for the others, got {receipt['delta']} for {name}"
     if receipt["grade"] == "exact" and best_grade == "float":
         yield f"{name} has no exact grade"
     if name == "privunit" and not receipt["normalize"]:
@@ -172,10 +159,9 @@ def noise_faults(receipt):
         return ["cap_probability and threshold belong to privunit, both of them"]
     faults = list(grid_faults(receipt, parameter))
     if name == "privunit":
-        p, threshold = law
-        if not (0 < p < 1 and threshold <= 128):
+        if not (0 < law[0] < 1 and law[1] <= 128):
             return [*faults, "cap_probability must be in (0, 1) and threshold in [0, 128]"]
-        if persons_rows(receipt) * privunit_epsilon(p, threshold) > Decimal(epsilon):
+        if persons_rows(receipt) * privunit_epsilon(*law) > Decimal(epsilon):
             faults.append("cap_probability and threshold give a larger epsilon")
     elif uses_scale:
         if (Fraction(parameter) * Fraction(epsilon)) ** 2 < squared_sensitivity(receipt):
@@ -200,3 +186,112 @@ def grid_faults(receipt, parameter):
         expected = 2.0 ** max(of_sigma - 6, exponent - (mantissa == 0.5) - 21)
     if grid != (expected if receipt["grade"] == "exact" else None):
         yield "grid is not the one of this noise, clip_norm and grade"
+
+
+# ---- the ledger
+
+ROW = "sequence period kind time_us charge_id purpose policy epsilon delta rho total_epsilon total_delta total_rho".split()
+ROW += ["previous_hash", "entry_hash"]
+
+
+def row_hash(key, row):
+    return hashlib.sha256("\n".join(("hushvec-budget/1", key, *(str(row[name]) for name in ROW[:-1]))).encode()).hexdigest()
+
+
+def check_ledger(export):
+    """The reason why the chain does not hold, or None."""
+    if not isinstance(export, dict) or export.get("budget_export_version") != 1 or not export.get("rows"):
+        raise Unreadable("not an export of a ledger, version 1")
+    key, previous, period, ids, spent = export["budget_key"], "0" * 64, 0, set(), {}
+    for number, row in enumerate(export["rows"], 1):
+        if not isinstance(row, dict) or set(row) != set(ROW) or any("\n" in str(value) for value in row.values()):
+            return f"row {number}: fields are missing, unknown or hold a line break"
+        if row["sequence"] != number or row["previous_hash"] != previous or row["entry_hash"] != row_hash(key, row):
+            return f"row {number}: it does not follow from the row before"
+        if number == 1:
+            if row["kind"] != "open":
+                return "row 1: the ledger is not opened"
+            names = ("rho",) if row["rho"] else ("epsilon", "delta")
+            limits, blocks = {name: Fraction(row[name]) for name in names}, row["policy"] == "block"
+        elif row["kind"] == "reset":
+            period, ids, spent = period + 1, set(), {}
+        elif row["kind"] != "charge" or row["charge_id"] in ids:
+            return f"row {number}: neither a reset nor a new charge"
+        else:
+            ids.add(row["charge_id"])
+            spent = {name: spent.get(name, 0) + Fraction(row[name]) for name in names}
+            if any(Fraction(row[name]) < 0 for name in names) or any(spent[name] > limits[name] for name in names if blocks):
+                return f"row {number}: the budget is overspent"
+        if row["period"] != period or any(Fraction(row[f"total_{name}"]) != spent.get(name, 0) for name in names):
+            return f"row {number}: period or totals are not what the rows add up to"
+        previous = row["entry_hash"]
+    if export["ledger"] != export["rows"][0]["entry_hash"] or export["head"] != {"rows": number, "entry_hash": previous}:
+        return "the export's own head and identity are not those of its rows"
+    return None
+
+
+def check_charge(receipt, export):
+    """The reason why the ledger did not pay for the receipt, or None."""
+    charge, rows = receipt["charge"], export["rows"]
+    if charge is None:
+        return "the receipt names no charge"
+    if charge["ledger"] != export["ledger"]:
+        return "the receipt names another ledger"
+    row = rows[charge["sequence"] - 1] if 2 <= charge["sequence"] <= len(rows) else rows[0]
+    if row["entry_hash"] != charge["entry_hash"] or row["kind"] != "charge":
+        return "the ledger has no such charge"
+    if rows[0]["rho"]:
+        enough = Decimal(row["rho"]) >= needed_rho(receipt)
+    else:
+        enough = all(Fraction(row[name]) >= Fraction(repr(receipt[name])) for name in ("epsilon", "delta"))
+    return None if enough else "the charge is smaller than what the receipt promises"
+
+
+def needed_rho(receipt):
+    """Gaussian: sensitivity^2 / (2 sigma^2) (Bun and Steinke 2016); pure: epsilon tanh(epsilon/2), docs/proofs/zcdp.md."""
+    if receipt["mechanism"] in ("gaussian", "empirical"):
+        return decimal(squared_sensitivity(receipt) / (2 * Fraction(receipt["sigma"]) ** 2))
+    epsilon = Decimal(receipt["epsilon"])
+    return epsilon * (1 - (-epsilon).exp()) / (1 + (-epsilon).exp())
+
+
+# ---- the command
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("receipts", nargs="+", metavar="RECEIPT")
+    parser.add_argument("--ledger", metavar="EXPORT", help="what `hushvec budget export` wrote")
+    options = parser.parse_args()
+    statuses = []
+    try:
+        export = read(options.ledger) if options.ledger else None
+        if export is not None:
+            reason = check_ledger(export)
+            statuses.append("does not hold" if reason else "holds")
+            print(f"{options.ledger}: {statuses[-1]}{': ' + reason if reason else ''}")
+        paid = set()
+        for path in options.receipts:
+            receipt = read(path)
+            status, reasons = check_receipt(receipt)
+            reason = check_charge(receipt, export) if export is not None and status != "does not hold" else None
+            if reason is None and export is not None and receipt["charge"]["sequence"] in paid:
+                reason = "another receipt names the same charge"
+            if reason is not None:
+                status, reasons = "does not hold", [reason]
+            paid.add(receipt["charge"] and receipt["charge"]["sequence"])
+            statuses.append(status)
+            print(f"{path}: {status}: {'; '.join(reasons)}")
+    except (OSError, RecursionError, KeyError, TypeError, ValueError, ArithmeticError) as error:
+        print(f"check_receipt: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
+        return 3
+    return 1 if "does not hold" in statuses else 2 if "not a DP claim" in statuses else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from hushvec import _arrays, _core, _kernels, _validate
+from hushvec.budget import PrivacyBudget
 from hushvec.mechanisms import (
     MECHANISMS,
     EmpiricalGaussian,
@@ -16,7 +17,7 @@ from hushvec.mechanisms import (
     Mechanism,
     PrivUnit,
 )
-from hushvec.receipts import NOTE_FLOAT, NOTE_SEED, Receipt, has_sigma, rows_per_person
+from hushvec.receipts import NOTE_FLOAT, NOTE_SEED, LedgerEntry, Receipt, has_sigma, rows_per_person
 
 PER = ("record", "release")
 
@@ -25,7 +26,7 @@ NOTE_RELEASE = "all rows are about one person; their number is treated as public
 
 
 class Budget(Protocol):
-    """Anything that can be charged. `consume` raises to refuse, and nothing is released then."""
+    """Anything that can be charged: a PrivacyBudget, or an own object. `consume` raises to refuse, and nothing is released then."""
 
     def consume(self, epsilon: float, delta: float) -> Any:
         """Spend (epsilon, delta)."""
@@ -75,8 +76,8 @@ def privatize(
         sigma: standard deviation for "empirical", in the unit of the clipped x; None for the others.
         normalize: bring rows to unit length before the noise; clip_norm must be 1. A zero row stays zero.
         renormalize: bring rows to unit length after the noise. Post-processing: costs no privacy.
-        budget: charged by `consume(epsilon, delta)` before anything is computed; what it raises passes through. The float
-            grade is charged in full.
+        budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged before anything is computed; what it raises
+            passes through. The float grade is charged in full. A PrivacyBudget also gets rho, and the receipt names its entry.
         per: "record": every row is another person, the charge is that of one row. "release": all rows are about one person
             and replaced together; the noise grows by sqrt(n) (Gaussian) or n (Laplace kinds), or each row gets
             epsilon / n ("privunit").
@@ -88,6 +89,8 @@ def privatize(
 
     Raises:
         TypeError: wrong kinds; epsilon or sigma missing.
+        PrivacyBudgetExhaustedError: the budget has not enough left; nothing was charged or released.
+        BudgetError: the budget's store cannot be used; nothing was released.
         ValueError: a value out of its range; NaN or Inf in x (the row is named); arguments that contradict each other;
             "l2_laplace" or "privunit" on CUDA, which has no kernel for it.
             All arguments are checked before the budget is charged, and the budget before anything is released.
@@ -132,7 +135,9 @@ def privatize(
     receipt = plan.receipt(rows)
     _kernels.require_release(x, plan.mechanism.law)
     if budget is not None:
-        _charge(budget, plan, x)
+        require_chargeable(budget, plan)
+        _arrays.require_finite("x", x)
+        receipt = charged(receipt, budget, plan)
     return Release(plan.run(x), receipt)
 
 
@@ -266,15 +271,29 @@ def _require_fit(
     return mechanism
 
 
-def _charge(budget: Budget, plan: ReleasePlan, x: Any) -> None:
-    """Everything that could still refuse comes first (the receipt is already made): a charge is for a release that happens."""
+def require_chargeable(budget: Any, plan: ReleasePlan) -> None:
+    """Refuse what a charge could not be for, before anything is charged."""
     if not callable(getattr(budget, "consume", None)):
         raise TypeError(f"budget must have a method consume(epsilon, delta), got {_validate.kind(budget)}")
     if plan.generator.seeded:
         raise ValueError("budget must be None with a seeded generator: such a release has no privacy to account for")
-    _arrays.require_finite("x", x)
+
+
+def charged(receipt: Receipt, budget: Budget, plan: ReleasePlan) -> Receipt:
+    """Charge the budget for a planned release, and name the entry in its receipt.
+
+    Everything that could still refuse the release comes before this: a charge is for a release that happens.
+    """
     epsilon, delta = plan.mechanism.cost
-    budget.consume(epsilon, delta)
+    if not isinstance(budget, PrivacyBudget):
+        budget.consume(epsilon, delta)
+        return receipt
+    purpose = f"{receipt.mechanism}, {receipt.rows} x {receipt.dimension}, per {receipt.per}"
+    charge = budget.consume(epsilon, delta, rho=plan.mechanism.loss.rho, purpose=purpose)
+    entry = LedgerEntry(
+        ledger=charge.ledger, sequence=charge.sequence, charge_id=charge.charge_id, entry_hash=charge.entry_hash
+    )
+    return replace(receipt, charge=entry)
 
 
 def _needed(name: str, value: float | None, mechanism: str) -> float:
