@@ -178,7 +178,7 @@ def grid_faults(receipt, parameter):
         return
     of_sigma = math.frexp(parameter)[1] - 1
     if receipt["mechanism"] == "privunit":
-        expected = 2.0 ** (of_sigma - 4)
+        expected = 2.0 ** (of_sigma - 3)
     else:
         if not Fraction(1, 2**60) <= clip_norm / Fraction(parameter) <= 2**30:
             yield "clip_norm / sigma must be in [2^-60, 2^30]"

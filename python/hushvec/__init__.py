@@ -14,11 +14,12 @@ from hushvec.clip import clip, clip_and_noise
 from hushvec.discrete import randomized_response
 from hushvec.errors import MissingExtraError, ReceiptError
 from hushvec.noise import add_noise, gaussian_noise, l2_laplace_noise, laplacian_noise
-from hushvec.receipts import Receipt, Verification, verify_receipt
+from hushvec.receipts import LedgerEntry, Receipt, Verification, verify_charges, verify_receipt
 from hushvec.release import Release, privatize
 
 __all__ = [
     "Generator",
+    "LedgerEntry",
     "MissingExtraError",
     "Receipt",
     "ReceiptError",
@@ -38,5 +39,6 @@ __all__ = [
     "privatize",
     "randomized_response",
     "set_num_threads",
+    "verify_charges",
     "verify_receipt",
 ]

@@ -8,15 +8,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hushvec import _core
+from hushvec.budget import verify_export
 from hushvec.calibrate import gaussian_delta, gaussian_epsilon
 from hushvec.errors import ReceiptError
-from hushvec.mechanisms import ADJACENCY, MECHANISMS, sensitivity
+from hushvec.mechanisms import ADJACENCY, MECHANISMS, quotient_down, sensitivity
+
+if TYPE_CHECKING:
+    from hushvec.accounting import PrivacyLoss
 
 RECEIPT_VERSION = 1
 
@@ -139,6 +143,18 @@ class Receipt:
         for field in dataclasses.fields(self):
             _FIELD_RULES[field.name](field.name, getattr(self, field.name))
 
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The privacy loss of the release, for `hushvec.accounting.compose`: of its noise, whatever epsilon it states.
+
+        Meaningful for a receipt that `verify_receipt` found to hold; of the mechanism over the reals for one that claims nothing.
+        """
+        from hushvec.accounting import GaussianDP, PureDP
+
+        if self.mechanism in _GAUSSIANS and self.sigma is not None:
+            return GaussianDP(noise_multiplier=quotient_down(self.sigma, _sensitivity(self)), adjacency=self.adjacency)
+        return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
+
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values, in the order of their definition."""
         return {**dataclasses.asdict(self), "notes": list(self.notes)}
@@ -245,6 +261,64 @@ def verify_receipt(receipt: Receipt | Mapping[str, Any]) -> Verification:
         ideal = _guarantee(receipt, "would hold in real arithmetic with a secret key")
         return Verification(NOT_A_CLAIM, (*_why_no_claim(receipt), ideal))
     return Verification(HOLDS, (_guarantee(receipt, "follows from the parameters"),))
+
+
+def verify_charges(receipts: Sequence[Receipt], export: Mapping[str, Any]) -> Verification:
+    """Check that a ledger holds, and that it paid for every receipt with a charge of its own.
+
+    Args:
+        receipts: releases charged to one ledger.
+        export: of `PrivacyBudget.export`, or the same read from JSON.
+
+    Returns:
+        "holds", or "does not hold" with the reasons: a row that does not follow from the others; a receipt that names no charge,
+        another ledger, a charge that is not there, one that another receipt names too, or one smaller than its promise.
+
+    Raises:
+        ValueError, TypeError: the export is none.
+
+    Guarantees:
+        Amounts are compared as the exact decimals that they print as. A ledger in rho must have charged the rho of the receipt's
+        noise. The ledger may hold more charges than there are receipts: a crash between charge and release spends.
+
+    Example:
+        >>> import hushvec as hv, numpy as np
+        >>> budget = hv.PrivacyBudget(10.0)
+        >>> receipt = hv.privatize(np.ones((2, 384), np.float32), epsilon=8.0, budget=budget).receipt
+        >>> hv.verify_charges([receipt], budget.export()).status
+        'holds'
+    """
+    report = verify_export(export)
+    if not report.holds:
+        return Verification(DOES_NOT_HOLD, (f"row {report.first_wrong} of the ledger: {report.reason}",))
+    rows = {row["sequence"]: row for row in export["rows"]}
+    faults, paid = [], set()
+    for number, receipt in enumerate(receipts, 1):
+        fault = _charge_fault(receipt, export["ledger"], rows)
+        if fault is None and receipt.charge in paid:
+            fault = "another receipt names the same charge"
+        paid.add(receipt.charge)
+        if fault is not None:
+            faults.append(f"receipt {number}: {fault}")
+    if faults:
+        return Verification(DOES_NOT_HOLD, tuple(faults))
+    return Verification(HOLDS, (f"{report.rows} rows of the ledger follow from each other and pay for {len(receipts)} receipts",))
+
+
+def _charge_fault(receipt: Receipt, ledger: str, rows: Mapping[int, Mapping[str, Any]]) -> str | None:
+    charge = receipt.charge
+    if charge is None:
+        return "it names no charge"
+    if charge.ledger != ledger:
+        return "it names another ledger"
+    row = rows.get(charge.sequence)
+    if row is None or row["kind"] != "charge" or row["entry_hash"] != charge.entry_hash:
+        return f"the ledger has no such charge as the one named, row {charge.sequence}"
+    if rows[1]["rho"]:
+        enough = Fraction(row["rho"]) >= Fraction(receipt.loss.rho)
+    else:
+        enough = all(Fraction(row[name]) >= Fraction(repr(getattr(receipt, name))) for name in ("epsilon", "delta"))
+    return None if enough else f"the charge named, row {charge.sequence}, is smaller than what it promises"
 
 
 def has_sigma(mechanism: str) -> bool:

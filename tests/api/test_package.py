@@ -15,6 +15,7 @@ PACKAGE = Path(hv.__file__).parent
 
 PUBLIC = [
     "Generator",
+    "LedgerEntry",
     "MissingExtraError",
     "Receipt",
     "ReceiptError",
@@ -34,6 +35,7 @@ PUBLIC = [
     "privatize",
     "randomized_response",
     "set_num_threads",
+    "verify_charges",
     "verify_receipt",
 ]
 

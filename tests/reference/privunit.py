@@ -16,7 +16,7 @@ PRECISION = 420
 UNIFORM_BITS = 224
 UNIT = 2.0**21
 SMALLEST_NORM = 2.0**-100
-SIGMA_BITS = 4
+SIGMA_BITS = 3
 
 
 def uniform(words):

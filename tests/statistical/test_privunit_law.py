@@ -1,6 +1,6 @@
 """The law of PrivUnitG as released, projected on and across the direction.
 
-alpha = 1e-6; streams are seeded. The released row is W rounded to a grid of 1/16 to 1/32, so a test along the direction dithers
+alpha = 1e-6; streams are seeded. The released row is W rounded to a grid of 1/8 to 1/16, so a test along the direction dithers
 by nothing and works with statistics that so little rounding cannot move.
 """
 

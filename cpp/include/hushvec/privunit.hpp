@@ -40,7 +40,7 @@ double privunit_epsilon(PrivUnitLaw law);
 // E<W, u>, to about 1e-14 relative. Same conditions.
 double privunit_mean(PrivUnitLaw law);
 
-// The grid of a release: sigma rounded up to float32, and s = sigma / grid in [16, 32). Throws outside [2^-100, 2^100].
+// The grid of a release: sigma rounded up to float32, and s = sigma / grid in [8, 16). Throws outside [2^-100, 2^100].
 ExactGrid privunit_grid(double sigma);
 
 // out = grid * round(W sigma / grid) for the direction of every row of x, exactly rounded: docs/format.md section 8.

@@ -28,6 +28,8 @@ namespace {
 constexpr std::size_t kRowsOfChunk = kComponentRows;
 // Samples that go through together: their buffers, 16 bytes a sample, stay near the first-level cache.
 constexpr std::size_t kSamplesAtOnce = std::size_t{1} << 11;
+// Where rows do not make whole groups, the groups at both ends of a block are made twice: fewer, larger blocks.
+constexpr std::size_t kUnalignedSamplesAtOnce = std::size_t{1} << 13;
 
 constexpr std::size_t kBytesAhead = 4096;      // one page, where hardware prefetchers stop
 
@@ -57,9 +59,10 @@ struct Push {
 
 // Rows that make whole groups, where so few do.
 std::size_t rows_at_once(std::size_t columns) {
-    const std::size_t most = std::clamp<std::size_t>(kSamplesAtOnce / columns, 1, kRowsOfChunk);
+    const auto rows_of = [columns](std::size_t samples) { return std::clamp<std::size_t>(samples / columns, 1, kRowsOfChunk); };
     const std::size_t aligned = kGroupSamples / std::gcd(columns, kGroupSamples);
-    return most < aligned ? most : most / aligned * aligned;
+    const std::size_t most = rows_of(kSamplesAtOnce);
+    return most < aligned ? rows_of(kUnalignedSamplesAtOnce) : most / aligned * aligned;
 }
 
 // The work of one thread: its buffers, and chunks of 16 rows through them.
@@ -212,7 +215,7 @@ void require_finite_rows(const MatrixView& x) {
 }  // namespace
 
 ExactGrid privunit_grid(double sigma) {
-    constexpr int kSigmaBits = 4;   // s in [16, 32): rounding adds at most 0.033 % to the variance, and opens few rows
+    constexpr int kSigmaBits = 3;   // s in [8, 16): rounding adds at most 0.13 % to the variance, and opens few rows
     const float rounded = exact_sigma(sigma);
     return {rounded, std::ldexp(1.0f, std::ilogb(rounded) - kSigmaBits)};
 }

@@ -2,7 +2,7 @@
 //
 //     T_j = s Z_j + k X_j,     k = s (alpha - D / R) / R,     D = sum of X_j Z_j,     R = |X|
 //
-// Level 1 (row_round.hpp) leaves about one row in twenty with an open element; float64 decides all but 1 in 10^9 of those.
+// Level 1 (row_round.hpp) leaves a few rows in a hundred with an open element; float64 decides all but 1 in 10^9 of those.
 #pragma once
 
 #include <cstddef>

@@ -1,18 +1,22 @@
-"""`hushvec verify RECEIPT`: recompute what a receipt promises."""
+"""`hushvec verify RECEIPT ...`: recompute what receipts promise, alone and together, and whether a ledger paid for them."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
+from hushvec.accounting import Composition, compose
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import print_json, receipt_lines
 from hushvec.errors import ReceiptError
-from hushvec.receipts import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, Receipt, verify_receipt
+from hushvec.receipts import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, Receipt, Verification, verify_charges, verify_receipt
 
 EXIT_CODES = {HOLDS: 0, DOES_NOT_HOLD: 1, NOT_A_CLAIM: 2}
 LARGEST_FILE = 1 << 22
+LARGEST_EXPORT = 1 << 30
 
 
 def add_to(subparsers: Subparsers) -> None:
@@ -20,41 +24,120 @@ def add_to(subparsers: Subparsers) -> None:
         subparsers,
         "verify",
         run,
-        help="recompute the guarantee of a receipt",
+        help="recompute the guarantee of receipts",
         description=(
-            "Recompute the guarantee of a receipt from its parameters.\n\n"
+            "Recompute the guarantee of receipts from their parameters.\n\n"
             "exit code 0  holds\n"
-            "          1  does not hold: a stated number does not follow from the others\n"
+            "          1  does not hold: a stated number does not follow from the others, the releases together cost more\n"
+            "             than --epsilon, or the ledger did not pay for a receipt\n"
             "          2  not a DP claim (seeded key, float grade), or no readable receipt\n\n"
-            "It checks the receipt's numbers. It cannot know whether given values were made that way."
+            "It checks the receipts' numbers. It cannot know whether given values were made that way."
         ),
     )
-    parser.add_argument("receipt", help="a receipt file, or - for standard input")
+    parser.add_argument("receipts", nargs="+", metavar="RECEIPT", help="a receipt file, or - for standard input")
+    parser.add_argument("--epsilon", type=float, help="what all releases together, about the same people, promise")
+    parser.add_argument("--delta", type=float, help="the delta of that promise (default: the sum of the receipts' own)")
+    parser.add_argument("--ledger", metavar="EXPORT", help="what `hushvec budget export` wrote: check it, and that it paid")
 
 
 def run(options: argparse.Namespace) -> int:
-    try:
-        receipt = Receipt.from_json(_read(options.receipt))
-    except (ReceiptError, UnicodeDecodeError) as error:
-        raise ReceiptError(f"{options.receipt}: {error}") from None
-    status, reasons = verify_receipt(receipt)
+    receipts = [_receipt(name) for name in options.receipts]
+    found = [verify_receipt(receipt) for receipt in receipts]
+    together = None
+    if len(receipts) > 1 or options.epsilon is not None or options.delta is not None:
+        together = _together(receipts, options.epsilon, options.delta)
+        found.append(together[0])
+    ledger = None if options.ledger is None else _ledger(receipts, options.ledger)
+    if ledger is not None:
+        found.append(ledger)
+    status = max((one.status for one in found), key=lambda status: (status != HOLDS, status == DOES_NOT_HOLD))
     if options.json:
-        print_json({"status": status, "reasons": list(reasons), "receipt": receipt.to_dict()})
+        print_json(_as_json(status, receipts, found, together, ledger))
     else:
-        print(status)
-        for reason in reasons:
-            print(f"  {reason}")
-        print()
-        print(receipt_lines(receipt))
+        _print(status, options.receipts, receipts, found, together, ledger)
     return EXIT_CODES[status]
 
 
-def _read(name: str) -> str:
+def _together(receipts: list[Receipt], epsilon: float | None, delta: float | None) -> tuple[Verification, Composition]:
+    composition = compose(receipts, delta=sum(receipt.delta for receipt in receipts) if delta is None else delta)
+    promise = f"({composition.epsilon!r}, {composition.delta!r})-DP by {composition.theorem} composition ({composition.reference})"
+    if epsilon is not None and composition.epsilon > epsilon:
+        return Verification(DOES_NOT_HOLD, (f"epsilon = {epsilon!r} is less than the releases cost together: {promise}",)), composition
+    return Verification(HOLDS, (f"all releases together, about the same people, are {promise}",)), composition
+
+
+def _ledger(receipts: list[Receipt], name: str) -> Verification:
+    try:
+        return verify_charges(receipts, json.loads(_read(name, LARGEST_EXPORT)))
+    except (ValueError, TypeError) as error:
+        raise ReceiptError(f"{name}: {error}") from None
+
+
+def _as_json(
+    status: str,
+    receipts: list[Receipt],
+    found: list[Verification],
+    together: tuple[Verification, Composition] | None,
+    ledger: Verification | None,
+) -> dict[str, Any]:
+    shown: dict[str, Any] = {"status": status}
+    if len(receipts) == 1:
+        shown |= {"reasons": list(found[0].reasons), "receipt": receipts[0].to_dict()}
+    else:
+        shown["receipts"] = [
+            {"status": one.status, "reasons": list(one.reasons), "receipt": receipt.to_dict()}
+            for one, receipt in zip(found, receipts)
+        ]
+    if together is not None:
+        verification, composition = together
+        shown["together"] = {
+            "status": verification.status,
+            "reasons": list(verification.reasons),
+            "epsilon": composition.epsilon,
+            "delta": composition.delta,
+            "theorem": composition.theorem,
+        }
+    if ledger is not None:
+        shown["ledger"] = {"status": ledger.status, "reasons": list(ledger.reasons)}
+    return shown
+
+
+def _print(
+    status: str,
+    names: list[str],
+    receipts: list[Receipt],
+    found: list[Verification],
+    together: tuple[Verification, Composition] | None,
+    ledger: Verification | None,
+) -> None:
+    print(status)
+    for name, receipt, one in zip(names, receipts, found):
+        if len(receipts) > 1:
+            print(f"{name}: {one.status}")
+        for reason in one.reasons:
+            print(f"  {reason}")
+        print()
+        print(receipt_lines(receipt))
+    for title, further in (("together", together and together[0]), ("ledger", ledger)):
+        if further is not None:
+            print(f"\n{title}: {further.status}")
+            for reason in further.reasons:
+                print(f"  {reason}")
+
+
+def _receipt(name: str) -> Receipt:
+    try:
+        return Receipt.from_json(_read(name, LARGEST_FILE))
+    except (ReceiptError, UnicodeDecodeError) as error:
+        raise ReceiptError(f"{name}: {error}") from None
+
+
+def _read(name: str, most: int) -> str:
     if name == "-":
-        content = sys.stdin.buffer.read(LARGEST_FILE + 1)
+        content = sys.stdin.buffer.read(most + 1)
     else:
         with Path(name).open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
-        raise ReceiptError(f"receipt must have at most {LARGEST_FILE} bytes")
+            content = file.read(most + 1)
+    if len(content) > most:
+        raise ReceiptError(f"receipt must have at most {most} bytes")
     return content.decode("utf-8")
