@@ -56,7 +56,8 @@ def test_a_mean_five_percent_off_is_rejected(epsilon):
     assert abs(mean_score(alpha, 1.05 * mechanism.mean_inner_product)) > 5
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+# Not at 50: there alpha falls off by e^9 a unit above the threshold, which makes even the grid show.
+@pytest.mark.parametrize("epsilon", EPSILONS[:-1])
 def test_the_share_of_the_cap(epsilon):
     """Exact binomial test away from the threshold, where rounding cannot move a row across: P(alpha >= threshold + 1/4)."""
     alpha, _, _, mechanism = component(epsilon)
