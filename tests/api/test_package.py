@@ -43,6 +43,7 @@ LAYERS = {
     "errors": 0,
     "_validate": 1,
     "_arrays": 2,
+    "budget": 2,
     "_cuda_backend": 3,
     "_backends": 4,
     "_kernels": 4,
