@@ -1,5 +1,9 @@
 """Exception classes that a caller may want to catch by name. Plain mistakes raise ValueError or TypeError."""
 
+from __future__ import annotations
+
+from typing import Any
+
 
 class ReceiptError(ValueError):
     """A receipt that cannot be read: not JSON, a field missing, unknown or of the wrong kind."""
@@ -14,3 +18,78 @@ class MissingExtraError(ImportError):
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs more packages: pip install 'hushvec[{extra}]'")
         self.extra = extra
+
+
+class BudgetError(OSError):
+    """The store of a budget cannot be used: not reachable, full, read-only, damaged, or lost in the middle of a call.
+
+    Nothing is released after it. The last words of the message say what became of the charge.
+
+    Args:
+        reason: one sentence.
+        charge_id: of the charge that was asked for, if one was.
+        may_be_charged: True if the store failed while it was committing, so that the charge may or may not be recorded.
+            To find out, repeat the charge with the same charge_id: it is charged once however often it is repeated.
+    """
+
+    def __init__(self, reason: str, charge_id: str | None = None, may_be_charged: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.charge_id = charge_id
+        self.may_be_charged = may_be_charged
+
+    def __str__(self) -> str:
+        if self.charge_id is None:
+            return self.reason
+        if self.may_be_charged:
+            return f"{self.reason}; repeat with charge_id={self.charge_id!r} to learn whether it was charged"
+        return f"{self.reason}; nothing was charged"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.reason, self.charge_id, self.may_be_charged)
+
+
+class PrivacyBudgetExhaustedError(RuntimeError):
+    """A charge that does not fit into what is left of a budget. It was not recorded, and nothing is released.
+
+    Args:
+        message: what was asked for and what is left.
+        max_epsilon, max_delta: the limits of a budget in (epsilon, delta), else None.
+        consumed_epsilon, consumed_delta: what was spent before the refused charge, else None.
+        max_rho, consumed_rho: the same for a budget in rho, else None.
+        hint: what to do about it.
+    """
+
+    code = "PRIVACY_BUDGET_EXHAUSTED"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        max_epsilon: float | None = None,
+        consumed_epsilon: float | None = None,
+        max_delta: float | None = None,
+        consumed_delta: float | None = None,
+        max_rho: float | None = None,
+        consumed_rho: float | None = None,
+        hint: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.max_epsilon = max_epsilon
+        self.consumed_epsilon = consumed_epsilon
+        self.max_delta = max_delta
+        self.consumed_delta = consumed_delta
+        self.max_rho = max_rho
+        self.consumed_rho = consumed_rho
+        self.hint = hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args[0], dict(self.__dict__))
+
+
+class PrivacyBudgetWarning(UserWarning):
+    """A budget with on_exhausted="warn" has spent more than its limit."""
+
+
+def _rebuilt(kind: type[PrivacyBudgetExhaustedError], message: str, fields: dict[str, Any]) -> PrivacyBudgetExhaustedError:
+    return kind(message, **fields)

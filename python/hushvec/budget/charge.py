@@ -1,0 +1,198 @@
+"""What a caller gets back: one charge, and the state of a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from hushvec.budget.amounts import EPSILON_DELTA, RHO, Amounts, Spend, float_down, float_up, text_of
+from hushvec.budget.chain import Head
+from hushvec.budget.filter import implied_epsilon, is_exhausted, left
+from hushvec.budget.rows import Row, Terms
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One recorded charge.
+
+    Args:
+        ledger: identity of the ledger: the hash of its first row, which holds its limits.
+        sequence: number of the row in the ledger.
+        charge_id: the id that a retry uses; made up if none was given.
+        epsilon: as charged; None if only rho was given.
+        delta: as charged.
+        rho: as charged, or None if the ledger counts (epsilon, delta) and none was given.
+        entry_hash: hash of the row, which also covers all rows before it.
+        repeated: True if a charge with this charge_id and these amounts was there already, and nothing was charged now.
+    """
+
+    ledger: str
+    sequence: int
+    charge_id: str
+    epsilon: float | None
+    delta: float
+    rho: float | None
+    entry_hash: str
+    repeated: bool = False
+
+    def __getattr__(self, name: str) -> Any:
+        # Only for fields that `charge_without_row` left out.
+        row_of = self.__dict__.get("_row_of")
+        if row_of is None or name not in ("charge_id", "entry_hash"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        row = row_of(self.sequence)
+        self.__dict__.update(charge_id=row.charge_id, entry_hash=row.entry_hash)
+        return self.__dict__[name]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
+
+def charge_without_row(ledger: str, sequence: int, amounts: Amounts, repeated: bool, row_of: Callable[[int], Row]) -> Charge:
+    """A charge whose id and hash are looked up when they are asked for.
+
+    In a third of the time of the constructor, which sets the fields of a frozen dataclass one by one.
+    """
+    charge = object.__new__(Charge)
+    values = charge.__dict__
+    values["ledger"] = ledger
+    values["sequence"] = sequence
+    values["epsilon"] = amounts.epsilon
+    values["delta"] = amounts.delta
+    values["rho"] = amounts.rho
+    values["repeated"] = repeated
+    values["_row_of"] = row_of
+    return charge
+
+
+def charge_of_row(row: Row, ledger: str, *, repeated: bool) -> Charge:
+    return Charge(
+        ledger=ledger,
+        sequence=row.sequence,
+        charge_id=row.charge_id,
+        epsilon=float(row.epsilon) if row.epsilon else None,
+        delta=float(row.delta),
+        rho=float(row.rho) if row.rho else None,
+        entry_hash=row.entry_hash,
+        repeated=repeated,
+    )
+
+
+def require_same_amounts(row: Row, amounts: Amounts) -> None:
+    """Check that a retry asks for what the row of its charge id has.
+
+    Raises:
+        ValueError: it asks for something else.
+    """
+    if (row.epsilon, row.delta, row.rho) != amounts.texts:
+        first = _shown(row.epsilon, row.delta, row.rho)
+        raise ValueError(
+            f"charge_id {row.charge_id!r:.80} must keep its amounts: it was charged ({first}), got ({_shown(*amounts.texts)})"
+        )
+
+
+def _shown(epsilon: str, delta: str, rho: str) -> str:
+    return ", ".join(f"{name}={float(text)!r}" for name, text in (("epsilon", epsilon), ("delta", delta), ("rho", rho)) if text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetState:
+    """A ledger at one moment.
+
+    Args:
+        key: the persist_key; empty for a memory ledger without one.
+        ledger: identity of the ledger, the hash of its first row.
+        currency: "epsilon_delta" or "rho".
+        on_exhausted: "block" or "warn".
+        period: number of resets so far.
+        rows: number of rows so far.
+        entry_hash: hash of the last row.
+        limit_texts, consumed_texts: exact decimal texts by name: epsilon and delta, or rho.
+        exhausted: see `PrivacyBudget.is_exhausted`.
+
+    The floats below are those texts to float64, consumed amounts rounded up, the others down; None for amounts of the other
+    currency.
+    """
+
+    key: str
+    ledger: str
+    currency: str
+    on_exhausted: str
+    period: int
+    rows: int
+    entry_hash: str
+    max_epsilon: float | None
+    max_delta: float | None
+    max_rho: float | None
+    consumed_epsilon: float | None
+    consumed_delta: float | None
+    consumed_rho: float | None
+    remaining_epsilon: float | None
+    remaining_delta: float | None
+    remaining_rho: float | None
+    limit_texts: dict[str, str]
+    consumed_texts: dict[str, str]
+    exhausted: bool
+
+    @property
+    def head(self) -> Head:
+        return Head(self.rows, self.entry_hash)
+
+    def guarantee(self, delta: float | None = None) -> tuple[float, float]:
+        """The (epsilon, delta) that everything charged so far keeps, in the current period.
+
+        Args:
+            delta: in (0, 1), needed by a ledger in rho; None for a ledger in (epsilon, delta), which knows its own.
+        """
+        return self._guarantee(self.consumed_epsilon, self.consumed_delta, self.consumed_rho, delta)
+
+    def limit_guarantee(self, delta: float | None = None) -> tuple[float, float]:
+        """The (epsilon, delta) that the limits promise for a whole period of a "block" ledger."""
+        return self._guarantee(self.max_epsilon, self.max_delta, self.max_rho, delta)
+
+    def _guarantee(
+        self, epsilon: float | None, own_delta: float | None, rho: float | None, delta: float | None
+    ) -> tuple[float, float]:
+        if rho is not None:
+            if delta is None:
+                raise TypeError("delta must be given: the budget is in rho")
+            return implied_epsilon(rho, delta), delta
+        if delta is not None:
+            raise TypeError("delta must be None: the budget is in (epsilon, delta)")
+        assert epsilon is not None and own_delta is not None
+        return epsilon, own_delta
+
+
+def state_of(terms: Terms, total: Spend, *, ledger: str, period: int, head: Head) -> BudgetState:
+    rest, rho = left(total, terms.limit), terms.currency == RHO
+
+    def main(units: int, *, of: str, up: bool = False) -> float | None:
+        if of != terms.currency:
+            return None
+        return float_up(units) if up else float_down(units)
+
+    def texts(spend: Spend) -> dict[str, str]:
+        return {"rho": text_of(spend.main)} if rho else {"epsilon": text_of(spend.main), "delta": text_of(spend.delta)}
+
+    return BudgetState(
+        key=terms.budget_key,
+        ledger=ledger,
+        currency=terms.currency,
+        on_exhausted=terms.policy,
+        period=period,
+        rows=head.rows,
+        entry_hash=head.entry_hash,
+        max_epsilon=main(terms.limit.main, of=EPSILON_DELTA),
+        max_delta=main(terms.limit.delta, of=EPSILON_DELTA),
+        max_rho=main(terms.limit.main, of=RHO),
+        consumed_epsilon=main(total.main, of=EPSILON_DELTA, up=True),
+        consumed_delta=main(total.delta, of=EPSILON_DELTA, up=True),
+        consumed_rho=main(total.main, of=RHO, up=True),
+        remaining_epsilon=main(rest.main, of=EPSILON_DELTA),
+        remaining_delta=main(rest.delta, of=EPSILON_DELTA),
+        remaining_rho=main(rest.main, of=RHO),
+        limit_texts=texts(terms.limit),
+        consumed_texts=texts(total),
+        exhausted=is_exhausted(total, terms.limit),
+    )

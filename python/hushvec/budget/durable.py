@@ -1,0 +1,234 @@
+"""The ledger in a database: one transaction reads the end of the chain, decides, and appends."""
+
+from __future__ import annotations
+
+import secrets
+import time
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import count
+
+from hushvec.budget import forks
+from hushvec.budget.amounts import Amounts, Spend
+from hushvec.budget.chain import ChainReport, Head, check_chain, require_sealed, well_formed
+from hushvec.budget.charge import BudgetState, Charge, charge_of_row, require_same_amounts, state_of
+from hushvec.budget.filter import after, fits, refusal, warn_if_over
+from hushvec.budget.group_commit import GroupCommit
+from hushvec.budget.rows import BLOCK, Row, Terms, charge_row, open_row, reset_row, terms_of, total_of
+from hushvec.budget.store import Fields, Store, StoreFailure, Transaction
+from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
+
+
+class _Request:
+    """One charge or reset on its way through a batch."""
+
+    def __init__(self, amounts: Amounts | None, charge_id: str, purpose: str, *, is_named: bool) -> None:
+        self.amounts = amounts  # None for a reset
+        self.charge_id = charge_id
+        self.purpose = purpose
+        self.is_named = is_named
+        self.charge: Charge | None = None
+        self.total: Spend | None = None
+        self.error: BaseException | None = None
+        self.is_settled = False  # by the group commit, when the transaction is over
+
+    def answer(self, charge: Charge | None, total: Spend) -> None:
+        self.charge, self.total, self.error = charge, total, None
+
+    def fail(self, error: BaseException) -> None:
+        self.charge, self.total, self.error = None, None, error
+
+
+class DurableLedger:
+    """One ledger of a store.
+
+    Args:
+        store: the database.
+        key: of the ledger.
+        terms: what a new ledger gets and an existing one must have; None: an existing one, as it is.
+        keeps_own_delta: an existing ledger may have another limit on delta than `terms`.
+    """
+
+    def __init__(self, store: Store, key: str, terms: Terms | None, *, keeps_own_delta: bool = False) -> None:
+        self._store = store
+        self._key = key
+        self._new_ids()
+        self._group: GroupCommit[_Request] = GroupCommit(self._run_batch)
+        weakref.finalize(self, store.close)  # who forgets to close leaves no connection behind
+        first = self._open(terms, keeps_own_delta)
+        self.terms = terms_of(first)
+        self.ledger = first.entry_hash
+        forks.watch(self)
+
+    @property
+    def name(self) -> str:
+        return self._store.name
+
+    def charge(self, amounts: Amounts, charge_id: str | None, purpose: str) -> Charge:
+        request = _Request(amounts, charge_id or self._next_id(), purpose, is_named=charge_id is not None)
+        total = self._carried_out(request)
+        assert request.charge is not None
+        if not request.charge.repeated:
+            warn_if_over(self.terms, total)
+        return request.charge
+
+    def reset(self, purpose: str) -> None:
+        self._carried_out(_Request(None, self._next_id(), purpose, is_named=False))
+
+    def total(self) -> Spend:
+        return total_of(self._last(), self.terms)
+
+    def state(self) -> BudgetState:
+        last = self._last()
+        head = Head(last.sequence, last.entry_hash)
+        return state_of(self.terms, total_of(last, self.terms), ledger=self.ledger, period=last.period, head=head)
+
+    def check(self, heads: Iterable[Head]) -> ChainReport:
+        with self._group.turn, self._failures():
+            return check_chain(self._store.rows(self._key), heads)
+
+    def rows(self) -> list[Fields]:
+        with self._group.turn, self._failures():
+            return list(self._store.rows(self._key))
+
+    def close(self) -> None:
+        with self._group.turn:
+            self._store.close()
+
+    def before_fork(self) -> None:
+        self._group.turn.acquire()
+        self._store.close()
+
+    def after_fork_in_parent(self) -> None:
+        self._group.turn.release()
+
+    def after_fork_in_child(self) -> None:
+        self._group.forget()
+        self._new_ids()
+
+    def _carried_out(self, request: _Request) -> Spend:
+        """Wait for the batch with the request. Returns the total after it, and raises what it was answered with."""
+        self._group.submit(request)
+        if request.error is not None:
+            raise request.error
+        if request.total is None:
+            raise BudgetError(f"{self.name}: interrupted", request.charge_id, True)
+        return request.total
+
+    def _new_ids(self) -> None:
+        self._id_prefix = secrets.token_hex(8)
+        self._id_count = count(1)
+
+    def _next_id(self) -> str:
+        return f"{self._id_prefix}-{next(self._id_count)}"
+
+    def _open(self, terms: Terms | None, keeps_own_delta: bool) -> Row:
+        """The first row, written now if the ledger is new."""
+        with self._failures():
+            if terms is None:
+                with self._store.read(self._key) as transaction:
+                    found = transaction.first()
+                if found is None:
+                    raise BudgetError(f"{self.name}: there is no budget with key {self._key!r}")
+                return self._trusted(found)
+            with self._store.write(self._key) as transaction:
+                found = transaction.first()
+                if found is None:
+                    row = open_row(terms, time_us=_now(), charge_id=secrets.token_hex(16))
+                    transaction.append(row)
+                    return row
+            first = self._trusted(found)
+        own = terms_of(first)
+        if keeps_own_delta and own.currency == terms.currency:
+            terms = terms._replace(limit=Spend(terms.limit.main, own.limit.delta))
+        if own != terms:
+            raise ValueError(f"budget {self._key!r} in {self.name} must keep what it was opened with ({own}), got ({terms})")
+        return first
+
+    def _last(self) -> Row:
+        with self._group.turn, self._failures(), self._store.read(self._key) as transaction:
+            return self._head(transaction)
+
+    def _head(self, transaction: Transaction) -> Row:
+        """The end of the chain. Its own hash is checked: whoever edits the total in it stops the ledger."""
+        found = transaction.last()
+        if found is None:
+            raise StoreFailure(f"{self.name}: the rows of budget {self._key!r} are gone")
+        return self._trusted(found)
+
+    def _trusted(self, fields: Fields) -> Row:
+        try:
+            row = require_sealed(well_formed(fields))
+            if row.sequence == 1:
+                terms_of(row)
+            else:
+                total_of(row, self.terms)
+            return row
+        except ValueError as error:
+            position = fields[1]
+            raise StoreFailure(f"{self.name}: row {position} of budget {self._key!r} is damaged: {error}") from None
+
+    def _run_batch(self, batch: list[_Request]) -> None:
+        try:
+            with self._store.write(self._key) as transaction:
+                head = self._head(transaction)
+                for request in batch:
+                    head = self._carry_out(transaction, head, request)
+        except StoreFailure as failure:
+            for request in batch:
+                request.fail(BudgetError(failure.reason, request.charge_id, failure.unknown))
+        except BaseException:
+            reason = f"{self.name}: interrupted"
+            for request in batch:
+                request.fail(BudgetError(reason, request.charge_id, True))
+            raise
+
+    def _carry_out(self, transaction: Transaction, head: Row, request: _Request) -> Row:
+        """Append what the request asks for, or settle it without. Returns the new end of the chain."""
+        amounts = request.amounts
+        if amounts is None:
+            row = reset_row(head, self.terms, time_us=_now(), charge_id=request.charge_id, purpose=request.purpose)
+            transaction.append(row)
+            request.answer(None, Spend(0, 0))
+            return row
+        total = total_of(head, self.terms)
+        try:
+            earlier = self._earlier(transaction, head, request, amounts)
+            if earlier is not None:
+                request.answer(charge_of_row(earlier, self.ledger, repeated=True), total)
+                return head
+            total = after(total, amounts)
+            if self.terms.policy == BLOCK and not fits(total, self.terms.limit):
+                raise refusal(self.terms, total_of(head, self.terms), amounts)
+        except (ValueError, PrivacyBudgetExhaustedError) as error:
+            request.fail(error)
+            return head
+        row = charge_row(
+            head, self.terms, amounts, total, time_us=_now(), charge_id=request.charge_id, purpose=request.purpose
+        )
+        transaction.append(row)
+        request.answer(charge_of_row(row, self.ledger, repeated=False), total)
+        return row
+
+    def _earlier(self, transaction: Transaction, head: Row, request: _Request, amounts: Amounts) -> Row | None:
+        """The row of the same charge id in this period. An id that was just made up has none."""
+        if not request.is_named:
+            return None
+        found = transaction.find(head.period, request.charge_id)
+        if found is None:
+            return None
+        row = self._trusted(found)
+        require_same_amounts(row, amounts)
+        return row
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreFailure as failure:
+            raise BudgetError(failure.reason) from failure
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

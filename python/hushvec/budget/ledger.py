@@ -1,0 +1,410 @@
+"""`PrivacyBudget`: what users charge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from os import PathLike
+from types import TracebackType
+from typing import Any, TypeVar
+
+from hushvec import _validate
+from hushvec.budget.amounts import (
+    EPSILON_DELTA,
+    RHO,
+    Spend,
+    amounts,
+    float_down,
+    float_up,
+    not_above,
+    units_of,
+)
+from hushvec.budget.chain import ChainReport, Head, check_chain
+from hushvec.budget.charge import BudgetState, Charge
+from hushvec.budget.durable import DurableLedger
+from hushvec.budget.export import export_of
+from hushvec.budget.filter import default_max_delta, is_exhausted, left
+from hushvec.budget.location import DEFAULT_KEY, is_memory, open_store
+from hushvec.budget.memory import MemoryLedger
+from hushvec.budget.rows import BLOCK, MOST_TEXT, POLICIES, Terms
+from hushvec.budget.store import StoreFailure
+from hushvec.errors import BudgetError
+
+Answer = TypeVar("Answer")
+
+
+class PrivacyBudget:
+    """A limit on total privacy loss, kept in a ledger that is charged before anything is released.
+
+    Args:
+        max_epsilon: limit on the sum of epsilon, > 0. None for a budget in rho.
+        max_delta: limit on the sum of delta, >= 0 and < 1. None: a ten-thousandth of max_epsilon, but at least 1e-3 and at most
+            1e-2, which is room for 100 to 1000 releases at the delta that `privatize` has by default (1e-5). 0: only mechanisms
+            without delta.
+        max_rho: limit on the sum of rho (zero-concentrated differential privacy), > 0, in place of the two above.
+        persist_key: name of the ledger in its store, printable text. With a name and no store the ledger is in an SQLite file:
+            $HUSHVEC_BUDGET_STORE, or else $XDG_STATE_HOME/hushvec/budget.sqlite, or else ~/.local/state/hushvec/budget.sqlite.
+        store: a path or sqlite:///path; postgresql://user@host/database; "memory". None with no persist_key either is memory:
+            the ledger of this process, gone with it. One store holds any number of ledgers.
+        on_exhausted: "block": a charge that does not fit raises and is not recorded. "warn": it is recorded, with a
+            PrivacyBudgetWarning; such a ledger counts and limits nothing.
+
+    Raises:
+        TypeError: wrong kinds; no limit, or limits in both currencies.
+        ValueError: a value out of its range; an existing ledger was opened with other limits or another policy.
+        BudgetError: the store cannot be used.
+        MissingExtraError: postgresql:// without the packages of the extra "postgresql".
+
+    Guarantees:
+        Whatever is released under charges that were accepted by a "block" ledger in one period is, all together,
+        (max_epsilon, max_delta)-DP, or max_rho-zCDP, for any number of releases whose parameters depend on the results of
+        earlier ones. `reset` starts a new period: its losses come on top of those before.
+        Amounts are added exactly, as the decimal numbers that Python prints for them: ten charges of 0.1 are 1.
+        A charge is decided and recorded in one transaction, over threads, processes and (PostgreSQL) machines. When `consume`
+        returns, it is on stable storage; whatever happens between that and the release, it is spent.
+
+    Edge cases:
+        Spending exactly what is left is accepted. An existing ledger keeps its limits: opening it with others raises;
+        leaving max_delta out accepts the ledger's own. A memory ledger refuses to work in a forked process.
+
+    Reference:
+        Rogers, Roth, Ullman and Vadhan (2016); Feldman and Zrnic (2021); docs/proofs/budget_filter.md.
+
+    Example:
+        >>> from hushvec.budget import PrivacyBudget
+        >>> with PrivacyBudget(max_epsilon=10.0) as budget:
+        ...     charge = budget.consume(1.0, 1e-5)
+        ...     budget.remaining(), budget.consumed(), budget.is_exhausted()
+        (9.0, 1.0, False)
+    """
+
+    def __init__(
+        self,
+        max_epsilon: float | None = None,
+        max_delta: float | None = None,
+        *,
+        max_rho: float | None = None,
+        persist_key: str | None = None,
+        store: str | PathLike[str] | None = None,
+        on_exhausted: str = BLOCK,
+    ) -> None:
+        key = _key(persist_key)
+        terms = _terms(key, max_epsilon, max_delta, max_rho, on_exhausted)
+        if is_memory(persist_key, store):
+            self._ledger: MemoryLedger | DurableLedger | _Closed = MemoryLedger(terms)
+        else:
+            keeps_own_delta = max_rho is None and max_delta is None
+            self._ledger = DurableLedger(open_store(store, create=True), key, terms, keeps_own_delta=keeps_own_delta)
+        self._remember(persist_key, store)
+
+    @classmethod
+    def reopen(cls, persist_key: str | None = None, *, store: str | PathLike[str] | None = None) -> PrivacyBudget:
+        """Open an existing ledger with the limits and the policy that it has.
+
+        Raises:
+            BudgetError: there is no such ledger, or the store cannot be used.
+
+        Example:
+            >>> import tempfile
+            >>> from hushvec.budget import PrivacyBudget
+            >>> folder = tempfile.TemporaryDirectory()
+            >>> with PrivacyBudget(10.0, persist_key="notes", store=f"{folder.name}/budget.sqlite") as budget:
+            ...     charge = budget.consume(3.0)
+            >>> with PrivacyBudget.reopen("notes", store=f"{folder.name}/budget.sqlite") as budget:
+            ...     budget.remaining()
+            7.0
+            >>> folder.cleanup()
+        """
+        budget = cls.__new__(cls)
+        budget._ledger = DurableLedger(open_store(store, create=False), _key(persist_key), None)
+        budget._remember(persist_key, store)
+        return budget
+
+    def consume(
+        self,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        *,
+        rho: float | None = None,
+        charge_id: str | None = None,
+        purpose: str | None = None,
+    ) -> Charge:
+        """Charge the ledger. Call it before the release is computed, and release nothing if it raises.
+
+        Args:
+            epsilon: > 0. May be None for a budget in rho if rho is given.
+            delta: >= 0 and < 1.
+            rho: > 0. What a budget in rho counts; without it a charge with delta = 0 counts as epsilon^2 / 2. A budget in
+                (epsilon, delta) records it and does not count it.
+            charge_id: name of this one release, printable text. Repeating a charge with the same id and amounts in the same
+                period charges nothing and returns the first entry with `repeated=True`: a retry after a lost answer. It is
+                not a way to release twice: a second draw of noise is a second release, and needs a second id.
+            purpose: what for, printable text; recorded.
+
+        Returns:
+            Charge: the entry, on stable storage.
+
+        Raises:
+            PrivacyBudgetExhaustedError: it does not fit into what is left; it left no trace in the totals.
+            TypeError, ValueError: arguments out of their range; a charge_id that was used with other amounts. Nothing charged.
+            BudgetError: the store failed. Its may_be_charged says whether the charge may be recorded all the same.
+
+        Example:
+            >>> from hushvec.budget import PrivacyBudget
+            >>> budget = PrivacyBudget(1.0)
+            >>> budget.consume(0.5, 1e-6, charge_id="monday").sequence
+            2
+            >>> budget.consume(0.5, 1e-6, charge_id="monday").repeated, budget.consumed()
+            (True, 0.5)
+        """
+        asked = amounts(self._currency, epsilon, delta, rho)
+        if charge_id is not None:
+            _text("charge_id", charge_id)
+        return self._ledger.charge(asked, charge_id, "" if purpose is None else _text("purpose", purpose))
+
+    def remaining(self) -> float:
+        """Epsilon that is left, or rho; 0.0 where a "warn" ledger is over its limit. Charging exactly this fits."""
+        return float_down(left(self._ledger.total(), self._limit).main)
+
+    def consumed(self) -> float:
+        """Epsilon spent in this period, or rho."""
+        return float_up(self._ledger.total().main)
+
+    def remaining_delta(self) -> float:
+        """Delta that is left; 0.0 for a budget in rho."""
+        return float_down(left(self._ledger.total(), self._limit).delta)
+
+    def consumed_delta(self) -> float:
+        """Delta spent in this period; 0.0 for a budget in rho."""
+        return float_up(self._ledger.total().delta)
+
+    def is_exhausted(self) -> bool:
+        """Whether epsilon (or rho) is used up, or delta, if there was any."""
+        return is_exhausted(self._ledger.total(), self._limit)
+
+    def state(self) -> BudgetState:
+        """Limits, totals and the end of the chain, at one moment."""
+        return self._ledger.state()
+
+    def head(self) -> Head:
+        """The end of the chain. Keep it elsewhere, and `verify` with it later."""
+        return self._ledger.state().head
+
+    def reset(self, *, purpose: str | None = None) -> None:
+        """Start a new period with nothing spent. The old rows stay, and so does what they cost: losses of periods add up."""
+        self._ledger.reset("" if purpose is None else _text("purpose", purpose))
+
+    def verify(self, heads: Iterable[Head | tuple[int, str]] = ()) -> ChainReport:
+        """Recompute the whole ledger from its first row on.
+
+        Args:
+            heads: ends of the chain that were kept earlier, each (rows, entry_hash): from `head`, from an export, or the
+                sequence and entry_hash of a charge in a receipt. Each must still be part of the chain.
+
+        Returns:
+            ChainReport: see `hushvec.budget.verify_export`.
+        """
+        return self._ledger.check([Head(*head) for head in heads])
+
+    def export(self) -> dict[str, Any]:
+        """All rows as plain values for JSON, for `verify_export` or an independent checker."""
+        return export_of(self._key, self._ledger.rows())
+
+    def close(self) -> None:
+        """Give the store back. Closing twice is no error; any other call afterwards raises ValueError."""
+        self._ledger.close()
+        self._ledger = _CLOSED
+
+    async def aconsume(
+        self,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        *,
+        rho: float | None = None,
+        charge_id: str | None = None,
+        purpose: str | None = None,
+    ) -> Charge:
+        """`consume` for asyncio. A cancelled call may still be charged: what was given up counts as spent."""
+        return await self._aside(lambda: self.consume(epsilon, delta, rho=rho, charge_id=charge_id, purpose=purpose))
+
+    async def aremaining(self) -> float:
+        """`remaining` for asyncio."""
+        return await self._aside(self.remaining)
+
+    async def aconsumed(self) -> float:
+        """`consumed` for asyncio."""
+        return await self._aside(self.consumed)
+
+    async def ais_exhausted(self) -> bool:
+        """`is_exhausted` for asyncio."""
+        return await self._aside(self.is_exhausted)
+
+    async def astate(self) -> BudgetState:
+        """`state` for asyncio."""
+        return await self._aside(self.state)
+
+    async def areset(self, *, purpose: str | None = None) -> None:
+        """`reset` for asyncio."""
+        await self._aside(lambda: self.reset(purpose=purpose))
+
+    async def averify(self, heads: Iterable[Head | tuple[int, str]] = ()) -> ChainReport:
+        """`verify` for asyncio."""
+        return await self._aside(lambda: self.verify(heads))
+
+    async def aexport(self) -> dict[str, Any]:
+        """`export` for asyncio."""
+        return await self._aside(self.export)
+
+    async def aclose(self) -> None:
+        """`close` for asyncio."""
+        await self._aside(self.close)
+
+    def __enter__(self) -> PrivacyBudget:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    async def __aenter__(self) -> PrivacyBudget:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if isinstance(self._ledger, MemoryLedger):
+            raise TypeError("a budget in memory cannot be sent to another process: name a persist_key or a store")
+        return _reopened, (self._persist_key, self._store)
+
+    def __repr__(self) -> str:
+        if isinstance(self._ledger, _Closed):
+            return f"PrivacyBudget({self._key!r}, closed)"
+        return f"PrivacyBudget({self._key!r} in {self._ledger.name}, {self._ledger.terms})"
+
+    async def _aside(self, call: Callable[[], Answer]) -> Answer:
+        """Where a call waits for a disk or a network, it waits in a thread; memory does not wait."""
+        if isinstance(self._ledger, MemoryLedger | _Closed):
+            return call()
+        import asyncio
+
+        return await asyncio.to_thread(call)
+
+    def _remember(self, persist_key: str | None, store: str | PathLike[str] | None) -> None:
+        assert not isinstance(self._ledger, _Closed)
+        self._persist_key, self._store = persist_key, store
+        terms = self._ledger.terms
+        self._key, self._currency, self._limit = terms.budget_key, terms.currency, terms.limit
+
+
+class _Closed:
+    """The ledger of a budget after `close`."""
+
+    name = "closed"
+
+    def charge(self, *arguments: Any) -> Charge:
+        raise self._error()
+
+    def reset(self, purpose: str) -> None:
+        raise self._error()
+
+    def total(self) -> Spend:
+        raise self._error()
+
+    def state(self) -> BudgetState:
+        raise self._error()
+
+    def check(self, heads: Iterable[Head]) -> ChainReport:
+        raise self._error()
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        raise self._error()
+
+    def close(self) -> None:
+        """It is closed already."""
+
+    def _error(self) -> ValueError:
+        return ValueError("the budget is closed")
+
+
+_CLOSED = _Closed()
+
+
+def budget_keys(store: str | PathLike[str] | None = None) -> list[str]:
+    """The names of all ledgers in a store.
+
+    Args:
+        store: as for `PrivacyBudget`; None is the default file.
+
+    Raises:
+        BudgetError: the store is not there or cannot be used.
+    """
+    opened = open_store(store, create=False)
+    try:
+        return opened.keys()
+    except StoreFailure as failure:
+        raise BudgetError(failure.reason) from failure
+    finally:
+        opened.close()
+
+
+def verify_ledger(
+    persist_key: str | None = None,
+    *,
+    store: str | PathLike[str] | None = None,
+    heads: Iterable[Head | tuple[int, str]] = (),
+) -> ChainReport:
+    """`PrivacyBudget.verify` for a ledger that may be too damaged to be opened.
+
+    Raises:
+        BudgetError: there is no such ledger, or the store cannot be read.
+    """
+    key = _key(persist_key)
+    opened = open_store(store, create=False)
+    try:
+        report = check_chain(opened.rows(key), [Head(*head) for head in heads])
+    except StoreFailure as failure:
+        raise BudgetError(failure.reason) from failure
+    finally:
+        opened.close()
+    if report.rows == 0 and not report.holds and report.first_wrong == 1:
+        raise BudgetError(f"{opened.name}: there is no budget with key {key!r}")
+    return report
+
+
+def _reopened(persist_key: str | None, store: str | PathLike[str] | None) -> PrivacyBudget:
+    return PrivacyBudget.reopen(persist_key, store=store)
+
+
+def _key(persist_key: str | None) -> str:
+    return DEFAULT_KEY if persist_key is None else _text("persist_key", persist_key)
+
+
+def _terms(key: str, max_epsilon: Any, max_delta: Any, max_rho: Any, on_exhausted: Any) -> Terms:
+    policy = _validate.choice("on_exhausted", on_exhausted, POLICIES)
+    if max_rho is not None:
+        if max_epsilon is not None or max_delta is not None:
+            raise TypeError("max_rho must be the only limit, got max_epsilon or max_delta with it")
+        return Terms(key, RHO, Spend(_limit("max_rho", max_rho), 0), policy)
+    if max_epsilon is None:
+        raise TypeError("max_epsilon or max_rho must be given (PrivacyBudget.reopen opens a ledger with its own limits)")
+    epsilon = _limit("max_epsilon", max_epsilon)
+    if max_delta is None:
+        return Terms(key, EPSILON_DELTA, Spend(epsilon, default_max_delta(epsilon)), policy)
+    delta = not_above(_validate.not_negative("max_delta", max_delta), max_delta)
+    if delta >= 1:
+        raise ValueError(f"max_delta must be < 1, got {delta!r}")
+    return Terms(key, EPSILON_DELTA, Spend(epsilon, units_of(delta)), policy)
+
+
+def _limit(name: str, value: Any) -> int:
+    return units_of(not_above(_validate.positive(name, value), value))
+
+
+def _text(name: str, value: Any) -> str:
+    """Printable text on one line: what a row's canonical text can hold."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, got {_validate.kind(value)}")
+    if not value or len(value) > MOST_TEXT or not value.isprintable():
+        raise ValueError(f"{name} must be 1 to {MOST_TEXT} printable characters, got {value!r:.80}")
+    return value

@@ -1,0 +1,167 @@
+"""The ledger of one process, gone with it. The same rows and hashes as in a file, computed when they are asked for.
+
+Half a million charges a second leave two microseconds for one, and a hash alone takes one. So a charge notes its amounts and
+its time, and rows are made of these notes when someone wants to see them: nobody but this process could change them meanwhile.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from array import array
+from collections.abc import Iterable
+from time import time_ns
+
+from hushvec.budget import forks
+from hushvec.budget.amounts import ZERO, Amounts, Spend
+from hushvec.budget.chain import ChainReport, Head, check_chain
+from hushvec.budget.charge import BudgetState, Charge, charge_without_row, require_same_amounts, state_of
+from hushvec.budget.filter import after, refusal, warn_if_over
+from hushvec.budget.rows import BLOCK, Row, Terms, charge_row, open_row, reset_row, total_of
+from hushvec.budget.store import Fields
+from hushvec.errors import BudgetError
+
+
+class MemoryLedger:
+    """A ledger in memory, atomic over the threads of its process. It refuses to work in a forked child, which has a copy."""
+
+    name = "memory"
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self._blocks = terms.policy == BLOCK
+        self._max_main, self._max_delta = terms.limit
+        self._main, self._delta = ZERO
+        self._period = 0
+        self._lock = threading.Lock()
+        self._is_copy = False
+        # One entry for every row behind the first; what few charges have is in a dictionary by sequence.
+        self._amounts: list[Amounts | None] = []  # None for a reset
+        self._times_ns = array("q")
+        self._given_ids: dict[int, str] = {}
+        self._purposes: dict[int, str] = {}
+        self._sequence_of: dict[str, int] = {}  # of the ids given in this period
+        self._first_of_period = 2
+        self._id_prefix = secrets.token_hex(8) + "-"  # an id that nobody gave is this and the sequence
+        self._rows = [open_row(terms, time_us=time_ns() // 1000, charge_id=secrets.token_hex(16))]
+        self.ledger = self._rows[0].entry_hash
+        forks.watch(self)
+
+    def charge(self, amounts: Amounts, charge_id: str | None, purpose: str) -> Charge:
+        with self._lock:
+            if self._is_copy:
+                raise self._copy_error(charge_id)
+            if charge_id is not None:
+                earlier = self._earlier(charge_id)
+                if earlier is not None:
+                    return self._repeated(earlier, amounts)
+            main, delta = self._main + amounts.main_units, self._delta + amounts.delta_units
+            over = main > self._max_main or delta > self._max_delta
+            if over and self._blocks:
+                raise refusal(self.terms, Spend(self._main, self._delta), amounts)
+            self._main, self._delta = main, delta
+            sequence = self._note(amounts)
+            if charge_id is not None:
+                self._given_ids[sequence] = charge_id
+                self._sequence_of[charge_id] = sequence
+            if purpose:
+                self._purposes[sequence] = purpose
+        if over:
+            warn_if_over(self.terms, Spend(main, delta))
+        return charge_without_row(self.ledger, sequence, amounts, False, self._row)
+
+    def reset(self, purpose: str) -> None:
+        with self._lock:
+            self._require_original()
+            sequence = self._note(None)
+            if purpose:
+                self._purposes[sequence] = purpose
+            self._main, self._delta = ZERO
+            self._period += 1
+            self._first_of_period = sequence + 1
+            self._sequence_of = {}
+
+    def total(self) -> Spend:
+        with self._lock:
+            self._require_original()
+            return Spend(self._main, self._delta)
+
+    def state(self) -> BudgetState:
+        with self._lock:
+            self._require_original()
+            last = self._written()
+            head = Head(last.sequence, last.entry_hash)
+            return state_of(self.terms, Spend(self._main, self._delta), ledger=self.ledger, period=self._period, head=head)
+
+    def check(self, heads: Iterable[Head]) -> ChainReport:
+        return check_chain(self.rows(), heads)
+
+    def rows(self) -> list[Fields]:
+        with self._lock:
+            self._require_original()
+            self._written()
+            return list(self._rows)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def before_fork(self) -> None:
+        """Nothing has to be closed."""
+
+    def after_fork_in_parent(self) -> None:
+        """Nothing has changed here."""
+
+    def after_fork_in_child(self) -> None:
+        self._lock = threading.Lock()
+        self._is_copy = True
+
+    def _note(self, amounts: Amounts | None) -> int:
+        """Add an entry. Returns its sequence."""
+        self._times_ns.append(time_ns())
+        self._amounts.append(amounts)
+        return len(self._amounts) + 1
+
+    def _earlier(self, charge_id: str) -> int | None:
+        """Sequence of the charge with this id in this period."""
+        number = charge_id.removeprefix(self._id_prefix)
+        if number != charge_id and number.isdecimal():
+            sequence = int(number)
+            if self._first_of_period <= sequence <= len(self._amounts) + 1 and sequence not in self._given_ids:
+                return sequence
+        return self._sequence_of.get(charge_id)
+
+    def _repeated(self, sequence: int, amounts: Amounts) -> Charge:
+        self._written()
+        require_same_amounts(self._rows[sequence - 1], amounts)
+        return charge_without_row(self.ledger, sequence, amounts, True, self._row)
+
+    def _row(self, sequence: int) -> Row:
+        with self._lock:
+            self._written()
+            return self._rows[sequence - 1]
+
+    def _written(self) -> Row:
+        """Make the rows that nobody has asked for yet. Returns the last."""
+        row = self._rows[-1]
+        total = total_of(row, self.terms)
+        for sequence in range(row.sequence + 1, len(self._amounts) + 2):
+            amounts, time_us = self._amounts[sequence - 2], self._times_ns[sequence - 2] // 1000
+            charge_id = self._given_ids.get(sequence) or f"{self._id_prefix}{sequence}"
+            purpose = self._purposes.get(sequence, "")
+            if amounts is None:
+                total = ZERO
+                row = reset_row(row, self.terms, time_us=time_us, charge_id=charge_id, purpose=purpose)
+            else:
+                total = after(total, amounts)
+                row = charge_row(row, self.terms, amounts, total, time_us=time_us, charge_id=charge_id, purpose=purpose)
+            self._rows.append(row)
+        return row
+
+    def _require_original(self) -> None:
+        if self._is_copy:
+            raise self._copy_error(None)
+
+    def _copy_error(self, charge_id: str | None) -> BudgetError:
+        return BudgetError(
+            "a memory ledger cannot be used in a forked process, which has a copy of it: name a persist_key or a store", charge_id
+        )

@@ -1,0 +1,208 @@
+"""Ledgers in PostgreSQL, for a fleet: one writer at a time on a ledger over all machines."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from hushvec.budget.rows import FIELDS
+from hushvec.budget.store import COLUMNS, TABLE, WAIT_SECONDS, Fields, StoreFailure
+from hushvec.errors import MissingExtraError
+
+# A server that is gone without a word is noticed after about these times. libpq's names; the address may set its own.
+PATIENCE = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "tcp_user_timeout": "30000"}
+ROWS_AT_ONCE = 1000
+SCHEMA_LOCK = 0x6875736876656300  # any number that nobody else locks: "hushvec" in ASCII
+
+_SCHEMA = (
+    f"""CREATE TABLE IF NOT EXISTS {TABLE} (
+        budget_key TEXT NOT NULL, sequence BIGINT NOT NULL, period BIGINT NOT NULL, kind TEXT NOT NULL,
+        time_us BIGINT NOT NULL, charge_id TEXT NOT NULL, purpose TEXT NOT NULL, policy TEXT NOT NULL,
+        epsilon TEXT NOT NULL, delta TEXT NOT NULL, rho TEXT NOT NULL,
+        total_epsilon TEXT NOT NULL, total_delta TEXT NOT NULL, total_rho TEXT NOT NULL,
+        previous_hash TEXT NOT NULL, entry_hash TEXT NOT NULL,
+        PRIMARY KEY (budget_key, sequence), UNIQUE (budget_key, period, charge_id)
+    )""",
+    f"""CREATE OR REPLACE FUNCTION {TABLE}_refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'a budget ledger is append-only'; END $$""",
+    f"""CREATE TRIGGER {TABLE}_append_only BEFORE UPDATE OR DELETE ON {TABLE}
+        FOR EACH ROW EXECUTE FUNCTION {TABLE}_refuse()""",
+    f"""CREATE TRIGGER {TABLE}_no_truncate BEFORE TRUNCATE ON {TABLE}
+        FOR EACH STATEMENT EXECUTE FUNCTION {TABLE}_refuse()""",
+)
+
+# One statement, so one round trip: a commit that waits for the disk, a limit on waiting for other writers, and the lock
+# itself, which ends with the transaction. An advisory lock needs no right to update rows, so a role may have INSERT and SELECT only.
+_LOCK = """SELECT
+    set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
+               ELSE current_setting('synchronous_commit') END, true),
+    set_config('lock_timeout', :wait_ms, true),
+    pg_advisory_xact_lock(hashtextextended('hushvec budget ' || :key, 0))"""
+_PERIOD, _CHARGE_ID = FIELDS.index("period"), FIELDS.index("charge_id")
+_OF_KEY = f"SELECT {COLUMNS} FROM {TABLE} WHERE budget_key = :key"
+_STATEMENTS = {
+    "lock": _LOCK,
+    "first": f"{_OF_KEY} ORDER BY sequence LIMIT 1",
+    "last": f"{_OF_KEY} ORDER BY sequence DESC LIMIT 1",
+    "find": f"{_OF_KEY} AND period = :period AND charge_id = :charge_id",
+    "all": f"{_OF_KEY} ORDER BY sequence",
+    "insert": f"INSERT INTO {TABLE} ({COLUMNS}) VALUES ({', '.join(f':{name}' for name in FIELDS)})",
+}
+
+
+class PostgreSQLStore:
+    """The ledgers of one database.
+
+    Args:
+        url: postgresql://user:password@host:port/database, with libpq's parameters behind a question mark.
+        create: make the table if it is not there.
+    """
+
+    def __init__(self, url: str, *, create: bool) -> None:
+        sqlalchemy = _sqlalchemy()
+        self._error: type[Exception] = sqlalchemy.exc.SQLAlchemyError
+        self._text: Any = sqlalchemy.text
+        self._statements = {name: self._text(statement) for name, statement in _STATEMENTS.items()}
+        try:
+            address: Any = sqlalchemy.make_url(url).set(drivername="postgresql+psycopg")
+        except self._error as error:
+            raise ValueError(f"store must be an address like postgresql://user@host/database: {_first_line(error)}") from None
+        self._name: str = address.render_as_string(hide_password=True).replace("+psycopg", "")
+        # One connection, asked whether it lives before each use: a server that was restarted in between is no failure.
+        # READ COMMITTED, whatever the server's default: the statement behind the lock must see what was committed before it.
+        self._engine: Any = sqlalchemy.create_engine(
+            address,
+            pool_size=1,
+            max_overflow=0,
+            pool_pre_ping=True,
+            isolation_level="READ COMMITTED",
+            connect_args={name: value for name, value in PATIENCE.items() if name not in address.query},
+        )
+        self._create = create
+        self._is_prepared = False
+        self._pid = os.getpid()
+        self._in_use = False
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @contextlib.contextmanager
+    def write(self, key: str) -> Iterator[_Transaction]:
+        with self._transaction(commits=True) as connection:
+            connection.execute(self._statements["lock"], {"key": key, "wait_ms": str(int(WAIT_SECONDS * 1000))})
+            transaction = _Transaction(connection, self._statements, key)
+            yield transaction
+            transaction.flush()
+
+    @contextlib.contextmanager
+    def read(self, key: str) -> Iterator[_Transaction]:
+        with self._transaction(commits=False) as connection:
+            yield _Transaction(connection, self._statements, key)
+
+    def rows(self, key: str) -> Iterator[Fields]:
+        with self._transaction(commits=False) as connection:
+            options = {"stream_results": True, "yield_per": ROWS_AT_ONCE}
+            for row in connection.execute(self._statements["all"], {"key": key}, execution_options=options):
+                yield tuple(row)
+
+    def keys(self) -> list[str]:
+        with self._transaction(commits=False) as connection:
+            return sorted(key for (key,) in connection.execute(self._text(f"SELECT DISTINCT budget_key FROM {TABLE}")))
+
+    def close(self) -> None:
+        if not self._in_use:
+            with contextlib.suppress(Exception):
+                self._engine.dispose()
+
+    @contextlib.contextmanager
+    def _transaction(self, *, commits: bool) -> Iterator[Any]:
+        if self._in_use:
+            raise StoreFailure(f"{self.name}: another call of this process is not finished")
+        self._require_own_connection()
+        committing = False
+        self._in_use = True
+        try:
+            self._prepare()
+            with self._engine.connect() as connection:
+                yield connection
+                committing = commits
+                connection.commit()
+        except self._error as error:
+            raise StoreFailure(f"{self.name}: {_first_line(error)}", unknown=committing) from error
+        finally:
+            self._in_use = False
+
+    def _prepare(self) -> None:
+        """The table, made by whoever comes first."""
+        if self._is_prepared:
+            return
+        if self._create:
+            with self._engine.connect() as connection:
+                there = connection.execute(self._text("SELECT to_regclass(:name) IS NOT NULL"), {"name": TABLE}).scalar()
+                if not there:
+                    connection.execute(self._text("SELECT pg_advisory_xact_lock(:number)"), {"number": SCHEMA_LOCK})
+                    there = connection.execute(self._text("SELECT to_regclass(:name) IS NOT NULL"), {"name": TABLE}).scalar()
+                for statement in () if there else _SCHEMA:
+                    connection.execute(self._text(statement))
+                connection.commit()
+        self._is_prepared = True
+
+    def _require_own_connection(self) -> None:
+        if self._pid == os.getpid():
+            return
+        if self._engine.pool.checkedout() > 0:
+            raise StoreFailure(f"{self.name}: the process was forked in the middle of a call, open the budget again")
+        self._engine.dispose(close=False)
+        self._pid = os.getpid()
+
+
+class _Transaction:
+    """Rows wait until the end and go to the server together: one round trip for a batch instead of one each."""
+
+    def __init__(self, connection: Any, statements: dict[str, Any], key: str) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._key = key
+        self._new: list[Fields] = []
+
+    def first(self) -> Fields | None:
+        return self._one("first")
+
+    def last(self) -> Fields | None:
+        return self._new[-1] if self._new else self._one("last")
+
+    def find(self, period: int, charge_id: str) -> Fields | None:
+        for fields in self._new:
+            if (fields[_PERIOD], fields[_CHARGE_ID]) == (period, charge_id):
+                return fields
+        return self._one("find", period=period, charge_id=charge_id)
+
+    def append(self, fields: Fields) -> None:
+        self._new.append(fields)
+
+    def flush(self) -> None:
+        if self._new:
+            self._connection.execute(self._statements["insert"], [dict(zip(FIELDS, fields)) for fields in self._new])
+
+    def _one(self, name: str, **values: Any) -> Fields | None:
+        row = self._connection.execute(self._statements[name], {"key": self._key, **values}).first()
+        return None if row is None else tuple(row)
+
+
+def _sqlalchemy() -> Any:
+    try:
+        import psycopg  # noqa: F401
+        import sqlalchemy
+        import sqlalchemy.exc
+    except ImportError as error:
+        raise MissingExtraError("a budget in PostgreSQL", "postgresql") from error
+    return sqlalchemy
+
+
+def _first_line(error: Exception) -> str:
+    """What the driver said, without SQLAlchemy's statement and links below it."""
+    text = str(getattr(error, "orig", None) or error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,226 @@
+"""Ledgers in an SQLite file: write-ahead log, full sync, one writer at a time over threads and processes of one machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+from hushvec.budget.store import COLUMNS, TABLE, WAIT_SECONDS, Fields, StoreFailure
+
+OWNER_ONLY_FOLDER, OWNER_ONLY_FILE = 0o700, 0o600
+ROWS_AT_ONCE = 1000
+
+_PLACES = ", ".join("?" * len(COLUMNS.split(", ")))
+_INSERT = f"INSERT INTO {TABLE} ({COLUMNS}) VALUES ({_PLACES})"
+_OF_KEY = f"SELECT {COLUMNS} FROM {TABLE} WHERE budget_key = ?"
+
+_SCHEMA = (
+    f"""CREATE TABLE IF NOT EXISTS {TABLE} (
+        budget_key TEXT NOT NULL, sequence INTEGER NOT NULL, period INTEGER NOT NULL, kind TEXT NOT NULL,
+        time_us INTEGER NOT NULL, charge_id TEXT NOT NULL, purpose TEXT NOT NULL, policy TEXT NOT NULL,
+        epsilon TEXT NOT NULL, delta TEXT NOT NULL, rho TEXT NOT NULL,
+        total_epsilon TEXT NOT NULL, total_delta TEXT NOT NULL, total_rho TEXT NOT NULL,
+        previous_hash TEXT NOT NULL, entry_hash TEXT NOT NULL,
+        PRIMARY KEY (budget_key, sequence), UNIQUE (budget_key, period, charge_id)
+    ) WITHOUT ROWID""",
+    f"""CREATE TRIGGER IF NOT EXISTS {TABLE}_no_update BEFORE UPDATE ON {TABLE}
+        BEGIN SELECT RAISE(ABORT, 'a budget ledger is append-only'); END""",
+    f"""CREATE TRIGGER IF NOT EXISTS {TABLE}_no_delete BEFORE DELETE ON {TABLE}
+        BEGIN SELECT RAISE(ABORT, 'a budget ledger is append-only'); END""",
+    # INSERT OR REPLACE would overwrite without firing the trigger above
+    f"""CREATE TRIGGER IF NOT EXISTS {TABLE}_at_the_end BEFORE INSERT ON {TABLE}
+        WHEN NEW.sequence != 1 + (SELECT COALESCE(MAX(sequence), 0) FROM {TABLE} WHERE budget_key = NEW.budget_key)
+        BEGIN SELECT RAISE(ABORT, 'a budget ledger is append-only'); END""",
+)
+
+# Closing any descriptor of a file drops all locks that the process has on it, so while one thread creates a file no other
+# thread may open it.
+_creating = threading.Lock()
+
+
+class SQLiteStore:
+    """The ledgers of one file.
+
+    Args:
+        path: of the file.
+        create: make the file, and its folder, if they are not there.
+    """
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self._path = Path(os.path.abspath(path))
+        self._create = create
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+        self._pid = os.getpid()
+        self._in_use = False
+
+    @property
+    def name(self) -> str:
+        return str(self._path)
+
+    @contextlib.contextmanager
+    def write(self, key: str) -> Iterator[_Transaction]:
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            yield _Transaction(connection, key)
+
+    @contextlib.contextmanager
+    def read(self, key: str) -> Iterator[_Transaction]:
+        with self._transaction("BEGIN") as connection:
+            yield _Transaction(connection, key)
+
+    def rows(self, key: str) -> Iterator[Fields]:
+        with self._transaction("BEGIN") as connection:
+            cursor = connection.execute(f"{_OF_KEY} ORDER BY sequence", (key,))
+            while some := cursor.fetchmany(ROWS_AT_ONCE):
+                yield from some
+
+    def keys(self) -> list[str]:
+        with self._transaction("BEGIN") as connection:
+            return [key for (key,) in connection.execute(f"SELECT DISTINCT budget_key FROM {TABLE} ORDER BY budget_key")]
+
+    def close(self) -> None:
+        if self._in_use:
+            return  # a signal handler forks in the middle of a call: the connection stays with this process
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+
+    @contextlib.contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        if self._in_use:
+            raise StoreFailure(f"{self.name}: another call of this process is not finished")
+        committing = False
+        self._in_use = True
+        try:
+            connection = self._opened()
+            connection.execute(begin)
+            self._require_same_file()
+            yield connection
+            committing = begin != "BEGIN"
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._give_up()
+            raise StoreFailure(f"{self.name}: {error}", unknown=committing) from error
+        except BaseException:
+            self._roll_back()
+            raise
+        finally:
+            self._in_use = False
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is not None:
+            if self._pid != os.getpid():
+                raise StoreFailure(f"{self.name}: the process was forked in the middle of a call, open the budget again")
+            return self._connection
+        self._pid = os.getpid()
+        with _creating:
+            self._require_file()
+            try:
+                connection = sqlite3.connect(
+                    f"file:{quote(str(self._path))}?mode=rw",
+                    uri=True,
+                    timeout=WAIT_SECONDS,
+                    isolation_level=None,
+                    check_same_thread=False,
+                )
+            except sqlite3.Error as error:
+                raise StoreFailure(f"{self.name}: {error}") from error
+        try:
+            self._identity = self._file_identity()
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Durability is set on every connection; the log mode and the tables are in the file."""
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA fullfsync = ON")
+        if self._create:
+            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            if mode != "wal":
+                raise StoreFailure(f"{self.name}: the write-ahead log cannot be used here, journal mode stays {mode!r}")
+            (there,) = connection.execute("SELECT COUNT(*) FROM sqlite_master WHERE name LIKE ?", (f"{TABLE}%",)).fetchone()
+            if there < len(_SCHEMA):
+                connection.execute("BEGIN IMMEDIATE")
+                for statement in _SCHEMA:
+                    connection.execute(statement)
+                connection.execute("COMMIT")
+
+    def _require_file(self) -> None:
+        """The file, made if it may be. A file that is there is not opened here: see `_creating`."""
+        try:
+            if self._path.is_dir():
+                raise StoreFailure(f"{self.name}: must be a file, is a folder")
+            if self._path.exists():
+                return
+            if not self._create:
+                raise StoreFailure(f"{self.name}: there is no such file")
+            self._path.parent.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, OWNER_ONLY_FILE))
+            folder = os.open(self._path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)  # or a power cut loses the name of a file whose content is safe
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise StoreFailure(f"{self.name}: {error.strerror}: {error.filename}") from error
+
+    def _require_same_file(self) -> None:
+        """Charges to a file that was moved away or replaced would be seen by nobody."""
+        if self._file_identity() != self._identity:
+            self._give_up()
+            raise StoreFailure(f"{self.name}: the file was removed or replaced while it was open")
+
+    def _file_identity(self) -> tuple[int, int] | None:
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def _roll_back(self) -> None:
+        try:
+            if self._connection is not None and self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Close the connection, which rolls back. The next call opens another one and reads everything again."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+
+
+class _Transaction:
+    def __init__(self, connection: sqlite3.Connection, key: str) -> None:
+        self._connection = connection
+        self._key = key
+
+    def first(self) -> Fields | None:
+        return self._one(f"{_OF_KEY} ORDER BY sequence LIMIT 1", self._key)
+
+    def last(self) -> Fields | None:
+        return self._one(f"{_OF_KEY} ORDER BY sequence DESC LIMIT 1", self._key)
+
+    def find(self, period: int, charge_id: str) -> Fields | None:
+        return self._one(f"{_OF_KEY} AND period = ? AND charge_id = ?", self._key, period, charge_id)
+
+    def append(self, fields: Fields) -> None:
+        self._connection.execute(_INSERT, fields)
+
+    def _one(self, statement: str, *values: object) -> Fields | None:
+        found: Fields | None = self._connection.execute(statement, values).fetchone()
+        return found

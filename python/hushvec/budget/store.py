@@ -1,0 +1,71 @@
+"""What a ledger needs from a database, and how a database says that it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from hushvec.budget.rows import FIELDS
+
+TABLE = "hushvec_budget_rows_v1"
+COLUMNS = ", ".join(FIELDS)
+WAIT_SECONDS = 30.0  # for other writers, before a call gives up
+
+Fields = tuple[Any, ...]
+
+
+class StoreFailure(Exception):
+    """A store could not do what it was asked for.
+
+    Args:
+        reason: one sentence that names the store.
+        unknown: True if it failed while it was committing: the rows may or may not be there.
+    """
+
+    def __init__(self, reason: str, *, unknown: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.unknown = unknown
+
+
+class Transaction(Protocol):
+    """Reads and writes of one transaction. Nobody else writes the same ledger until it ends."""
+
+    def first(self) -> Fields | None:
+        """The first row of the ledger, or None."""
+
+    def last(self) -> Fields | None:
+        """The last row of the ledger, or None."""
+
+    def find(self, period: int, charge_id: str) -> Fields | None:
+        """The row with this charge id in this period, or None."""
+
+    def append(self, fields: Fields) -> None:
+        """Add a row."""
+
+
+class Store(Protocol):
+    """A database with the rows of any number of ledgers. Calls come one at a time.
+
+    Every method raises StoreFailure.
+    """
+
+    @property
+    def name(self) -> str:
+        """What errors call it: a path or an address, never a password."""
+
+    def write(self, key: str) -> AbstractContextManager[Transaction]:
+        """A transaction on one ledger. Leaving it normally commits, and returns when the rows are on stable storage."""
+
+    def read(self, key: str) -> AbstractContextManager[Transaction]:
+        """One ledger as it is now, without keeping writers out."""
+
+    def rows(self, key: str) -> Iterator[Fields]:
+        """All rows of a ledger in order, of one moment."""
+
+    def keys(self) -> list[str]:
+        """The keys of all ledgers, sorted."""
+
+    def close(self) -> None:
+        """Give the connection back. The next call opens another one."""

@@ -1,0 +1,127 @@
+"""A real PostgreSQL server for the tests: made in a temporary directory, on loopback, by a user that is not root."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+USERS = ("postgres", "nobody")  # initdb refuses to run as root
+START_SECONDS = 60
+
+
+def binaries():
+    """The folder with initdb and postgres, or None."""
+    folders = [Path(found).resolve().parent for found in [shutil.which("initdb")] if found]
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    if shutil.which("pg_config"):
+        printed = subprocess.run(["pg_config", "--bindir"], capture_output=True, text=True, check=False).stdout.strip()
+        folders.append(Path(printed))
+    return next((folder for folder in folders if (folder / "initdb").exists() and (folder / "postgres").exists()), None)
+
+
+def why_not():
+    """Why no server can be made here, or None."""
+    try:
+        import psycopg  # noqa: F401
+        import sqlalchemy  # noqa: F401
+    except ImportError as error:
+        return f"no PostgreSQL client: {error}"
+    return None if binaries() else "no PostgreSQL server: initdb is not on PATH, in /usr/lib/postgresql or by pg_config"
+
+
+class PostgresServer:
+    """`with PostgresServer() as server: server.url`. The data is on the disk of the temporary directory, with fsync."""
+
+    def __init__(self):
+        self._folder = Path(tempfile.mkdtemp(prefix="hushvec-pg-"))
+        self._data = self._folder / "data"
+        self._port = _free_port()
+        self._user = self._owner()
+        self.process = None
+
+    @property
+    def url(self):
+        return f"postgresql://hushvec@127.0.0.1:{self._port}/postgres"
+
+    def __enter__(self):
+        try:
+            self._run("initdb", "-D", self._data, "-U", "hushvec", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        if self.process is not None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait(START_SECONDS)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start(self):
+        with (self._folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [binaries() / "postgres", "-D", self._data, "-h", "127.0.0.1", "-p", str(self._port), "-k", self._folder],
+                stdout=log,
+                stderr=log,
+                **self._user,
+            )
+        self._wait()
+
+    def kill(self):
+        """End the server at once, as a power cut of its machine would: nobody is told, nothing is written."""
+        for child in self._children():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        self.process.kill()
+        self.process.wait(START_SECONDS)
+        self.process = None
+
+    def _children(self):
+        tasks = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [int(child) for child in tasks.read_text().split()]
+
+    def _wait(self):
+        """Until it answers queries: after a crash it first replays its log."""
+        ready = binaries() / "pg_isready"
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            asked = subprocess.run([ready, "-h", "127.0.0.1", "-p", str(self._port)], capture_output=True, check=False)
+            if asked.returncode == 0:
+                return
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise RuntimeError((self._folder / "log").read_text())
+
+    def _owner(self):
+        """Arguments for subprocess that make it another user than root, who then owns the folder."""
+        if os.geteuid() != 0:
+            return {}
+        for name in USERS:
+            try:
+                entry = pwd.getpwnam(name)
+            except KeyError:
+                continue
+            os.chown(self._folder, entry.pw_uid, entry.pw_gid)
+            return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+        raise RuntimeError("no user for the server")
+
+    def _run(self, program, *arguments):
+        finished = subprocess.run(
+            [binaries() / program, *map(str, arguments)], capture_output=True, text=True, check=False, cwd="/", **self._user
+        )
+        if finished.returncode != 0:
+            raise RuntimeError(finished.stderr)
+
+
+def _free_port():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
