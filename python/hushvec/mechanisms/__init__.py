@@ -18,6 +18,11 @@ distance is at most sqrt(d) times its L2 distance.
 The sensitivities are rounded up where the formula has a square root, sigma and scale to the next float32.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from hushvec.mechanisms.additive import (
     ADDITIVE,
     ADJACENCY,
@@ -26,6 +31,7 @@ from hushvec.mechanisms.additive import (
     L2Laplace,
     Laplacian,
     Mechanism,
+    quotient_down,
     root_up,
     rounded_up,
     sensitivity,
@@ -37,6 +43,10 @@ from hushvec.mechanisms.top_k import GumbelTopK
 # What `privatize` knows by name.
 MECHANISMS: dict[str, type[Mechanism]] = {**ADDITIVE, PrivUnit.name: PrivUnit}
 
+if TYPE_CHECKING:
+    from hushvec.mechanisms.metric import MetricEpsilon, MetricLaplace
+    from hushvec.mechanisms.projection import PublicProjection
+
 __all__ = [
     "ADJACENCY",
     "MECHANISMS",
@@ -47,9 +57,31 @@ __all__ = [
     "L2Laplace",
     "Laplacian",
     "Mechanism",
+    "MetricEpsilon",
+    "MetricLaplace",
     "PrivUnit",
+    "PublicProjection",
     "RandomizedResponse",
+    "quotient_down",
     "root_up",
     "rounded_up",
     "sensitivity",
 ]
+
+# Imported at first use: `import hushvec` needs none of them, and they would make it take a fifth longer.
+_AT_FIRST_USE = {
+    "MetricEpsilon": "metric",
+    "MetricLaplace": "metric",
+    "PublicProjection": "projection",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _AT_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_AT_FIRST_USE[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

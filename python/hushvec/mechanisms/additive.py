@@ -8,15 +8,27 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hushvec import _core, _kernels, _validate
 from hushvec.calibrate import gaussian_epsilon, gaussian_sigma, laplace_scale
+
+if TYPE_CHECKING:
+    from hushvec.accounting import GaussianDP, PrivacyLoss
 
 ADJACENCY = "replace-one"
 
 # epsilon that was computed, not asked for, is stated to this many digits, rounded up.
 EPSILON_DIGITS = 10
+
+# What `describe` prints of a computed cost: this many digits, rounded up, at these Renyi orders.
+_COST_DIGITS = 4
+_ORDERS = (2, 8, 32)
+
+_GRADES = {
+    "exact": "grade exact: the released bits carry the claim",
+    "float": "grade float: computed in floating point; the costs are those of real arithmetic, and no claim is made",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +72,20 @@ class Mechanism(ABC):
         """Root mean square of the L2 norm of one row's noise."""
 
     @property
+    def loss(self) -> PrivacyLoss:
+        """The privacy loss of one release, for `hushvec.accounting`: the cost in every other currency.
+
+        What follows from `cost` alone; mechanisms whose whole profile is known say more. It is the loss of the mechanism over the
+        reals: for grade "exact" the released bits have it too, for grade "float" nothing is claimed about them.
+        """
+        from hushvec.accounting import ApproximateDP, PureDP
+
+        epsilon, delta = self.cost
+        if delta > 0:
+            return ApproximateDP(epsilon=epsilon, delta=delta, adjacency=self.adjacency)
+        return PureDP(epsilon=epsilon, adjacency=self.adjacency)
+
+    @property
     def sensitivity(self) -> float:
         """How far the clipped data of one person can move, in the norm that `sensitivity_norm` names."""
         return sensitivity(self.name, clip_norm=self.clip_norm, rows_per_person=self.rows_per_person, dimension=self.dimension)
@@ -78,6 +104,27 @@ class Mechanism(ABC):
         signal = self.clip_norm if norm is None else _validate.positive("norm", norm)
         return signal / math.hypot(signal, self.noise_norm)
 
+    def describe(self) -> tuple[str, ...]:
+        """Lines that say what a release costs in every currency and what it leaves of a row, before anything is spent."""
+        epsilon, delta = self.cost
+        loss = self.loss
+        renyi = ", ".join(f"{_stated(loss.rdp(order))} (order {order})" for order in _ORDERS)
+        rows = f", {self.rows_per_person:,} rows a person" if self.rows_per_person > 1 else ""
+        return (
+            f"{self.name}, dimension {self.dimension}, clip norm {self.clip_norm:g}{rows}",
+            self._parameters(),
+            f"one release costs epsilon = {epsilon!r}, delta = {delta!r}",
+            f"or rho = {_stated(loss.rho)} (zero-concentrated), or in Renyi DP {renyi}",
+            f"noise norm {self.noise_norm:.4g}, expected cosine {self.expected_cosine():.4f} for a row of length {self.clip_norm:g}",
+            _GRADES[self.grade],
+        )
+
+    def _parameters(self) -> str:
+        """The line of `describe` about what the noise is made for, and how large it is."""
+        name = "sigma" if self.law == "gaussian" else "scale"
+        norm = f"{self.sensitivity_norm.upper()}, {self.adjacency}"
+        return f"sensitivity {self.sensitivity:.6g} ({norm}), {name} {self.noise_parameter:.6g}"
+
     def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> None:
         """out = the release of x: clipped, noised, exactly rounded where the grade is exact. x may be out.
 
@@ -94,6 +141,13 @@ class _GaussianNoise(Mechanism):
     law = "gaussian"
     grade = "exact"
     sensitivity_norm = "l2"
+
+    @property
+    def loss(self) -> GaussianDP:
+        """`GaussianDP` of sigma / sensitivity, the quotient rounded down. The whole profile, not one point of it."""
+        from hushvec.accounting import GaussianDP
+
+        return GaussianDP(noise_multiplier=quotient_down(self.noise_parameter, self.sensitivity), adjacency=self.adjacency)
 
     @property
     def noise_norm(self) -> float:
@@ -318,6 +372,17 @@ def root_up(square: Fraction) -> float:
 def rounded_up(value: float, digits: int) -> float:
     """The smallest number of `digits` decimal digits that is at least value, as the nearest double, itself at least value."""
     return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value))
+
+
+def quotient_down(numerator: float, denominator: float) -> float:
+    """numerator / denominator of two positive numbers, as a double that is not above it."""
+    quotient = numerator / denominator
+    return quotient if Fraction(quotient) * Fraction(denominator) <= Fraction(numerator) else math.nextafter(quotient, 0.0)
+
+
+def _stated(cost: float) -> str:
+    """A computed cost in few digits, never smaller than it is."""
+    return f"{rounded_up(cost, _COST_DIGITS):g}"
 
 
 def as_used(name: str, value: float, clip_norm: float) -> float:

@@ -1,0 +1,270 @@
+"""Metric differential privacy: a loss that grows with the distance between two inputs, and the mechanism that gives it.
+
+A mechanism M has metric epsilon e (unit: 1 / distance) if for all inputs x, x' and all events S
+
+    P(M(x) in S) <= exp(e |x - x'|_2) P(M(x') in S)
+
+There is no clip norm in it and no neighbour relation: near inputs are hard to tell apart, far ones need not be. That is another
+promise than (epsilon, delta), with another unit, so `MetricEpsilon` is a type of its own. docs/proofs/metric_dp.md has the proofs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hushvec import _arrays, _core, _kernels, _validate
+from hushvec.noise import add_noise
+
+_NO_SUM = "a metric epsilon (unit 1/distance) cannot be added to {other}: their units differ; on_diameter(D) converts it"
+_NO_COMPARISON = "a metric epsilon (unit 1/distance) cannot be compared with {other}: their units differ; on_diameter(D) converts it"
+
+
+class MetricEpsilon:
+    """How fast the privacy loss grows with the L2 distance of two inputs, per unit of that distance.
+
+    Args:
+        value: > 0 and finite, in 1/distance; a plain number.
+
+    Raises:
+        TypeError: value is no number, an attempt to change the object, or to add it to or compare it with anything but another
+            metric epsilon: a float is a plain epsilon, and a pair is (epsilon, delta). Both have other units.
+        ValueError: value not > 0, or not finite.
+
+    Guarantees:
+        Sums are rounded up, so that a composition is never stated too small.
+
+    Edge cases:
+        `sum([...])` starts from the int 0 and is refused for that; `MetricEpsilon.compose([...])` is the sum.
+
+    Reference:
+        Chatzikokolakis, Andres, Bordenabe, Palamidessi, "Broadening the scope of differential privacy using metrics" (2013),
+        definition 1 and section 2.
+
+    Example:
+        >>> from hushvec.mechanisms import MetricEpsilon
+        >>> loss = MetricEpsilon(4.0) + MetricEpsilon(2.0)
+        >>> loss, loss.on_diameter(2.0)
+        (MetricEpsilon(6.0), (12.0, 0.0))
+    """
+
+    __slots__ = ("_value",)
+    # numpy would take the object apart and add elements; this makes it leave the operators to the ones below.
+    __array_ufunc__ = None
+
+    _value: float
+
+    def __init__(self, value: float) -> None:
+        object.__setattr__(self, "_value", _validate.positive("metric epsilon", value))
+
+    @property
+    def value(self) -> float:
+        """The number, in 1/distance."""
+        return self._value
+
+    def on_diameter(self, diameter: float) -> tuple[float, float]:
+        """The (epsilon, 0) of local differential privacy that it implies for inputs from a set of this diameter.
+
+        Args:
+            diameter: largest L2 distance between two possible inputs, > 0, in the unit of the inputs. Rows clipped to norm C: 2 C.
+
+        Returns:
+            (value * diameter, 0.0), the product rounded up.
+        """
+        product = Fraction(self._value) * Fraction(_validate.positive("diameter", diameter))
+        return _up("metric epsilon * diameter", product), 0.0
+
+    @classmethod
+    def compose(cls, losses: Iterable[MetricEpsilon]) -> MetricEpsilon:
+        """What several releases of one input cost together: the sum, rounded up once.
+
+        Args:
+            losses: at least one metric epsilon, and nothing else.
+        """
+        listed = list(losses)
+        if not listed:
+            raise ValueError("losses must hold at least one metric epsilon, got none")
+        for loss in listed:
+            if not isinstance(loss, MetricEpsilon):
+                raise TypeError(_NO_SUM.format(other=_described(loss)))
+        return cls(_up("the sum of metric epsilons", sum((Fraction(loss.value) for loss in listed), Fraction(0))))
+
+    def __add__(self, other: object) -> MetricEpsilon:
+        if not isinstance(other, MetricEpsilon):
+            raise TypeError(_NO_SUM.format(other=_described(other)))
+        return MetricEpsilon.compose([self, other])
+
+    __radd__ = __add__
+
+    def __eq__(self, other: object) -> bool:
+        return self._value == self._comparable(other)
+
+    def __lt__(self, other: object) -> bool:
+        return self._value < self._comparable(other)
+
+    def __le__(self, other: object) -> bool:
+        return self._value <= self._comparable(other)
+
+    def __gt__(self, other: object) -> bool:
+        return self._value > self._comparable(other)
+
+    def __ge__(self, other: object) -> bool:
+        return self._value >= self._comparable(other)
+
+    def __hash__(self) -> int:
+        return hash((MetricEpsilon, self._value))
+
+    def __repr__(self) -> str:
+        return f"MetricEpsilon({self._value!r})"
+
+    def __str__(self) -> str:
+        return f"{self._value:g} per unit distance"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a MetricEpsilon cannot be changed")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a MetricEpsilon cannot be changed")
+
+    def __reduce__(self) -> tuple[type[MetricEpsilon], tuple[float]]:
+        return MetricEpsilon, (self._value,)
+
+    @staticmethod
+    def _comparable(other: object) -> float:
+        if not isinstance(other, MetricEpsilon):
+            raise TypeError(_NO_COMPARISON.format(other=_described(other)))
+        return other.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricLaplace:
+    """L2-Laplace noise of scale 1/epsilon on rows of any length: metric differential privacy in the L2 distance.
+
+    Args:
+        epsilon: a `MetricEpsilon`, or its value as a plain number, in 1/distance.
+        dimension: d, elements in a row.
+
+    Raises:
+        TypeError: wrong kinds.
+        ValueError: epsilon not > 0, or 1/epsilon not in [2^-100, 2^100]; dimension < 1.
+
+    Guarantees:
+        In real arithmetic the output densities at x and x' differ by a factor of at most exp(epsilon |x - x'|_2), for **all** pairs:
+        nothing is clipped. Rows released together with a row x_i each have exp(epsilon sum_i |x_i - x'_i|_2). The scale is rounded up
+        to float32. The noise is computed in floating point (grade "float"), so what is released carries no claim of privacy.
+
+    Edge cases:
+        The output can lie anywhere, and a row far from all others is only as private as its distance says: at distance D of its
+        nearest neighbour, exp(epsilon D). Without a bound on D there is no epsilon of local differential privacy.
+
+    Reference:
+        Chatzikokolakis et al. (2013), definition 1; Fernandes, Dras, McIver, "Generalised differential privacy for text document
+        processing" (2019), definition 5: the n-dimensional Laplace mechanism.
+
+    Example:
+        >>> from hushvec.mechanisms import MetricLaplace
+        >>> mechanism = MetricLaplace(epsilon=100.0, dimension=384)
+        >>> mechanism.cost, mechanism.cost.on_diameter(2.0), round(mechanism.expected_cosine(), 3)
+        (MetricEpsilon(100.0), (200.0, 0.0), 0.252)
+        >>> print("\\n".join(mechanism.describe()))
+        metric Laplace, dimension 384, no clipping
+        costs 100 per unit distance: exp(100 |x - x'|) between any two inputs, not an (epsilon, delta)
+        on unit rows (diameter 2) that implies epsilon = 200, delta = 0
+        scale 0.01; noise norm 3.84, expected cosine 0.252 for a row of length 1
+        grade float: computed in floating point, so no claim of differential privacy
+    """
+
+    name: ClassVar[str] = "metric_laplace"
+    law: ClassVar[str] = "l2_laplace"
+    grade: ClassVar[str] = "float"
+
+    epsilon: MetricEpsilon | float
+    dimension: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.epsilon, MetricEpsilon):
+            object.__setattr__(self, "epsilon", MetricEpsilon(_validate.positive("epsilon", self.epsilon)))
+        object.__setattr__(self, "dimension", _validate.whole_number("dimension", self.dimension, at_least=1))
+        inverse = 1 / Fraction(self.cost.value)
+        if not Fraction(_validate.SMALLEST_NORM) <= inverse <= Fraction(_validate.LARGEST_NORM):
+            raise ValueError(f"epsilon must be in [2^-100, 2^100], got {self.cost.value!r}")
+
+    @property
+    def cost(self) -> MetricEpsilon:
+        """What one release costs each person in it: a metric epsilon, and never a pair."""
+        assert isinstance(self.epsilon, MetricEpsilon)
+        return self.epsilon
+
+    @cached_property
+    def scale(self) -> float:
+        """1/epsilon in the unit of distance, rounded up to float32."""
+        inverse = 1 / Fraction(self.cost.value)
+        nearest = np.float32(float(inverse))
+        return float(nearest if Fraction(float(nearest)) >= inverse else np.nextafter(nearest, np.float32(math.inf)))
+
+    @property
+    def noise_norm(self) -> float:
+        """Root mean square of the L2 norm of one row's noise: scale * sqrt(d (d + 1))."""
+        return self.scale * math.sqrt(self.dimension * (self.dimension + 1))
+
+    def expected_cosine(self, norm: float = 1.0) -> float:
+        """About the cosine between a row of this L2 norm and its noisy version: norm / sqrt(norm^2 + noise_norm^2)."""
+        signal = _validate.positive("norm", norm)
+        return signal / math.hypot(signal, self.noise_norm)
+
+    def describe(self) -> tuple[str, ...]:
+        """Lines that say what a release costs and what is left of a row, before anything is spent."""
+        return (
+            f"metric Laplace, dimension {self.dimension}, no clipping",
+            f"costs {self.cost}: exp({self.cost.value:g} |x - x'|) between any two inputs, not an (epsilon, delta)",
+            f"on unit rows (diameter 2) that implies epsilon = {self.cost.on_diameter(2.0)[0]:g}, delta = 0",
+            f"scale {self.scale:.6g}; noise norm {self.noise_norm:.3g}, "
+            f"expected cosine {self.expected_cosine():.3f} for a row of length 1",
+            "grade float: computed in floating point, so no claim of differential privacy",
+        )
+
+    def release(self, x: Any, *, generator: _core.Generator | None = None) -> Any:
+        """x with noise on every row.
+
+        Args:
+            x: float array [d] or [n, d] of this dimension, numpy or torch on the CPU. Not changed.
+            generator: key stream; the process-wide one, keyed by the operating system, if None.
+
+        Returns:
+            A new array of x's kind, shape and dtype.
+
+        Raises:
+            TypeError: wrong kinds.
+            ValueError: another dimension; NaN or Inf in x; an array on CUDA, which has no kernel for this noise. Nothing is drawn.
+        """
+        source = _validate.generator(generator)
+        _arrays.require_array("x", x)
+        _, dimension = _arrays.rows_and_dimension(x)
+        if dimension != self.dimension:
+            raise ValueError(f"x must have {self.dimension} columns, got {dimension}")
+        _kernels.require_release(x, self.law)
+        _arrays.require_finite("x", x)
+        noise = _arrays.empty_like(x)
+        _kernels.fill(noise, self.law, self.scale, source)
+        return add_noise(x, noise)
+
+
+def _up(name: str, exact: Fraction) -> float:
+    """The nearest double that is not below."""
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite in float64") from None
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def _described(other: object) -> str:
+    if isinstance(other, tuple):
+        return "a pair (epsilon, delta)" if len(other) == 2 else "a tuple"
+    return f"a plain number, {other!r}" if isinstance(other, int | float) else f"an object of type {_validate.kind(other)}"

@@ -1,0 +1,363 @@
+"""A public linear map in front of a mechanism: it spreads rows apart, so that the same noise does less harm.
+
+Embeddings share a mean and crowd into a few directions. Noise of a given size hides the small differences between such rows first;
+a map that removes what they share and stretches what they differ in moves them apart before the noise comes. The map must be
+**public**: random, or fitted on data that nobody needs protection from. docs/proofs/projection.md says why such a map costs nothing
+and why one fitted on the private rows costs everything; docs/mechanisms.md has measured gains.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _arrays, _validate
+
+FORMAT = 1
+_FIELDS = ("format", "digest", "mean", "components", "scales")
+
+# Components are stored as float32: their products with each other then differ from 0 and 1 by at most about sqrt(d) 2^-24.
+_ORTHONORMAL_WITHIN = 1e-5
+
+# Directions in which public rows vary less than this, relative to the largest, are rounding errors and not data.
+_SMALLEST_SPREAD = 1e-6
+
+_LARGEST_SEED = 2**32 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class PublicProjection:
+    """x -> scales * (components (x - mean)), a map that is fixed before any private row is seen.
+
+    Made by `fit`, `mean_only`, `johnson_lindenstrauss` or `load`; two projections are equal if they are the same map.
+
+    Args:
+        mean: float32 [d], subtracted first; zeros where no mean is removed.
+        components: float32 [m, d], orthonormal rows, m <= d; None for the identity.
+        scales: float32 [m], > 0, one for each component; None for ones.
+
+    Raises:
+        TypeError: wrong kinds.
+        ValueError: shapes that do not fit, NaN or Inf, components that are not orthonormal, scales without components or not > 0.
+
+    Guarantees:
+        Followed by a mechanism that clips or normalises **after** it, a release keeps exactly that mechanism's guarantee: if M is
+        (epsilon, delta)-DP for all pairs of inputs, so is M(f(.)) for every fixed f. The map itself may be published; so may its
+        `digest`, which lets a receipt name it.
+        This holds only if the map does not depend on the private rows. Fitted on them, one person's row turns the axes under
+        everybody else's: all released rows move at once, the sensitivity is that of all rows together and not 2 clip_norm, and the
+        components, once published, show the row that turned them. Then nothing that a receipt says is true.
+
+    Edge cases:
+        Lengths change: orthonormal components shorten x - mean, scales stretch it. Normalise after the map
+        (`privatize(..., normalize=True)`) rather than leave short rows to the same noise, or long ones to the clip. A row equal to
+        the mean becomes zeros. Cosines change too, most with scales: whoever searches among released rows transforms the queries.
+
+    Reference:
+        Johnson and Lindenstrauss, "Extensions of Lipschitz mappings into a Hilbert space" (1984), lemma 1; Kenthapadi, Korolova,
+        Mironov, Mishra, "Privacy via the Johnson-Lindenstrauss transform" (2013), for noise after a projection.
+
+    Example:
+        >>> import hushvec as hv, numpy as np
+        >>> from hushvec.mechanisms import PublicProjection
+        >>> rng = np.random.default_rng(0)
+        >>> public, private = rng.standard_normal((500, 64)), rng.standard_normal((3, 64))
+        >>> projection = PublicProjection.fit(public, components=16)
+        >>> low = projection.transform(private)
+        >>> low.shape, low.dtype, projection.lift(low).shape
+        ((3, 16), dtype('float32'), (3, 64))
+        >>> hv.privatize(low, epsilon=16.0, normalize=True).values.shape
+        (3, 16)
+    """
+
+    mean: NDArray[np.float32]
+    components: NDArray[np.float32] | None = None
+    scales: NDArray[np.float32] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", _frozen("mean", self.mean, 1))
+        if self.components is not None:
+            object.__setattr__(self, "components", _frozen("components", self.components, 2))
+            self._require_orthonormal()
+        if self.scales is not None:
+            object.__setattr__(self, "scales", _frozen("scales", self.scales, 1))
+            self._require_scales()
+
+    # ---- where a public map comes from ----
+
+    @classmethod
+    def fit(cls, public_embeddings: Any, *, components: int = 40, remove_mean: bool = True, whiten: bool = False) -> PublicProjection:
+        """The principal components of public rows, the strongest first.
+
+        Args:
+            public_embeddings: float array [n, d], numpy or torch: rows that nobody needs protection from, and never those that are to
+                be released. Other text of the same kind does.
+            components: m, how many are kept; at most the number of directions in which the rows vary.
+            remove_mean: also subtract the mean of the public rows; without it the components are those of the uncentred rows.
+            whiten: also divide each component by its spread in the public rows, so that they vary alike in all directions kept;
+                their mean square length is then 1.
+
+        Raises:
+            TypeError: wrong kinds.
+            ValueError: not two-dimensional, fewer than two rows, NaN or Inf, more components than directions.
+        """
+        rows = _public_rows(public_embeddings)
+        count = _components(components, rows.shape[1])
+        centred = _validate.flag("remove_mean", remove_mean)
+        mean = rows.mean(axis=0).astype(np.float32) if centred else np.zeros(rows.shape[1], np.float32)
+        spread, axes = np.linalg.eigh(_second_moment(rows, mean))
+        varying = int((spread > _SMALLEST_SPREAD**2 * spread[-1]).sum()) if spread[-1] > 0 else 0
+        if count > varying:
+            raise ValueError(f"components must be at most {varying}, the directions in which public_embeddings vary, got {count}")
+        scales = (1 / np.sqrt(count * spread[::-1][:count])).astype(np.float32) if _validate.flag("whiten", whiten) else None
+        return cls(mean, _signed(axes[:, ::-1][:, :count].T).astype(np.float32), scales)
+
+    @classmethod
+    def mean_only(cls, public_embeddings: Any) -> PublicProjection:
+        """Subtract the mean of public rows, and nothing else. The argument is that of `fit`."""
+        return cls(_public_rows(public_embeddings).mean(axis=0).astype(np.float32))
+
+    @classmethod
+    def johnson_lindenstrauss(cls, dimension: int, components: int, seed: int) -> PublicProjection:
+        """A random subspace: m orthonormal directions, uniform among all such, from a public seed.
+
+        Args:
+            dimension: d of the rows.
+            components: m <= d.
+            seed: in [0, 2^32). No secret: the map is public.
+
+        Guarantees:
+            Distances shrink by about sqrt(m / d), all alike up to a factor 1 +- epsilon for n rows once m is about
+            8 ln(n) / epsilon^2. The same seed gives the same law everywhere, and nearly always the same bits; the linear algebra of
+            two machines may differ in the last one. Who must have the same map passes it on (`save`) and compares digests.
+        """
+        size = _validate.whole_number("dimension", dimension, at_least=1)
+        count = _components(components, size)
+        start = _validate.whole_number("seed", seed, at_least=0)
+        if start > _LARGEST_SEED:
+            raise ValueError(f"seed must be at most 2^32 - 1, got {start}")
+        # RandomState, because numpy promises that its stream stays as it is.
+        gaussian = np.random.RandomState(start).standard_normal((size, count))
+        axes, triangle = np.linalg.qr(gaussian)
+        # The decomposition is unique, and its law uniform, only with positive diagonal.
+        axes *= np.where(np.diagonal(triangle) < 0, -1.0, 1.0)
+        return cls(np.zeros(size, np.float32), axes.T.astype(np.float32))
+
+    # ---- what it does ----
+
+    @property
+    def dimension(self) -> int:
+        """d of the rows that go in."""
+        return int(self.mean.shape[0])
+
+    @property
+    def output_dimension(self) -> int:
+        """m of the rows that come out: the dimension of the mechanism behind it."""
+        return self.dimension if self.components is None else int(self.components.shape[0])
+
+    def transform(self, x: Any) -> Any:
+        """The rows of x in the public coordinates, before the noise.
+
+        Args:
+            x: float array [d] or [n, d], numpy or torch on any device. Not changed.
+
+        Returns:
+            A new array [m] or [n, m] of x's kind and device, float32. Computed in float64 and rounded once.
+
+        Raises:
+            TypeError: wrong kinds.
+            ValueError: another dimension; NaN, Inf or a result beyond float32, with the row.
+        """
+        wide = self._checked("x", x, self.dimension) - _like(x, self.mean)
+        if self.components is not None:
+            wide = wide @ _like(x, self.components).T
+        return _narrowed("x", wide if self.scales is None else wide * _like(x, self.scales))
+
+    def lift(self, y: Any) -> Any:
+        """Rows of the public coordinates back in the original space: mean + components^T (y / scales). Post-processing, hence free.
+
+        Args:
+            y: float array [m] or [n, m], numpy or torch, in the units of what `transform` returns: a row that was normalised after
+                it comes back with that length.
+
+        Returns:
+            A new array [d] or [n, d], float32. `lift(transform(x))` is x without what the components leave out.
+        """
+        wide = self._checked("y", y, self.output_dimension)
+        if self.scales is not None:
+            wide = wide / _like(y, self.scales)
+        if self.components is not None:
+            wide = wide @ _like(y, self.components)
+        return _narrowed("y", wide + _like(y, self.mean))
+
+    def _checked(self, name: str, x: Any, dimension: int) -> Any:
+        """x in float64, of its own kind."""
+        _arrays.require_array(name, x)
+        if _arrays.is_cupy(x):
+            raise TypeError(f"{name} must be a numpy array or a torch tensor, got {_arrays.array_kind(x)}")
+        if x.shape[-1] != dimension:
+            raise ValueError(f"{name} must have {dimension} columns, got {x.shape[-1]}")
+        _arrays.require_finite(name, x)
+        return x.double() if _arrays.is_torch(x) else x.astype(np.float64)
+
+    # ---- which map it is ----
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256, in hexadecimal, of the map: format, shapes, and every float32 of mean, components, scales, little-endian."""
+        content = hashlib.sha256(f"hushvec public projection {FORMAT}\n".encode())
+        for name, array in self._stored().items():
+            content.update(f"{name} {array.shape}\n".encode())
+            content.update(np.ascontiguousarray(array, "<f4").tobytes())
+        return content.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return self.digest == other.digest if isinstance(other, PublicProjection) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"PublicProjection({self.dimension} -> {self.output_dimension}, digest {self.digest[:12]})"
+
+    def _stored(self) -> dict[str, NDArray[np.float32]]:
+        """The map as arrays. What is None is an empty one: a map onto no components does not exist, so that means nothing else."""
+        nothing = np.zeros((0,), np.float32)
+        return {
+            "mean": self.mean,
+            "components": nothing if self.components is None else self.components,
+            "scales": nothing if self.scales is None else self.scales,
+        }
+
+    # ---- on disk ----
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the map as an .npz file of its arrays, format and digest: beside `path` first, then in one step onto it."""
+        target = Path(path)
+        handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                fields: dict[str, Any] = {"format": FORMAT, "digest": self.digest, **self._stored()}
+                np.savez(file, **fields)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, target)
+        except BaseException:
+            os.unlink(beside)
+            raise
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PublicProjection:
+        """The map that `save` wrote.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it is no such file, or not what was saved: its digest is another.
+        """
+        with open(path, "rb") as file:
+            try:
+                stored = _stored_fields(file)
+                projection = cls(stored["mean"], *(stored[name] if len(stored[name]) else None for name in ("components", "scales")))
+            # whatever a damaged archive makes of its reader: zip, zlib and numpy each have errors of their own
+            except Exception as mistake:
+                raise ValueError(f"{os.fspath(path)} is not a saved projection: {mistake}") from None
+        if projection.digest != str(stored["digest"]):
+            raise ValueError(f"{os.fspath(path)} has digest {projection.digest}, but says {stored['digest']}")
+        return projection
+
+    def _require_orthonormal(self) -> None:
+        assert self.components is not None
+        count, dimension = self.components.shape
+        if dimension != self.dimension or not 1 <= count <= dimension:
+            raise ValueError(f"components must have shape (m, {self.dimension}) with 1 <= m <= d, got {self.components.shape}")
+        wide = self.components.astype(np.float64)
+        error = float(np.abs(wide @ wide.T - np.eye(count)).max())
+        if error > _ORTHONORMAL_WITHIN:
+            raise ValueError(f"components must be orthonormal within {_ORTHONORMAL_WITHIN}, got an error of {error:.3g}")
+
+    def _require_scales(self) -> None:
+        assert self.scales is not None
+        if self.components is None or self.scales.shape != (len(self.components),):
+            count = 0 if self.components is None else len(self.components)
+            raise ValueError(f"scales must be one for each of {count} components, got shape {self.scales.shape}")
+        if not (self.scales > 0).all():
+            raise ValueError(f"scales must be > 0, got {float(self.scales.min())!r}")
+
+
+def _stored_fields(file: Any) -> dict[str, Any]:
+    with np.load(file, allow_pickle=False) as archive:
+        if sorted(archive.files) != sorted(_FIELDS):
+            raise ValueError(f"fields must be {', '.join(_FIELDS)}, got {', '.join(archive.files)}")
+        stored = {name: archive[name] for name in archive.files}
+    if stored["format"].shape != () or int(stored["format"]) != FORMAT:
+        raise ValueError(f"format must be {FORMAT}, got {stored['format']}")
+    return stored
+
+
+def _frozen(name: str, array: Any, dimensions: int) -> NDArray[np.float32]:
+    """A read-only float32 copy: the digest is of what is used."""
+    if not isinstance(array, np.ndarray) or array.dtype != np.float32:
+        raise TypeError(f"{name} must be a float32 numpy array, got {getattr(array, 'dtype', _validate.kind(array))}")
+    if array.ndim != dimensions or array.shape[-1] == 0:
+        raise ValueError(f"{name} must have {dimensions} dimension{'s' * (dimensions > 1)}, none empty, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite")
+    # + 0.0 makes -0.0 the zero that it equals, so that equal maps have equal digests
+    copy: NDArray[np.float32] = np.array(array, np.float32, order="C") + np.float32(0.0)
+    copy.flags.writeable = False
+    return copy
+
+
+def _public_rows(public_embeddings: Any) -> NDArray[np.float64]:
+    name = "public_embeddings"
+    _arrays.require_array(name, public_embeddings)
+    if public_embeddings.ndim != 2 or public_embeddings.shape[0] < 2 or public_embeddings.shape[1] < 1:
+        raise ValueError(f"{name} must have at least two rows and one column, got shape {tuple(public_embeddings.shape)}")
+    _arrays.require_finite(name, public_embeddings)
+    if _arrays.is_torch(public_embeddings):
+        public_embeddings = public_embeddings.double().cpu().numpy()
+    return np.asarray(public_embeddings, np.float64)
+
+
+def _second_moment(rows: NDArray[np.float64], mean: NDArray[np.float32]) -> NDArray[np.float64]:
+    centred = rows - mean
+    moment: NDArray[np.float64] = centred.T @ centred / len(rows)
+    return moment
+
+
+def _components(components: Any, dimension: int) -> int:
+    count = _validate.whole_number("components", components, at_least=1)
+    if count > dimension:
+        raise ValueError(f"components must be at most {dimension}, the dimension, got {count}")
+    return count
+
+
+def _signed(axes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each row with its largest element positive: an axis has no direction, a map must have one."""
+    largest = axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)]
+    return axes * np.where(largest < 0, -1.0, 1.0)[:, None]
+
+
+def _like(x: Any, array: NDArray[np.float32]) -> Any:
+    """The array in float64, of x's kind and on its device."""
+    wide = array.astype(np.float64)
+    return sys.modules["torch"].from_numpy(wide).to(x.device) if _arrays.is_torch(x) else wide
+
+
+def _narrowed(name: str, wide: Any) -> Any:
+    if _arrays.is_torch(wide):
+        narrow = wide.float()
+    else:
+        with np.errstate(over="ignore"):
+            narrow = wide.astype(np.float32)
+    _arrays.require_finite(f"{name} in the range of float32", narrow)
+    return narrow

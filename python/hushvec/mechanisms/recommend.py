@@ -1,0 +1,450 @@
+"""`recommend`: which mechanism gives the most at a price, with the figures of all that were looked at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hushvec import _validate
+
+_TOP_1 = "ideal top-1"
+
+# The sum over a normal law: the trapezoid rule on it is right to many digits with these.
+_TAIL, _STEP = 9.0, 2.0**-6
+
+# Above this many labels per e^epsilon, randomised response is no longer the best way to learn frequencies.
+_UNARY_IS_BETTER_FROM = 3.0
+
+
+@dataclass(frozen=True)
+class Option:
+    """One mechanism that was looked at.
+
+    Args:
+        name: of the mechanism.
+        mechanism: the object, ready for use; None where it cannot be had at this price.
+        grade: "exact" or "float"; "" where it cannot be had.
+        figures: what it gives, by name; empty where it cannot be had.
+        merit: the figure that ranks, larger is better.
+        remark: why it cannot be had, or what to know about it; may be empty.
+    """
+
+    name: str
+    mechanism: Any
+    grade: str
+    figures: dict[str, float]
+    merit: float
+    remark: str
+
+    @property
+    def claims_privacy(self) -> bool:
+        """Whether released bits carry the guarantee."""
+        return self.grade == "exact"
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What `recommend` returns; `print` shows all of it.
+
+    Args:
+        task: what was asked for.
+        mechanism: the recommended mechanism, ready for use; its `cost` is within the price.
+        why: one or two sentences with the numbers.
+        options: everything that was looked at, the best first, what cannot be had last.
+    """
+
+    task: str
+    mechanism: Any
+    why: str
+    options: tuple[Option, ...]
+
+    @property
+    def table(self) -> tuple[tuple[str, ...], ...]:
+        """Rows for printing, a header first: mechanism, epsilon, delta, grade, the figures, a remark."""
+        figures = tuple(dict.fromkeys(name for option in self.options for name in option.figures))
+        header = ("mechanism", "epsilon", "delta", "grade", *figures, "remark")
+        return (header, *(_row(option, figures) for option in self.options))
+
+    def __str__(self) -> str:
+        widths = [max(map(len, column)) for column in zip(*self.table)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in self.table]
+        return "\n".join([*lines, self.why])
+
+
+def recommend(
+    dimension: int,
+    epsilon: float,
+    delta: float = 1e-5,
+    *,
+    task: str = "retrieval",
+    clip_norm: float = 1.0,
+    unit_rows: bool = True,
+    rows_per_person: int = 1,
+    n: int | None = None,
+    labels: int | Sequence[Hashable] | None = None,
+    k: int | None = None,
+    sensitivity: float | None = None,
+) -> Recommendation:
+    """Say which mechanism gives the most at a price, and why, before anything is spent.
+
+    Args:
+        dimension: d, elements in a row; not used by "labels" and "top_k".
+        epsilon: > 0, the price of one release to each person in it.
+        delta: in [0, 1). 0 asks for a pure guarantee, which the Gaussian mechanism has not.
+        task: "retrieval": the direction of a noisy row matters; ranked by expected cosine, or with n by how often the right one of n
+            others is nearest.
+            "release": the row itself matters; ranked by the root mean square error.
+            "mean": the mean over n people, each of whom releases rows of their own; ranked by its standard error.
+            "labels": each person answers with one of some labels; judged by the standard error of a frequency.
+            "top_k": the k best of many candidates by private scores.
+        clip_norm: C, the L2 norm that rows are clipped to.
+        unit_rows: all rows have length clip_norm, as most embedding models make them, so that their length says nothing. False
+            leaves out, for "release" and "mean", what releases only directions.
+        rows_per_person: r, how many rows one person contributes; public.
+        n: how many people, needed for "mean" and optional for "labels"; for "retrieval", how many other rows a release is looked up
+            among (public, optional): PrivUnit then splits epsilon for that.
+        labels: how many labels, or the labels; needed for "labels".
+        k: how many candidates are named; needed for "top_k".
+        sensitivity: for "top_k", the most that one score moves; 2 clip_norm, that of a product with a unit query, if None.
+
+    Returns:
+        A `Recommendation`: mechanism, why, options, table; `print` shows them.
+
+    Raises:
+        TypeError: wrong kinds; an argument that the task needs is missing.
+        ValueError: a value out of its range, an unknown task, an argument that the task does not use, or no mechanism at this price.
+
+    Guarantees:
+        A mechanism whose released bits carry the guarantee (grade "exact") comes before one that is computed in floating point; if
+        the latter would give more, `why` says so. Every mechanism costs at most (epsilon, delta) under replace-one. Nothing is
+        drawn, charged or released. Figures are expectations of the mechanism, not of what one's own data will show: "ideal top-1" is
+        that of rows without near neighbours, and real rows have some.
+
+    Edge cases:
+        Metric differential privacy has another price (1/distance) and is never among the options. Noise of a sigma chosen freely
+        ("empirical") has no price to compare at.
+
+    Reference:
+        docs/mechanisms.md, with what was measured on real text.
+
+    Example:
+        >>> from hushvec.mechanisms.recommend import recommend
+        >>> recommendation = recommend(384, 8.0, task="release", unit_rows=False)
+        >>> recommendation.mechanism.name, recommendation.table[0][:4]
+        ('gaussian', ('mechanism', 'epsilon', 'delta', 'grade'))
+    """
+    request = _Request(
+        dimension=_validate.whole_number("dimension", dimension, at_least=1),
+        epsilon=_validate.positive("epsilon", epsilon),
+        delta=_validate.delta(delta, zero_allowed=True),
+        task=_validate.choice("task", task, _TASKS),
+        clip_norm=_validate.clip_norm(clip_norm),
+        unit_rows=_validate.flag("unit_rows", unit_rows),
+        rows_per_person=_validate.whole_number("rows_per_person", rows_per_person, at_least=1),
+        n=None if n is None else _validate.whole_number("n", n, at_least=1),
+        labels=None if labels is None else _checked_labels(labels),
+        k=None if k is None else _validate.whole_number("k", k, at_least=1),
+        sensitivity=None if sensitivity is None else _validate.positive("sensitivity", sensitivity),
+    )
+    asked = _TASKS[task]
+    for name in ("n", "labels", "k", "sensitivity"):
+        if getattr(request, name) is None and name in asked.needs:
+            raise TypeError(f"{name} must be given for task {task!r}")
+        if getattr(request, name) is not None and name not in asked.needs + asked.takes:
+            raise ValueError(f"{name} must be None for task {task!r}, got {getattr(request, name)!r}")
+    options = tuple(sorted((_option(entry, request) for entry in asked.entries), key=_rank))
+    if options[0].mechanism is None:
+        reasons = "; ".join(f"{option.name}: {option.remark}" for option in options)
+        raise ValueError(f"no mechanism for task {task!r} at epsilon = {request.epsilon!r}, delta = {request.delta!r}: {reasons}")
+    return Recommendation(task, options[0].mechanism, _why(options, request), options)
+
+
+# ---- what there is to choose from ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Request:
+    dimension: int
+    epsilon: float
+    delta: float
+    task: str
+    clip_norm: float
+    unit_rows: bool
+    rows_per_person: int
+    n: int | None
+    labels: int | Sequence[Hashable] | None
+    k: int | None
+    sensitivity: float | None
+
+    @property
+    def row_setting(self) -> dict[str, Any]:
+        return {"dimension": self.dimension, "clip_norm": self.clip_norm, "rows_per_person": self.rows_per_person}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Entry:
+    """A line of the candidates table. The class is looked up by name in hushvec.mechanisms when it is needed."""
+
+    name: str
+    class_name: str
+    arguments: Callable[[_Request], dict[str, Any]]
+    figures: Callable[[Any, _Request], dict[str, float]]
+    grade: Callable[[Any], str] = lambda mechanism: str(mechanism.grade)
+    obstacle: Callable[[_Request], str] = lambda request: ""
+    remark: Callable[[_Request], str] = lambda request: ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Task:
+    """What is compared, and the sentence that reports it.
+
+    Args:
+        entries: the candidates.
+        ranked_by: the figure that ranks.
+        larger_is_better: whether more of it is better.
+        needs: optional arguments of `recommend` that it cannot do without.
+        takes: those that it also uses.
+    """
+
+    entries: tuple[_Entry, ...]
+    ranked_by: str
+    larger_is_better: bool
+    needs: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+
+
+def _row_figures(mechanism: Any, request: _Request) -> dict[str, float]:
+    figures = {"expected cosine": float(mechanism.expected_cosine()), "noise norm": float(mechanism.noise_norm)}
+    if request.task == "mean":
+        assert request.n is not None
+        figures["standard error"] = figures["noise norm"] / math.sqrt(request.n * request.rows_per_person)
+    return figures
+
+
+def _noise_figures(mechanism: Any, request: _Request) -> dict[str, float]:
+    figures = _row_figures(mechanism, request)
+    return figures if not _has_corpus(request) else {_TOP_1: _ideal_top_1(mechanism, request.n or 0), **figures}
+
+
+def _direction_figures(mechanism: Any, request: _Request) -> dict[str, float]:
+    figures = _row_figures(mechanism, request)
+    if not _has_corpus(request):
+        return figures
+    from hushvec.mechanisms.privunit import top_1_probability
+
+    return {_TOP_1: top_1_probability(mechanism.cap_probability, mechanism.threshold, request.n or 0), **figures}
+
+
+def _has_corpus(request: _Request) -> bool:
+    return request.task == "retrieval" and request.n is not None
+
+
+def _ideal_top_1(mechanism: Any, others: int) -> float:
+    """Probability that a release is nearer to its own row than to n rows orthogonal to it and to each other.
+
+    Along unit vectors, in units of the noise of an element, the others' scores are nearly independent N(0, 1). A mechanism that adds
+    noise has the own score N(s, 1), s = C / noise; the answer is the mean of Phi(score)^n, a sum over a fine grid.
+    """
+    signal = mechanism.clip_norm * math.sqrt(mechanism.dimension) / mechanism.noise_norm
+    noise = [-_TAIL + step * _STEP for step in range(round(2 * _TAIL / _STEP) + 1)]
+    wins = ((0.5 * math.erfc(-(signal + value) / math.sqrt(2))) ** others for value in noise)
+    return math.fsum(win * math.exp(-value * value / 2) for win, value in zip(wins, noise)) * _STEP / math.sqrt(2 * math.pi)
+
+
+def _needs_delta(request: _Request) -> str:
+    return "" if request.delta > 0 else "needs delta > 0"
+
+
+def _drops_the_length(request: _Request) -> str:
+    return "" if request.unit_rows or request.task == "retrieval" else "releases directions only, and unit_rows is False"
+
+
+def _pure(request: _Request) -> dict[str, Any]:
+    return {"epsilon": request.epsilon, **request.row_setting}
+
+
+def _approximate(request: _Request) -> dict[str, Any]:
+    return {"delta": request.delta, **_pure(request)}
+
+
+def _pure_with_corpus(request: _Request) -> dict[str, Any]:
+    return {"corpus_size": request.n, **_pure(request)} if _has_corpus(request) else _pure(request)
+
+
+_ROWS = (
+    _Entry(
+        name="privunit",
+        class_name="PrivUnit",
+        arguments=_pure_with_corpus,
+        figures=_direction_figures,
+        obstacle=_drops_the_length,
+    ),
+    _Entry(name="gaussian", class_name="Gaussian", arguments=_approximate, figures=_noise_figures, obstacle=_needs_delta),
+    _Entry(name="laplacian", class_name="Laplacian", arguments=_pure, figures=_noise_figures),
+    _Entry(name="l2_laplace", class_name="L2Laplace", arguments=_pure, figures=_noise_figures),
+)
+
+
+def _always_exact(mechanism: Any) -> str:
+    """Laws of whole numbers and decided comparisons: the discrete mechanisms have no other grade."""
+    return "exact"
+
+
+def _checked_labels(labels: Any) -> int | Sequence[Hashable]:
+    """How many, or what the mechanism will check one by one."""
+    if hasattr(labels, "__index__"):
+        return _validate.whole_number("labels", labels, at_least=2)
+    if isinstance(labels, str | bytes) or not hasattr(labels, "__len__"):
+        raise TypeError(f"labels must be a whole number or a sequence, got {_validate.kind(labels)}")
+    return labels  # type: ignore[no-any-return]
+
+
+def _label_arguments(request: _Request) -> dict[str, Any]:
+    key = "k" if isinstance(request.labels, int) else "labels"
+    return {"epsilon": request.epsilon, key: request.labels}
+
+
+def _label_figures(mechanism: Any, request: _Request) -> dict[str, float]:
+    """Standard error at n answers, or at one, of the frequency of a label that nobody holds: sqrt(q (1 - q) / n) / (p - q)."""
+    count = int(mechanism.k)
+    others = math.exp(-request.epsilon) * (count - 1)
+    truth = 1 / (1 + others)
+    other = math.exp(-request.epsilon) * truth
+    answers = 1 if request.n is None else request.n
+    return {"truth": truth, "standard error": math.sqrt(other * (1 - other) / answers) / (truth - other)}
+
+
+def _label_remark(request: _Request) -> str:
+    count = request.labels if isinstance(request.labels, int) else len(request.labels or ())
+    if count - 2 <= _UNARY_IS_BETTER_FROM * math.exp(request.epsilon):
+        return ""
+    return "more than 3 e^epsilon + 2 labels: unary encoding would have a smaller error"
+
+
+def _top_k_arguments(request: _Request) -> dict[str, Any]:
+    moves = 2 * request.clip_norm if request.sensitivity is None else request.sensitivity
+    return {"k": request.k, "epsilon": request.epsilon, "sensitivity": moves}
+
+
+def _top_k_figures(mechanism: Any, request: _Request) -> dict[str, float]:
+    """Standard deviation of the Gumbel noise, in the unit of the scores: pi / sqrt(6) * 2 D k / epsilon."""
+    assert request.k is not None
+    return {"score noise": math.pi / math.sqrt(6) * 2 * float(mechanism.sensitivity) * request.k / request.epsilon}
+
+
+_TASKS: dict[str, _Task] = {
+    "retrieval": _Task(entries=_ROWS, ranked_by="expected cosine", larger_is_better=True, takes=("n",)),
+    "release": _Task(entries=_ROWS, ranked_by="noise norm", larger_is_better=False),
+    "mean": _Task(entries=_ROWS, ranked_by="standard error", larger_is_better=False, needs=("n",)),
+    "labels": _Task(
+        entries=(
+            _Entry(
+                name="randomized_response",
+                class_name="RandomizedResponse",
+                arguments=_label_arguments,
+                figures=_label_figures,
+                grade=_always_exact,
+                remark=_label_remark,
+            ),
+        ),
+        ranked_by="standard error",
+        larger_is_better=False,
+        needs=("labels",),
+        takes=("n",),
+    ),
+    "top_k": _Task(
+        entries=(
+            _Entry(
+                name="gumbel_top_k",
+                class_name="GumbelTopK",
+                arguments=_top_k_arguments,
+                figures=_top_k_figures,
+                grade=_always_exact,
+            ),
+        ),
+        ranked_by="score noise",
+        larger_is_better=False,
+        needs=("k",),
+        takes=("sensitivity",),
+    ),
+}
+
+
+# ---- how the choice is made and told ----
+
+
+def _option(entry: _Entry, request: _Request) -> Option:
+    obstacle = entry.obstacle(request)
+    if obstacle:
+        return _not_to_be_had(entry, obstacle)
+    from hushvec import mechanisms
+
+    try:
+        mechanism = getattr(mechanisms, entry.class_name)(**entry.arguments(request))
+        figures = entry.figures(mechanism, request)
+    except ValueError as refusal:   # a price that this mechanism cannot be had at, such as noise beyond float32
+        return _not_to_be_had(entry, str(refusal))
+    asked = _TASKS[request.task]
+    value = figures[_ranked_by(request)]
+    grade = entry.grade(mechanism)
+    return Option(
+        name=entry.name,
+        mechanism=mechanism,
+        grade=grade,
+        figures=figures,
+        merit=value if asked.larger_is_better else -value,
+        remark=entry.remark(request) if grade == "exact" else "no claim: computed in floating point",
+    )
+
+
+def _not_to_be_had(entry: _Entry, reason: str) -> Option:
+    return Option(name=entry.name, mechanism=None, grade="", figures={}, merit=-math.inf, remark=reason)
+
+
+def _rank(option: Option) -> tuple[bool, bool, float]:
+    return option.mechanism is None, not option.claims_privacy, -option.merit
+
+
+def _why(options: tuple[Option, ...], request: _Request) -> str:
+    best = options[0]
+    sentences = [f"{best.name}: {_told(best, request)} at {_price(best.mechanism.cost)}{_next_best(options, request)}."]
+    better = [option for option in options[1:] if option.mechanism is not None and option.merit > best.merit]
+    if not best.claims_privacy:
+        sentences.append("No option carries a claim: all are computed in floating point.")
+    elif better:
+        told = ", ".join(f"{option.name} would give {_told(option, request)}" for option in better)
+        sentences.append(f"{told}, but is computed in floating point and carries no claim.")
+    elif best.remark:
+        sentences.append(f"{best.remark[0].upper()}{best.remark[1:]}.")
+    return " ".join(sentences)
+
+
+def _next_best(options: tuple[Option, ...], request: _Request) -> str:
+    behind = [option for option in options[1:] if option.claims_privacy and option.merit < options[0].merit]
+    return f", against {_told(behind[0], request)} with {behind[0].name}" if behind and options[0].claims_privacy else ""
+
+
+def _told(option: Option, request: _Request) -> str:
+    figure = _ranked_by(request)
+    return f"{figure} {option.figures[figure]:.3g}"
+
+
+def _ranked_by(request: _Request) -> str:
+    return _TOP_1 if _has_corpus(request) else _TASKS[request.task].ranked_by
+
+
+def _price(cost: tuple[float, float]) -> str:
+    return f"epsilon = {_exact(cost[0])}, delta = {_exact(cost[1])}"
+
+
+def _exact(cost: float) -> str:
+    """All digits: a price is not rounded down."""
+    return repr(float(cost)).removesuffix(".0")
+
+
+def _row(option: Option, figures: tuple[str, ...]) -> tuple[str, ...]:
+    cost = ("", "") if option.mechanism is None else tuple(_exact(part) for part in option.mechanism.cost)
+    values = (f"{option.figures[name]:.4g}" if name in option.figures else "" for name in figures)
+    return (option.name, *cost, option.grade, *values, option.remark)

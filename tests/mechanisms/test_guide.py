@@ -1,0 +1,76 @@
+"""docs/mechanisms.md: computed figures are the code's, measured ones the study's, and what it tells the reader to run is there."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from hushvec import mechanisms
+from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs" / "mechanisms.md").read_text()
+
+
+STUDY = json.loads((ROOT / "bench" / "utility" / "newsgroups_minilm.json").read_text())
+EPSILONS = (5, 8, 10, 16, 20, 32)
+
+
+def tables_below(heading):
+    """The tables of a section, each a list of rows of cells, header and rule left out."""
+    section = GUIDE[GUIDE.index(heading) + len(heading) :].split("\n## ")[0]
+    blocks = re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE)
+    return [[[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()[2:]] for block in blocks]
+
+
+def test_expected_cosines_are_the_codes():
+    (rows,) = tables_below("## What is left of a row")
+    assert len(rows) >= 5
+    for epsilon, privunit, gaussian, laplacian, l2_laplace in rows:
+        price = {"epsilon": float(epsilon), "dimension": 384}
+        stated = (privunit, gaussian, laplacian, l2_laplace)
+        kinds = (PrivUnit(**price), Gaussian(delta=1e-5, **price), Laplacian(**price), L2Laplace(**price))
+        assert [f"{kind.expected_cosine():.4f}" for kind in kinds] == list(stated)
+
+
+def test_measured_shares_are_the_studys():
+    tables = tables_below("## A public projection first")
+    kinds = [("privunit", 0, False), ("gaussian", 0, False), ("privunit", 2, True), ("gaussian", 2, True)]
+    assert len(tables) == len(kinds)
+    for table, (mechanism, figure, with_clean) in zip(tables, kinds):
+        for name, *cells in table:
+            measured = STUDY["retrieval"][name]
+            columns = [f"{mechanism} {epsilon}" for epsilon in EPSILONS] + ["no noise"] * with_clean
+            assert cells == [f"{100 * measured[column][figure]:.1f}" for column in columns], name
+
+
+def test_measured_splits_are_the_studys():
+    (rows,) = tables_below("## The split of PrivUnit")
+    assert [int(row[0]) for row in rows] == list(EPSILONS)
+    for epsilon, *cells in rows:
+        expected = []
+        for name in ("none", "whitened 380"):
+            shares = {float(offset): 100 * row[1] for offset, row in STUDY["split"][f"{name}, epsilon {epsilon}"].items()}
+            best = max(shares, key=shares.get)
+            expected += [f"{shares[0.0]:.1f}", f"{shares[best]:.1f} at {best:+.1f}"]
+        assert cells == [*expected, f"{STUDY['isotropic']['2000'][epsilon][0]:+.1f}"]
+
+
+def test_every_mechanism_is_in_the_guide():
+    for name, kind in mechanisms.MECHANISMS.items():
+        assert f"`{kind.__name__}`" in GUIDE and f'"{name}"' in GUIDE
+    for name in ("MetricLaplace", "RandomizedResponse", "GumbelTopK", "PublicProjection"):
+        assert f"`{name}`" in GUIDE and hasattr(mechanisms, name)
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"(?:docs|examples|bench|python)/[\w/]+\.(?:py|md)", GUIDE))))
+def test_files_that_it_names_exist(path):
+    assert (ROOT / path).is_file()
+
+
+def test_python_in_it_runs():
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "docs/mechanisms.md", "exec"), {})
