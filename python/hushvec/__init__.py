@@ -6,23 +6,34 @@
 `import hushvec` loads numpy and the compiled core, nothing else.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from hushvec._backends import backends, set_num_threads
 from hushvec._core import Generator
 from hushvec._core import __version__ as __version__
 from hushvec.calibrate import gaussian_delta, gaussian_epsilon, gaussian_sigma, laplace_scale
 from hushvec.clip import clip, clip_and_noise
-from hushvec.discrete import randomized_response
-from hushvec.errors import MissingExtraError, ReceiptError
+from hushvec.errors import BudgetError, MissingExtraError, PrivacyBudgetExhaustedError, ReceiptError
 from hushvec.noise import add_noise, gaussian_noise, l2_laplace_noise, laplacian_noise
 from hushvec.receipts import LedgerEntry, Receipt, Verification, verify_charges, verify_receipt
 from hushvec.release import Release, privatize
 
+if TYPE_CHECKING:
+    from hushvec.budget import PrivacyBudget
+    from hushvec.discrete import randomized_response
+    from hushvec.mechanisms.recommend import Recommendation, recommend
+
 __all__ = [
+    "BudgetError",
     "Generator",
     "LedgerEntry",
     "MissingExtraError",
+    "PrivacyBudget",
+    "PrivacyBudgetExhaustedError",
     "Receipt",
     "ReceiptError",
+    "Recommendation",
     "Release",
     "Verification",
     "add_noise",
@@ -38,7 +49,27 @@ __all__ = [
     "laplacian_noise",
     "privatize",
     "randomized_response",
+    "recommend",
     "set_num_threads",
     "verify_charges",
     "verify_receipt",
 ]
+
+# Imported at first use: most programs need none of them, and they would make `import hushvec` take a third longer.
+_AT_FIRST_USE = {
+    "PrivacyBudget": "budget",
+    "Recommendation": "mechanisms.recommend",
+    "randomized_response": "discrete",
+    "recommend": "mechanisms.recommend",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _AT_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_AT_FIRST_USE[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from hushvec import _arrays, _core, _kernels, _validate
-from hushvec.budget import PrivacyBudget
 from hushvec.mechanisms import (
     MECHANISMS,
     EmpiricalGaussian,
@@ -284,6 +283,8 @@ def charged(receipt: Receipt, budget: Budget, plan: ReleasePlan) -> Receipt:
 
     Everything that could still refuse the release comes before this: a charge is for a release that happens.
     """
+    from hushvec.budget import PrivacyBudget
+
     epsilon, delta = plan.mechanism.cost
     if not isinstance(budget, PrivacyBudget):
         budget.consume(epsilon, delta)

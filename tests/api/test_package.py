@@ -14,11 +14,15 @@ import hushvec as hv
 PACKAGE = Path(hv.__file__).parent
 
 PUBLIC = [
+    "BudgetError",
     "Generator",
     "LedgerEntry",
     "MissingExtraError",
+    "PrivacyBudget",
+    "PrivacyBudgetExhaustedError",
     "Receipt",
     "ReceiptError",
+    "Recommendation",
     "Release",
     "Verification",
     "add_noise",
@@ -34,6 +38,7 @@ PUBLIC = [
     "laplacian_noise",
     "privatize",
     "randomized_response",
+    "recommend",
     "set_num_threads",
     "verify_charges",
     "verify_receipt",

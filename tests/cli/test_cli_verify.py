@@ -93,4 +93,82 @@ def test_truncated(write):
 def test_no_such_file(tmp_path):
     assert_one_line(hushvec("verify", tmp_path / "absent.json"), "No such file", "absent.json")
     assert_one_line(hushvec("verify", tmp_path), "Is a directory")
-    assert_one_line(hushvec("verify"), "the following arguments are required: receipt")
+    assert_one_line(hushvec("verify"), "the following arguments are required: RECEIPT")
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Writes objects as JSON files and returns their paths."""
+
+    def files(**contents):
+        for name, content in contents.items():
+            (tmp_path / f"{name}.json").write_text(json.dumps(content))
+        return [tmp_path / f"{name}.json" for name in contents]
+
+    return files
+
+
+def paid(count=2):
+    budget = hv.PrivacyBudget(100.0)
+    receipts = [receipt(budget=budget).to_dict() for _ in range(count)]
+    return receipts, budget.export()
+
+
+def test_several_receipts_are_composed(files):
+    paths = files(a=receipt().to_dict(), b=receipt().to_dict(), c=receipt(mechanism="privunit", epsilon=1.0).to_dict())
+    finished = hushvec("verify", *paths, "--json")
+    assert finished.code == 0
+    report = json.loads(finished.out)
+    assert [one["status"] for one in report["receipts"]] == ["holds"] * 3
+    assert report["together"]["epsilon"] <= 17.0
+    assert report["together"]["delta"] == 2e-5
+    assert "all releases together, about the same people, are" in hushvec("verify", *paths).out
+
+
+@pytest.mark.parametrize(("epsilon", "code"), [(17.0, 0), (5.0, 1)])
+def test_a_promise_for_all_of_them(files, epsilon, code):
+    paths = files(a=receipt().to_dict(), b=receipt().to_dict())
+    finished = hushvec("verify", *paths, "--epsilon", epsilon, "--delta", 2e-5, "--json")
+    assert finished.code == code
+    assert json.loads(finished.out)["together"]["status"] == ("holds" if code == 0 else "does not hold")
+
+
+def test_one_bad_receipt_spoils_the_rest(files):
+    paths = files(a=receipt().to_dict(), b=CASES["does not hold"][0]().to_dict())
+    assert hushvec("verify", *paths).code == 1
+    paths = files(a=receipt().to_dict(), b=CASES["not a DP claim"][0]().to_dict())
+    assert hushvec("verify", *paths).code == 2
+
+
+def test_a_ledger_that_paid(files):
+    receipts, export = paid()
+    paths = files(a=receipts[0], b=receipts[1], ledger=export)
+    finished = hushvec("verify", *paths[:2], "--ledger", paths[2], "--json")
+    assert finished.code == 0
+    assert json.loads(finished.out)["ledger"]["status"] == "holds"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda receipts, export: export["rows"].pop(1), "row 2 of the ledger"),
+        (lambda receipts, export: export["rows"][2].update(epsilon="1"), "row 3 of the ledger"),
+        (lambda receipts, export: receipts.__setitem__(1, receipts[0]), "receipt 2: another receipt names the same charge"),
+        (lambda receipts, export: receipts[0].update(charge=None), "receipt 1: it names no charge"),
+        (lambda receipts, export: receipts[1]["charge"].update(ledger="0" * 64), "receipt 2: it names another ledger"),
+        (lambda receipts, export: receipts[1]["charge"].update(sequence=9), "receipt 2: the ledger has no such charge"),
+        (lambda receipts, export: receipts[0].update(epsilon=9.0), "receipt 1: the charge named, row 2, is smaller"),
+    ],
+)
+def test_a_ledger_that_did_not_pay(files, spoil, reason):
+    receipts, export = paid()
+    spoil(receipts, export)
+    paths = files(a=receipts[0], b=receipts[1], ledger=export)
+    finished = hushvec("verify", *paths[:2], "--ledger", paths[2])
+    assert finished.code == 1
+    assert reason in finished.out
+
+
+def test_what_is_no_ledger(files):
+    paths = files(a=receipt().to_dict(), ledger={"rows": []})
+    assert_one_line(hushvec("verify", paths[0], "--ledger", paths[1]), "ledger.json")

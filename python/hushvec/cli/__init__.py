@@ -15,13 +15,13 @@ from types import FrameType
 from typing import NoReturn
 
 import hushvec
-from hushvec.cli import audit, backends, demo, privatize, sigma, verify
+from hushvec.cli import audit, backends, budget, demo, privatize, sigma, verify
 
 BAD_INPUT = 2
 INTERRUPTED = 130
 TERMINATED = 143
 
-_SUBCOMMANDS = (demo, privatize, sigma, verify, audit, backends)
+_SUBCOMMANDS = (demo, privatize, sigma, verify, audit, budget, backends)
 
 
 class _OneLineParser(argparse.ArgumentParser):

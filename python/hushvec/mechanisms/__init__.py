@@ -37,8 +37,6 @@ from hushvec.mechanisms.additive import (
     sensitivity,
 )
 from hushvec.mechanisms.privunit import PrivUnit
-from hushvec.mechanisms.randomized_response import FrequencyEstimate, RandomizedResponse
-from hushvec.mechanisms.top_k import GumbelTopK
 
 # What `privatize` knows by name.
 MECHANISMS: dict[str, type[Mechanism]] = {**ADDITIVE, PrivUnit.name: PrivUnit}
@@ -46,6 +44,8 @@ MECHANISMS: dict[str, type[Mechanism]] = {**ADDITIVE, PrivUnit.name: PrivUnit}
 if TYPE_CHECKING:
     from hushvec.mechanisms.metric import MetricEpsilon, MetricLaplace
     from hushvec.mechanisms.projection import PublicProjection
+    from hushvec.mechanisms.randomized_response import FrequencyEstimate, RandomizedResponse
+    from hushvec.mechanisms.top_k import GumbelTopK
 
 __all__ = [
     "ADJACENCY",
@@ -70,9 +70,12 @@ __all__ = [
 
 # Imported at first use: `import hushvec` needs none of them, and they would make it take a fifth longer.
 _AT_FIRST_USE = {
+    "FrequencyEstimate": "randomized_response",
+    "GumbelTopK": "top_k",
     "MetricEpsilon": "metric",
     "MetricLaplace": "metric",
     "PublicProjection": "projection",
+    "RandomizedResponse": "randomized_response",
 }
 
 

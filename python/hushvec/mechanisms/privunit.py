@@ -141,6 +141,12 @@ class PrivUnit(Mechanism):
     def cost(self) -> tuple[float, float]:
         return self.epsilon, 0.0
 
+    def _parameters(self) -> str:
+        return (
+            f"cap probability {self.cap_probability:.6g} at threshold {self.threshold:.6g}, whatever the sensitivity: directions alone "
+            f"are released; sigma {self.noise_parameter:.6g} across them"
+        )
+
     def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> None:
         """out = the release of x, in the same dtype; x may be out. CPU arrays only.
 
