@@ -23,7 +23,10 @@ ALPHA = 1e-6
 # ---- the type ----
 
 
-@pytest.mark.parametrize("other", [1.0, 1, True, np.float64(1.0), np.float32(1.0), np.ones(2), (1.0, 1e-5), (1.0,), "1", None])
+OTHERS = [1.0, 1, True, np.float64(1.0), np.float32(1.0), np.ones(2), np.ones(0), (1.0, 1e-5), (1.0,), "1", None]
+
+
+@pytest.mark.parametrize("other", OTHERS)
 def test_nothing_else_can_be_added_or_compared(other):
     loss = MetricEpsilon(1.0)
     for operation in (

@@ -44,8 +44,8 @@ class MetricEpsilon:
         `sum([...])` starts from the int 0 and is refused for that; `MetricEpsilon.compose([...])` is the sum.
 
     Reference:
-        Chatzikokolakis, Andres, Bordenabe, Palamidessi, "Broadening the scope of differential privacy using metrics" (2013),
-        definition 1 and section 2.
+        Chatzikokolakis, Andres, Bordenabe, Palamidessi, "Broadening the scope of differential privacy using metrics" (2013): the
+        definition of d-privacy, for the distance epsilon |x - x'|_2.
 
     Example:
         >>> from hushvec.mechanisms import MetricEpsilon
@@ -164,8 +164,8 @@ class MetricLaplace:
         nearest neighbour, exp(epsilon D). Without a bound on D there is no epsilon of local differential privacy.
 
     Reference:
-        Chatzikokolakis et al. (2013), definition 1; Fernandes, Dras, McIver, "Generalised differential privacy for text document
-        processing" (2019), definition 5: the n-dimensional Laplace mechanism.
+        Chatzikokolakis et al. (2013), d-privacy; Fernandes, Dras, McIver, "Generalised differential privacy for text document
+        processing" (2019), the n-dimensional Laplace mechanism.
 
     Example:
         >>> from hushvec.mechanisms import MetricLaplace
