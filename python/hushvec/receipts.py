@@ -284,6 +284,9 @@ def verify_charges(receipts: Sequence[Receipt], export: Mapping[str, Any]) -> Ve
         No receipts: only the ledger is checked. The ledger may hold more charges than there are receipts: a crash between charge
         and release spends.
 
+    Reference:
+        docs/budget.md: rows, hashes and what a chain can show.
+
     Example:
         >>> import hushvec as hv, numpy as np
         >>> budget = hv.PrivacyBudget(10.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from hushvec import _arrays, _core, _kernels, _validate
 from hushvec.mechanisms import (
@@ -18,9 +18,13 @@ from hushvec.mechanisms import (
 )
 from hushvec.receipts import NOTE_FLOAT, NOTE_SEED, LedgerEntry, Receipt, has_sigma, rows_per_person
 
+if TYPE_CHECKING:
+    from hushvec.mechanisms import PublicProjection
+
 PER = ("record", "release")
 
 NOTE_EMPIRICAL = "sigma was chosen by the caller; epsilon is what it buys at this delta"
+NOTE_PROJECTION = "rows went through the public map named by projection; it is taken to be independent of them"
 NOTE_RELEASE = "all rows are about one person; their number is treated as public"
 
 
@@ -56,6 +60,7 @@ def privatize(
     budget: Budget | None = None,
     per: str = "record",
     generator: _core.Generator | None = None,
+    projection: PublicProjection | None = None,
 ) -> Release:
     """Release embeddings with differential privacy, and a receipt that says which.
 
@@ -82,6 +87,8 @@ def privatize(
             epsilon / n ("privunit").
         generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy:
             the receipt says so, and together with a budget it is refused.
+        projection: a public map that rows go through before the mechanism; clip_norm is then a norm behind it, and the values have
+            its `output_dimension` columns (`projection.lift` takes them back). It must not have been fitted on the rows' own people.
 
     Returns:
         Release(values, receipt).
@@ -116,6 +123,8 @@ def privatize(
         ((2, 384), 'exact', 1.2)
     """
     _arrays.require_array("x", x)
+    if projection is not None:
+        x = require_projection(projection).transform(x)
     rows, dimension = _arrays.rows_and_dimension(x)
     plan = plan_release(
         rows=rows,
@@ -131,7 +140,7 @@ def privatize(
         per=per,
         generator=generator,
     )
-    receipt = plan.receipt(rows)
+    receipt = plan.receipt(rows, projection=projection)
     _kernels.require_release(x, plan.mechanism.law)
     if budget is not None:
         require_chargeable(budget, plan)
@@ -178,8 +187,8 @@ class ReleasePlan:
     def is_dp_claim(self) -> bool:
         return self.mechanism.grade == "exact" and not self.generator.seeded
 
-    def receipt(self, rows: int, *, notes: tuple[str, ...] = ()) -> Receipt:
-        """The receipt of a release of `rows` rows in total, with further notes of the caller."""
+    def receipt(self, rows: int, *, notes: tuple[str, ...] = (), projection: PublicProjection | None = None) -> Receipt:
+        """The receipt of a release of `rows` rows in total, with further notes of the caller and the map before the mechanism."""
         mechanism = self.mechanism
         epsilon, delta = mechanism.cost
         return Receipt(
@@ -207,7 +216,8 @@ class ReleasePlan:
             nonfinite="raise",
             is_dp_claim=self.is_dp_claim,
             library_version=_core.__version__,
-            notes=(*self._notes(), *notes),
+            notes=(*self._notes(), *((NOTE_PROJECTION,) if projection is not None else ()), *notes),
+            projection=None if projection is None else projection.digest,
         )
 
     def _notes(self) -> tuple[str, ...]:
@@ -268,6 +278,14 @@ def _require_fit(
     if mechanism.rows_per_person != rows_of_one:
         raise ValueError(f"mechanism.rows_per_person must be {rows_of_one} for this input, got {mechanism.rows_per_person}")
     return mechanism
+
+
+def require_projection(value: Any) -> PublicProjection:
+    from hushvec.mechanisms import PublicProjection
+
+    if not isinstance(value, PublicProjection):
+        raise TypeError(f"projection must be a hushvec.mechanisms.PublicProjection or None, got {_validate.kind(value)}")
+    return value
 
 
 def require_chargeable(budget: Any, plan: ReleasePlan) -> None:

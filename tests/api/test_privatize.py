@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, Mechanism, PrivUnit
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, Mechanism, PrivUnit, PublicProjection
 
 DTYPES = ["float32", "float64", "float16"]
 MECHANISMS = {
@@ -232,5 +232,69 @@ def test_a_ready_mechanism_releases_what_its_name_does(name):
 def test_a_ready_mechanism_must_fit(arguments, text):
     with pytest.raises(ValueError, match=text):
         hv.privatize(some_rows((4, 32)), mechanism=Gaussian(epsilon=1.0, dimension=32, clip_norm=0.5), **arguments)
-    with pytest.raises(ValueError, match="mechanism.dimension must be 32, the columns of x, got 33"):
+    with pytest.raises(ValueError, match=r"mechanism\.dimension must be 32, the columns of x, got 33"):
         hv.privatize(some_rows((4, 32)), mechanism=Gaussian(epsilon=1.0, dimension=33))
+
+
+def test_a_privacy_budget_is_charged_and_named_in_the_receipt():
+    budget = hv.PrivacyBudget(10.0)
+    names = ("gaussian", "privunit")
+    receipts = [hv.privatize(some_rows((3, 8)), epsilon=4.0, mechanism=name, budget=budget).receipt for name in names]
+    assert budget.consumed() == 8.0
+    assert [receipt.charge.sequence for receipt in receipts] == [2, 3]
+    assert hv.verify_charges(receipts, budget.export()).status == "holds"
+    with pytest.raises(hv.PrivacyBudgetExhaustedError) as caught:
+        hv.privatize(some_rows((3, 8)), epsilon=4.0, budget=budget)
+    assert (caught.value.code, caught.value.max_epsilon, caught.value.consumed_epsilon) == ("PRIVACY_BUDGET_EXHAUSTED", 10.0, 8.0)
+    assert budget.consumed() == 8.0
+
+
+def test_a_budget_in_rho_is_charged_what_the_noise_costs():
+    budget = hv.PrivacyBudget(max_rho=5.0)
+    receipt = hv.privatize(some_rows((3, 8)), epsilon=2.0, budget=budget).receipt
+    assert budget.state().consumed_rho == pytest.approx((2.0 / receipt.sigma) ** 2 / 2, rel=1e-12)
+    hv.privatize(some_rows((3, 8)), epsilon=0.5, mechanism="laplacian", budget=budget)
+    assert hv.verify_charges([receipt], budget.export()).status == "holds"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"epsilon": 0.0},
+        {"epsilon": float("nan")},
+        {"epsilon": 1.0, "delta": 0.0},
+        {"epsilon": 1.0, "mechanism": "gauss"},
+        {"epsilon": 1.0, "clip_norm": -1.0},
+    ],
+    ids=str,
+)
+def test_bad_input_charges_nothing(arguments):
+    budget = hv.PrivacyBudget(10.0)
+    with pytest.raises(ValueError):
+        hv.privatize(some_rows((3, 8)), budget=budget, **arguments)
+    bad = some_rows((3, 8))
+    bad[1, 1] = np.inf
+    with pytest.raises(ValueError, match="x must be finite"):
+        hv.privatize(bad, epsilon=1.0, budget=budget)
+    assert budget.consumed() == 0.0 and budget.state().rows == 1
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "privunit"])
+def test_rows_go_through_a_public_map(mechanism):
+    public, rows = some_rows((300, 24), seed=1), some_rows((5, 24), seed=2)
+    projection = PublicProjection.fit(public, components=6, remove_mean=True)
+    release = hv.privatize(
+        rows, epsilon=9.0, mechanism=mechanism, normalize=True, projection=projection, generator=hv.Generator.unsafe_seeded(3)
+    )
+    direct = hv.privatize(
+        projection.transform(rows), epsilon=9.0, mechanism=mechanism, normalize=True, generator=hv.Generator.unsafe_seeded(3)
+    )
+    np.testing.assert_array_equal(release.values, direct.values)
+    assert release.values.shape == (5, 6)
+    assert release.receipt.projection == projection.digest
+    assert any("public map" in note for note in release.receipt.notes)
+
+
+def test_a_projection_of_the_wrong_kind():
+    with pytest.raises(TypeError, match=r"projection must be a hushvec\.mechanisms\.PublicProjection or None, got function"):
+        hv.privatize(some_rows((3, 8)), epsilon=1.0, projection=lambda x: x)

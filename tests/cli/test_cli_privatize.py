@@ -392,3 +392,28 @@ def test_a_signal_leaves_nothing(tmp_path, number, code):
     assert process.returncode == code
     assert "Traceback" not in err
     assert names(tmp_path) == ["in.npy"]
+
+
+def test_a_budget_is_charged_and_named(tmp_path):
+    store = tmp_path / "budgets.sqlite"
+    hv.PrivacyBudget(10.0, persist_key="notes", store=str(store)).close()
+    np.save(tmp_path / "in.npy", np.ones((5, 16), np.float32))
+
+    def privatize(name, output, key, epsilon):
+        budget = ("--budget", key, "--budget-store", store)
+        return hushvec("privatize", tmp_path / name, "-o", tmp_path / output, *budget, "--epsilon", epsilon, "--json")
+
+    finished = privatize("in.npy", "out.npy", "notes", 6)
+    assert finished.code == 0, finished.err
+    receipt = hv.Receipt.from_dict(json.loads(finished.out)["receipt"])
+    with hv.PrivacyBudget.reopen("notes", store=str(store)) as budget:
+        assert budget.consumed() == 6.0
+        assert hv.verify_charges([receipt], budget.export()).status == "holds"
+
+    np.save(tmp_path / "bad.npy", np.full((5, 16), np.nan, np.float32))
+    assert_one_line(privatize("bad.npy", "out2.npy", "notes", 1), "x must be finite")
+    assert_one_line(privatize("in.npy", "out2.npy", "notes", 6), "exhausted")
+    assert_one_line(privatize("in.npy", "out2.npy", "none", 1), "none")
+    assert not (tmp_path / "out2.npy").exists()
+    with hv.PrivacyBudget.reopen("notes", store=str(store)) as budget:
+        assert budget.consumed() == 6.0

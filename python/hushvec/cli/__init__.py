@@ -1,7 +1,7 @@
 """The command `hushvec`: one module per subcommand, each with --json.
 
-Exit code 0: done; 1: `verify` found a receipt that does not hold, or `audit` refuted a claim; 2: bad input, or a receipt without a claim.
-Whatever goes wrong is one line on standard error.
+Exit code 0: done; 1: `verify` or `budget verify` found what does not hold, or `audit` refuted a claim; 2: bad input, a budget
+that refuses, or a receipt without a claim. Whatever goes wrong is one line on standard error.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import hushvec
 from hushvec.cli import audit, backends, budget, demo, privatize, sigma, verify
+from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+    except (ValueError, TypeError, OSError, ImportError, MemoryError, BudgetError, PrivacyBudgetExhaustedError) as error:
         print(f"{options.prog}: {_one_line(str(error) or type(error).__name__)}", file=sys.stderr)
         return BAD_INPUT
     finally:

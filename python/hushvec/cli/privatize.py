@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hushvec._arrays import require_finite
+from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
 from hushvec.cli._output import print_json, receipt_lines
 from hushvec.cli._progress import Progress
 from hushvec.cli.files import Columns, FileError, Source, open_source
 from hushvec.receipts import Receipt
-from hushvec.release import ReleasePlan, plan_release
+from hushvec.release import ReleasePlan, charged, plan_release, require_chargeable
 
 RECEIPT_SUFFIX = ".receipt.json"
 
@@ -39,6 +41,8 @@ def add_to(subparsers: Subparsers) -> None:
     add_release_arguments(parser)
     parser.add_argument("--normalize", action="store_true", help="unit rows before the noise (clip norm 1)")
     parser.add_argument("--renormalize", action="store_true", help="unit rows after the noise")
+    parser.add_argument("--budget", metavar="KEY", help="charge the ledger of this key first; it must exist (see hushvec budget)")
+    parser.add_argument("--budget-store", metavar="STORE", help="where that ledger is (default as for hushvec budget)")
     parser.add_argument("--column", help="column or key of the vectors (default embedding)")
     parser.add_argument("--text-key", help=".jsonl: embed the text under this key with MiniLM")
     parser.add_argument("--keep", metavar="NAMES", default="", help="columns or keys to copy unprotected, separated by commas")
@@ -49,9 +53,13 @@ def run(options: argparse.Namespace) -> int:
     kept = tuple(name for name in options.keep.split(",") if name)
     source = open_source(options.input, Columns(vector=options.column, text=options.text_key, keep=kept))
     plan = _plan(options, source)
+    notes = _notes(options.text_key, kept)
     with _published(options.output) as (partial, receipt_partial):
+        paid = None if options.budget is None else _charged(options, source, plan, plan.receipt(source.count(), notes=notes))
         rows = _release(source, plan, options.input, partial)
-        receipt = plan.receipt(rows, notes=_notes(options.text_key, kept))
+        if paid is not None and rows != paid.rows:
+            raise FileError(options.input, f"the file changed while it was read: {paid.rows} rows were charged")
+        receipt = paid or plan.receipt(rows, notes=notes)
         receipt_partial.write_text(receipt.to_json() + "\n", encoding="utf-8")
     _report(options, receipt)
     return 0
@@ -85,6 +93,21 @@ def _plan(options: argparse.Namespace, source: Source) -> ReleasePlan:
         per=options.per,
         generator=make_generator(options),
     )
+
+
+def _charged(options: argparse.Namespace, source: Source, plan: ReleasePlan, receipt: Receipt) -> Receipt:
+    """Charge the budget once nothing in the file can be refused any more. Embedded texts are finite, and slow to make twice."""
+    with PrivacyBudget.reopen(options.budget, store=options.budget_store) as budget:
+        require_chargeable(budget, plan)
+        if options.text_key is None:
+            done = 0
+            for part in source.parts():
+                try:
+                    require_finite("x", part.values, first_row=done)
+                except ValueError as error:
+                    raise FileError(options.input, str(error)) from None
+                done += len(part.values)
+        return charged(receipt, budget, plan)
 
 
 def _release(source: Source, plan: ReleasePlan, path: Path, partial: Path) -> int:

@@ -143,8 +143,8 @@ class PrivUnit(Mechanism):
 
     def _parameters(self) -> str:
         return (
-            f"cap probability {self.cap_probability:.6g} at threshold {self.threshold:.6g}, whatever the sensitivity: directions alone "
-            f"are released; sigma {self.noise_parameter:.6g} across them"
+            f"directions only, whatever the sensitivity ({self.adjacency}): cap probability {self.cap_probability:.6g}, "
+            f"threshold {self.threshold:.6g}, sigma {self.sigma:.6g}"
         )
 
     def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> None:
