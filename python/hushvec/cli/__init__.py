@@ -15,13 +15,13 @@ from types import FrameType
 from typing import NoReturn
 
 import hushvec
-from hushvec.cli import backends, demo, privatize, sigma, verify
+from hushvec.cli import backends, budget, demo, privatize, sigma, verify
 
 BAD_INPUT = 2
 INTERRUPTED = 130
 TERMINATED = 143
 
-_SUBCOMMANDS = (demo, privatize, sigma, verify, backends)
+_SUBCOMMANDS = (demo, privatize, sigma, verify, budget, backends)
 
 
 class _OneLineParser(argparse.ArgumentParser):
