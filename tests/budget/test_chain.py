@@ -3,12 +3,14 @@
 import copy
 import hashlib
 import json
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 from hushvec.budget import PrivacyBudget, export_head, verify_export
-from hushvec.budget.rows import FIELDS
+from hushvec.budget.rows import FIELDS, FORMAT
 
 
 def some_budget():
@@ -57,6 +59,16 @@ def test_hashes_are_the_documented_ones(export):
         assert row["previous_hash"] == previous
         previous = row["entry_hash"]
         assert previous == hash_by_the_book(export["budget_key"], row)
+
+
+def test_the_documentation_names_every_line_and_field(export):
+    page = (Path(__file__).parents[2] / "docs" / "budget.md").read_text()
+    block = "".join(f"    {line}\n" for line in (FORMAT, *FIELDS[:-1]))
+    assert block in page
+    table = page[page.index("## Rows") : page.index("## Export")]
+    assert [name for line in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", line)] == list(FIELDS)
+    table = page[page.index("## Export") :]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(export)
 
 
 def test_totals_are_sums_of_fractions(export):

@@ -36,7 +36,7 @@ def history(tmp_path):
     budget = PrivacyBudget(100.0, persist_key="k", store=path)
     moments = [(log.stat().st_size, budget.head())]
     for number in range(CHARGES):
-        budget.consume(0.5, 1e-6, purpose="x" * (37 * number))
+        budget.consume(0.5, 1e-6, purpose="x" * (1 + 37 * number))
         moments.append((log.stat().st_size, budget.head()))
     shutil.copy(path, tmp_path / "at-the-cut")
     content = log.read_bytes()

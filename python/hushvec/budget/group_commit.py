@@ -40,19 +40,20 @@ class GroupCommit(Generic[Request]):
             self._run([request])
             return
         self._waiting.append(request)
-        with self._changed:
-            while self._leader is not None and not request.is_settled:
-                self._changed.wait()
-            if request.is_settled:
-                return
-            self._leader = threading.get_ident()
         try:
+            with self._changed:
+                while self._leader is not None and not request.is_settled:
+                    self._changed.wait()
+                if request.is_settled:
+                    return
+                self._leader = threading.get_ident()
             with self.turn:
                 self._run_batch()
         finally:
-            with self._changed:
-                self._leader = None
-                self._changed.notify_all()
+            if self._leader == threading.get_ident():
+                with self._changed:
+                    self._leader = None
+                    self._changed.notify_all()
 
     def forget(self) -> None:
         """Drop what other threads asked for: after a fork they are not here, and their requests go on in the parent."""

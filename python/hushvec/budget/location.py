@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from hushvec import _validate
 from hushvec.budget.store import Store
@@ -39,6 +38,8 @@ def open_store(store: Any, *, create: bool) -> Store:
     if scheme == "sqlite":
         if not rest.startswith("/"):
             raise ValueError(f"store must be sqlite:///relative/path or sqlite:////absolute/path, got {store!r}")
+        from urllib.parse import unquote
+
         return _file(unquote(rest[1:]), create)
     if scheme in ("postgresql", "postgresql+psycopg"):
         from hushvec.budget.postgresql import PostgreSQLStore

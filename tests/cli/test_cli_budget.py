@@ -1,0 +1,150 @@
+"""hushvec budget show, verify, reset, export."""
+
+import json
+import sqlite3
+
+import pytest
+
+from budget.postgres_server import PostgresServer, why_not
+from cli.command import assert_one_line, hushvec
+from hushvec.budget import PrivacyBudget, verify_export
+from hushvec.budget.store import TABLE
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A file with two ledgers."""
+    path = tmp_path / "b.sqlite"
+    with PrivacyBudget(10.0, 1e-4, persist_key="notes", store=path) as budget:
+        budget.consume(2.5, 1e-5, charge_id="monday")
+        budget.consume(0.1)
+    with PrivacyBudget(max_rho=0.5, persist_key="study", store=path, on_exhausted="warn") as budget:
+        budget.consume(rho=0.5)
+    return path
+
+
+def answer(*arguments, code=0):
+    finished = hushvec("budget", *arguments, "--json")
+    assert finished.code == code, finished.err
+    return json.loads(finished.out)
+
+
+def test_show_one(store):
+    found = answer("show", "--key", "notes", "--store", store)
+    assert found["limit"] == {"epsilon": "10", "delta": "0.0001"}
+    assert found["consumed"] == {"epsilon": "2.6", "delta": "0.00001"}
+    assert (found["key"], found["currency"], found["on_exhausted"], found["period"]) == ("notes", "epsilon_delta", "block", 0)
+    assert (found["exhausted"], found["head"]["rows"]) == (False, 3)
+    text = hushvec("budget", "show", "--key", "notes", "--store", store).out
+    assert "(2.6, 1e-05)" in text and "(7.4, 9e-05)" in text and "(10.0, 0.0001)" in text
+
+
+def test_show_all(store):
+    found = answer("show", "--store", store)
+    assert [ledger["key"] for ledger in found] == ["notes", "study"]
+    assert found[1]["consumed"] == {"rho": "0.5"} and found[1]["exhausted"]
+    header, first, second = hushvec("budget", "show", "--store", store).out.splitlines()
+    assert first.split()[0] == "notes" and second.split()[0] == "study"
+    assert "rho 0.5" in second
+
+
+def test_the_store_may_come_from_the_environment(store):
+    finished = hushvec("budget", "show", "--json", environment={"HUSHVEC_BUDGET_STORE": str(store)})
+    assert [ledger["key"] for ledger in json.loads(finished.out)] == ["notes", "study"]
+
+
+def test_verify(store):
+    found = answer("verify", "--key", "notes", "--store", store)
+    assert (found["holds"], found["rows"], found["first_wrong"]) == (True, 3, None)
+    assert found["entry_hash"] in hushvec("budget", "verify", "--key", "notes", "--store", store).out
+
+
+def test_verify_names_the_first_wrong_row(store):
+    with sqlite3.connect(store) as connection:
+        connection.execute(f"DROP TRIGGER {TABLE}_no_update")
+        connection.execute(f"UPDATE {TABLE} SET epsilon = '0.5' WHERE budget_key = 'notes' AND sequence = 2")
+    connection.close()
+    found = answer("verify", "--key", "notes", "--store", store, code=1)
+    assert (found["holds"], found["first_wrong"], found["reason"]) == (False, 2, "entry_hash does not follow from the row")
+    finished = hushvec("budget", "verify", "--key", "notes", "--store", store)
+    assert (finished.code, finished.out) == (1, "does not hold: row 2: entry_hash does not follow from the row\n")
+
+
+def test_export_and_verify_it(store, tmp_path):
+    file = tmp_path / "export.json"
+    finished = hushvec("budget", "export", "--key", "notes", "--store", store, "-o", file)
+    assert finished.code == 0 and "3 rows" in finished.out
+    export = json.loads(file.read_text())
+    assert verify_export(export).holds
+    assert export == answer("export", "--key", "notes", "--store", store)
+    assert [name.name for name in tmp_path.glob("*export*")] == ["export.json"]
+    assert answer("verify", "--export", file)["holds"]
+    export["rows"].pop()
+    file.write_text(json.dumps(export))
+    assert answer("verify", "--export", file, code=1)["first_wrong"] == 3
+
+
+def test_verify_against_an_earlier_export(store, tmp_path):
+    file = tmp_path / "export.json"
+    hushvec("budget", "export", "--key", "notes", "--store", store, "-o", file)
+    with PrivacyBudget.reopen("notes", store=store) as budget:
+        budget.consume(0.5)
+    assert answer("verify", "--key", "notes", "--store", store, "--against", file)["holds"]
+    with sqlite3.connect(store) as connection:
+        connection.execute(f"DROP TRIGGER {TABLE}_no_delete")
+        connection.execute(f"DELETE FROM {TABLE} WHERE budget_key = 'notes' AND sequence > 2")
+    connection.close()
+    assert answer("verify", "--key", "notes", "--store", store)["holds"]
+    assert answer("verify", "--key", "notes", "--store", store, "--against", file, code=1)["first_wrong"] == 3
+
+
+def test_reset_needs_yes(store):
+    assert_one_line(hushvec("budget", "reset", "--key", "notes", "--store", store), "--yes must be given")
+    assert answer("show", "--key", "notes", "--store", store)["period"] == 0
+    found = answer("reset", "--key", "notes", "--store", store, "--yes", "--purpose", "december")
+    assert (found["period"], found["consumed"]) == (1, {"epsilon": "0", "delta": "0"})
+    row = answer("export", "--key", "notes", "--store", store)["rows"][-1]
+    assert (row["kind"], row["purpose"]) == ("reset", "december")
+    assert answer("verify", "--key", "notes", "--store", store)["holds"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["show", "--key", "nobody"], "there is no budget with key 'nobody'"),
+        (["verify", "--key", "nobody"], "there is no budget with key 'nobody'"),
+        (["export", "--key", "nobody"], "there is no budget with key 'nobody'"),
+        (["reset", "--key", "nobody", "--yes"], "there is no budget with key 'nobody'"),
+        (["verify"], "one of --key and --export must be given"),
+        (["export"], "--key"),
+        (["reset", "--yes"], "--key"),
+        (["show", "--key", ""], "persist_key must be 1 to 1000 printable characters"),
+        ([], "ACTION"),
+    ],
+)
+def test_bad_input(store, arguments, text):
+    assert_one_line(hushvec("budget", *arguments, *(["--store", store] if arguments else [])), text)
+
+
+def test_a_store_that_is_not_there(tmp_path):
+    missing = tmp_path / "missing.sqlite"
+    for action in (["show"], ["verify", "--key", "k"], ["reset", "--key", "k", "--yes"]):
+        assert_one_line(hushvec("budget", *action, "--store", missing), f"{missing}: there is no such file")
+    assert not missing.exists()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "7", "{}", '{"rows": []}'])
+def test_files_that_are_no_exports(tmp_path, content):
+    file = tmp_path / "export.json"
+    file.write_text(content)
+    assert_one_line(hushvec("budget", "verify", "--export", file), "must")
+
+
+@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+def test_postgresql():
+    with PostgresServer() as server:
+        with PrivacyBudget(1.0, persist_key="fleet", store=server.url) as budget:
+            budget.consume(0.25)
+        assert answer("show", "--key", "fleet", "--store", server.url)["consumed"]["epsilon"] == "0.25"
+        assert answer("verify", "--key", "fleet", "--store", server.url)["holds"]
+        assert_one_line(hushvec("budget", "show", "--key", "no", "--store", server.url), "there is no budget with key 'no'")
