@@ -6,12 +6,12 @@
 `import hushvec` loads numpy and the compiled core, nothing else.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hushvec._backends import backends, set_num_threads
 from hushvec._core import Generator
 from hushvec._core import __version__ as __version__
+from hushvec._lazy import at_first_use
 from hushvec.calibrate import gaussian_delta, gaussian_epsilon, gaussian_sigma, laplace_scale
 from hushvec.clip import clip, clip_and_noise
 from hushvec.errors import BudgetError, MissingExtraError, PrivacyBudgetExhaustedError, ReceiptError
@@ -56,20 +56,12 @@ __all__ = [
 ]
 
 # Imported at first use: most programs need none of them, and they would make `import hushvec` take a third longer.
-_AT_FIRST_USE = {
-    "PrivacyBudget": "budget",
-    "Recommendation": "mechanisms.recommend",
-    "randomized_response": "discrete",
-    "recommend": "mechanisms.recommend",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _AT_FIRST_USE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_AT_FIRST_USE[name]}"), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = at_first_use(
+    globals(),
+    {
+        "PrivacyBudget": "budget",
+        "Recommendation": "mechanisms.recommend",
+        "randomized_response": "discrete",
+        "recommend": "mechanisms.recommend",
+    },
+)

@@ -48,6 +48,7 @@ PUBLIC = [
 LAYERS = {
     "_core": 0,
     "_cuda": 0,
+    "_lazy": 0,
     "errors": 0,
     "_validate": 1,
     "_arrays": 2,

@@ -20,11 +20,14 @@
 #include "hushvec/threads.hpp"
 #include "noise/float16.hpp"
 #include "noise/ladder.hpp"
+#include "plain_rows.hpp"
 
 namespace {
 
 using namespace hushvec;
 using test::check;
+using test::rows_of;
+using test::view_of;
 
 KeyStream test_stream(int rounds) {
     KeyStream stream;
@@ -32,22 +35,6 @@ KeyStream test_stream(int rounds) {
     stream.nonce = 0x0123456789ABCDEFu;
     stream.rounds = rounds;
     return stream;
-}
-
-template <class T>
-MatrixView view_of(std::vector<T>& memory, DType dtype, std::size_t rows, std::size_t columns) {
-    const auto item = static_cast<std::ptrdiff_t>(sizeof(T));
-    return {reinterpret_cast<std::byte*>(memory.data()), dtype, rows, columns, item * static_cast<std::ptrdiff_t>(columns), item};
-}
-
-std::vector<float> rows_of(std::size_t count) {
-    std::vector<float> x(count);
-    std::uint32_t state = 12345;
-    for (float& value : x) {
-        state = state * 1664525u + 1013904223u;
-        value = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-31f;
-    }
-    return x;
 }
 
 // RFC 8439 section 2.3.2 in the 64-bit counter layout: counter word 13 is the first nonce word.

@@ -9,12 +9,15 @@
 #include "dispatch/dispatch.hpp"
 #include "hushvec/generator.hpp"
 #include "hushvec/threads.hpp"
+#include "plain_rows.hpp"
 #include "privunit/privunit.hpp"
 
 namespace {
 
 using namespace hushvec;
 using test::check;
+using test::rows_of;
+using test::view_of;
 
 constexpr double kSigma = 0.3;
 
@@ -23,22 +26,6 @@ KeyStream test_stream() {
     for (std::uint32_t i = 0; i < 8; ++i) stream.key[i] = 0x9E3779B9u * (i + 1);
     stream.nonce = 77;
     return stream;
-}
-
-template <class T>
-MatrixView view_of(std::vector<T>& memory, DType dtype, std::size_t rows, std::size_t columns) {
-    const auto item = static_cast<std::ptrdiff_t>(sizeof(T));
-    return {reinterpret_cast<std::byte*>(memory.data()), dtype, rows, columns, item * static_cast<std::ptrdiff_t>(columns), item};
-}
-
-std::vector<float> rows_of(std::size_t count) {
-    std::vector<float> x(count);
-    std::uint32_t state = 999;
-    for (float& value : x) {
-        state = state * 1664525u + 1013904223u;
-        value = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-31f;
-    }
-    return x;
 }
 
 std::vector<float> released(std::vector<float> x, std::size_t rows, std::size_t columns, Output output, PrivUnitTrial trial = {}) {

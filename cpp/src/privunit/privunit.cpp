@@ -146,7 +146,7 @@ bool RowWorker::run_rows(std::size_t begin, std::size_t end) {
     kernels.unit_normals(r_.stream, first / kGroupSamples, groups, z_.data(), radius_squares_.data());
 
     const std::size_t push_run = columns() % kRun == 0 ? kRun : 1;
-    double per_direction = 0;
+    double per_direction = 0x1p-60;   // not 0: a product with the smallest float32 would be slow
     for (std::size_t row = begin; row < end; ++row) {
         const std::size_t at = offset_ + (row - begin) * columns();
         const Push push = push_of(row, at);

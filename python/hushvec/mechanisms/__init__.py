@@ -20,9 +20,9 @@ The sensitivities are rounded up where the formula has a square root, sigma and 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hushvec._lazy import at_first_use
 from hushvec.mechanisms.additive import (
     ADDITIVE,
     ADJACENCY,
@@ -69,22 +69,14 @@ __all__ = [
 ]
 
 # Imported at first use: `import hushvec` needs none of them, and they would make it take a fifth longer.
-_AT_FIRST_USE = {
-    "FrequencyEstimate": "randomized_response",
-    "GumbelTopK": "top_k",
-    "MetricEpsilon": "metric",
-    "MetricLaplace": "metric",
-    "PublicProjection": "projection",
-    "RandomizedResponse": "randomized_response",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _AT_FIRST_USE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_AT_FIRST_USE[name]}"), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = at_first_use(
+    globals(),
+    {
+        "FrequencyEstimate": "randomized_response",
+        "GumbelTopK": "top_k",
+        "MetricEpsilon": "metric",
+        "MetricLaplace": "metric",
+        "PublicProjection": "projection",
+        "RandomizedResponse": "randomized_response",
+    },
+)

@@ -1,0 +1,28 @@
+"""Names of a package that are imported when they are first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def at_first_use(namespace: dict[str, Any], modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package (PEP 562).
+
+    Args:
+        namespace: the package's globals().
+        modules: name -> the module below the package that has it.
+    """
+    package = namespace["__name__"]
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = namespace[name] = getattr(import_module(f"{package}.{modules[name]}"), name)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*namespace, *namespace["__all__"]})
+
+    return get, names
