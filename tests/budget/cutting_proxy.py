@@ -5,7 +5,6 @@ import socket
 import threading
 import time
 
-
 COMMIT = b"\x0bCOMMIT\x00"  # as a whole message; BEGIN ... READ COMMITTED has the letters too
 
 

@@ -64,7 +64,9 @@ def test_delta_is_tracked_and_limits(make):
 
 
 # a charge of privatize's default delta for every 0.1 of epsilon, at least 100, at most 1000 of them
-@pytest.mark.parametrize(("max_epsilon", "max_delta"), [(0.01, 1e-3), (1, 1e-3), (10.0, 1e-3), (50.0, 5e-3), (33.3, 0.00333), (1e6, 1e-2)])
+@pytest.mark.parametrize(
+    ("max_epsilon", "max_delta"), [(0.01, 1e-3), (1, 1e-3), (10.0, 1e-3), (50.0, 5e-3), (33.3, 0.00333), (1e6, 1e-2)]
+)
 def test_default_max_delta(max_epsilon, max_delta):
     assert PrivacyBudget(max_epsilon).state().max_delta == max_delta
 
@@ -152,7 +154,8 @@ def test_reset_is_a_row(make):
     budget.consume(0.5)
     budget.reset(purpose="a new month")
     rows = budget.export()["rows"]
-    assert [(row["kind"], row["period"], row["total_epsilon"]) for row in rows] == [("open", 0, "0"), ("charge", 0, "0.5"), ("reset", 1, "0")]
+    found = [(row["kind"], row["period"], row["total_epsilon"]) for row in rows]
+    assert found == [("open", 0, "0"), ("charge", 0, "0.5"), ("reset", 1, "0")]
     assert rows[-1]["purpose"] == "a new month"
 
 
@@ -192,7 +195,7 @@ def test_rho(make):
     state = budget.state()
     assert state.guarantee(1e-6) == (implied_epsilon(0.40625, 1e-6), 1e-6)
     assert state.limit_guarantee(1e-6) == (implied_epsilon(0.5, 1e-6), 1e-6)
-    with pytest.raises(PrivacyBudgetExhaustedError, match="rho 0.1 asked for, 0.09375 left of 0.5") as caught:
+    with pytest.raises(PrivacyBudgetExhaustedError, match=r"rho 0\.1 asked for, 0\.09375 left of 0\.5") as caught:
         budget.consume(rho=0.1)
     assert (caught.value.max_rho, caught.value.consumed_rho, caught.value.max_epsilon) == (0.5, 0.40625, None)
     budget.consume(rho=0.09375)
@@ -261,6 +264,7 @@ def test_implied_epsilon_is_a_guarantee_for_a_gaussian():
         ((1.0,), {"persist_key": 7}, TypeError, "persist_key must be a str, got int"),
         ((1.0,), {"store": "mysql://root@127.0.0.1/x"}, ValueError, "store must be a path, sqlite:///path or postgresql://"),
         ((1.0,), {"store": "sqlite://x"}, ValueError, "store must be sqlite:///"),
+        ((1.0,), {"store": "sqlite:///x?mode=ro"}, ValueError, "store must be sqlite:///"),
         ((1.0,), {"store": ""}, ValueError, "store must be the path of a file"),
         ((1.0,), {"store": 7}, TypeError, "store must be a path or an address, got int"),
     ],
@@ -376,8 +380,19 @@ def test_pickling_opens_the_same_ledger(make_durable):
     assert budget.remaining() == 0.25
 
 
+def test_a_pickled_budget_finds_its_file_from_another_folder(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with PrivacyBudget(1.0, store="b.sqlite") as budget:
+        budget.consume(0.5)
+        sent = pickle.dumps(budget)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with pickle.loads(sent) as copy:
+        assert copy.consumed() == 0.5
+
+
 def test_memory_cannot_be_pickled():
-    with pytest.raises(TypeError, match="a budget in memory cannot be sent to another process"):
+    with pytest.raises(TypeError, match="a budget in memory, or a closed one, cannot be sent to another process"):
         pickle.dumps(PrivacyBudget(1.0))
 
 

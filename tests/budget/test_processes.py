@@ -3,34 +3,33 @@
 import asyncio
 import concurrent.futures
 import gc
-import itertools
 import json
 import multiprocessing
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from fractions import Fraction
 
 import pytest
 
 from hushvec.budget import PrivacyBudget
 from hushvec.budget.group_commit import GroupCommit
 from hushvec.budget.store import TABLE
-from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
+from hushvec.errors import PrivacyBudgetExhaustedError
 
 THREADS = 8
 
 
 def charge_until_refused(budget, epsilon):
-    for number in itertools.count():
+    accepted = 0
+    while True:
         try:
             budget.consume(epsilon)
         except PrivacyBudgetExhaustedError:
-            return number
+            return accepted
+        accepted += 1
 
 
 def test_threads_spend_exactly_the_limit(make):
@@ -231,6 +230,47 @@ print(status, budget.consumed())
     assert finished.stdout == "6 1.0\n", finished.stderr
 
 
+OPENS = """
+import os, sys
+from hushvec.budget import PrivacyBudget
+reader, writer = os.pipe()
+children = []
+for _ in range(8):
+    child = os.fork()
+    if child == 0:
+        os.close(writer)
+        os.read(reader, 1)  # until all of them are there
+        with PrivacyBudget(4.0, persist_key="new", store=sys.argv[1]) as budget:
+            budget.consume(0.5)
+        os._exit(0)
+    children.append(child)
+os.close(writer)
+assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
+with PrivacyBudget.reopen("new", store=sys.argv[1]) as budget:
+    print(budget.consumed(), budget.state().rows, budget.verify().holds)
+"""
+
+
+def opened_at_once(store):
+    finished = subprocess.run([sys.executable, "-c", OPENS, store], capture_output=True, text=True, check=False, timeout=120)
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout == "4.0 9 True\n"
+
+
+@pytest.mark.parametrize("time_again", range(3))
+def test_a_new_file_opened_by_all_at_once(tmp_path, time_again):
+    opened_at_once(str(tmp_path / "new" / "b.sqlite"))
+
+
+@pytest.mark.parametrize("time_again", range(2))
+def test_a_new_table_made_by_all_at_once(postgres, time_again):
+    import psycopg
+
+    with psycopg.connect(postgres.url) as connection:
+        connection.execute(f"DROP TABLE IF EXISTS {TABLE}")
+    opened_at_once(postgres.url)
+
+
 def spend(budget, epsilon):
     with budget:
         return charge_until_refused(budget, epsilon)
@@ -279,31 +319,39 @@ def test_a_cancelled_charge_may_be_spent_and_is_never_charged_twice(make_durable
     assert budget.consumed() == 0.5
 
 
-def test_an_interrupt_in_the_middle_leaves_the_ledger_sound(tmp_path):
-    """Ctrl-C at random moments: a KeyboardInterrupt may lose the answer, never the ledger."""
-    budget = PrivacyBudget(1e6, persist_key="k", store=tmp_path / "b.sqlite")
-    accepted = interrupted = 0
-    handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
+INTERRUPTS = """
+import signal, sys
+from hushvec.budget import PrivacyBudget
+from hushvec.errors import BudgetError
+
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+budget = PrivacyBudget(1e6, persist_key="k", store=sys.argv[1])
+accepted = interrupted = 0
+for number in range(200):
+    # again and again, because a signal that lands in a finalizer is lost
+    signal.setitimer(signal.ITIMER_REAL, 0.0002 + 0.00002 * number, 0.02)
     try:
-        for number in range(40):
-            # again and again, because a signal that lands in a garbage collector's callback is lost
-            signal.setitimer(signal.ITIMER_REAL, 0.0005 + 0.0001 * number, 0.02)
-            try:
-                while True:
-                    budget.consume(0.5)
-                    accepted += 1
-            except (KeyboardInterrupt, BudgetError):
-                signal.setitimer(signal.ITIMER_REAL, 0)
-                interrupted += 1
-    finally:
+        while True:
+            budget.consume(0.5)
+            accepted += 1
+    except (KeyboardInterrupt, BudgetError):
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
-    assert interrupted == 40
-    assert budget.verify().holds
-    charged = Fraction(budget.state().consumed_texts["epsilon"]) * 2
-    assert accepted <= charged <= accepted + interrupted
-    budget.consume(0.5)
-    budget.close()
+        interrupted += 1
+budget.consume(0.5)
+charged = round(budget.consumed() * 2) - 1
+print(interrupted, accepted <= charged <= accepted + interrupted, budget.verify().holds)
+"""
+
+
+def test_an_interrupt_in_the_middle_leaves_the_ledger_sound(tmp_path):
+    """Ctrl-C at many moments: a KeyboardInterrupt may lose the answer, never the ledger.
+
+    In a process of its own: here the signal could land in the finalizers of other tests.
+    """
+    finished = subprocess.run(
+        [sys.executable, "-c", INTERRUPTS, tmp_path / "b.sqlite"], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert finished.stdout == "200 True True\n", finished.stderr
 
 
 def test_a_budget_that_is_not_closed_leaves_no_connection(tmp_path):

@@ -65,6 +65,10 @@ class DurableLedger:
     def name(self) -> str:
         return self._store.name
 
+    @property
+    def address(self) -> str:
+        return self._store.address
+
     def charge(self, amounts: Amounts, charge_id: str | None, purpose: str) -> Charge:
         request = _Request(amounts, charge_id or self._next_id(), purpose, is_named=charge_id is not None)
         total = self._carried_out(request)

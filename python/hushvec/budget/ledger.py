@@ -94,7 +94,7 @@ class PrivacyBudget:
         else:
             keeps_own_delta = max_rho is None and max_delta is None
             self._ledger = DurableLedger(open_store(store, create=True), key, terms, keeps_own_delta=keeps_own_delta)
-        self._remember(persist_key, store)
+        self._remember()
 
     @classmethod
     def reopen(cls, persist_key: str | None = None, *, store: str | PathLike[str] | None = None) -> PrivacyBudget:
@@ -116,7 +116,7 @@ class PrivacyBudget:
         """
         budget = cls.__new__(cls)
         budget._ledger = DurableLedger(open_store(store, create=False), _key(persist_key), None)
-        budget._remember(persist_key, store)
+        budget._remember()
         return budget
 
     def consume(
@@ -273,9 +273,9 @@ class PrivacyBudget:
         await self.aclose()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if isinstance(self._ledger, MemoryLedger):
-            raise TypeError("a budget in memory cannot be sent to another process: name a persist_key or a store")
-        return _reopened, (self._persist_key, self._store)
+        if isinstance(self._ledger, DurableLedger):
+            return _reopened, (self._key, self._ledger.address)
+        raise TypeError("a budget in memory, or a closed one, cannot be sent to another process: name a persist_key or a store")
 
     def __repr__(self) -> str:
         if isinstance(self._ledger, _Closed):
@@ -290,9 +290,9 @@ class PrivacyBudget:
 
         return await asyncio.to_thread(call)
 
-    def _remember(self, persist_key: str | None, store: str | PathLike[str] | None) -> None:
+    def _remember(self) -> None:
+        """What stays fixed, so that a charge does not look it up."""
         assert not isinstance(self._ledger, _Closed)
-        self._persist_key, self._store = persist_key, store
         terms = self._ledger.terms
         self._key, self._currency, self._limit = terms.budget_key, terms.currency, terms.limit
 
@@ -372,7 +372,7 @@ def verify_ledger(
     return report
 
 
-def _reopened(persist_key: str | None, store: str | PathLike[str] | None) -> PrivacyBudget:
+def _reopened(persist_key: str, store: str) -> PrivacyBudget:
     return PrivacyBudget.reopen(persist_key, store=store)
 
 

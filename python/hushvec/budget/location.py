@@ -36,7 +36,7 @@ def open_store(store: Any, *, create: bool) -> Store:
     if not separator:
         return _file(store, create)
     if scheme == "sqlite":
-        if not rest.startswith("/"):
+        if not rest.startswith("/") or "?" in rest:
             raise ValueError(f"store must be sqlite:///relative/path or sqlite:////absolute/path, got {store!r}")
         from urllib.parse import unquote
 

@@ -33,6 +33,10 @@ _SCHEMA = (
         FOR EACH STATEMENT EXECUTE FUNCTION {TABLE}_refuse()""",
 )
 
+# A query of the catalogue, which sees what was committed before it began. to_regclass would answer a second time what it
+# answered before the wait for the lock.
+_IS_THERE = f"""SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid
+    WHERE c.relname = '{TABLE}' AND t.tgname = '{TABLE}_no_truncate' AND pg_catalog.pg_table_is_visible(c.oid))"""
 # One statement, so one round trip: a commit that waits for the disk, a limit on waiting for other writers, and the lock
 # itself, which ends with the transaction. An advisory lock needs no right to update rows, so a role may have INSERT and SELECT only.
 _LOCK = """SELECT
@@ -62,6 +66,7 @@ class PostgreSQLStore:
 
     def __init__(self, url: str, *, create: bool) -> None:
         sqlalchemy = _sqlalchemy()
+        self._address = url
         self._error: type[Exception] = sqlalchemy.exc.SQLAlchemyError
         self._text: Any = sqlalchemy.text
         self._statements = {name: self._text(statement) for name, statement in _STATEMENTS.items()}
@@ -88,6 +93,10 @@ class PostgreSQLStore:
     @property
     def name(self) -> str:
         return self._name
+
+    @property
+    def address(self) -> str:
+        return self._address
 
     @contextlib.contextmanager
     def write(self, key: str) -> Iterator[_Transaction]:
@@ -141,12 +150,11 @@ class PostgreSQLStore:
             return
         if self._create:
             with self._engine.connect() as connection:
-                there = connection.execute(self._text("SELECT to_regclass(:name) IS NOT NULL"), {"name": TABLE}).scalar()
-                if not there:
+                if not connection.execute(self._text(_IS_THERE)).scalar():
                     connection.execute(self._text("SELECT pg_advisory_xact_lock(:number)"), {"number": SCHEMA_LOCK})
-                    there = connection.execute(self._text("SELECT to_regclass(:name) IS NOT NULL"), {"name": TABLE}).scalar()
-                for statement in () if there else _SCHEMA:
-                    connection.execute(self._text(statement))
+                    there = connection.execute(self._text(_IS_THERE)).scalar()
+                    for statement in () if there else _SCHEMA:
+                        connection.execute(self._text(statement))
                 connection.commit()
         self._is_prepared = True
 

@@ -63,6 +63,10 @@ class SQLiteStore:
     def name(self) -> str:
         return str(self._path)
 
+    @property
+    def address(self) -> str:
+        return str(self._path)
+
     @contextlib.contextmanager
     def write(self, key: str) -> Iterator[_Transaction]:
         with self._transaction("BEGIN IMMEDIATE") as connection:

@@ -55,6 +55,10 @@ class Store(Protocol):
     def name(self) -> str:
         """What errors call it: a path or an address, never a password."""
 
+    @property
+    def address(self) -> str:
+        """What another process opens it with."""
+
     def write(self, key: str) -> AbstractContextManager[Transaction]:
         """A transaction on one ledger. Leaving it normally commits, and returns when the rows are on stable storage."""
 
