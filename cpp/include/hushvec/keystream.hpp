@@ -25,7 +25,11 @@ inline constexpr std::uint64_t kFirstExtension = 1;    // 256 (Gaussian) or 512 
 inline constexpr std::uint64_t kLastExtension = 8;
 inline constexpr std::uint64_t kLowWords = 16;         // bits 33 to 64 of the float64 fills
 inline constexpr std::uint64_t kRows = 17;             // one run of blocks per row: the radius of L2-Laplace
-inline constexpr std::uint64_t kComponents = 18;         // one run of blocks per row: the component of PrivUnitG along the direction
+inline constexpr std::uint64_t kComponents = 18;       // one run of blocks per row: the component of PrivUnitG along the direction
+inline constexpr std::uint64_t kResponseHigh = 20;     // randomized response: bits 1 to 32 of every uniform
+inline constexpr std::uint64_t kResponseLow = 21;      // bits 33 to 64
+inline constexpr std::uint64_t kGumbelHigh = 22;       // Gumbel noise: the same
+inline constexpr std::uint64_t kGumbelLow = 23;        // its further bits, domain 24, are read outside the core
 }  // namespace domain
 
 inline constexpr std::uint64_t kMaxBlockIndex = (std::uint64_t{1} << 56) - 1;

@@ -11,7 +11,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "discrete/domains.hpp"
 #include "discrete/gumbel_bracket.hpp"
 #include "discrete/sample_words.hpp"
 #include "hushvec/discrete.hpp"

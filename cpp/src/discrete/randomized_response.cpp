@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "discrete/domains.hpp"
 #include "discrete/response_intervals.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/discrete.hpp"
