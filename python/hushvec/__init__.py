@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from hushvec.budget import PrivacyBudget
     from hushvec.discrete import randomized_response
     from hushvec.mechanisms.recommend import Recommendation, recommend
+    from hushvec.middleware import (
+        calibrate_sensitivity,
+        compose_embedding_middleware,
+        dp_embedding_middleware,
+        get_sensitivity,
+        pii_redaction_middleware,
+        wrap_embedding_model,
+    )
 
 __all__ = [
     "BudgetError",
@@ -38,21 +46,27 @@ __all__ = [
     "Verification",
     "add_noise",
     "backends",
+    "calibrate_sensitivity",
     "clip",
     "clip_and_noise",
+    "compose_embedding_middleware",
+    "dp_embedding_middleware",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_noise",
     "gaussian_sigma",
+    "get_sensitivity",
     "l2_laplace_noise",
     "laplace_scale",
     "laplacian_noise",
+    "pii_redaction_middleware",
     "privatize",
     "randomized_response",
     "recommend",
     "set_num_threads",
     "verify_charges",
     "verify_receipt",
+    "wrap_embedding_model",
 ]
 
 # Imported at first use: most programs need none of them, and they would make `import hushvec` take a third longer.
@@ -61,7 +75,13 @@ __getattr__, __dir__ = at_first_use(
     {
         "PrivacyBudget": "budget",
         "Recommendation": "mechanisms.recommend",
+        "calibrate_sensitivity": "middleware",
+        "compose_embedding_middleware": "middleware",
+        "dp_embedding_middleware": "middleware",
+        "get_sensitivity": "middleware",
+        "pii_redaction_middleware": "middleware",
         "randomized_response": "discrete",
         "recommend": "mechanisms.recommend",
+        "wrap_embedding_model": "middleware",
     },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -61,6 +61,7 @@ def privatize(
     per: str = "record",
     generator: _core.Generator | None = None,
     projection: PublicProjection | None = None,
+    notes: Sequence[str] = (),
 ) -> Release:
     """Release embeddings with differential privacy, and a receipt that says which.
 
@@ -89,6 +90,7 @@ def privatize(
             the receipt says so, and together with a budget it is refused.
         projection: a public map that rows go through before the mechanism; clip_norm is then a norm behind it, and the values have
             its `output_dimension` columns (`projection.lift` takes them back). It must not have been fitted on the rows' own people.
+        notes: sentences for a reader of the receipt, which keeps them beside its own.
 
     Returns:
         Release(values, receipt).
@@ -140,13 +142,19 @@ def privatize(
         per=per,
         generator=generator,
     )
-    receipt = plan.receipt(rows, projection=projection)
+    receipt = plan.receipt(rows, notes=_sentences(notes), projection=projection)
     _kernels.require_release(x, plan.mechanism.law)
     if budget is not None:
         require_chargeable(budget, plan)
         _arrays.require_finite("x", x)
         receipt = charged(receipt, budget, plan)
     return Release(plan.run(x), receipt)
+
+
+def _sentences(notes: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(notes, str) or not all(isinstance(note, str) for note in notes):
+        raise TypeError("notes must be a sequence of strings")
+    return tuple(notes)
 
 
 @dataclass(frozen=True, kw_only=True)

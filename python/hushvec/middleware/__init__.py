@@ -1,0 +1,33 @@
+"""Middleware around models: noise, redaction and randomized answers in the tools that people already use.
+
+    array -> adapter -> wrap_embedding_model -> steps (texts in, rows out) -> hushvec.release -> receipt
+"""
+
+from hushvec.middleware.models import EmbeddingModel, as_embedding_model
+from hushvec.middleware.privacy import dp_embedding_middleware
+from hushvec.middleware.redaction import pii_redaction_middleware
+from hushvec.middleware.results import EmbeddingRequest, EmbeddingResult, Embeddings
+from hushvec.middleware.sensitivity import EmpiricalSensitivity, calibrate_sensitivity, get_sensitivity
+from hushvec.middleware.wrap import (
+    EmbeddingMiddleware,
+    WrappedEmbeddingModel,
+    compose_embedding_middleware,
+    wrap_embedding_model,
+)
+
+__all__ = [
+    "EmbeddingMiddleware",
+    "EmbeddingModel",
+    "EmbeddingRequest",
+    "EmbeddingResult",
+    "Embeddings",
+    "EmpiricalSensitivity",
+    "WrappedEmbeddingModel",
+    "as_embedding_model",
+    "calibrate_sensitivity",
+    "compose_embedding_middleware",
+    "dp_embedding_middleware",
+    "get_sensitivity",
+    "pii_redaction_middleware",
+    "wrap_embedding_model",
+]

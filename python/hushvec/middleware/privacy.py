@@ -1,0 +1,208 @@
+"""Noise on the way out: each batch that leaves the model is one release, charged and with a receipt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from hushvec import _core, _validate
+from hushvec.calibrate import gaussian_sigma
+from hushvec.mechanisms import Mechanism
+from hushvec.middleware.models import SourceModel
+from hushvec.middleware.results import EmbeddingResult
+from hushvec.middleware.sensitivity import EmpiricalSensitivity, first_row_off_unit, is_unit_norm_model, sensitivity_argument
+from hushvec.middleware.wrap import EmbeddingMiddleware
+from hushvec.release import Budget, Release, ReleasePlan, plan_release, privatize, require_chargeable, require_projection
+
+if TYPE_CHECKING:
+    from hushvec.mechanisms import PublicProjection
+
+_TRIAL_DIMENSION = 8
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """Why rows are clipped to a norm: the basis of the sensitivity, for the receipt."""
+
+    clip_norm: float
+    note: str
+
+
+class DPEmbeddingMiddleware(EmbeddingMiddleware):
+    """What `dp_embedding_middleware` returns."""
+
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        sensitivity: float | None,
+        clip_norm: float | None,
+        model_id: str | None,
+        projection: PublicProjection | None,
+    ) -> None:
+        self._settings = settings
+        self._sensitivity = sensitivity
+        self._clip_norm = clip_norm
+        self._model_id = model_id
+        self._projection = projection
+
+    def wrap(self, result: EmbeddingResult, model: SourceModel) -> EmbeddingResult:
+        release = self._release(result.values, model)
+        return replace(result, values=release.values, receipts=(*result.receipts, release.receipt))
+
+    def output_dimension(self, dimension: int) -> int:
+        return dimension if self._projection is None else self._projection.output_dimension
+
+    def _release(self, values: Any, model: SourceModel) -> Release:
+        if isinstance(self._sensitivity, EmpiricalSensitivity):
+            return self._empirical_release(values, self._sensitivity)
+        if isinstance(self._settings["mechanism"], Mechanism):
+            return privatize(values, projection=self._projection, **self._settings)
+        bound = self._bound(values, model)
+        return privatize(values, clip_norm=bound.clip_norm, projection=self._projection, notes=(bound.note,), **self._settings)
+
+    def _bound(self, values: Any, model: SourceModel) -> _Bound:
+        """The norm that rows are clipped to, by the first rule that applies."""
+        if self._clip_norm is not None:
+            return _Bound(self._clip_norm, "clip_norm was given")
+        if self._sensitivity is not None:
+            return _Bound(self._sensitivity / 2, "clip_norm is half of the sensitivity that was given")
+        if self._settings["normalize"]:
+            return _Bound(1.0, "rows are brought to unit length")
+        for model_id in (self._model_id, model.model_id):
+            if is_unit_norm_model(model_id):
+                return _Bound(1.0, f"clip_norm is that of {model_id}, whose vectors have unit norm")
+        if self._settings["mechanism"] == "privunit":
+            return _Bound(1.0, "only the direction of a row is released")
+        off = first_row_off_unit(values)
+        if off is not None:
+            row, norm = off
+            raise ValueError(
+                f"model must make vectors of unit norm where neither clip_norm nor sensitivity is given, got norm {norm:.6g} in row "
+                f"{row}; give clip_norm=, which bounds how much one text can change, or normalize=True"
+            )
+        return _Bound(1.0, "clip_norm is that of unit vectors, as which these rows were found")
+
+    def _empirical_release(self, values: Any, sensitivity: EmpiricalSensitivity) -> Release:
+        """Noise for an estimated sensitivity, and a receipt that states what it buys for rows clipped to a norm that is enforced."""
+        settings = {name: value for name, value in self._settings.items() if name != "sigma"}
+        epsilon, delta = settings.pop("epsilon"), settings["delta"]
+        settings["mechanism"] = "empirical"
+        note = (
+            f"sensitivity {float(sensitivity):.6g} is empirical: the largest distance among {sensitivity.samples} samples plus 10 %, "
+            f"no bound; epsilon = {epsilon:g} was asked for at it"
+        )
+        return privatize(
+            values,
+            sigma=float(gaussian_sigma(epsilon, delta, float(sensitivity))),
+            clip_norm=self._clip_norm or sensitivity.largest_norm,
+            projection=self._projection,
+            notes=(note,),
+            **settings,
+        )
+
+
+def dp_embedding_middleware(
+    *,
+    epsilon: float | None = None,
+    delta: float = 1e-5,
+    mechanism: str | Mechanism = "gaussian",
+    sensitivity: str | float = "auto",
+    clip_norm: float | None = None,
+    model_id: str | None = None,
+    budget: Budget | None = None,
+    per: str = "record",
+    sigma: float | None = None,
+    normalize: bool = False,
+    renormalize: bool = False,
+    generator: _core.Generator | None = None,
+    projection: PublicProjection | None = None,
+) -> DPEmbeddingMiddleware:
+    """Middleware that releases embeddings with differential privacy: each batch through `privatize`, with a receipt.
+
+    Args:
+        epsilon, delta, mechanism, sigma, normalize, renormalize, generator, projection: as for `privatize`.
+        sensitivity: "auto", or the L2 sensitivity in the unit of the vectors, which is made true: rows are clipped to half of it.
+            An `EmpiricalSensitivity` (of `calibrate_sensitivity`) is taken as it is, with "gaussian" only, and labelled.
+        clip_norm: C, the norm that rows are clipped to, in the unit of the vectors; the sensitivity is then 2 C.
+        model_id: name of the model for the table of sensitivities, before the wrapped model's own.
+        budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged for each batch after the model has answered
+            and before anything is released.
+        per: "record": each text of a batch is about another person, and a batch costs as much as one text. "release": all texts of a
+            batch are about one person.
+
+    Returns:
+        Middleware for `wrap_embedding_model` and `compose_embedding_middleware`.
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind or out of its range, or two that contradict each other: clip_norm with a
+            sensitivity other than 2 clip_norm. Nothing is charged.
+        At `embed`: ValueError for a model that is not in the table, makes no unit vectors, and got no clip_norm, sensitivity or
+            normalize; PrivacyBudgetExhaustedError, BudgetError from the budget. Nothing is released then.
+
+    Guarantees:
+        Those of `privatize`, for a text replaced by any other. The sensitivity is enforced by clipping, whatever the model does:
+        clip_norm if given; half of a given sensitivity; 1 for the model named by model_id, then for the wrapped model's own name,
+        in the table of unit-norm models; else 1, after a check that the rows of the batch are unit vectors. The receipt's notes
+        say which. With an EmpiricalSensitivity the noise is that of (epsilon, delta) at the estimate, while receipt and charge state the larger
+        epsilon that it buys for rows clipped to the largest norm seen.
+
+    Edge cases:
+        "privunit" releases directions, so it needs no norm. The refusal of a batch with a row off unit norm is visible, hence part of
+        what an observer sees; clip_norm has no such refusal. A query that is embedded privately costs like a document.
+
+    Reference:
+        docs/middleware.md; Balle and Wang (2018), theorem 8, for "gaussian".
+
+    Example:
+        >>> import hushvec as hv, numpy as np
+        >>> budget = hv.PrivacyBudget(max_epsilon=10.0)
+        >>> step = hv.dp_embedding_middleware(epsilon=1.0, mechanism="laplacian", budget=budget)
+        >>> private = hv.wrap_embedding_model(lambda texts: np.eye(4, dtype=np.float32)[[0] * len(texts)], step)
+        >>> rows = private.embed(["record 1"])
+        >>> budget.remaining()
+        9.0
+    """
+    settings = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "mechanism": mechanism,
+        "sigma": sigma,
+        "normalize": normalize,
+        "renormalize": renormalize,
+        "per": per,
+        "generator": generator,
+    }
+    known = sensitivity_argument(sensitivity)
+    norm = None if clip_norm is None else _validate.clip_norm(clip_norm)
+    is_unit_norm_model(model_id)
+    _require_agreement(known, norm, mechanism, epsilon)
+    if projection is not None:
+        require_projection(projection)
+        if norm is None and known is None and not normalize and mechanism != "privunit" and not isinstance(mechanism, Mechanism):
+            raise ValueError("clip_norm must be given with a projection, after which no norm is known, got None")
+    plan = _trial_plan(settings, norm or (known / 2 if known else 1.0))
+    if budget is not None:
+        require_chargeable(budget, plan)
+    return DPEmbeddingMiddleware({**settings, "budget": budget}, known, norm, model_id, projection)
+
+
+def _trial_plan(settings: dict[str, Any], clip_norm: float) -> ReleasePlan:
+    """A plan for rows that do not exist yet: a wrong setting is refused when the middleware is made, not at the first text."""
+    mechanism = settings["mechanism"]
+    if isinstance(mechanism, Mechanism):
+        return plan_release(
+            rows=mechanism.rows_per_person, dimension=mechanism.dimension, dtype="float32", clip_norm=mechanism.clip_norm, **settings
+        )
+    return plan_release(rows=1, dimension=_TRIAL_DIMENSION, dtype="float32", clip_norm=clip_norm, **settings)
+
+
+def _require_agreement(sensitivity: float | None, clip_norm: float | None, mechanism: Any, epsilon: Any) -> None:
+    """Refuse sensitivities that contradict another argument."""
+    if isinstance(mechanism, Mechanism) and (sensitivity is not None or clip_norm is not None):
+        raise ValueError("sensitivity and clip_norm must be left out with a mechanism object, which has its own")
+    if isinstance(sensitivity, EmpiricalSensitivity):
+        if mechanism != "gaussian":
+            raise ValueError(f"mechanism must be 'gaussian' with an empirical sensitivity, got {mechanism!r:.60}")
+        _validate.positive("epsilon", epsilon)
+    elif sensitivity is not None and clip_norm is not None and sensitivity != 2 * clip_norm:
+        raise ValueError(f"sensitivity must be 2 * clip_norm = {2 * clip_norm!r} or left out with clip_norm, got {sensitivity!r}")

@@ -1,0 +1,256 @@
+"""Middleware around embedding models: requests are transformed on the way in, results wrapped on the way out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from typing import Any
+
+from hushvec import _validate
+from hushvec.middleware.answers import read_answer
+from hushvec.middleware.models import SourceModel, as_embedding_model
+from hushvec.middleware.results import KINDS, EmbeddingRequest, EmbeddingResult, Embeddings, Kind
+
+# A model reads the first few hundred tokens of a text; one far longer than that is a mistake, and costs a long tokenization.
+MOST_CHARACTERS = 100_000
+
+
+class EmbeddingMiddleware:
+    """One step around an embedding model. A subclass overrides what it needs; both methods must be safe to call from several threads.
+
+    Args of the methods:
+        request: the texts, as the steps before this one left them.
+        result: the rows, as the model and the steps before this one left them.
+        model: the model that is wrapped, for its `model_id`.
+    """
+
+    def transform(self, request: EmbeddingRequest) -> EmbeddingRequest:
+        """Change texts before they reach the model. Their number must stay the same."""
+        return request
+
+    def wrap(self, result: EmbeddingResult, model: SourceModel) -> EmbeddingResult:
+        """Change rows after they leave the model. Their number must stay the same."""
+        return result
+
+    def output_dimension(self, dimension: int) -> int:
+        """Columns that `wrap` makes of rows with this many."""
+        return dimension
+
+
+class ComposedMiddleware(EmbeddingMiddleware):
+    """Several steps as one: each takes what the one before it in the list left, on the way in and on the way out."""
+
+    def __init__(self, steps: Sequence[EmbeddingMiddleware]) -> None:
+        self.steps = tuple(steps)
+
+    def transform(self, request: EmbeddingRequest) -> EmbeddingRequest:
+        for step in self.steps:
+            request = step.transform(request)
+        return request
+
+    def wrap(self, result: EmbeddingResult, model: SourceModel) -> EmbeddingResult:
+        for step in self.steps:
+            result = step.wrap(result, model)
+        return result
+
+    def output_dimension(self, dimension: int) -> int:
+        for step in self.steps:
+            dimension = step.output_dimension(dimension)
+        return dimension
+
+
+class WrappedEmbeddingModel:
+    """An embedding model with middleware around it: an embedding model itself. Made by `wrap_embedding_model`.
+
+    Everything that is wrong with the texts is refused before the model runs; everything that is wrong with the model's rows, before
+    a budget is charged. What was charged for a call that is then interrupted stays spent.
+    """
+
+    def __init__(self, model: SourceModel, middleware: EmbeddingMiddleware, max_characters: int) -> None:
+        self.model = model
+        self.middleware = middleware
+        self.max_characters = max_characters
+        self._model_dimension = model.dimension
+
+    def __repr__(self) -> str:
+        return f"WrappedEmbeddingModel(model_id={self.model_id!r}, dimension={self.dimension})"
+
+    @property
+    def model_id(self) -> str | None:
+        return self.model.model_id
+
+    @property
+    def dimension(self) -> int | None:
+        """Columns of the rows that come out; None as long as the model neither says nor has shown how many it makes."""
+        return None if self._model_dimension is None else self.middleware.output_dimension(self._model_dimension)
+
+    def embed(self, texts: Sequence[str], kind: Kind = "document") -> Embeddings:
+        """Rows for texts, through the middleware.
+
+        Args:
+            texts: one or more strings of at most `max_characters`.
+            kind: "document" or "query".
+
+        Returns:
+            Embeddings [n, d]: a numpy array with `receipts`, `receipt` (the last of them), `usage` and `metadata`.
+
+        Raises:
+            TypeError, ValueError: texts is no sequence of strings, has none or one that is too long; the model's rows are not finite,
+                not as many as texts, or of another dimension than before; what a step refuses. Nothing is charged then.
+            PrivacyBudgetExhaustedError, BudgetError: a step's budget refuses.
+        """
+        return Embeddings(self.run(texts, kind))
+
+    def run(self, texts: Sequence[str], kind: Kind = "document") -> EmbeddingResult:
+        """`embed` with values of the model's own kind: a torch tensor stays one, on its device."""
+        request = self._request(texts, kind)
+        return self._result(self.model.embed(request.texts, request.kind), len(request.texts))
+
+    async def aembed(self, texts: Sequence[str], kind: Kind = "document") -> Embeddings:
+        """`embed` as a coroutine. Middleware, which may wait for a disk or a database, works in a thread."""
+        return Embeddings(await self.arun(texts, kind))
+
+    async def arun(self, texts: Sequence[str], kind: Kind = "document") -> EmbeddingResult:
+        """`run` as a coroutine."""
+        request = await asyncio.to_thread(self._request, texts, kind)
+        answer = await self.model.aembed(request.texts, request.kind)
+        return await asyncio.to_thread(self._result, answer, len(request.texts))
+
+    def embed_batches(self, batches: Iterable[Sequence[str]], kind: Kind = "document") -> Iterator[Embeddings]:
+        """`embed` for one batch of texts after the other. Each is a release with a receipt and a charge of its own."""
+        for texts in batches:
+            yield self.embed(texts, kind)
+
+    async def aembed_batches(
+        self, batches: Iterable[Sequence[str]] | AsyncIterable[Sequence[str]], kind: Kind = "document"
+    ) -> AsyncIterator[Embeddings]:
+        """`aembed` for one batch after the other, from an iterable or an asynchronous one."""
+        if isinstance(batches, AsyncIterable):
+            async for texts in batches:
+                yield await self.aembed(texts, kind)
+        else:
+            for texts in batches:
+                yield await self.aembed(texts, kind)
+
+    def _request(self, texts: Any, kind: Any) -> EmbeddingRequest:
+        _validate.choice("kind", kind, KINDS)
+        request = EmbeddingRequest(_texts(texts, self.max_characters), kind)
+        transformed = self.middleware.transform(request)
+        if len(transformed.texts) != len(request.texts):
+            raise ValueError(f"middleware must keep {len(request.texts)} texts, got {len(transformed.texts)} from transform")
+        return transformed
+
+    def _result(self, answer: Any, texts: int) -> EmbeddingResult:
+        result = read_answer(answer, texts)
+        dimension = int(result.values.shape[1])
+        if self._model_dimension is None:
+            self._model_dimension = dimension
+        if dimension != self._model_dimension:
+            raise ValueError(f"model output must have {self._model_dimension} columns, got {dimension}")
+        return self.middleware.wrap(result, self.model)
+
+
+def wrap_embedding_model(
+    model: Any,
+    middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware],
+    *,
+    model_id: str | None = None,
+    max_characters: int = MOST_CHARACTERS,
+) -> WrappedEmbeddingModel:
+    """Put middleware around an embedding model.
+
+    Args:
+        model: anything with `embed(texts) -> rows [n, d]`; a sentence-transformers model; an embedder of LangChain, LlamaIndex,
+            Haystack or Chroma; a function of a list of texts; or a wrapped model.
+        middleware: a step, or a list of steps in the order of `compose_embedding_middleware`.
+        model_id: the model's name, where the object does not say it.
+        max_characters: >= 1; a longer text is refused. Models cut texts off after a few hundred tokens without a word.
+
+    Returns:
+        WrappedEmbeddingModel: `embed(texts, kind="document" | "query")`, `aembed`, `embed_batches`, `aembed_batches`. It is an
+        embedding model again, and what the adapters of `hushvec.integrations` take.
+
+    Raises:
+        TypeError, ValueError: a model that cannot embed, middleware that is none, max_characters not >= 1.
+
+    Guarantees:
+        Those of the steps. Without a step that adds noise there is none: redaction is a heuristic.
+
+    Edge cases:
+        Usage and metadata of the model pass through unchanged and are not private: a number of tokens tells the length of a text.
+
+    Reference:
+        docs/middleware.md.
+
+    Example:
+        >>> import hushvec as hv, numpy as np
+        >>> def model(texts):
+        ...     return np.eye(8, dtype=np.float32)[[len(text) % 8 for text in texts]]
+        >>> private = hv.wrap_embedding_model(model, hv.dp_embedding_middleware(epsilon=4.0, mechanism="privunit"))
+        >>> rows = private.embed(["a sensitive medical record"])
+        >>> rows.shape, rows.receipt.epsilon <= 4.0
+        ((1, 8), True)
+    """
+    source = as_embedding_model(model)
+    if model_id is not None:
+        if not isinstance(model_id, str) or not model_id:
+            raise TypeError(f"model_id must be a non-empty str or None, got {model_id!r:.40}")
+        source.model_id = model_id
+    limit = _validate.whole_number("max_characters", max_characters, at_least=1)
+    step = middleware if isinstance(middleware, EmbeddingMiddleware) else compose_embedding_middleware(middleware)
+    return WrappedEmbeddingModel(source, step, limit)
+
+
+def compose_embedding_middleware(middleware: Any) -> EmbeddingMiddleware:
+    """Several middleware steps as one.
+
+    Args:
+        middleware: steps, in order.
+
+    Returns:
+        EmbeddingMiddleware: texts go through the `transform` of the first step, then of the second, and so on to the model; rows go
+        through the `wrap` of the first step, then of the second, and so on to the caller.
+
+    Raises:
+        TypeError: not a sequence of middleware.
+        ValueError: no steps.
+
+    Guarantees:
+        What comes after a step that adds noise sees only its output: post-processing, which costs no privacy.
+
+    Edge cases:
+        One step is that step. Two steps that add noise charge twice, and the rows carry two receipts.
+
+    Reference:
+        docs/middleware.md.
+
+    Example:
+        >>> import hushvec as hv
+        >>> steps = [hv.pii_redaction_middleware(patterns=["email"]), hv.dp_embedding_middleware(epsilon=8.0)]
+        >>> secure = hv.compose_embedding_middleware(steps)
+    """
+    if isinstance(middleware, (str, bytes)) or not isinstance(middleware, Sequence):
+        raise TypeError(f"middleware must be middleware or a list of it, got {_validate.kind(middleware)}")
+    if not middleware:
+        raise ValueError("middleware must have at least 1 step, got 0")
+    for step in middleware:
+        if not isinstance(step, EmbeddingMiddleware):
+            raise TypeError(f"middleware must be hushvec.middleware.EmbeddingMiddleware objects, got {_validate.kind(step)}")
+    return middleware[0] if len(middleware) == 1 else ComposedMiddleware(middleware)
+
+
+def _texts(texts: Any, max_characters: int) -> tuple[str, ...]:
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
+        raise TypeError(f"texts must be a sequence of strings, got {_validate.kind(texts)}")
+    if not texts:
+        raise ValueError("texts must hold at least 1 string, got 0")
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"texts must be strings, got {_validate.kind(text)} at position {number}")
+        if len(text) > max_characters:
+            raise ValueError(
+                f"texts must have at most {max_characters} characters each, got {len(text)} at position {number} (a model reads only "
+                "the beginning: split the text, or raise max_characters)"
+            )
+    return tuple(texts)
+
