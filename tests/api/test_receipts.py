@@ -39,7 +39,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("mechanism", ARGUMENTS)
-@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: "+".join(setting) or "defaults")
 def test_json_there_and_back(mechanism, setting):
     if mechanism == "empirical" and setting.get("clip_norm") == 2.0**-60:
         setting = {**setting, "sigma": 2.0**-61}

@@ -66,11 +66,12 @@ def as_embedding_model(model: Any) -> SourceModel:
     """
     if isinstance(model, SourceModel):
         return model
-    for method, adapt in _ADAPTERS.items():
-        if callable(getattr(model, method, None)):
-            return adapt(model)
-    if callable(model) and not isinstance(model, type):
-        return SourceModel(model, lambda texts, kind: model(list(texts)))
+    if not isinstance(model, type):  # a class has the methods too, and nothing to call them on
+        for method, adapt in _ADAPTERS.items():
+            if callable(getattr(model, method, None)):
+                return adapt(model)
+        if callable(model):
+            return SourceModel(model, lambda texts, kind: model(list(texts)))
     raise TypeError(
         "model must have embed(texts) -> rows, or be an embedder of sentence-transformers, LangChain, LlamaIndex, Haystack or "
         f"Chroma, got {_validate.kind(model)}"

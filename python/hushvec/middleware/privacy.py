@@ -143,8 +143,8 @@ def dp_embedding_middleware(
         Those of `privatize`, for a text replaced by any other. The sensitivity is enforced by clipping, whatever the model does:
         clip_norm if given; half of a given sensitivity; 1 for the model named by model_id, then for the wrapped model's own name,
         in the table of unit-norm models; else 1, after a check that the rows of the batch are unit vectors. The receipt's notes
-        say which. With an EmpiricalSensitivity the noise is that of (epsilon, delta) at the estimate, while receipt and charge state the larger
-        epsilon that it buys for rows clipped to the largest norm seen.
+        say which. With an EmpiricalSensitivity the noise is that of (epsilon, delta) at the estimate, while receipt and charge state
+        the larger epsilon that it buys for rows clipped to the largest norm seen.
 
     Edge cases:
         "privunit" releases directions, so it needs no norm. The refusal of a batch with a row off unit norm is visible, hence part of

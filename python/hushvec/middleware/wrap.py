@@ -147,7 +147,10 @@ class WrappedEmbeddingModel:
             self._model_dimension = dimension
         if dimension != self._model_dimension:
             raise ValueError(f"model output must have {self._model_dimension} columns, got {dimension}")
-        return self.middleware.wrap(result, self.model)
+        wrapped = self.middleware.wrap(result, self.model)
+        if int(wrapped.values.shape[0]) != texts:
+            raise ValueError(f"middleware must keep {texts} rows, got {int(wrapped.values.shape[0])} from wrap")
+        return wrapped
 
 
 def wrap_embedding_model(

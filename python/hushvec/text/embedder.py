@@ -27,6 +27,7 @@ class MiniLMEmbedder:
         (1, 384)
     """
 
+    model_id = "sentence-transformers/all-MiniLM-L6-v2"
     dimension = DIMENSION
 
     def __init__(self) -> None:
