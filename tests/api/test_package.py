@@ -27,21 +27,27 @@ PUBLIC = [
     "Verification",
     "add_noise",
     "backends",
+    "calibrate_sensitivity",
     "clip",
     "clip_and_noise",
+    "compose_embedding_middleware",
+    "dp_embedding_middleware",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_noise",
     "gaussian_sigma",
+    "get_sensitivity",
     "l2_laplace_noise",
     "laplace_scale",
     "laplacian_noise",
+    "pii_redaction_middleware",
     "privatize",
     "randomized_response",
     "recommend",
     "set_num_threads",
     "verify_charges",
     "verify_receipt",
+    "wrap_embedding_model",
 ]
 
 # Lower numbers are imported by higher ones, never the other way round. A folder counts as one layer.
@@ -67,10 +73,11 @@ LAYERS = {
     "release": 10,
     "audit": 11,
     "text": 11,
-    "integrations": 11,
-    "__init__": 12,
-    "cli": 13,
-    "__main__": 14,
+    "middleware": 12,
+    "integrations": 13,
+    "__init__": 14,
+    "cli": 15,
+    "__main__": 16,
 }
 
 # Imports that may take place at the top of a module, beside the standard library and hushvec itself.

@@ -1,12 +1,14 @@
 """`get_sensitivity` and `calibrate_sensitivity`."""
 
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.middleware.sensitivity import EmpiricalSensitivity, is_unit_norm_model
+from hushvec.middleware.sensitivity import UNIT_NORM_MODELS, EmpiricalSensitivity, is_unit_norm_model
 from middleware.embedders import Answering, Recorder
 
 
@@ -20,6 +22,12 @@ def test_names_are_compared_by_their_last_part():
         assert is_unit_norm_model(name), name
     for name in (None, "", "all-MiniLM", "all-MiniLM-L6-v2-finetuned", "bert-base-uncased"):
         assert not is_unit_norm_model(name), name
+
+
+def test_the_guide_lists_the_table():
+    guide = (Path(__file__).parents[2] / "docs" / "middleware.md").read_text()
+    listed = re.search(r"The table: (.*?)\. Names", guide, re.DOTALL).group(1)
+    assert set(re.findall(r"`([^`]+)`", listed)) == UNIT_NORM_MODELS
 
 
 def test_minilm_is_as_the_table_says():
