@@ -24,7 +24,8 @@ SOURCES = pyproject.toml constraints.txt CMakeLists.txt $(shell find cpp cuda py
 	touch $@
 
 test: .venv-test/installed lint native
-	.venv-test/bin/python -m pytest
+	.venv-test/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not alone"
+	.venv-test/bin/python -m pytest -m alone
 
 lint: .venv-test/installed
 	.venv-test/bin/ruff check python tests examples

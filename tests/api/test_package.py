@@ -176,6 +176,7 @@ def test_import_loads_numpy_and_the_core_only():
     assert set(printed.split()) - {"numpy"} <= {"hushvec"}
 
 
+@pytest.mark.alone
 def test_import_takes_little_time():
     """Processor time of the import, numpy included, the best of five processes: a busy machine does not count."""
     code = "import time; start = time.process_time(); import hushvec; print(time.process_time() - start)"

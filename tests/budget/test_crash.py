@@ -9,6 +9,8 @@ import pytest
 
 from reference.sizes import scaled
 
+pytestmark = pytest.mark.alone
+
 ROUNDS = scaled(20, 200)
 PROGRAM = Path(__file__).with_name("crash_rounds.py")
 FAULTS = ("lost", "unexplained", "overspent", "broken", "stuck")

@@ -102,7 +102,9 @@ try:
 except BudgetError as error:
     print(error)
 """
-        for parent in [folder, *folder.parents][:3]:
+        for parent in [folder, *folder.parents]:
+            if parent.stat().st_mode & 0o001:  # others may pass from here on
+                break
             parent.chmod(0o755)
         path.chmod(0o444)
         folder.chmod(0o555)

@@ -1,5 +1,7 @@
-"""Runs the command line in a process of its own, as a user does."""
+"""Runs the command line: in a process of its own, as a user does, or in this one, where loading a model anew is all it would add."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -26,6 +28,26 @@ def hushvec(*arguments, stdin=None, cwd=None, environment=None):
         check=False,
     )
     return Finished(finished.returncode, finished.stdout.decode(), finished.stderr.decode())
+
+
+def hushvec_here(*arguments, stdin=b""):
+    from hushvec.cli import main
+
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main([str(argument) for argument in arguments])
+    except SystemExit as stop:  # argparse
+        code = stop.code
+    finally:
+        sys.stdin = before
+    return Finished(code, *(_text(stream) for stream in (out, err)))
+
+
+def _text(stream):
+    stream.flush()
+    return stream.buffer.getvalue().decode()
 
 
 def assert_one_line(finished, *parts):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from cli.command import assert_one_line, hushvec
+from cli.command import assert_one_line, hushvec, hushvec_here
 from hushvec.cli._nearest import cosines, nearest
 from hushvec.cli._progress import Progress
 from hushvec.cli._sentences import private_texts, public_sentences
@@ -20,8 +20,8 @@ needs_model = pytest.mark.skipif(
 FIXED = ("--unsafe-seed", 1)
 
 
-def demo(*arguments, **settings):
-    finished = hushvec("demo", *arguments, "--json", **settings)
+def demo(*arguments, run=hushvec_here, **settings):
+    finished = run("demo", *arguments, "--json", **settings)
     assert finished.code == 0, finished.err
     assert finished.err == ""
     return json.loads(finished.out)
@@ -29,7 +29,7 @@ def demo(*arguments, **settings):
 
 @needs_model
 def test_the_shipped_notes():
-    found = demo()
+    found = demo(run=hushvec)
     assert len(found["texts"]) == len(private_texts(None))
     receipt = hv.Receipt.from_dict(found["receipt"])
     assert hv.verify_receipt(receipt).status == "holds"
@@ -49,7 +49,7 @@ def test_the_verdict_follows_the_measurement():
     assert demo("--epsilon", 1, "--no-sweep", *FIXED)["verdict"].startswith("Nothing useful survives")
     assert demo("--epsilon", 5000, "--no-sweep", *FIXED)["verdict"].startswith("Most of the meaning survives")
     assert demo("--epsilon", 100, "--no-sweep", *FIXED)["verdict"].startswith("Little survives")
-    printed = hushvec("demo", "--epsilon", 1, "--no-sweep", *FIXED).out
+    printed = hushvec_here("demo", "--epsilon", 1, "--no-sweep", *FIXED).out
     assert "Nothing useful survives" in printed
     assert "NOT a DP claim" in printed
 
