@@ -7,19 +7,32 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hushvec import _core
+from hushvec._receipt_fields import (
+    ROUNDS,
+    Number,
+    OneOf,
+    WholeNumber,
+    boolean,
+    digest,
+    json_object,
+    optional_digest,
+    require_fields,
+    string,
+    strings,
+)
 from hushvec.calibrate import gaussian_delta, gaussian_epsilon
 from hushvec.errors import ReceiptError
 from hushvec.mechanisms import ADJACENCY, MECHANISMS, quotient_down, sensitivity
 
 if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss
+    from hushvec.label_receipt import LabelReceipt
 
 RECEIPT_VERSION = 1
 
@@ -33,8 +46,6 @@ NOTE_SEED = "key from a user-given seed: not a DP claim"
 
 _GAUSSIANS = ("gaussian", "empirical")
 _PRIVUNIT = "privunit"
-_ROUNDS = (8, 12, 20)
-_LARGEST_RECEIPT_CHARACTERS = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +68,10 @@ class LedgerEntry:
     entry_hash: str
 
     def __post_init__(self) -> None:
-        _digest("charge.ledger", self.ledger)
-        _count(2)("charge.sequence", self.sequence)
-        _text("charge.charge_id", self.charge_id)
-        _digest("charge.entry_hash", self.entry_hash)
+        digest("charge.ledger", self.ledger)
+        WholeNumber(2)("charge.sequence", self.sequence)
+        string("charge.charge_id", self.charge_id)
+        digest("charge.entry_hash", self.entry_hash)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,18 +180,8 @@ class Receipt:
         Raises:
             ReceiptError: a field is missing, unknown, of the wrong kind or out of its set of values.
         """
-        if not isinstance(fields, Mapping):
-            raise ReceiptError(f"receipt must be an object with fields, got {type(fields).__name__}")
-        known = [field.name for field in dataclasses.fields(cls)]
-        for name in known:
-            if name not in fields:
-                raise ReceiptError(f"receipt must have the field {name!r}")
-        for name in fields:
-            if name not in known:
-                raise ReceiptError(f"receipt must not have the field {name!r:.60}: it is unknown")
-        if not isinstance(fields["notes"], (list, tuple)):
-            raise ReceiptError("notes must be a list of strings")
-        return cls(**{**fields, "notes": tuple(fields["notes"]), "charge": _charge_of(fields["charge"])})
+        require_fields(fields, [field.name for field in dataclasses.fields(cls)])
+        return cls(**{**fields, "notes": tuple(fields["notes"]), "charge": entry_of(fields["charge"])})
 
     @classmethod
     def from_json(cls, text: str) -> Receipt:
@@ -189,15 +190,7 @@ class Receipt:
         Raises:
             ReceiptError: not JSON, a number that is not finite, a field twice, or what `from_dict` refuses.
         """
-        if len(text) > _LARGEST_RECEIPT_CHARACTERS:
-            raise ReceiptError(f"receipt must have at most {_LARGEST_RECEIPT_CHARACTERS} characters, got {len(text)}")
-        try:
-            fields = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
-        except ReceiptError:
-            raise
-        except (ValueError, RecursionError) as error:
-            raise ReceiptError(f"receipt must be JSON: {error}") from None
-        return cls.from_dict(fields)
+        return cls.from_dict(json_object(text))
 
 
 class Verification(NamedTuple):
@@ -212,27 +205,50 @@ class Verification(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def verify_receipt(receipt: Receipt | Mapping[str, Any]) -> Verification:
+def receipt_from_dict(fields: Mapping[str, Any]) -> Receipt | LabelReceipt:
+    """The receipt of a mapping, of the kind that its receipt_kind names: of vectors where it has none.
+
+    Raises:
+        ReceiptError: no receipt of that kind.
+    """
+    if isinstance(fields, Mapping) and "receipt_kind" in fields:
+        from hushvec.label_receipt import LabelReceipt
+
+        return LabelReceipt.from_dict(fields)
+    return Receipt.from_dict(fields)
+
+
+def receipt_from_json(text: str) -> Receipt | LabelReceipt:
+    """The receipt of a JSON text, of either kind.
+
+    Raises:
+        ReceiptError: not JSON, or no receipt.
+    """
+    return receipt_from_dict(json_object(text))
+
+
+def verify_receipt(receipt: Receipt | LabelReceipt | Mapping[str, Any]) -> Verification:
     """Recompute a receipt's guarantee from its parameters and compare it with what the receipt says.
 
     Args:
-        receipt: a `Receipt`, or a mapping with its fields (`json.load` of a receipt file).
+        receipt: a `Receipt` or `LabelReceipt`, or a mapping with the fields of one (`json.load` of a receipt file).
 
     Returns:
         A `Verification`:
         "does not hold" if a stated number does not follow from the others (too small an epsilon, delta, sensitivity, sigma or
         scale; a grid or a grade that such a release does not have), or a promise is made where there can be none;
-        else "not a DP claim" if the receipt promises nothing (a seeded key, the float grade);
+        else "not a DP claim" if the receipt promises nothing (a seeded key, the float grade, labels with their model's scores);
         else "holds".
 
     Raises:
         ReceiptError: the mapping is no receipt.
-        TypeError: neither a Receipt nor a mapping.
+        TypeError: neither a receipt nor a mapping.
 
     Guarantees:
         The sensitivity is recomputed from clip_norm, per, rows and dimension, never taken from the receipt. Laplace guarantees
-        are compared in exact arithmetic; the Gaussian delta is rounded up before it is compared. "holds" speaks of the
-        receipt's numbers: nothing in a receipt proves that given values were made that way.
+        are compared in exact arithmetic; the Gaussian delta, and the logarithm of the ratio of a law of labels, are rounded up
+        before they are compared. "holds" speaks of the receipt's numbers: nothing in a receipt proves that given values were
+        made that way.
 
     Edge cases:
         A larger epsilon or delta than the noise gives is a weaker promise, and holds.
@@ -249,10 +265,9 @@ def verify_receipt(receipt: Receipt | Mapping[str, Any]) -> Verification:
         'does not hold'
     """
     if isinstance(receipt, Mapping):
-        receipt = Receipt.from_dict(receipt)
-    elif not isinstance(receipt, Receipt):
-        raise TypeError(f"receipt must be a hushvec.Receipt or a mapping, got {type(receipt).__name__}")
-
+        receipt = receipt_from_dict(receipt)
+    if not isinstance(receipt, Receipt):
+        return _verify_labels(receipt)
     contradictions = [*_setting_faults(receipt), *_noise_faults(receipt), *_claim_faults(receipt)]
     if contradictions:
         return Verification(DOES_NOT_HOLD, tuple(contradictions))
@@ -262,11 +277,19 @@ def verify_receipt(receipt: Receipt | Mapping[str, Any]) -> Verification:
     return Verification(HOLDS, (_guarantee(receipt, "follows from the parameters"),))
 
 
-def verify_charges(receipts: Sequence[Receipt], export: Mapping[str, Any]) -> Verification:
+def _verify_labels(receipt: Any) -> Verification:
+    from hushvec.label_receipt import LabelReceipt, verify_label_receipt
+
+    if not isinstance(receipt, LabelReceipt):
+        raise TypeError(f"receipt must be a hushvec.Receipt, a LabelReceipt or a mapping, got {type(receipt).__name__}")
+    return verify_label_receipt(receipt)
+
+
+def verify_charges(receipts: Sequence[Receipt | LabelReceipt], export: Mapping[str, Any]) -> Verification:
     """Check that a ledger holds, and that it paid for every receipt with a charge of its own.
 
     Args:
-        receipts: releases charged to one ledger.
+        receipts: releases charged to one ledger, of vectors and of labels.
         export: of `PrivacyBudget.export`, or the same read from JSON.
 
     Returns:
@@ -313,7 +336,7 @@ def verify_charges(receipts: Sequence[Receipt], export: Mapping[str, Any]) -> Ve
     return Verification(HOLDS, (f"{report.rows} rows of the ledger follow from each other and pay for {len(receipts)} receipts",))
 
 
-def _charge_fault(receipt: Receipt, ledger: str, rows: Mapping[int, Mapping[str, Any]]) -> str | None:
+def _charge_fault(receipt: Receipt | LabelReceipt, ledger: str, rows: Mapping[int, Mapping[str, Any]]) -> str | None:
     charge = receipt.charge
     if charge is None:
         return "it names no charge"
@@ -473,124 +496,48 @@ def _guarantee(receipt: Receipt, verb: str) -> str:
     return f"({receipt.epsilon!r}, {receipt.delta!r})-DP under replacement of {unit} {verb}"
 
 
-def _charge_of(value: Any) -> Any:
+def entry_of(value: Any) -> Any:
     """The LedgerEntry of a mapping with its fields; anything else is left for the field's rule to refuse."""
     known = {field.name for field in dataclasses.fields(LedgerEntry)}
     return LedgerEntry(**value) if isinstance(value, Mapping) and set(value) == known else value
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise ReceiptError("receipt must not have a field twice")
-    return fields
-
-
-def _refuse_constant(text: str) -> float:
-    raise ReceiptError(f"receipt must hold finite numbers, got {text}")
-
-
-class _OneOf:
-    def __init__(self, *accepted: str | int) -> None:
-        self.accepted = accepted
-
-    def __call__(self, name: str, value: Any) -> None:
-        if isinstance(value, bool) or value not in self.accepted:
-            raise ReceiptError(f"{name} must be one of {', '.join(map(repr, self.accepted))}, got {value!r:.60}")
-
-
-class _Number:
-    def __init__(self, rule: str, holds: Callable[[float], bool], *, optional: bool = False) -> None:
-        self.rule, self.holds, self.optional = rule, holds, optional
-
-    def __call__(self, name: str, value: Any) -> None:
-        if value is None and self.optional:
-            return
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise ReceiptError(f"{name} must be a number, got {type(value).__name__}")
-        if not (_is_finite(value) and self.holds(value)):
-            raise ReceiptError(f"{name} must be {self.rule}, got {value!r:.60}")
-
-
-def _is_finite(value: int | float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an int beyond float64
-        return False
-
-
-def _count(at_least: int) -> Callable[[str, Any], None]:
-    def rule(name: str, value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ReceiptError(f"{name} must be a whole number, got {type(value).__name__}")
-        if not at_least <= value < 2**63:
-            raise ReceiptError(f"{name} must be >= {at_least} and < 2^63, got {value!r:.60}")
-
-    return rule
-
-
-def _boolean(name: str, value: Any) -> None:
-    if not isinstance(value, bool):
-        raise ReceiptError(f"{name} must be true or false, got {type(value).__name__}")
-
-
-def _text(name: str, value: Any) -> None:
-    if not isinstance(value, str):
-        raise ReceiptError(f"{name} must be a string, got {type(value).__name__}")
-
-
-def _texts(name: str, value: Any) -> None:
-    if not isinstance(value, tuple) or not all(isinstance(note, str) for note in value):
-        raise ReceiptError(f"{name} must be a list of strings")
-
-
-def _digest(name: str, value: Any) -> None:
-    _text(name, value)
-    if len(value) != 64 or set(value) - set("0123456789abcdef"):
-        raise ReceiptError(f"{name} must be 64 hexadecimal digits, got {value!r:.80}")
-
-
-def _optional_digest(name: str, value: Any) -> None:
-    if value is not None:
-        _digest(name, value)
-
-
-def _entry(name: str, value: Any) -> None:
+def entry_or_none(name: str, value: Any) -> None:
     if value is not None and not isinstance(value, LedgerEntry):
         raise ReceiptError(f"{name} must be null or an object with ledger, sequence, charge_id and entry_hash")
 
 
-_POSITIVE = _Number("> 0 and finite", lambda value: value > 0)
-_OPTIONAL_POSITIVE = _Number("> 0 and finite, or null", lambda value: value > 0, optional=True)
+_POSITIVE = Number("> 0 and finite", lambda value: value > 0)
+_OPTIONAL_POSITIVE = Number("> 0 and finite, or null", lambda value: value > 0, optional=True)
 
 _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
-    "mechanism": _OneOf(*MECHANISMS),
-    "adjacency": _OneOf(ADJACENCY),
-    "per": _OneOf("record", "release"),
-    "epsilon": _Number(">= 0 and finite", lambda value: value >= 0),
-    "delta": _Number(">= 0 and < 1", lambda value: 0 <= value < 1),
-    "clip_norm": _Number("in [2^-100, 2^100]", lambda value: 2.0**-100 <= value <= 2.0**100),
+    "mechanism": OneOf(*MECHANISMS),
+    "adjacency": OneOf(ADJACENCY),
+    "per": OneOf("record", "release"),
+    "epsilon": Number(">= 0 and finite", lambda value: value >= 0),
+    "delta": Number(">= 0 and < 1", lambda value: 0 <= value < 1),
+    "clip_norm": Number("in [2^-100, 2^100]", lambda value: 2.0**-100 <= value <= 2.0**100),
     "sensitivity": _POSITIVE,
-    "sensitivity_norm": _OneOf("l1", "l2"),
+    "sensitivity_norm": OneOf("l1", "l2"),
     "sigma": _OPTIONAL_POSITIVE,
     "scale": _OPTIONAL_POSITIVE,
-    "cap_probability": _Number("> 0 and < 1, or null", lambda value: 0 < value < 1, optional=True),
-    "threshold": _Number("in [0, 128], or null", lambda value: 0 <= value <= 128, optional=True),
+    "cap_probability": Number("> 0 and < 1, or null", lambda value: 0 < value < 1, optional=True),
+    "threshold": Number("in [0, 128], or null", lambda value: 0 <= value <= 128, optional=True),
     "grid": _OPTIONAL_POSITIVE,
-    "grade": _OneOf("exact", "float"),
-    "key_source": _OneOf("os", "seed"),
-    "rounds": _OneOf(*_ROUNDS),
-    "rows": _count(0),
-    "dimension": _count(1),
-    "dtype": _OneOf("float32", "float64", "float16", "bfloat16"),
-    "normalize": _boolean,
-    "renormalize": _boolean,
-    "nonfinite": _OneOf("raise"),
-    "is_dp_claim": _boolean,
-    "library_version": _text,
-    "notes": _texts,
-    "charge": _entry,
-    "projection": _optional_digest,
-    "format_version": _OneOf(_core.format_version),
-    "receipt_version": _OneOf(RECEIPT_VERSION),
+    "grade": OneOf("exact", "float"),
+    "key_source": OneOf("os", "seed"),
+    "rounds": OneOf(*ROUNDS),
+    "rows": WholeNumber(0),
+    "dimension": WholeNumber(1),
+    "dtype": OneOf("float32", "float64", "float16", "bfloat16"),
+    "normalize": boolean,
+    "renormalize": boolean,
+    "nonfinite": OneOf("raise"),
+    "is_dp_claim": boolean,
+    "library_version": string,
+    "notes": strings,
+    "charge": entry_or_none,
+    "projection": optional_digest,
+    "format_version": OneOf(_core.format_version),
+    "receipt_version": OneOf(RECEIPT_VERSION),
 }

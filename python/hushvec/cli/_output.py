@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from hushvec.label_receipt import LabelReceipt
 from hushvec.receipts import Receipt
 
 
@@ -31,8 +32,35 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"  {name.ljust(width)}  {value}" for name, value in pairs)
 
 
-def receipt_lines(receipt: Receipt) -> str:
+def receipt_lines(receipt: Receipt | LabelReceipt) -> str:
     """What a person wants to see of a receipt."""
+    pairs = _label_facts(receipt) if isinstance(receipt, LabelReceipt) else _vector_facts(receipt)
+    return facts([*_claim_facts(receipt), *pairs, ("key", _key(receipt)), *(("note", note) for note in receipt.notes)])
+
+
+def _claim_facts(receipt: Receipt | LabelReceipt) -> list[tuple[str, str]]:
+    return [
+        ("claim", "differential privacy" if receipt.is_dp_claim else "none: NOT a DP claim"),
+        ("epsilon, delta", f"{receipt.epsilon!r}, {receipt.delta!r}"),
+    ]
+
+
+def _key(receipt: Receipt | LabelReceipt) -> str:
+    return f"{'operating system' if receipt.key_source == 'os' else 'user-given seed'}, ChaCha{receipt.rounds}"
+
+
+def _label_facts(receipt: LabelReceipt) -> list[tuple[str, str]]:
+    one = "one answer (each answer is about another person)"
+    unit = one if receipt.per == "record" else f"all {receipt.answers} answers (one person)"
+    return [
+        ("unit of privacy", f"{unit}, {receipt.adjacency}"),
+        ("mechanism", f"{receipt.mechanism}, an answer is true with probability {receipt.truth_values / 2**64:.6g}"),
+        ("answers", f"{receipt.answers}, from a list of {receipt.label_count} labels; scores: {receipt.scores}"),
+        ("labels", f"SHA-256 {receipt.labels_digest}"),
+    ]
+
+
+def _vector_facts(receipt: Receipt) -> list[tuple[str, str]]:
     noise = f"sigma {receipt.sigma:.6g}" if receipt.sigma is not None else f"scale {receipt.scale:.6g}"
     unit = "one row (each row is another person)" if receipt.per == "record" else f"all {receipt.rows} rows (one person)"
     grade = (
@@ -41,13 +69,9 @@ def receipt_lines(receipt: Receipt) -> str:
         else "float: not protected against floating-point attacks"
     )
     to_norm = "directions of norm" if receipt.mechanism == "privunit" else "clipped to norm"
-    pairs = [
-        ("claim", "differential privacy" if receipt.is_dp_claim else "none: NOT a DP claim"),
-        ("epsilon, delta", f"{receipt.epsilon!r}, {receipt.delta!r}"),
+    return [
         ("unit of privacy", f"{unit}, {receipt.adjacency}"),
         ("mechanism", f"{receipt.mechanism}, {noise}, {receipt.sensitivity_norm.upper()} sensitivity {receipt.sensitivity:.6g}"),
         ("rows", f"{receipt.rows} x {receipt.dimension} {receipt.dtype}, {to_norm} {receipt.clip_norm:.6g}"),
         ("rounding", grade),
-        ("key", f"{'operating system' if receipt.key_source == 'os' else 'user-given seed'}, ChaCha{receipt.rounds}"),
     ]
-    return facts([*pairs, *(("note", note) for note in receipt.notes)])

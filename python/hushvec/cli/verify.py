@@ -12,7 +12,19 @@ from hushvec.accounting import Composition, compose
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import print_json, receipt_lines
 from hushvec.errors import ReceiptError
-from hushvec.receipts import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, Receipt, Verification, verify_charges, verify_receipt
+from hushvec.label_receipt import LabelReceipt
+from hushvec.receipts import (
+    DOES_NOT_HOLD,
+    HOLDS,
+    NOT_A_CLAIM,
+    Receipt,
+    Verification,
+    receipt_from_json,
+    verify_charges,
+    verify_receipt,
+)
+
+AnyReceipt = Receipt | LabelReceipt
 
 EXIT_CODES = {HOLDS: 0, DOES_NOT_HOLD: 1, NOT_A_CLAIM: 2}
 LARGEST_FILE = 1 << 22
@@ -26,11 +38,11 @@ def add_to(subparsers: Subparsers) -> None:
         run,
         help="recompute the guarantee of receipts",
         description=(
-            "Recompute the guarantee of receipts from their parameters.\n\n"
+            "Recompute the guarantee of receipts, of vectors and of labels, from their parameters.\n\n"
             "exit code 0  holds\n"
             "          1  does not hold: a stated number does not follow from the others, the releases together cost more\n"
             "             than --epsilon, or the ledger did not pay for a receipt\n"
-            "          2  not a DP claim (seeded key, float grade), or no readable receipt\n\n"
+            "          2  not a DP claim (seeded key, float grade, labels with their model's scores), or no readable receipt\n\n"
             "It checks the receipts' numbers. It cannot know whether given values were made that way."
         ),
     )
@@ -58,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_CODES[status]
 
 
-def _together(receipts: list[Receipt], epsilon: float | None, delta: float | None) -> tuple[Verification, Composition]:
+def _together(receipts: list[AnyReceipt], epsilon: float | None, delta: float | None) -> tuple[Verification, Composition]:
     composition = compose(receipts, delta=sum(receipt.delta for receipt in receipts) if delta is None else delta)
     promise = f"({composition.epsilon!r}, {composition.delta!r})-DP by {composition.theorem} composition ({composition.reference})"
     if epsilon is not None and composition.epsilon > epsilon:
@@ -66,7 +78,7 @@ def _together(receipts: list[Receipt], epsilon: float | None, delta: float | Non
     return Verification(HOLDS, (f"all releases together, about the same people, are {promise}",)), composition
 
 
-def _ledger(receipts: list[Receipt], name: str) -> Verification:
+def _ledger(receipts: list[AnyReceipt], name: str) -> Verification:
     try:
         return verify_charges(receipts, json.loads(_read(name, LARGEST_EXPORT)))
     except (ValueError, TypeError) as error:
@@ -75,7 +87,7 @@ def _ledger(receipts: list[Receipt], name: str) -> Verification:
 
 def _as_json(
     status: str,
-    receipts: list[Receipt],
+    receipts: list[AnyReceipt],
     found: list[Verification],
     together: tuple[Verification, Composition] | None,
     ledger: Verification | None,
@@ -105,7 +117,7 @@ def _as_json(
 def _print(
     status: str,
     names: list[str],
-    receipts: list[Receipt],
+    receipts: list[AnyReceipt],
     found: list[Verification],
     together: tuple[Verification, Composition] | None,
     ledger: Verification | None,
@@ -125,9 +137,9 @@ def _print(
                 print(f"  {reason}")
 
 
-def _receipt(name: str) -> Receipt:
+def _receipt(name: str) -> AnyReceipt:
     try:
-        return Receipt.from_json(_read(name, LARGEST_FILE))
+        return receipt_from_json(_read(name, LARGEST_FILE))
     except (ReceiptError, UnicodeDecodeError) as error:
         raise ReceiptError(f"{name}: {error}") from None
 

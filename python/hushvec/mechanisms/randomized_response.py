@@ -112,23 +112,24 @@ class RandomizedResponse:
         return PureDP(epsilon=self.epsilon)
 
     @property
-    def _law(self) -> tuple[int, int]:
+    def law(self) -> tuple[int, int]:
+        """(T, M): how many of the 2^64 equally likely values answer with the truth, and with a given other label."""
         return _law(self.epsilon, self.k)
 
     @property
     def probability_of_truth(self) -> float:
         """That an answer is true, as sampled."""
-        return self._law[0] * _UNIT
+        return self.law[0] * _UNIT
 
     @property
     def probability_of_each_other(self) -> float:
         """That an answer is a given other label, as sampled."""
-        return self._law[1] * _UNIT
+        return self.law[1] * _UNIT
 
     @property
     def epsilon_as_sampled(self) -> float:
         """The log-ratio that the integers really have, rounded up: at most epsilon."""
-        truth, other = self._law
+        truth, other = self.law
         logarithm = (Decimal(truth) / Decimal(other)).ln(Context(prec=_DIGITS, rounding=ROUND_CEILING))
         return min(self.epsilon, math.nextafter(float(logarithm), math.inf))
 
@@ -195,11 +196,11 @@ class RandomizedResponse:
             in_order = true_labels.astype(true_labels.dtype.newbyteorder("="), order="C", copy=False)
             return self._drawn(in_order, source)
         codes = self._codes(true_labels.ravel().tolist()).reshape(true_labels.shape)
-        answers: NDArray[Any] = self._labels_in_numpy[self._drawn(codes, source)]
+        answers: NDArray[Any] = self.labels_in_numpy[self._drawn(codes, source)]
         return answers
 
     def _drawn(self, codes: NDArray[Any], source: _core.Generator) -> NDArray[Any]:
-        return _core.randomized_response(codes, self.k, self._law, source)
+        return _core.randomized_response(codes, self.k, self.law, source)
 
     @cached_property
     def _code_of(self) -> dict[Hashable, int]:
@@ -227,7 +228,7 @@ class RandomizedResponse:
         raise ValueError(f"true_label must be one of the {self.k} labels, got {label!r:.80}")
 
     @cached_property
-    def _labels_in_numpy(self) -> NDArray[Any]:
+    def labels_in_numpy(self) -> NDArray[Any]:
         """All labels as one array: of a plain dtype where all are of one plain type and survive it, and else of objects."""
         if self._labels_are_codes:
             return np.arange(self.k)
@@ -289,7 +290,7 @@ class RandomizedResponse:
     @property
     def _preference(self) -> float:
         """p - q, from the integers: they may agree in most of their digits."""
-        truth, other = self._law
+        truth, other = self.law
         if truth == other:
             raise ValueError(f"epsilon must be large enough for answers that carry anything, got {self.epsilon!r}")
         return (truth - other) * _UNIT

@@ -1,0 +1,303 @@
+"""Receipts of private labels: what randomized response did, what it promises, and whether the one follows from the other.
+
+docs/receipts.md describes every field. Its kind stands in the field receipt_kind, which receipts of vectors do not have.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from hushvec import _core, _validate
+from hushvec._receipt_fields import (
+    ROUNDS,
+    Number,
+    OneOf,
+    WholeNumber,
+    boolean,
+    digest,
+    json_object,
+    require_fields,
+    string,
+    strings,
+)
+from hushvec.errors import ReceiptError
+from hushvec.mechanisms import ADJACENCY
+from hushvec.receipts import (
+    DOES_NOT_HOLD,
+    HOLDS,
+    NOT_A_CLAIM,
+    NOTE_SEED,
+    LedgerEntry,
+    Verification,
+    entry_of,
+    entry_or_none,
+    rows_per_person,
+)
+
+if TYPE_CHECKING:
+    from hushvec.accounting import PrivacyLoss
+
+LABELS_KIND = "labels"
+LABEL_RECEIPT_VERSION = 1
+MECHANISM = "randomized_response"
+SCORES = ("none", "uniform", "source")
+
+NOTE_SOURCE = "scores are the model's own where its label was kept: they tell which answers are true, so epsilon bounds nothing"
+
+_WORDS = 2**64  # an answer is drawn from as many equally likely values
+_MOST_LABELS = 2**24
+_DIGITS = 80
+_LABELS_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelReceipt:
+    """The record of one release of labels: the law as used, and the guarantee that it gives.
+
+    Args:
+        receipt_kind: "labels".
+        receipt_version: version of these fields, 1.
+        format_version: version of the release format, docs/format.md (section 9 for labels).
+        library_version: hushvec that made the release.
+        mechanism: "randomized_response".
+        adjacency: "replace-one".
+        per: unit of privacy: "record", every answer is about another person; "release", all answers are about one person.
+        epsilon: promised epsilon, of one answer or of all of them, as `per` says.
+        delta: 0.
+        label_count: k, the number of possible labels.
+        labels_digest: SHA-256 of the list of labels, see `labels_digest`.
+        truth_values: how many of 2^64 equally likely values answer with the truth.
+        other_values: how many answer with a given other label. In JSON both are text, which no reader rounds.
+        answers: number of labels released.
+        scores: what stands beside an answer: "none"; "uniform", the public 1/k; "source", the model's own score where its label was
+            kept, and 1/k elsewhere.
+        grade: "exact".
+        key_source: "os" or "seed".
+        rounds: of the ChaCha key stream: 20, 12 or 8.
+        is_dp_claim: whether the numbers are promised at all. False for a seeded key and for scores = "source".
+        notes: what else a reader should know, in plain words.
+        charge: the row of a budget's ledger that paid for the release, or None.
+
+    Raises:
+        ReceiptError: a field of the wrong kind or out of its set of values.
+
+    Example:
+        >>> from hushvec.label_receipt import LabelReceipt
+        >>> from hushvec.label_release import privatize_labels
+        >>> receipt = privatize_labels(["yes", "no"], ["no", "yes"], epsilon=1.0).receipt
+        >>> LabelReceipt.from_json(receipt.to_json()) == receipt
+        True
+    """
+
+    mechanism: str
+    adjacency: str
+    per: str
+    epsilon: float
+    delta: float
+    label_count: int
+    labels_digest: str
+    truth_values: int
+    other_values: int
+    answers: int
+    scores: str
+    grade: str
+    key_source: str
+    rounds: int
+    is_dp_claim: bool
+    library_version: str
+    notes: tuple[str, ...] = ()
+    charge: LedgerEntry | None = None
+    format_version: int = _core.format_version
+    receipt_version: int = LABEL_RECEIPT_VERSION
+    receipt_kind: str = LABELS_KIND
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            _FIELD_RULES[field.name](field.name, getattr(self, field.name))
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The privacy loss of the release, for `hushvec.accounting.compose`.
+
+        Meaningful for a receipt that `verify_receipt` found to hold; with scores = "source" it is that of the labels alone.
+        """
+        from hushvec.accounting import PureDP
+
+        return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain Python values for JSON, in the order of their definition."""
+        whole = {name: str(getattr(self, name)) for name in _TEXT_NUMBERS}
+        return {**dataclasses.asdict(self), **whole, "notes": list(self.notes)}
+
+    def to_json(self) -> str:
+        """JSON text, indented."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> LabelReceipt:
+        """The receipt of a mapping with exactly the fields of `to_dict`.
+
+        Raises:
+            ReceiptError: a field is missing, unknown, of the wrong kind or out of its set of values.
+        """
+        require_fields(fields, [field.name for field in dataclasses.fields(cls)])
+        whole = {name: _number_of(name, fields[name]) for name in _TEXT_NUMBERS}
+        return cls(**{**fields, **whole, "notes": tuple(fields["notes"]), "charge": entry_of(fields["charge"])})
+
+    @classmethod
+    def from_json(cls, text: str) -> LabelReceipt:
+        """The receipt of a JSON text as `to_json` writes it.
+
+        Raises:
+            ReceiptError: not JSON, a number that is not finite, a field twice, or what `from_dict` refuses.
+        """
+        return cls.from_dict(json_object(text))
+
+
+def labels_digest(labels: Sequence[Hashable]) -> str:
+    """SHA-256 of a list of labels as JSON: ASCII, without spaces, in the order given.
+
+    Args:
+        labels: str, int, float and bool.
+
+    Raises:
+        TypeError: a label of another kind, which has no text that others could hash too.
+        ValueError: a float that is not finite.
+
+    Example:
+        >>> import hashlib
+        >>> from hushvec.label_receipt import labels_digest
+        >>> labels_digest(["no", "yes"]) == hashlib.sha256(b'["no","yes"]').hexdigest()
+        True
+    """
+    rest, separator, hashed = iter(labels), "", hashlib.sha256(b"[")
+    while part := list(islice(rest, _LABELS_AT_ONCE)):  # a million labels are not written out as one text
+        _require_nameable(part)
+        hashed.update((separator + json.dumps(part, separators=(",", ":"))[1:-1]).encode())
+        separator = ","
+    hashed.update(b"]")
+    return hashed.hexdigest()
+
+
+def _require_nameable(labels: list[Any]) -> None:
+    kinds = set(map(type, labels))
+    for kind in kinds:
+        if not issubclass(kind, str | int | float):
+            raise TypeError(f"labels must be str, int, float or bool where a receipt names them, got {kind.__name__}")
+    if any(issubclass(kind, float) for kind in kinds):
+        for label in labels:
+            if isinstance(label, float):
+                _validate.number("labels", label)
+
+
+def verify_label_receipt(receipt: LabelReceipt) -> Verification:
+    """Recompute the guarantee from the law, as `hushvec.verify_receipt` does for receipts of either kind.
+
+    The law's ratio is one of whole numbers. Its logarithm, times the answers of one person, is rounded up in 80 digits before it is
+    compared with the stated epsilon.
+    """
+    faults = [*_law_faults(receipt), *_claim_faults(receipt)]
+    if faults:
+        return Verification(DOES_NOT_HOLD, tuple(faults))
+    if not receipt.is_dp_claim:
+        reasons = _why_no_claim(receipt) or ["the receipt itself makes no claim"]
+        return Verification(NOT_A_CLAIM, (*reasons, _guarantee(receipt, _WITHOUT_CLAIM[receipt.scores == "source"])))
+    return Verification(HOLDS, (_guarantee(receipt, "follows from the law"),))
+
+
+_WITHOUT_CLAIM = {
+    False: "would hold with a secret key",
+    True: "would hold with a secret key if the labels alone were released",
+}
+
+
+def _law_faults(receipt: LabelReceipt) -> list[str]:
+    faults = []
+    if receipt.delta != 0:
+        faults.append(f"delta must be 0 for {receipt.mechanism}, got {receipt.delta!r}")
+    truth, other, k = receipt.truth_values, receipt.other_values, receipt.label_count
+    if truth + (k - 1) * other != _WORDS:
+        return [*faults, f"truth_values + {k - 1} other_values must be 2^64 for {k} labels, got {truth + (k - 1) * other}"]
+    if truth < other:
+        return [*faults, f"truth_values must be >= other_values, got {truth} and {other}"]
+    needed = epsilon_of_law(truth, other, times=rows_per_person(receipt.per, receipt.answers))
+    if needed > Decimal(receipt.epsilon):
+        faults.append(
+            f"truth_values / other_values gives epsilon = {needed:.6g} for {_unit(receipt)}, more than the {receipt.epsilon!r} stated"
+        )
+    return faults
+
+
+def epsilon_of_law(truth: int, other: int, *, times: int = 1) -> Decimal:
+    """`times` ln(truth / other), not below it by 80-digit decimal arithmetic; 0 where they are equal."""
+    up = Context(prec=_DIGITS, rounding=ROUND_CEILING)
+    # ln is rounded to nearest whatever the context says, the quotient upwards: one digit up covers both
+    logarithm = up.divide(Decimal(truth), Decimal(other)).ln(up)
+    return up.multiply(up.next_plus(logarithm), Decimal(times)) if truth > other else Decimal(0)
+
+
+def _claim_faults(receipt: LabelReceipt) -> list[str]:
+    if not receipt.is_dp_claim:
+        return []
+    return [f"is_dp_claim must be false: {reason}" for reason in _why_no_claim(receipt)]
+
+
+def _why_no_claim(receipt: LabelReceipt) -> list[str]:
+    reasons = []
+    if receipt.scores == "source":
+        reasons.append(NOTE_SOURCE)
+    if receipt.key_source == "seed":
+        reasons.append(NOTE_SEED)
+    return reasons
+
+
+def _unit(receipt: LabelReceipt) -> str:
+    return "one answer" if receipt.per == "record" else f"all {receipt.answers} answers of one person"
+
+
+def _guarantee(receipt: LabelReceipt, verb: str) -> str:
+    return f"({receipt.epsilon!r}, 0.0)-DP under replacement of what is behind {_unit(receipt)} {verb}"
+
+
+def _number_of(name: str, value: Any) -> int:
+    """The whole number of a text of digits. A JSON number is refused: some reader may have rounded it."""
+    string(name, value)
+    if not re.fullmatch("[1-9][0-9]{0,19}", value):
+        raise ReceiptError(f"{name} must be a whole number > 0 as text, got {value!r:.60}")
+    return int(value)
+
+
+_TEXT_NUMBERS = ("truth_values", "other_values")
+
+_FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
+    "mechanism": OneOf(MECHANISM),
+    "adjacency": OneOf(ADJACENCY),
+    "per": OneOf("record", "release"),
+    "epsilon": Number("> 0 and finite", lambda value: value > 0),
+    "delta": Number(">= 0 and < 1", lambda value: 0 <= value < 1),
+    "label_count": WholeNumber(2, below=_MOST_LABELS + 1),
+    "labels_digest": digest,
+    "truth_values": WholeNumber(1, below=_WORDS),
+    "other_values": WholeNumber(1, below=_WORDS),
+    "answers": WholeNumber(0),
+    "scores": OneOf(*SCORES),
+    "grade": OneOf("exact"),
+    "key_source": OneOf("os", "seed"),
+    "rounds": OneOf(*ROUNDS),
+    "is_dp_claim": boolean,
+    "library_version": string,
+    "notes": strings,
+    "charge": entry_or_none,
+    "format_version": OneOf(_core.format_version),
+    "receipt_version": OneOf(LABEL_RECEIPT_VERSION),
+    "receipt_kind": OneOf(LABELS_KIND),
+}

@@ -1,0 +1,278 @@
+"""Private classification: a middleware that answers by randomized response, and models that go through it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from hushvec import _core, _validate
+from hushvec.label_release import LabelPlan, plan_labels
+from hushvec.middleware.classification_results import Classification, Classifications, PrivateLabels
+from hushvec.middleware.classifiers import (
+    MOST_CHARACTERS,
+    Answers,
+    Classifier,
+    checked_inputs,
+    classifier_of,
+    estimator_classes,
+)
+from hushvec.release import Budget
+
+MODEL_SCORES = ("uniform", "source")
+
+NOTE_OWN_INPUT = "each answer is taken to depend on its own input only"
+
+_LABEL_OF = "the model's label"
+
+
+class ClassificationMiddleware:
+    """What `dp_classification_middleware` returns: takes a model's answers and releases private ones.
+
+    Args:
+        plan: labels, epsilon and the rest, checked.
+    """
+
+    def __init__(self, plan: LabelPlan) -> None:
+        self.plan = plan
+        self._labels_alone = replace(plan, scores="none")
+
+    @property
+    def labels(self) -> Sequence[Hashable]:
+        """The public labels."""
+        return self.plan.labels
+
+    def release(self, answers: Answers) -> Classifications:
+        """Check the answers, charge, and answer for all of them at once."""
+        codes = self.plan.codes(answers.labels, _LABEL_OF)
+        drawn, receipt = self.plan.release(codes)
+        public = 1 / self.plan.mechanism.k
+        answered = drawn.tolist()
+        flipped = {code: Classification(self.labels[code], public) for code in set(answered)}
+        if self.plan.scores != "source":
+            return Classifications(map(flipped.__getitem__, answered), receipt)
+        true = codes.tolist()
+        released = zip(self._as_answered(answers, true), true, answered)
+        return Classifications((own if kept == code else flipped[code] for own, kept, code in released), receipt)
+
+    def release_labels(self, answers: Answers) -> PrivateLabels:
+        """The labels as an array, with nothing beside them; private whatever `scores` is."""
+        plan = self._labels_alone
+        drawn, receipt = plan.release(plan.codes(answers.labels, _LABEL_OF))
+        return PrivateLabels.of(plan.in_numpy(drawn), receipt)
+
+    def _as_answered(self, answers: Answers, codes: list[int]) -> Iterator[Classification]:
+        """The model's answers as they are, under the labels of the public list."""
+        nothing = [None] * len(codes)
+        for code, score, all_scores in zip(codes, answers.scores or nothing, answers.all_scores or nothing):
+            yield Classification(self.labels[code], score, all_scores)
+
+
+def dp_classification_middleware(
+    *,
+    epsilon: float,
+    labels: Sequence[Hashable],
+    scores: str = "uniform",
+    budget: Budget | None = None,
+    per: str = "record",
+    generator: _core.Generator | None = None,
+) -> ClassificationMiddleware:
+    """Make the answers of a classifier private: the model's label with probability e^epsilon / (e^epsilon + k - 1), else another one.
+
+    Args:
+        epsilon: > 0; of one answer for per="record", of all answers of a call for per="release".
+        labels: the k possible labels, str, int, float or bool, all different; public. Every label of the model must be among them.
+        scores: "uniform": every answer has the score 1/k, and no all_scores. "source": flipped answers have 1/k and no all_scores,
+            and kept ones the model's own. NOT private: whoever sees the score sees whether the label is true, so no epsilon
+            bounds what an answer tells. The receipts say so and claim nothing.
+        budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged for every release before anything is drawn.
+            With scores="source" it must be None: there is no epsilon that a charge could be for.
+        per: "record": every input is about another person. "release": all inputs of a call are about one person, and each of n
+            answers gets epsilon / n.
+        generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy: the
+            receipts say so, and together with a budget it is refused.
+
+    Returns:
+        A middleware for `wrap_classification_model`. One may serve any number of models and threads.
+
+    Raises:
+        TypeError: wrong kinds.
+        ValueError: duplicate labels, fewer than 2 or more than 2^24; epsilon not > 0 and finite, or too small to prefer the truth;
+            scores or per of no such name; a budget where there is no privacy to account for.
+
+    Guarantees:
+        With scores="uniform" and a key from the operating system, each answer is (epsilon, 0)-DP under replacement of its input
+        (per="record"), or all answers of a call under replacement of all inputs (per="release"), exact as sampled: what is released
+        is the label and a public number. For per="record" the model must answer each input by itself: one that looks at the
+        whole batch lets one person move several answers. That is the caller's word, and a note in the receipt.
+        The model's own training data is not protected.
+
+    Edge cases:
+        An error of the model, or a label that is not in the list, ends the call before
+        anything is charged; it is visible to whoever sees that the call failed.
+
+    Reference:
+        Warner (1965); Kairouz, Bonawitz, Ramage (2016); docs/proofs/randomized_response.md. docs/middleware-classification.md shows
+        by how much scores="source" fails.
+
+    Example:
+        >>> import hushvec as hv
+        >>> from hushvec.middleware.classification import dp_classification_middleware, wrap_classification_model
+        >>> middleware = dp_classification_middleware(epsilon=2.0, labels=["negative", "positive"])
+        >>> model = wrap_classification_model(lambda text: "positive" if "good" in text else "negative", middleware)
+        >>> answers = model.classify(["a good day", "rain"])
+        >>> [answer.score for answer in answers], answers.receipt.is_dp_claim, hv.verify_receipt(answers.receipt).status
+        ([0.5, 0.5], True, 'holds')
+    """
+    _validate.choice("scores", scores, MODEL_SCORES)
+    notes = (NOTE_OWN_INPUT,) if per == "record" else ()
+    plan = plan_labels(labels, epsilon=epsilon, budget=budget, per=per, generator=generator, scores=scores, notes=notes)
+    return ClassificationMiddleware(plan)
+
+
+def wrap_classification_model(
+    model: Any, middleware: ClassificationMiddleware, *, takes: str = "auto", max_characters: int = MOST_CHARACTERS
+) -> PrivateClassifier:
+    """A classifier whose answers are private.
+
+    Args:
+        model: a callable; an object with `classify(inputs)` (and maybe `aclassify`); an estimator as in scikit-learn, with
+            `predict`; or a transformers pipeline for classification. An answer may be a label, (label, score), a mapping or object
+            with label, score and maybe all_scores, or a list of labels with scores, of which the likeliest counts.
+        middleware: of `dp_classification_middleware`.
+        takes: what a plain callable takes: "batch", all inputs, for a list of answers; "one", a single input; "auto": all inputs are
+            tried first, and one at a time if it raises what functions of one input raise (AttributeError, TypeError, ValueError,
+            LookupError) or returns a single answer. A coroutine function takes a batch unless it says "one".
+        max_characters: >= 1; a longer text is refused. Models cut texts off after a few hundred tokens without a word.
+
+    Returns:
+        PrivateClassifier, or for an estimator PrivateEstimator, which also has a private `predict`.
+
+    Raises:
+        TypeError: no classifier, or no such middleware.
+        ValueError: an estimator knows classes that are not among the middleware's labels; the model is private already;
+            max_characters not >= 1.
+
+    Guarantees:
+        Those of `dp_classification_middleware`. Whatever the model returns is checked before anything is charged, and the wrapped
+        model offers nothing else of it.
+
+    Edge cases:
+        An estimator that is not fitted yet is checked at its first answers. A model may be wrapped several times: each use of each
+        wrapped model is a release of its own.
+
+    Reference:
+        docs/middleware-classification.md.
+
+    Example:
+        >>> from hushvec.middleware.classification import dp_classification_middleware, wrap_classification_model
+        >>> middleware = dp_classification_middleware(epsilon=3.0, labels=["ham", "spam"])
+        >>> model = wrap_classification_model(lambda texts: [("spam", 0.97)] * len(texts), middleware)
+        >>> sorted(set(model(["win a prize"] * 1000).labels)), model("win a prize").receipt.answers
+        (['ham', 'spam'], 1)
+    """
+    if not isinstance(middleware, ClassificationMiddleware):
+        raise TypeError(f"middleware must be made by dp_classification_middleware, got {_validate.kind(middleware)}")
+    if isinstance(model, PrivateClassifier):
+        raise ValueError("model must not be wrapped already: its answers would be randomized twice")
+    classifier = classifier_of(model, takes=takes, with_scores=middleware.plan.scores == "source")
+    limit = _validate.whole_number("max_characters", max_characters, at_least=1)
+    if not classifier.predicts:
+        return PrivateClassifier(classifier, middleware, limit)
+    classes = estimator_classes(model)
+    if classes is not None:
+        middleware.plan.codes(classes, "classes_ of the model")
+    return PrivateEstimator(classifier, middleware, limit)
+
+
+class PrivateClassifier:
+    """A classifier that releases its answers through a middleware. Safe to use from several threads if the model is.
+
+    Args:
+        classifier: the model.
+        middleware: what its answers go through.
+        max_characters: of a text.
+    """
+
+    def __init__(self, classifier: Classifier, middleware: ClassificationMiddleware, max_characters: int) -> None:
+        self._classifier = classifier
+        self.middleware = middleware
+        self.max_characters = max_characters
+
+    @property
+    def labels(self) -> Sequence[Hashable]:
+        """The public labels."""
+        return self.middleware.labels
+
+    def classify(self, inputs: Any) -> Classifications:
+        """Private answers to inputs.
+
+        Args:
+            inputs: a sequence of inputs, an array of rows, or one str; at least one, none of them None, and either all str or none.
+
+        Returns:
+            Classifications: one answer an input, with the receipt of the release.
+
+        Raises:
+            TypeError, ValueError: inputs of the wrong kind; a model that returns not one answer an input, None, a score that is not
+                finite, or a label that is not in the list. What the model raises passes through. Nothing is charged then.
+            PrivacyBudgetExhaustedError, BudgetError: the budget refuses, or cannot be used; nothing is released.
+        """
+        return self.middleware.release(self._answers(inputs))
+
+    __call__ = classify
+
+    async def aclassify(self, inputs: Any) -> Classifications:
+        """`classify` for asyncio: an asynchronous model is awaited, any other one runs in a thread.
+
+        Cancelled before the model is done it charges nothing; cancelled while it charges, the charge may stand.
+        """
+        answers = await self._classifier.aanswers(*checked_inputs(inputs, self.max_characters))
+        return await asyncio.to_thread(self.middleware.release, answers)
+
+    def classify_batches(self, batches: Iterable[Any]) -> Iterator[Classifications]:
+        """`classify` for each batch of a stream, when it is asked for. Every batch is a release with its own receipt and charge."""
+        if isinstance(batches, str) or not isinstance(batches, Iterable):
+            raise TypeError(f"batches must be an iterable of batches, got {_validate.kind(batches)}")
+        return map(self.classify, batches)
+
+    def aclassify_batches(self, batches: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Classifications]:
+        """`classify_batches` for asyncio; batches may come from an asynchronous source."""
+        if isinstance(batches, str) or not isinstance(batches, Iterable | AsyncIterable):
+            raise TypeError(f"batches must be an iterable of batches, got {_validate.kind(batches)}")
+        return self._abatches(batches)
+
+    async def _abatches(self, batches: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Classifications]:
+        if isinstance(batches, AsyncIterable):
+            async for batch in batches:
+                yield await self.aclassify(batch)
+        else:
+            for batch in batches:
+                yield await self.aclassify(batch)
+
+    def _answers(self, inputs: Any) -> Answers:
+        return self._classifier.answers(*checked_inputs(inputs, self.max_characters))
+
+
+class PrivateEstimator(PrivateClassifier):
+    """A `PrivateClassifier` around an estimator: it predicts too. It has no scores of its own."""
+
+    @property
+    def classes_(self) -> Any:
+        """The public labels as an array, in their given order."""
+        return self.middleware.plan.mechanism.labels_in_numpy.copy()
+
+    def predict(self, inputs: Any) -> PrivateLabels:
+        """Private labels as an array, which knows its receipt. Arguments and errors are those of `classify`.
+
+        Nothing stands beside the labels, so that they are private with scores="source" too.
+        """
+        return self.middleware.release_labels(self._answers(inputs))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in ("predict_proba", "predict_log_proba", "decision_function"):
+            raise AttributeError(
+                f"{name} is not offered: a model's scores tell what its label is; classify and predict are private"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
