@@ -22,19 +22,25 @@ from hushvec.release import Release, privatize
 if TYPE_CHECKING:
     from hushvec.budget import PrivacyBudget
     from hushvec.discrete import randomized_response
+    from hushvec.label_receipt import LabelReceipt
+    from hushvec.label_release import LabelRelease, privatize_labels
     from hushvec.mechanisms.recommend import Recommendation, recommend
     from hushvec.middleware import (
         calibrate_sensitivity,
         compose_embedding_middleware,
+        dp_classification_middleware,
         dp_embedding_middleware,
         get_sensitivity,
         pii_redaction_middleware,
+        wrap_classification_model,
         wrap_embedding_model,
     )
 
 __all__ = [
     "BudgetError",
     "Generator",
+    "LabelReceipt",
+    "LabelRelease",
     "LedgerEntry",
     "MissingExtraError",
     "PrivacyBudget",
@@ -50,6 +56,7 @@ __all__ = [
     "clip",
     "clip_and_noise",
     "compose_embedding_middleware",
+    "dp_classification_middleware",
     "dp_embedding_middleware",
     "gaussian_delta",
     "gaussian_epsilon",
@@ -61,11 +68,13 @@ __all__ = [
     "laplacian_noise",
     "pii_redaction_middleware",
     "privatize",
+    "privatize_labels",
     "randomized_response",
     "recommend",
     "set_num_threads",
     "verify_charges",
     "verify_receipt",
+    "wrap_classification_model",
     "wrap_embedding_model",
 ]
 
@@ -73,15 +82,20 @@ __all__ = [
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
+        "LabelReceipt": "label_receipt",
+        "LabelRelease": "label_release",
         "PrivacyBudget": "budget",
         "Recommendation": "mechanisms.recommend",
         "calibrate_sensitivity": "middleware",
         "compose_embedding_middleware": "middleware",
+        "dp_classification_middleware": "middleware",
         "dp_embedding_middleware": "middleware",
         "get_sensitivity": "middleware",
         "pii_redaction_middleware": "middleware",
+        "privatize_labels": "label_release",
         "randomized_response": "discrete",
         "recommend": "mechanisms.recommend",
+        "wrap_classification_model": "middleware",
         "wrap_embedding_model": "middleware",
     },
 )

@@ -16,6 +16,8 @@ PACKAGE = Path(hv.__file__).parent
 PUBLIC = [
     "BudgetError",
     "Generator",
+    "LabelReceipt",
+    "LabelRelease",
     "LedgerEntry",
     "MissingExtraError",
     "PrivacyBudget",
@@ -31,6 +33,7 @@ PUBLIC = [
     "clip",
     "clip_and_noise",
     "compose_embedding_middleware",
+    "dp_classification_middleware",
     "dp_embedding_middleware",
     "gaussian_delta",
     "gaussian_epsilon",
@@ -42,11 +45,13 @@ PUBLIC = [
     "laplacian_noise",
     "pii_redaction_middleware",
     "privatize",
+    "privatize_labels",
     "randomized_response",
     "recommend",
     "set_num_threads",
     "verify_charges",
     "verify_receipt",
+    "wrap_classification_model",
     "wrap_embedding_model",
 ]
 
@@ -75,7 +80,6 @@ LAYERS = {
     "release": 10,
     "label_release": 10,
     "audit": 11,
-    "middleware": 11,
     "text": 11,
     "middleware": 12,
     "integrations": 13,

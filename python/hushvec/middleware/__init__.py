@@ -3,6 +3,14 @@
     array -> adapter -> wrap_embedding_model -> steps (texts in, rows out) -> hushvec.release -> receipt
 """
 
+from hushvec.middleware.classification import (
+    ClassificationMiddleware,
+    PrivateClassifier,
+    PrivateEstimator,
+    dp_classification_middleware,
+    wrap_classification_model,
+)
+from hushvec.middleware.classification_results import Classification, Classifications, PrivateLabels
 from hushvec.middleware.models import EmbeddingModel, as_embedding_model
 from hushvec.middleware.privacy import dp_embedding_middleware
 from hushvec.middleware.redaction import pii_redaction_middleware
@@ -16,18 +24,26 @@ from hushvec.middleware.wrap import (
 )
 
 __all__ = [
+    "Classification",
+    "ClassificationMiddleware",
+    "Classifications",
     "EmbeddingMiddleware",
     "EmbeddingModel",
     "EmbeddingRequest",
     "EmbeddingResult",
     "Embeddings",
     "EmpiricalSensitivity",
+    "PrivateClassifier",
+    "PrivateEstimator",
+    "PrivateLabels",
     "WrappedEmbeddingModel",
     "as_embedding_model",
     "calibrate_sensitivity",
     "compose_embedding_middleware",
+    "dp_classification_middleware",
     "dp_embedding_middleware",
     "get_sensitivity",
     "pii_redaction_middleware",
+    "wrap_classification_model",
     "wrap_embedding_model",
 ]

@@ -11,13 +11,13 @@ from hushvec import _core, _validate
 from hushvec.label_release import LabelPlan, plan_labels
 from hushvec.middleware.classification_results import Classification, Classifications, PrivateLabels
 from hushvec.middleware.classifiers import (
-    MOST_CHARACTERS,
     Answers,
     Classifier,
     checked_inputs,
     classifier_of,
     estimator_classes,
 )
+from hushvec.middleware.wrap import MOST_CHARACTERS
 from hushvec.release import Budget
 
 MODEL_SCORES = ("uniform", "source")
@@ -113,7 +113,7 @@ def dp_classification_middleware(
         anything is charged; it is visible to whoever sees that the call failed.
 
     Reference:
-        Warner (1965); Kairouz, Bonawitz, Ramage (2016); docs/proofs/randomized_response.md. docs/middleware-classification.md shows
+        Warner (1965); Kairouz, Bonawitz, Ramage (2016); docs/proofs/randomized_response.md. docs/classification.md shows
         by how much scores="source" fails.
 
     Example:
@@ -163,7 +163,7 @@ def wrap_classification_model(
         wrapped model is a release of its own.
 
     Reference:
-        docs/middleware-classification.md.
+        docs/classification.md.
 
     Example:
         >>> from hushvec.middleware.classification import dp_classification_middleware, wrap_classification_model

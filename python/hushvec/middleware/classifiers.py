@@ -16,9 +16,6 @@ from hushvec import _validate
 
 TAKES = ("auto", "batch", "one")
 
-# A model reads the first few hundred tokens of a text; one far longer than that is a mistake, and costs a long tokenization.
-MOST_CHARACTERS = 100_000
-
 # What a label is without being looked into.
 _PLAIN = frozenset({str, int, float, bool})
 _PIPELINES = "transformers.pipelines"

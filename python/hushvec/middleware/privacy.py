@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _TRIAL_DIMENSION = 8
 
 
+NOTE_OWN_TEXT = "each row is taken to depend on its own text only"
+
+
 @dataclass(frozen=True)
 class _Bound:
     """Why rows are clipped to a norm: the basis of the sensitivity, for the receipt."""
@@ -44,6 +47,7 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
         self._clip_norm = clip_norm
         self._model_id = model_id
         self._projection = projection
+        self._notes = (NOTE_OWN_TEXT,) if settings["per"] == "record" else ()
 
     def wrap(self, result: EmbeddingResult, model: SourceModel) -> EmbeddingResult:
         release = self._release(result.values, model)
@@ -56,9 +60,10 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
         if isinstance(self._sensitivity, EmpiricalSensitivity):
             return self._empirical_release(values, self._sensitivity)
         if isinstance(self._settings["mechanism"], Mechanism):
-            return privatize(values, projection=self._projection, **self._settings)
+            return privatize(values, projection=self._projection, notes=self._notes, **self._settings)
         bound = self._bound(values, model)
-        return privatize(values, clip_norm=bound.clip_norm, projection=self._projection, notes=(bound.note,), **self._settings)
+        notes = (*self._notes, bound.note)
+        return privatize(values, clip_norm=bound.clip_norm, projection=self._projection, notes=notes, **self._settings)
 
     def _bound(self, values: Any, model: SourceModel) -> _Bound:
         """The norm that rows are clipped to, by the first rule that applies."""
@@ -96,7 +101,7 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
             sigma=float(gaussian_sigma(epsilon, delta, float(sensitivity))),
             clip_norm=self._clip_norm or sensitivity.largest_norm,
             projection=self._projection,
-            notes=(note,),
+            notes=(*self._notes, note),
             **settings,
         )
 
@@ -140,7 +145,8 @@ def dp_embedding_middleware(
             normalize; PrivacyBudgetExhaustedError, BudgetError from the budget. Nothing is released then.
 
     Guarantees:
-        Those of `privatize`, for a text replaced by any other. The sensitivity is enforced by clipping, whatever the model does:
+        Those of `privatize`, for a text replaced by any other. For per="record" the model must embed each text by itself: that is
+        the caller's word, and a note in the receipt. The sensitivity is enforced by clipping, whatever the model does:
         clip_norm if given; half of a given sensitivity; 1 for the model named by model_id, then for the wrapped model's own name,
         in the table of unit-norm models; else 1, after a check that the rows of the batch are unit vectors. The receipt's notes
         say which. With an EmpiricalSensitivity the noise is that of (epsilon, delta) at the estimate, while receipt and charge state
