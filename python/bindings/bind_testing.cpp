@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "hushvec/keystream.hpp"
 #include "noise/ladder.hpp"
 #include "privunit/privunit.hpp"
+#include "rng/blake2b.hpp"
 
 namespace hushvec::python {
 
@@ -57,6 +59,19 @@ ErrorBound scaled(ErrorBound bound, float factor) {
 Words block(const py::bytes& key, std::uint64_t counter, std::uint64_t nonce, int rounds) {
     const Block words = chacha_block(stream_of(key, nonce, rounds), counter);
     return Words(kBlockWords, words.data());
+}
+
+py::bytes row_keys(const std::string& backend, const py::bytes& key, const py::bytes& places, const py::bytes& rows, std::size_t row_bytes) {
+    const std::string secret = key, all_places = places, all_rows = rows;
+    const std::size_t count = all_places.size() / kRowPlaceBytes;
+    if (secret.size() != kBlake2bKeyBytes) throw py::value_error("key must have 32 bytes, got " + std::to_string(secret.size()));
+    if (row_bytes == 0 || all_rows.size() != count * row_bytes) throw py::value_error("rows must have row_bytes bytes a place");
+    const Blake2bKey state(std::span<const std::uint8_t, kBlake2bKeyBytes>(reinterpret_cast<const std::uint8_t*>(secret.data()), kBlake2bKeyBytes));
+    std::vector<std::uint32_t> keys(8 * count);
+    kernels_by_name(backend).row_keys({state.state, reinterpret_cast<const std::uint8_t*>(all_places.data()),
+                                       reinterpret_cast<const std::byte*>(all_rows.data()), row_bytes, count,
+                                       reinterpret_cast<RowKey*>(keys.data())});
+    return {reinterpret_cast<const char*>(keys.data()), keys.size() * sizeof keys[0]};
 }
 
 Words keystream(const std::string& backend, const py::bytes& key, std::uint64_t nonce, int rounds, std::uint64_t domain_id,
@@ -170,6 +185,7 @@ py::dict error_bounds(const std::string& backend) {
 void bind_testing(py::module_& module) {
     py::module_ testing = module.def_submodule("_testing", "Hooks for the tests of hushvec; not part of its interface.");
     testing.def("chacha_block", &block, py::arg("key"), py::arg("counter"), py::arg("nonce"), py::arg("rounds"));
+    testing.def("row_keys", &row_keys, py::arg("backend"), py::arg("key"), py::arg("places"), py::arg("rows"), py::arg("row_bytes"));
     testing.def("keystream", &keystream, py::arg("backend"), py::arg("key"), py::arg("nonce"), py::arg("rounds"), py::arg("domain"),
                 py::arg("first_group"), py::arg("groups"));
     testing.def("normals", &normals, py::arg("backend"), py::arg("radius_words"), py::arg("angle_words"));

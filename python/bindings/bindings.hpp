@@ -8,6 +8,7 @@ void bind_generator(pybind11::module_& module);
 void bind_noise(pybind11::module_& module);
 void bind_clip(pybind11::module_& module);
 void bind_privunit(pybind11::module_& module);
+void bind_keyed_rows(pybind11::module_& module);
 void bind_calibrate(pybind11::module_& module);
 void bind_discrete(pybind11::module_& module);
 void bind_machine(pybind11::module_& module);

@@ -17,6 +17,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_used()) {
     python::bind_noise(module);
     python::bind_clip(module);
     python::bind_privunit(module);
+    python::bind_keyed_rows(module);
     python::bind_calibrate(module);
     python::bind_discrete(module);
     python::bind_machine(module);

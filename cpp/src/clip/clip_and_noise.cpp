@@ -5,6 +5,7 @@
 
 #include "array/staging.hpp"
 #include "clip/row_blocks.hpp"
+#include "clip/run_kernel.hpp"
 #include "clip/validate.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/clip.hpp"
@@ -20,29 +21,6 @@ constexpr std::size_t kVector = 16;             // elements of a NoiseRun scale 
 // How far ahead of use x and y are fetched: one page, where hardware prefetchers stop.
 // Measured on Intel Sapphire Rapids class, 10,000 x 768: 1.30 -> 1.05 ns an element at 20 rounds.
 constexpr std::size_t kPrefetchBytes = 4096;
-
-// The kernel of one law and grade on one run.
-struct RunKernel {
-    const KeyStream& stream;
-    Law law;
-    ExactGrid grid;       // grid 0: float grade
-    float sigma;
-
-    void operator()(const NoiseRun<float>& run) const {
-        const Kernels& kernels = active_kernels();
-        const bool gaussian = law == Law::gaussian;
-        if (grid.grid == 0) return gaussian ? kernels.add_gaussian(stream, run, sigma) : kernels.add_laplace(stream, run, sigma);
-        const GridScale scale = {grid.sigma / grid.grid, grid.grid};
-        if (gaussian) return kernels.exact_gaussian(stream, run, scale, kernels.gaussian_bound);
-        kernels.exact_laplace(stream, run, scale, kernels.laplace_bound);
-    }
-    void operator()(const NoiseRun<double>& run) const {
-        const Kernels& kernels = active_kernels();
-        const GridScale scale = {grid.sigma / grid.grid, grid.grid};
-        if (law == Law::gaussian) return kernels.exact_gaussian_f64(stream, run, scale, kernels.gaussian_bound);
-        kernels.exact_laplace_f64(stream, run, scale, kernels.laplace_bound);
-    }
-};
 
 // q of every sample in [first, first + count), padded with zeros to whole groups.
 template <class Scale>

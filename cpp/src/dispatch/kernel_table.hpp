@@ -9,6 +9,7 @@
 #include "noise/word_kernels.hpp"
 #include "privunit/row_round.hpp"
 #include "privunit/unit_normals.hpp"
+#include "rng/row_keys.hpp"
 
 namespace hushvec {
 
@@ -36,6 +37,7 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .privunit_round = privunit_round<V>,
         .direction_products = direction_products<V>,
         .round_row = round_row<V>,
+        .row_keys = row_keys<V>,
         .widen_float16 = widen_float16<V>,
         .narrow_float16 = narrow_float16<V>,
         .normals = normals_of_words<V>,

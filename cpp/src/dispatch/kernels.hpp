@@ -30,6 +30,18 @@ struct GridScale {
     float grid;   // g
 };
 
+// Rows of the same length, one after the other, each of at least one byte, and a place for each.
+inline constexpr std::size_t kRowPlaceBytes = 40;
+using RowKey = std::uint32_t[8];
+struct RowKeyRun {
+    const std::uint64_t* key_state;   // rng/blake2b.hpp
+    const std::uint8_t* places;       // kRowPlaceBytes a row
+    const std::byte* first_row;
+    std::size_t row_bytes;
+    std::size_t rows;
+    RowKey* keys;
+};
+
 // privunit/row_round.hpp
 struct PrivUnitRun;
 struct DirectionProducts;
@@ -67,6 +79,9 @@ struct Kernels {
     void (*privunit_round)(const PrivUnitRun&);
     DirectionProducts (*direction_products)(const float* direction, const float* z, std::size_t count);
     void (*round_row)(const float* row, std::size_t count, float scale, float* out);
+
+    // rows with streams of their own
+    void (*row_keys)(const RowKeyRun&);
 
     // 16-bit floats, as their bits
     void (*widen_float16)(const std::uint16_t* in, std::size_t count, float* out);

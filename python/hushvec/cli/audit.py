@@ -7,10 +7,10 @@ import math
 
 import hushvec
 from hushvec import _validate
+from hushvec._progress import Progress
 from hushvec.audit import METHODS, Audit, AuditResult, AuditTarget, LabelTarget, MechanismTarget, RepeatsResult, audit_mechanism
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json
-from hushvec.cli._progress import Progress
 from hushvec.mechanisms import MECHANISMS
 from hushvec.release import plan_release
 

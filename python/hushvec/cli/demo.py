@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._progress import Progress
 from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
 from hushvec.cli._nearest import cosines, nearest
 from hushvec.cli._output import facts, print_json, receipt_lines, table
-from hushvec.cli._progress import Progress
 from hushvec.cli._sentences import private_texts, public_sentences
 from hushvec.mechanisms import EmpiricalGaussian
 from hushvec.release import Release, privatize

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from hushvec._arrays import require_finite
+from hushvec._progress import Progress
+from hushvec._publish import published, receipt_path
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
 from hushvec.cli._output import print_json, receipt_lines
-from hushvec.cli._progress import Progress
 from hushvec.cli.files import Columns, FileError, Source, open_source
 from hushvec.receipts import Receipt
 from hushvec.release import ReleasePlan, charged, plan_release, require_chargeable
-
-RECEIPT_SUFFIX = ".receipt.json"
 
 
 def add_to(subparsers: Subparsers) -> None:
@@ -54,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     source = open_source(options.input, Columns(vector=options.column, text=options.text_key, keep=kept))
     plan = _plan(options, source)
     notes = _notes(options.text_key, kept)
-    with _published(options.output) as (partial, receipt_partial):
+    with published(options.output) as (partial, receipt_partial):
         paid = None if options.budget is None else _charged(options, source, plan, plan.receipt(source.count(), notes=notes))
         rows = _release(source, plan, options.input, partial)
         if paid is not None and rows != paid.rows:
@@ -63,10 +59,6 @@ def run(options: argparse.Namespace) -> int:
         receipt_partial.write_text(receipt.to_json() + "\n", encoding="utf-8")
     _report(options, receipt)
     return 0
-
-
-def receipt_path(output: Path) -> Path:
-    return output.with_name(output.name + RECEIPT_SUFFIX)
 
 
 def _check_output(source: Path, output: Path) -> None:
@@ -127,27 +119,6 @@ def _release(source: Source, plan: ReleasePlan, path: Path, partial: Path) -> in
             done += rows
             progress.advance(rows)
     return done
-
-
-@contextmanager
-def _published(output: Path) -> Iterator[tuple[Path, Path]]:
-    """Two unfinished files beside the output; both take their places when the block ends well, neither if it does not.
-
-    An old receipt goes first: at no moment do new values stand beside a receipt of others.
-    """
-    final = (output, receipt_path(output))
-    partial = tuple(path.with_name(f".{path.name}.{os.getpid()}.partial") for path in final)
-    try:
-        yield partial[0], partial[1]
-        for path in partial:
-            with path.open("rb+") as file:
-                os.fsync(file.fileno())
-        final[1].unlink(missing_ok=True)
-        for unfinished, path in zip(partial, final):
-            os.replace(unfinished, path)
-    finally:
-        for path in partial:
-            path.unlink(missing_ok=True)
 
 
 def _notes(text_key: str | None, kept: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 
 from hushvec.cli.files import DEFAULT_VECTOR, Columns, FileError, Part, rows_per_part
 from hushvec.errors import MissingExtraError
+from hushvec.jobs import columns
 
 
 class ParquetSource:
-    def __init__(self, path: Path, columns: Columns) -> None:
-        if columns.text is not None:
+    def __init__(self, path: Path, named: Columns) -> None:
+        if named.text is not None:
             raise FileError(path, "texts are embedded from .jsonl files only; name a column of vectors")
-        self._arrow, self._compute, parquet = _import_pyarrow()
+        self._arrow, parquet = _import_pyarrow()
         self._parquet = parquet
         self._path = path
-        self._vector = columns.vector or DEFAULT_VECTOR
-        self._keep = columns.keep
+        self._vector = named.vector or DEFAULT_VECTOR
+        self._keep = named.keep
         with path.open("rb"):  # an absent or unreadable file gets the system's own words
             pass
         try:
@@ -90,20 +91,14 @@ class ParquetSource:
             raise FileError(self._path, f"the file is damaged: {error}") from None
 
     def _values(self, batch: Any, first_row: int) -> NDArray[Any]:
-        column = batch.column(self._vector)
-        lengths = self._compute.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
-        wrong = np.flatnonzero(lengths != self.dimension)
-        if wrong.size:
-            row, length = int(wrong[0]), int(lengths[wrong[0]])
-            found = "null" if length < 0 else f"{length} numbers"
-            raise FileError(
-                self._path, f"column {self._vector!r} must hold {self.dimension} numbers, got {found} in row {first_row + row}"
-            )
-        flat = column.flatten()
-        if flat.null_count:
-            row = int(np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))[0]) // self.dimension
-            raise FileError(self._path, f"column {self._vector!r} must hold numbers, got null in row {first_row + row}")
-        return np.array(flat.to_numpy(zero_copy_only=False)).reshape(-1, self.dimension)
+        def label(row: int) -> str:
+            return f"row {first_row + row}"
+
+        try:
+            values = columns.vectors_of(f"column {self._vector!r}", batch.column(self._vector), self.dimension, label)
+        except ValueError as error:
+            raise FileError(self._path, str(error)) from None
+        return np.array(values)
 
 
 class _ParquetSink:
@@ -113,21 +108,20 @@ class _ParquetSink:
     def write(self, values: NDArray[Any], kept: Any) -> None:
         arrow, kind = self._arrow, self._schema.field(len(self._schema) - 1).type
         rows, dimension = values.shape
-        flat = arrow.array(values.reshape(-1), kind.value_type)
         if arrow.types.is_fixed_size_list(kind):
-            vectors = arrow.FixedSizeListArray.from_arrays(flat, dimension)
+            vectors = columns.fixed_size_lists(values)
         else:
+            flat = arrow.array(values.reshape(-1), kind.value_type)
             large = arrow.types.is_large_list(kind)
             offsets = np.arange(0, rows * dimension + 1, dimension).astype(np.int64 if large else np.int32)
             vectors = (arrow.LargeListArray if large else arrow.ListArray).from_arrays(offsets, flat)
         self._writer.write_batch(arrow.RecordBatch.from_arrays([*kept.columns, vectors], schema=self._schema))
 
 
-def _import_pyarrow() -> tuple[Any, Any, Any]:
+def _import_pyarrow() -> tuple[Any, Any]:
     try:
         import pyarrow
-        import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
         raise MissingExtraError("reading parquet files", "cli") from None
-    return pyarrow, pyarrow.compute, pyarrow.parquet
+    return pyarrow, pyarrow.parquet

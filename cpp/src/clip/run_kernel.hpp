@@ -1,0 +1,31 @@
+// The kernel of one law and grade on one run.
+#pragma once
+
+#include "dispatch/dispatch.hpp"
+#include "hushvec/clip.hpp"
+
+namespace hushvec {
+
+struct RunKernel {
+    const KeyStream& stream;
+    Law law;
+    ExactGrid grid;       // grid 0: float grade
+    float sigma;          // of the float grade
+
+    void operator()(const NoiseRun<float>& run) const {
+        const Kernels& kernels = active_kernels();
+        const bool gaussian = law == Law::gaussian;
+        if (grid.grid == 0) return gaussian ? kernels.add_gaussian(stream, run, sigma) : kernels.add_laplace(stream, run, sigma);
+        const GridScale scale = {grid.sigma / grid.grid, grid.grid};
+        if (gaussian) return kernels.exact_gaussian(stream, run, scale, kernels.gaussian_bound);
+        kernels.exact_laplace(stream, run, scale, kernels.laplace_bound);
+    }
+    void operator()(const NoiseRun<double>& run) const {
+        const Kernels& kernels = active_kernels();
+        const GridScale scale = {grid.sigma / grid.grid, grid.grid};
+        if (law == Law::gaussian) return kernels.exact_gaussian_f64(stream, run, scale, kernels.gaussian_bound);
+        kernels.exact_laplace_f64(stream, run, scale, kernels.laplace_bound);
+    }
+};
+
+}  // namespace hushvec

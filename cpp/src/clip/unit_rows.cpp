@@ -1,0 +1,54 @@
+#include "hushvec/unit_rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+#include "array/staging.hpp"
+#include "dispatch/dispatch.hpp"
+#include "parallel/threads.hpp"
+
+namespace hushvec {
+namespace {
+
+// Squares of float32 numbers are exact in float64 and neither overflow nor vanish there.
+void to_unit_length(std::vector<float>& row) {
+    const double norm = std::sqrt(active_kernels().sum_of_squares(row.data(), row.size()));
+    if (norm == 0) return;
+    for (float& element : row) element = static_cast<float>(double{element} / norm);
+}
+
+// Scaled by a power of two first, so that the largest element is in [1/2, 1).
+void to_unit_length(std::vector<double>& row) {
+    double largest = 0;
+    for (const double element : row) largest = std::max(largest, std::abs(element));
+    if (largest == 0) return;
+    int exponent = 0;
+    std::frexp(largest, &exponent);
+    for (double& element : row) element = std::ldexp(element, -exponent);
+    const double norm = std::sqrt(active_kernels().sum_of_squares_f64(row.data(), row.size()));
+    for (double& element : row) element /= norm;
+}
+
+template <class Element>
+void run(const MatrixView& x, const MatrixView& out) {
+    parallel_for(x.rows, x.columns, [&](std::size_t begin, std::size_t end) {
+        std::vector<Element> row(x.columns);
+        for (std::size_t i = begin; i < end; ++i) {
+            gather(x, i * x.columns, x.columns, row.data());
+            to_unit_length(row);
+            scatter(row.data(), out, i * x.columns, x.columns, Rounding::nearest);
+        }
+    });
+}
+
+}  // namespace
+
+void unit_rows(const MatrixView& x, const MatrixView& out) {
+    if (x.size() == 0) return;
+    if (!x.is_flat() || !out.is_flat()) throw std::invalid_argument("x and out must be contiguous, got strided rows");
+    x.dtype == DType::float64 ? run<double>(x, out) : run<float>(x, out);
+}
+
+}  // namespace hushvec

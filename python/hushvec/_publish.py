@@ -1,0 +1,35 @@
+"""A file of values and its receipt, which appear together or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+RECEIPT_SUFFIX = ".receipt.json"
+
+
+def receipt_path(output: Path) -> Path:
+    return output.with_name(output.name + RECEIPT_SUFFIX)
+
+
+@contextmanager
+def published(output: Path) -> Iterator[tuple[Path, Path]]:
+    """Two unfinished files beside the output; both take their places when the block ends well, neither if it does not.
+
+    An old receipt goes first: at no moment do new values stand beside a receipt of others.
+    """
+    final = (output, receipt_path(output))
+    partial = tuple(path.with_name(f".{path.name}.{os.getpid()}.partial") for path in final)
+    try:
+        yield partial[0], partial[1]
+        for path in partial:
+            with path.open("rb+") as file:
+                os.fsync(file.fileno())
+        final[1].unlink(missing_ok=True)
+        for unfinished, path in zip(partial, final):
+            os.replace(unfinished, path)
+    finally:
+        for path in partial:
+            path.unlink(missing_ok=True)

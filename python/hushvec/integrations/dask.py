@@ -1,0 +1,68 @@
+"""A noise job on Dask arrays: `noise_array(array, job)`, or `noise_block` for a `map_blocks` of one's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec.errors import MissingExtraError
+from hushvec.jobs import NoiseJob, noise_batch
+
+
+def noise_block(
+    block: NDArray[Any], job: NoiseJob, partition: int = 0, block_info: dict[int, Any] | None = None
+) -> NDArray[Any]:
+    """A function for `dask.array.map_blocks`, which says in block_info which rows of the array a block holds.
+
+    Args:
+        block: rows [n, d] in full width.
+        job: travels to the workers in the task graph, its secret key included.
+        partition: number of this array in a data set of several.
+        block_info: Dask's.
+    """
+    if block_info is None:
+        raise ValueError("block_info must be given: Dask does so in map_blocks")
+    rows, columns = block_info[0]["array-location"]
+    if (columns[0], columns[1]) != (0, job.dimension):
+        raise ValueError(f"blocks must hold whole rows, columns 0 to {job.dimension}, got {columns[0]} to {columns[1]}")
+    released: NDArray[Any] = noise_batch(block, job, partition=partition, first_row=int(rows[0]))
+    return released
+
+
+def noise_array(array: Any, job: NoiseJob, *, partition: int = 0) -> Any:
+    """The array with its rows released; lazy, as everything in Dask.
+
+    Args:
+        array: dask.array [n, d] of the job's dtype, in blocks of whole rows (`array.rechunk({1: -1})` makes them) of known sizes.
+        job, partition: as for `noise_block`.
+
+    Guarantees:
+        Rows are named by their number in the array. Blocks, workers and repeated tasks do not change a bit of the result.
+
+    Raises:
+        MissingExtraError: Dask is not installed.
+        TypeError, ValueError: the array is not as described; at once. NaN or Inf in a row, when the array is computed.
+    """
+    dask_array = _import_dask()
+    if not isinstance(array, dask_array.Array):
+        raise TypeError(f"array must be a dask.array.Array, got {type(array).__name__}")
+    if array.ndim != 2 or array.shape[1] != job.dimension:
+        raise ValueError(f"array must have shape (n, {job.dimension}) like the job, got {array.shape}")
+    if array.dtype != job.dtype:
+        raise TypeError(f"array must be {job.dtype} like the job, got {array.dtype}")
+    if array.numblocks[1] != 1:
+        raise ValueError(f"array must be in blocks of whole rows, got {array.numblocks[1]} blocks a row")
+    if any(np.isnan(length) for length in array.chunks[0]):
+        raise ValueError("array must have blocks of known sizes (array.compute_chunk_sizes() finds them)")
+    empty = np.empty((0, 0), job.dtype)
+    return array.map_blocks(noise_block, job=job, partition=partition, dtype=array.dtype, meta=empty)
+
+
+def _import_dask() -> Any:
+    try:
+        import dask.array
+    except ImportError:
+        raise MissingExtraError("noise jobs on Dask arrays", "dask") from None
+    return dask.array

@@ -1,0 +1,60 @@
+"""A noise job on Ray Data: `noise_dataset(dataset, job, id_column="id")`, or `noise_function` for a `map_batches` of one's own.
+
+Ray does not say which rows of the data set a batch holds, so an id column is needed. Both forms of batch work: "pyarrow" and "numpy".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from hushvec.errors import MissingExtraError
+from hushvec.jobs import NoiseJob, noise_batch
+
+
+def noise_function(job: NoiseJob, *, id_column: str, column: str = "embedding") -> Callable[[Any], Any]:
+    """A function for `Dataset.map_batches` with batch_format "pyarrow" or "numpy".
+
+    Args:
+        job: travels to the workers with the function, its secret key included: through Ray's object store.
+        id_column: whole numbers or strings, unique in the data set and the same in every attempt.
+        column: of the vectors.
+
+    Guarantees:
+        Blocks, batch sizes, workers and retried tasks do not change a bit of the result.
+    """
+    _require_ray()
+    _require_name("id_column", id_column)
+    return partial(noise_batch, job=job, column=column, id_column=id_column)
+
+
+def noise_dataset(dataset: Any, job: NoiseJob, *, id_column: str, column: str = "embedding", **options: Any) -> Any:
+    """The data set with its vectors released; lazy, as everything in Ray Data.
+
+    Args:
+        dataset: a ray.data.Dataset.
+        job, id_column, column: as for `noise_function`.
+        options: for `map_batches`, such as batch_size or concurrency. batch_format is "pyarrow" unless named here.
+
+    Returns:
+        A Dataset with the same columns; the vectors are fixed-size lists (with "numpy": Ray's tensors).
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        TypeError, ValueError: as `hushvec.jobs.noise_batch`, when the data set is computed.
+    """
+    function = noise_function(job, id_column=id_column, column=column)
+    return dataset.map_batches(function, **{"batch_format": "pyarrow", **options})
+
+
+def _require_name(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be the name of a column: Ray gives rows no numbers; got {type(value).__name__}")
+
+
+def _require_ray() -> None:
+    try:
+        import ray.data  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("noise jobs on Ray Data", "ray") from None

@@ -1,0 +1,76 @@
+"""A noise job on Spark: `noise_dataframe(frame, job)`, or `noise_function` for a `mapInArrow` of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from hushvec.errors import MissingExtraError
+from hushvec.jobs import NoiseJob, columns, noise_batch
+
+
+def noise_function(
+    job: NoiseJob, *, column: str = "embedding", id_column: str | None = None
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A function for `DataFrame.mapInArrow`.
+
+    Args:
+        job: travels to the executors with the function, its secret key included: in the closure that Spark serializes.
+        column: of the vectors, array<float> or array<double>.
+        id_column: whole numbers or strings, unique in the data set and the same in every attempt. None: rows are named by Spark's
+            number of the partition and their place in it, which a retried task must find unchanged: as it does behind a file or
+            a sort by unique keys, and does not behind a shuffle alone.
+
+    Guarantees:
+        Arrow batch sizes, executors, retried and speculative tasks do not change a bit of the result, as long as rows keep
+        their names.
+    """
+    _require_spark()
+
+    def noise(batches: Iterator[Any]) -> Iterator[Any]:
+        partition = _partition()
+        done = 0
+        for batch in batches:
+            noisy = noise_batch(batch, job, column=column, id_column=id_column, partition=partition, first_row=done)
+            done += batch.num_rows
+            yield _as_lists(noisy, column)
+
+    return noise
+
+
+def noise_dataframe(frame: Any, job: NoiseJob, *, column: str = "embedding", id_column: str | None = None) -> Any:
+    """The data frame with its vectors released and its schema as it was; lazy, as everything in Spark.
+
+    Caching or checkpointing it is wise where rows have no ids: what is computed twice from other partitions is released twice.
+
+    Raises:
+        MissingExtraError: Spark is not installed.
+        TypeError, ValueError: as `hushvec.jobs.noise_batch`, when the frame is computed; wrapped in Spark's own error.
+    """
+    function = noise_function(job, column=column, id_column=id_column)
+    return frame.mapInArrow(function, schema=frame.schema)
+
+
+def _partition() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None:
+        raise RuntimeError("the function of a noise job must run in a Spark task")
+    return int(context.partitionId())
+
+
+def _as_lists(batch: Any, column: str) -> Any:
+    """Spark has arrays of any length only, so the fixed-size lists become plain ones over the same memory."""
+    import pyarrow
+
+    vectors = batch.column(column)
+    plain = pyarrow.list_(pyarrow.field("element", vectors.type.value_type))
+    return columns.with_column(batch, column, vectors.cast(plain))
+
+
+def _require_spark() -> None:
+    try:
+        import pyspark.sql  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("noise jobs on Spark", "spark") from None

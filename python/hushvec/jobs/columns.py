@@ -1,0 +1,164 @@
+"""Columns of an Arrow table: vectors as float lists, ids as numbers or strings. Everything odd is refused with its row."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec.jobs import derivation
+
+Label = Callable[[int], str]
+
+
+def is_arrow(batch: Any) -> bool:
+    """A RecordBatch or a Table, without importing pyarrow: there is one only if it is loaded."""
+    arrow = sys.modules.get("pyarrow")
+    return arrow is not None and isinstance(batch, arrow.RecordBatch | arrow.Table)
+
+
+def column_of(batch: Any, name: str) -> Any:
+    """The one column of this name, in one piece."""
+    names = batch.schema.names
+    if names.count(name) != 1:
+        raise ValueError(f"batch must have one column {name!r}, got {', '.join(map(repr, names)) or 'none'}")
+    column = batch.column(name)
+    if not hasattr(column, "combine_chunks"):
+        return column
+    combined = column.combine_chunks()
+    # Older versions of pyarrow answer with a chunked array where there are no chunks or several.
+    return combined if not hasattr(combined, "chunks") else sys.modules["pyarrow"].concat_arrays(combined.chunks)
+
+
+def require_vectors(name: str, kind: Any, dtype: str) -> None:
+    """The type of a vector column: lists of this dtype, of any of the three sorts; or Ray's tensors, which are stored as such."""
+    types = sys.modules["pyarrow"].types
+    stored = storage_type(kind)
+    is_list = types.is_list(stored) or types.is_large_list(stored) or types.is_fixed_size_list(stored)
+    if not is_list or str(stored.value_type) != ARROW_NAMES[dtype]:
+        raise TypeError(f"{name} must hold lists of {dtype}, got {kind}")
+
+
+ARROW_NAMES = {"float32": "float", "float64": "double", "float16": "halffloat"}
+
+
+def storage_type(kind: Any) -> Any:
+    return kind.storage_type if hasattr(kind, "storage_type") else kind
+
+
+def vectors_of(name: str, column: Any, dimension: int, label: Label) -> NDArray[Any]:
+    """The rows [n, dimension] of a list column, without a copy where the memory allows it."""
+    stored = column.storage if hasattr(column, "storage") else column
+    if not len(stored):
+        return np.empty((0, dimension), _numpy_dtype(stored.type.value_type))
+    _require_lengths(name, stored, dimension, label)
+    flat = stored.flatten()
+    if flat.null_count:
+        row = int(np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))[0]) // dimension
+        raise ValueError(f"{name} must hold numbers, got null in {label(row)}")
+    values: NDArray[Any] = flat.to_numpy(zero_copy_only=False)
+    return values.reshape(-1, dimension)
+
+
+def _require_lengths(name: str, column: Any, dimension: int, label: Label) -> None:
+    import pyarrow.compute
+
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise ValueError(f"{name} must hold {dimension} numbers, got null in {label(row)}")
+    lengths = pyarrow.compute.list_value_length(column).to_numpy(zero_copy_only=False)
+    wrong = np.flatnonzero(lengths != dimension)
+    if wrong.size:
+        row = int(wrong[0])
+        raise ValueError(f"{name} must hold {dimension} numbers, got {int(lengths[row])} numbers in {label(row)}")
+
+
+def _numpy_dtype(kind: Any) -> Any:
+    return np.dtype(kind.to_pandas_dtype())
+
+
+def fixed_size_lists(values: NDArray[Any]) -> Any:
+    """The Arrow column of rows [n, d]: fixed-size lists over the same memory."""
+    import pyarrow
+
+    flat = pyarrow.array(values.reshape(-1))
+    return pyarrow.FixedSizeListArray.from_arrays(flat, values.shape[1])
+
+
+def with_column(batch: Any, name: str, column: Any) -> Any:
+    """The batch with this column in the place of the old one of its name; everything else as it was."""
+    place = batch.schema.names.index(name)
+    schema = batch.schema.set(place, batch.schema.field(place).with_type(column.type))
+    columns = [*batch.columns[:place], column, *batch.columns[place + 1 :]]
+    return type(batch).from_arrays(columns, schema=schema)
+
+
+def places_of_ids(name: str, ids: Any) -> tuple[derivation.Places, Label]:
+    """Places of rows by their ids, and how an error names a row.
+
+    Args:
+        name: of the column or argument, for errors.
+        ids: Arrow array, numpy array or sequence of whole numbers or of strings; no null, none twice.
+    """
+    array = _id_array(name, ids)
+    if array.dtype.kind in "iu":
+        _require_distinct(name, array)
+        return derivation.numbers(array), lambda row: f"the row with {name} {int(array[row])}"
+    texts = array.tolist()
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must hold whole numbers or strings, got {type(text).__name__} in row {row}")
+    _require_distinct_texts(name, texts)
+    return derivation.texts(texts), lambda row: f"the row with {name} {texts[row]!r:.80}"
+
+
+def _id_array(name: str, ids: Any) -> NDArray[Any]:
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None and isinstance(ids, arrow.Array | arrow.ChunkedArray):
+        if ids.null_count:
+            row = int(np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False))[0])
+            raise ValueError(f"{name} must hold no null, got one in row {row}")
+        if not (arrow.types.is_integer(ids.type) or _is_text(arrow.types, ids.type)):
+            raise TypeError(f"{name} must hold whole numbers or strings, got {ids.type}")
+        return np.asarray(ids.to_numpy(zero_copy_only=False))
+    array = ids if isinstance(ids, np.ndarray) and ids.dtype.kind != "O" else _from_sequence(name, ids)
+    if array.ndim != 1 or array.dtype.kind not in "iuUO":
+        raise TypeError(f"{name} must hold whole numbers or strings in one dimension, got {array.dtype}[{array.ndim}-D]")
+    return array
+
+
+def _is_text(types: Any, kind: Any) -> bool:
+    return bool(types.is_string(kind) or types.is_large_string(kind) or getattr(types, "is_string_view", lambda _: False)(kind))
+
+
+def _from_sequence(name: str, ids: Any) -> NDArray[Any]:
+    if isinstance(ids, str | bytes) or not isinstance(ids, Sequence | np.ndarray):
+        raise TypeError(f"{name} must be an array or a sequence of ids, got {type(ids).__name__}")
+    values = list(ids)
+    if all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in values):
+        if values and not (-(2**63) <= min(values) and max(values) < (2**63 if min(values) < 0 else 2**64)):
+            raise ValueError(f"{name} must fit into 64 bits, got {min(values)} to {max(values)}")
+        return np.array(values, np.int64 if not values or max(values) < 2**63 else np.uint64)
+    return np.array(values, object)
+
+
+def _require_distinct(name: str, ids: NDArray[Any]) -> None:
+    if (ids[1:] > ids[:-1]).all():
+        return
+    ordered = np.sort(ids)
+    twice = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if twice.size:
+        raise ValueError(f"{name} must be unique, got {int(ordered[twice[0]])} twice")
+
+
+def _require_distinct_texts(name: str, ids: list[str]) -> None:
+    if len(set(ids)) == len(ids):
+        return
+    seen: set[str] = set()
+    for text in ids:
+        if text in seen:
+            raise ValueError(f"{name} must be unique, got {text!r:.80} twice")
+        seen.add(text)

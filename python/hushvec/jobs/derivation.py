@@ -1,0 +1,86 @@
+"""How the key stream of a row follows from the job's key, the row's place and its bytes: docs/format.md, section 10."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec.mechanisms import Mechanism, PrivUnit
+
+KEY_BYTES = 32
+PLACE_BYTES = 40
+JOB_VERSION = 1
+
+_ROWS_KEY = b"hushvec rows"
+_JOB_ID = b"hushvec job id"
+_POSITION, _NUMBER, _TEXT = 0, 1, 2
+
+Places = NDArray[np.uint8]
+
+
+def parameters_text(mechanism: Mechanism, *, dtype: str, normalize: bool, renormalize: bool) -> str:
+    """Everything beside key and rows that decides the result, and the promise: lines of a name and a value."""
+    epsilon, delta = mechanism.cost
+    fields = {
+        "job_version": JOB_VERSION,
+        "mechanism": mechanism.name,
+        "epsilon": epsilon.hex(),
+        "delta": delta.hex(),
+        "dimension": mechanism.dimension,
+        "dtype": dtype,
+        "clip_norm": float(mechanism.clip_norm).hex(),
+        "noise": mechanism.noise_parameter.hex(),
+        "normalize": int(normalize),
+        "renormalize": int(renormalize),
+    }
+    if isinstance(mechanism, PrivUnit):
+        fields |= {"cap_probability": mechanism.cap_probability.hex(), "threshold": mechanism.threshold.hex()}
+    return "".join(f"{name} {value}\n" for name, value in fields.items())
+
+
+def rows_key(key: bytes, parameters: str) -> bytes:
+    """The key of the function from rows to streams. A job with other parameters has another one."""
+    return _keyed(key, parameters, _ROWS_KEY, 32).digest()
+
+
+def job_id(key: bytes, parameters: str) -> str:
+    """A name for the job that says nothing about its key; no two jobs share one."""
+    return _keyed(key, parameters, _JOB_ID, 16).hexdigest()
+
+
+def _keyed(key: bytes, parameters: str, purpose: bytes, size: int) -> hashlib.blake2b:
+    return hashlib.blake2b(parameters.encode("ascii"), key=key, person=purpose, digest_size=size)
+
+
+def positions(partition: int, first_row: int, rows: int) -> Places:
+    """Places of rows that have a number within a partition."""
+    words = _words(_POSITION, rows)
+    words[:, 1] = partition
+    words[:, 2] = np.arange(rows, dtype=np.uint64) + np.uint64(first_row)
+    return words.view(np.uint8)
+
+
+def numbers(ids: NDArray[np.integer]) -> Places:
+    """Places of rows that are named by whole numbers: the 128-bit two's complement, whatever the width of the ids."""
+    words = _words(_NUMBER, len(ids))
+    words[:, 1] = ids.astype(np.int64).view(np.uint64) if ids.dtype.kind == "i" else ids
+    words[:, 2] = np.where(ids < 0, np.uint64(2**64 - 1), np.uint64(0)) if ids.dtype.kind == "i" else 0
+    return words.view(np.uint8)
+
+
+def texts(ids: Sequence[str]) -> Places:
+    """Places of rows that are named by strings: the SHA-256 of their UTF-8."""
+    words = _words(_TEXT, len(ids))
+    digests = b"".join([hashlib.sha256(text.encode()).digest() for text in ids])
+    words[:, 1:] = np.frombuffer(digests, "<u8").reshape(-1, 4)
+    return words.view(np.uint8)
+
+
+def _words(kind: int, rows: int) -> NDArray[np.uint64]:
+    """Five little-endian words a row, the first of them the kind of place."""
+    words = np.zeros((rows, PLACE_BYTES // 8), "<u8")
+    words[:, 0] = kind
+    return words

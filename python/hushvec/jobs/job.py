@@ -1,0 +1,301 @@
+"""`NoiseJob`: one release that many processes compute together, charged once."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _arrays, _core, _validate
+from hushvec.budget import PrivacyBudget
+from hushvec.jobs import derivation, job_file
+from hushvec.mechanisms import Mechanism, PrivUnit
+from hushvec.receipts import LedgerEntry, Receipt
+from hushvec.release import ReleasePlan, plan_release
+
+_LARGEST_SEED_BITS = 8 * derivation.KEY_BYTES
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoiseJob:
+    """One release of one data set, in as many parts, processes and attempts as it takes.
+
+    Made by `NoiseJob.start` or `NoiseJob.load`. A job can be pickled and sent to workers. Wherever it goes its secret key goes
+    with it: who reads the key can check guesses of a row against its released values, and the guarantee is void against them.
+    `repr` does not show it.
+
+    Args:
+        mechanism: the mechanism of every row, one row a person.
+        dtype: "float32", "float64" or "float16"; batches have this dtype.
+        normalize: rows brought to unit length before the noise.
+        renormalize: rows brought to unit length after it.
+        entry: the row of the ledger that paid for the job, or None.
+        seeded: the key was given by the caller, so that the job promises nothing.
+
+    Guarantees:
+        The released row is a function of the job, the row's place (its id, or its partition and number) and the row itself.
+        Batches, order, threads, workers and repeated attempts do not change a bit of it. The key stream of a row follows from
+        its bytes too: other data at the same place has noise unrelated to the first.
+        Every row of the data set, released once, has the guarantee of the receipt, as from `hushvec.privatize`.
+
+    Edge cases:
+        What is released twice is paid for once only if it is the same: two attempts at one place with different data, both
+        seen, are two releases of that row. So is a second data set under the same job. docs/scale-out.md says how to avoid both.
+    """
+
+    mechanism: Mechanism
+    dtype: str
+    normalize: bool
+    renormalize: bool
+    entry: LedgerEntry | None = None
+    seeded: bool = False
+    format_version: int = _core.format_version
+    _key: bytes = field(repr=False)
+
+    @classmethod
+    def start(
+        cls,
+        *,
+        dimension: int,
+        dtype: str = "float32",
+        epsilon: float | None = None,
+        delta: float = 1e-5,
+        clip_norm: float = 1.0,
+        mechanism: str | Mechanism = "gaussian",
+        sigma: float | None = None,
+        normalize: bool = False,
+        renormalize: bool = False,
+        budget: PrivacyBudget | None = None,
+        path: str | PathLike[str] | None = None,
+    ) -> NoiseJob:
+        """A new job with a key from the operating system; with a path, the job that is in that file if there is one.
+
+        Args:
+            dimension: d, elements in a row.
+            dtype: of the rows.
+            epsilon, delta, clip_norm, mechanism, sigma, normalize, renormalize: as for `hushvec.privatize`; the mechanism must
+                have an exact form ("l2_laplace" has none). Every row is another person (`per="record"`).
+            budget: charged once for the job, under its id, however often and by how many processes it is started from one path.
+            path: where the job is kept, a file that only its owner can read. All who start a job from one path get one job.
+                Delete the file when the job is done.
+
+        Raises:
+            TypeError, ValueError: as `privatize`; a path with a job of other parameters. Nothing was charged.
+            PrivacyBudgetExhaustedError, BudgetError: the budget refused; nothing may be released.
+            OSError: the file cannot be read or written, or others than its owner may read it.
+
+        Example:
+            >>> import numpy as np
+            >>> from hushvec.jobs import NoiseJob, noise_batch
+            >>> job = NoiseJob.start(dimension=8, epsilon=4.0)
+            >>> rows = np.ones((5, 8), np.float32)
+            >>> whole = noise_batch(rows, job)
+            >>> parts = [noise_batch(rows[:2], job), noise_batch(rows[2:], job, first_row=2)]
+            >>> bool((np.concatenate(parts) == whole).all())
+            True
+        """
+        planned = _planned(
+            dimension=dimension,
+            dtype=dtype,
+            epsilon=epsilon,
+            delta=delta,
+            clip_norm=clip_norm,
+            mechanism=mechanism,
+            sigma=sigma,
+            normalize=normalize,
+            renormalize=renormalize,
+        )
+        job = cls(**planned, _key=secrets.token_bytes(derivation.KEY_BYTES))
+        if path is not None:
+            job = job_file.kept(job, Path(path))
+        if budget is None:
+            return job
+        paid = job.charge(budget)
+        if path is not None:
+            job_file.write(paid, Path(path))
+        return paid
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> NoiseJob:
+        """The job of a file that `start` or `save` wrote.
+
+        Raises:
+            ValueError: not a job file, or one whose noise this version of hushvec would compute otherwise.
+            OSError: the file cannot be read, or others than its owner may read it.
+        """
+        return job_file.read(Path(path))
+
+    @classmethod
+    def unsafe_seeded(
+        cls,
+        seed: int,
+        *,
+        dimension: int,
+        dtype: str = "float32",
+        epsilon: float | None = None,
+        delta: float = 1e-5,
+        clip_norm: float = 1.0,
+        mechanism: str | Mechanism = "gaussian",
+        sigma: float | None = None,
+        normalize: bool = False,
+        renormalize: bool = False,
+    ) -> NoiseJob:
+        """A job whose key is a number in [0, 2^256): for tests and reproducible studies. Its receipt promises nothing."""
+        number = _validate.whole_number("seed", seed, at_least=0)
+        if number.bit_length() > _LARGEST_SEED_BITS:
+            raise ValueError(f"seed must be < 2^{_LARGEST_SEED_BITS}, got {number!r:.90}")
+        planned = _planned(
+            dimension=dimension,
+            dtype=dtype,
+            epsilon=epsilon,
+            delta=delta,
+            clip_norm=clip_norm,
+            mechanism=mechanism,
+            sigma=sigma,
+            normalize=normalize,
+            renormalize=renormalize,
+        )
+        return cls(**planned, seeded=True, _key=number.to_bytes(derivation.KEY_BYTES, "little"))
+
+    @property
+    def dimension(self) -> int:
+        return self.mechanism.dimension
+
+    @cached_property
+    def id(self) -> str:
+        """32 hexadecimal digits that follow from key and parameters: no two jobs share an id, and it may be published."""
+        return derivation.job_id(self._key, self.parameters)
+
+    @cached_property
+    def parameters(self) -> str:
+        """Everything that decides the result beside the key and the rows, as docs/format.md section 10 writes it."""
+        return derivation.parameters_text(
+            self.mechanism, dtype=self.dtype, normalize=self.normalize, renormalize=self.renormalize
+        )
+
+    @property
+    def charge_id(self) -> str:
+        """Under which the job is in a budget's ledger."""
+        return f"job-{self.id}"
+
+    def charge(self, budget: PrivacyBudget) -> NoiseJob:
+        """The same job, paid for: the budget is charged unless this job already was.
+
+        Only a `PrivacyBudget` will do: its ledger knows the job again. PostgreSQL serves a fleet, SQLite one machine.
+
+        Raises:
+            TypeError: another kind of budget.
+            ValueError: a seeded job.
+            PrivacyBudgetExhaustedError, BudgetError: the budget refused; nothing may be released.
+        """
+        if not isinstance(budget, PrivacyBudget):
+            raise TypeError(f"budget must be a PrivacyBudget, whose ledger knows a job again, got {_validate.kind(budget)}")
+        if self.seeded:
+            raise ValueError("budget must be None for a seeded job: such a release has no privacy to account for")
+        epsilon, delta = self.mechanism.cost
+        purpose = f"job, {self.mechanism.name}, dimension {self.dimension}, per record"
+        charge = budget.consume(epsilon, delta, rho=self.mechanism.loss.rho, charge_id=self.charge_id, purpose=purpose)
+        entry = LedgerEntry(
+            ledger=charge.ledger, sequence=charge.sequence, charge_id=charge.charge_id, entry_hash=charge.entry_hash
+        )
+        return replace(self, entry=entry)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the job, its key included, to a file that only its owner can read; written beside and renamed.
+
+        Raises:
+            ValueError: a seeded job, which its seed makes again.
+            OSError: the file cannot be written.
+        """
+        job_file.write(self, Path(path))
+
+    def receipt(self, rows: int, *, notes: tuple[str, ...] = ()) -> Receipt:
+        """The receipt of the whole job.
+
+        Args:
+            rows: how many rows were released, by all workers together.
+            notes: further notes.
+        """
+        generator = _core.Generator.unsafe_seeded(0) if self.seeded else None
+        plan = ReleasePlan(
+            mechanism=self.mechanism,
+            per="record",
+            dtype=self.dtype,
+            normalize=self.normalize,
+            renormalize=self.renormalize,
+            generator=_validate.generator(generator),
+        )
+        how = f"job {self.id}: each row's key stream is keyed by the job's key, the row's place and its bytes"
+        receipt = plan.receipt(_validate.whole_number("rows", rows, at_least=0), notes=(how, *notes))
+        return replace(receipt, charge=self.entry)
+
+    def noise(self, name: str, values: NDArray[Any], places: derivation.Places, label: Callable[[int], str]) -> NDArray[Any]:
+        """The released version of rows [n, d] of the job's dtype at these places.
+
+        Raises:
+            ValueError: NaN or Inf in `name`, in the row that `label` names.
+        """
+        source = np.ascontiguousarray(values)
+        if self.normalize:
+            _require_finite(name, source, label)
+            rows, source = source, np.empty_like(source)
+            _core.unit_rows(rows, source)
+        out = np.empty_like(source)
+        try:
+            self._run(source, out, places)
+        except ValueError:
+            _require_finite(name, source, label)
+            raise
+        if self.renormalize:
+            _core.unit_rows(out, out)
+        return out
+
+    def _run(self, source: NDArray[Any], out: NDArray[Any], places: derivation.Places) -> None:
+        mechanism, key = self.mechanism, self._rows_key
+        if isinstance(mechanism, PrivUnit):
+            law = mechanism.cap_probability, mechanism.threshold
+            _core.privunit_keyed(source, *law, mechanism.noise_parameter, out, key, places)
+        else:
+            _core.clip_and_noise_keyed(source, mechanism.clip_norm, mechanism.noise_parameter, out, key, places, mechanism.law)
+
+    @cached_property
+    def _rows_key(self) -> bytes:
+        return derivation.rows_key(self._key, self.parameters)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("id", "parameters", "_rows_key")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["format_version"] != _core.format_version:
+            raise ValueError(
+                f"the job must come from a hushvec with format version {_core.format_version}, got {state['format_version']}"
+            )
+        self.__dict__.update(state)
+
+
+def _planned(*, dimension: int, dtype: str, **arguments: Any) -> dict[str, Any]:
+    """The checked parameters of a job, from the arguments of `start`."""
+    plan = plan_release(
+        rows=1,
+        dimension=_validate.whole_number("dimension", dimension, at_least=1),
+        dtype=_validate.choice("dtype", dtype, _arrays.NUMPY_DTYPES),
+        per="record",
+        generator=None,
+        **arguments,
+    )
+    if plan.mechanism.grade != "exact":
+        raise ValueError(f"mechanism must have an exact form in a job, got {plan.mechanism.name!r}")
+    return dict(mechanism=plan.mechanism, dtype=dtype, normalize=plan.normalize, renormalize=plan.renormalize)
+
+
+def _require_finite(name: str, values: NDArray[Any], label: Callable[[int], str]) -> None:
+    row = _arrays.first_nonfinite_row(values)
+    if row is not None:
+        raise ValueError(f"{name} must be finite, got {_arrays.nonfinite_value(values, row)!r} in {label(row)}")

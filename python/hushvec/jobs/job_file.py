@@ -1,0 +1,138 @@
+"""Jobs in files: JSON with the secret key, readable by its owner alone, created once whoever comes first."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import stat
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hushvec import _core
+from hushvec.jobs import derivation
+from hushvec.mechanisms import EmpiricalGaussian, PrivUnit
+from hushvec.receipts import LedgerEntry
+
+if TYPE_CHECKING:
+    from hushvec.jobs.job import NoiseJob
+
+_OWNER_ONLY = 0o600
+_LARGEST_FILE = 1 << 16
+_FIELDS = ("job_version", "format_version", "id", "key", "arguments", "charge")
+
+
+def kept(job: NoiseJob, path: Path) -> NoiseJob:
+    """`job`, now in the file, or the job that was there first."""
+    unfinished = _written_beside(job, path)
+    try:
+        os.link(unfinished, path)  # fails where the file exists: of many at once, one is first
+        _sync_folder(path)
+        return job
+    except FileExistsError:
+        present = read(path)
+    finally:
+        unfinished.unlink()
+    if present.parameters != job.parameters:
+        raise ValueError(f"{path} holds a job with other parameters: {_difference(present.parameters, job.parameters)}")
+    return present
+
+
+def write(job: NoiseJob, path: Path) -> None:
+    unfinished = _written_beside(job, path)
+    os.replace(unfinished, path)
+    _sync_folder(path)
+
+
+def read(path: Path) -> NoiseJob:
+    with path.open("rb") as file:
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        if mode & 0o077:
+            raise PermissionError(f"{path} must be readable by its owner alone (mode 600), got mode {mode:o}")
+        text = file.read(_LARGEST_FILE)
+    try:
+        fields = json.loads(text)
+        if not isinstance(fields, dict) or set(fields) != set(_FIELDS):
+            raise ValueError(f"its fields must be {', '.join(_FIELDS)}")
+        return _job_of(fields)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path} must be a job file of this version of hushvec: {error}") from None
+
+
+def _job_of(fields: dict[str, Any]) -> NoiseJob:
+    from hushvec.jobs.job import NoiseJob, _planned
+
+    versions = (fields["job_version"], fields["format_version"])
+    if versions != (derivation.JOB_VERSION, _core.format_version):
+        raise ValueError(f"its versions must be {derivation.JOB_VERSION} and {_core.format_version}, got {versions}")
+    key = bytes.fromhex(fields["key"])
+    if len(key) != derivation.KEY_BYTES:
+        raise ValueError(f"its key must have {derivation.KEY_BYTES} bytes, got {len(key)}")
+    entry = None if fields["charge"] is None else LedgerEntry(**fields["charge"])
+    job = NoiseJob(**_planned(**fields["arguments"]), entry=entry, _key=key)
+    if job.id != fields["id"]:
+        raise ValueError("its id does not follow from its key and parameters, so its noise would be another")
+    return job
+
+
+def _text_of(job: NoiseJob) -> str:
+    if job.seeded:
+        raise ValueError("a seeded job is not saved: its seed makes it again")
+    if isinstance(job.mechanism, PrivUnit) and job.mechanism.corpus_size is not None:
+        raise ValueError(f"a job with corpus_size cannot be saved, got corpus_size={job.mechanism.corpus_size}")
+    fields = {
+        "job_version": derivation.JOB_VERSION,
+        "format_version": job.format_version,
+        "id": job.id,
+        "key": job._key.hex(),
+        "arguments": _arguments(job),
+        "charge": None if job.entry is None else asdict(job.entry),
+    }
+    return json.dumps(fields, indent=2, allow_nan=False) + "\n"
+
+
+def _arguments(job: NoiseJob) -> dict[str, Any]:
+    """What `start` is to be called with to get the same mechanism."""
+    mechanism = job.mechanism
+    epsilon, delta = mechanism.cost
+    return {
+        "dimension": mechanism.dimension,
+        "dtype": job.dtype,
+        "mechanism": mechanism.name,
+        "epsilon": None if isinstance(mechanism, EmpiricalGaussian) else epsilon,
+        "delta": delta,
+        "sigma": mechanism.chosen_sigma if isinstance(mechanism, EmpiricalGaussian) else None,
+        "clip_norm": mechanism.clip_norm,
+        "normalize": job.normalize,
+        "renormalize": job.renormalize,
+    }
+
+
+def _written_beside(job: NoiseJob, path: Path) -> Path:
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+    try:
+        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY), "w") as file:
+            os.fchmod(file.fileno(), _OWNER_ONLY)
+            file.write(_text_of(job))
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        with suppress(FileNotFoundError):
+            unfinished.unlink()
+        raise
+    return unfinished
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _difference(present: str, asked: str) -> str:
+    pairs = zip(present.splitlines(), asked.splitlines(), strict=False)
+    return "; ".join(f"{ours}, asked for {theirs}" for ours, theirs in pairs if ours != theirs)
