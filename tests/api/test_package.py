@@ -94,7 +94,15 @@ LAYERS = {
 # Imports that may take place at the top of a module, beside the standard library and hushvec itself.
 ALWAYS_THERE = {"numpy"}
 # Modules that are themselves imported only where their library is in use.
-NEEDS = {"_torch_ops.py": {"torch"}}
+NEEDS = {
+    "_torch_ops.py": {"torch"},
+    "chroma.py": {"chromadb"},
+    "haystack.py": {"haystack"},
+    "langchain.py": {"langchain_core"},
+    "llama_index.py": {"llama_index"},
+    "sentence_transformers.py": {"sentence_transformers"},
+    "sklearn.py": {"sklearn"},
+}
 
 
 def modules():

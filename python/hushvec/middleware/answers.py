@@ -9,6 +9,7 @@ import numpy as np
 
 from hushvec import _arrays, _validate
 from hushvec.middleware.results import EmbeddingResult
+from hushvec.receipts import Receipt
 
 # The names that models give to their vectors, in the order in which they are looked for.
 _VECTOR_NAMES = ("embeddings", "values", "data")
@@ -42,13 +43,24 @@ def read_answer(answer: Any, texts: int) -> EmbeddingResult:
 def _result_of(answer: Any) -> EmbeddingResult:
     if answer is None:
         raise TypeError("model output must be rows of numbers, got None")
-    receipts = tuple(getattr(answer, "receipts", ()))
     if _is_array(answer):
-        return EmbeddingResult(answer, receipts, **_reported_by(answer, ()))
+        return EmbeddingResult(answer, _receipts_of(answer), **_reported_by(answer, ()))
     name = next((name for name in _VECTOR_NAMES if _has(answer, name)), None)
     if name is None:
-        return EmbeddingResult(answer, receipts)
-    return EmbeddingResult(_vectors(_get(answer, name)), receipts, **_reported_by(answer, _VECTOR_NAMES))
+        return EmbeddingResult(answer, _receipts_of(answer))
+    vectors = _vectors(_get(answer, name))
+    return EmbeddingResult(vectors, _receipts_of(answer) or _receipts_of(vectors), **_reported_by(answer, _VECTOR_NAMES))
+
+
+def _receipts_of(answer: Any) -> tuple[Receipt, ...]:
+    """Of an answer that is private already: its own, or those of rows that were released one by one.
+
+    Rows of one release share one object. Equal receipts may be those of two releases: a charge alone tells them apart.
+    """
+    if hasattr(answer, "receipts"):
+        return tuple(answer.receipts)
+    rows = answer if isinstance(answer, list) else ()
+    return tuple({id(receipt): receipt for row in rows for receipt in getattr(row, "receipts", ())}.values())
 
 
 def _reported_by(answer: Any, vectors: Sequence[str]) -> dict[str, Mapping[str, Any]]:

@@ -45,6 +45,11 @@ class SourceModel:
         self._embed = embed
         self._aembed = aembed
 
+    @property
+    def has_coroutine(self) -> bool:
+        """Whether `aembed` is the model's own and needs no thread."""
+        return self._aembed is not None
+
     def embed(self, texts: Sequence[str], kind: Kind = "document") -> Any:
         return self._embed(texts, kind)
 
@@ -72,7 +77,11 @@ def as_embedding_model(model: Any) -> SourceModel:
                 return adapt(model)
         if callable(model):
             return SourceModel(model, lambda texts, kind: model(list(texts)))
-    raise TypeError(
+    raise _no_model(model)
+
+
+def _no_model(model: Any) -> TypeError:
+    return TypeError(
         "model must have embed(texts) -> rows, or be an embedder of sentence-transformers, LangChain, LlamaIndex, Haystack or "
         f"Chroma, got {_validate.kind(model)}"
     )
@@ -169,17 +178,61 @@ def _sentence_transformers(model: Any) -> SourceModel:
 
 def _haystack(model: Any) -> SourceModel:
     """A text embedder (`run(text=)`) or a document embedder (`run(documents=)`); each embeds texts of both kinds."""
-    if "documents" not in inspect.signature(model.run).parameters:
-        return SourceModel(model, lambda texts, kind: [model.run(text=text)["embedding"] for text in texts])
+    parameters = inspect.signature(model.run).parameters
+    if "documents" in parameters:
+        return _haystack_documents(model)
+    if "text" not in parameters:
+        raise _no_model(model)
 
     def embed(texts: Sequence[str], kind: Kind) -> Any:
+        _warm_up(model)
+        return _of_texts([model.run(text=text) for text in texts])
+
+    async def aembed(texts: Sequence[str], kind: Kind) -> Any:
+        await asyncio.to_thread(_warm_up, model)
+        return _of_texts([await model.run_async(text=text) for text in texts])
+
+    return SourceModel(model, embed, aembed if hasattr(model, "run_async") else None)
+
+
+def _haystack_documents(model: Any) -> SourceModel:
+    def documents(texts: Sequence[str]) -> Any:
         from haystack import Document
 
-        answer = model.run(documents=[Document(content=text) for text in texts])
-        reported = {key: value for key, value in answer.items() if key != "documents"}
-        return {"embeddings": [document.embedding for document in answer["documents"]], **reported}
+        return [Document(id=str(number), content=text) for number, text in enumerate(texts)]
 
-    return SourceModel(model, embed)
+    def embed(texts: Sequence[str], kind: Kind) -> Any:
+        _warm_up(model)
+        return _of_documents(model.run(documents=documents(texts)))
+
+    async def aembed(texts: Sequence[str], kind: Kind) -> Any:
+        await asyncio.to_thread(_warm_up, model)
+        return _of_documents(await model.run_async(documents=documents(texts)))
+
+    return SourceModel(model, embed, aembed if hasattr(model, "run_async") else None)
+
+
+def _warm_up(model: Any) -> None:
+    """Components load their models by it, and do nothing when it is called again."""
+    if callable(getattr(model, "warm_up", None)):
+        model.warm_up()
+
+
+def _of_texts(answers: Sequence[Any]) -> dict[str, Any]:
+    """One answer of the many that a text embedder gives: its numbers of tokens are added up."""
+    metas = [dict(answer.get("meta") or {}) for answer in answers]
+    usage: dict[str, Any] = {}
+    for meta in metas:
+        for name, value in (meta.pop("usage", None) or {}).items():
+            usage[name] = usage[name] + value if name in usage and isinstance(value, (int, float)) else value
+    return {"embeddings": [answer.get("embedding") for answer in answers], "usage": usage, "metadata": metas[-1]}
+
+
+def _of_documents(answer: Any) -> dict[str, Any]:
+    """Rows in the order of the texts, whatever order the documents come back in."""
+    meta = dict(answer.get("meta") or {})
+    documents = sorted(answer["documents"], key=lambda document: int(document.id))
+    return {"embeddings": [document.embedding for document in documents], "usage": meta.pop("usage", None), "metadata": meta}
 
 
 # The method by which a library's model is known, in the order in which they are looked for.

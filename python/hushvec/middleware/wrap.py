@@ -112,6 +112,8 @@ class WrappedEmbeddingModel:
 
     async def arun(self, texts: Sequence[str], kind: Kind = "document") -> EmbeddingResult:
         """`run` as a coroutine."""
+        if not self.model.has_coroutine:
+            return await asyncio.to_thread(self.run, texts, kind)
         request = await asyncio.to_thread(self._request, texts, kind)
         answer = await self.model.aembed(request.texts, request.kind)
         return await asyncio.to_thread(self._result, answer, len(request.texts))
@@ -143,13 +145,12 @@ class WrappedEmbeddingModel:
     def _result(self, answer: Any, texts: int) -> EmbeddingResult:
         result = read_answer(answer, texts)
         dimension = int(result.values.shape[1])
-        if self._model_dimension is None:
-            self._model_dimension = dimension
-        if dimension != self._model_dimension:
+        if self._model_dimension not in (None, dimension):
             raise ValueError(f"model output must have {self._model_dimension} columns, got {dimension}")
         wrapped = self.middleware.wrap(result, self.model)
         if int(wrapped.values.shape[0]) != texts:
             raise ValueError(f"middleware must keep {texts} rows, got {int(wrapped.values.shape[0])} from wrap")
+        self._model_dimension = dimension  # only now: rows that a step refuses say nothing about later ones
         return wrapped
 
 

@@ -1,0 +1,79 @@
+"""The one thing below every adapter: a wrapped model, and a word to whoever keeps receipts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hushvec import _validate
+from hushvec.integrations._rows import ReleasedList, rows_as_lists
+from hushvec.middleware import EmbeddingMiddleware, Embeddings, WrappedEmbeddingModel, wrap_embedding_model
+from hushvec.middleware.results import Kind
+from hushvec.receipts import Receipt
+
+OnReceipt = Callable[[Receipt], Any]
+
+
+class PrivateSource:
+    """Private rows for texts, as an adapter hands them on.
+
+    Args:
+        model: a WrappedEmbeddingModel, or any model together with middleware.
+        middleware: a step or a list of them, put around the model; None for a model that is wrapped already.
+        on_receipt: called with each receipt, before the rows of its release are handed on. What it raises goes to the caller; the
+            release stays charged.
+
+    Raises:
+        TypeError: a model that is not wrapped, without middleware; on_receipt that cannot be called.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
+        on_receipt: OnReceipt | None = None,
+    ) -> None:
+        self.wrapped = wrapped_model(model, middleware)
+        self.on_receipt = require_on_receipt(on_receipt)
+
+    def embed(self, texts: Sequence[str], kind: Kind) -> Embeddings:
+        return self.reported(self.wrapped.embed(texts, kind))
+
+    async def aembed(self, texts: Sequence[str], kind: Kind) -> Embeddings:
+        return self.reported(await self.wrapped.aembed(texts, kind))
+
+    def rows(self, texts: Sequence[str], kind: Kind) -> ReleasedList[ReleasedList[float]]:
+        return rows_as_lists(self.embed(texts, kind))
+
+    async def arows(self, texts: Sequence[str], kind: Kind) -> ReleasedList[ReleasedList[float]]:
+        return rows_as_lists(await self.aembed(texts, kind))
+
+    def row(self, text: str, kind: Kind) -> ReleasedList[float]:
+        return self.rows([text], kind)[0]
+
+    async def arow(self, text: str, kind: Kind) -> ReleasedList[float]:
+        return (await self.arows([text], kind))[0]
+
+    def reported(self, embeddings: Embeddings) -> Embeddings:
+        """The same embeddings, after on_receipt has seen their receipts."""
+        if self.on_receipt is not None:
+            for receipt in embeddings.receipts:
+                self.on_receipt(receipt)
+        return embeddings
+
+
+def wrapped_model(model: Any, middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None) -> WrappedEmbeddingModel:
+    """The wrapped model, or the model with the middleware around it."""
+    if middleware is not None:
+        return wrap_embedding_model(model, middleware)
+    if not isinstance(model, WrappedEmbeddingModel):
+        raise TypeError(
+            f"model must be a wrapped model (hushvec.wrap_embedding_model) or come with middleware, got {_validate.kind(model)}"
+        )
+    return model
+
+
+def require_on_receipt(value: Any) -> OnReceipt | None:
+    if value is not None and not callable(value):
+        raise TypeError(f"on_receipt must be a function of a receipt or None, got {_validate.kind(value)}")
+    return value  # type: ignore[no-any-return]

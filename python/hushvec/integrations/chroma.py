@@ -1,0 +1,114 @@
+"""Private embeddings in Chroma: `PrivateEmbeddingFunction`, the `embedding_function` of a collection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from hushvec.errors import MissingExtraError
+from hushvec.integrations._rows import ReleasedList, rows_as_arrays
+from hushvec.integrations._source import OnReceipt, PrivateSource
+from hushvec.middleware import EmbeddingMiddleware
+
+try:
+    from chromadb.api.types import Documents, EmbeddingFunction
+    from chromadb.utils.embedding_functions import register_embedding_function
+except ImportError:
+    raise MissingExtraError("hushvec.integrations.chroma", "chroma") from None
+
+NAME = "hushvec_private"
+
+
+class _Remembered(EmbeddingFunction[Documents]):  # type: ignore[misc]
+    """What a collection writes down about its function: a name, and no way to make the function from it."""
+
+    def __init__(self) -> None:
+        pass
+
+    @staticmethod
+    def name() -> str:
+        """The name that a collection remembers."""
+        return NAME
+
+    def is_legacy(self) -> bool:
+        """False: Chroma would forget the name of a function that is, and put its own in the place."""
+        return False
+
+    @staticmethod
+    def build_from_config(config: dict[str, Any]) -> EmbeddingFunction[Documents]:
+        """A function that refuses to embed: neither a model nor its budget can be made from what a collection remembers."""
+        return _NotOpened(config)
+
+
+class _NotOpened(_Remembered):
+    """In the place of a private function that was not given when the collection was opened."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._config = dict(config)
+
+    def __call__(self, input: Documents) -> NoReturn:
+        raise TypeError(
+            f"embedding_function must be given to open a private collection (model {self._config.get('model')!r}): "
+            "client.get_collection(name, embedding_function=PrivateEmbeddingFunction(model, middleware))"
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        return self._config
+
+
+@register_embedding_function
+class PrivateEmbeddingFunction(_Remembered):
+    """A Chroma embedding function whose rows are private releases, those of queries included.
+
+    Args:
+        model: a WrappedEmbeddingModel, or any model together with middleware.
+        middleware: a step or a list of them; None for a model that is wrapped already.
+        on_receipt: called with each receipt, such as the `append` of a list: a collection keeps none.
+
+    Returns:
+        From a call: a list of rows, numpy arrays [d], with `receipt`.
+
+    Raises:
+        TypeError: a model that is not wrapped, without middleware.
+        At embedding: what the wrapped model raises; a collection adds words to the message. Nothing is charged for a refusal.
+
+    Guarantees:
+        Those of the middleware, for the rows. A collection stores documents and metadata beside them as they are: give it ids and
+        embeddings only where the texts must not be kept.
+
+    Edge cases:
+        A collection remembers by name that it is private, not the model. Opened again without a function it refuses to embed, and
+        with a function of another name to open: a text would be stored without noise.
+
+    Reference:
+        docs/integrations.md.
+
+    Example:
+        >>> import hushvec as hv
+        >>> from hushvec.integrations.chroma import PrivateEmbeddingFunction
+        >>> private = PrivateEmbeddingFunction(lambda texts: [[1.0, 0.0]] * len(texts), hv.dp_embedding_middleware(epsilon=8.0))
+        >>> rows = private(["a", "b"])
+        >>> len(rows), rows[0].shape, rows.receipt.epsilon
+        (2, (2,), 8.0)
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
+        *,
+        on_receipt: OnReceipt | None = None,
+    ) -> None:
+        self._source = PrivateSource(model, middleware, on_receipt)
+
+    def __call__(self, input: Documents) -> ReleasedList[Any]:
+        """Rows for documents that are stored."""
+        return rows_as_arrays(self._source.embed(input, "document"))
+
+    def embed_query(self, input: Documents) -> ReleasedList[Any]:
+        """Rows for texts that are searched with."""
+        return rows_as_arrays(self._source.embed(input, "query"))
+
+    def get_config(self) -> dict[str, Any]:
+        """What a collection remembers beside the name: the model's, as a hint for whoever opens it."""
+        return {"model": self._source.wrapped.model_id}

@@ -1,0 +1,193 @@
+"""Private embeddings in Haystack: components for the places of its text and document embedders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from hushvec import _validate
+from hushvec.errors import MissingExtraError
+from hushvec.integrations._rows import rows_as_lists
+from hushvec.integrations._source import OnReceipt, PrivateSource
+from hushvec.middleware import EmbeddingMiddleware, Embeddings
+
+try:
+    from haystack import Document, component
+except ImportError:
+    raise MissingExtraError("hushvec.integrations.haystack", "haystack") from None
+
+
+class _Embedder:
+    """What both components have. They call it by name: `@component` makes classes anew, which an empty super() does not find."""
+
+    def __init__(
+        self,
+        model: Any,
+        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
+        on_receipt: OnReceipt | None = None,
+    ) -> None:
+        self._source = PrivateSource(model, middleware, on_receipt)
+
+    def warm_up(self) -> None:
+        """Load the wrapped model, if it loads itself by a method of this name."""
+        load = getattr(self._source.wrapped.model.model, "warm_up", None)
+        if callable(load):
+            load()
+
+    def to_dict(self) -> NoReturn:
+        """Refused: a pipeline with this component cannot be written to a file.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(
+            f"{_validate.kind(self)} cannot be serialized: it holds a model and perhaps a budget, which no file can bring back; "
+            "add it to the pipeline in Python"
+        )
+
+
+@component
+class PrivateTextEmbedder(_Embedder):
+    """A Haystack text embedder, for queries, whose embedding is a private release.
+
+    Args:
+        model: a WrappedEmbeddingModel, or any model together with middleware.
+        middleware: a step or a list of them; None for a model that is wrapped already.
+        on_receipt: called with each receipt, such as the `append` of a list.
+
+    Returns:
+        From `run`: "embedding", a list of floats with `receipt`, and "meta" with "receipts" beside what the model reported.
+
+    Raises:
+        TypeError: a model that is not wrapped, without middleware.
+        From `run`: what the wrapped model raises, and nothing is charged for a refusal. A pipeline puts it as the cause into its
+        PipelineRuntimeError.
+
+    Guarantees:
+        Those of the middleware. Each `run` is one release; a query costs like a document.
+
+    Edge cases:
+        `to_dict` is refused.
+
+    Reference:
+        docs/integrations.md.
+
+    Example:
+        >>> import hushvec as hv
+        >>> from haystack.components.embedders import MockTextEmbedder
+        >>> from hushvec.integrations.haystack import PrivateTextEmbedder
+        >>> private = PrivateTextEmbedder(MockTextEmbedder(dimension=8), hv.dp_embedding_middleware(epsilon=8.0))
+        >>> answer = private.run("a")
+        >>> len(answer["embedding"]), answer["meta"]["receipts"][0].epsilon
+        (8, 8.0)
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
+        on_receipt: OnReceipt | None = None,
+    ) -> None:
+        _Embedder.__init__(self, model, middleware, on_receipt)
+
+    @component.output_types(embedding=list[float], meta=dict[str, Any])  # type: ignore[untyped-decorator]
+    def run(self, text: str) -> dict[str, Any]:
+        """A private embedding of one text."""
+        return _text_answer(self._source.embed([text], "query"))
+
+    @component.output_types(embedding=list[float], meta=dict[str, Any])  # type: ignore[untyped-decorator]
+    async def run_async(self, text: str) -> dict[str, Any]:
+        """`run` as a coroutine."""
+        return _text_answer(await self._source.aembed([text], "query"))
+
+
+@component
+class PrivateDocumentEmbedder(_Embedder):
+    """A Haystack document embedder whose embeddings are one private release.
+
+    Args:
+        model, middleware, on_receipt: as for PrivateTextEmbedder.
+        meta_fields_to_embed: fields of a document's meta that are put before its content.
+        embedding_separator: between them.
+
+    Returns:
+        From `run`: "documents", copies of the documents with embeddings (lists of floats with `receipt`), and "meta" with "receipts"
+        beside what the model reported.
+
+    Raises:
+        TypeError: a model that is not wrapped, without middleware.
+        From `run`: TypeError for anything but a list of documents with text content, ValueError for none, and what the wrapped
+        model raises. Nothing is charged for a refusal. A pipeline puts it as the cause into its PipelineRuntimeError.
+
+    Guarantees:
+        Those of the middleware, for the embeddings. Content and meta of the documents pass through as they are.
+
+    Edge cases:
+        `to_dict` is refused. No documents: refused too.
+
+    Reference:
+        docs/integrations.md.
+
+    Example:
+        >>> import hushvec as hv
+        >>> from haystack import Document
+        >>> from haystack.components.embedders import MockDocumentEmbedder
+        >>> from hushvec.integrations.haystack import PrivateDocumentEmbedder
+        >>> private = PrivateDocumentEmbedder(MockDocumentEmbedder(dimension=8), hv.dp_embedding_middleware(epsilon=8.0))
+        >>> answer = private.run([Document(content="a"), Document(content="b")])
+        >>> [len(document.embedding) for document in answer["documents"]], answer["meta"]["receipts"][0].rows
+        ([8, 8], 2)
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
+        on_receipt: OnReceipt | None = None,
+        meta_fields_to_embed: Sequence[str] = (),
+        embedding_separator: str = "\n",
+    ) -> None:
+        _Embedder.__init__(self, model, middleware, on_receipt)
+        self.meta_fields_to_embed = tuple(meta_fields_to_embed)
+        self.embedding_separator = embedding_separator
+
+    @component.output_types(documents=list[Document], meta=dict[str, Any])  # type: ignore[untyped-decorator]
+    def run(self, documents: list[Document]) -> dict[str, Any]:
+        """The documents with private embeddings."""
+        return _document_answer(documents, self._source.embed(self._texts(documents), "document"))
+
+    @component.output_types(documents=list[Document], meta=dict[str, Any])  # type: ignore[untyped-decorator]
+    async def run_async(self, documents: list[Document]) -> dict[str, Any]:
+        """`run` as a coroutine."""
+        return _document_answer(documents, await self._source.aembed(self._texts(documents), "document"))
+
+    def _texts(self, documents: Any) -> list[str]:
+        if not isinstance(documents, list):
+            raise TypeError(f"documents must be a list of Document objects, got {_validate.kind(documents)}")
+        return [self._text(number, document) for number, document in enumerate(documents)]
+
+    def _text(self, number: int, document: Any) -> str:
+        if not isinstance(document, Document):
+            raise TypeError(f"documents must be Document objects, got {_validate.kind(document)} at position {number}")
+        if not isinstance(document.content, str):
+            raise TypeError(f"documents must have text content, got {_validate.kind(document.content)} at position {number}")
+        fields = [str(document.meta[name]) for name in self.meta_fields_to_embed if document.meta.get(name) is not None]
+        return self.embedding_separator.join([*fields, document.content])
+
+
+def _text_answer(embeddings: Embeddings) -> dict[str, Any]:
+    return {"embedding": rows_as_lists(embeddings)[0], "meta": _meta(embeddings)}
+
+
+def _document_answer(documents: list[Document], embeddings: Embeddings) -> dict[str, Any]:
+    rows = rows_as_lists(embeddings)
+    return {
+        "documents": [replace(document, embedding=row) for document, row in zip(documents, rows)],
+        "meta": _meta(embeddings),
+    }
+
+
+def _meta(embeddings: Embeddings) -> dict[str, Any]:
+    usage = {"usage": dict(embeddings.usage)} if embeddings.usage else {}
+    return {**embeddings.metadata, **usage, "receipts": embeddings.receipts}

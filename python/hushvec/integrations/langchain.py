@@ -1,0 +1,77 @@
+"""Private embeddings in LangChain: `PrivateEmbeddings`, wherever an `Embeddings` is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hushvec.errors import MissingExtraError
+from hushvec.integrations._rows import ReleasedList
+from hushvec.integrations._source import OnReceipt, PrivateSource
+from hushvec.middleware import EmbeddingMiddleware
+
+try:
+    from langchain_core.embeddings import Embeddings
+except ImportError:
+    raise MissingExtraError("hushvec.integrations.langchain", "langchain") from None
+
+
+class PrivateEmbeddings(Embeddings):  # type: ignore[misc]
+    """A LangChain embedder whose rows are private releases. Its asynchronous methods use the model's own.
+
+    Args:
+        model: a WrappedEmbeddingModel, or any model together with middleware.
+        middleware: a step or a list of them; None for a model that is wrapped already.
+        on_receipt: called with each receipt, such as the `append` of a list.
+
+    Returns:
+        Rows as lists of floats, which also have `receipt`, and lists of such rows, which have it as well.
+
+    Raises:
+        TypeError: a model that is not wrapped, without middleware.
+        At embedding: what the wrapped model raises, unchanged; nothing is charged for a refusal.
+
+    Guarantees:
+        Those of the middleware. Each call of a method is one release; a query costs like a document.
+
+    Edge cases:
+        A cache around it (CacheBackedEmbeddings) gives equal texts equal rows, which no release covers: do not use one.
+
+    Reference:
+        docs/integrations.md.
+
+    Example:
+        >>> import hushvec as hv
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> from hushvec.integrations.langchain import PrivateEmbeddings
+        >>> noise = hv.dp_embedding_middleware(epsilon=8.0, normalize=True)
+        >>> private = PrivateEmbeddings(DeterministicFakeEmbedding(size=16), noise)
+        >>> rows = private.embed_documents(["a", "b"])
+        >>> len(rows), len(rows[0]), rows.receipt.epsilon
+        (2, 16, 8.0)
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
+        *,
+        on_receipt: OnReceipt | None = None,
+    ) -> None:
+        self._source = PrivateSource(model, middleware, on_receipt)
+
+    def embed_documents(self, texts: list[str]) -> ReleasedList[ReleasedList[float]]:
+        """Rows for texts that are stored."""
+        return self._source.rows(texts, "document")
+
+    def embed_query(self, text: str) -> ReleasedList[float]:
+        """A row for a text that is searched with."""
+        return self._source.row(text, "query")
+
+    async def aembed_documents(self, texts: list[str]) -> ReleasedList[ReleasedList[float]]:
+        """`embed_documents` as a coroutine."""
+        return await self._source.arows(texts, "document")
+
+    async def aembed_query(self, text: str) -> ReleasedList[float]:
+        """`embed_query` as a coroutine."""
+        return await self._source.arow(text, "query")

@@ -1,0 +1,118 @@
+"""Private embeddings in LlamaIndex: `PrivateEmbedding`, wherever an `embed_model` is asked for."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from hushvec.errors import MissingExtraError
+from hushvec.integrations._rows import ReleasedList
+from hushvec.integrations._source import OnReceipt, PrivateSource
+from hushvec.middleware import EmbeddingMiddleware
+
+try:
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.bridge.pydantic import PrivateAttr
+except ImportError:
+    raise MissingExtraError("hushvec.integrations.llama_index", "llama-index") from None
+
+# The most that LlamaIndex allows. Each batch is a release with a charge of its own, so few large ones cost least.
+LARGEST_BATCH = 2048
+
+
+class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
+    """A LlamaIndex embedding model whose rows are private releases.
+
+    Args:
+        model: a WrappedEmbeddingModel, or any model together with middleware.
+        middleware: a step or a list of them; None for a model that is wrapped already.
+        on_receipt: called with each receipt, such as the `append` of a list.
+        embed_batch_size: most texts of one release.
+        options: further fields of BaseEmbedding, such as callback_manager. No embeddings_cache.
+
+    Returns:
+        Rows as lists of floats, which also have `receipt`. LlamaIndex copies them into its nodes, where they are plain lists.
+
+    Raises:
+        TypeError: a model that is not wrapped, without middleware.
+        ValueError: an embeddings_cache: it gives equal texts the same row, which tells everyone who sees rows that the texts are
+            equal. No guarantee of a release covers that.
+        At embedding: what the wrapped model raises, unchanged; nothing is charged for a refusal.
+
+    Guarantees:
+        Those of the middleware. Each batch is one release; a query costs like a document.
+
+    Edge cases:
+        No texts: LlamaIndex answers with no rows by itself, and nothing is charged. An IngestionPipeline finds nothing in its cache
+        for this model, for the reason above. A `to_dict` cannot be turned back into a model.
+
+    Reference:
+        docs/integrations.md.
+
+    Example:
+        >>> import hushvec as hv
+        >>> from llama_index.core.embeddings import MockEmbedding
+        >>> from hushvec.integrations.llama_index import PrivateEmbedding
+        >>> private = PrivateEmbedding(MockEmbedding(embed_dim=4), hv.dp_embedding_middleware(epsilon=8.0))
+        >>> row = private.get_text_embedding("a")
+        >>> len(row), row.receipt.epsilon
+        (4, 8.0)
+    """
+
+    _source: PrivateSource = PrivateAttr()
+
+    def __init__(
+        self,
+        model: Any,
+        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
+        *,
+        on_receipt: OnReceipt | None = None,
+        embed_batch_size: int = LARGEST_BATCH,
+        **options: Any,
+    ) -> None:
+        source = PrivateSource(model, middleware, on_receipt)
+        named = {"model_name": source.wrapped.model_id or "unknown", **options}
+        super().__init__(embed_batch_size=embed_batch_size, **named)
+        self._source = source
+        self._require_no_cache()
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name under which LlamaIndex reports the model."""
+        return "HushvecPrivateEmbedding"
+
+    def to_dict(self, **options: Any) -> dict[str, Any]:
+        """The model's description, different at every call: by it, an IngestionPipeline looks for earlier results."""
+        return {**super().to_dict(**options), "release": secrets.token_hex(16)}
+
+    def _get_query_embedding(self, query: str) -> ReleasedList[float]:
+        self._require_no_cache()
+        return self._source.row(query, "query")
+
+    async def _aget_query_embedding(self, query: str) -> ReleasedList[float]:
+        self._require_no_cache()
+        return await self._source.arow(query, "query")
+
+    def _get_text_embedding(self, text: str) -> ReleasedList[float]:
+        self._require_no_cache()
+        return self._source.row(text, "document")
+
+    async def _aget_text_embedding(self, text: str) -> ReleasedList[float]:
+        self._require_no_cache()
+        return await self._source.arow(text, "document")
+
+    def _get_text_embeddings(self, texts: list[str]) -> ReleasedList[ReleasedList[float]]:
+        self._require_no_cache()
+        return self._source.rows(texts, "document")
+
+    async def _aget_text_embeddings(self, texts: list[str]) -> ReleasedList[ReleasedList[float]]:
+        self._require_no_cache()
+        return await self._source.arows(texts, "document")
+
+    def _require_no_cache(self) -> None:
+        """At every call: the field can be set at any time, and a cache is empty before the first one."""
+        if self.embeddings_cache is not None:
+            raise ValueError(
+                "embeddings_cache must be None, got a cache: equal texts would get the same row, which shows that they are equal"
+            )

@@ -1,0 +1,221 @@
+"""Private rows in scikit-learn pipelines: `PrivateTransformer` for numbers, `PrivateTextTransformer` for texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hushvec import _core, _validate
+from hushvec.errors import MissingExtraError
+from hushvec.integrations._source import OnReceipt, PrivateSource, require_on_receipt
+from hushvec.mechanisms import Mechanism
+from hushvec.middleware import EmbeddingMiddleware, EmbeddingResult, Embeddings
+from hushvec.middleware.results import Kind
+from hushvec.release import Budget, plan_release, privatize, require_chargeable, require_projection
+
+if TYPE_CHECKING:
+    from hushvec.mechanisms import PublicProjection
+
+try:
+    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError:
+    raise MissingExtraError("hushvec.integrations.sklearn", "sklearn") from None
+
+_DTYPES = (np.float64, np.float32, np.float16)
+
+
+class _PrivateOutput(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What both transformers have: nothing is learned, the output is random, and a clone spends from the same budget."""
+
+    def __sklearn_clone__(self) -> Any:
+        """A new estimator with the same parameter objects: a copied budget would be a second one."""
+        copy = type(self)(**self.get_params(deep=False))
+        if hasattr(self, "_sklearn_output_config"):
+            copy._sklearn_output_config = dict(self._sklearn_output_config)
+        return copy
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        return tags
+
+
+class PrivateTransformer(_PrivateOutput):
+    """A scikit-learn transformer that releases rows of numbers with differential privacy.
+
+    Args:
+        epsilon, delta, clip_norm, mechanism, sigma, normalize, renormalize, budget, per, generator, projection: as for
+            `hushvec.privatize`. Checked by `fit`.
+        on_receipt: called with each receipt, such as the `append` of a list.
+
+    Returns:
+        From `transform`: Embeddings [n, d], an array with `receipt`; after `set_output` a data frame, which has none.
+
+    Raises:
+        From `fit` and `transform`: TypeError and ValueError as `privatize`, and of scikit-learn's own checks of X;
+        PrivacyBudgetExhaustedError, BudgetError from the budget. Nothing is charged for a refusal.
+
+    Guarantees:
+        Those of `privatize` for the rows that `transform` gets. `fit` learns the number of columns and nothing else.
+
+    Edge cases:
+        Each `transform` is one release with a charge of its own, so `fit_transform` followed by `transform` of the same rows costs
+        twice, and cross-validation charges for each fold. What stands before it in a pipeline must not be fitted on the same rows: a
+        scaler's mean moves all rows when one changes. Labels are not protected.
+
+    Reference:
+        docs/integrations.md.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.integrations.sklearn import PrivateTransformer
+        >>> rows = PrivateTransformer(epsilon=8.0).fit_transform(np.eye(4))
+        >>> rows.shape, rows.receipt.epsilon
+        ((4, 4), 8.0)
+    """
+
+    def __init__(
+        self,
+        epsilon: float | None = None,
+        delta: float = 1e-5,
+        *,
+        clip_norm: float = 1.0,
+        mechanism: str | Mechanism = "gaussian",
+        sigma: float | None = None,
+        normalize: bool = False,
+        renormalize: bool = False,
+        budget: Budget | None = None,
+        per: str = "record",
+        generator: _core.Generator | None = None,
+        projection: PublicProjection | None = None,
+        on_receipt: OnReceipt | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.clip_norm = clip_norm
+        self.mechanism = mechanism
+        self.sigma = sigma
+        self.normalize = normalize
+        self.renormalize = renormalize
+        self.budget = budget
+        self.per = per
+        self.generator = generator
+        self.projection = projection
+        self.on_receipt = on_receipt
+
+    def fit(self, X: Any, y: Any = None) -> PrivateTransformer:  # noqa: N803
+        """Learn the number of columns, and check the parameters for it. Nothing is released or charged."""
+        x = validate_data(self, X, dtype=_DTYPES)
+        require_on_receipt(self.on_receipt)
+        columns = x.shape[1] if self.projection is None else require_projection(self.projection).output_dimension
+        plan = plan_release(rows=len(x), dimension=columns, dtype=x.dtype.name, **self._parameters())
+        if self.budget is not None:
+            require_chargeable(self.budget, plan)
+        self._n_features_out = columns
+        return self
+
+    def transform(self, X: Any) -> Embeddings:  # noqa: N803
+        """A private release of rows X [n, n_features_in_]."""
+        check_is_fitted(self)
+        x = validate_data(self, X, dtype=_DTYPES, reset=False)
+        release = privatize(x, budget=self.budget, projection=self.projection, **self._parameters())
+        if self.on_receipt is not None:
+            self.on_receipt(release.receipt)
+        return Embeddings(EmbeddingResult(release.values, (release.receipt,)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = [np.dtype(dtype).name for dtype in _DTYPES]
+        return tags
+
+    def _parameters(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "clip_norm": self.clip_norm,
+            "mechanism": self.mechanism,
+            "sigma": self.sigma,
+            "normalize": self.normalize,
+            "renormalize": self.renormalize,
+            "per": self.per,
+            "generator": self.generator,
+        }
+
+
+class PrivateTextTransformer(_PrivateOutput):
+    """A scikit-learn transformer from texts to private rows of an embedding model.
+
+    Args:
+        model: a WrappedEmbeddingModel, or any model together with middleware.
+        middleware: a step or a list of them; None for a model that is wrapped already.
+        kind: "document" or "query".
+        on_receipt: called with each receipt, such as the `append` of a list.
+
+    Returns:
+        From `transform`: Embeddings [n, d], an array with `receipt`; after `set_output` a data frame, which has none.
+
+    Raises:
+        From `fit`: TypeError, ValueError for such parameters, and texts that are no texts.
+        From `transform`: what the wrapped model raises; nothing is charged for a refusal.
+
+    Guarantees:
+        Those of the middleware. `fit` learns nothing.
+
+    Edge cases:
+        As for PrivateTransformer: every `transform` is charged. X may be a list, an array [n] or a data frame's column of texts.
+
+    Reference:
+        docs/integrations.md.
+
+    Example:
+        >>> import hushvec as hv
+        >>> from hushvec.integrations.sklearn import PrivateTextTransformer
+        >>> noise = hv.dp_embedding_middleware(epsilon=8.0)
+        >>> rows = PrivateTextTransformer(lambda texts: [[1.0, 0.0]] * len(texts), noise).fit_transform(["a", "b"])
+        >>> rows.shape, rows.receipt.epsilon
+        ((2, 2), 8.0)
+    """
+
+    def __init__(
+        self,
+        model: Any = None,
+        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
+        *,
+        kind: Kind = "document",
+        on_receipt: OnReceipt | None = None,
+    ) -> None:
+        self.model = model
+        self.middleware = middleware
+        self.kind = kind
+        self.on_receipt = on_receipt
+
+    def fit(self, X: Any, y: Any = None) -> PrivateTextTransformer:  # noqa: N803
+        """Check the parameters. Nothing is learned, released or charged."""
+        self.source_ = PrivateSource(self.model, self.middleware, self.on_receipt)
+        return self
+
+    def transform(self, X: Any) -> Embeddings:  # noqa: N803
+        """Private rows [n, d] for texts X [n]."""
+        check_is_fitted(self)
+        embeddings = self.source_.embed(_texts(X), self.kind)
+        self._n_features_out = embeddings.shape[1]
+        return embeddings
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = True
+        return tags
+
+
+def _texts(texts: Any) -> Any:
+    """A list or tuple as it is; an array or a column [n] as a list."""
+    if isinstance(texts, Sequence):
+        return texts
+    if getattr(texts, "ndim", None) != 1:
+        raise TypeError(f"X must be a sequence, an array or a column of strings [n], got {_validate.kind(texts)}")
+    return list(texts)

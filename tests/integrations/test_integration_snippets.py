@@ -1,0 +1,43 @@
+"""The snippets of docs/integrations.md run, each after the one that all of them share."""
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import adapter_cases
+import pytest
+
+PAGE = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
+SHARED, *SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+NEEDS = {
+    "langchain": "langchain_core",
+    "llama_index": "llama_index",
+    "haystack": "haystack",
+    "chroma": "chromadb",
+    "sentence_transformers": "sentence_transformers",
+    "sklearn": "sklearn",
+    "openai": "json",
+}
+
+
+def library_of(snippet):
+    return re.search(r"hushvec\.integrations\.(\w+)", snippet).group(1)
+
+
+def test_every_adapter_has_a_snippet():
+    assert sorted(map(library_of, SNIPPETS)) == sorted(adapter_cases.HOSTS) == sorted(NEEDS)
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=library_of)
+def test_a_snippet_runs_and_is_charged(snippet):
+    if find_spec(NEEDS[library_of(snippet)]) is None:
+        pytest.skip(f"{NEEDS[library_of(snippet)]} is not installed")
+    names = {}
+    exec(SHARED, names)
+    exec(snippet, names)
+    assert names["budget"].consumed() > 0
+    if library_of(snippet) == "openai":
+        assert names["receipt"].epsilon == 8.0
+    else:
+        assert sum(receipt.epsilon for receipt in names["receipts"]) <= names["budget"].consumed()
+        assert names["receipts"]
