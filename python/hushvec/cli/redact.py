@@ -1,0 +1,199 @@
+"""`hushvec redact`: personal data in a text, a file or standard input replaced by placeholders; the list of rules."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from hushvec.cli._arguments import Subparsers, add_command
+from hushvec.cli._output import print_json, table
+from hushvec.cli._progress import Progress
+from hushvec.text.pii.redactor import Redaction, Redactor
+
+
+def add_to(subparsers: Subparsers) -> None:
+    parser = add_command(
+        subparsers,
+        "redact",
+        run,
+        help="replace personal data in texts by placeholders",
+        description=(
+            "Replace personal data by placeholders such as [EMAIL]. Heuristic rules: what they miss stays, and nothing here is\n"
+            "differential privacy. --list-rules shows what is looked for.\n\n"
+            "The input is one text, unless --lines (every line is a text) or --text-key (JSON lines: the text under that key is\n"
+            "redacted, other keys are copied as they are, unprotected). OUT appears when all is done, or not at all."
+        ),
+    )
+    parser.add_argument("source", nargs="?", metavar="FILE", help="a UTF-8 file, or - for standard input (default)")
+    parser.add_argument("--text", help="the text itself, instead of a file")
+    parser.add_argument("-o", "--output", metavar="OUT", type=Path, help="file to write (default: standard output)")
+    parser.add_argument("--list-rules", action="store_true", help="print the rules that the other arguments choose, and stop")
+    parser.add_argument("--patterns", metavar="NAMES", help="categories or rules to look for, separated by commas (default all)")
+    parser.add_argument("--whitelist-categories", metavar="NAMES", help="categories that stay, separated by commas")
+    parser.add_argument("--whitelist", metavar="TEXT", action="append", help="exact text that stays; may be repeated")
+    parser.add_argument("--replacement", metavar="TEXT", help="one text in the place of every find")
+    parser.add_argument(
+        "--replace", metavar="CATEGORY=TEXT", action="append", default=[], help="text for a category; may be repeated"
+    )
+    parser.add_argument(
+        "--pattern", metavar="NAME=REGEX", action="append", default=[], help="a pattern of your own; may be repeated"
+    )
+    parser.add_argument("--gazetteer", metavar="FILE", help="names to find: lines `category: name`, or .json")
+    split = parser.add_mutually_exclusive_group()
+    split.add_argument("--lines", action="store_true", help="every line is a text of its own")
+    split.add_argument("--text-key", metavar="KEY", help="JSON lines: redact the text under this key")
+
+
+def run(options: argparse.Namespace) -> int:
+    redactor = _redactor(options)
+    if options.list_rules:
+        return _list_rules(redactor, as_json=options.json)
+    if options.text is not None and options.source is not None:
+        raise ValueError("one of FILE and --text must be given, got both")
+    if options.output is not None and not options.output.parent.is_dir():
+        raise ValueError(f"{options.output}: the folder {options.output.parent} must exist")
+    if options.lines or options.text_key is not None:
+        return _many(options, redactor)
+    return _one(options, redactor)
+
+
+def _redactor(options: argparse.Namespace) -> Redactor:
+    return Redactor(
+        patterns=_names(options.patterns),
+        replacement=options.replacement,
+        replacements=_pairs("--replace", options.replace) or None,
+        custom_patterns=_pairs("--pattern", options.pattern) or None,
+        whitelist_categories=_names(options.whitelist_categories),
+        whitelist=options.whitelist,
+        gazetteer=options.gazetteer,
+    )
+
+
+def _names(listed: str | None) -> list[str] | None:
+    return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
+
+
+def _pairs(argument: str, entries: list[str]) -> dict[str, str]:
+    pairs = {}
+    for entry in entries:
+        name, sign, value = entry.partition("=")
+        if not sign or not name:
+            raise ValueError(f"{argument} must be NAME=TEXT, got {entry!r:.80}")
+        pairs[name] = value
+    return pairs
+
+
+def _list_rules(redactor: Redactor, *, as_json: bool) -> int:
+    listed = redactor.rules()
+    if as_json:
+        print_json([rule.to_dict() for rule in listed])
+    else:
+        rows = [(rule.name, rule.category, rule.placeholder, f"{rule.score:g}", rule.summary) for rule in listed]
+        widths = [max(len(row[column]) for row in rows) for column in range(4)] if rows else []
+        for row in rows:
+            print("  ".join((*(cell.ljust(width) for cell, width in zip(row, widths)), row[4])))
+    return 0
+
+
+def _one(options: argparse.Namespace, redactor: Redactor) -> int:
+    text = options.text if options.text is not None else _read(options.source)
+    redaction = redactor.redact(text)
+    if options.output is not None:
+        with _published(options.output) as file:
+            file.write(redaction.text)
+        _report(options, Counter(span.category for span in redaction.spans), texts=1)
+    elif options.json:
+        print_json(redaction.to_dict())
+    else:
+        # A file ends as it did; a text from the command line gets its line end.
+        sys.stdout.write(redaction.text + ("\n" if options.text is not None else ""))
+    return 0
+
+
+def _many(options: argparse.Namespace, redactor: Redactor) -> int:
+    lines = _read(options.source if options.text is None else None, options.text).splitlines(keepends=True)
+    name = options.source or "standard input"
+    counts: Counter[str] = Counter()
+    with Progress("texts", len(lines)) as progress, _sink(options.output) as file:
+        for number, line in enumerate(lines, 1):
+            for part, redaction in _redacted(redactor, line, options, f"{name}: line {number}"):
+                file.write(part)
+                counts.update(span.category for span in redaction.spans)
+            progress.advance(1)
+    if options.output is not None:
+        _report(options, counts, texts=len(lines))
+    return 0
+
+
+def _redacted(redactor: Redactor, line: str, options: argparse.Namespace, where: str) -> Iterator[tuple[str, Redaction]]:
+    """What to write for one line of the input, and what was found in it."""
+    ending = line[len(line.rstrip("\r\n")) :]
+    content = line[: len(line) - len(ending)]
+    if options.text_key is None:
+        redaction = redactor.redact(content)
+        shown = json.dumps(redaction.to_dict(), ensure_ascii=False) if options.json and options.output is None else redaction.text
+        yield shown + ending, redaction
+    elif content.strip():
+        try:
+            record = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{where}: not JSON: {error}") from None
+        if not isinstance(record, dict) or options.text_key not in record:
+            raise ValueError(f"{where}: must be an object with the key {options.text_key!r}")
+        if not isinstance(record[options.text_key], str):
+            kind = type(record[options.text_key]).__name__
+            raise ValueError(f"{where}: {options.text_key!r} must be a string, got {kind}")
+        redaction = redactor.redact(record[options.text_key])
+        yield json.dumps({**record, options.text_key: redaction.text}, ensure_ascii=False) + (ending or "\n"), redaction
+
+
+def _read(source: str | None, text: str | None = None) -> str:
+    if text is not None:
+        return text
+    name = "standard input" if source in (None, "-") else source
+    content = sys.stdin.buffer.read() if source in (None, "-") else Path(str(source)).read_bytes()
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name}: must be UTF-8 text: {error}") from None
+
+
+@contextmanager
+def _sink(output: Path | None) -> Iterator[TextIO]:
+    if output is None:
+        yield sys.stdout
+        return
+    with _published(output) as file:
+        yield file
+
+
+@contextmanager
+def _published(output: Path) -> Iterator[TextIO]:
+    """A file beside the output, which takes its place when the block ends well."""
+    if output.exists() and not output.is_file():
+        raise ValueError(f"{output}: must be a plain file")
+    partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("x", encoding="utf-8", newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, output)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _report(options: argparse.Namespace, counts: Counter[str], *, texts: int) -> None:
+    if options.json:
+        print_json({"output": str(options.output), "texts": texts, "found": dict(sorted(counts.items()))})
+    else:
+        print(options.output)
+        if counts:
+            print(table(("category", "found"), [(name, str(count)) for name, count in sorted(counts.items())]))

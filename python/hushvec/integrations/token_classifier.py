@@ -1,0 +1,215 @@
+"""A token classifier of transformers from a local folder, as a `Detector` for `hushvec.text.redact`. Needs `hushvec[text]`.
+
+Word pieces are put together to words and words to spans of characters; long texts are read in windows that overlap.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hushvec.errors import MissingExtraError
+from hushvec.text.pii.categories import canonical, default_placeholder, require_category_name
+from hushvec.text.pii.spans import Span
+
+DEFAULT_THRESHOLD = 0.5
+MOST_TOKENS = 512
+WINDOWS_AT_ONCE = 16
+OUTSIDE = frozenset({"o", ""})
+
+
+class _Word(NamedTuple):
+    start: int
+    end: int
+    label: str
+    begins: bool
+    score: float
+
+
+class TokenClassifierDetector:
+    """Finds what a token classification model finds; use it as `redact(text, detectors=[TokenClassifierDetector(folder)])`.
+
+    Args:
+        folder: of a model and its fast tokenizer, as written by `save_pretrained`; nothing is downloaded.
+        categories: label of the model (without B-, I-, ...) -> category; None or a label that is not in it: the category with that
+            short name if there is one (PER, ORG, LOC, EMAIL, ...), else the label in lower case. Labels mapped to None are left out.
+        score_threshold: spans whose mean probability is below are left out.
+        window: most tokens at once, with the special ones; None: what the model takes, at most 512.
+        stride: tokens that neighbouring windows share; None: a quarter of the window.
+        device: of torch.
+
+    Raises:
+        MissingExtraError: transformers or torch is not installed.
+        OSError: there is no such model in the folder.
+        ValueError: the tokenizer cannot tell offsets, or a number is out of range.
+
+    Guarantees:
+        Spans lie within the text and on whole words. The same text gives the same spans on the same machine.
+
+    Example:
+        >>> from hushvec.integrations.token_classifier import TokenClassifierDetector
+        >>> TokenClassifierDetector("models/ner").detect("Ada Lovelace wrote it.")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        categories: Mapping[str, str | None] | None = None,
+        score_threshold: float = DEFAULT_THRESHOLD,
+        window: int | None = None,
+        stride: int | None = None,
+        device: str = "cpu",
+    ) -> None:
+        if not 0 <= score_threshold <= 1:
+            raise ValueError(f"score_threshold must be in [0, 1], got {score_threshold!r}")
+        self._name = Path(folder).name
+        self._tokenizer, self._model = _loaded(Path(folder))
+        if not getattr(self._tokenizer, "is_fast", False):
+            raise ValueError(
+                f"{folder}: the tokenizer must be a fast one, which knows offsets, got {type(self._tokenizer).__name__}"
+            )
+        self._model.to(device).eval()
+        self._device = device
+        self._threshold = score_threshold
+        self._window = _window(window, self._model, self._tokenizer)
+        special = self._tokenizer.num_special_tokens_to_add()
+        self._stride = (self._window - special) // 4 if stride is None else stride
+        if not 0 <= self._stride < self._window - special:
+            raise ValueError(f"stride must be >= 0 and below {self._window - special}, got {stride!r}")
+        self._labels = {int(number): str(label) for number, label in self._model.config.id2label.items()}
+        self._categories = _checked(categories)
+
+    def detect(self, text: str) -> list[Span]:
+        """Spans of the model, in the order of the text.
+
+        Raises:
+            TypeError: text is not a string.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a string, got {type(text).__name__}")
+        if not text.strip():
+            return []
+        return [span for span in self._spans(text, self._words(text)) if span.score >= self._threshold]
+
+    def _words(self, text: str) -> list[_Word]:
+        """Every word once: where windows overlap, as the window sees it in which it has more context."""
+        import torch
+
+        # A lone surrogate cannot be encoded; a replacement of the same length keeps the offsets.
+        readable = text.encode("utf-8", "replace").decode("utf-8") if _has_surrogates(text) else text
+        encoded = self._tokenizer(
+            readable,
+            truncation=True,
+            max_length=self._window,
+            stride=self._stride,
+            return_overflowing_tokens=True,
+            return_offsets_mapping=True,
+            padding=True,
+            return_tensors="pt",
+        )
+        best: dict[tuple[int, int], tuple[int, _Word]] = {}
+        for first in range(0, len(encoded["input_ids"]), WINDOWS_AT_ONCE):
+            part = slice(first, first + WINDOWS_AT_ONCE)
+            with torch.no_grad():
+                logits = self._model(
+                    input_ids=encoded["input_ids"][part].to(self._device),
+                    attention_mask=encoded["attention_mask"][part].to(self._device),
+                ).logits
+            probabilities = logits.float().softmax(-1).cpu()
+            for row in range(len(probabilities)):
+                window = first + row
+                words = list(self._words_of(encoded, window, probabilities[row]))
+                for place, word in enumerate(words):
+                    context = min(place, len(words) - 1 - place)
+                    key = (word.start, word.end)
+                    if key not in best or best[key][0] < context:
+                        best[key] = (context, word)
+        return sorted(word for _, word in best.values())
+
+    def _words_of(self, encoded: Any, window: int, probabilities: Any) -> Iterator[_Word]:
+        """Words of one window; the first piece of a word has the say, as in training."""
+        numbers = encoded.word_ids(window)
+        offsets = encoded["offset_mapping"][window].tolist()
+        place = 0
+        while place < len(numbers):
+            number = numbers[place]
+            if number is None:
+                place += 1
+                continue
+            last = place
+            while last + 1 < len(numbers) and numbers[last + 1] == number:
+                last += 1
+            score, chosen = probabilities[place].max(-1)
+            label, begins = _plain(self._labels[int(chosen)])
+            if offsets[last][1] > offsets[place][0]:
+                yield _Word(offsets[place][0], offsets[last][1], label, begins, float(score))
+            place = last + 1
+
+    def _spans(self, text: str, words: list[_Word]) -> Iterator[Span]:
+        run: list[_Word] = []
+        for word in words:
+            joins = run and word.label == run[-1].label and not word.begins and not text[run[-1].end : word.start].strip()
+            if run and not joins:
+                yield from self._span(text, run)
+                run = []
+            if word.label.lower() not in OUTSIDE:
+                run.append(word)
+        if run:
+            yield from self._span(text, run)
+
+    def _span(self, text: str, run: list[_Word]) -> Iterator[Span]:
+        label = run[0].label
+        category = self._categories.get(label, canonical(label.replace("_", " ")))
+        if category is None:
+            return
+        start, end = run[0].start, run[-1].end
+        while start < end and text[start].isspace():
+            start += 1
+        score = sum(word.score for word in run) / len(run)
+        yield Span(start, end, text[start:end], category, default_placeholder(category), f"{self._name}:{label}", score)
+
+
+def _loaded(folder: Path) -> tuple[Any, Any]:
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder}: must be a folder with a model")
+    try:
+        import torch  # noqa: F401
+        from transformers import AutoModelForTokenClassification, AutoTokenizer
+    except ImportError:
+        raise MissingExtraError("a token classifier", "text") from None
+    tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    model = AutoModelForTokenClassification.from_pretrained(str(folder), local_files_only=True)
+    return tokenizer, model
+
+
+def _window(window: int | None, model: Any, tokenizer: Any) -> int:
+    takes = min(MOST_TOKENS, int(getattr(model.config, "max_position_embeddings", MOST_TOKENS)), int(tokenizer.model_max_length))
+    if window is None:
+        return takes
+    if isinstance(window, bool) or not isinstance(window, int):
+        raise TypeError(f"window must be a whole number, got {type(window).__name__}")
+    if not 3 < window <= takes:
+        raise ValueError(f"window must be above 3 and at most {takes}, which the model takes, got {window!r}")
+    return window
+
+
+def _checked(categories: Mapping[str, str | None] | None) -> dict[str, str | None]:
+    if categories is None:
+        return {}
+    if not isinstance(categories, Mapping):
+        raise TypeError(f"categories must be a mapping from labels to categories, got {type(categories).__name__}")
+    return {label: None if name is None else require_category_name("categories", name) for label, name in categories.items()}
+
+
+def _plain(label: str) -> tuple[str, bool]:
+    """(label without B-, I-, E-, S-, L-, U-; whether a new span begins here)."""
+    if len(label) > 2 and label[1] in "-_" and label[0] in "BIESLU":
+        return label[2:], label[0] in "BSU"
+    return label, False
+
+
+def _has_surrogates(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text) if not text.isascii() else False

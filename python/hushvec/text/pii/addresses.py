@@ -1,0 +1,386 @@
+"""Rules for postal addresses: a street with a number, a box, a corner, and the lines that follow it.
+
+A street is recognised by its number and by a word for street, in a dozen languages, before the name (rue, calle, ul.), behind it
+(street, utca) or grown together with it (-strasse, -gatan). From there the address is followed over flats, places, states, postal
+codes and countries, as far as the next parts look like such.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hushvec.text.pii.document import Document
+from hushvec.text.pii.letters import CAPITALS, WORD, start_of_name, words
+from hushvec.text.pii.rule import Rule
+from hushvec.text.pii.wordlists import NOT_NAMES
+
+# Hardly anything but a street, in small letters too.
+_SURE_TYPES = words("street str avenue ave road rd boulevard blvd lane drive crescent highway hwy parkway pkwy terrace")
+_TYPES = _SURE_TYPES | words(
+    "st dr ln way place pl court ct square sq ter cres close circle cir trail trl alley row walk mews gardens grove park "
+    "hill green rise quay plaza path pike turnpike loop run passage crossing bend cove coves point pointe ridge view vista "
+    "valley springs station heights harbor harbour island islands junction landing manor meadow meadows mill mills mission "
+    "mount mountain oval pass pine prairie ramp ranch rapid rest river shoal shore skyway spur strand stravenue stream "
+    "summit throughway trace track trafficway tunnel underpass union unions via viaduct village ville wall walks well wells "
+    "bypass causeway center centre cliff club common corner course creek crest dale dam divide estate estates expressway "
+    "extension fall falls ferry field fields flat flats ford forest forge fork fort freeway garden gateway glen hollow "
+    "inlet key knoll lake lakes light lock lodge mall motorway neck orchard parade wharf utca út útja tér körút köz fasor "
+    "sor terrasse terrasses ulica ulice cesta náměstí namesti třída trida gate gade vej vei alle allé plads plass katu tie "
+    "kuja väg vägen gränd torg straße strasse gasse weg platz straat laan plein gracht sokak caddesi ulitsa улица проспект "
+    "переулок οδός"
+)
+_PREFIXES = words(
+    "rue avenue boulevard chemin impasse allée quai chaussée route cours via viale piazza corso largo vicolo strada calle "
+    "avenida carrer paseo plaza camino ronda rambla carretera rua travessa praça alameda estrada ul ulica al aleja pl os "
+    "plac улица ул проспект переулок οδός jalan jl c/ av avda str strasse straße am"
+)
+_COMPOUNDS = (
+    "strasse", "straße", "str", "str.", "gasse", "weg", "platz", "allee", "damm", "ufer", "gata", "gatan", "gade", "gaten",
+    "gate", "vägen", "väg", "vej", "vejen", "veien", "vei", "veg", "vegen", "stien", "sti", "bakken", "bakke", "katu", "tie", "kuja",
+    "polku", "kaari", "straat", "laan", "plein", "gracht", "kade", "dijk", "steeg", "dreef", "singel", "stræti", "stígur", "vegur",
+    "gränd", "torget", "torg", "stigen", "backen", "allén", "utca", "körút", "tänav", "iela", "gatvė",
+)  # fmt: skip
+
+_NUM = r"[0-9]{1,6}(?:[\-/][0-9]{1,5})?[A-Za-z]?"
+_NAME_WORD = rf"(?:[{CAPITALS}0-9](?:['’.\-]?[^\W_])*\.?|[dl]['’][^\W\d_]+)"
+_LINK = r"(?:de|la|le|les|los|las|del|der|den|des|du|da|do|dos|das|di|of|the|von|van|und|zum|zur|am|im|an|y|e|av|af|el|al)"
+_NAME = rf"{_NAME_WORD}(?:[ ](?:{_LINK}[ ]){{0,2}}{_NAME_WORD}){{0,4}}"
+
+# A number, perhaps a second one (of the building, of the street), then up to seven words
+_NUMBER_FIRST = re.compile(r"[0-9](?<![\w.$€£#,\-]\w)[0-9]{0,5}(?:[\-/][0-9]{1,5})?[A-Za-z]?,?[ ](?=[^\W_])")
+_SECOND_NUMBER = re.compile(rf"{_NUM},?[ ](?=[^\W_])")
+# "5th" may stand in the name of a street, another number ends it.
+_WORD_SHAPE = r"(?:[^\W\d_]|[0-9]{1,3}(?=st|nd|rd|th))(?:[^\W_]|['’\-](?=[^\W_])){0,30}\.?"
+_SEVEN_WORDS = re.compile(rf"(?:{_WORD_SHAPE}(?:[ ](?=[^\W_])|(?=[\s,.;:!?)\"']|$))){{0,7}}")
+_TRAILING_NUMBER = re.compile(r"[ ,]{1,2}(?:[Nn][or°º]\.?[ ]?)?[0-9]{1,5}(?:[\-/][0-9]{1,5})?[A-Za-z]?(?![\w.:%]*[\w%])")
+
+_UNIT_WORDS = (
+    "apartment|apt|suite|ste|unit|flat|floor|fl|room|rm|building|bldg|lot|box|appartement|appt|étage|piso|dept|top|tür|et|lgh"
+)
+_UNIT = re.compile(
+    rf"(?:{_UNIT_WORDS})\.?[ ]{{0,2}}#?(?:[0-9][0-9a-z\-]{{0,7}}|[a-z](?!\w))|#[ ]?[0-9][0-9a-z\-]{{0,7}}", re.IGNORECASE
+)
+_POST_BOX = re.compile(
+    r"(?:p\.?[ ]?o\.?[ ]?box|post(?:al)?[ ]?(?:office[ ])?box|postbox|postfach|postboks|apartado(?: de correos)?|casilla|bp|skrytka)"
+    r"[ ]{0,2}#?[0-9]{1,7}\b",
+    re.IGNORECASE,
+)
+_MILITARY = re.compile(
+    r"(?:(?:psc|unit|cmr)[ ]?[0-9]{1,5},?[ ]box[ ][0-9]{1,5}|us(?:ns|s|nv|cgc|av)[ ][^\W\d_]{2,20})"
+    r"[,\s]{1,3}(?:[afd]po)[ ]a[aep][ ][0-9]{5}(?:-[0-9]{4})?",
+    re.IGNORECASE,
+)
+_CORNER_WORDS = frozenset({"corner", "intersection", "junction", "crossing", "corners"})
+_CORNER = re.compile(
+    rf" of (?:[0-9]{{1,5}}[ ])?({_NAME})(?:[ ][0-9]{{1,5}})?(?: and | & )(?:[0-9]{{1,5}}[ ])?({_NAME})(?:[ ][0-9]{{1,5}}\b)?"
+)
+_LOWER_CORNER = re.compile(
+    r" of ([^\s,;!?\n]{1,24}(?: [^\s,;!?\n]{1,24}){0,5}?) and ([^\s,;!?\n]{1,24}(?: [^\s,;!?\n]{1,24}){0,3})"
+)
+_THE = re.compile(r"(?:at )?the $")
+
+# What may follow a street: each part is anchored where the one before it ended.
+# Signs that a mail program or a list puts before each line.
+_QUOTE = r"(?:[>|*#?\-]{1,3} )?"
+_GAP = rf"(?:[ ]{{0,2}},?[ ]{{0,2}}\n{{0,2}}[^\S\n]{{0,3}}{_QUOTE},?[ ]{{0,2}})"
+_STATE = r"[A-Z]{1,3}(?![\w.])(?=[ ,]*(?:[0-9]|\n|$|[A-Z]))"
+_CODE = (
+    r"(?:[A-Z]{1,2}-)?[0-9]{4,6}(?:-[0-9]{3,4})?(?!\w)(?:[ ]{1,2}[A-Z]{2}(?!\w))?|[0-9]{3}[ ][0-9]{2}(?!\w)"
+    r"|[A-Z]{1,2}[0-9][A-Z0-9]?[ ]?[0-9][A-Z]{2}(?!\w)|[A-Z][0-9][A-Z][ ]?[0-9][A-Z][0-9](?!\w)"
+)
+_PLACE = rf"(?:{WORD}|St\.?)(?:[ \-'](?:{_LINK}[ ])?(?:{WORD}|[A-Z](?![\w])|\([^)\n]{{1,20}}\))){{0,3}}"
+_PART = re.compile(rf"{_GAP}(?:(?i:{_UNIT.pattern})|{_CODE}|{_STATE})")
+_UNIT_PART = re.compile(rf"{_GAP}(?:{_UNIT.pattern})", re.IGNORECASE)
+_PLACE_PART = re.compile(
+    rf"(?:[ ]{{0,2}},[ ]{{0,2}}|[ ]{{0,2}},?[ ]{{0,2}}\n{{1,2}}[^\S\n]{{0,3}}{_QUOTE})({_PLACE})"
+    r"(?=[ ]{0,2}(?:[,.;!?\n]|$| [0-9]|[0-9]|and |for |in |or ))"
+)
+_PLACE_AFTER_UNIT = re.compile(rf"[ ]({_PLACE})(?=[ ]{{0,2}}(?:[,.;?\n]|$|[0-9]))")
+_CODE_PART = re.compile(rf"{_GAP}(?:{_CODE}|{_STATE})")
+MOST_PARTS = 7
+
+_LOWER_PART = re.compile(
+    rf"(?:[ ]{{0,2}},?[ ]{{0,2}}\n{{0,2}}[ ]{{0,3}},?[ ]{{0,2}})"
+    rf"(?:(?:{_UNIT_WORDS})\.?[ ]#?[0-9]{{1,6}}|[0-9]{{4,6}}(?![\w])"
+    r"|[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){0,2}(?=,|\n|$| [0-9]{4,6}(?!\w)))"
+)
+
+_PLACE_WORDS = words(
+    "address addresses lives live living located reside resides resided at on to from street side moved moving meet meeting "
+    "ship shipped deliver delivered send sent return mail taxi office hotel restaurant bus adresse anschrift wohnhaft "
+    "dirección domicilio"
+)
+_SIMPLE = re.compile(rf"({WORD}(?:[ ](?:{_LINK}[ ])?(?:{WORD})){{0,3}})[ ]([0-9]{{1,4}}[A-Za-z]?)(?![\w:%/]|[.,][0-9])")
+_NOT_STREET_NAMES = words(
+    "january february march april may june july august september october november december jan feb mar apr jun jul aug sep "
+    "sept oct nov dec monday tuesday wednesday thursday friday saturday sunday chapter section article page figure table "
+    "version part step room level grade class volume act title number no the this these those windows iphone psalm week day "
+    "year season episode round flight gate platform line route group team unit apt suite box phase type stage model series"
+)
+
+
+def _numbers_first(document: Document) -> Iterator[tuple[int, int]]:
+    """`12 Baker Street`, `12b rue de la Paix`, `6750 Long Road 25`."""
+    if not document.has_digits:
+        return
+    taken = 0
+    for lead in _NUMBER_FIRST.finditer(document.text):
+        if lead.start() < taken:
+            continue
+        second = _SECOND_NUMBER.match(document.text, lead.end())
+        words = _words_from(document.text, second.end() if second else lead.end())
+        found = _street_of(document, lead.start(), words) if words else None
+        if found is not None:
+            yield found[0], (taken := _continued(document, found[1]))
+
+
+def _compounds(document: Document) -> Iterator[tuple[int, int]]:
+    """`Marktweg 8`, `Lange-gatan 5`: a word grown together with one for street, and a number."""
+    text = document.text
+    if not document.has_digits:
+        return
+    for word, end in document.words_ending(_COMPOUNDS):
+        if len(word) < 6 or word in _NOT_STREET_NAMES or not (text[end - len(word)].isupper() or document.all_lower):
+            continue
+        number = _COMPOUND_NUMBER.match(text, end)
+        if number:
+            start = end - len(word)
+            if not document.all_lower:
+                start = min(start, start_of_name(text, end, 3))
+                while start < end - len(word) and text[start:end].partition(" ")[0].lower() in _PLACE_WORDS | NOT_NAMES:
+                    start = text.index(" ", start, end) + 1
+            yield start, _continued(document, number.end())
+
+
+_COMPOUND_NUMBER = re.compile(r"\.? [0-9]{1,5}(?:[\-/][0-9]{1,4})?[A-Za-z]?(?![\w%]|[.,][0-9])")
+
+
+def _words_from(text: str, position: int) -> list[tuple[str, str, int]]:
+    """(as written, in lower case without a full stop, where it ends) of up to seven words."""
+    words: list[tuple[str, str, int]] = []
+    for written in _SEVEN_WORDS.match(text, position)[0].split(" "):  # type: ignore[index]
+        if written:
+            words.append((written, written.rstrip(".").lower(), position + len(written)))
+        position += len(written) + 1
+    return words
+
+
+def _street_of(document: Document, start: int, words: list[tuple[str, str, int]]) -> tuple[int, int] | None:
+    """(start, end) if the words after a number are the name of a street."""
+    text = document.text
+    if words and words[0][1] in _PREFIXES and len(words) > 1 and words[0][1] not in ("am", "str", "os"):
+        last = 1
+        while last + 1 < len(words) and last < 4 and (words[last][1] in _LINKS or _is_name(words[last + 1][0])):
+            last += 1
+        if words[last][1] not in _LINKS and (_is_name(words[last][0]) or document.all_lower):
+            return start, _with_number(text, words[last][2])
+    for index, (written, plain, end) in enumerate(words):
+        if plain not in _TYPES or index == 0:
+            if index and not _is_name(written) and plain not in _LINKS and not document.all_lower:
+                break
+            continue
+        named = [word for word in words[:index] if word[1] not in _LINKS]
+        capital = bool(named) and all(_is_name(word) for word, _, _ in named)
+        if (capital and (_is_name(written) or plain in _SURE_TYPES)) or (
+            plain in _SURE_TYPES | {"st"} and index <= 3 and not any(word[1] in _LINKS for word in words[:index])
+            and words[0][1] not in _NOT_STREET_NAMES
+        ):  # fmt: skip
+            while index + 1 < len(words) and words[index + 1][1] in _TYPES and _is_name(words[index + 1][0]):
+                index += 1
+                end = words[index][2]
+            if index + 2 < len(words) and _is_name(words[index + 1][0]) and words[index + 2][1] in _TYPES:
+                end = words[index + 2][2]
+            return start, _with_number(text, end)
+    return _name_between_numbers(document, start, words)
+
+
+def _name_between_numbers(document: Document, start: int, words: list[tuple[str, str, int]]) -> tuple[int, int] | None:
+    """`6750 Longname 25`, `5100 Somewhere` and then a flat: without any word for street."""
+    text = document.text
+    for written, plain, end in words[:5]:
+        if plain in _NOT_STREET_NAMES or not (_is_name(written) or plain in _LINKS or document.all_lower):
+            return None
+        if plain in _LINKS:
+            continue
+        number = _TRAILING_NUMBER.match(text, end)
+        if number and _digits_at(text, start) >= 3 and not document.all_lower:
+            return start, number.end()
+        unit = _UNIT_PART.match(text, number.end() if number else end)
+        if unit:
+            return start, unit.end()
+    return None
+
+
+def _digits_at(text: str, start: int) -> int:
+    end = start
+    while end < len(text) and text[end].isdigit():
+        end += 1
+    return end - start
+
+
+_LINKS = frozenset(_LINK[3:-1].split("|"))
+
+
+def _is_name(word: str) -> bool:
+    return word[0].isupper() or word[0].isdigit() or (len(word) > 2 and word[1] in "'’" and word[0] in "dl")
+
+
+def _with_number(text: str, end: int) -> int:
+    number = _TRAILING_NUMBER.match(text, end)
+    return number.end() if number else end
+
+
+def _prefixed(document: Document) -> Iterator[tuple[int, int]]:
+    """`Rue Haute 371`, `ul. Zielona 33`, `Via Roma 12`: the word for street first, the number last."""
+    text = document.text
+    for word, end in document.after_words(_PREFIXES):
+        start = end - len(word)
+        if not (text[start].isupper() or word in ("ul", "rue", "calle", "via", "rua", "ulica", "улица", "ул")):
+            continue
+        match = _PREFIXED.match(text, end)
+        if match:
+            yield start, _continued(document, match.end())
+
+
+_PREFIXED = re.compile(rf"\.?[ ](?:{_LINK}[ ']){{0,2}}{_NAME}(?:,? (?:[Nn]\.?[or°º]?\.? ?)?[0-9]{{1,5}}[A-Za-z]?)(?!\w)")
+
+
+def _type_then_number(document: Document) -> Iterator[tuple[int, int]]:
+    """`Andrássy út 12`, `Lange Gasse 5`, `Király u. 15`: the word for street, then the number."""
+    text = document.text
+    for word, end in document.after_words(_FOREIGN_TYPES):
+        number = _TYPE_NUMBER.match(text, end)
+        if number is None:
+            continue
+        name_end = end - len(word) - 1
+        start = start_of_name(text, name_end, 4)
+        if start < name_end and text[name_end] == " ":
+            yield start, _continued(document, number.end())
+
+
+_FOREIGN_TYPES = words(
+    "utca u út útja tér körút köz fasor sor terrasse alle allé gate gade vej vei väg katu tie ulice třída náměstí nám "
+    "strasse straße gasse weg platz straat laan plein sokak caddesi street road avenue drive"
+)
+_TYPE_NUMBER = re.compile(r"\.? [0-9]{1,4}(?:[\-/][0-9]{1,4})?[a-zA-Z]?\.?(?![\w%])")
+
+
+def _boxes(document: Document) -> Iterator[tuple[int, int]]:
+    text = document.text
+    if not document.has_digits:
+        return
+    for _, end in document.after_words(words("p po post postal postbox postfach postboks apartado casilla bp skrytka")):
+        start = end
+        while start > 0 and text[start - 1].isalnum():
+            start -= 1
+        match = _POST_BOX.match(text, start)
+        if match:
+            yield start, _continued(document, match.end())
+    for word, end in document.after_words(frozenset({"psc", "unit", "cmr", "usns", "uss", "usnv", "uscgc", "usav"})):
+        match = _MILITARY.match(text, end - len(word))
+        if match:
+            yield match.span()
+
+
+def _corners(document: Document) -> Iterator[tuple[int, int]]:
+    text, lower = document.text, document.lower
+    for word, end in document.after_words(_CORNER_WORDS):
+        match = (_LOWER_CORNER if document.all_lower else _CORNER).match(text, end)
+        if match is None or (document.all_lower and not _names_a_street(match.group())):
+            continue
+        start = end - len(word)
+        the = _THE.search(lower, max(0, start - 4), start)
+        yield start - 4 if the else start, match.end()
+
+
+def _names_a_street(text: str) -> bool:
+    return any(map(str.isdigit, text)) or any(word.rstrip(".") in _TYPES for word in text.split())
+
+
+def _units(document: Document) -> Iterator[tuple[int, int]]:
+    """A flat on its own: `Apt. 12`, `Suite 380`."""
+    if not document.has_digits:
+        return
+    for word, end in document.after_words(frozenset({"apt", "apartment", "suite", "ste", "flat"})):
+        match = _UNIT.match(document.text, end - len(word))
+        if match and any(map(str.isdigit, match.group())):
+            yield match.span()
+
+
+def _named_places(document: Document) -> Iterator[tuple[int, int]]:
+    """A capitalised name and a number after words such as "address" and "lives on": `lives on Long Meadow 2906`."""
+    if not document.has_digits:
+        return
+    text = document.text
+    ends = sorted(end for _, end in document.after_words(_SIMPLE_WORDS))
+    taken = 0
+    for end in ends:
+        if end < taken:
+            continue
+        match = _SIMPLE.search(text, end, min(len(text), end + 48))
+        if (
+            match is None
+            or match.start() - end > 30
+            or "\n\n\n" in text[end : match.start()]
+            or ". " in text[end : match.start()]
+        ):
+            continue
+        if match[1].rpartition(" ")[2].lower() in _NOT_STREET_NAMES or not 1 <= len(match[2]) <= 5:
+            continue
+        yield match.start(), (taken := _continued(document, match.end()))
+
+
+_SIMPLE_WORDS = words("address addresses lives living located reside resides adresse anschrift wohnhaft domicilio")
+
+
+def _continued(document: Document, end: int) -> int:
+    """Where the address ends whose street ends at `end`."""
+    text = document.text
+    if document.all_lower:
+        for _ in range(MOST_PARTS):
+            match = _LOWER_PART.match(text, end)
+            if match is None:
+                return end
+            end = match.end()
+        return end
+    placed = False
+    for _ in range(MOST_PARTS):
+        part = _PART.match(text, end)
+        if part is None and (place := _PLACE_PART.match(text, end)) and not _is_field(text, place.end(1)):
+            end, placed = place.end(1), True
+            continue
+        if part is None and not placed and (place := _PLACE_AFTER_UNIT.match(text, end)) and _CODE_PART.match(text, place.end(1)):
+            end, placed = place.end(1), True
+            continue
+        if part is None:
+            code = re.compile(rf"[ ]{{1,2}}(?:{_CODE})").match(text, end) if placed else None
+            if code is None:
+                return end
+            end = code.end()
+            continue
+        end = part.end()
+    return end
+
+
+def _is_field(text: str, end: int) -> bool:
+    """The next line is another entry, such as "Phone:"."""
+    return text[end : end + 2].lstrip()[:1] == ":"
+
+
+RULES = (
+    Rule(
+        "street_number_first",
+        "street address",
+        0.75,
+        "a number and a street, in front of it, behind it or on both sides",
+        _numbers_first,
+    ),
+    Rule("street_compound", "street address", 0.75, "a compound such as Marktweg, Storgatan, and a number", _compounds),
+    Rule("street_word_first", "street address", 0.75, "rue, via, calle, ul. and the like, a name and a number", _prefixed),
+    Rule("street_word_last", "street address", 0.75, "a name, utca, gasse, street and the like, and a number", _type_then_number),
+    Rule("post_box", "street address", 0.8, "post boxes, and military addresses of the US", _boxes),
+    Rule("corner", "street address", 0.7, "the corner or junction of one and another", _corners),
+    Rule("flat", "street address", 0.6, "Apt., Suite, Flat with a number", _units),
+    Rule("named_place", "street address", 0.6, "a name and a number after address, lives on, located at, ...", _named_places),
+)

@@ -1,0 +1,90 @@
+"""What kinds of personal data there are: names, placeholders, and the short names that a caller may use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+@dataclass(frozen=True)
+class Category:
+    """A kind of personal data: the text that takes its place, and other names for it."""
+
+    name: str
+    placeholder: str
+    short_names: tuple[str, ...]
+
+
+CATEGORIES = (
+    Category("email address", "[EMAIL]", ("email", "email_address", "mail")),
+    Category("phone number", "[PHONE]", ("phone", "phone_number", "telephone")),
+    Category("social security number", "[SSN]", ("ssn", "us_ssn")),
+    Category("tax number", "[TAX_ID]", ("tax_id", "itin", "us_itin")),
+    Category("card number", "[CARD]", ("card", "credit_card", "credit card")),
+    Category("bank account number", "[IBAN]", ("iban", "iban_code")),
+    Category("account number", "[ACCOUNT]", ("account",)),
+    Category("medical record number", "[MRN]", ("mrn", "medical_record")),
+    Category("identity document number", "[ID]", ("id", "passport", "driver_license", "us_driver_license", "us_passport")),
+    Category("credential", "[CREDENTIAL]", ("credentials", "secret", "password", "api_key")),
+    Category("web address", "[URL]", ("url", "domain", "domain_name")),
+    Category("ip address", "[IP]", ("ip", "ip_address")),
+    Category("hardware address", "[MAC]", ("mac", "mac_address")),
+    Category("full person name", "[PERSON]", ("person", "name", "per")),
+    Category("title", "[TITLE]", ()),
+    Category("organization", "[ORG]", ("org", "organisation")),
+    Category("street address", "[ADDRESS]", ("address", "street_address")),
+    Category("postal code", "[ZIP]", ("zip", "zip_code", "postcode")),
+    Category("location", "[LOCATION]", ("place", "gpe", "loc")),
+    Category("date", "[DATE]", ("date_time", "dob")),
+    Category("age", "[AGE]", ()),
+)
+
+_BY_NAME = {name: category for category in CATEGORIES for name in (category.name, *category.short_names)}
+
+PLACEHOLDER = re.compile(r"\[[A-Z][A-Z0-9_]{0,62}\]")
+_NAME = re.compile(r"[^\W\d_][\w -]{0,47}")
+
+
+def canonical(name: str) -> str:
+    """The name of a category that may be written short, with underscores or in capitals; other names in lower case."""
+    plain = " ".join(name.lower().split())
+    found = _BY_NAME.get(plain) or _BY_NAME.get(plain.replace("_", " ")) or _BY_NAME.get(plain.replace("-", " "))
+    return found.name if found else plain
+
+
+def is_known(name: str) -> bool:
+    return canonical(name) in _BY_NAME
+
+
+def default_placeholder(category: str) -> str:
+    """`[EMAIL]` for "email address"; `[STAFF_NUMBER]` for a category of the caller's own, "staff number"."""
+    known = _BY_NAME.get(category)
+    if known is not None:
+        return known.placeholder
+    letters = "".join(character if character.isascii() and character.isalnum() else "_" for character in category.upper())
+    return f"[{letters if letters[0].isalpha() else 'X_' + letters}]"
+
+
+def require_category_name(argument: str, name: object) -> str:
+    """The canonical name of a category that the caller may have made up.
+
+    Raises:
+        TypeError, ValueError: not a string, or not letters, digits, spaces, "_" and "-" that begin with a letter.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"{argument} must name categories by strings, got {type(name).__name__}")
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{argument}: a category must be 1 to 48 letters, digits, spaces, '_' or '-', got {name!r:.80}")
+    return canonical(name)
+
+
+def nearest_of(name: str, choices: Iterable[str]) -> str:
+    """`, did you mean 'email'?`, or nothing where no choice is near."""
+    near = get_close_matches(name.lower(), list(choices), n=1, cutoff=0.5)
+    return f", did you mean {near[0]!r}?" if near else ""
+
+
+def short_names() -> list[str]:
+    return list(_BY_NAME)

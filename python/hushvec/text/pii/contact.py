@@ -1,0 +1,109 @@
+"""Rules for e-mail addresses and for web addresses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hushvec.text.pii.document import Document
+from hushvec.text.pii.letters import words
+from hushvec.text.pii.rule import Rule
+
+# Each run of such characters is read from its beginning only, so that the time is linear without a bound on its length.
+_EMAIL = re.compile(
+    r"[a-z0-9!#$%&'*+/=?^_`{|}~.\-\u00a1-\uffff]+(?<![.])@[a-z0-9\u00a1-\uffff][a-z0-9.\-\u00a1-\uffff]*[a-z0-9\u00a1-\uffff]"
+)
+_SCHEME = re.compile(
+    r"://(?:(?<=http://)|(?<=https://)|(?<=ftp://)|(?<=ftps://)|(?<=sftp://)|(?<=ssh://)|(?<=wss://))[^\s<>\"`{}|\\^]+"
+)
+_SCHEME_NAME = re.compile(r"(?:https?|ftps?|sftp|ssh|wss)$")
+_HOST = re.compile(
+    r"[a-z0-9\u00a1-\uffff](?<![\w@.\-/].)[a-z0-9\-\u00a1-\uffff]*\.[a-z0-9.\-\u00a1-\uffff]*[a-z0-9\u00a1-\uffff]"
+)
+_REST = re.compile(r"(?::\d{1,5})?(?:[/?#][^\s<>\"`{}|\\^]*)?")
+
+# Endings that are hardly ever a word after a full stop that lacks its space.
+_SURE_ENDINGS = words(
+    "com org net edu gov mil int info biz name pro aero coop museum jobs mobi travel tel xxx arpa app dev cloud online site "
+    "store shop blog tech xyz club agency email page wiki ac ad ae af ag al ao aq ar au aw ax az ba bb bd bf bg bh bi bj bm "
+    "bn bo br bs bt bw by bz ca cc cd cf cg ch ci ck cl cm cn co cr cu cv cw cx cy cz de dj dk dm dz ec ee eg er es et eu "
+    "fi fj fk fm fo fr ga gb gd ge gf gg gh gi gl gm gn gp gq gr gs gt gu gw gy hk hm hn hr ht hu id ie il im io iq ir je "
+    "jm jo jp ke kg kh ki km kn kp kr kw ky kz lb lc li lk lr ls lt lu lv ly ma mc mg mh mk ml mm mn mo mp mq mr ms mt mu "
+    "mv mw mx mz na nc ne nf ng ni nl np nr nu nz pa pe pf pg ph pk pl pm pn pr ps pt pw py qa re ro rs ru rw sa sb sc sd "
+    "se sg sh si sj sk sl sm sn sr ss st su sv sx sy sz tc td tf tg th tj tk tl tm tn tr tt tv tw tz ua ug uk uy uz va vc "
+    "ve vg vi vn vu wf ws ye yt za zm zw ai"
+)
+# Words as well: they count after www, or with two dots.
+_WORD_ENDINGS = words("am as at be do gs in is it la me my no so to us")
+# Endings of files, which look like countries.
+_FILE_ENDINGS = words("py rs pl sh md cc ps so ml mk st ms tf ts js vb pm cs")
+
+
+def _emails(document: Document) -> Iterator[tuple[int, int]]:
+    lower = document.lower
+    if "@" not in lower:
+        return
+    position = 0
+    for match in _EMAIL.finditer(lower):
+        start, end = match.span()
+        if start < position:
+            continue
+        at = lower.index("@", start)
+        domain = lower[at + 1 : end]
+        labels = domain.split(".")
+        if len(labels) < 2 or "" in labels or not labels[-1][0].isalpha() or len(labels[-1]) < 2:
+            continue
+        while not (lower[start].isalnum() or lower[start] in "_+"):
+            start += 1
+        if start < at:
+            yield start, end
+            position = end
+
+
+def _urls(document: Document) -> Iterator[tuple[int, int]]:
+    lower = document.lower
+    if "://" not in lower:
+        return
+    for match in _SCHEME.finditer(lower):
+        scheme = _SCHEME_NAME.search(lower, max(0, match.start() - 6), match.start())
+        assert scheme is not None
+        yield scheme.start(), _trimmed(lower, match.end())
+
+
+def _domains(document: Document) -> Iterator[tuple[int, int]]:
+    lower, text = document.lower, document.text
+    if "." not in lower:
+        return
+    for match in _HOST.finditer(lower):
+        start, end = match.span()
+        host = lower[start:end]
+        ending = host.rpartition(".")[2]
+        if ending not in _SURE_ENDINGS and ending not in _WORD_ENDINGS and not host.startswith("www."):
+            continue
+        if end < len(lower) and (lower[end].isalnum() or lower[end] in "_@"):
+            continue
+        labels = host.split(".")
+        if "" in labels or any(len(label) > 63 or label[0] == "-" or label[-1] == "-" for label in labels):
+            continue
+        if len(labels) == 2 and (ending in _WORD_ENDINGS or ending in _FILE_ENDINGS or len(labels[0]) < 2):
+            continue
+        # "the end.De ..." is a missing space; "EXAMPLE.COM" is not.
+        if text[end - len(ending)].isupper() and not text[start:end].isupper():
+            continue
+        rest = _REST.match(lower, end)
+        assert rest is not None
+        yield start, _trimmed(lower, rest.end()) if rest.end() > end else end
+
+
+def _trimmed(text: str, end: int) -> int:
+    """Without the punctuation of the sentence around it."""
+    while text[end - 1] in ".,;:!?'\")]":
+        end -= 1
+    return end
+
+
+RULES = (
+    Rule("email", "email address", 0.95, "local part, @ and a domain with an ending of letters", _emails),
+    Rule("url", "web address", 0.95, "http, https, ftp, sftp, ssh, wss addresses, with path and query", _urls),
+    Rule("domain", "web address", 0.8, "host names by their endings, with path; not words after a missing space", _domains),
+)

@@ -1,0 +1,116 @@
+"""Rules for dates of a day, in figures and in words, and for ages. Years and months alone stay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date
+
+from hushvec.text.pii.document import Document
+from hushvec.text.pii.rule import Rule
+
+_TIME = r"(?:[t ]{1,2}[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?(?: ?[ap]\.?m\b\.?|z\b|[+\-][0-9]{2}:?[0-9]{2}\b)?)?"
+_YEAR_FIRST = re.compile(r"[0-9](?<![\w.\-/]\w)[0-9]{3}([\-/.])([0-9]{1,2})\1([0-9]{1,2})(?![0-9\-/])" + _TIME)
+_YEAR_LAST = re.compile(r"[0-9](?<![\w.\-/]\w)[0-9]?([\-/.]) ?([0-9]{1,2})\1 ?([0-9]{4}|[0-9]{2})(?![\w\-/]|[.][0-9])" + _TIME)
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "january jan januar janvier enero gennaio januari janeiro",
+            "february feb februar février fevrier febrero febbraio februari fevereiro",
+            "march mar märz maerz mars marzo maart março",
+            "april apr avril abril aprile",
+            "may mai mayo maggio mei maio",
+            "june jun juni juin junio giugno junho",
+            "july jul juli juillet julio luglio julho",
+            "august aug août aout agosto augustus",
+            "september sep sept septembre septiembre settembre setembro",
+            "october oct oktober okt octobre octubre ottobre outubro",
+            "november nov novembre noviembre novembro",
+            "december dec dezember dez décembre decembre diciembre dicembre dezembro",
+        ),
+        1,
+    )
+    for name in names.split()
+}
+_MONTH_WORDS = frozenset(_MONTHS)
+_DAY_BEFORE = re.compile(r"(?<![\w.,])([0-9]{1,2})(?:st|nd|rd|th|\.|º|er)?[ \-]{1,2}(?:of |de |di )?$")
+_DAY_AFTER = re.compile(r"\.?[ \-]{1,2}([0-9]{1,2})(?:st|nd|rd|th)?(?![\w:]|[.,][0-9])(?:,? {1,2}((?:1[89]|20)[0-9]{2})(?!\w))?")
+_YEAR_AFTER = re.compile(r"\.?,?[ \-]{1,2}(?:of |de |del )?((?:1[5-9]|20)[0-9]{2})(?!\w)")
+_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+_AGE_BEFORE = re.compile(
+    r"[0-9](?<![\w.,$€£]\w)[0-9]{0,2}(?=[ \-]{0,2}(?:years?[ \-]olds?\b|yrs?\.?[ \-]old\b|y/?o\b|y\.o\.|years? of age\b|year old\b))"
+)
+_AGE_AFTER = re.compile(
+    r"(?:[ \t]{0,2}[:=]|[ \t]of|[ \t]is)?[ \t]{1,2}([1-9][0-9]{0,2})(?![\w%]|[.,:/\-][0-9]| (?:percent|minutes|hours|degrees))"
+)
+_AGE_WORDS = frozenset({"aged", "age", "turned", "turning", "turns"})
+_WAS_AGE = re.compile(r"[ \t](?:was|is|were)[ \t](?:only |just )?([1-9][0-9]{0,2})(?![\w%]|[.,:/\-][0-9]| [a-z])")
+_PRONOUNS = frozenset({"he", "she"})
+OLDEST = 120
+
+
+def _dates(document: Document) -> Iterator[tuple[int, int]]:
+    if not document.has_digits:
+        return
+    lower = document.lower
+    for match in _YEAR_FIRST.finditer(lower):
+        if 1500 <= int(match.group()[:4]) <= 2199 and _is_day(int(match.group()[:4]), int(match[2]), int(match[3])):
+            yield match.span()
+    for match in _YEAR_LAST.finditer(lower):
+        first, second, year = int(re.match(r"\d+", match.group())[0]), int(match[2]), int(match[3])  # type: ignore[index]
+        short = len(match[3]) == 2
+        if short and match[1] == "." and match[0][-1].isdigit() and not re.match(r"\d\d\.\d\d\.\d\d", match.group()):
+            continue
+        full = 2000 + year if short else year
+        if 1500 <= full <= 2199 and (_is_day(full, first, second) or _is_day(full, second, first)):
+            yield match.span()
+
+
+def _is_day(year: int, month: int, day: int) -> bool:
+    try:
+        date(year, month, day)
+    except ValueError:
+        return False
+    return True
+
+
+def _dates_in_words(document: Document) -> Iterator[tuple[int, int]]:
+    if not document.has_digits:
+        return
+    lower = document.lower
+    for word, end in document.after_words(_MONTH_WORDS):
+        start = end - len(word)
+        longest = _DAYS[_MONTHS[word] - 1]
+        before = _DAY_BEFORE.search(lower, max(0, start - 14), start)
+        if before and 1 <= int(before[1]) <= longest:
+            year = _YEAR_AFTER.match(lower, end)
+            if year or word not in ("may", "mar", "mars", "mai", "mei"):
+                yield before.start(1), year.end() if year else end
+            continue
+        after = _DAY_AFTER.match(lower, end)
+        if after and 1 <= int(after[1]) <= longest and (after[2] or document.text[start].isupper()):
+            yield start, after.end()
+
+
+def _ages(document: Document) -> Iterator[tuple[int, int]]:
+    if not document.has_digits:
+        return
+    lower = document.lower
+    for match in _AGE_BEFORE.finditer(lower):
+        if int(match.group()) <= OLDEST:
+            yield match.span()
+    for words, pattern in ((_AGE_WORDS, _AGE_AFTER), (_PRONOUNS, _WAS_AGE)):
+        for _, end in document.after_words(words):
+            found = pattern.match(lower, end)
+            if found and int(found[1]) <= OLDEST:
+                yield found.span(1)
+
+
+RULES = (
+    Rule("date", "date", 0.85, "days in figures, year first or last, with time; the day must exist", _dates),
+    Rule("date_in_words", "date", 0.85, "12 March 2021, March 12th, with month names of six languages", _dates_in_words),
+    Rule("age", "age", 0.7, "31 years old, 31 y/o, aged 31, turned 31; up to 120", _ages),
+)

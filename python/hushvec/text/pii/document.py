@@ -1,0 +1,95 @@
+"""A text, and what several rules read of it: computed once, on first use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TypeVar
+
+from hushvec.text.pii.categories import PLACEHOLDER
+
+Result = TypeVar("Result")
+
+# Neither a letter nor a space, and nothing that a pattern looks for.
+BLANK = "\0"
+
+_WORD = re.compile(r"[^\W\d_]+")
+_NUMBER = re.compile(r"\d")
+_ANY = re.compile(r"\w")
+
+
+class Document:
+    """A text with a lower-case copy of the same length, so that offsets agree.
+
+    The letters of placeholders are blanked: no rule reads the word in "[PHONE]", so that redacting twice changes nothing.
+
+    Args:
+        text: any string.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = PLACEHOLDER.sub(_blank, text) if "[" in text else text
+        self._original = text
+        self._results: dict[object, object] = {}
+
+    @cached_property
+    def placeholders(self) -> list[tuple[int, int]]:
+        """Where the placeholders are."""
+        return [match.span() for match in PLACEHOLDER.finditer(self._original)] if "[" in self._original else []
+
+    def once(self, function: Callable[[Document], Result]) -> Result:
+        """What a function reads of this text, computed on its first use by any rule."""
+        if function not in self._results:
+            self._results[function] = function(self)
+        return self._results[function]  # type: ignore[return-value]
+
+    @cached_property
+    def lower(self) -> str:
+        lowered = self.text.lower()
+        if len(lowered) == len(self.text):
+            return lowered
+        return "".join(low if len(low := character.lower()) == 1 else character for character in self.text)
+
+    @cached_property
+    def has_words(self) -> bool:
+        """Anything beside placeholders, punctuation and space."""
+        return _ANY.search(self.text) is not None
+
+    @cached_property
+    def has_digits(self) -> bool:
+        return _NUMBER.search(self.text) is not None
+
+    @cached_property
+    def all_lower(self) -> bool:
+        """Written without capitals: names cannot be told by theirs."""
+        return self.text.islower()
+
+    @cached_property
+    def _ends_of_words(self) -> dict[str, list[int]]:
+        positions: dict[str, list[int]] = {}
+        for match in _WORD.finditer(self.lower):
+            word = match.group()
+            if word in positions:
+                positions[word].append(match.end())
+            else:
+                positions[word] = [match.end()]
+        return positions
+
+    def after_words(self, words: frozenset[str]) -> Iterator[tuple[str, int]]:
+        """(word, where it ends) of every whole word in `words`, in lower case."""
+        positions = self._ends_of_words
+        for word in words & positions.keys():
+            for end in positions[word]:
+                yield word, end
+
+    def words_ending(self, endings: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+        """(word, where it ends) of every word with one of these endings, in lower case."""
+        for word, ends in self._ends_of_words.items():
+            if word.endswith(endings):
+                for end in ends:
+                    yield word, end
+
+
+def _blank(match: re.Match[str]) -> str:
+    return f"[{BLANK * (len(match[0]) - 2)}]"

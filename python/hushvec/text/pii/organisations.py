@@ -1,0 +1,187 @@
+"""Rules for names of organisations: the form of the company, the kind of institution, and the words around."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hushvec.text.pii.document import Document
+from hushvec.text.pii.letters import CAPITALS, LETTER, WORD, start_of_name, words
+from hushvec.text.pii.rule import Rule
+from hushvec.text.pii.wordlists import NOT_NAMES
+
+_NAME_WORD = rf"(?:{WORD}|[{CAPITALS}0-9](?:[{CAPITALS}0-9&.]){{0,8}}|{WORD}\.(?:com|io|ai|org|net))"
+_NAMES = re.compile(
+    rf"{_NAME_WORD}(?:(?:[ ](?:and[ ]|&[ ]|of[ ]|the[ ]|for[ ]){{0,2}}|,[ ](?={WORD}(?:,| and | & )))(?:{_NAME_WORD})){{0,5}}"
+)
+_INSIDE = words("and & of the for de du der und et")
+MOST_WORDS = 6
+
+_FORMS = words(
+    "inc incorporated corp corporation llc llp ltd limited plc gmbh mbh ag kg ohg sarl sas srl spa sl bv nv oy oyj ab aps "
+    "as asa kft zrt sro pty pte lp co company"
+)
+# Letters that are words or syllables as well: in capitals only.
+_FORMS_IN_CAPITALS = words("ag kg sas sl ab as bv nv lp spa sa oy co")
+_KINDS = words(
+    "group holdings partners associates university college institute institution hospital clinic bank insurance foundation "
+    "trust agency ministry department bureau council committee commission association society union federation laboratories "
+    "labs technologies systems solutions industries enterprises ventures capital consulting airlines motors pharmaceuticals "
+    "software orchestra museum church academy school records entertainment studios media networks"
+)
+_OF = re.compile(rf" (?:of|for) (?:the )?({WORD}(?: (?:{WORD}|and|of|&)){{0,3}})")
+_OF_KINDS = words(
+    "university bank ministry department institute bureau college church academy society association museum hospital"
+)
+
+_WORK = re.compile(
+    r"(?:work|works|worked|working|job|position|intern|interned|employed|employee|engineer|manager|director|consultant|analyst|"
+    r"career|year|years|month|months|ceo|cto|cfo|founder|president|head|staff)(?: [a-z]{1,12}){0,3} $"
+)
+_WORK_WORDS = frozenset({"at", "for", "of", "by", "with"})
+_JOINED = words("joined joining founded acquired employer company firm startup organization organisation leaving")
+_JOINED_GAP = re.compile(r"(?:[ ]?:|[ ](?:is|called|named|like|such as))?[ ]{1,2}")
+_IS_COMPANY = re.compile(
+    r" (?:a|an|the|our|one of the)(?: [a-z\-]{1,20}){0,4} (?:company|agency|firm|startup|start-up|corporation|brainchild|provider|"
+    r"manufacturer|retailer|bank|insurer|supplier|business|organization|organisation|charity|nonprofit|subsidiary|employer|distributor|studio)\b"
+)
+_OFFICES = words(
+    "office offices headquarters employee employees shares stock ceo spokesperson spokesman spokeswoman subsidiary website "
+    "products branch"
+)  # fmt: skip
+_AGENT = frozenset({"is", "was"})
+
+
+def _by_form(document: Document) -> Iterator[tuple[int, int]]:
+    """`Nord Pumpen GmbH`, `Ash, Bole and Co.`: the form of the company at the end."""
+    text = document.text
+    for word, end in document.after_words(_FORMS):
+        start = end - len(word)
+        if not (text[start].isupper() or document.all_lower):
+            continue
+        if word in _FORMS_IN_CAPITALS and word != "co" and not text[start:end].isupper():
+            continue
+        if _ends_with_form(document.lower, start):
+            continue
+        if document.all_lower:
+            if word in _FORMS_IN_CAPITALS or word in ("company", "limited"):
+                continue
+            before_lower = _LOWER_BEFORE.search(text, max(0, start - 32), start)
+            if before_lower:
+                words = before_lower[1].split()
+                first = before_lower.start(1) + (len(words[0]) + 1 if len(words) == 2 and words[0] in NOT_NAMES else 0)
+                if words[-1] not in NOT_NAMES:
+                    yield first, end + (text[end : end + 1] == ".")
+            continue
+        name = _name_ending_at(text, start - 2 if text[start - 2 : start] == ", " else start - 1)
+        if name:
+            yield name[0], end + (text[end : end + 1] == ".")
+
+
+_LOWER_BEFORE = re.compile(rf"(?<!\w)((?:{LETTER}{{2,16}} )?{LETTER}{{2,16}}),? $")
+
+
+def _ends_with_form(lower: str, end: int) -> bool:
+    """The word before is a form as well, as in "Inc. Inc.": the name was told at that one."""
+    first = lower.rfind(" ", max(0, end - 16), end - 1) + 1
+    return first > 0 and lower[first:end].strip(" .,") in _FORMS
+
+
+def _after_stop_words(text: str, start: int, end: int) -> int:
+    """Where the name begins if words at its front belong to the sentence."""
+    first = start
+    for part in re.finditer(r"[^ ]+", text[start:end]):
+        plain = part.group().lower().strip(".,")
+        if plain in _LEADING or (plain in NOT_NAMES and start + part.start() == first and len(plain) > 1):
+            first = min(end, start + part.end() + 1)
+        else:
+            break
+    return first
+
+
+_LEADING = words("the a an and of for at our my your his her their this that i we when if while")
+
+
+def _by_kind(document: Document) -> Iterator[tuple[int, int]]:
+    """`Lund University`, `Bank of Somewhere`, `Wexford Technologies`."""
+    text = document.text
+    if document.all_lower:
+        return
+    for word, end in document.after_words(_KINDS):
+        start = end - len(word)
+        if not text[start].isupper():
+            continue
+        name = _name_ending_at(text, start - 1)
+        first = name[0] if name else start
+        behind = _OF.match(text, end) if word in _OF_KINDS else None
+        last = behind.end() if behind else end
+        if first < start or behind:
+            yield first, last
+
+
+def _by_work(document: Document) -> Iterator[tuple[int, int]]:
+    """`works at X`, `employed by X`, `CEO of X`, `company: X`, `joined X`."""
+    text, lower = document.text, document.lower
+    if document.all_lower:
+        return
+    for word, end in document.after_words(_WORK_WORDS):
+        start = end - len(word)
+        if text[end : end + 1] == " " and _capital_at(text, end + 1) and _WORK.search(lower, max(0, start - 44), start):
+            yield from _name_at(text, end + 1)
+    for _, end in document.after_words(_JOINED):
+        gap = _JOINED_GAP.match(text, end)
+        if gap and _capital_at(text, gap.end()):
+            yield from _name_at(text, gap.end())
+
+
+def _capital_at(text: str, position: int) -> bool:
+    return text[position : position + 1].isupper()
+
+
+def _name_at(text: str, position: int) -> Iterator[tuple[int, int]]:
+    match = _NAMES.match(text, position)
+    if match and match.group().lower() not in NOT_NAMES and match.group().split()[0].lower() not in NOT_NAMES:
+        yield match.span()
+
+
+def _by_description(document: Document) -> Iterator[tuple[int, int]]:
+    """`X is a design agency`, `the X office`, `X shares`."""
+    text, lower = document.text, document.lower
+    if document.all_lower:
+        return
+    for word, end in document.after_words(_AGENT):
+        if _IS_COMPANY.match(lower, end):
+            yield from _name_before(text, end - len(word))
+    for word, end in document.after_words(_OFFICES):
+        yield from _name_before(text, end - len(word))
+
+
+def _name_before(text: str, position: int) -> Iterator[tuple[int, int]]:
+    name = _name_ending_at(text, position - 1)
+    if name and text[slice(*name)].lower() not in NOT_NAMES:
+        yield name
+
+
+def _name_ending_at(text: str, end: int) -> tuple[int, int] | None:
+    """Capitalised words that end here, without those at their front that belong to the sentence."""
+    if end < 2 or text[end : end + 1] not in (" ", ","):
+        return None
+    start = start_of_name(text, end, MOST_WORDS, links=_INSIDE, commas=True)
+    first = _after_stop_words(text, start, end)
+    return (first, end) if end - first > 1 else None
+
+
+RULES = (
+    Rule("organization_form", "organization", 0.85, "capitalised words before Inc, LLC, Ltd, GmbH, S.r.l., Oy, ...", _by_form),
+    Rule(
+        "organization_kind",
+        "organization",
+        0.7,
+        "University, Bank, Hospital, Group, Technologies, ... and the words that belong to it",
+        _by_kind,
+    ),
+    Rule(
+        "organization_work", "organization", 0.65, "the name after works at, employed by, CEO of, joined, company:, ...", _by_work
+    ),
+    Rule("organization_described", "organization", 0.6, "X is a design agency; the X office", _by_description),
+)

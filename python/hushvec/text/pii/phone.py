@@ -1,0 +1,271 @@
+"""Rules for telephone numbers: how digits are grouped, what words stand before them, and the plans of the world's countries.
+
+The plans are the metadata of the package `phonenumbers` (extra "redact"): calling codes with the lengths of their numbers, and the
+ways in which each country writes its numbers in groups. Without the package, numbers with + or 00 are judged by their length
+alone, and national ones need the North American grouping or a word such as "phone" before them.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any
+
+from hushvec.text.pii.document import Document
+from hushvec.text.pii.letters import words
+from hushvec.text.pii.rule import Rule
+
+_GAP = " .\\-/\u00a0\u2010-\u2013"
+_RUN = re.compile(rf"[+(0-9](?<![\w+.]\S)(?<![^\W_]\-\S)[0-9(){_GAP}]*[0-9)]")
+_PIECE = re.compile(r"[^ \u00a0]+")
+_DIGITS = re.compile(r"\d+")
+_NOT_DIGITS = re.compile(r"\D+")
+_EXTENSION = re.compile(r"[\s,;]{0,2}(?:x|ext\.?|extension|extn\.?|#)\s{0,2}\d{1,6}(?!\w)")
+_TRUNK = re.compile(r"\(0\)")
+_DATE = re.compile(
+    r"(?:(?:19|20)\d\d[-./ ](?:0?[1-9]|1[0-2])[-./ ](?:0?[1-9]|[12]\d|3[01])|\d{1,2}[-./]\d{1,2}[-./](?:19|20)?\d\d)"
+)
+_IP = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
+
+FEWEST, MOST = 7, 15
+REACH = 48
+MOST_PIECES = 6
+TABLE = 12
+
+_WORDS = words(
+    "phone phones telephone telephones tel cell cellphone cellular mobile mobiles fax call calls calling dial ring reach "
+    "text texting texted phoned rang reached dialed dialled callback pager sms whatsapp signal hotline voicemail answering "
+    "answer desk landline ext extension contact message messages registered telefon telefono teléfono téléphone telefone "
+    "telefoon handy mobil móvil portable rufnummer gsm viber telegram home work office switchboard helpline toll"
+)
+# The nearest word decides: these say that the digits are something else.
+_OTHER_WORDS = words(
+    "order orders invoice tracking ticket isbn issn license licence passport account acct card policy serial case sku "
+    "version article item bank reference ref id zip postcode iban ssn security vat transaction part model room flat apt "
+    "suite population budget price cost total sum points page pages pid port lines rows bytes euro euros dollars usd eur "
+    "width height"
+)
+
+# "my number", but not "order number"
+_NUMBER_WORDS = frozenset({"number", "numbers"})
+_WHOSE = re.compile(r"\b(?:my|your|his|her|our|their|this|that|new|old|whose|another|other) numbers?$")
+
+Grouping = tuple[int, ...]
+
+
+def _phones(document: Document, plan: _Plan) -> Iterator[tuple[int, int]]:
+    if not document.has_digits:
+        return
+    context = _Context(document)
+    for run in _RUN.finditer(document.text):
+        if run.end() - run.start() >= FEWEST:
+            yield from _in_run(document, run, plan, context)
+
+
+def _in_run(document: Document, run: re.Match[str], plan: _Plan, context: _Context) -> Iterator[tuple[int, int]]:
+    """Numbers among pieces that stand between spaces, longest first: a row may hold several, or an amount and a number.
+
+    More pieces than TABLE are a table of numbers: there each piece is looked at alone.
+    """
+    text, base, written = document.text, run.start(), run.group()
+    pieces = [match.span() for match in _PIECE.finditer(written)]
+    digits = [len(_NOT_DIGITS.sub("", written[start:end])) for start, end in pieces]
+    most = MOST_PIECES if len(pieces) <= TABLE else 1
+    index = 0
+    while index < len(pieces):
+        taken = 1
+        for count in range(min(most, len(pieces) - index), 0, -1):
+            if not FEWEST <= sum(digits[index : index + count]) <= MOST + 2 + 1:
+                continue
+            start, end = base + pieces[index][0], base + pieces[index + count - 1][1]
+            if not _spaces_are_single(pieces[index : index + count]):
+                continue
+            while text[end - 1] in "-./(–":
+                end -= 1
+            if text[end - 1] == ")" and text.count("(", start, end) < text.count(")", start, end):
+                end -= 1
+            if _is_phone(text[start:end], start, end, document, plan, context):
+                extension = _EXTENSION.match(document.lower, end)
+                yield start, extension.end() if extension else end
+                taken = count
+                break
+        index += taken
+
+
+def _spaces_are_single(pieces: list[tuple[int, int]]) -> bool:
+    return all(after[0] - before[1] == 1 for before, after in pairwise(pieces))
+
+
+def _is_phone(written: str, start: int, end: int, document: Document, plan: _Plan, context: _Context) -> bool:
+    following = document.text[end : end + 2]
+    if following[:1].isalnum() and not _EXTENSION.match(document.lower, end):
+        return False
+    if following[:1] in ("%", "€", "$", "£", "°") or _DATE.fullmatch(written) or _IP.fullmatch(written):
+        return False
+    digits = _NOT_DIGITS.sub("", written)
+    if not FEWEST <= len(digits) <= MOST + 2 or len(set(digits)) == 1:
+        return False
+    if written[0] == "+" or written.startswith("(+"):
+        return plan.is_international(_NOT_DIGITS.sub("", _TRUNK.sub("", written)))
+    if digits.startswith("00") and len(digits) >= 11 and plan.is_international(digits[2:]):
+        return True
+    if len(digits) > 13 or (len(digits) == 13 and digits.startswith("97")):
+        return False
+    groups = tuple(map(len, _DIGITS.findall(written)))
+    near = context.near(start)
+    if near == "other":
+        return False
+    if near == "phone":
+        return len(groups) <= MOST_PIECES and (len(groups) == 1 or max(groups) >= 2)
+    return _stands_alone(written, digits, groups, plan)
+
+
+def _stands_alone(written: str, digits: str, groups: Grouping, plan: _Plan) -> bool:
+    """Without a word that says so: the North American shape, or one that a country uses and that amounts of money do not have."""
+    if groups in ((3, 3, 4), (1, 3, 3, 4), (10,)):
+        national = digits[-10:]
+        return (
+            len(digits) - 10 == (len(groups) == 4) and (len(groups) == 4) <= (digits[0] == "1") and _is_north_american(national)
+        )
+    if len(digits) < 9 or len(groups) < 2 or groups == (5, 4):
+        return False
+    if " " in written and set(groups[1:]) == {3} and digits[0] != "0" and "(" not in written:
+        return False
+    return (digits[0] == "0" or "(" in written or len(groups) >= 3) and plan.is_grouping(groups, digits)
+
+
+def _is_north_american(national: str) -> bool:
+    return national[0] in "23456789" and national[3] in "23456789" and national[1:3] != "11"
+
+
+class _Context:
+    """Which kind of word stands before a number, in the same sentence and not far."""
+
+    def __init__(self, document: Document) -> None:
+        self._lower = document.lower
+        marks = [(end, "phone") for _, end in document.after_words(_WORDS)]
+        marks += [
+            (end, "phone") for _, end in document.after_words(_NUMBER_WORDS) if _WHOSE.search(self._lower, max(0, end - 18), end)
+        ]
+        marks += [(end, "other") for _, end in document.after_words(_OTHER_WORDS)]
+        marks.sort()
+        self._ends = [end for end, _ in marks]
+        self._kinds = [kind for _, kind in marks]
+
+    def near(self, start: int) -> str | None:
+        index = bisect_right(self._ends, start) - 1
+        if index < 0 or start - self._ends[index] > REACH:
+            return None
+        between = self._lower[self._ends[index] : start]
+        # A question may be answered by the number.
+        if ". " in between[1:] or "! " in between or "\n\n\n" in between:
+            return None
+        return self._kinds[index]
+
+
+class _Plan:
+    """What is known of the numbers of the world."""
+
+    def __init__(
+        self, is_international: Callable[[str], bool], is_grouping: Callable[[Grouping, str], bool], source: str
+    ) -> None:
+        self.is_international = is_international
+        self.is_grouping = is_grouping
+        self.source = source
+
+
+def _plan_without_package() -> _Plan:
+    return _Plan(lambda digits: 8 <= len(digits) <= MOST and digits[0] != "0", lambda groups, digits: False, "own")
+
+
+@cache
+def _plan_of_package() -> _Plan:
+    import phonenumbers
+    from phonenumbers import PhoneMetadata
+
+    lengths: dict[str, frozenset[int]] = {}
+    for code, regions in phonenumbers.COUNTRY_CODE_TO_REGION_CODE.items():
+        described: Any = PhoneMetadata.metadata_for_region_or_calling_code(code, regions[0])
+        lengths[str(code)] = frozenset(described.general_desc.possible_length)
+
+    forms: dict[Grouping, set[str]] = {}
+    for region in sorted(phonenumbers.SUPPORTED_REGIONS):
+        metadata: Any = PhoneMetadata.metadata_for_region(region)
+        for number_format in metadata.number_format:
+            _add_forms(forms, number_format, metadata)
+    compiled = {groups: re.compile("|".join(sorted(leads))) for groups, leads in forms.items()}
+
+    def is_international(digits: str) -> bool:
+        return any(len(digits) - size in lengths.get(digits[:size], ()) for size in (1, 2, 3))
+
+    def is_grouping(groups: Grouping, digits: str) -> bool:
+        pattern = compiled.get(groups)
+        return pattern is not None and pattern.match(digits) is not None
+
+    return _Plan(is_international, is_grouping, "phonenumbers")
+
+
+MOST_FORMS = 12
+
+
+def _add_forms(forms: dict[Grouping, set[str]], number_format: Any, metadata: Any) -> None:
+    """The sizes of the groups of one way of writing, with and without the national prefix, and how such numbers begin."""
+    sizes = _group_sizes(number_format.pattern)
+    written = re.split(r"[^\\\d]+", number_format.format.strip())
+    if sizes is None or not all(re.fullmatch(r"(?:\\\d)+", part) for part in written):
+        return
+    lead = number_format.leading_digits_pattern[-1] if number_format.leading_digits_pattern else ""
+    prefix = metadata.national_prefix or ""
+    takes_prefix = prefix.isdigit() and "\\1" in (number_format.national_prefix_formatting_rule or "").replace("$NP", prefix)
+    for chosen in sizes:
+        if sum(chosen) not in metadata.general_desc.possible_length:
+            continue
+        groups = tuple(sum(chosen[int(number) - 1] for number in part.split("\\") if number) for part in written)
+        forms.setdefault(groups, set()).add(f"(?:{lead})")
+        if takes_prefix:
+            forms.setdefault((groups[0] + len(prefix), *groups[1:]), set()).add(f"{prefix}(?:{lead})")
+
+
+def _group_sizes(pattern: str) -> list[Grouping] | None:
+    """Every way in which the groups of a pattern such as `(\\d{3})(\\d{3,4})` can be long; None for anything more intricate."""
+    ways: list[Grouping] = [()]
+    position = 0
+    while position < len(pattern):
+        match = re.compile(r"\((?:\\d(?:\{(\d+)(?:,(\d+))?\})?|((?:\\d){2,4}))\)").match(pattern, position)
+        if match is None:
+            return None
+        if match[3]:
+            low = high = len(match[3]) // 2
+        else:
+            low = int(match[1] or 1)
+            high = int(match[2] or low)
+        ways = [(*way, size) for way in ways for size in range(low, high + 1)]
+        if len(ways) > MOST_FORMS:
+            return None
+        position = match.end()
+    return ways
+
+
+def phone_rule() -> Rule:
+    """With the plans of `phonenumbers` where the package is installed, else with own patterns; the summary says which."""
+    if find_spec("phonenumbers") is None:
+        return Rule(
+            "phone",
+            "phone number",
+            0.7,
+            "+ or 00 and 8 to 15 digits, the North American shape, or 7 to 13 digits after a word such as phone "
+            "(own patterns: the package phonenumbers is not installed)",
+            lambda document: _phones(document, _plan_without_package()),
+        )
+    return Rule(
+        "phone",
+        "phone number",
+        0.75,
+        "calling code and length, or groups as a country writes them, or 7 to 13 digits after a word such as phone "
+        "(plans of the package phonenumbers)",
+        lambda document: _phones(document, _plan_of_package()),
+    )

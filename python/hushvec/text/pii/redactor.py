@@ -1,0 +1,364 @@
+"""Redaction of personal data: what to look for and what to put in its place, fixed once and used for many texts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from hushvec import _validate
+from hushvec.text.pii.categories import canonical, default_placeholder, require_category_name
+from hushvec.text.pii.custom import custom_rules
+from hushvec.text.pii.document import Document
+from hushvec.text.pii.gazetteer import Gazetteer, Names, gazetteer_of
+from hushvec.text.pii.registry import RuleInfo, chosen, describe, known_categories, names_of, own_rules
+from hushvec.text.pii.rule import Rule
+from hushvec.text.pii.spans import SURE, Detector, Found, Span, found_at, settled
+
+GAZETTEER_RULE = "gazetteer"
+GAZETTEER_SCORE = 0.98
+
+# A redacted text is read again until nothing more is found; further passes find what only the placeholders have laid open.
+MOST_PASSES = 8
+
+
+@dataclass(frozen=True)
+class Redaction:
+    """A redacted text and what was replaced in it.
+
+    Args:
+        text: with placeholders.
+        spans: what was replaced, in the order of the text, without overlaps; offsets are those of the original text.
+    """
+
+    text: str
+    spans: tuple[Span, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"text": ..., "spans": [...]}`, ready for JSON. The spans hold what was redacted."""
+        return {"text": self.text, "spans": [span.to_dict() for span in self.spans]}
+
+
+class Redactor:
+    """Rules, gazetteer and detectors, compiled once; safe to use from several threads if the detectors are.
+
+    Args: as for `redact`.
+
+    Example:
+        >>> from hushvec.text import Redactor
+        >>> redactor = Redactor(patterns=["email", "phone", "ssn"])
+        >>> redactor.redact("Write to jane@example.com or call 415-555-0188.").text
+        'Write to [EMAIL] or call [PHONE].'
+        >>> [one.text for one in redactor.redact_all(["SSN 457-55-5462", "nothing here"])]
+        ['SSN [SSN]', 'nothing here']
+    """
+
+    def __init__(
+        self,
+        *,
+        patterns: Iterable[str] | None = None,
+        replacement: str | None = None,
+        replacements: Mapping[str, str] | None = None,
+        custom_patterns: Mapping[str, Any] | None = None,
+        whitelist_categories: Iterable[str] | None = None,
+        whitelist: Iterable[str] | None = None,
+        gazetteer: Names | str | os.PathLike[str] | None = None,
+        detectors: Iterable[Detector] | None = None,
+    ) -> None:
+        custom = () if custom_patterns is None else custom_rules(custom_patterns)
+        self._gazetteer: Gazetteer | None = None if gazetteer is None else gazetteer_of(gazetteer)
+        self._detectors = _checked_detectors(detectors)
+        own = {rule.category for rule in custom} | (self._gazetteer.categories if self._gazetteer else frozenset())
+        # Detectors may bring categories that nobody has named before.
+        self._stay = (
+            frozenset()
+            if whitelist_categories is None
+            else _stay(names_of("whitelist_categories", whitelist_categories), own, open_ended=bool(self._detectors))
+        )
+        self._rules: tuple[Rule, ...] = tuple(rule for rule in (*chosen(patterns), *custom) if rule.category not in self._stay)
+        if patterns is not None and not (self._rules or custom or self._gazetteer or self._detectors or self._stay):
+            raise ValueError("patterns must name at least one category, got none")
+        self._keep = frozenset(() if whitelist is None else names_of("whitelist", whitelist))
+        self._replacement = None if replacement is None else _text("replacement", replacement)
+        self._replacements = _checked_replacements(replacements, own, open_ended=bool(self._detectors))
+
+    def redact(self, text: str) -> Redaction:
+        """Replace what is found; see `hushvec.text.redact`.
+
+        Raises:
+            TypeError: text is not a string.
+        """
+        return Redaction(*self._read(_text("text", text)))
+
+    def redact_all(self, texts: Iterable[str]) -> list[Redaction]:
+        """`redact` of each text.
+
+        Raises:
+            TypeError: texts is one string, or holds something else than strings; nothing has been redacted then.
+        """
+        if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+            raise TypeError(f"texts must be a list of strings, got {type(texts).__name__}")
+        listed = list(texts)
+        for text in listed:
+            if not isinstance(text, str):
+                raise TypeError(f"texts must be a list of strings, got {type(text).__name__} in it")
+        return [self.redact(text) for text in listed]
+
+    def detect(self, text: str) -> tuple[Span, ...]:
+        """What `redact` replaces, in the order of the text, without overlaps.
+
+        Raises:
+            TypeError: text is not a string.
+        """
+        return self._read(_text("text", text))[1]
+
+    def _read(self, text: str) -> tuple[str, tuple[Span, ...]]:
+        """(redacted text, spans): passes until nothing more is found."""
+        everything: tuple[Span, ...] = ()
+        shown = text
+        for _ in range(MOST_PASSES):
+            spans = self._pass(shown)
+            if not spans:
+                break
+            everything = _merged(text, everything, _in_original(everything, spans)) if everything else spans
+            shown = _replaced(text, everything)
+        return shown, everything
+
+    def rules(self) -> list[RuleInfo]:
+        """The rules in use, in the order that settles ties."""
+        return describe(self._rules)
+
+    def _pass(self, text: str) -> tuple[Span, ...]:
+        document = Document(text)
+        if not document.has_words:
+            return ()
+        found: list[Found] = []
+        sources: list[tuple[str, str, float]] = []  # category, rule, score of each source
+        for rule in self._rules:
+            score, source = rule.score, len(sources)
+            sources.append((rule.category, rule.name, score))
+            unsure, minus = score < SURE, -score
+            found += [(start, end, unsure, minus, source) for start, end in rule.find(document) if start < end]
+        for start, end, category, name, score in self._beyond_rules(document, text):
+            if category not in self._stay and start < end:
+                found.append(found_at(start, end, score, len(sources)))
+                sources.append((category, name, score))
+        if self._keep:
+            found = [one for one in found if text[one[0] : one[1]] not in self._keep]
+        if not found:
+            return ()
+        shown = {category: self._placeholder(category) for category, _, _ in sources}
+        ready = [(category, shown[category], rule, score) for category, rule, score in sources]
+        new = tuple.__new__  # half the time of Span(...), for texts with hundreds of thousands of finds
+        return tuple(
+            [
+                new(Span, (start, end, text[start:end], *ready[source]))
+                for start, end, source in settled(text, found, document.placeholders)
+            ]
+        )
+
+    def _beyond_rules(self, document: Document, text: str) -> Iterator[tuple[int, int, str, str, float]]:
+        """(start, end, category, rule, score) of what the gazetteer and the detectors find."""
+        if self._gazetteer is not None:
+            for start, end, category in self._gazetteer.find(document):
+                yield start, end, category, GAZETTEER_RULE, GAZETTEER_SCORE
+        for detector in self._detectors:
+            for span in detector.detect(text):
+                yield _checked_span(text, span, detector)
+
+    def _placeholder(self, category: str) -> str:
+        own = self._replacements.get(category, self._replacement)
+        return default_placeholder(category) if own is None else own
+
+
+def redact(
+    text: str,
+    *,
+    patterns: Iterable[str] | None = None,
+    replacement: str | None = None,
+    replacements: Mapping[str, str] | None = None,
+    custom_patterns: Mapping[str, Any] | None = None,
+    whitelist_categories: Iterable[str] | None = None,
+    whitelist: Iterable[str] | None = None,
+    gazetteer: Names | str | os.PathLike[str] | None = None,
+    detectors: Iterable[Detector] | None = None,
+) -> Redaction:
+    """Replace personal data in a text by placeholders such as [EMAIL]. Heuristic: it is not differential privacy.
+
+    Args:
+        text: any string.
+        patterns: categories, their short names, or single rules to look for ("email", "phone number", "us_ssn"); None: all rules.
+        replacement: one text in the place of every find, instead of the placeholder of its category.
+        replacements: category -> text in its place; goes before `replacement`.
+        custom_patterns: category -> regular expression (a string, or a compiled pattern), known or new: "staff number" becomes
+            [STAFF_NUMBER].
+        whitelist_categories: categories that stay as they are.
+        whitelist: texts that stay: a find that is exactly one of them is none.
+        gazetteer: category -> names that are always found as whole words, or a file of them.
+        detectors: further `Detector` objects, such as the ones of `hushvec.integrations`.
+
+    Returns:
+        The redacted text, and the spans that were replaced.
+
+    Raises:
+        TypeError: text is not a string, or an argument is of the wrong kind.
+        ValueError: an unknown category, or a pattern that is refused (see docs/redaction.md).
+
+    Guarantees:
+        The same text gives the same result. What is outside the spans is unchanged. With placeholders as they come, redacting the
+        result again changes nothing: it is read again until nothing more is found, eight times at most. The time grows linearly
+        with the text, whatever is in it, as long as there are no custom patterns and no detectors. That everything personal is
+        found is NOT guaranteed.
+
+    Edge cases:
+        An empty text has no spans. A placeholder in the original text stays as it is.
+
+    Reference:
+        docs/redaction.md.
+
+    Example:
+        >>> from hushvec.text import redact
+        >>> result = redact("My name is Jane Doe, mail jane@example.com, card 4111 1111 1111 1111.")
+        >>> result.text
+        'My name is [PERSON], mail [EMAIL], card [CARD].'
+        >>> [(span.start, span.end, span.category) for span in result.spans]
+        [(11, 19, 'full person name'), (26, 42, 'email address'), (49, 68, 'card number')]
+        >>> redact("Reach Jane Doe at jane@example.com", patterns=["email"], replacement="***").text
+        'Reach Jane Doe at ***'
+        >>> redact("Badge E-10442", custom_patterns={"badge": r"E-\\d{5}"}).text
+        'Badge [BADGE]'
+    """
+    return _redactor(
+        patterns=patterns,
+        replacement=replacement,
+        replacements=replacements,
+        custom_patterns=custom_patterns,
+        whitelist_categories=whitelist_categories,
+        whitelist=whitelist,
+        gazetteer=gazetteer,
+        detectors=detectors,
+    ).redact(text)
+
+
+def detect(text: str, **options: Any) -> tuple[Span, ...]:
+    """The spans that `redact` would replace; the same arguments.
+
+    Example:
+        >>> from hushvec.text import detect
+        >>> detect("Ping 192.168.0.1")[0].category
+        'ip address'
+    """
+    return _redactor(**options).detect(text)
+
+
+def rules() -> list[RuleInfo]:
+    """The rules that come with the package; the phone rule says whether the package `phonenumbers` is in use.
+
+    Example:
+        >>> from hushvec.text import rules
+        >>> rules()[0].name, rules()[0].category, rules()[0].placeholder
+        ('email', 'email address', '[EMAIL]')
+    """
+    return describe(own_rules())
+
+
+def _redactor(**options: Any) -> Redactor:
+    if all(value is None for value in options.values()):
+        return _default()
+    return Redactor(**options)
+
+
+@cache
+def _default() -> Redactor:
+    return Redactor()
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, got {type(value).__name__}")
+    return value
+
+
+def _stay(names: list[str], own: Iterable[str], *, open_ended: bool) -> frozenset[str]:
+    if open_ended:
+        return frozenset(require_category_name("whitelist_categories", name) for name in names)
+    return known_categories("whitelist_categories", names, own)
+
+
+def _checked_replacements(replacements: Any, own: Iterable[str], *, open_ended: bool) -> dict[str, str]:
+    if replacements is None:
+        return {}
+    if not isinstance(replacements, Mapping):
+        raise TypeError(f"replacements must be a mapping from categories to texts, got {type(replacements).__name__}")
+    if open_ended:
+        names = [require_category_name("replacements", name) for name in replacements]
+    else:
+        known_categories("replacements", list(replacements), own)
+        names = [canonical(name) for name in replacements]
+    return {name: _text(f"replacements[{key!r}]", value) for name, (key, value) in zip(names, replacements.items())}
+
+
+def _checked_detectors(detectors: Any) -> tuple[Detector, ...]:
+    if detectors is None:
+        return ()
+    if not isinstance(detectors, Iterable) or isinstance(detectors, Detector):
+        raise TypeError(f"detectors must be a list of detectors, got {type(detectors).__name__}")
+    listed = tuple(detectors)
+    for detector in listed:
+        if not isinstance(detector, Detector):
+            raise TypeError(f"detectors must have a method detect(text), got {type(detector).__name__}")
+    return listed
+
+
+def _checked_span(text: str, span: Any, detector: Detector) -> tuple[int, int, str, str, float]:
+    """A find of a detector, which may be wrong in any way.
+
+    Raises:
+        TypeError, ValueError: it is no span of the text.
+    """
+    name = f"{type(detector).__name__}.detect"
+    if not isinstance(span, Span):
+        raise TypeError(f"{name} must return Span objects, got {type(span).__name__}")
+    if not 0 <= span.start <= span.end <= len(text):
+        raise ValueError(f"{name}: a span must lie within the {len(text)} characters of the text, got {span.start} to {span.end}")
+    return span.start, span.end, require_category_name(name, span.category), str(span.rule), _validate.number("score", span.score)
+
+
+def _replaced(text: str, spans: Sequence[Span]) -> str:
+    parts: list[str] = []
+    position = 0
+    for span in spans:
+        parts += (text[position : span.start], span.placeholder)
+        position = span.end
+    return "".join((*parts, text[position:]))
+
+
+def _in_original(earlier: Sequence[Span], later: Sequence[Span]) -> list[Span]:
+    """Spans of the redacted text as spans of the original one; they lie between the placeholders."""
+    moved, shift, index = [], 0, 0
+    for span in later:
+        while index < len(earlier) and earlier[index].start + shift <= span.start:
+            shift += len(earlier[index].placeholder) - (earlier[index].end - earlier[index].start)
+            index += 1
+        moved.append((span, shift))
+    return [
+        Span(span.start - by, span.end - by, span.text, span.category, span.placeholder, span.rule, span.score)
+        for span, by in moved
+    ]
+
+
+def _merged(text: str, earlier: Sequence[Span], later: Sequence[Span]) -> tuple[Span, ...]:
+    """All of the earlier spans, and the later ones that lie outside them: a find within a replacement text is none."""
+    taken = bytearray(len(text))
+    for span in earlier:
+        taken[span.start : span.end] = b"\1" * (span.end - span.start)
+    new = [
+        span
+        for span in later
+        if 0 <= span.start < span.end <= len(text)
+        and text[span.start : span.end] == span.text
+        and taken.find(1, span.start, span.end) < 0
+    ]
+    return tuple(sorted((*earlier, *new), key=lambda span: span.start))

@@ -1,0 +1,120 @@
+"""What was found in a text, and how overlaps between finds are settled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+# From this score on a find is not given up to a longer, less certain one.
+SURE = 0.9
+
+
+class Span(NamedTuple):
+    """A find: `text` is the original text from `start` up to `end`, `placeholder` is what takes its place.
+
+    Args:
+        start, end: offsets in characters (code points) of the original text.
+        text: what stands there.
+        category: of the find, such as "email address".
+        placeholder: what takes its place, such as "[EMAIL]".
+        rule: name of the rule or detector that found it.
+        score: 0 to 1, how sure the rule is; not a probability.
+    """
+
+    start: int
+    end: int
+    text: str
+    category: str
+    placeholder: str
+    rule: str
+    score: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._asdict()
+
+
+@runtime_checkable
+class Detector(Protocol):
+    """Anything that finds personal data in a text. Its placeholders are replaced by the ones of the redactor."""
+
+    def detect(self, text: str) -> Sequence[Span]: ...
+
+
+# A find before overlaps are settled: start, end, whether the score is below SURE, minus the score, place of its rule in the list.
+# Plain tuples: a text may hold hundreds of thousands.
+Found = tuple[int, int, bool, float, int]
+UNTOUCHED = -1
+
+
+def found_at(start: int, end: int, score: float, source: int) -> Found:
+    return start, end, score < SURE, -score, source
+
+
+def settled(text: str, found: Iterable[Found], untouched: Iterable[tuple[int, int]] = ()) -> list[tuple[int, int, int]]:
+    """(start, end, source) of finds that do not overlap, in the order of the text.
+
+    Finds with a score of 0.9 or more, which carry a check or an unmistakable shape, go before the others. Among equals the longer
+    one wins; of the same length, the one with the higher score; then the one that begins first, then the rule that stands first in
+    the list. Of a loser, the parts outside the winner stay finds of their own, so that nothing that any rule found stays readable.
+    The runs of `untouched` belong to no find: placeholders that are there already.
+    """
+    waiting = [*found, *((start, end, False, -2.0, UNTOUCHED) for start, end in untouched)]
+    waiting.sort()
+    kept: list[tuple[int, int, int]] = []
+    position = 0
+    while position < len(waiting):
+        start, reach, _, _, source = waiting[position]
+        last = position + 1
+        while last < len(waiting) and waiting[last][0] < reach:
+            reach = max(reach, waiting[last][1])
+            last += 1
+        if last - position > 1:
+            _settle(text, waiting[position:last], kept)
+        elif source != UNTOUCHED:
+            kept.append((start, reach, source))
+        position = last
+    return kept
+
+
+def _settle(text: str, cluster: list[Found], kept: list[tuple[int, int, int]]) -> None:
+    """Settle finds that hang together, and add what is left to `kept`."""
+    origin = cluster[0][0]
+    covered = bytearray(max(one[1] for one in cluster) - origin)
+    winners = []
+    for start, end, _, _, source in sorted(cluster, key=_rank):
+        for first, last in _free(covered, start - origin, end - origin):
+            first, last = first + origin, last + origin
+            if (first, last) != (start, end):
+                first, last = _without_edges(text, first, last)
+            if first < last and source != UNTOUCHED:
+                winners.append((first, last, source))
+        covered[start - origin : end - origin] = b"\1" * (end - start)
+    kept += sorted(winners)
+
+
+def _rank(one: Found) -> tuple[bool, bool, int, float, int, int]:
+    start, end, unsure, score, source = one
+    return source != UNTOUCHED, unsure, start - end, score, start, source
+
+
+def _free(covered: bytearray, start: int, end: int) -> list[tuple[int, int]]:
+    """The parts of start to end that no find has taken."""
+    free = []
+    while start < end:
+        first = covered.find(0, start, end)
+        if first < 0:
+            break
+        last = covered.find(1, first, end)
+        last = end if last < 0 else last
+        free.append((first, last))
+        start = last
+    return free
+
+
+def _without_edges(text: str, start: int, end: int) -> tuple[int, int]:
+    """The part between the first and the last letter or digit."""
+    while start < end and not text[start].isalnum():
+        start += 1
+    while start < end and not text[end - 1].isalnum():
+        end -= 1
+    return start, end

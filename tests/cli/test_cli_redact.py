@@ -1,0 +1,110 @@
+"""hushvec redact: texts, files, standard input, lines and JSON lines; the list of rules; one clear line for what cannot be done."""
+
+import json
+
+import pytest
+
+from cli.command import assert_one_line, hushvec
+from hushvec.text import rules
+
+TEXT = "Contact Jane Doe at jane@example.com."
+SHOWN = "Contact [PERSON] at [EMAIL]."
+
+
+def redacted(*arguments, **settings):
+    finished = hushvec("redact", *arguments, **settings)
+    assert finished.code == 0, finished.err
+    assert finished.err == ""
+    return finished.out
+
+
+def test_text_file_and_standard_input(tmp_path):
+    (tmp_path / "letter.txt").write_bytes(TEXT.encode() + b"\r\n\r\nend")
+    assert redacted("--text", TEXT) == SHOWN + "\n"
+    assert redacted(tmp_path / "letter.txt") == SHOWN + "\r\n\r\nend"
+    assert redacted(stdin=TEXT.encode()) == redacted("-", stdin=TEXT.encode()) == SHOWN
+
+
+def test_json():
+    found = json.loads(redacted("--text", TEXT, "--json"))
+    assert found["text"] == SHOWN
+    assert [(span["start"], span["end"], span["category"]) for span in found["spans"]] == [
+        (8, 16, "full person name"),
+        (20, 36, "email address"),
+    ]
+
+
+def test_an_output_file(tmp_path):
+    out = tmp_path / "out.txt"
+    out.write_text("old")
+    printed = redacted("--text", TEXT, "-o", out)
+    assert out.read_text() == SHOWN
+    assert "email address" in printed and "jane" not in printed
+    assert json.loads(redacted("--text", TEXT, "-o", out, "--json"))["found"] == {"email address": 1, "full person name": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_settings(tmp_path):
+    (tmp_path / "names.txt").write_text("project: Nightjar\n")
+    text = "Nightjar: E-12 by a@b.com from 10.0.0.1 to 10.0.0.2"
+    assert redacted(
+        "--text", text, "--patterns", "email, ip", "--whitelist", "10.0.0.2", "--gazetteer", tmp_path / "names.txt",
+        "--pattern", r"badge=E-\d+", "--replace", "ip=<ip>",
+    ) == "[PROJECT]: [BADGE] by [EMAIL] from <ip> to 10.0.0.2\n"  # fmt: skip
+    assert redacted("--text", "a@b.com 10.0.0.1", "--replacement", "#", "--whitelist-categories", "ip address") == "# 10.0.0.1\n"
+
+
+def test_lines(tmp_path):
+    (tmp_path / "in.txt").write_text("mail a@b.com\n\nmy name is\nJane\n")
+    assert redacted(tmp_path / "in.txt", "--lines") == "mail [EMAIL]\n\nmy name is\n[PERSON]\n"
+    (first, *_) = redacted(tmp_path / "in.txt", "--lines", "--json").splitlines()
+    assert json.loads(first)["spans"][0]["text"] == "a@b.com"
+
+
+def test_json_lines(tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"id": 1, "text": "mail a@b.com"}\n\n{"text": "é", "mail": "c@d.com"}\n')
+    out = tmp_path / "out.jsonl"
+    redacted(tmp_path / "in.jsonl", "--text-key", "text", "-o", out)
+    assert [json.loads(line) for line in out.read_text().splitlines()] == [
+        {"id": 1, "text": "mail [EMAIL]"},
+        {"text": "é", "mail": "c@d.com"},
+    ]
+
+
+def test_the_list_of_rules():
+    listed = json.loads(redacted("--list-rules", "--json"))
+    assert [rule["name"] for rule in listed] == [rule.name for rule in rules()]
+    assert redacted("--list-rules", "--patterns", "email").split()[:4] == ["email", "email", "address", "[EMAIL]"]
+    assert "custom:badge" in redacted("--list-rules", "--pattern", "badge=E-1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["absent.txt"], "No such file or directory: 'absent.txt'"),
+        (["binary.txt"], "binary.txt: must be UTF-8 text"),
+        (["."], "Is a directory"),
+        (["--text", "x", "file.txt"], "one of FILE and --text must be given, got both"),
+        (["--text", "x", "--patterns", "emial"], "got 'emial', did you mean 'email'"),
+        (["--text", "x", "--whitelist-categories", "emial"], "got 'emial', did you mean 'email'"),
+        (["--text", "x", "--pattern", "E-1"], "--pattern must be NAME=TEXT, got 'E-1'"),
+        (["--text", "x", "--pattern", "badge=("], "must be a regular expression"),
+        (["--text", "x", "--pattern", "badge=x(a+)+"], "inside another one"),
+        (["--text", "x", "--gazetteer", "absent.txt"], "No such file"),
+        (["--text", "x", "-o", "absent/out.txt"], "the folder absent must exist"),
+        (["--text", "x", "-o", "."], ".: must be a plain file"),
+        (["bad.jsonl", "--text-key", "text"], "bad.jsonl: line 2: not JSON"),
+        (["good.jsonl", "--text-key", "other"], "good.jsonl: line 1: must be an object with the key 'other'"),
+        (["good.jsonl", "--text-key", "id"], "'id' must be a string, got int"),
+        (["--lines", "--text-key", "text"], "not allowed with argument"),
+    ],
+)
+def test_bad_input(tmp_path, arguments, text):
+    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "good.jsonl").write_text('{"text": "a", "id": 1}\n')
+    (tmp_path / "bad.jsonl").write_text('{"text": "a"}\n{\n')
+    finished = hushvec("redact", *arguments, "-o", "out", cwd=tmp_path) if arguments[0] == "bad.jsonl" else hushvec(
+        "redact", *arguments, cwd=tmp_path
+    )  # fmt: skip
+    assert_one_line(finished, text)
+    assert not list(tmp_path.glob("out*")) and not list(tmp_path.glob(".out*"))

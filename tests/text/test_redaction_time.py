@@ -1,0 +1,167 @@
+"""Redaction takes time that grows with the length of a text and with nothing else: texts made against every rule."""
+
+import os
+import time
+
+import pytest
+
+from hushvec.text import Redactor
+from hushvec.text.pii.document import Document
+from hushvec.text.pii.registry import own_rules
+
+FULL = os.environ.get("HUSHVEC_TEST_SCALE") == "full"
+LIMIT_SECONDS = 2.0
+SIZE = 1_000_000
+SMALL = 20_000
+
+# Rule -> texts that are repeated: what it finds, and beginnings of it that come to nothing.
+AGAINST = {
+    "email": ("a@", "a.", "a@b.c ", "@", "a.a@", "a", "%+"),
+    "url": ("http://", "://", "http://a:", "ftp://x."),
+    "domain": ("a.", "a.com ", "a.com/", "a-", ".com"),
+    "card": ("4111111111111111 ", "4111 1111 1111 1111 ", "1-", "1", "1 "),
+    "card_after_words": ("card 3500000000000 ", "card "),
+    "iban": ("gb82 west 1234 5698 7654 32 ", "GB11", "GB11 AAAA "),
+    "us_ssn": ("123-45-6789 ", "123-45-", "12-"),
+    "us_ssn_after_words": ("ssn 123456789 ", "ssn "),
+    "us_itin": ("999-55-1234 ",),
+    "ipv4": ("1.1.1.1 ", "1.1.1.", "1."),
+    "ipv6": ("1::1 ", "::", ":a:", "1:"),
+    "mac": ("aa:bb:cc:dd:ee:ff ", "aa:bb:"),
+    "private_key": ("-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-"),
+    "known_token": ("AKIAIOSFODNN7EXAMPLE ", "eyJ.", "aB1", "sk-"),
+    "assigned_secret": ("password=", "password=aaaa ", "key is ", "bearer aaaaaaaaaaaaaaaaaaaa "),
+    "url_password": ("http://a:b", "://a:"),
+    "random_token": ("q8Z2mK9xT4vB7nL1pR6wY3cD ", "aB1/"),
+    "date": ("2020-01-01 ", "1/1/2020 ", "1/1/"),
+    "date_in_words": ("1 jan ", "jan 1 ", "may "),
+    "age": ("aged 1 ", "1 year old ", "he was 1 "),
+    "account": ("account 1111 ", "account ", "account number is "),
+    "medical_record": ("mrn 12345 ", "patient "),
+    "nhs_number": ("nhs 943 476 5919 ",),
+    "document": ("passport 11111 ", "license "),
+    "postal_code": ("zip 12345 ", "SW1A 1AA ", "zip "),
+    "phone": ("call 415-555-0188 ", "+1 ", "11 11 ", "(1", "+41446681800 "),
+    "street_number_first": ("12 Baker Street ", "1 Aa ", "1 Aa Aa Aa Aa ", "123 Aa 5 ", "1 St "),
+    "street_compound": ("Marktweg 8 ", "aaaweg 8 ", "Aa-weg"),
+    "street_word_first": ("Rue Aa 1 ", "rue de la "),
+    "street_word_last": ("Aa utca 1 ", "utca 1 "),
+    "post_box": ("p o box 1 ", "PSC 1, Box 1 "),
+    "corner": ("the corner of a and b ", "corner of Aa and Bb ", "corner of "),
+    "flat": ("apt 1 ", "suite "),
+    "named_place": ("address Aa 1 ", "address "),
+    "person_title": ("Dr Aa ", "Dr. "),
+    "person_introduced": ("my name is ", "dear Aa ", "Sincerely,\nAa\n", "said "),
+    "person_self": ("I am Aa ", "I'm "),
+    "person_subject": ("Aa said ", "Aa's wife ", "Aa Bb Cc said "),
+    "person_given": ("John ", "john ", "John-", "John Aa Bb "),
+    "person_surname": ("Müllersson ", "Aa Müllersson "),
+    "person_initial": ("Aa B. Cc ", "Aa B ", " A A"),
+    "title": ("Mr Aa ",),
+    "organization_form": ("Aa Inc ", "Inc ", "Aa Aa Aa Aa Inc ", "Aa, "),
+    "organization_kind": ("University of Aa ", "University of "),
+    "organization_work": ("works at Aa ", "works at "),
+    "organization_described": ("Aa is a a a a company ", "is a "),
+    "country": ("France ", "united "),
+    "place_after_words": ("lives in Aa ", "lives in "),
+    "city_and_state": ("Aa, CA ", ", CA"),
+}
+REPEATED = sorted(
+    {text for texts in AGAINST.values() for text in texts} | {"a", " ", "\n", "é", "\U0001f600", "\ud800", "[EMAIL]", "[", "A"}
+)
+# One for each kind of work in the default run; all of them with HUSHVEC_TEST_SCALE=full.
+CHOSEN = REPEATED if FULL else ["Dr Aa ", "1 Aa ", "a@"]
+
+
+@pytest.fixture(scope="module")
+def redactor():
+    made = Redactor()
+    made.redact("Call John Smith on +44 20 7946 0958 or 020 7946 0958.")  # tables are built on first use
+    return made
+
+
+def seconds(work, repeats=3, enough=LIMIT_SECONDS):
+    """Processor time, the best of a few unless it is good enough at once: a busy machine does not count."""
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.process_time()
+        work()
+        best = min(best, time.process_time() - start)
+        if best < enough:
+            break
+    return best
+
+
+def reference_loop():
+    """Fixed work of the kind that redaction does: tuples, slices, lookups."""
+    text, found, known = "abcdefghij" * 100, [], {"abc", "bcd"}
+    for number in range(REFERENCE_ROUNDS):
+        start = number % 990
+        part = text[start : start + 3]
+        if part.lower() not in known:
+            found.append((start, start + 3, part))
+    return len(found)
+
+
+REFERENCE_ROUNDS = 500_000
+REFERENCE_SECONDS = 0.2  # of one core of a machine with other work; one that is slower gets as much more time
+
+
+def limit_here():
+    start = time.process_time()
+    reference_loop()
+    return LIMIT_SECONDS * max(1.0, (time.process_time() - start) / REFERENCE_SECONDS)
+
+
+def assert_quick(work):
+    attempts = []
+    for _ in range(3):
+        before = limit_here()
+        taken = seconds(work, repeats=1)
+        attempts.append((taken, max(before, limit_here())))
+        if taken < attempts[-1][1]:
+            return
+    raise AssertionError(attempts)
+
+
+def filled(text, size):
+    return (text * (size // len(text) + 1))[:size]
+
+
+def test_every_rule_has_texts_against_it():
+    assert set(AGAINST) == {rule.name for rule in own_rules()}
+
+
+@pytest.mark.parametrize("text", CHOSEN, ids=ascii)
+def test_a_megabyte(redactor, text):
+    assert_quick(lambda: redactor.redact(filled(text, SIZE)))
+
+
+def test_each_rule_is_linear():
+    """For ten times the text at most 25 times the time, or less than the share of 20,000 characters in the limit for a megabyte."""
+    slow = []
+    for rule in own_rules():
+        for text in AGAINST[rule.name]:
+            work = lambda size: sum(1 for _ in rule.find(Document(filled(text, size))))  # noqa: B023
+            limit = LIMIT_SECONDS * SMALL / SIZE
+            long = seconds(lambda: work(SMALL), 5, limit)  # noqa: B023
+            short = seconds(lambda: work(SMALL // 10), 5, 0)  # noqa: B023
+            if long > max(25 * short, limit):
+                slow.append((rule.name, text, short, long))
+    assert slow == []
+
+
+def test_the_check_notices_a_quadratic_rule():
+    import re
+
+    pattern = re.compile(r"a+@")
+    work = lambda size: sum(1 for _ in pattern.finditer("a" * size))
+    assert seconds(lambda: work(SMALL)) > max(25 * seconds(lambda: work(SMALL // 10), enough=0), LIMIT_SECONDS * SMALL / SIZE)
+
+
+def test_distinct_values_are_not_slower(redactor):
+    """Nothing that is found twice: no memory of earlier answers can help."""
+    phones = "".join(
+        f"call 0{number * 7919 % 1000:03d} {number % 1000:03d} {number * 31 % 10000:04d} " for number in range(SIZE // 19)
+    )
+    assert_quick(lambda: redactor.redact(phones[:SIZE]))
