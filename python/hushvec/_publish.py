@@ -1,4 +1,4 @@
-"""A file of values and its receipt, which appear together or not at all."""
+"""Files that appear whole or not at all: values together with their receipt, and texts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 RECEIPT_SUFFIX = ".receipt.json"
 
@@ -33,3 +34,19 @@ def published(output: Path) -> Iterator[tuple[Path, Path]]:
     finally:
         for path in partial:
             path.unlink(missing_ok=True)
+
+
+@contextmanager
+def published_text(output: Path) -> Iterator[TextIO]:
+    """A file beside the output, which takes its place when the block ends well."""
+    if output.exists() and not output.is_file():
+        raise ValueError(f"{output}: must be a plain file")
+    partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("x", encoding="utf-8", newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, output)
+    finally:
+        partial.unlink(missing_ok=True)

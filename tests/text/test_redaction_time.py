@@ -9,6 +9,8 @@ from hushvec.text import Redactor
 from hushvec.text.pii.document import Document
 from hushvec.text.pii.registry import own_rules
 
+pytestmark = pytest.mark.alone
+
 FULL = os.environ.get("HUSHVEC_TEST_SCALE") == "full"
 LIMIT_SECONDS = 2.0
 SIZE = 1_000_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -12,9 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from hushvec._progress import Progress
+from hushvec._publish import published_text
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import print_json, table
-from hushvec.cli._progress import Progress
 from hushvec.text.pii.redactor import Redaction, Redactor
 
 
@@ -106,7 +106,7 @@ def _one(options: argparse.Namespace, redactor: Redactor) -> int:
     text = options.text if options.text is not None else _read(options.source)
     redaction = redactor.redact(text)
     if options.output is not None:
-        with _published(options.output) as file:
+        with published_text(options.output) as file:
             file.write(redaction.text)
         _report(options, Counter(span.category for span in redaction.spans), texts=1)
     elif options.json:
@@ -170,24 +170,8 @@ def _sink(output: Path | None) -> Iterator[TextIO]:
     if output is None:
         yield sys.stdout
         return
-    with _published(output) as file:
+    with published_text(output) as file:
         yield file
-
-
-@contextmanager
-def _published(output: Path) -> Iterator[TextIO]:
-    """A file beside the output, which takes its place when the block ends well."""
-    if output.exists() and not output.is_file():
-        raise ValueError(f"{output}: must be a plain file")
-    partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("x", encoding="utf-8", newline="") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, output)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _report(options: argparse.Namespace, counts: Counter[str], *, texts: int) -> None:

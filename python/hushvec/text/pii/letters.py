@@ -41,15 +41,13 @@ def start_of_name(text: str, end: int, most: int, *, links: frozenset[str] = fro
     """
     start = position = end
     for _ in range(most):
-        low = max(0, position - LONGEST_WORD)
+        low = position - LONGEST_WORD if position > LONGEST_WORD else 0
         first = text.rfind(" ", low, position) + 1 or low
         newline = text.rfind("\n", first, position) + 1
         first = newline or first
-        word = text[first:position]
-        opened = 0
-        while opened < len(word) and word[opened] in _OPENING:
-            opened += 1
-        word = word[opened:]
+        written = text[first:position]
+        word = written.lstrip(_OPENING)
+        opened = len(written) - len(word)
         plain = word[:-1] if commas and start != end and word.endswith(",") else word
         if _is_capitalised(plain):
             start = first + opened
@@ -62,6 +60,6 @@ def start_of_name(text: str, end: int, most: int, *, links: frozenset[str] = fro
 
 
 def _is_capitalised(word: str) -> bool:
-    if not word or not word[0].isupper():
+    if not word[:1].isupper():
         return False
     return word.isalpha() or word.replace("-", "").replace("'", "").replace("’", "").replace(".", "").replace("&", "").isalnum()

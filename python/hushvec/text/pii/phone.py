@@ -32,6 +32,7 @@ _DATE = re.compile(
 _IP = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 
 FEWEST, MOST = 7, 15
+FEWEST_ALONE = 9   # without a word before them
 REACH = 48
 MOST_PIECES = 6
 TABLE = 12
@@ -78,17 +79,23 @@ def _in_run(document: Document, run: re.Match[str], plan: _Plan, context: _Conte
     index = 0
     while index < len(pieces):
         taken = 1
-        for count in range(min(most, len(pieces) - index), 0, -1):
-            if not FEWEST <= sum(digits[index : index + count]) <= MOST + 2 + 1:
+        start = base + pieces[index][0]
+        near = context.near(start)
+        # What only saves work: most rows of digits are no number for these reasons, which _is_phone would find piece by piece.
+        may_be_international = text[start] in "+(0"
+        fewest = FEWEST if near == "phone" or may_be_international else FEWEST_ALONE
+        longest = 0 if near == "other" and not may_be_international else min(most, len(pieces) - index)
+        for count in range(longest, 0, -1):
+            if not fewest <= sum(digits[index : index + count]) <= MOST + 2 + 1:
                 continue
-            start, end = base + pieces[index][0], base + pieces[index + count - 1][1]
+            end = base + pieces[index + count - 1][1]
             if not _spaces_are_single(pieces[index : index + count]):
                 continue
             while text[end - 1] in "-./(–":
                 end -= 1
             if text[end - 1] == ")" and text.count("(", start, end) < text.count(")", start, end):
                 end -= 1
-            if _is_phone(text[start:end], start, end, document, plan, context):
+            if _is_phone(text[start:end], end, document, plan, near):
                 extension = _EXTENSION.match(document.lower, end)
                 yield start, extension.end() if extension else end
                 taken = count
@@ -100,7 +107,7 @@ def _spaces_are_single(pieces: list[tuple[int, int]]) -> bool:
     return all(after[0] - before[1] == 1 for before, after in pairwise(pieces))
 
 
-def _is_phone(written: str, start: int, end: int, document: Document, plan: _Plan, context: _Context) -> bool:
+def _is_phone(written: str, end: int, document: Document, plan: _Plan, near: str | None) -> bool:
     following = document.text[end : end + 2]
     if following[:1].isalnum() and not _EXTENSION.match(document.lower, end):
         return False
@@ -116,7 +123,6 @@ def _is_phone(written: str, start: int, end: int, document: Document, plan: _Pla
     if len(digits) > 13 or (len(digits) == 13 and digits.startswith("97")):
         return False
     groups = tuple(map(len, _DIGITS.findall(written)))
-    near = context.near(start)
     if near == "other":
         return False
     if near == "phone":
@@ -131,7 +137,7 @@ def _stands_alone(written: str, digits: str, groups: Grouping, plan: _Plan) -> b
         return (
             len(digits) - 10 == (len(groups) == 4) and (len(groups) == 4) <= (digits[0] == "1") and _is_north_american(national)
         )
-    if len(digits) < 9 or len(groups) < 2 or groups == (5, 4):
+    if len(digits) < FEWEST_ALONE or len(groups) < 2 or groups == (5, 4):
         return False
     if " " in written and set(groups[1:]) == {3} and digits[0] != "0" and "(" not in written:
         return False
