@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec import _core
 from hushvec._validate import kind, whole_number
 
 ArrayT = TypeVar("ArrayT")
@@ -96,6 +97,8 @@ def _require_tensor(name: str, x: Any) -> None:
         raise TypeError(f"{name} must be a dense tensor, got layout {x.layout}")
     if x.device.type not in ("cpu", "cuda"):
         raise ValueError(f"{name} must be on the CPU or a CUDA device, got {x.device}")
+    if not is_traced(x) and x.is_neg():  # torch.compile cannot ask; the compiled call refuses it
+        raise ValueError(f"{name} must hold its own signs, got a negated view: pass {name}.resolve_neg()")
     if x.requires_grad:
         raise ValueError(f"{name} must not require grad, got requires_grad=True (pass {name}.detach())")
 
@@ -222,16 +225,19 @@ def unit_rows(x: ArrayT, out: ArrayT) -> None:
     """out = x with every row divided by its L2 norm; a zero row stays zero. x is finite; x and out may be the same.
 
     The norm is right to a few units in the last place for every finite row, the smallest and largest numbers included:
-    squares of the narrow dtypes neither overflow nor vanish in float64, and a float64 row is first divided by its largest element.
-    On a CUDA device the last bits may differ from those of the CPU.
+    squares of the narrow dtypes neither overflow nor vanish in float64, and a float64 row is scaled first.
+    On the CPU the bits of a row depend on nothing but the row (docs/format.md, section 10); on a CUDA device the last may differ.
     """
+    if not on_cuda(x):
+        _core.unit_rows(x, out)
+        return
     source, target = _as_matrix(x), _as_matrix(out)
     wide = dtype_name(x) == "float64"
     with device_scope(x):
         for rows in _row_runs(source):
             values = _widened(source[rows])
             _scale_to_unit(values, wide)
-            _store(target, rows, values)
+            target[rows] = values
 
 
 def _scale_to_unit(values: Any, wide: bool) -> None:
@@ -268,7 +274,3 @@ def _widened(run: Any) -> Any:
     if not on_cuda(run):
         return np.array(run.double().numpy() if is_torch(run) else run, np.float64, order="C")
     return new_array(run, tuple(run.shape), dtype="float64").copy_(run) if is_torch(run) else run.astype("float64", order="C")
-
-
-def _store(target: Any, rows: slice, values: Any) -> None:
-    target[rows] = sys.modules["torch"].from_numpy(values) if isinstance(values, np.ndarray) and is_torch(target) else values

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from hushvec import _core, _validate
 from hushvec.label_receipt import MECHANISM, NOTE_SOURCE, SCORES, LabelReceipt, labels_digest
 from hushvec.mechanisms import ADJACENCY, RandomizedResponse, quotient_down
-from hushvec.receipts import NOTE_SEED, LedgerEntry, rows_per_person
-from hushvec.release import PER, Budget
+from hushvec.receipts import NOTE_SEED, rows_per_person
+from hushvec.release import PER, Budget, entry_of_charge
 
 NOTE_ONE_PERSON = "all answers are about one person; their number is treated as public"
 
@@ -224,17 +224,8 @@ class LabelPlan:
 
     def _charged(self, budget: Budget, receipt: LabelReceipt) -> LabelReceipt:
         """Charge for the release, and name the entry. Whatever could still refuse the release comes before this."""
-        from hushvec.budget import PrivacyBudget
-
-        if not isinstance(budget, PrivacyBudget):
-            budget.consume(receipt.epsilon, 0.0)
-            return receipt
         purpose = f"{receipt.mechanism}, {receipt.answers} answers of {receipt.label_count} labels, per {receipt.per}"
-        charge = budget.consume(receipt.epsilon, 0.0, rho=receipt.loss.rho, purpose=purpose)
-        entry = LedgerEntry(
-            ledger=charge.ledger, sequence=charge.sequence, charge_id=charge.charge_id, entry_hash=charge.entry_hash
-        )
-        return replace(receipt, charge=entry)
+        return replace(receipt, charge=entry_of_charge(budget, receipt.epsilon, 0.0, receipt.loss.rho, purpose))
 
 
 def plan_labels(

@@ -32,6 +32,7 @@ from hushvec.mechanisms import ADJACENCY, MECHANISMS, quotient_down, sensitivity
 
 if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss
+    from hushvec.budget import Charge
     from hushvec.label_receipt import LabelReceipt
 
 RECEIPT_VERSION = 1
@@ -72,6 +73,13 @@ class LedgerEntry:
         WholeNumber(2)("charge.sequence", self.sequence)
         string("charge.charge_id", self.charge_id)
         digest("charge.entry_hash", self.entry_hash)
+
+    @classmethod
+    def of(cls, charge: Charge) -> LedgerEntry:
+        """The row that a charge of a `PrivacyBudget` made."""
+        return cls(
+            ledger=charge.ledger, sequence=charge.sequence, charge_id=charge.charge_id, entry_hash=charge.entry_hash
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

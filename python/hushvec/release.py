@@ -309,18 +309,19 @@ def charged(receipt: Receipt, budget: Budget, plan: ReleasePlan) -> Receipt:
 
     Everything that could still refuse the release comes before this: a charge is for a release that happens.
     """
+    epsilon, delta = plan.mechanism.cost
+    purpose = f"{receipt.mechanism}, {receipt.rows} x {receipt.dimension}, per {receipt.per}"
+    return replace(receipt, charge=entry_of_charge(budget, epsilon, delta, plan.mechanism.loss.rho, purpose))
+
+
+def entry_of_charge(budget: Budget, epsilon: float, delta: float, rho: float, purpose: str) -> LedgerEntry | None:
+    """Charge a budget; the row of its ledger, None for an object of the caller's own, which is told epsilon and delta alone."""
     from hushvec.budget import PrivacyBudget
 
-    epsilon, delta = plan.mechanism.cost
     if not isinstance(budget, PrivacyBudget):
         budget.consume(epsilon, delta)
-        return receipt
-    purpose = f"{receipt.mechanism}, {receipt.rows} x {receipt.dimension}, per {receipt.per}"
-    charge = budget.consume(epsilon, delta, rho=plan.mechanism.loss.rho, purpose=purpose)
-    entry = LedgerEntry(
-        ledger=charge.ledger, sequence=charge.sequence, charge_id=charge.charge_id, entry_hash=charge.entry_hash
-    )
-    return replace(receipt, charge=entry)
+        return None
+    return LedgerEntry.of(budget.consume(epsilon, delta, rho=rho, purpose=purpose))
 
 
 def _needed(name: str, value: float | None, mechanism: str) -> float:

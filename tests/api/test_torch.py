@@ -131,3 +131,11 @@ def test_numpy_work_does_not_import_torch():
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_a_negated_view_is_refused_before_the_budget_is_charged(normalize):
+    budget = hv.PrivacyBudget(10.0)
+    with pytest.raises(ValueError, match="x must hold its own signs, got a negated view"):
+        hv.privatize(torch._neg_view(torch.ones(2, 8)), epsilon=1.0, normalize=normalize, budget=budget)
+    assert budget.consumed() == 0

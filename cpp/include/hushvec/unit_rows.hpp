@@ -5,8 +5,8 @@
 
 namespace hushvec {
 
-// out = x with every row divided by its L2 norm: docs/format.md section 10. A row of zeros stays one. x is finite, x and out are
-// flat, and the same memory or disjoint.
+// out = x with every row divided by its L2 norm: docs/format.md section 10. A row of zeros stays one. x is finite; x and out are the
+// same memory or disjoint.
 void unit_rows(const MatrixView& x, const MatrixView& out);
 
 }  // namespace hushvec

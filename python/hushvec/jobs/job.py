@@ -202,10 +202,7 @@ class NoiseJob:
         epsilon, delta = self.mechanism.cost
         purpose = f"job, {self.mechanism.name}, dimension {self.dimension}, per record"
         charge = budget.consume(epsilon, delta, rho=self.mechanism.loss.rho, charge_id=self.charge_id, purpose=purpose)
-        entry = LedgerEntry(
-            ledger=charge.ledger, sequence=charge.sequence, charge_id=charge.charge_id, entry_hash=charge.entry_hash
-        )
-        return replace(self, entry=entry)
+        return replace(self, entry=LedgerEntry.of(charge))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the job, its key included, to a file that only its owner can read; written beside and renamed.
