@@ -79,7 +79,8 @@ class Document:
     def after_words(self, words: frozenset[str]) -> Iterator[tuple[str, int]]:
         """(word, where it ends) of every whole word in `words`, in lower case."""
         positions = self._ends_of_words
-        for word in words & positions.keys():
+        # Whichever is shorter is gone through.
+        for word in words.intersection(positions) if len(positions) < len(words) else positions.keys() & words:
             for end in positions[word]:
                 yield word, end
 

@@ -140,7 +140,9 @@ class Redactor:
             score, source = rule.score, len(sources)
             sources.append((rule.category, rule.name, score))
             unsure, minus = score < SURE, -score
-            found += [(start, end, unsure, minus, source) for start, end in rule.find(document) if start < end]
+            for start, end in rule.find(document):
+                if start < end:
+                    found.append((start, end, unsure, minus, source))
         for start, end, category, name, score in self._beyond_rules(document, text):
             if category not in self._stay and start < end:
                 found.append(found_at(start, end, score, len(sources)))
