@@ -12,11 +12,7 @@ import argparse
 import json
 import os
 import platform
-import sys
 import time
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 import numpy as np
 

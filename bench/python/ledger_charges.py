@@ -16,13 +16,10 @@ import os
 import platform
 import secrets
 import sqlite3
-import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 from hushvec.budget import PrivacyBudget
 

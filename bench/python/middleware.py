@@ -17,13 +17,11 @@ import asyncio
 import json
 import os
 import platform
-import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median, quantiles
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 os.environ["ANONYMIZED_TELEMETRY"] = "False"
 

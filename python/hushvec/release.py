@@ -142,7 +142,19 @@ def privatize(
         per=per,
         generator=generator,
     )
-    receipt = plan.receipt(rows, notes=_sentences(notes), projection=projection)
+    return release_planned(x, plan, budget=budget, notes=_sentences(notes), projection=projection)
+
+
+def release_planned(
+    x: Any,
+    plan: ReleasePlan,
+    *,
+    budget: Budget | None,
+    notes: tuple[str, ...] = (),
+    projection: PublicProjection | None = None,
+) -> Release:
+    """`privatize` from where its arguments are checked. `projection` is the map that x has been through already."""
+    receipt = plan.receipt(_arrays.rows_and_dimension(x)[0], notes=notes, projection=projection)
     _kernels.require_release(x, plan.mechanism.law)
     if budget is not None:
         require_chargeable(budget, plan)

@@ -22,7 +22,7 @@ from integrations.scale_out import (
     vectors_of,
     write_parts,
 )
-from reference.sizes import SCALE, scaled
+from reference.sizes import scaled
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
@@ -69,8 +69,6 @@ def session_of(master, folder):
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory):
-    if SCALE != "full":
-        pytest.skip("HUSHVEC_TEST_SCALE=full starts Spark: half a minute")
     session = session_of("local-cluster[2,1,1024]", tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()

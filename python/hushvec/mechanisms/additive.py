@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hushvec import _core, _kernels, _validate
@@ -351,6 +351,7 @@ ADDITIVE: dict[str, type[Mechanism]] = {
 }
 
 
+@lru_cache(maxsize=1024)  # each release asks three times, and exact arithmetic takes longer than the noise of a row
 def sensitivity(mechanism: str, *, clip_norm: float, rows_per_person: int, dimension: int) -> float:
     """The sensitivity column of the table in hushvec.mechanisms, for a mechanism by name; rounded up to a double."""
     one_row = 2 * Fraction(clip_norm)

@@ -5,20 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hushvec import _core, _validate
+from hushvec import _arrays, _core, _validate
 from hushvec.calibrate import gaussian_sigma
 from hushvec.mechanisms import Mechanism
 from hushvec.middleware.models import SourceModel
 from hushvec.middleware.results import EmbeddingResult
 from hushvec.middleware.sensitivity import EmpiricalSensitivity, first_row_off_unit, is_unit_norm_model, sensitivity_argument
 from hushvec.middleware.wrap import EmbeddingMiddleware
-from hushvec.release import Budget, Release, ReleasePlan, plan_release, privatize, require_chargeable, require_projection
+from hushvec.release import (
+    Budget,
+    Release,
+    ReleasePlan,
+    plan_release,
+    release_planned,
+    require_chargeable,
+    require_projection,
+)
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
 
 _TRIAL_DIMENSION = 8
 
+
+# Kept by one middleware: one for each model that it is wrapped around, unless per="release" makes one for each batch size.
+MOST_PLANS = 64
 
 NOTE_OWN_TEXT = "each row is taken to depend on its own text only"
 
@@ -37,16 +48,19 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
     def __init__(
         self,
         settings: dict[str, Any],
+        budget: Budget | None,
         sensitivity: float | None,
         clip_norm: float | None,
         model_id: str | None,
         projection: PublicProjection | None,
     ) -> None:
         self._settings = settings
+        self._budget = budget
         self._sensitivity = sensitivity
         self._clip_norm = clip_norm
         self._model_id = model_id
         self._projection = projection
+        self._plans: dict[tuple[Any, ...], ReleasePlan] = {}
         self._notes = (NOTE_OWN_TEXT,) if settings["per"] == "record" else ()
 
     def wrap(self, result: EmbeddingResult, model: SourceModel) -> EmbeddingResult:
@@ -60,10 +74,29 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
         if isinstance(self._sensitivity, EmpiricalSensitivity):
             return self._empirical_release(values, self._sensitivity)
         if isinstance(self._settings["mechanism"], Mechanism):
-            return privatize(values, projection=self._projection, notes=self._notes, **self._settings)
+            return self._released(values, self._notes)
         bound = self._bound(values, model)
-        notes = (*self._notes, bound.note)
-        return privatize(values, clip_norm=bound.clip_norm, projection=self._projection, notes=notes, **self._settings)
+        return self._released(values, (*self._notes, bound.note), clip_norm=bound.clip_norm)
+
+    def _released(self, values: Any, notes: tuple[str, ...], **changed: Any) -> Release:
+        """A release by the settings, some of them changed."""
+        x = values if self._projection is None else self._projection.transform(values)
+        plan = self._plan(x, changed)
+        return release_planned(x, plan, budget=self._budget, notes=notes, projection=self._projection)
+
+    def _plan(self, x: Any, changed: dict[str, Any]) -> ReleasePlan:
+        """The plan for rows like these: kept, since it would be most of what a small batch costs."""
+        rows, dimension = _arrays.rows_and_dimension(x)
+        rows = rows if self._settings["per"] == "release" else 1
+        key = (rows, dimension, _arrays.dtype_name(x), *changed.values())
+        plan = self._plans.get(key)
+        if plan is None:
+            settings = {"clip_norm": 1.0, **self._settings, **changed}
+            plan = plan_release(rows=rows, dimension=dimension, dtype=_arrays.dtype_name(x), **settings)
+            if len(self._plans) >= MOST_PLANS:
+                self._plans.clear()
+            self._plans[key] = plan
+        return plan
 
     def _bound(self, values: Any, model: SourceModel) -> _Bound:
         """The norm that rows are clipped to, by the first rule that applies."""
@@ -89,20 +122,18 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
 
     def _empirical_release(self, values: Any, sensitivity: EmpiricalSensitivity) -> Release:
         """Noise for an estimated sensitivity, and a receipt that states what it buys for rows clipped to a norm that is enforced."""
-        settings = {name: value for name, value in self._settings.items() if name != "sigma"}
-        epsilon, delta = settings.pop("epsilon"), settings["delta"]
-        settings["mechanism"] = "empirical"
+        epsilon, delta = self._settings["epsilon"], self._settings["delta"]
         note = (
             f"sensitivity {float(sensitivity):.6g} is empirical: the largest distance among {sensitivity.samples} samples plus 10 %, "
             f"no bound; epsilon = {epsilon:g} was asked for at it"
         )
-        return privatize(
+        return self._released(
             values,
+            (*self._notes, note),
+            mechanism="empirical",
+            epsilon=None,
             sigma=float(gaussian_sigma(epsilon, delta, float(sensitivity))),
             clip_norm=self._clip_norm or sensitivity.largest_norm,
-            projection=self._projection,
-            notes=(*self._notes, note),
-            **settings,
         )
 
 
@@ -189,7 +220,7 @@ def dp_embedding_middleware(
     plan = _trial_plan(settings, norm or (known / 2 if known else 1.0))
     if budget is not None:
         require_chargeable(budget, plan)
-    return DPEmbeddingMiddleware({**settings, "budget": budget}, known, norm, model_id, projection)
+    return DPEmbeddingMiddleware(settings, budget, known, norm, model_id, projection)
 
 
 def _trial_plan(settings: dict[str, Any], clip_norm: float) -> ReleasePlan:

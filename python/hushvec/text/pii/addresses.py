@@ -47,11 +47,14 @@ _NAME_WORD = rf"(?:[{CAPITALS}0-9](?:['’.\-]?[^\W_])*\.?|[dl]['’][^\W\d_]+)"
 _LINK = r"(?:de|la|le|les|los|las|del|der|den|des|du|da|do|dos|das|di|of|the|von|van|und|zum|zur|am|im|an|y|e|av|af|el|al)"
 _NAME = rf"{_NAME_WORD}(?:[ ](?:{_LINK}[ ]){{0,2}}{_NAME_WORD}){{0,4}}"
 
-# A number, perhaps a second one (of the building, of the street), then up to seven words
-_NUMBER_FIRST = re.compile(r"[0-9](?<![\w.$€£#,\-]\w)[0-9]{0,5}(?:[\-/][0-9]{1,5})?[A-Za-z]?,?[ ](?=[^\W_])")
-_SECOND_NUMBER = re.compile(rf"{_NUM},?[ ](?=[^\W_])")
 # "5th" may stand in the name of a street, another number ends it.
-_WORD_SHAPE = r"(?:[^\W\d_]|[0-9]{1,3}(?=st|nd|rd|th))(?:[^\W_]|['’\-](?=[^\W_])){0,30}\.?"
+_WORD_BEGINS = r"(?:[^\W\d_]|[0-9]{1,3}(?=st|nd|rd|th))"
+# A number, perhaps a second one (of the building, of the street), then up to seven words
+_NUMBER_FIRST = re.compile(
+    rf"[0-9](?<![\w.$€£#,\-]\w)[0-9]{{0,5}}(?:[\-/][0-9]{{1,5}})?[A-Za-z]?,?[ ](?={_WORD_BEGINS}|{_NUM},?[ ]{_WORD_BEGINS})"
+)
+_SECOND_NUMBER = re.compile(rf"{_NUM},?[ ](?={_WORD_BEGINS})")
+_WORD_SHAPE = rf"{_WORD_BEGINS}(?:[^\W_]|['’\-](?=[^\W_])){{0,30}}\.?"
 _SEVEN_WORDS = re.compile(rf"(?:{_WORD_SHAPE}(?:[ ](?=[^\W_])|(?=[\s,.;:!?)\"']|$))){{0,7}}")
 _TRAILING_NUMBER = re.compile(r"[ ,]{1,2}(?:[Nn][or°º]\.?[ ]?)?[0-9]{1,5}(?:[\-/][0-9]{1,5})?[A-Za-z]?(?![\w.:%]*[\w%])")
 

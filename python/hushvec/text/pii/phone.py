@@ -108,11 +108,16 @@ def _spaces_are_single(pieces: list[tuple[int, int]]) -> bool:
 
 
 def _is_phone(written: str, end: int, document: Document, plan: _Plan, near: str | None) -> bool:
-    following = document.text[end : end + 2]
-    if following[:1].isalnum() and not _EXTENSION.match(document.lower, end):
+    following = document.text[end : end + 1]
+    if following in _UNITS or (following.isalnum() and not _EXTENSION.match(document.lower, end)):
         return False
-    if following[:1] in ("%", "€", "$", "£", "°") or _DATE.fullmatch(written) or _IP.fullmatch(written):
-        return False
+    return _looks_like_phone(written, plan, near) and not (_DATE.fullmatch(written) or _IP.fullmatch(written))
+
+
+_UNITS = frozenset("%€$£°")
+
+
+def _looks_like_phone(written: str, plan: _Plan, near: str | None) -> bool:
     digits = _NOT_DIGITS.sub("", written)
     if not FEWEST <= len(digits) <= MOST + 2 or len(set(digits)) == 1:
         return False

@@ -78,8 +78,13 @@ def settled(text: str, found: Iterable[Found], untouched: Iterable[tuple[int, in
 
 def _settle(text: str, cluster: list[Found], kept: list[tuple[int, int, int]]) -> None:
     """Settle finds that hang together, and add what is left to `kept`."""
-    origin = cluster[0][0]
-    covered = bytearray(max(one[1] for one in cluster) - origin)
+    origin, reach = cluster[0][0], max(one[1] for one in cluster)
+    start, end, _, _, source = min(cluster, key=_rank)
+    if start == origin and end == reach:  # the winner covers all others
+        if source != UNTOUCHED:
+            kept.append((start, end, source))
+        return
+    covered = bytearray(reach - origin)
     winners = []
     for start, end, _, _, source in sorted(cluster, key=_rank):
         for first, last in _free(covered, start - origin, end - origin):
