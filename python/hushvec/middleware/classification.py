@@ -17,7 +17,7 @@ from hushvec.middleware.classifiers import (
     classifier_of,
     estimator_classes,
 )
-from hushvec.middleware.wrap import MOST_CHARACTERS
+from hushvec.middleware.texts import MOST_CHARACTERS
 from hushvec.release import Budget
 
 MODEL_SCORES = ("uniform", "source")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hushvec import _validate
+from hushvec.middleware.texts import require_length
 
 TAKES = ("auto", "batch", "one")
 
@@ -119,11 +120,7 @@ def _require_inputs(inputs: Sequence[Any], max_characters: int) -> None:
     for position, text in enumerate(inputs):
         if not isinstance(text, str):
             raise TypeError(f"inputs must be all str or none of them, got {_validate.kind(text)} at position {position}")
-        if len(text) > max_characters:
-            raise ValueError(
-                f"inputs must have at most {max_characters} characters each, got {len(text)} at position {position} "
-                "(a model reads only the beginning: split the text, or raise max_characters)"
-            )
+        require_length("inputs", text, position, max_characters)
 
 
 class _Function(Classifier):

@@ -10,9 +10,7 @@ from hushvec import _validate
 from hushvec.middleware.answers import read_answer
 from hushvec.middleware.models import SourceModel, as_embedding_model
 from hushvec.middleware.results import KINDS, EmbeddingRequest, EmbeddingResult, Embeddings, Kind
-
-# A model reads the first few hundred tokens of a text; one far longer than that is a mistake, and costs a long tokenization.
-MOST_CHARACTERS = 100_000
+from hushvec.middleware.texts import MOST_CHARACTERS, require_length
 
 
 class EmbeddingMiddleware:
@@ -251,10 +249,6 @@ def _texts(texts: Any, max_characters: int) -> tuple[str, ...]:
     for number, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"texts must be strings, got {_validate.kind(text)} at position {number}")
-        if len(text) > max_characters:
-            raise ValueError(
-                f"texts must have at most {max_characters} characters each, got {len(text)} at position {number} (a model reads only "
-                "the beginning: split the text, or raise max_characters)"
-            )
+        require_length("texts", text, number, max_characters)
     return tuple(texts)
 
