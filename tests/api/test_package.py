@@ -196,13 +196,16 @@ def test_import_loads_numpy_and_the_core_only():
 
 
 @pytest.mark.alone
-def test_import_takes_little_time():
-    """Processor time of the import, numpy included, the best of five processes: a busy machine does not count."""
-    code = "import time; start = time.process_time(); import hushvec; print(time.process_time() - start)"
-    times = [
-        float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout) for _ in range(5)
-    ]
-    assert min(times) < 0.15
+def test_import_takes_no_longer_than_numpy():
+    """Processor time beyond numpy's own import, which is measured beside it; the best of five processes each."""
+
+    def seconds(what):
+        code = f"import time; start = time.process_time(); import {what}; print(time.process_time() - start)"
+        return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+
+    times = [(seconds("numpy"), seconds("hushvec")) for _ in range(5)]
+    numpy_alone, with_hushvec = (min(column) for column in zip(*times, strict=True))
+    assert with_hushvec < 2 * numpy_alone
 
 
 def test_warnings_are_not_raised_by_importing():

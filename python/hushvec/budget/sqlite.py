@@ -6,6 +6,7 @@ import contextlib
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -37,6 +38,9 @@ _SCHEMA = (
         WHEN NEW.sequence != 1 + (SELECT COALESCE(MAX(sequence), 0) FROM {TABLE} WHERE budget_key = NEW.budget_key)
         BEGIN SELECT RAISE(ABORT, 'a budget ledger is append-only'); END""",
 )
+
+BUSY = "database is locked"  # SQLITE_BUSY, of which Python 3.10 gives only the text
+PAUSE_SECONDS = 0.002
 
 # Closing any descriptor of a file drops all locks that the process has on it, so while one thread creates a file no other
 # thread may open it.
@@ -150,7 +154,7 @@ class SQLiteStore:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA fullfsync = ON")
         if self._create:
-            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            mode = _use_write_ahead_log(connection)
             if mode != "wal":
                 raise StoreFailure(f"{self.name}: the write-ahead log cannot be used here, journal mode stays {mode!r}")
             (there,) = connection.execute("SELECT COUNT(*) FROM sqlite_master WHERE name LIKE ?", (f"{TABLE}%",)).fetchone()
@@ -228,3 +232,19 @@ class _Transaction:
     def _one(self, statement: str, *values: object) -> Fields | None:
         found: Fields | None = self._connection.execute(statement, values).fetchone()
         return found
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> str:
+    """The journal mode after asking for the write-ahead log.
+
+    While another process changes the mode, SQLite answers "busy" at once: its own waiting does not cover this statement.
+    """
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            return str(mode)
+        except sqlite3.OperationalError as error:
+            if str(error) != BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(PAUSE_SECONDS)
