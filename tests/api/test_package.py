@@ -80,6 +80,7 @@ LAYERS = {
     "receipts": 9,
     "label_receipt": 9,
     "release": 10,
+    "models": 10,
     "label_release": 10,
     "audit": 11,
     "text": 11,

@@ -8,7 +8,7 @@ from typing import Any
 from hushvec import _validate
 from hushvec.integrations._rows import ReleasedList, rows_as_lists
 from hushvec.middleware import EmbeddingMiddleware, Embeddings, WrappedEmbeddingModel, wrap_embedding_model
-from hushvec.middleware.results import Kind
+from hushvec.models.results import Kind
 from hushvec.receipts import Receipt
 
 OnReceipt = Callable[[Receipt], Any]

@@ -9,7 +9,7 @@ from typing import Any
 
 from hushvec import _validate
 from hushvec.middleware import Embeddings
-from hushvec.middleware.results import Kind
+from hushvec.models.results import Kind
 
 
 class OpenAIEmbeddings:

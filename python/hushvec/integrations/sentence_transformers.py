@@ -13,8 +13,8 @@ from hushvec.errors import MissingExtraError
 from hushvec.integrations._rows import ReleasedList
 from hushvec.integrations._source import OnReceipt, PrivateSource
 from hushvec.middleware import EmbeddingMiddleware, EmbeddingResult, Embeddings, WrappedEmbeddingModel
-from hushvec.middleware.models import SourceModel
-from hushvec.middleware.results import Kind
+from hushvec.models.results import Kind
+from hushvec.models.sources import SourceModel
 
 if find_spec("sentence_transformers") is None:
     raise MissingExtraError("hushvec.integrations.sentence_transformers", "text")

@@ -12,7 +12,7 @@ from hushvec.errors import MissingExtraError
 from hushvec.integrations._source import OnReceipt, PrivateSource, require_on_receipt
 from hushvec.mechanisms import Mechanism
 from hushvec.middleware import EmbeddingMiddleware, EmbeddingResult, Embeddings
-from hushvec.middleware.results import Kind
+from hushvec.models.results import Kind
 from hushvec.release import Budget, plan_release, privatize, require_chargeable, require_projection
 
 if TYPE_CHECKING:

@@ -11,10 +11,8 @@ from hushvec.middleware.classification import (
     wrap_classification_model,
 )
 from hushvec.middleware.classification_results import Classification, Classifications, PrivateLabels
-from hushvec.middleware.models import EmbeddingModel, as_embedding_model
 from hushvec.middleware.privacy import dp_embedding_middleware
 from hushvec.middleware.redaction import pii_redaction_middleware
-from hushvec.middleware.results import EmbeddingRequest, EmbeddingResult, Embeddings
 from hushvec.middleware.sensitivity import EmpiricalSensitivity, calibrate_sensitivity, get_sensitivity
 from hushvec.middleware.wrap import (
     EmbeddingMiddleware,
@@ -22,6 +20,8 @@ from hushvec.middleware.wrap import (
     compose_embedding_middleware,
     wrap_embedding_model,
 )
+from hushvec.models.results import EmbeddingRequest, EmbeddingResult, Embeddings
+from hushvec.models.sources import EmbeddingModel, as_embedding_model
 
 __all__ = [
     "Classification",

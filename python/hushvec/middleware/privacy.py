@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from hushvec import _arrays, _core, _validate
 from hushvec.calibrate import gaussian_sigma
 from hushvec.mechanisms import Mechanism
-from hushvec.middleware.models import SourceModel
-from hushvec.middleware.results import EmbeddingResult
 from hushvec.middleware.sensitivity import EmpiricalSensitivity, first_row_off_unit, is_unit_norm_model, sensitivity_argument
 from hushvec.middleware.wrap import EmbeddingMiddleware
+from hushvec.models.results import EmbeddingResult
+from hushvec.models.sources import SourceModel
 from hushvec.release import (
     Budget,
     Release,

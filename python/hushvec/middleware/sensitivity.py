@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from hushvec import _arrays, _validate
-from hushvec.middleware.answers import read_answer
-from hushvec.middleware.models import as_embedding_model
+from hushvec.models.answers import read_answer
+from hushvec.models.sources import as_embedding_model
 
 UNIT_SENSITIVITY = 2.0
 MARGIN = 1.1

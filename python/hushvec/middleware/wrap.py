@@ -7,10 +7,10 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Se
 from typing import Any
 
 from hushvec import _validate
-from hushvec.middleware.answers import read_answer
-from hushvec.middleware.models import SourceModel, as_embedding_model
-from hushvec.middleware.results import KINDS, EmbeddingRequest, EmbeddingResult, Embeddings, Kind
 from hushvec.middleware.texts import MOST_CHARACTERS, require_length
+from hushvec.models.answers import read_answer
+from hushvec.models.results import KINDS, EmbeddingRequest, EmbeddingResult, Embeddings, Kind
+from hushvec.models.sources import SourceModel, as_embedding_model
 
 
 class EmbeddingMiddleware:

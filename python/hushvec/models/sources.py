@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from hushvec import _validate
-from hushvec.middleware.results import Kind
+from hushvec.models.results import Kind
 
 
 @runtime_checkable
 class EmbeddingModel(Protocol):
     """What a wrapped model is, and what it needs of the one it wraps.
 
-    `embed` answers texts [n] with rows [n, d]: an array, or anything that hushvec.middleware.answers reads. It may leave `kind` out.
+    `embed` answers texts [n] with rows [n, d]: an array, or anything that hushvec.models.answers reads. It may leave `kind` out.
     Optional attributes: `model_id` (str), `dimension` (int), `aembed` (the same as `embed`, a coroutine).
     """
 

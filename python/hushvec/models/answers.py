@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hushvec import _arrays, _validate
-from hushvec.middleware.results import EmbeddingResult
+from hushvec.models.results import EmbeddingResult
 from hushvec.receipts import Receipt
 
 # The names that models give to their vectors, in the order in which they are looked for.
