@@ -42,3 +42,8 @@ def make_generator(options: argparse.Namespace) -> Generator:
     if options.unsafe_seed is None:
         return Generator(rounds=options.rounds)
     return Generator.unsafe_seeded(options.unsafe_seed, rounds=options.rounds)
+
+
+def comma_separated(listed: str | None) -> list[str] | None:
+    """The names in `a, b`; None stays None."""
+    return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]

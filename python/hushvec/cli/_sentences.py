@@ -6,6 +6,8 @@ import sys
 from importlib import resources
 from pathlib import Path
 
+from hushvec.cli._documents import decoded
+
 SUFFIXES = (".txt", ".md")
 
 
@@ -39,19 +41,12 @@ def _shipped(name: str) -> list[str]:
 
 def _contents(source: str) -> list[str]:
     if source == "-":
-        return [_decoded("standard input", sys.stdin.buffer.read())]
+        return [decoded("standard input", sys.stdin.buffer.read())]
     path = Path(source)
     if not path.is_dir():
-        return [_decoded(source, path.read_bytes())]
+        return [decoded(source, path.read_bytes())]
     files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
-    return [_decoded(str(file), file.read_bytes()) for file in files]
-
-
-def _decoded(name: str, content: bytes) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name}: must be UTF-8 text: {error}") from None
+    return [decoded(str(file), file.read_bytes()) for file in files]
 
 
 def _lines(content: str) -> list[str]:

@@ -13,7 +13,8 @@ from typing import TextIO
 
 from hushvec._progress import Progress
 from hushvec._publish import published_text
-from hushvec.cli._arguments import Subparsers, add_command
+from hushvec.cli._arguments import Subparsers, add_command, comma_separated
+from hushvec.cli._documents import json_record, read_utf8, source_name
 from hushvec.cli._output import print_json, table
 from hushvec.text.pii.redactor import Redaction, Redactor
 
@@ -66,18 +67,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _redactor(options: argparse.Namespace) -> Redactor:
     return Redactor(
-        patterns=_names(options.patterns),
+        patterns=comma_separated(options.patterns),
         replacement=options.replacement,
         replacements=_pairs("--replace", options.replace) or None,
         custom_patterns=_pairs("--pattern", options.pattern) or None,
-        whitelist_categories=_names(options.whitelist_categories),
+        whitelist_categories=comma_separated(options.whitelist_categories),
         whitelist=options.whitelist,
         gazetteer=options.gazetteer,
     )
-
-
-def _names(listed: str | None) -> list[str] | None:
-    return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
 
 
 def _pairs(argument: str, entries: list[str]) -> dict[str, str]:
@@ -103,7 +100,7 @@ def _list_rules(redactor: Redactor, *, as_json: bool) -> int:
 
 
 def _one(options: argparse.Namespace, redactor: Redactor) -> int:
-    text = options.text if options.text is not None else _read(options.source)
+    text = options.text if options.text is not None else read_utf8(options.source)
     redaction = redactor.redact(text)
     if options.output is not None:
         with published_text(options.output) as file:
@@ -118,8 +115,9 @@ def _one(options: argparse.Namespace, redactor: Redactor) -> int:
 
 
 def _many(options: argparse.Namespace, redactor: Redactor) -> int:
-    lines = _read(options.source if options.text is None else None, options.text).splitlines(keepends=True)
-    name = options.source or "standard input"
+    content = options.text if options.text is not None else read_utf8(options.source)
+    lines = content.splitlines(keepends=True)
+    name = source_name(options.source)
     counts: Counter[str] = Counter()
     with Progress("texts", len(lines)) as progress, _sink(options.output) as file:
         for number, line in enumerate(lines, 1):
@@ -141,28 +139,9 @@ def _redacted(redactor: Redactor, line: str, options: argparse.Namespace, where:
         shown = json.dumps(redaction.to_dict(), ensure_ascii=False) if options.json and options.output is None else redaction.text
         yield shown + ending, redaction
     elif content.strip():
-        try:
-            record = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{where}: not JSON: {error}") from None
-        if not isinstance(record, dict) or options.text_key not in record:
-            raise ValueError(f"{where}: must be an object with the key {options.text_key!r}")
-        if not isinstance(record[options.text_key], str):
-            kind = type(record[options.text_key]).__name__
-            raise ValueError(f"{where}: {options.text_key!r} must be a string, got {kind}")
-        redaction = redactor.redact(record[options.text_key])
-        yield json.dumps({**record, options.text_key: redaction.text}, ensure_ascii=False) + (ending or "\n"), redaction
-
-
-def _read(source: str | None, text: str | None = None) -> str:
-    if text is not None:
-        return text
-    name = "standard input" if source in (None, "-") else source
-    content = sys.stdin.buffer.read() if source in (None, "-") else Path(str(source)).read_bytes()
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name}: must be UTF-8 text: {error}") from None
+        fields, text = json_record(content, options.text_key, where)
+        redaction = redactor.redact(text)
+        yield json.dumps({**fields, options.text_key: redaction.text}, ensure_ascii=False) + (ending or "\n"), redaction
 
 
 @contextmanager

@@ -1,11 +1,25 @@
-"""Text in: embeddings of sentences, and redaction of personal data before anything is embedded.
+"""Text in: embeddings of sentences, redaction of personal data before anything is embedded, and rewritten text out.
 
 Embedding needs `pip install 'hushvec[text]'` where a model is used, not at import; redaction needs nothing more.
 """
 
 from hushvec._lazy import at_first_use
 
-__all__ = ["Detector", "MiniLMEmbedder", "Redaction", "Redactor", "RuleInfo", "Span", "detect", "redact", "rules"]
+__all__ = [
+    "Detector",
+    "MiniLMEmbedder",
+    "Redaction",
+    "Redactor",
+    "Rewriter",
+    "Rewriting",
+    "RewrittenSpan",
+    "RuleInfo",
+    "Span",
+    "detect",
+    "redact",
+    "rewrite",
+    "rules",
+]
 
 __getattr__, __dir__ = at_first_use(
     globals(),
@@ -14,10 +28,14 @@ __getattr__, __dir__ = at_first_use(
         "MiniLMEmbedder": "embedder",
         "Redaction": "pii.redactor",
         "Redactor": "pii.redactor",
+        "Rewriter": "rewriting.rewriter",
+        "Rewriting": "rewriting.results",
+        "RewrittenSpan": "rewriting.results",
         "RuleInfo": "pii.registry",
         "Span": "pii.spans",
         "detect": "pii.redactor",
         "redact": "pii.redactor",
+        "rewrite": "rewriting.single",
         "rules": "pii.redactor",
     },
 )

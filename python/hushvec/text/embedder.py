@@ -33,6 +33,11 @@ class MiniLMEmbedder:
     def __init__(self) -> None:
         self._model = _load()
 
+    @property
+    def tokenizer(self) -> Any:
+        """The model's own, of the library `transformers`."""
+        return self._model.tokenizer
+
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed texts.
 

@@ -1,0 +1,179 @@
+"""`hushvec rewrite`: texts to private vectors to texts again, one at a time or documents by the thousand."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, TextIO
+
+from hushvec._progress import Progress
+from hushvec._publish import published_text, receipt_path
+from hushvec.accounting.calibration import COMPOSITIONS
+from hushvec.budget import PrivacyBudget
+from hushvec.cli._arguments import Subparsers, add_command, comma_separated
+from hushvec.cli._documents import json_record, numbered_lines, read_utf8, source_name
+from hushvec.cli._output import print_json
+from hushvec.text.rewriting.results import Rewriting
+from hushvec.text.rewriting.rewriter import Rewriter
+from hushvec.text.rewriting.terms import LEVELS, REWRITING_MECHANISMS
+
+
+def add_to(subparsers: Subparsers) -> None:
+    parser = add_command(
+        subparsers,
+        "rewrite",
+        run,
+        help="rewrite texts: redact, embed, add noise, invert",
+        description=(
+            "Rewrite a text with differential privacy: personal data becomes placeholders, the rest is embedded, clipped, noised\n"
+            "and inverted to text. The [DP] line belongs to the output wherever it goes.\n\n"
+            "The input is one text, unless --lines (every line is a document) or --text-key (JSON lines) says otherwise; then the\n"
+            "output is JSON lines without the originals. OUT appears when all is done, or not at all.\n\n"
+            "gaussian noise at the default epsilon leaves little of a text: --mechanism privunit leaves the most."
+        ),
+    )
+    parser.add_argument("source", nargs="?", metavar="FILE", help="a UTF-8 file, or - for standard input (default)")
+    parser.add_argument("--text", help="the text itself, instead of a file")
+    many = parser.add_mutually_exclusive_group()
+    many.add_argument("--lines", action="store_true", help="every line that is not blank is a document of its own")
+    many.add_argument("--text-key", metavar="KEY", help="JSON lines: the document is the text under this key")
+    parser.add_argument("--keep", metavar="NAMES", help="JSON lines: keys to copy unprotected, separated by commas")
+    parser.add_argument("-o", "--output", metavar="OUT", type=Path, help="file to write (default: standard output)")
+    parser.add_argument("--epsilon", type=float, default=16.0, help="for a whole document (default 16); inf: no noise, no promise")
+    parser.add_argument("--delta", type=float, default=1e-3, help="for a whole document, gaussian only (default 1e-3)")
+    parser.add_argument("--clip-norm", "--clip", type=float, default=1.5, help="L2 norm that embeddings are clipped to (default 1.5)")
+    parser.add_argument("--mechanism", choices=REWRITING_MECHANISMS, default="gaussian", help="law of the noise (default gaussian)")
+    parser.add_argument("--composition", choices=COMPOSITIONS, default="joint", help="of a document's chunks (default joint)")
+    parser.add_argument("--level", choices=LEVELS, help="what is one vector (default document for privunit, else chunk)")
+    parser.add_argument("--max-chunks", type=int, metavar="K", help="fill up to this public number of chunks, refuse more")
+    parser.add_argument("--max-len", type=int, default=32, metavar="TOKENS", help="tokens in a chunk (default 32)")
+    parser.add_argument("--whitelist-categories", metavar="NAMES", help="categories that are rewritten, not redacted")
+    parser.add_argument("--inverter", metavar="PATH", help="file of public texts, or checkpoint (default: the sentences that ship)")
+    parser.add_argument("--embedder", metavar="PATH", help="folder or hub id (default all-MiniLM-L6-v2, or the inverter's own)")
+    parser.add_argument("--steps", type=int, default=5, help="corrections by a vec2text checkpoint (default 5)")
+    parser.add_argument("--device", help="of models that a path names (default: CUDA if there is one)")
+    parser.add_argument("--unsafe-seed", "--seed", type=int, metavar="SEED", help="reproducible noise, which gives NO privacy")
+    parser.add_argument("--budget", metavar="KEY", help="charge the ledger of this key first; it must exist (see hushvec budget)")
+    parser.add_argument("--budget-store", metavar="STORE", help="where that ledger is (default as for hushvec budget)")
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.text is not None and options.source is not None:
+        raise ValueError("one of FILE and --text must be given, got both")
+    if options.output is not None and not options.output.parent.is_dir():
+        raise ValueError(f"{options.output}: the folder {options.output.parent} must exist")
+    if options.keep is not None and options.text_key is None:
+        raise ValueError("--keep must come with --text-key, whose other keys it names")
+    content = options.text if options.text is not None else read_utf8(options.source)
+    if options.lines or options.text_key is not None:
+        return _many(options, list(_documents(options, content)))
+    return _one(options, content)
+
+
+def _rewriter(options: argparse.Namespace) -> Rewriter:
+    return Rewriter(
+        epsilon=options.epsilon,
+        delta=options.delta,
+        clip_norm=options.clip_norm,
+        num_steps=options.steps,
+        whitelist_categories=comma_separated(options.whitelist_categories),
+        max_len=options.max_len,
+        device=options.device,
+        seed=options.unsafe_seed,
+        embedder=options.embedder,
+        inverter=options.inverter,
+        composition=options.composition,
+        max_chunks=options.max_chunks,
+        mechanism=options.mechanism,
+        level=options.level,
+    )
+
+
+@contextmanager
+def _budget(options: argparse.Namespace) -> Iterator[PrivacyBudget | None]:
+    if options.budget is None:
+        yield None
+        return
+    with PrivacyBudget.reopen(options.budget, store=options.budget_store) as budget:
+        yield budget
+
+
+def _one(options: argparse.Namespace, text: str) -> int:
+    rewriter = _rewriter(options)
+    if options.output is None:
+        with _budget(options) as budget:
+            result = rewriter.rewrite(text, budget=budget)
+        if options.json:
+            print_json(result.to_dict())
+        else:
+            print(f"=== ORIGINAL ===\n{text.rstrip()}\n\n=== OUTPUT ===\n{result.output}\n\n{result.dp_line}")
+        return 0
+    with published_text(options.output) as file:
+        with _budget(options) as budget:
+            result = rewriter.rewrite(text, budget=budget)
+        if options.json:
+            file.write(json.dumps(result.to_dict(private=False), indent=2, ensure_ascii=False) + "\n")
+        else:
+            file.write(f"{result.output}\n\n{result.dp_line}\n")
+        _write_receipt(options.output, result)
+    print(result.dp_line)
+    return 0
+
+
+def _write_receipt(output: Path, result: Rewriting) -> None:
+    """Beside the output, before it appears; without a release there is none, and an old one goes."""
+    receipt_path(output).unlink(missing_ok=True)
+    if result.receipt is not None:
+        with published_text(receipt_path(output)) as file:
+            file.write(result.receipt.to_json() + "\n")
+
+
+def _documents(options: argparse.Namespace, content: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(text, fields that are copied) of every document."""
+    name = source_name(options.source) if options.text is None else "--text"
+    keep = comma_separated(options.keep) or []
+    for where, line in numbered_lines(content, name):
+        if options.text_key is None:
+            yield line, {}
+            continue
+        record = json_record(line, options.text_key, where)
+        if not record.text.strip():
+            raise ValueError(f"{where}: {options.text_key!r} must not be empty")
+        missing = [key for key in keep if key not in record.fields]
+        if missing:
+            raise ValueError(f"{where}: has no key {missing[0]!r} to keep")
+        yield record.text, {key: record.fields[key] for key in keep}
+
+
+def _many(options: argparse.Namespace, documents: list[tuple[str, dict[str, Any]]]) -> int:
+    if not documents:
+        raise ValueError("the input must hold at least one document")
+    rewriter = _rewriter(options)
+    sink: Any = nullcontext(sys.stdout) if options.output is None else published_text(options.output)
+    with sink as file, _budget(options) as budget, Progress("documents", len(documents)) as progress:
+        if budget is not None:
+            _require_enough(budget, len(documents), options.epsilon)
+        results = rewriter.rewrite_all((text for text, _ in documents), budget=budget)
+        for result, (_, kept) in zip(results, documents, strict=True):
+            _write_line(file, result, kept)
+            progress.advance(1)
+    if options.output is not None:
+        print(f"{options.output}: {len(documents)} documents")
+    return 0
+
+
+def _require_enough(budget: PrivacyBudget, documents: int, epsilon: float) -> None:
+    """Refuse before the first charge what would run dry on the way: each document is a charge of its own."""
+    state = budget.state()
+    if state.max_epsilon is not None and state.on_exhausted == "block" and budget.remaining() < documents * epsilon:
+        raise ValueError(
+            f"budget must have {documents} times epsilon = {epsilon!r} left, one for each document, got {budget.remaining()!r}"
+        )
+
+
+def _write_line(file: TextIO, result: Rewriting, kept: dict[str, Any]) -> None:
+    file.write(json.dumps({**kept, **result.to_dict(private=False)}, ensure_ascii=False) + "\n")

@@ -1,0 +1,14 @@
+"""Embeddings to text. Every inverter has `invert(embeddings) -> list[str]`; what it does is post-processing of released rows."""
+
+from hushvec._lazy import at_first_use
+
+__all__ = ["Inverter", "LawInverter", "Vec2TextInverter"]
+
+__getattr__, __dir__ = at_first_use(
+    globals(),
+    {
+        "Inverter": "protocol",
+        "LawInverter": "protocol",
+        "Vec2TextInverter": "vec2text.inverter",
+    },
+)

@@ -1,0 +1,44 @@
+"""What the rewriter asks of an inverter: texts from embedding rows, noisy ones included."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec.mechanisms import Mechanism, PublicProjection
+
+
+@runtime_checkable
+class Inverter(Protocol):
+    """Turns embeddings back into text.
+
+    It is post-processing: it sees the released rows and public data, never the private text or its clean vector.
+    """
+
+    def invert(self, embeddings: NDArray[np.float32]) -> list[str]:
+        """One text for each row of [n, d]; n = 0 gives an empty list."""
+        ...
+
+
+@runtime_checkable
+class LawInverter(Inverter, Protocol):
+    """An inverter that knows what noise was added and can use it."""
+
+    def for_release(self, mechanism: Mechanism, projection: PublicProjection | None) -> Inverter:
+        """The inverter for rows that this mechanism released.
+
+        Args:
+            mechanism: with the numbers of its law: Gaussian, Laplacian, L2Laplace, PrivUnit or EmpiricalGaussian.
+            projection: the public map that the rows were released behind, or None.
+
+        Returns:
+            An inverter of the released rows as they are: in the projection's space if there is one. An inverter that is not a
+            LawInverter gets rows that were lifted back to the embedder's space.
+        """
+        ...
+
+    def projection_for(self, mechanism: str, epsilon: float) -> PublicProjection | None:
+        """The public map that serves this inverter best for rows at this epsilon each, fitted on public data only; None: no map."""
+        ...

@@ -1,0 +1,114 @@
+"""The embedder and the inverter that a caller named: an object, a file, a folder or a hub id."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hushvec import _validate
+from hushvec.errors import MissingExtraError
+from hushvec.models.sources import SourceModel, as_embedding_model
+from hushvec.text.embedder import MiniLMEmbedder
+from hushvec.text.inverters.protocol import Inverter
+
+_CONFIG = "config.json"
+
+
+def choose(embedder: Any, inverter: Any, *, max_len: int, num_steps: int, device: str | None) -> tuple[SourceModel, Inverter]:
+    """Embedder and inverter that belong together.
+
+    A checkpoint of an inverter brings the embedder that it was made for, unless another is given. An inverter of public texts needs
+    the embedder first: its texts are embedded by it.
+
+    Raises:
+        TypeError: neither name nor object that can embed or invert.
+        ValueError, OSError: a file, a folder or a hub id without what is needed.
+    """
+    if _is_name(inverter) and not Path(inverter).is_file():
+        loaded = _checkpoint(str(inverter), num_steps=num_steps, device=device)
+        return _embedder(getattr(loaded, "embedder", None) if embedder is None else embedder, max_len, device), loaded
+    if inverter is not None and not _is_name(inverter):
+        given = _require_inverter(inverter)
+        return _embedder(getattr(given, "embedder", None) if embedder is None else embedder, max_len, device), given
+    model = _embedder(embedder, max_len, device)
+    return model, _public(model, inverter)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, (str, os.PathLike))
+
+
+def _require_inverter(value: Any) -> Inverter:
+    if not callable(getattr(value, "invert", None)) or isinstance(value, type):
+        raise TypeError(f"inverter must have invert(embeddings) -> texts, or be a path or a hub id, got {_validate.kind(value)}")
+    inverter: Inverter = value
+    return inverter
+
+
+def _embedder(value: Any, max_len: int, device: str | None) -> SourceModel:
+    if value is None:
+        return as_embedding_model(_minilm())
+    if not _is_name(value):
+        return as_embedding_model(value)
+    name = os.fspath(value)
+    if _model_type(name) == "t5" or (not Path(name).is_dir() and "gtr-t5" in name):
+        from hushvec.text.gtr import GTREmbedder
+
+        return as_embedding_model(GTREmbedder(name, max_len=max_len, device=device))
+    return as_embedding_model(_sentence_transformer(name, device))
+
+
+@cache
+def _minilm() -> MiniLMEmbedder:
+    return MiniLMEmbedder()
+
+
+def _model_type(name: str) -> str | None:
+    """What a local folder's config.json says it holds; None for anything else."""
+    try:
+        config = json.loads((Path(name) / _CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return config.get("model_type") if isinstance(config, dict) else None
+
+
+def _sentence_transformer(name: str, device: str | None) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError:
+        raise MissingExtraError("embedding texts", "text") from None
+    return SentenceTransformer(name, device=device)
+
+
+def _public(model: SourceModel, source: Any) -> Inverter:
+    """Decoding to the texts of a public file, or to those that ship with the package."""
+    from hushvec.text.corpus import PublicCorpus
+    from hushvec.text.inverters.public import PublicInverter
+
+    if source is not None:
+        return PublicInverter(PublicCorpus.from_file(source, model))
+    if isinstance(model.model, MiniLMEmbedder):
+        return _shipped()
+    return PublicInverter(PublicCorpus.shipped(model))
+
+
+@cache
+def _shipped() -> Inverter:
+    """Embedded once in a process."""
+    from hushvec.text.corpus import PublicCorpus
+    from hushvec.text.inverters.public import PublicInverter
+
+    return PublicInverter(PublicCorpus.shipped(_minilm()))
+
+
+def _checkpoint(name: str, *, num_steps: int, device: str | None) -> Inverter:
+    """A vec2text checkpoint, or a decoder trained by `hushvec train-inverter`."""
+    from hushvec.text.inverters.trained import TrainedInverter
+    from hushvec.text.inverters.vec2text import Vec2TextInverter
+
+    if TrainedInverter.is_folder(name):
+        return TrainedInverter.from_folder(name, device=device)
+    return Vec2TextInverter.from_pretrained(name, num_steps=num_steps, device=device)

@@ -1,0 +1,112 @@
+"""What a rewriting returns: the text, how each part of it came about, and what it promises."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hushvec.receipts import Receipt
+
+
+@dataclass(frozen=True)
+class RewrittenSpan:
+    """One part of the original text and what became of it. Together the texts of all spans are the original.
+
+    Args:
+        text: of the original; private. Empty for a chunk that only fills up to max_chunks.
+        is_pii: a find of the redactor.
+        category: of the find, else None.
+        placeholder: that stands for the find in the output, else None.
+        rewritten: what the noisy vector of the chunk was inverted to; None for finds and for parts without a letter or digit.
+        chunk_idx: number of the chunk, from 0; None for finds and for parts without a letter or digit, which are dropped.
+    """
+
+    text: str
+    is_pii: bool
+    category: str | None
+    placeholder: str | None
+    rewritten: str | None
+    chunk_idx: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rewriting:
+    """A rewritten text and its account. `output`, `dp_line` and `receipt` may be published; `original` and `spans` are private.
+
+    Args:
+        original: the text that went in.
+        output: placeholders and rewritten chunks in the order of the text; for level "document" one rewritten text.
+        spans: the parts of the original, and chunks that fill up to max_chunks.
+        epsilon_total, delta_total: promised for all chunks of the document together; infinity for no noise, 0 without chunks.
+        epsilon_per_chunk, delta_per_chunk: what the release of one chunk alone guarantees. They add up to the total for
+            composition "basic" and for pure mechanisms; a joint Gaussian release is better than the sum of its parts.
+        sigma: of Gaussian noise as calibrated (privunit: across the direction), None for Laplace noise and without noise. The noise
+            as used has this number rounded up to a float32, `receipt.sigma`.
+        scale: of Laplace noise as used, else None.
+        n_chunks: K, rows that were released; max_chunks if that was given.
+        clip_norm: C.
+        mechanism, composition, level: as asked for.
+        receipt: of the release; None without noise and without chunks, where nothing is promised or nothing was released.
+    """
+
+    original: str
+    output: str
+    spans: tuple[RewrittenSpan, ...]
+    epsilon_total: float
+    delta_total: float
+    epsilon_per_chunk: float
+    delta_per_chunk: float
+    sigma: float | None
+    scale: float | None
+    n_chunks: int
+    clip_norm: float
+    mechanism: str
+    composition: str
+    level: str
+    receipt: Receipt | None
+
+    @property
+    def dp_line(self) -> str:
+        """One line of parameters that belongs to the output wherever it goes."""
+        noise = f"scale={self.scale:.4f}" if self.scale is not None else f"sigma={self.sigma or 0.0:.4f}"
+        line = (
+            f"[DP] eps_total={self.epsilon_total} delta_total={self.delta_total} K={self.n_chunks} "
+            f"eps/chunk={self.epsilon_per_chunk:.4f} {noise} clip={self.clip_norm}"
+        )
+        if self.mechanism != "gaussian":
+            line += f" mechanism={self.mechanism}"
+        if math.isinf(self.epsilon_total):
+            line += " (no noise: nothing is guaranteed)"
+        elif self.receipt is not None and not self.receipt.is_dp_claim:
+            line += f" (not a DP claim: {'float grade' if self.receipt.grade == 'float' else 'seeded key'})"
+        return line
+
+    def to_dict(self, *, private: bool = True) -> dict[str, Any]:
+        """Ready for JSON; an infinite epsilon is the string "inf".
+
+        Args:
+            private: with the original text and the spans, which hold it. False: only what may be published.
+        """
+        account = {
+            "epsilon_total": _finite(self.epsilon_total),
+            "delta_total": self.delta_total,
+            "epsilon_per_chunk": _finite(self.epsilon_per_chunk),
+            "delta_per_chunk": self.delta_per_chunk,
+            "sigma": self.sigma,
+            "scale": self.scale,
+            "clip_radius": self.clip_norm,
+            "n_chunks": self.n_chunks,
+            "mechanism": self.mechanism,
+            "composition": self.composition,
+            "level": self.level,
+            "dp_line": self.dp_line,
+            "receipt": None if self.receipt is None else self.receipt.to_dict(),
+        }
+        if not private:
+            return {"output": self.output, **account}
+        return {"original": self.original, "output": self.output, "spans": [asdict(span) for span in self.spans], **account}
+
+
+def _finite(epsilon: float) -> float | str:
+    return "inf" if math.isinf(epsilon) else epsilon

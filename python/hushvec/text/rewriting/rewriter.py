@@ -1,0 +1,298 @@
+"""`Rewriter`: texts to noisy vectors to texts, one at a time or by the thousand."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _arrays, _core, _validate
+from hushvec.clip import clip
+from hushvec.mechanisms import PrivUnit, PublicProjection
+from hushvec.models.answers import read_answer
+from hushvec.receipts import Receipt, has_sigma
+from hushvec.release import Budget, release_planned, require_projection
+from hushvec.text.inverters.protocol import Inverter
+from hushvec.text.pii.redactor import Redactor
+from hushvec.text.rewriting.choices import choose
+from hushvec.text.rewriting.chunks import Part, cut
+from hushvec.text.rewriting.pieces import TokenPieces
+from hushvec.text.rewriting.plans import AUTO, Plan, Planner
+from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
+from hushvec.text.rewriting.terms import LEVELS, Terms
+
+DOCUMENTS_AT_ONCE = 256
+
+# A single text far longer than what people rewrite is a mistake that would run for minutes.
+MOST_CHARACTERS = 2_000_000
+
+_TRIAL_DIMENSION = 8
+_NO_CHUNK = "."
+
+NOTE_CHUNKS = "covers the rewritten chunks; placeholders, their order and their number are set by rules and not covered"
+NOTE_DOCUMENT = "the whole output follows from this one row and public data"
+NOTE_OWN_TEXT = "rows are taken to depend on their own document only"
+NOTE_PADDED = "the number of rows is max_chunks, whatever the text"
+
+
+class Rewriter:
+    """Embedder, inverter, redactor and terms, fixed once and used for many texts.
+
+    Args: as for `rewrite`, but `text` and `budget`.
+
+    Raises: as for `rewrite`.
+
+    Example:
+        >>> from hushvec.text import Rewriter
+        >>> rewriter = Rewriter(mechanism="privunit")  # doctest: +SKIP
+        >>> [one.output for one in rewriter.rewrite_all(["The invoice is overdue.", "It rains."])]  # doctest: +SKIP
+        ['...', '...']
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 16.0,
+        delta: float = 1e-3,
+        clip_norm: float = 1.5,
+        num_steps: int = 5,
+        whitelist_categories: Iterable[str] | None = None,
+        max_len: int = 32,
+        device: str | None = None,
+        seed: int | None = None,
+        embedder: Any = None,
+        inverter: Any = None,
+        composition: str = "joint",
+        max_chunks: int | None = None,
+        mechanism: str = "gaussian",
+        level: str | None = None,
+        projection: PublicProjection | str | None = "auto",
+        redactor: Redactor | None = None,
+    ) -> None:
+        self._terms = Terms(epsilon, delta, clip_norm, mechanism, composition)
+        self._level = _level(level, mechanism)
+        self._max_chunks = None if max_chunks is None else _validate.whole_number("max_chunks", max_chunks, at_least=1)
+        if self._max_chunks is not None and self._level == "document":
+            raise ValueError(f"max_chunks must be None for level 'document', where there is always one, got {max_chunks}")
+        _validate.whole_number("num_steps", num_steps, at_least=0)
+        _validate.whole_number("max_len", max_len, at_least=1)
+        self._generator = _generator(seed)
+        self._redactor = _redactor(redactor, whitelist_categories)
+        chosen = _projection(projection)
+        if self._terms.has_noise:
+            self._terms.mechanism_for(self._max_chunks or 1, _TRIAL_DIMENSION)  # refused before the models load
+        self._embedder, own = choose(embedder, inverter, max_len=max_len, num_steps=num_steps, device=device)
+        self._pieces = TokenPieces(max_len, getattr(self._embedder.model, "tokenizer", None))
+        self._planner = Planner(self._terms, own, chosen, self._generator, self._notes())
+
+    def rewrite(self, text: str, *, budget: Budget | None = None) -> Rewriting:
+        """Rewrite one text; see `hushvec.text.rewrite`."""
+        return next(self.rewrite_all([text], budget=budget))
+
+    def rewrite_all(self, texts: Iterable[str], *, budget: Budget | None = None) -> Iterator[Rewriting]:
+        """Rewrite many texts, each a document of its own with a receipt and a charge of its own.
+
+        Args:
+            texts: strings; read and rewritten some hundred at a time.
+            budget: charged for each document, before it is released.
+
+        Yields:
+            A Rewriting for each text, in their order. An error ends the stream after everything that was released before it.
+
+        Raises:
+            As `hushvec.text.rewrite`; an error about a text names its position.
+        """
+        if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+            raise TypeError(f"texts must be a list of strings, got {_validate.kind(texts)}")
+        self._require_chargeable(budget)
+        return self._stream(iter(texts), budget)
+
+    def _stream(self, texts: Iterator[str], budget: Budget | None) -> Iterator[Rewriting]:
+        done = 0
+        while batch := list(itertools.islice(texts, DOCUMENTS_AT_ONCE)):
+            drafts = [self._draft(text, done + position) for position, text in enumerate(batch)]
+            rows = self._embedded(drafts)
+            releases: list[_Released] = []
+            failure: Exception | None = None
+            try:
+                for draft, own in zip(drafts, rows, strict=True):
+                    releases.append(self._release(draft, own, budget))
+            except Exception as error:  # what is paid for goes out first
+                failure = error
+            yield from self._inverted(releases)
+            if failure is not None:
+                raise failure
+            done += len(batch)
+
+    def _notes(self) -> tuple[str, ...]:
+        """What readers of the receipts should know about the level."""
+        covered = NOTE_DOCUMENT if self._level == "document" else NOTE_CHUNKS
+        return (covered, NOTE_OWN_TEXT, *(() if self._max_chunks is None else (NOTE_PADDED,)))
+
+    def _require_chargeable(self, budget: Budget | None) -> None:
+        if budget is None:
+            return
+        if not callable(getattr(budget, "consume", None)):
+            raise TypeError(f"budget must have a method consume(epsilon, delta), got {_validate.kind(budget)}")
+        if not self._terms.has_noise:
+            raise ValueError("budget must be None for an infinite epsilon: a text without noise has no privacy to account for")
+        if self._generator.seeded:
+            raise ValueError("budget must be None with a seed: such a release has no privacy to account for")
+
+    def _draft(self, text: Any, position: int) -> _Draft:
+        """Redact and cut a text, and refuse what cannot be rewritten."""
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a string, got {_validate.kind(text)} at position {position}")
+        if not text.strip():
+            raise ValueError(f"text must not be empty, got {len(text)} blank characters at position {position}")
+        if len(text) > MOST_CHARACTERS:
+            raise ValueError(f"text must have at most {MOST_CHARACTERS} characters, got {len(text)} at position {position}")
+        if self._level == "document":
+            return _Draft(text, (Part(text, None, 0),), (self._redactor.redact(text).text,))
+        parts = cut(text, self._redactor.detect(text), self._pieces)
+        chunks = tuple(part.text for part in parts if part.chunk is not None)
+        if self._max_chunks is not None and len(chunks) > self._max_chunks:
+            limit = f"max_chunks = {self._max_chunks}"
+            raise ValueError(f"text must have at most {limit} chunks, got {len(chunks)} at position {position}")
+        return _Draft(text, parts, chunks)
+
+    def _embedded(self, drafts: Sequence[_Draft]) -> list[NDArray[np.float32]]:
+        """The rows of each draft's chunks: all texts of a batch in one call, so that the model can sort them by length."""
+        texts = [chunk.strip() for draft in drafts for chunk in draft.chunks]
+        asked = texts or [_NO_CHUNK]  # the dimension is needed where chunks are filled up to max_chunks
+        rows = _as_float32(read_answer(self._embedder.embed(asked), len(asked)).values)[: len(texts)]
+        ends = list(itertools.accumulate(len(draft.chunks) for draft in drafts))
+        return np.split(rows, ends[:-1])
+
+    def _release(self, draft: _Draft, rows: NDArray[np.float32], budget: Budget | None) -> _Released:
+        """Charge, and add the noise: from here on the document's rows are public."""
+        chunks = self._max_chunks or len(rows)
+        if chunks == 0:
+            return _Released(draft, None, rows, None)
+        plan = self._planner.plan(chunks, rows.shape[1])
+        mapped = rows if plan.projection is None else _behind(plan.projection, rows, float(self._terms.clip_norm))
+        padded = np.concatenate([mapped, np.zeros((chunks - len(mapped), mapped.shape[1]), np.float32)])
+        if plan.release is None:
+            return _Released(draft, plan, clip(padded, self._terms.clip_norm), None)
+        values, receipt = release_planned(padded, plan.release, budget=budget, notes=plan.notes, projection=plan.projection)
+        return _Released(draft, plan, values, receipt)
+
+    def _inverted(self, releases: Sequence[_Released]) -> Iterator[Rewriting]:
+        """Texts for released rows, those of one plan in one call."""
+        texts: dict[int, list[str]] = {}
+        for plan in {id(one.plan): one.plan for one in releases if one.plan is not None}.values():
+            group = [number for number, one in enumerate(releases) if one.plan is plan]
+            answers = iter(_texts(plan.inverter, np.concatenate([releases[number].values for number in group])))
+            for number in group:
+                texts[number] = list(itertools.islice(answers, len(releases[number].values)))
+        for number, one in enumerate(releases):
+            yield self._rewriting(one, texts.get(number, []))
+
+    def _rewriting(self, one: _Released, texts: list[str]) -> Rewriting:
+        shown = [*one.draft.parts, *(Part("", None, number) for number in range(len(one.draft.chunks), len(texts)))]
+        spans = tuple(_span(part, texts) for part in shown)
+        plan = one.plan
+        scale = None if plan is None or plan.mechanism is None or has_sigma(plan.mechanism.name) else plan.mechanism.noise_parameter
+        return Rewriting(
+            original=one.draft.text,
+            output=" ".join(shown for span in spans if (shown := (span.rewritten or span.placeholder or "").strip())),
+            spans=spans,
+            epsilon_total=0.0 if plan is None else float(self._terms.epsilon),
+            delta_total=0.0 if plan is None or plan.mechanism is None else self._terms.total_delta,
+            epsilon_per_chunk=0.0 if plan is None else plan.shares.epsilon,
+            delta_per_chunk=0.0 if plan is None else plan.shares.delta,
+            sigma=None if plan is None else plan.sigma,
+            scale=scale,
+            n_chunks=len(texts),
+            clip_norm=float(self._terms.clip_norm),
+            mechanism=self._terms.mechanism,
+            composition=self._terms.composition,
+            level=self._level,
+            receipt=one.receipt,
+        )
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A text, redacted and cut: `chunks` are embedded, one row each."""
+
+    text: str
+    parts: tuple[Part, ...]
+    chunks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Released:
+    """Rows that went through their plan. No plan: there were none."""
+
+    draft: _Draft
+    plan: Plan | None
+    values: NDArray[np.float32]
+    receipt: Receipt | None
+
+
+def _level(level: Any, mechanism: str) -> str:
+    if level is None:
+        return "document" if mechanism == PrivUnit.name else "chunk"
+    return _validate.choice("level", level, LEVELS)
+
+
+def _generator(seed: Any) -> _core.Generator:
+    if seed is None:
+        return _validate.generator(None)
+    return _core.Generator.unsafe_seeded(_validate.whole_number("seed", seed, at_least=0))
+
+
+def _projection(projection: Any) -> PublicProjection | str | None:
+    if projection is None or (isinstance(projection, str) and projection == AUTO):
+        return projection
+    return require_projection(projection)
+
+
+def _redactor(redactor: Any, whitelist_categories: Iterable[str] | None) -> Redactor:
+    if redactor is None:
+        return Redactor(whitelist_categories=whitelist_categories)
+    if whitelist_categories is not None:
+        raise ValueError("whitelist_categories must be None with a redactor, which has its own")
+    if not isinstance(redactor, Redactor):
+        raise TypeError(f"redactor must be a hushvec.text.Redactor or None, got {_validate.kind(redactor)}")
+    return redactor
+
+
+def _behind(projection: PublicProjection, rows: NDArray[np.float32], length: float) -> NDArray[np.float32]:
+    """Rows behind a public map, which shortens and stretches them: brought to one length, so that none drowns in the noise."""
+    mapped = _as_float32(projection.transform(rows))
+    _arrays.unit_rows(mapped, mapped)
+    return mapped * np.float32(length)
+
+
+def _as_float32(rows: Any) -> NDArray[np.float32]:
+    """Rows of any framework in the CPU's memory."""
+    if _arrays.is_torch(rows):
+        rows = rows.detach().cpu().float()
+    elif _arrays.is_cupy(rows):
+        rows = rows.get()
+    return np.ascontiguousarray(rows, np.float32)
+
+
+def _texts(inverter: Inverter, rows: NDArray[np.float32]) -> list[str]:
+    texts = inverter.invert(rows)
+    if len(texts) != len(rows):
+        raise ValueError(f"inverter must return {len(rows)} texts, one for each row, got {len(texts)}")
+    return list(texts)
+
+
+def _span(part: Part, texts: Sequence[str]) -> RewrittenSpan:
+    found = part.span
+    return RewrittenSpan(
+        text=part.text,
+        is_pii=found is not None,
+        category=None if found is None else found.category,
+        placeholder=None if found is None else found.placeholder,
+        rewritten=None if part.chunk is None else texts[part.chunk],
+        chunk_idx=part.chunk,
+    )

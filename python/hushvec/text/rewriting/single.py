@@ -1,0 +1,115 @@
+"""`rewrite`: one text, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hushvec.mechanisms import PublicProjection
+from hushvec.release import Budget
+from hushvec.text.pii.redactor import Redactor
+from hushvec.text.rewriting.results import Rewriting
+from hushvec.text.rewriting.rewriter import Rewriter
+
+
+def rewrite(
+    text: str,
+    *,
+    epsilon: float = 16.0,
+    delta: float = 1e-3,
+    clip_norm: float = 1.5,
+    num_steps: int = 5,
+    whitelist_categories: Iterable[str] | None = None,
+    max_len: int = 32,
+    device: str | None = None,
+    seed: int | None = None,
+    embedder: Any = None,
+    inverter: Any = None,
+    composition: str = "joint",
+    max_chunks: int | None = None,
+    mechanism: str = "gaussian",
+    level: str | None = None,
+    projection: PublicProjection | str | None = "auto",
+    redactor: Redactor | None = None,
+    budget: Budget | None = None,
+) -> Rewriting:
+    """Rewrite a text with differential privacy: redact, cut, embed, clip, add noise, invert, put together again.
+
+    Args:
+        text: any string with a character in it; at most 2,000,000 characters.
+        epsilon: > 0, for the whole document. `math.inf`: no noise and no promise, to see what embedding and inversion do alone.
+        delta: in (0, 1), for the whole document. "laplacian", "l2_laplace" and "privunit" do not use it.
+        clip_norm: C, the L2 norm that embeddings are clipped to, in their unit. 1.5 suits GTR; unit vectors such as MiniLM's lose
+            nothing at 1.0 and get two thirds of the noise. No influence on "privunit".
+        num_steps: rounds of correction, for vec2text checkpoints with a corrector.
+        whitelist_categories: categories of personal data that are not redacted: their text is rewritten like any other.
+        max_len: tokens in a chunk, special tokens counted; longer stretches are cut. Not for level "document".
+        device: "cpu", "cuda", ... for models of a path or a hub id; None: CUDA if there is one.
+        seed: reproducible noise, which gives NO privacy; the result says so.
+        embedder: None: all-MiniLM-L6-v2 from its wheel, or the one that the inverter was made for. A folder or hub id (T5 encoders
+            such as GTR are mean-pooled and not normalised), or an object with `embed(texts)`, or a model of a known library.
+        inverter: None: the nearest of the public sentences that ship with hushvec, by their posterior. A file: the same with its
+            lines or JSON lines as public texts. A folder or hub id: a vec2text checkpoint or a decoder of `hushvec train-inverter`.
+            Or an object with `invert(embeddings) -> texts`.
+        composition: "joint": all chunks are one Gaussian release, the exact bound. "basic": epsilon/K and delta/K for each chunk, as
+            older receipts have it; more noise.
+        max_chunks: a public number of chunks: shorter texts are filled up to it, longer ones refused, and K says nothing about the
+            text.
+        mechanism: "gaussian", "laplacian", "l2_laplace" or "privunit" (pure epsilon, directions only, by far the most meaning left).
+        level: "chunk": each stretch between placeholders is rewritten by itself. "document": the redacted text is one vector and the
+            output is what that inverts to, nothing else. None: "document" for "privunit", else "chunk".
+        projection: "auto": the public map that the inverter asks for, if it does. A PublicProjection, or None.
+        redactor: of hushvec.text; None: all rules.
+        budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged before the release, once for the document.
+
+    Returns:
+        A `Rewriting`: output, spans, noise, epsilon and delta per chunk and in total, number of chunks, receipt.
+
+    Raises:
+        TypeError, ValueError: a value of the wrong kind or out of its range; an empty text; more than max_chunks chunks; an embedder
+            that answers NaN or other than one row a chunk. Nothing is charged or released then.
+        OSError: a checkpoint, a corpus file or a hub id cannot be read.
+        MissingExtraError: the packages of the extra "text" are not installed.
+        PrivacyBudgetExhaustedError, BudgetError: the budget refuses; nothing was released.
+
+    Guarantees:
+        Level "document": the output is a function of one released row and public data, so it is (epsilon, delta)-DP for this text
+        against every other text. Level "chunk": so are all rewritten chunks together, against every text with the same number of
+        chunks (or with max_chunks, every text of at most so many). Placeholders, their order and their number are set by rules
+        and NOT covered, and what the rules miss is protected by the noise alone. Nothing of a chunk is ever copied.
+        Epsilon is that of local differential privacy for the whole document, not of a metric: clipping bounds the distance of any
+        two texts by 2 C. The receipt repeats all numbers, and says what does not hold for a seed or for the float grade.
+
+    Edge cases:
+        A text of personal data alone has no chunk: placeholders are the output, nothing is released or charged (level "chunk"
+        without max_chunks). Parts without a letter or digit are dropped. Chunks that fill up to max_chunks are zero rows, rewritten
+        at the end.
+
+    Reference:
+        Morris, Kuleshov, Shmatikov, Rush (2023), "Text embeddings reveal (almost) as much as text"; Balle and Wang (2018), theorem 8;
+        Dong, Roth, Su (2022), corollary 3.3, for "joint"; docs/rewriting.md.
+
+    Example:
+        >>> from hushvec.text import rewrite
+        >>> result = rewrite("Contact Jane Doe at jane@example.com.", composition="basic")  # doctest: +SKIP
+        >>> print(result.dp_line)  # doctest: +SKIP
+        [DP] eps_total=16.0 delta_total=0.001 K=2 eps/chunk=8.0000 sigma=1.4992 clip=1.5
+    """
+    return Rewriter(
+        epsilon=epsilon,
+        delta=delta,
+        clip_norm=clip_norm,
+        num_steps=num_steps,
+        whitelist_categories=whitelist_categories,
+        max_len=max_len,
+        device=device,
+        seed=seed,
+        embedder=embedder,
+        inverter=inverter,
+        composition=composition,
+        max_chunks=max_chunks,
+        mechanism=mechanism,
+        level=level,
+        projection=projection,
+        redactor=redactor,
+    ).rewrite(text, budget=budget)

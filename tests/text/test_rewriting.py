@@ -1,0 +1,470 @@
+"""From text to text: chunks, noise, receipts and budgets, with an embedder and inverters made for the tests."""
+
+import csv
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rewriting_parts import DIMENSION, LawRecorder, Recorder, WordEmbedder
+
+import hushvec as hv
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian, PublicProjection
+from hushvec.text import Redactor, Rewriter, rewrite
+
+VECTORS = Path(__file__).parent.parent / "vectors" / "seed_receipts.csv"
+CONTACT = "Contact Jane Doe at jane@example.com."
+MEETING = "Contact Jane Doe at jane@example.com or call 415-555-0188 about the merger. Our office is downtown."
+
+
+def rewriter(**changes):
+    return Rewriter(**{"embedder": WordEmbedder(), "inverter": Recorder(), **changes})
+
+
+def text_of(chunks):
+    """A text with so many chunks: words between e-mail addresses."""
+    return " a@example.com ".join(["some words"] * chunks)
+
+
+# chunks and placeholders
+
+
+def test_placeholders_and_chunks_alternate_as_in_the_text():
+    result = rewriter(composition="basic").rewrite(MEETING)
+    assert result.output == "text0 [PERSON] text1 [EMAIL] text2 [PHONE] text3"
+    assert [(span.text, span.is_pii, span.category, span.placeholder, span.chunk_idx) for span in result.spans] == [
+        ("Contact ", False, None, None, 0),
+        ("Jane Doe", True, "full person name", "[PERSON]", None),
+        (" at ", False, None, None, 1),
+        ("jane@example.com", True, "email address", "[EMAIL]", None),
+        (" or call ", False, None, None, 2),
+        ("415-555-0188", True, "phone number", "[PHONE]", None),
+        (" about the merger. Our office is downtown.", False, None, None, 3),
+    ]
+    assert [span.rewritten for span in result.spans if span.chunk_idx is not None] == ["text0", "text1", "text2", "text3"]
+    # the published line for this text
+    assert result.dp_line == "[DP] eps_total=16.0 delta_total=0.001 K=4 eps/chunk=4.0000 sigma=2.7196 clip=1.5"
+
+
+def test_what_has_no_letter_or_digit_is_dropped_and_no_chunk():
+    embedder = WordEmbedder()
+    result = rewriter(embedder=embedder, composition="basic").rewrite(CONTACT)
+    assert embedder.calls == [["Contact", "at"]]
+    assert result.output == "text0 [PERSON] text1 [EMAIL]"
+    assert result.spans[-1] == type(result.spans[-1])(".", False, None, None, None, None)
+    assert result.dp_line == "[DP] eps_total=16.0 delta_total=0.001 K=2 eps/chunk=8.0000 sigma=1.4992 clip=1.5"
+
+
+def test_nothing_of_a_chunk_is_copied():
+    output = rewriter().rewrite("Zanzibar! \N{PARTY POPPER} quokka: 12345 \N{SKULL}").output
+    assert output == "text0"
+
+
+def test_the_same_text_has_the_same_chunks_and_placeholders():
+    made = [rewriter().rewrite(MEETING) for _ in range(3)]
+    assert len({(one.output, one.n_chunks, one.sigma, one.dp_line) for one in made}) == 1
+
+
+def test_whitelisted_categories_are_rewritten():
+    result = rewriter(whitelist_categories=["full person name"]).rewrite(CONTACT)
+    assert result.output == "text0 [EMAIL]"
+    assert result.spans[0].text == "Contact Jane Doe at "
+
+
+def test_an_own_redactor():
+    result = rewriter(redactor=Redactor(patterns=["email"], replacement="<gone>")).rewrite(CONTACT)
+    assert result.output == "text0 <gone>"
+
+
+@pytest.mark.parametrize("words", [8, 9, 30, 31, 32, 33, 64, 65, 200])
+def test_long_stretches_are_cut(words):
+    text = " ".join(f"word{number}" for number in range(words))
+    embedder = WordEmbedder()
+    result = rewriter(embedder=embedder, max_len=32).rewrite(text)
+    assert "".join(span.text for span in result.spans) == text
+    assert all(len(chunk.split()) <= 32 for chunk in embedder.calls[0])
+    assert result.n_chunks == len(embedder.calls[0]) == math.ceil(words / 32)
+
+
+def test_sentences_are_not_cut_where_it_can_be_helped():
+    text = "One two three four. Five six seven eight nine. Ten eleven twelve."
+    embedder = WordEmbedder()
+    rewriter(embedder=embedder, max_len=7).rewrite(text)
+    assert embedder.calls[0] == ["One two three four.", "Five six seven eight nine.", "Ten eleven twelve."]
+
+
+def test_a_text_of_personal_data_alone_is_not_charged():
+    budget = hv.PrivacyBudget(20.0, max_delta=0.01)
+    result = rewriter().rewrite("jane@example.com", budget=budget)
+    assert (result.output, result.n_chunks, result.receipt, result.epsilon_total, result.delta_total) == ("[EMAIL]", 0, None, 0.0, 0.0)
+    assert budget.consumed() == 0.0
+
+
+# noise
+
+
+@pytest.mark.parametrize("row", list(csv.DictReader(VECTORS.read_text().splitlines())), ids=lambda row: row["n_chunks"])
+def test_sigma_of_published_receipts(row):
+    chunks = int(row["n_chunks"])
+    basic = rewriter(composition="basic").rewrite(text_of(chunks))
+    joint = rewriter().rewrite(text_of(chunks))
+    assert (basic.n_chunks, joint.n_chunks) == (chunks, chunks)
+    assert basic.sigma == pytest.approx(float(row["sigma_basic"]), rel=1e-9)
+    assert joint.sigma == pytest.approx(float(row["sigma_joint"]), rel=1e-9)
+    assert basic.epsilon_per_chunk == pytest.approx(float(row["epsilon_per_chunk"]), rel=1e-12)
+    assert basic.delta_per_chunk == pytest.approx(float(row["delta_per_chunk"]), rel=1e-12)
+    for result in (basic, joint):  # the noise as used: the next float32
+        assert 0 <= result.receipt.sigma - result.sigma <= 2e-7 * result.sigma
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 3, 7])
+@pytest.mark.parametrize("composition", ["joint", "basic"])
+def test_receipts_promise_no_more_than_was_asked_for_and_hold(chunks, composition):
+    result = rewriter(composition=composition).rewrite(text_of(chunks))
+    receipt = result.receipt
+    assert (result.epsilon_total, result.delta_total) == (16.0, 1e-3)
+    assert receipt.epsilon <= 16.0 and receipt.delta == 1e-3 and receipt.rows == chunks and receipt.per == "release"
+    assert hv.verify_receipt(receipt).status == "holds"
+    if composition == "basic" and chunks > 1:
+        assert receipt.epsilon < 16.0  # basic composition overstates
+
+
+def test_one_chunk_of_a_joint_release_costs_more_than_its_share_of_epsilon():
+    result = rewriter().rewrite(text_of(4))
+    assert result.epsilon_per_chunk == pytest.approx(float(hv.gaussian_epsilon(1e-3 / 4, result.sigma, 3.0)))
+    assert 4.0 < result.epsilon_per_chunk < 16.0
+
+
+@pytest.mark.parametrize("composition", ["joint", "basic"])
+def test_the_noise_in_the_rows_is_that_of_the_result(composition):
+    """n = 400 x 4 x 24 differences: the sum of squares over sigma^2 against chi-square, six standard deviations, alpha 2e-9;
+    half the sigma is rejected."""
+    documents = 400
+    clean = WordEmbedder().embed(["some words"])[0]
+    inverter = Recorder()
+    made = list(rewriter(inverter=inverter, composition=composition).rewrite_all([text_of(4)] * documents))
+    rows = np.concatenate(inverter.rows)
+    assert rows.shape == (documents * 4, DIMENSION)
+    n = rows.size
+    statistic = (((rows - clean) / made[0].sigma) ** 2).sum()
+    assert abs(statistic - n) < 6 * math.sqrt(2 * n)
+    assert abs(4 * statistic - n) > 6 * math.sqrt(2 * n)
+
+
+def test_rows_are_clipped_before_the_noise():
+    inverter = Recorder()
+    rewriter(embedder=WordEmbedder(scale=100.0), inverter=inverter, epsilon=math.inf, clip_norm=2.0).rewrite("some words")
+    assert 2.0 - 1e-5 < np.linalg.norm(inverter.rows[0].astype(np.float64)) <= 2.0
+
+
+def test_an_infinite_epsilon_adds_nothing_and_claims_nothing():
+    inverter = Recorder()
+    result = rewriter(epsilon=math.inf, inverter=inverter).rewrite(CONTACT)
+    np.testing.assert_array_equal(inverter.rows[0], WordEmbedder().embed(["Contact", "at"]))
+    assert result.receipt is None and result.sigma is None
+    assert result.dp_line.endswith("(no noise: nothing is guaranteed)")
+    assert result.to_dict()["epsilon_total"] == "inf"
+
+
+@pytest.mark.parametrize("mechanism", ["laplacian", "l2_laplace", "privunit"])
+def test_pure_mechanisms_share_epsilon_out_and_need_no_delta(mechanism):
+    result = rewriter(mechanism=mechanism, level="chunk", delta=0.0).rewrite(text_of(4))
+    assert (result.epsilon_total, result.delta_total) == (16.0, 0.0)
+    assert (result.epsilon_per_chunk, result.delta_per_chunk) == (4.0, 0.0)
+    assert (result.receipt.epsilon, result.receipt.delta, result.receipt.rows) == (16.0, 0.0, 4)
+    assert f"mechanism={mechanism}" in result.dp_line
+    assert ("not a DP claim" in result.dp_line) == (mechanism == "l2_laplace")  # float grade
+
+
+def test_a_seed_repeats_and_claims_nothing():
+    inverters = [Recorder(), Recorder(), Recorder()]
+    made = [rewriter(seed=seed, inverter=inverter).rewrite(CONTACT) for seed, inverter in zip((7, 7, 8), inverters, strict=True)]
+    first, same, other = (inverter.rows[0] for inverter in inverters)
+    assert (first == same).all() and (first != other).any()
+    assert not made[0].receipt.is_dp_claim and made[0].dp_line.endswith("(not a DP claim: seeded key)")
+
+
+def test_without_a_seed_nothing_repeats():
+    inverter = Recorder()
+    one = rewriter(inverter=inverter)
+    one.rewrite(CONTACT), one.rewrite(CONTACT)
+    assert (inverter.rows[0] != inverter.rows[1]).all(axis=None)
+
+
+# level
+
+
+def test_a_document_is_one_vector_and_the_output_is_what_it_inverts_to():
+    embedder = WordEmbedder()
+    result = rewriter(embedder=embedder, mechanism="privunit").rewrite(MEETING)
+    assert embedder.calls == [["Contact [PERSON] at [EMAIL] or call [PHONE] about the merger. Our office is downtown."]]
+    assert (result.output, result.n_chunks, result.level) == ("text0", 1, "document")
+    assert [(span.text, span.rewritten, span.chunk_idx) for span in result.spans] == [(MEETING, "text0", 0)]
+    assert (result.receipt.mechanism, result.receipt.epsilon, result.receipt.delta) == ("privunit", 16.0, 0.0)
+
+
+def test_a_document_of_personal_data_alone_is_a_document():
+    assert rewriter(level="document").rewrite("jane@example.com").n_chunks == 1
+
+
+# a public number of chunks
+
+
+@pytest.mark.parametrize("text, chunks", [(CONTACT, 2), ("jane@example.com", 0), (text_of(5), 5)])
+def test_max_chunks_hides_the_number_of_chunks(text, chunks):
+    result = rewriter(max_chunks=5).rewrite(text)
+    assert result.n_chunks == result.receipt.rows == 5
+    assert result.sigma == pytest.approx(float(hv.gaussian_sigma(16.0, 1e-3, 3.0 * math.sqrt(5))), rel=1e-12)
+    assert sum(span.chunk_idx is not None for span in result.spans) == 5
+    filled = [span for span in result.spans if span.text == ""]
+    assert [span.rewritten for span in filled] == [f"text{number}" for number in range(chunks, 5)]
+    assert all(f"text{number}" in result.output for number in range(5))
+    assert any("max_chunks" in note for note in result.receipt.notes)
+
+
+def test_more_than_max_chunks_is_refused_before_the_charge():
+    budget = hv.PrivacyBudget(20.0, max_delta=0.01)
+    with pytest.raises(ValueError, match="text must have at most max_chunks = 2 chunks, got 4 at position 0"):
+        rewriter(max_chunks=2).rewrite(MEETING, budget=budget)
+    assert budget.consumed() == 0.0
+
+
+# public maps
+
+
+def a_projection(components=6):
+    return PublicProjection.fit(np.random.default_rng(0).standard_normal((100, DIMENSION)).astype(np.float32), components=components)
+
+
+def test_an_inverter_that_knows_the_law_is_told_and_asked():
+    projection = a_projection()
+    inverter = LawRecorder(projection)
+    results = list(rewriter(inverter=inverter).rewrite_all([text_of(1), text_of(4), text_of(1)]))
+    assert [mechanism for mechanism, _ in inverter.asked] == ["gaussian", "gaussian"]
+    assert [epsilon for _, epsilon in inverter.asked] == [16.0, results[1].epsilon_per_chunk]
+    laws = [mechanism for mechanism, _ in inverter.told]
+    assert laws == [
+        Gaussian(epsilon=16.0, delta=1e-3, clip_norm=1.5, dimension=6, rows_per_person=1),
+        Gaussian(epsilon=16.0, delta=1e-3, clip_norm=1.5, dimension=6, rows_per_person=4),
+    ]
+    assert sorted(rows.shape for rows in inverter.rows) == [(2, 6), (4, 6)]
+    assert {result.receipt.projection for result in results} == {projection.digest}
+
+
+def test_basic_composition_is_told_its_own_sigma():
+    inverter = LawRecorder(None)
+    result = rewriter(inverter=inverter, composition="basic").rewrite(text_of(3))
+    ((mechanism, projection),) = inverter.told
+    assert isinstance(mechanism, EmpiricalGaussian) and projection is None
+    assert mechanism.chosen_sigma == result.sigma
+
+
+def test_other_inverters_get_rows_of_the_embedders_space():
+    inverter = Recorder()
+    projection = a_projection()
+    result = rewriter(inverter=inverter, projection=projection).rewrite(CONTACT)
+    assert inverter.rows[0].shape == (2, DIMENSION)
+    assert np.linalg.matrix_rank(inverter.rows[0] - projection.mean) <= 6
+    assert result.receipt.projection == projection.digest
+
+
+def test_rows_behind_a_map_have_one_length():
+    """A row that the map shortens to a hundredth is not left to the same noise: at an epsilon without noise its length is clip_norm."""
+    projection = a_projection(components=1)
+    inverter = LawRecorder(projection)
+    result = rewriter(inverter=inverter, epsilon=1e7, clip_norm=0.5).rewrite("some words")
+    np.testing.assert_allclose(np.abs(inverter.rows[0]), 0.5, atol=0.01)
+    assert np.abs(projection.transform(WordEmbedder().embed(["some words"]))) != pytest.approx(0.5, abs=0.05)
+    assert any("length clip_norm" in note for note in result.receipt.notes)
+
+
+def test_no_map_where_none_is_wanted():
+    inverter = LawRecorder(a_projection())
+    assert rewriter(inverter=inverter, projection=None).rewrite(CONTACT).receipt.projection is None
+    assert inverter.asked == []
+
+
+# many documents
+
+
+def test_many_documents_keep_their_order_rows_and_receipts():
+    words = [f"w{number}" for number in range(40)]
+    known = WordEmbedder().embed(words)
+
+    class NearestWord:
+        def invert(self, embeddings):
+            return [words[best] for best in (embeddings @ known.T).argmax(axis=1)]
+
+    texts = [" a@example.com ".join(words[first : first + size]) for first, size in itertools.product(range(0, 36, 3), (1, 2, 3))]
+    expected = [text.replace("a@example.com", "[EMAIL]") for text in texts]
+    results = list(rewriter(epsilon=1e6, inverter=NearestWord()).rewrite_all(iter(texts)))
+    assert [result.output for result in results] == expected
+    assert [result.receipt.rows for result in results] == [result.n_chunks for result in results]
+
+
+def test_more_documents_than_are_taken_at_once():
+    results = list(rewriter().rewrite_all(["some words"] * 700))
+    assert len(results) == 700
+    assert len({id(result.receipt) for result in results}) == 700
+
+
+def test_each_document_has_a_charge_of_its_own_and_the_ledger_paid():
+    budget = hv.PrivacyBudget(100.0, max_delta=0.1)
+    results = list(rewriter().rewrite_all([CONTACT, MEETING, "jane@example.com"], budget=budget))
+    assert budget.consumed() == 32.0
+    receipts = [result.receipt for result in results if result.receipt is not None]
+    assert hv.verify_charges(receipts, budget.export()).status == "holds"
+
+
+def test_what_is_paid_for_comes_out_before_the_refusal():
+    budget = hv.PrivacyBudget(40.0, max_delta=0.1)
+    stream = rewriter().rewrite_all([CONTACT] * 5, budget=budget)
+    assert [next(stream).n_chunks for _ in range(2)] == [2, 2]
+    with pytest.raises(hv.PrivacyBudgetExhaustedError):
+        next(stream)
+    assert budget.consumed() == 32.0
+
+
+def test_a_refused_document_stops_the_batch_before_anything_is_charged():
+    budget = hv.PrivacyBudget(100.0, max_delta=0.1)
+    with pytest.raises(ValueError, match="position 1"):
+        list(rewriter().rewrite_all([CONTACT, "  "], budget=budget))
+    assert budget.consumed() == 0.0
+
+
+# bad input
+
+ARGUMENTS = [
+    ({"epsilon": 0.0}, ValueError, "epsilon must be > 0, got 0.0"),
+    ({"epsilon": -1.0}, ValueError, "epsilon must be > 0"),
+    ({"epsilon": math.nan}, ValueError, "epsilon must be finite"),
+    ({"epsilon": True}, TypeError, "epsilon must be a number, got bool"),
+    ({"epsilon": "16"}, TypeError, "epsilon must be a number, got str"),
+    ({"delta": 0.0}, ValueError, "delta must be > 0 and < 1, got 0.0"),
+    ({"delta": 1.0}, ValueError, "delta must be > 0 and < 1"),
+    ({"clip_norm": 0.0}, ValueError, "clip_norm must be > 0"),
+    ({"clip_norm": math.inf}, ValueError, "clip_norm must be finite"),
+    ({"num_steps": -1}, ValueError, "num_steps must be >= 0"),
+    ({"num_steps": 1.5}, TypeError, "num_steps must be a whole number"),
+    ({"max_len": 0}, ValueError, "max_len must be >= 1"),
+    ({"max_chunks": 0}, ValueError, "max_chunks must be >= 1"),
+    ({"max_chunks": 3, "level": "document"}, ValueError, "max_chunks must be None for level 'document'"),
+    ({"mechanism": "empirical"}, ValueError, "mechanism must be one of"),
+    ({"mechanism": None}, TypeError, "mechanism must be a str"),
+    ({"composition": "advanced"}, ValueError, "composition must be one of 'joint', 'basic'"),
+    ({"level": "word"}, ValueError, "level must be one of 'chunk', 'document'"),
+    ({"seed": -1}, ValueError, "seed must be >= 0"),
+    ({"seed": "a"}, TypeError, "seed must be a whole number"),
+    ({"whitelist_categories": ["nonsense"]}, ValueError, "nonsense"),
+    ({"whitelist_categories": ["email"], "redactor": Redactor()}, ValueError, "whitelist_categories must be None with a redactor"),
+    ({"redactor": "all"}, TypeError, "redactor must be a hushvec.text.Redactor"),
+    ({"projection": "best"}, TypeError, "projection must be a hushvec.mechanisms.PublicProjection"),
+    ({"inverter": object()}, TypeError, "inverter must have invert"),
+    ({"inverter": 3}, TypeError, "inverter must have invert"),
+    ({"embedder": 3}, TypeError, "model must have embed"),
+]
+
+
+@pytest.mark.parametrize("changes, error, message", ARGUMENTS, ids=lambda value: str(value) if isinstance(value, dict) else "")
+def test_bad_arguments(changes, error, message):
+    with pytest.raises(error, match=message.replace("(", r"\(")):
+        rewriter(**changes)
+
+
+@pytest.mark.parametrize(
+    "text, error, message",
+    [
+        ("", ValueError, "text must not be empty, got 0 blank characters"),
+        (" \n\t", ValueError, "text must not be empty, got 3 blank characters"),
+        (None, TypeError, "text must be a string, got NoneType"),
+        (b"bytes", TypeError, "text must be a string, got bytes"),
+        ("x" * 2_000_001, ValueError, "text must have at most 2000000 characters"),
+    ],
+    ids=["empty", "blank", "None", "bytes", "too long"],
+)
+def test_bad_texts(text, error, message):
+    budget = hv.PrivacyBudget(20.0, max_delta=0.01)
+    with pytest.raises(error, match=message):
+        rewriter().rewrite(text, budget=budget)
+    assert budget.consumed() == 0.0
+
+
+def test_one_string_is_no_list_of_texts():
+    with pytest.raises(TypeError, match="texts must be a list of strings, got str"):
+        rewriter().rewrite_all("some words")
+
+
+@pytest.mark.parametrize(
+    "answer, message",
+    [
+        (lambda n: np.full((n, 3), np.nan, np.float32), "model output must be finite, got nan in row 0"),
+        (lambda n: np.zeros((n + 1, 3), np.float32), "rows"),
+        (lambda n: np.zeros(n, np.float32), "rows"),
+        (lambda n: None, "rows of numbers"),
+    ],
+    ids=["NaN", "a row too many", "one-dimensional", "None"],
+)
+def test_an_embedder_that_answers_nonsense(answer, message):
+    budget = hv.PrivacyBudget(20.0, max_delta=0.01)
+    with pytest.raises((TypeError, ValueError), match=message):
+        rewriter(embedder=lambda texts: answer(len(texts))).rewrite(CONTACT, budget=budget)
+    assert budget.consumed() == 0.0
+
+
+def test_an_inverter_that_answers_too_few():
+    class Few:
+        def invert(self, embeddings):
+            return ["one"]
+
+    with pytest.raises(ValueError, match="inverter must return 2 texts, one for each row, got 1"):
+        rewriter(inverter=Few()).rewrite(CONTACT)
+
+
+@pytest.mark.parametrize("changes", [{"seed": 1}, {"epsilon": math.inf}], ids=["seed", "no noise"])
+def test_a_budget_is_refused_where_nothing_is_promised(changes):
+    budget = hv.PrivacyBudget(20.0, max_delta=0.01)
+    with pytest.raises(ValueError, match="budget must be None"):
+        rewriter(**changes).rewrite(CONTACT, budget=budget)
+    assert budget.consumed() == 0.0
+
+
+def test_a_megabyte_of_text():
+    text = "The quick brown fox jumps over the lazy dog near the river bank today. " * 14_700
+    assert len(text) > 1_000_000
+    result = rewriter().rewrite(text)
+    assert "".join(span.text for span in result.spans) == text
+    assert result.n_chunks == result.receipt.rows > 6_000
+
+
+# what may be published
+
+
+def test_the_public_account_holds_nothing_of_the_text():
+    result = rewriter().rewrite("Zanzibar is where Jane Doe hid the quokka.")
+    public = str(result.to_dict(private=False))
+    assert not any(word in public for word in ("Zanzibar", "quokka", "Jane"))
+    assert "quokka" in str(result.to_dict())
+
+
+def test_the_account_has_the_published_fields():
+    account = rewriter(composition="basic").rewrite(CONTACT).to_dict()
+    assert {
+        "original",
+        "output",
+        "spans",
+        "epsilon_total",
+        "delta_total",
+        "epsilon_per_chunk",
+        "delta_per_chunk",
+        "sigma",
+        "clip_radius",
+        "n_chunks",
+    } <= set(account)
+    assert set(account["spans"][0]) == {"text", "is_pii", "category", "placeholder", "rewritten", "chunk_idx"}
+    assert account["clip_radius"] == 1.5
+
+
+def test_one_call_is_a_rewriter_for_one_text():
+    parts = {"embedder": WordEmbedder(), "inverter": Recorder(), "seed": 5, "composition": "basic"}
+    assert rewrite(CONTACT, **parts) == Rewriter(**parts).rewrite(CONTACT)
