@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -41,4 +42,26 @@ class LawInverter(Inverter, Protocol):
 
     def projection_for(self, mechanism: str, epsilon: float) -> PublicProjection | None:
         """The public map that serves this inverter best for rows at this epsilon each, fitted on public data only; None: no map."""
+        ...
+
+
+class TextChooser(Protocol):
+    """Public texts, one of which is the true answer for a row."""
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The k texts that can be answered; public, like their order."""
+        ...
+
+    def nearest(self, embeddings: NDArray[np.float32]) -> NDArray[np.int32]:
+        """The number of the true answer for each row [n] of the embedder: private, to be released by randomized response only."""
+        ...
+
+
+@runtime_checkable
+class ChoosingInverter(Inverter, Protocol):
+    """An inverter whose answers are texts of a public list."""
+
+    def choice_for(self, epsilon: float) -> TextChooser:
+        """Which texts to answer with at this epsilon a row, chosen by looking at public data only."""
         ...

@@ -1,50 +1,135 @@
-"""What is fixed by the number of chunks of a document: mechanism, public map, and the inverter for what they release."""
+"""What is fixed by the number of chunks of a document: how its rows are released, and how texts are made of what is released."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec import _arrays, _validate
 from hushvec._core import Generator
+from hushvec.clip import clip
+from hushvec.label_receipt import LabelReceipt
+from hushvec.label_release import privatize_labels
 from hushvec.mechanisms import EmpiricalGaussian, Mechanism, PublicProjection
-from hushvec.release import ReleasePlan
-from hushvec.text.inverters.protocol import Inverter, LawInverter
+from hushvec.receipts import Receipt, has_sigma
+from hushvec.release import Budget, ReleasePlan, release_planned
+from hushvec.text.inverters.protocol import ChoosingInverter, Inverter, LawInverter, TextChooser
 from hushvec.text.rewriting.terms import NOTE_BASIC, Shares, Terms
 
 AUTO = "auto"
 
-NOTE_LENGTH = "behind the map rows were brought to length clip_norm, before the clip"
-
 # Kept by a planner, one for each number of chunks that documents had: most have few.
 MOST_PLANS = 256
 
+NOTE_LENGTH = "behind the map rows were brought to length clip_norm, before the clip"
+NOTE_CHOICE = "an answer is the number of a public text, the nearest one being the truth"
+
+Rows = NDArray[np.float32]
+
 
 @dataclass(frozen=True)
-class Plan:
-    """How the rows of a document with a given number of chunks are released and inverted.
+class Plan(ABC):
+    """For documents of one number of chunks.
 
     Args:
+        chunks: K, rows that are released.
         shares: what the release of one chunk guarantees.
-        sigma: Gaussian noise as calibrated; None for Laplace noise and without noise.
-        release: of the rows, all about one person; None: no noise.
-        projection: the public map before the mechanism, or None.
+    """
+
+    chunks: int
+    shares: Shares
+
+    sigma: float | None = None
+    scale: float | None = None
+
+    @abstractmethod
+    def release(self, rows: Rows, budget: Budget | None) -> tuple[NDArray[Any], Receipt | LabelReceipt | None]:
+        """Charge and release the rows [at most K, d] of one document: K values, public from here on, and their receipt."""
+
+    @abstractmethod
+    def texts(self, values: NDArray[Any]) -> list[str]:
+        """A text for each released value of any number of documents."""
+
+    def padded(self, rows: Rows) -> Rows:
+        """K rows: zeros where the document has fewer."""
+        return np.concatenate([rows, np.zeros((self.chunks - len(rows), rows.shape[1]), np.float32)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanPlan(Plan):
+    """Rows are clipped, and nothing is promised."""
+
+    clip_norm: float
+    inverter: Inverter
+
+    def release(self, rows: Rows, budget: Budget | None) -> tuple[NDArray[Any], None]:
+        return clip(self.padded(rows), self.clip_norm), None
+
+    def texts(self, values: NDArray[Any]) -> list[str]:
+        return inverted(self.inverter, values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisePlan(Plan):
+    """Rows are released with noise, behind a public map if there is one, and inverted.
+
+    Args:
+        planned: the release of K rows, all about one person.
+        projection: the public map, or None.
         inverter: of released rows.
         notes: for the receipt.
     """
 
-    shares: Shares
-    sigma: float | None
-    release: ReleasePlan | None
+    planned: ReleasePlan
     projection: PublicProjection | None
     inverter: Inverter
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
 
-    @property
-    def mechanism(self) -> Mechanism | None:
-        return None if self.release is None else self.release.mechanism
+    def release(self, rows: Rows, budget: Budget | None) -> tuple[NDArray[Any], Receipt]:
+        mapped = rows if self.projection is None else self._behind(self.projection, rows)
+        return release_planned(self.padded(mapped), self.planned, budget=budget, notes=self.notes, projection=self.projection)
+
+    def _behind(self, projection: PublicProjection, rows: Rows) -> Rows:
+        """Rows behind the map, which shortens and stretches them: brought to one length, so that none drowns in the noise."""
+        mapped = np.asarray(projection.transform(rows), np.float32)
+        _arrays.unit_rows(mapped, mapped)
+        return mapped * np.float32(self.planned.mechanism.clip_norm)
+
+    def texts(self, values: NDArray[Any]) -> list[str]:
+        return inverted(self.inverter, values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoicePlan(Plan):
+    """The number of each row's nearest public text is released by randomized response.
+
+    Args:
+        epsilon: of all K rows together.
+        chooser: of public texts.
+        generator: key stream.
+        notes: for the receipt.
+    """
+
+    epsilon: float
+    chooser: TextChooser
+    generator: Generator
+    notes: tuple[str, ...]
+
+    def release(self, rows: Rows, budget: Budget | None) -> tuple[NDArray[Any], LabelReceipt]:
+        nearest = self.chooser.nearest(self.padded(rows))
+        labels = range(len(self.chooser.texts))
+        values, receipt = privatize_labels(
+            nearest, labels, epsilon=self.epsilon, budget=budget, per="release", generator=self.generator
+        )
+        return np.asarray(values), replace(receipt, notes=(*receipt.notes, *self.notes, NOTE_CHOICE))
+
+    def texts(self, values: NDArray[Any]) -> list[str]:
+        return [self.chooser.texts[number] for number in values.tolist()]
 
 
 class Planner:
@@ -56,6 +141,9 @@ class Planner:
         projection: a public map; AUTO: the one that the inverter asks for, if it does; None: none.
         generator: key stream of the releases.
         notes: for every receipt.
+
+    Raises:
+        TypeError: randomized response with an inverter that has no public texts.
     """
 
     def __init__(
@@ -66,6 +154,10 @@ class Planner:
         generator: Generator,
         notes: tuple[str, ...],
     ) -> None:
+        if terms.is_choice and not isinstance(inverter, ChoosingInverter):
+            raise TypeError(
+                f"inverter must have public texts to choose from for mechanism {terms.mechanism!r}, got {_validate.kind(inverter)}"
+            )
         self._terms = terms
         self._inverter = inverter
         self._projection = projection
@@ -84,19 +176,40 @@ class Planner:
 
     def _made(self, chunks: int, dimension: int) -> Plan:
         if not self._terms.has_noise:
-            return Plan(Shares(math.inf, 0.0), None, None, None, self._inverter)
+            return CleanPlan(chunks, Shares(math.inf, 0.0), clip_norm=float(self._terms.clip_norm), inverter=self._inverter)
         shares = self._terms.shares(chunks)
+        if isinstance(self._inverter, ChoosingInverter) and self._terms.is_choice:
+            return ChoicePlan(
+                chunks,
+                shares,
+                epsilon=float(self._terms.epsilon),
+                chooser=self._inverter.choice_for(shares.epsilon),
+                generator=self._generator,
+                notes=self._notes,
+            )
+        return self._with_noise(chunks, dimension, shares)
+
+    def _with_noise(self, chunks: int, dimension: int, shares: Shares) -> NoisePlan:
         projection = self._projection_for(shares.epsilon)
         mechanism = self._terms.mechanism_for(chunks, dimension if projection is None else projection.output_dimension)
-        release = ReleasePlan(
-            mechanism=mechanism, per="release", dtype="float32", normalize=False, renormalize=False, generator=self._generator
-        )
-        inverter = self._inverter_for(mechanism, projection)
-        return Plan(shares, self._terms.sigma(chunks, mechanism), release, projection, inverter, self._notes_on(mechanism, projection))
-
-    def _notes_on(self, mechanism: Mechanism, projection: PublicProjection | None) -> tuple[str, ...]:
         basic = (NOTE_BASIC,) if isinstance(mechanism, EmpiricalGaussian) else ()
-        return (*self._notes, *basic, *(() if projection is None else (NOTE_LENGTH,)))
+        return NoisePlan(
+            chunks,
+            shares,
+            sigma=self._terms.sigma(chunks, mechanism),
+            scale=None if has_sigma(mechanism.name) else mechanism.noise_parameter,
+            planned=ReleasePlan(
+                mechanism=mechanism,
+                per="release",
+                dtype="float32",
+                normalize=False,
+                renormalize=False,
+                generator=self._generator,
+            ),
+            projection=projection,
+            inverter=self._inverter_for(mechanism, projection),
+            notes=(*self._notes, *basic, *(() if projection is None else (NOTE_LENGTH,))),
+        )
 
     def _projection_for(self, epsilon: float) -> PublicProjection | None:
         if not isinstance(self._projection, str):
@@ -116,5 +229,17 @@ class _Lifting:
     inverter: Inverter
     projection: PublicProjection
 
-    def invert(self, embeddings: NDArray[np.float32]) -> list[str]:
+    def invert(self, embeddings: Rows) -> list[str]:
         return self.inverter.invert(np.asarray(self.projection.lift(embeddings), np.float32))
+
+
+def inverted(inverter: Inverter, rows: Rows) -> list[str]:
+    """One text for each row, whatever the inverter thinks.
+
+    Raises:
+        ValueError: it returns another number of texts.
+    """
+    texts = inverter.invert(rows)
+    if len(texts) != len(rows):
+        raise ValueError(f"inverter must return {len(rows)} texts, one for each row, got {len(texts)}")
+    return list(texts)

@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hushvec.label_receipt import LabelReceipt
 from hushvec.receipts import Receipt
 
 
@@ -41,8 +42,8 @@ class Rewriting:
         epsilon_total, delta_total: promised for all chunks of the document together; infinity for no noise, 0 without chunks.
         epsilon_per_chunk, delta_per_chunk: what the release of one chunk alone guarantees. They add up to the total for
             composition "basic" and for pure mechanisms; a joint Gaussian release is better than the sum of its parts.
-        sigma: of Gaussian noise as calibrated (privunit: across the direction), None for Laplace noise and without noise. The noise
-            as used has this number rounded up to a float32, `receipt.sigma`.
+        sigma: of Gaussian noise as calibrated (privunit: across the direction), None for the others. The noise as used has this number
+            rounded up to a float32, `receipt.sigma`.
         scale: of Laplace noise as used, else None.
         n_chunks: K, rows that were released; max_chunks if that was given.
         clip_norm: C.
@@ -64,15 +65,14 @@ class Rewriting:
     mechanism: str
     composition: str
     level: str
-    receipt: Receipt | None
+    receipt: Receipt | LabelReceipt | None
 
     @property
     def dp_line(self) -> str:
         """One line of parameters that belongs to the output wherever it goes."""
-        noise = f"scale={self.scale:.4f}" if self.scale is not None else f"sigma={self.sigma or 0.0:.4f}"
         line = (
             f"[DP] eps_total={self.epsilon_total} delta_total={self.delta_total} K={self.n_chunks} "
-            f"eps/chunk={self.epsilon_per_chunk:.4f} {noise} clip={self.clip_norm}"
+            f"eps/chunk={self.epsilon_per_chunk:.4f} {self._noise} clip={self.clip_norm}"
         )
         if self.mechanism != "gaussian":
             line += f" mechanism={self.mechanism}"
@@ -81,6 +81,12 @@ class Rewriting:
         elif self.receipt is not None and not self.receipt.is_dp_claim:
             line += f" (not a DP claim: {'float grade' if self.receipt.grade == 'float' else 'seeded key'})"
         return line
+
+    @property
+    def _noise(self) -> str:
+        if isinstance(self.receipt, LabelReceipt):
+            return f"texts={self.receipt.label_count}"
+        return f"sigma={self.sigma or 0.0:.4f}" if self.scale is None else f"scale={self.scale:.4f}"
 
     def to_dict(self, *, private: bool = True) -> dict[str, Any]:
         """Ready for JSON; an infinite epsilon is the string "inf".

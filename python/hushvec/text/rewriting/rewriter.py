@@ -11,19 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _arrays, _core, _validate
-from hushvec.clip import clip
-from hushvec.mechanisms import PrivUnit, PublicProjection
+from hushvec.label_receipt import LabelReceipt
+from hushvec.mechanisms import PublicProjection
 from hushvec.models.answers import read_answer
-from hushvec.receipts import Receipt, has_sigma
-from hushvec.release import Budget, release_planned, require_projection
-from hushvec.text.inverters.protocol import Inverter
+from hushvec.receipts import Receipt
+from hushvec.release import Budget, require_projection
 from hushvec.text.pii.redactor import Redactor
 from hushvec.text.rewriting.choices import choose
 from hushvec.text.rewriting.chunks import Part, cut
 from hushvec.text.rewriting.pieces import TokenPieces
 from hushvec.text.rewriting.plans import AUTO, Plan, Planner
 from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
-from hushvec.text.rewriting.terms import LEVELS, Terms
+from hushvec.text.rewriting.terms import DOCUMENT_MECHANISMS, LEVELS, Terms
 
 DOCUMENTS_AT_ONCE = 256
 
@@ -83,7 +82,7 @@ class Rewriter:
         self._generator = _generator(seed)
         self._redactor = _redactor(redactor, whitelist_categories)
         chosen = _projection(projection)
-        if self._terms.has_noise:
+        if self._terms.has_noise and not self._terms.is_choice:
             self._terms.mechanism_for(self._max_chunks or 1, _TRIAL_DIMENSION)  # refused before the models load
         self._embedder, own = choose(embedder, inverter, max_len=max_len, num_steps=num_steps, device=device)
         self._pieces = TokenPieces(max_len, getattr(self._embedder.model, "tokenizer", None))
@@ -174,39 +173,33 @@ class Rewriter:
         if chunks == 0:
             return _Released(draft, None, rows, None)
         plan = self._planner.plan(chunks, rows.shape[1])
-        mapped = rows if plan.projection is None else _behind(plan.projection, rows, float(self._terms.clip_norm))
-        padded = np.concatenate([mapped, np.zeros((chunks - len(mapped), mapped.shape[1]), np.float32)])
-        if plan.release is None:
-            return _Released(draft, plan, clip(padded, self._terms.clip_norm), None)
-        values, receipt = release_planned(padded, plan.release, budget=budget, notes=plan.notes, projection=plan.projection)
-        return _Released(draft, plan, values, receipt)
+        return _Released(draft, plan, *plan.release(rows, budget))
 
     def _inverted(self, releases: Sequence[_Released]) -> Iterator[Rewriting]:
         """Texts for released rows, those of one plan in one call."""
         texts: dict[int, list[str]] = {}
         for plan in {id(one.plan): one.plan for one in releases if one.plan is not None}.values():
             group = [number for number, one in enumerate(releases) if one.plan is plan]
-            answers = iter(_texts(plan.inverter, np.concatenate([releases[number].values for number in group])))
+            answers = iter(plan.texts(np.concatenate([releases[number].values for number in group])))
             for number in group:
                 texts[number] = list(itertools.islice(answers, len(releases[number].values)))
         for number, one in enumerate(releases):
             yield self._rewriting(one, texts.get(number, []))
 
     def _rewriting(self, one: _Released, texts: list[str]) -> Rewriting:
-        shown = [*one.draft.parts, *(Part("", None, number) for number in range(len(one.draft.chunks), len(texts)))]
-        spans = tuple(_span(part, texts) for part in shown)
+        filled = (Part("", None, number) for number in range(len(one.draft.chunks), len(texts)))
+        spans = tuple(_span(part, texts) for part in (*one.draft.parts, *filled))
         plan = one.plan
-        scale = None if plan is None or plan.mechanism is None or has_sigma(plan.mechanism.name) else plan.mechanism.noise_parameter
         return Rewriting(
             original=one.draft.text,
             output=" ".join(shown for span in spans if (shown := (span.rewritten or span.placeholder or "").strip())),
             spans=spans,
             epsilon_total=0.0 if plan is None else float(self._terms.epsilon),
-            delta_total=0.0 if plan is None or plan.mechanism is None else self._terms.total_delta,
+            delta_total=0.0 if one.receipt is None else self._terms.total_delta,
             epsilon_per_chunk=0.0 if plan is None else plan.shares.epsilon,
             delta_per_chunk=0.0 if plan is None else plan.shares.delta,
             sigma=None if plan is None else plan.sigma,
-            scale=scale,
+            scale=None if plan is None else plan.scale,
             n_chunks=len(texts),
             clip_norm=float(self._terms.clip_norm),
             mechanism=self._terms.mechanism,
@@ -231,13 +224,13 @@ class _Released:
 
     draft: _Draft
     plan: Plan | None
-    values: NDArray[np.float32]
-    receipt: Receipt | None
+    values: NDArray[Any]
+    receipt: Receipt | LabelReceipt | None
 
 
 def _level(level: Any, mechanism: str) -> str:
     if level is None:
-        return "document" if mechanism == PrivUnit.name else "chunk"
+        return "document" if mechanism in DOCUMENT_MECHANISMS else "chunk"
     return _validate.choice("level", level, LEVELS)
 
 
@@ -263,13 +256,6 @@ def _redactor(redactor: Any, whitelist_categories: Iterable[str] | None) -> Reda
     return redactor
 
 
-def _behind(projection: PublicProjection, rows: NDArray[np.float32], length: float) -> NDArray[np.float32]:
-    """Rows behind a public map, which shortens and stretches them: brought to one length, so that none drowns in the noise."""
-    mapped = _as_float32(projection.transform(rows))
-    _arrays.unit_rows(mapped, mapped)
-    return mapped * np.float32(length)
-
-
 def _as_float32(rows: Any) -> NDArray[np.float32]:
     """Rows of any framework in the CPU's memory."""
     if _arrays.is_torch(rows):
@@ -277,13 +263,6 @@ def _as_float32(rows: Any) -> NDArray[np.float32]:
     elif _arrays.is_cupy(rows):
         rows = rows.get()
     return np.ascontiguousarray(rows, np.float32)
-
-
-def _texts(inverter: Inverter, rows: NDArray[np.float32]) -> list[str]:
-    texts = inverter.invert(rows)
-    if len(texts) != len(rows):
-        raise ValueError(f"inverter must return {len(rows)} texts, one for each row, got {len(texts)}")
-    return list(texts)
 
 
 def _span(part: Part, texts: Sequence[str]) -> RewrittenSpan:

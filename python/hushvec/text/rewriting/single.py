@@ -55,9 +55,11 @@ def rewrite(
             older receipts have it; more noise.
         max_chunks: a public number of chunks: shorter texts are filled up to it, longer ones refused, and K says nothing about the
             text.
-        mechanism: "gaussian", "laplacian", "l2_laplace" or "privunit" (pure epsilon, directions only, by far the most meaning left).
+        mechanism: "gaussian", "laplacian", "l2_laplace": additive noise, of which little of a text survives at such an epsilon.
+            "privunit": directions only, pure epsilon, the most that a noisy vector can keep. "randomized_response": the nearest
+            of the inverter's public texts, or another by chance, pure epsilon; the best where a public text will do.
         level: "chunk": each stretch between placeholders is rewritten by itself. "document": the redacted text is one vector and the
-            output is what that inverts to, nothing else. None: "document" for "privunit", else "chunk".
+            output is what that inverts to, nothing else. None: "document" for "privunit" and "randomized_response", else "chunk".
         projection: "auto": the public map that the inverter asks for, if it does. A PublicProjection, or None.
         redactor: of hushvec.text; None: all rules.
         budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged before the release, once for the document.

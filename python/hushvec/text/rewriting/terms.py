@@ -15,7 +15,9 @@ from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian
 LEVELS = ("chunk", "document")
 
 _PURE: dict[str, Callable[..., Mechanism]] = {kind.name: kind for kind in (Laplacian, L2Laplace, PrivUnit)}
-REWRITING_MECHANISMS = (Gaussian.name, *_PURE)
+CHOICE = "randomized_response"
+REWRITING_MECHANISMS = (Gaussian.name, *_PURE, CHOICE)
+DOCUMENT_MECHANISMS = (PrivUnit.name, CHOICE)
 
 NOTE_BASIC = "sigma is that of basic composition over the rows; epsilon is what it buys for all of them together"
 
@@ -36,7 +38,7 @@ class Terms:
         epsilon: > 0, or infinity for no noise and no promise.
         delta: in (0, 1) for "gaussian"; the others do not use it, 0 is accepted.
         clip_norm: C.
-        mechanism: "gaussian", "laplacian", "l2_laplace" or "privunit".
+        mechanism: one of REWRITING_MECHANISMS.
         composition: "joint" or "basic", for "gaussian"; epsilons of the others add up.
 
     Raises:
@@ -63,7 +65,11 @@ class Terms:
 
     @property
     def is_pure(self) -> bool:
-        return self.mechanism in _PURE
+        return self.mechanism != Gaussian.name
+
+    @property
+    def is_choice(self) -> bool:
+        return self.mechanism == CHOICE
 
     @property
     def total_delta(self) -> float:
@@ -83,7 +89,7 @@ class Terms:
         return None if self.is_pure else self._gaussian_sigma(chunks)
 
     def mechanism_for(self, chunks: int, dimension: int) -> Mechanism:
-        """The mechanism for rows [chunks, dimension] of one document.
+        """The mechanism that adds noise to rows [chunks, dimension] of one document; not for randomized response.
 
         Raises:
             ValueError: the noise is out of its range for so many rows.

@@ -1,0 +1,22 @@
+"""Rewrite notes before they leave the machine: chunk by chunk, or each note as one private vector."""
+
+import hushvec as hv
+from hushvec.text import Rewriter, rewrite
+
+NOTE = "Contact Jane Doe at jane@example.com: the delivery for the clinic is late again."
+
+# Chunk by chunk: placeholders stay where personal data was, everything else goes through noise.
+result = rewrite(NOTE, epsilon=16.0, delta=1e-3, clip_norm=1.0)
+print(result.output)
+print(result.dp_line)
+
+# Each note as one vector, pure epsilon: the whole output is covered, and much more of the meaning is left.
+budget = hv.PrivacyBudget(max_epsilon=32.0)
+rewriter = Rewriter(mechanism="privunit", epsilon=16.0)
+results = list(rewriter.rewrite_all([NOTE, "The train to the coast was full of hikers."], budget=budget))
+for one in results:
+    print(one.output)
+    print(one.dp_line)
+
+assert hv.verify_charges([one.receipt for one in results], budget.export()).status == "holds"
+assert budget.remaining() == 0.0
