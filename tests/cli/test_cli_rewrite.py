@@ -71,6 +71,18 @@ def test_a_public_file_to_decode_to(tmp_path):
     assert json.loads(finished.out)["output"] == "Stocks fell sharply today."
 
 
+def test_the_nearest_public_text_by_randomized_response(tmp_path):
+    public, output = tmp_path / "public.txt", tmp_path / "out.txt"
+    public.write_text("A cat sat on the mat.\nStocks fell sharply today.\nRain is expected in the north.\n")
+    text = ("--text", "The market dropped this afternoon.")
+    finished = hushvec_here(
+        "rewrite", *text, "--inverter", public, "--mechanism", "randomized_response", "--epsilon", "40", "-o", output
+    )
+    assert finished.code == 0, finished.err
+    assert output.read_text().startswith("Stocks fell sharply today.\n")
+    assert hushvec_here("verify", f"{output}.receipt.json").code == 0
+
+
 def test_a_budget_is_charged_for_each_document(tmp_path):
     store = tmp_path / "budget.sqlite"
     source = tmp_path / "notes.txt"

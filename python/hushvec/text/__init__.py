@@ -8,6 +8,9 @@ from hushvec._lazy import at_first_use
 __all__ = [
     "Detector",
     "MiniLMEmbedder",
+    "PublicChoice",
+    "PublicCorpus",
+    "PublicInverter",
     "Redaction",
     "Redactor",
     "Rewriter",
@@ -26,6 +29,9 @@ __getattr__, __dir__ = at_first_use(
     {
         "Detector": "pii.spans",
         "MiniLMEmbedder": "embedder",
+        "PublicChoice": "public_choice",
+        "PublicCorpus": "corpus",
+        "PublicInverter": "inverters.public",
         "Redaction": "pii.redactor",
         "Redactor": "pii.redactor",
         "Rewriter": "rewriting.rewriter",

@@ -2,13 +2,14 @@
 
 from hushvec._lazy import at_first_use
 
-__all__ = ["Inverter", "LawInverter", "Vec2TextInverter"]
+__all__ = ["Inverter", "LawInverter", "PublicInverter", "Vec2TextInverter"]
 
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
         "Inverter": "protocol",
         "LawInverter": "protocol",
+        "PublicInverter": "public",
         "Vec2TextInverter": "vec2text.inverter",
     },
 )

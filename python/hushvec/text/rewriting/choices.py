@@ -15,6 +15,7 @@ from hushvec.text.embedder import MiniLMEmbedder
 from hushvec.text.inverters.protocol import Inverter
 
 _CONFIG = "config.json"
+_SAVED_CORPUS = ".npz"
 
 
 def choose(embedder: Any, inverter: Any, *, max_len: int, num_steps: int, device: str | None) -> tuple[SourceModel, Inverter]:
@@ -89,7 +90,8 @@ def _public(model: SourceModel, source: Any) -> Inverter:
     from hushvec.text.inverters.public import PublicInverter
 
     if source is not None:
-        return PublicInverter(PublicCorpus.from_file(source, model))
+        is_saved = Path(source).suffix == _SAVED_CORPUS
+        return PublicInverter(PublicCorpus.load(source, model) if is_saved else PublicCorpus.from_file(source, model))
     if isinstance(model.model, MiniLMEmbedder):
         return _shipped()
     return PublicInverter(PublicCorpus.shipped(model))
@@ -107,7 +109,7 @@ def _shipped() -> Inverter:
 def _checkpoint(name: str, *, num_steps: int, device: str | None) -> Inverter:
     """A vec2text checkpoint, or a decoder trained by `hushvec train-inverter`."""
     from hushvec.text.inverters.trained import TrainedInverter
-    from hushvec.text.inverters.vec2text import Vec2TextInverter
+    from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
 
     if TrainedInverter.is_folder(name):
         return TrainedInverter.from_folder(name, device=device)

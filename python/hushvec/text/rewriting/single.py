@@ -48,9 +48,9 @@ def rewrite(
         seed: reproducible noise, which gives NO privacy; the result says so.
         embedder: None: all-MiniLM-L6-v2 from its wheel, or the one that the inverter was made for. A folder or hub id (T5 encoders
             such as GTR are mean-pooled and not normalised), or an object with `embed(texts)`, or a model of a known library.
-        inverter: None: the nearest of the public sentences that ship with hushvec, by their posterior. A file: the same with its
-            lines or JSON lines as public texts. A folder or hub id: a vec2text checkpoint or a decoder of `hushvec train-inverter`.
-            Or an object with `invert(embeddings) -> texts`.
+        inverter: None: the public sentences that ship with hushvec, by their posterior. A file: the same with its lines, JSON lines or
+            saved corpus (.npz) as public texts. A folder or hub id: a vec2text checkpoint or a decoder of `hushvec
+            train-inverter`. Or an object with `invert(embeddings) -> texts`.
         composition: "joint": all chunks are one Gaussian release, the exact bound. "basic": epsilon/K and delta/K for each chunk, as
             older receipts have it; more noise.
         max_chunks: a public number of chunks: shorter texts are filled up to it, longer ones refused, and K says nothing about the

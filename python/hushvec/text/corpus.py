@@ -1,0 +1,324 @@
+"""Public texts and their embeddings: what a noisy vector is turned into text with.
+
+A public text is one that nobody needs protection from. The corpus is embedded once, by the embedder whose vectors are released, and
+can be saved: the file names the embedder, and is refused by another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _validate
+from hushvec._progress import Progress
+
+FORMAT = 1
+DEFAULT_KEY = "text"
+
+_FIELDS = ("format", "digest", "model_id", "utf8", "lengths", "embeddings")
+_BATCH = 256  # texts embedded between two advances of the progress bar
+_SHIPPED = "public_sentences.txt"
+
+
+@dataclass(frozen=True, eq=False)
+class PublicCorpus:
+    """Public texts, one embedding each, and the name of the model that made them.
+
+    Made by `from_texts`, `from_file`, `shipped` or `load`.
+
+    Args:
+        texts: all different, none empty.
+        embeddings: float32 [n, d], finite, no row of zeros. A read-only copy is kept.
+        model_id: of the embedder; None if it has no name.
+
+    Raises:
+        TypeError: wrong kinds.
+        ValueError: no text, a text that is empty or there twice, rows that do not fit, NaN or Inf, a row of zeros.
+
+    Guarantees:
+        Nothing here is private, and nothing private goes in: texts and embeddings are public.
+
+    Edge cases:
+        One text is a corpus: every vector decodes to it. Two corpora are equal if their digests are.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.text.corpus import PublicCorpus
+        >>> class Letters:
+        ...     model_id = "letters"
+        ...     def embed(self, texts):
+        ...         return np.array([[text.count("a") + 1.0, text.count("o")] for text in texts], np.float32)
+        >>> corpus = PublicCorpus.from_texts(["a banana", " ", "too good", "a banana"], Letters())
+        >>> corpus.texts, corpus.dimension, corpus.model_id
+        (('a banana', 'too good'), 2, 'letters')
+    """
+
+    texts: tuple[str, ...]
+    embeddings: NDArray[np.float32]
+    model_id: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "texts", _checked_texts(self.texts))
+        if self.model_id is not None and not isinstance(self.model_id, str):
+            raise TypeError(f"model_id must be a str or None, got {_validate.kind(self.model_id)}")
+        object.__setattr__(self, "embeddings", _checked_rows(self.embeddings, self.texts))
+
+    # ---- where a corpus comes from ----
+
+    @classmethod
+    def from_texts(cls, texts: Iterable[str], embedder: Any) -> PublicCorpus:
+        """Embed public texts.
+
+        Args:
+            texts: strings. Spaces around them are removed; what is empty then, and what came before, is left out.
+            embedder: an object with `embed(texts) -> [n, d]`, and `model_id` if it has a name.
+
+        Raises:
+            TypeError: texts is one string or holds something else; embedder has no `embed`.
+            ValueError: no text is left; the embedder's answer has the wrong shape, NaN or Inf, or a row of zeros.
+        """
+        kept = _kept(texts)
+        return cls(kept, _embedded(kept, embedder), _model_id(embedder))
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], embedder: Any, text_key: str | None = None) -> PublicCorpus:
+        """Embed the texts of a UTF-8 file: one a line, or one a JSON object a line.
+
+        Args:
+            path: read as JSONL if it ends in .jsonl or text_key is given, and otherwise as lines of text.
+            embedder: as in `from_texts`.
+            text_key: the field of each object that holds the text; "text" if None.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it is not UTF-8; a line is no JSON object with that field (the line is named); no text is in it.
+        """
+        source = Path(path)
+        lines = _utf8_lines(source)
+        if text_key is not None or source.suffix == ".jsonl":
+            key = DEFAULT_KEY if text_key is None else text_key
+            lines = [_field(line, key, f"{source}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+        if not any(line.strip() for line in lines):
+            raise ValueError(f"{source} must hold at least one text, got none")
+        return cls.from_texts(lines, embedder)
+
+    @classmethod
+    def shipped(cls, embedder: Any) -> PublicCorpus:
+        """The 320 sentences that come with the package, embedded: eight everyday topics, short, made for this purpose."""
+        content = resources.files("hushvec").joinpath("data", _SHIPPED).read_text("utf-8")
+        return cls.from_texts(content.splitlines(), embedder)
+
+    # ---- what it is ----
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def dimension(self) -> int:
+        """d of the embeddings."""
+        return int(self.embeddings.shape[1])
+
+    @cached_property
+    def directions(self) -> NDArray[np.float32]:
+        """The embeddings as unit rows."""
+        lengths = np.sqrt(np.einsum("ij,ij->i", self.embeddings, self.embeddings, dtype=np.float64))
+        return np.asarray(self.embeddings / lengths[:, None].astype(np.float32), np.float32)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256, in hexadecimal, of format, model, texts and every float32 of the embeddings, little-endian."""
+        content = hashlib.sha256(f"hushvec public corpus {FORMAT}\n".encode())
+        stored = self._stored()
+        for name in _FIELDS[2:]:
+            content.update(f"{name} {stored[name].shape}\n".encode())
+            content.update(stored[name].tobytes())
+        return content.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return self.digest == other.digest if isinstance(other, PublicCorpus) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"PublicCorpus({len(self):,} texts, dimension {self.dimension}, model {self.model_id!r}, digest {self.digest[:12]})"
+
+    # ---- on disk ----
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the corpus as an .npz file: beside `path` first, then in one step onto it."""
+        target = Path(path)
+        handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                fields: dict[str, Any] = {"format": FORMAT, "digest": self.digest, **self._stored()}
+                np.savez(file, **fields)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, target)
+        except BaseException:
+            os.unlink(beside)
+            raise
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], embedder: Any = None) -> PublicCorpus:
+        """The corpus that `save` wrote. Nothing is embedded and nothing unpickled.
+
+        Args:
+            path: of the file.
+            embedder: if given, its `model_id` and `dimension` must be those of the file.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it is no such file, or not what was saved (its digest is another), or of another model or dimension.
+        """
+        with open(path, "rb") as file:
+            try:
+                stored = _stored_fields(file)
+                corpus = cls(_split(stored["utf8"], stored["lengths"]), stored["embeddings"], _named(stored["model_id"]))
+            # whatever a damaged archive makes of its reader: zip, zlib and numpy each have errors of their own
+            except Exception as mistake:
+                raise ValueError(f"{os.fspath(path)} is not a saved public corpus: {mistake}") from None
+        if corpus.digest != str(stored["digest"]):
+            raise ValueError(f"{os.fspath(path)} has digest {corpus.digest}, but says {stored['digest']}")
+        if embedder is not None:
+            corpus.require_model(embedder, os.fspath(path))
+        return corpus
+
+    def require_model(self, embedder: Any, name: str = "corpus") -> None:
+        """Refuse an embedder whose vectors are not comparable with these.
+
+        Raises:
+            ValueError: another `model_id`, or another `dimension`; what the embedder does not say is not compared.
+        """
+        model_id, dimension = _model_id(embedder), getattr(embedder, "dimension", None)
+        if model_id is not None and model_id != self.model_id:
+            raise ValueError(f"{name} must be embedded by {model_id!r}, got {self.model_id!r}")
+        if dimension is not None and dimension != self.dimension:
+            raise ValueError(f"{name} must have dimension {dimension}, got {self.dimension}")
+
+    def _stored(self) -> dict[str, NDArray[Any]]:
+        """The corpus as plain arrays. A missing name is an empty one."""
+        encoded = [text.encode() for text in self.texts]
+        return {
+            "model_id": np.frombuffer((self.model_id or "").encode(), np.uint8),
+            "utf8": np.frombuffer(b"".join(encoded), np.uint8),
+            "lengths": np.array([len(part) for part in encoded], "<i8"),
+            "embeddings": np.ascontiguousarray(self.embeddings, "<f4"),
+        }
+
+
+def _kept(texts: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(texts, str | bytes):
+        raise TypeError(f"texts must be an iterable of strings, got {_validate.kind(texts)}")
+    kept: dict[str, None] = {}
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"texts must be an iterable of strings, got {_validate.kind(text)} in it")
+        if stripped := text.strip():
+            kept.setdefault(stripped)
+    if not kept:
+        raise ValueError("texts must hold at least one that is not empty, got none")
+    return tuple(kept)
+
+
+def _embedded(texts: Sequence[str], embedder: Any) -> NDArray[np.float32]:
+    if not callable(getattr(embedder, "embed", None)):
+        raise TypeError(f"embedder must have embed(texts) -> rows, got {_validate.kind(embedder)}")
+    rows = []
+    with Progress("embedding public texts", len(texts)) as progress:
+        for start in range(0, len(texts), _BATCH):
+            batch = list(texts[start : start + _BATCH])
+            answer = np.asarray(embedder.embed(batch))
+            if answer.ndim != 2 or len(answer) != len(batch):
+                raise ValueError(f"embedder must answer {len(batch)} texts with as many rows, got shape {answer.shape}")
+            rows.append(answer.astype(np.float32))
+            progress.advance(len(batch))
+    return np.concatenate(rows)
+
+
+def _model_id(embedder: Any) -> str | None:
+    value = getattr(embedder, "model_id", None)
+    return value if isinstance(value, str) and value else None
+
+
+def _checked_texts(texts: Any) -> tuple[str, ...]:
+    if isinstance(texts, str) or not isinstance(texts, Sequence):
+        raise TypeError(f"texts must be a sequence of strings, got {_validate.kind(texts)}")
+    if len(texts) == 0:
+        raise ValueError("texts must hold at least one, got none")
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"texts must be a sequence of strings, got {_validate.kind(text)} in it")
+        if not text.strip():
+            raise ValueError(f"texts must not be empty, got {text!r} at {number}")
+    if len(set(texts)) < len(texts):
+        raise ValueError("texts must be all different, got one twice")
+    return tuple(texts)
+
+
+def _checked_rows(embeddings: Any, texts: tuple[str, ...]) -> NDArray[np.float32]:
+    if not isinstance(embeddings, np.ndarray) or embeddings.dtype != np.float32:
+        raise TypeError(f"embeddings must be a float32 numpy array, got {getattr(embeddings, 'dtype', _validate.kind(embeddings))}")
+    if embeddings.ndim != 2 or embeddings.shape[0] != len(texts) or embeddings.shape[1] == 0:
+        raise ValueError(f"embeddings must have shape ({len(texts)}, d), got {embeddings.shape}")
+    wrong = np.flatnonzero(~np.isfinite(embeddings).all(axis=1))
+    if len(wrong):
+        raise ValueError(f"embeddings must be finite, got {embeddings[wrong[0]]!r:.80} for text {wrong[0]}")
+    still = np.flatnonzero(~embeddings.any(axis=1))
+    if len(still):
+        raise ValueError(f"embeddings must have a direction, got zeros for text {still[0]}")
+    copy: NDArray[np.float32] = np.array(embeddings, np.float32, order="C")
+    copy.flags.writeable = False
+    return copy
+
+
+def _utf8_lines(path: Path) -> list[str]:
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as mistake:
+        raise ValueError(f"{path} must be UTF-8, got byte {content[mistake.start]:#04x} at {mistake.start}") from None
+
+
+def _field(line: str, key: str, place: str) -> str:
+    try:
+        document = json.loads(line)
+    except ValueError:
+        raise ValueError(f"{place}: must be a JSON object, got {line!r:.60}") from None
+    value = document.get(key) if isinstance(document, dict) else None
+    if not isinstance(value, str):
+        raise ValueError(f"{place}: must be a JSON object with a text in {key!r}, got {line!r:.60}")
+    return value
+
+
+def _stored_fields(file: Any) -> dict[str, Any]:
+    with np.load(file, allow_pickle=False) as archive:
+        if sorted(archive.files) != sorted(_FIELDS):
+            raise ValueError(f"fields must be {', '.join(_FIELDS)}, got {', '.join(archive.files)}")
+        stored = {name: archive[name] for name in archive.files}
+    if stored["format"].shape != () or int(stored["format"]) != FORMAT:
+        raise ValueError(f"format must be {FORMAT}, got {stored['format']}")
+    return stored
+
+
+def _split(utf8: NDArray[Any], lengths: NDArray[Any]) -> tuple[str, ...]:
+    content, ends = utf8.tobytes(), np.cumsum(lengths)
+    if len(lengths) == 0 or int(lengths.min()) < 1 or int(ends[-1]) != len(content):
+        raise ValueError("lengths must add up to the texts")
+    return tuple(content[end - length : end].decode() for end, length in zip(ends.tolist(), lengths.tolist(), strict=True))
+
+
+def _named(model_id: NDArray[Any]) -> str | None:
+    return model_id.tobytes().decode() or None

@@ -1,0 +1,151 @@
+"""From released rows to numbers of public texts: posterior mean in the embedder's space, and the texts nearest to it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec.mechanisms import PrivUnit, PublicProjection
+from hushvec.mechanisms.additive import Mechanism
+from hushvec.text.inverters.nearest_rows import NearestRows
+from hushvec.text.inverters.posterior import CandidateLaw, Rows, nearest_cosine, row_lengths, softmax, unit_rows
+
+MOST_TOGETHER = 20_000  # texts that every row is compared with; of more, a shortlist and a sample
+_SHORTLIST, _SAMPLE = 512, 4096
+_SMALLEST_GAIN = np.float32(1e-6)  # in cosine, that a further part must bring
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseDecoder:
+    """What released rows say about the embeddings before the map and the noise.
+
+    Args:
+        embeddings: float32 [n, d], of the public texts.
+        mechanism: that released the rows.
+        projection: what they went through before it, or None.
+        normalized: whether they were brought to the length clip_norm then, rather than clipped to it.
+        rho: as in `CandidateLaw`; None: that of the public texts.
+
+    Raises:
+        TypeError: a mechanism whose law is not known here.
+        ValueError: dimensions that do not fit.
+    """
+
+    embeddings: Rows
+    mechanism: Mechanism
+    projection: PublicProjection | None
+    normalized: bool
+    rho: float | None = None
+
+    def __post_init__(self) -> None:
+        width = self.embeddings.shape[1] if self.projection is None else self.projection.output_dimension
+        if self.mechanism.dimension != width:
+            raise ValueError(f"mechanism must have dimension {width}, got {self.mechanism.dimension}")
+        _ = self.law  # refuses a mechanism of another kind now rather than at the first row
+
+    @cached_property
+    def law(self) -> CandidateLaw:
+        """Of released rows, given each public text."""
+        candidates = as_taken_in(self._mapped, self.mechanism, self.normalized)
+        return CandidateLaw(self.mechanism, candidates, nearest_cosine(candidates) if self.rho is None else self.rho)
+
+    def posterior_mean(self, released: Rows) -> Rows:
+        """E[direction of the private embedding | released row], up to its length [b, d]; [b, n] floats are held meanwhile."""
+        mean, centre = self._over_shortlists(released) if len(self.embeddings) > MOST_TOGETHER else self._over_all(released)
+        # what y says beyond its candidates, in the embedder's space and in the units of its unit rows
+        return mean + self._lifted(self.law.beyond(released, centre) * np.float32(self._unit))
+
+    def _over_all(self, released: Rows) -> tuple[Rows, Rows]:
+        """Posterior means of the candidates' directions [b, d] and of their rho c_i [b, m]."""
+        weights = self.law.weights(released)
+        return weights @ self._directions, weights @ self.law.centres
+
+    def _over_shortlists(self, released: Rows) -> tuple[Rows, Rows]:
+        """The same over a part of the candidates: those nearest to each row, and of the rest a sample with their number's weight."""
+        sample, count = self._sample, len(self.embeddings)
+        place = np.full(count, -1)
+        place[sample] = np.arange(len(sample))
+        of_sample = self.law.log_likelihood(released, sample)
+        means, centres = np.empty((len(released), self.embeddings.shape[1]), np.float32), np.empty_like(released)
+        for row, near in enumerate(self._shortlists(released)):
+            again = place[near][place[near] >= 0]
+            of_sample[row] += np.float32(math.log((count - len(near)) / max(1, len(sample) - len(again))))
+            of_sample[row, again] = -np.inf  # counted once, among the nearest
+            of_near = self.law.log_likelihood(released[row : row + 1], near)[0]
+            (weights,) = softmax(np.concatenate([of_near, of_sample[row]])[None])
+            means[row] = weights[: len(near)] @ self._directions[near]
+            centres[row] = weights[: len(near)] @ self.law.centres[near]
+            of_sample[row] = weights[len(near) :]  # for all rows at once below: a product of matrices reads the sample once
+        return means + of_sample @ self._directions[sample], centres + of_sample @ self.law.centres[sample]
+
+    def _shortlists(self, released: Rows) -> NDArray[np.int64]:
+        queries = released if isinstance(self.mechanism, PrivUnit) else np.column_stack([released, np.ones(len(released), np.float32)])
+        return self._nearest.search(queries, _SHORTLIST)
+
+    @cached_property
+    def _nearest(self) -> NearestRows:
+        """Over the candidates, so that the largest inner products belong to the largest likelihoods (for Laplacian nearly so)."""
+        centres = self.law.centres
+        if isinstance(self.mechanism, PrivUnit):
+            return NearestRows(centres)
+        return NearestRows(np.column_stack([centres, -(row_lengths(centres) ** 2).astype(np.float32) / 2]))
+
+    @cached_property
+    def _sample(self) -> NDArray[np.int64]:
+        return np.unique(np.linspace(0, len(self.embeddings) - 1, _SAMPLE).astype(np.int64))
+
+    @cached_property
+    def _directions(self) -> Rows:
+        return unit_rows(self.embeddings)
+
+    @cached_property
+    def _mapped(self) -> Rows:
+        return self.embeddings if self.projection is None else np.asarray(self.projection.transform(self.embeddings), np.float32)
+
+    @cached_property
+    def _unit(self) -> float:
+        """Length behind the map, of a unit embedding, by length as the mechanism takes it in: of the public rows, on average."""
+        taken, mapped, own = (float(row_lengths(rows).mean()) for rows in (self.law.candidates, self._mapped, self.embeddings))
+        return mapped / (taken * own) if taken > 0 else 0.0
+
+    def _lifted(self, differences: Rows) -> Rows:
+        return differences if self.projection is None else self.projection.lift(differences) - self.projection.mean
+
+
+def as_taken_in(rows: Rows, mechanism: Mechanism, normalized: bool) -> Rows:
+    """Clean rows as they are when the noise meets them: of length clip_norm, or clipped to it."""
+    lengths = row_lengths(rows)
+    scale = mechanism.clip_norm / np.where(lengths > 0, lengths, np.inf)
+    to_length = normalized or isinstance(mechanism, PrivUnit)
+    return rows * (scale if to_length else np.where(lengths > mechanism.clip_norm, scale, 1.0)).astype(np.float32)
+
+
+def chosen_parts(targets: Rows, directions: Rows, parts: int) -> NDArray[np.int64]:
+    """Texts whose unit embeddings' sum comes nearest to each target, one after the other [b, parts]; -1 where none helps.
+
+    The first is the one with the largest cosine; each further one is the best beside those before it, if it is an improvement.
+    """
+    scores = unit_rows(targets) @ directions.T
+    chosen = np.full((len(targets), parts), -1, np.int64)
+    chosen[:, 0] = scores.argmax(axis=1)
+    together = directions[chosen[:, 0]]
+    reached, open_rows = scores.max(axis=1), np.arange(len(targets))
+    for part in range(1, parts):
+        so_far = together[open_rows]
+        squares = np.einsum("ij,ij->i", so_far, so_far)
+        with_next = np.sqrt(np.maximum((squares + 1)[:, None] + 2 * (so_far @ directions.T), np.float32(1e-12)))
+        cosines = ((reached[open_rows] * np.sqrt(squares))[:, None] + scores[open_rows]) / with_next
+        np.put_along_axis(cosines, chosen[open_rows, :part], -np.inf, axis=1)
+        best, cosine = cosines.argmax(axis=1), cosines.max(axis=1)
+        better = cosine > reached[open_rows] + _SMALLEST_GAIN
+        open_rows = open_rows[better]
+        if len(open_rows) == 0:
+            break
+        chosen[open_rows, part] = best[better]
+        together[open_rows] += directions[best[better]]
+        reached[open_rows] = cosine[better]
+    return chosen

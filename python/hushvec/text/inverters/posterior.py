@@ -1,0 +1,241 @@
+"""Which public rows a noisy row may come from, and how likely each is: Bayes under the mechanism's own law.
+
+The prior is what public texts look like. A private row is not itself in the corpus, only near some row of it, so the prior is the
+corpus smoothed: with c_i one of the n public rows, each with the same probability, the private row is
+
+    x = rho c_i + tau z,   z ~ N(0, I),   tau^2 = (1 - rho^2) (mean of |c|^2) / m
+
+with m the dimension and rho the mean cosine of a public row and the nearest other one, so that |x|^2 is that of c_i on average. Under
+this prior the likelihood of a released row y is
+
+    PrivUnit    (1 - p) / q + (p / (1 - q) - (1 - p) / q) Phi((rho <w, c_i> - t) / (tau |w|)),   w = y / sigma, relative to N(0, I)
+    Gaussian    exp(-|y - rho c_i|^2 / (2 (sigma^2 + tau^2)))
+    Laplacian   exp(-|y - rho c_i|_1 / scale)
+    L2Laplace   exp(-|y - rho c_i| / scale)
+
+PrivUnit's candidates have unit length, and q = Phi(t): its density given a direction takes two values, one inside the cap and one
+outside, and the third factor is the probability that x is a direction with w in its cap. The first two are exact for the prior. The
+last two leave out tau, which is far below the noise at any epsilon of interest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _validate
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
+from hushvec.mechanisms.additive import Mechanism
+
+Rows = NDArray[np.float32]
+
+# rho below the first makes every candidate alike, above the second leaves no room between the rows of a dense corpus.
+SMALLEST_RHO, LARGEST_RHO = 0.05, 0.999
+_RHO_ROWS, _RHO_BLOCK = 1024, 128  # rows whose nearest other row is looked for, and how many at a time
+_STEPS, _BEYOND = 128, 6.0  # points a unit of the table, wrong by at most 8e-6 between them; standard deviations beyond its ends
+_SMALLEST_TAU = 1e-6  # for rho = 1: a cap with an edge this sharp
+_L1_ELEMENTS = 2**22  # floats at a time in sums of absolute differences
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateLaw:
+    """The law of released rows given each of n candidates.
+
+    Args:
+        mechanism: that released the rows, with its law's numbers.
+        candidates: float32 [n, m], m the mechanism's dimension: public rows as the mechanism takes them in, clipped or normalised.
+        rho: cosine between a private row and the candidate that it is near; 1 for private rows that are candidates themselves.
+
+    Raises:
+        TypeError: a mechanism of another kind.
+        ValueError: another dimension, rho not in (0, 1].
+    """
+
+    mechanism: Mechanism
+    candidates: Rows
+    rho: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mechanism, Gaussian | EmpiricalGaussian | Laplacian | L2Laplace | PrivUnit):
+            raise TypeError(
+                "mechanism must be Gaussian, EmpiricalGaussian, Laplacian, L2Laplace or PrivUnit, "
+                f"got {_validate.kind(self.mechanism)}"
+            )
+        if self.candidates.ndim != 2 or self.candidates.shape[1] != self.mechanism.dimension:
+            raise ValueError(f"candidates must have shape (n, {self.mechanism.dimension}), got {self.candidates.shape}")
+        if not 0 < _validate.number("rho", self.rho) <= 1:
+            raise ValueError(f"rho must be in (0, 1], got {self.rho!r}")
+
+    def log_likelihood(self, released: Rows, among: NDArray[np.int64] | None = None) -> Rows:
+        """ln L(y_b | candidate i) [b, n], up to a term that does not depend on the candidate.
+
+        Args:
+            released: float32 [b, m], finite.
+            among: numbers of the candidates that are asked for; None: all.
+        """
+        if isinstance(self.mechanism, PrivUnit):
+            directions = self._directions if among is None else self._directions[among]
+            density = _looked_up(self._cap_table, _cap_arguments(self.mechanism, directions, self.rho, released))
+            density[:, ~directions.any(axis=1)] = 0  # no direction: released as N(0, I) itself, and ln 1 = 0
+            return density
+        centres = self.centres if among is None else self.centres[among]
+        if isinstance(self.mechanism, Laplacian):
+            return _l1_distances(released, centres) * np.float32(-1 / self.mechanism.noise_parameter)
+        squares = _squared_distances(released, centres)
+        if isinstance(self.mechanism, L2Laplace):
+            return np.sqrt(squares) * np.float32(-1 / self.mechanism.noise_parameter)
+        return squares * np.float32(-1 / (2 * (self.noise_variance + self.spread_variance)))
+
+    def weights(self, released: Rows) -> Rows:
+        """Posterior probability of each candidate [b, n]; each row sums to 1."""
+        return softmax(self.log_likelihood(released))
+
+    @property
+    def noise_variance(self) -> float:
+        """Of one element of a released row about its mean; for PrivUnit of one across the direction."""
+        parameter = self.mechanism.noise_parameter
+        if isinstance(self.mechanism, Laplacian):
+            return 2 * parameter**2
+        if isinstance(self.mechanism, L2Laplace):
+            return parameter**2 * (self.mechanism.dimension + 1)
+        return parameter**2
+
+    @cached_property
+    def spread_variance(self) -> float:
+        """tau^2: of one element of a private row about rho times its candidate."""
+        squares = np.einsum("ij,ij->i", self._means, self._means, dtype=np.float64)
+        return (1 - self.rho**2) * float(squares.mean()) / self.mechanism.dimension
+
+    @property
+    def gain(self) -> float:
+        """How much of y - rho c_i belongs to the private row, given the candidate: tau^2 / (tau^2 + noise variance).
+
+        Exactly E[x | y, i] = rho c_i + gain (y - rho c_i) for Gaussian noise; the best linear estimate for the others.
+        """
+        return self.spread_variance / (self.spread_variance + self.noise_variance)
+
+    def beyond(self, released: Rows, centre: Rows) -> Rows:
+        """E[x | y] - centre in the released space [b, m]: what y says beyond the posterior mean of rho c_i, which is `centre`."""
+        return np.asarray(np.float32(self.gain) * (released - centre), np.float32)
+
+    @cached_property
+    def _cap_table(self) -> tuple[float, Rows, Rows]:
+        assert isinstance(self.mechanism, PrivUnit)
+        return _cap_table(self.mechanism)
+
+    @cached_property
+    def _directions(self) -> Rows:
+        return unit_rows(self.candidates)
+
+    @cached_property
+    def _means(self) -> Rows:
+        """What the mechanism releases on average for each candidate."""
+        return self._directions * np.float32(self.mechanism.clip_norm) if isinstance(self.mechanism, PrivUnit) else self.candidates
+
+    @cached_property
+    def centres(self) -> Rows:
+        return self._means * np.float32(self.rho)
+
+
+def softmax(log_likelihood: Rows) -> Rows:
+    weights: Rows = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
+
+
+def nearest_cosine(rows: Rows) -> float:
+    """rho: mean cosine between a row and the nearest other one, over at most 1,024 rows spread evenly."""
+    if len(rows) < 2:
+        return LARGEST_RHO
+    directions = unit_rows(rows)
+    chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _RHO_ROWS)).astype(np.int64))
+    best = [_nearest_others(directions, chosen[start : start + _RHO_BLOCK]) for start in range(0, len(chosen), _RHO_BLOCK)]
+    return float(np.clip(np.concatenate(best).mean(dtype=np.float64), SMALLEST_RHO, LARGEST_RHO))
+
+
+def _nearest_others(directions: Rows, numbers: NDArray[np.int64]) -> Rows:
+    cosines = directions[numbers] @ directions.T
+    cosines[np.arange(len(numbers)), numbers] = -1
+    best: Rows = cosines.max(axis=1)
+    return best
+
+
+def row_lengths(rows: Rows) -> NDArray[np.float64]:
+    """Euclidean lengths [n, 1], summed in float64."""
+    squares: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    return np.asarray(np.sqrt(squares)[:, None])
+
+
+def unit_rows(rows: Rows) -> Rows:
+    """Each row divided by its length; zeros stay zeros."""
+    lengths = row_lengths(rows)
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1.0).astype(np.float32), np.float32)
+
+
+def _cap_arguments(mechanism: PrivUnit, directions: Rows, rho: float, released: Rows) -> Rows:
+    """z = (t - rho <w, c>) / (tau |w|), so that x ~ N(rho c, tau^2 I) has w in its cap with probability 1 - Phi(z); [b, n]."""
+    w = np.asarray(released * np.float32(1 / mechanism.sigma), np.float32)
+    z = np.asarray(w @ directions.T, np.float32)
+    z *= np.float32(-rho)
+    z += np.float32(mechanism.threshold)
+    tau = max(math.sqrt((1 - rho * rho) / w.shape[1]), _SMALLEST_TAU)
+    z /= np.maximum(np.float32(tau) * np.linalg.norm(w, axis=1, keepdims=True), np.float32(1e-30))
+    return z
+
+
+def _cap_table(mechanism: PrivUnit) -> tuple[float, Rows, Rows]:
+    """Where the table starts, its values and their differences: ln of PrivUnit's density mixed over its two values, by z.
+
+    Steps of 1 / 128. Below the start the cap is sure, above the end it adds less than e^-18 of what is outside.
+    """
+    p, threshold = mechanism.cap_probability, mechanism.threshold
+    outside = math.log1p(-p) - log_upper_tail(-threshold)
+    inside = math.log(p) - log_upper_tail(threshold)
+    jump = inside + math.log1p(-math.exp(outside - inside))
+    end = math.sqrt(2 * (inside - outside)) + _BEYOND
+    steps = np.arange(-_BEYOND, end, 1 / _STEPS).tolist()
+    values = np.array([np.logaddexp(outside, jump + log_upper_tail(z)) for z in steps], np.float32)
+    return -_BEYOND, values, np.diff(values)
+
+
+def _looked_up(table: tuple[float, Rows, Rows], z: Rows) -> Rows:
+    """The table at each z, linear between its points and constant beyond its ends. z is used up."""
+    start, values, slopes = table
+    z -= np.float32(start)
+    z *= np.float32(_STEPS)
+    np.clip(z, 0, len(values) - 2, out=z)
+    below = z.astype(np.int32)
+    z -= below
+    z *= slopes[below]
+    z += values[below]
+    return z
+
+
+def log_upper_tail(z: float) -> float:
+    """ln(1 - Phi(z)); where erfc nears the smallest doubles, by Laplace's continued fraction."""
+    if z < 20:
+        return math.log(0.5 * math.erfc(z / math.sqrt(2)))
+    fraction = z
+    for step in range(40, 0, -1):
+        fraction = z + step / fraction
+    return -z * z / 2 - math.log(fraction * math.sqrt(2 * math.pi))
+
+
+def _squared_distances(a: Rows, b: Rows) -> Rows:
+    squares = np.einsum("ij,ij->i", a, a)[:, None] + np.einsum("ij,ij->i", b, b)[None, :]
+    squares -= 2 * (a @ b.T)
+    return np.asarray(np.maximum(squares, np.float32(0)))
+
+
+def _l1_distances(a: Rows, b: Rows) -> Rows:
+    """|a_i - b_j|_1, a block of differences at a time."""
+    distances = np.empty((len(a), len(b)), np.float32)
+    step = max(1, _L1_ELEMENTS // max(1, b.size))
+    for start in range(0, len(a), step):
+        block = a[start : start + step, None, :] - b[None, :, :]
+        np.abs(block, out=block).sum(axis=2, out=distances[start : start + step])
+    return distances

@@ -1,0 +1,199 @@
+"""A document as one of k public texts: the nearest one, by randomized response. Pure epsilon-DP, and no noisy vector.
+
+A noisy vector spends epsilon on every direction in which a text could differ; all that a reader of public texts gets is which text.
+Randomized response releases just that. It tells the truth with probability e^epsilon / (e^epsilon + k - 1), so that from
+epsilon = 2 + ln k on nearly every document gets the best public text there is. What is left to choose, on public data alone, is which
+k texts: few and typical ones at a small epsilon, the whole corpus at a large one.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _core, _validate
+from hushvec.label_receipt import LabelReceipt
+from hushvec.label_release import privatize_labels
+from hushvec.mechanisms import RandomizedResponse
+from hushvec.release import Budget
+from hushvec.text.corpus import PublicCorpus
+from hushvec.text.inverters.nearest_rows import blocks
+from hushvec.text.inverters.posterior import Rows
+from hushvec.text.inverters.public import checked_rows
+
+_MOST_CANDIDATES = 2**14  # texts that are put in order; of larger corpora as many, spread evenly, unless all are taken
+_MOST_SEEN = 1024  # texts that the order is made for, and as many others that the number of texts is chosen by
+
+_EQUAL = 1e-4  # of cosine: of sizes that do as well as the best on held-out texts, the largest serves texts unlike them
+
+
+class TextChoice(NamedTuple):
+    """What `PublicChoice.release` returns: one public text a row, and the receipt of the randomized response."""
+
+    texts: list[str]
+    receipt: LabelReceipt
+
+
+@dataclass(frozen=True, eq=False)
+class PublicChoice:
+    """Releases for each row a public text: the nearest of k representative ones, or another by chance.
+
+    Args:
+        corpus: public texts with their embeddings; at least two.
+        epsilon: > 0, of one row.
+        size: k, how many of the corpus's texts can be answered; None: as many as serve public texts best at this epsilon. Public.
+
+    Raises:
+        TypeError: wrong kinds.
+        ValueError: fewer than two texts, size not in [2, len(corpus)], epsilon not > 0 or as in `RandomizedResponse`.
+
+    Guarantees:
+        (epsilon, 0)-DP under replace-one of one row, exact as sampled: which text is nearest is a function of the row and of public
+        data, whatever floating point makes of it, and its number is released by `RandomizedResponse`. The representatives are chosen
+        by looking at the corpus only.
+
+    Edge cases:
+        Cosines only: the length of a row has no influence. A row of zeros is near to nothing and answers with the first text.
+
+    Reference:
+        Kairouz, Oh, Viswanath, "Extremal mechanisms for local differential privacy" (2016): at large epsilon randomized response is
+        the best for a wide class of utilities. Nemhauser, Wolsey, Fisher (1978) for the greedy choice of representatives.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.text.corpus import PublicCorpus
+        >>> from hushvec.text.public_choice import PublicChoice
+        >>> corpus = PublicCorpus(("north", "east", "south"), np.array([[0, 1], [1, 0], [0, -1]], np.float32))
+        >>> choice = PublicChoice(corpus, 12.0, size=3)
+        >>> round(choice.mechanism.probability_of_truth, 5)
+        0.99999
+        >>> texts, receipt = choice.release(np.array([[0.9, 0.2]], np.float32))
+        >>> len(texts), receipt.epsilon
+        (1, 12.0)
+    """
+
+    corpus: PublicCorpus
+    epsilon: float
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.corpus, PublicCorpus):
+            raise TypeError(f"corpus must be a PublicCorpus, got {_validate.kind(self.corpus)}")
+        if len(self.corpus) < 2:
+            raise ValueError(f"corpus must hold at least two texts, got {len(self.corpus)}")
+        _validate.positive("epsilon", self.epsilon)
+        if self.size is not None and _validate.whole_number("size", self.size, at_least=2) > len(self.corpus):
+            raise ValueError(f"size must be at most {len(self.corpus)}, the texts in corpus, got {self.size}")
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int64]:
+        """Which texts of the corpus can be answered [k], the most typical first."""
+        if self.size == len(self.corpus):
+            return np.arange(len(self.corpus))
+        order = representatives(self.corpus.directions)
+        return order[: self.size] if self.size is not None else order[: best_size(self.corpus.directions, order, self.epsilon)]
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The texts that can be answered [k], in the order of `numbers`."""
+        return tuple(self.corpus.texts[number] for number in self.numbers.tolist())
+
+    @cached_property
+    def mechanism(self) -> RandomizedResponse:
+        """Over the numbers 0, ..., k - 1."""
+        return RandomizedResponse(epsilon=self.epsilon, k=len(self.numbers))
+
+    def nearest(self, embeddings: NDArray[np.float32]) -> NDArray[np.int32]:
+        """The true answer of each row [n], before any noise: private, not to be released.
+
+        Raises:
+            TypeError, ValueError: as in `release`.
+        """
+        rows = checked_rows(embeddings, self.corpus.dimension)
+        answers = [np.argmax(rows[block] @ self._directions.T, axis=1) for block in blocks(len(rows), len(self.numbers))]
+        return np.concatenate(answers).astype(np.int32) if answers else np.empty(0, np.int32)
+
+    def release(
+        self,
+        embeddings: NDArray[np.float32],
+        *,
+        budget: Budget | None = None,
+        per: str = "record",
+        generator: _core.Generator | None = None,
+    ) -> TextChoice:
+        """One public text for each row.
+
+        Args:
+            embeddings: float32 [n, d], clean rows of the corpus's embedder.
+            budget, per, generator: as in `privatize_labels`. With per="release" all rows are one person's and share epsilon; the
+                representatives are those for epsilon.
+
+        Raises:
+            TypeError: no numpy array of floats; otherwise as in `privatize_labels`.
+            ValueError: another shape, NaN or Inf: before anything is charged or drawn.
+            PrivacyBudgetExhaustedError, BudgetError: as in `privatize_labels`.
+        """
+        released = privatize_labels(
+            self.nearest(embeddings), range(len(self.numbers)), epsilon=self.epsilon, budget=budget, per=per, generator=generator
+        )
+        return TextChoice([self.texts[answer] for answer in np.asarray(released.values).tolist()], released.receipt)
+
+    @cached_property
+    def _directions(self) -> Rows:
+        return self.corpus.directions[self.numbers]
+
+
+def representatives(directions: Rows) -> NDArray[np.int64]:
+    """The texts in an order whose every beginning covers the others well: each next one adds most to their mean best cosine.
+
+    Greedy, which is within 1 - 1/e of the best choice of any size. Gains only shrink, so one is computed anew when it comes first.
+    """
+    numbers = _spread(len(directions), _MOST_CANDIDATES)
+    seen = _spread(len(directions), 2 * _MOST_SEEN)[::2]
+    cosines = np.maximum(_others_only(directions[seen] @ directions[numbers].T, seen, numbers), 0).T.copy()
+    reached = np.zeros(len(seen), np.float32)
+    queue = [(-gain, place) for place, gain in enumerate(cosines.sum(axis=1).tolist())]
+    heapq.heapify(queue)
+    order = []
+    while queue and queue[0][0] < 0:
+        place = queue[0][1]
+        gain = float(np.maximum(cosines[place] - reached, 0).sum())
+        heapq.heapreplace(queue, (-gain, place))
+        if queue[0] == (-gain, place):
+            heapq.heappop(queue)
+            order.append(place)
+            np.maximum(reached, cosines[place], out=reached)
+    chosen = numbers[np.array(order, np.int64)]
+    return np.concatenate([chosen, np.setdiff1d(np.arange(len(directions)), chosen)])
+
+
+def best_size(directions: Rows, order: NDArray[np.int64], epsilon: float) -> int:
+    """k: how many texts of the order give the largest expected cosine at this epsilon, for texts that the order was not made for.
+
+    With T the probability of truth among k, a held-out text gets T (its best cosine among the k) + (1 - T) (the mean of the others').
+    """
+    considered = order[:_MOST_CANDIDATES]
+    held_out = _spread(len(directions), 2 * _MOST_SEEN)[1::2]
+    cosines = _others_only(directions[held_out] @ directions[considered].T, held_out, considered)
+    sums = np.where(np.isfinite(cosines), cosines, 0).sum(axis=0, dtype=np.float64).cumsum() / len(held_out)
+    best = np.maximum.accumulate(cosines, axis=1).mean(axis=0, dtype=np.float64)[1:]
+    others = np.arange(1, len(considered))
+    truth = 1 / (1 + others * np.exp(-epsilon))
+    expected = truth * best + (1 - truth) * (sums[1:] - best) / others
+    found = int(np.flatnonzero(expected >= expected.max() - _EQUAL)[-1]) + 2
+    return len(order) if found == len(considered) else found
+
+
+def _spread(count: int, most: int) -> NDArray[np.int64]:
+    """At most this many of 0, ..., count - 1, evenly spread."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
+
+
+def _others_only(cosines: Rows, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Rows:
+    """The cosines without those of a text and itself, which become -Inf."""
+    return np.where(rows[:, None] == columns[None, :], np.float32(-np.inf), cosines)
