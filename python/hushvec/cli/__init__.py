@@ -15,14 +15,14 @@ from types import FrameType
 from typing import NoReturn
 
 import hushvec
-from hushvec.cli import audit, backends, budget, demo, privatize, redact, rewrite, sigma, verify
+from hushvec.cli import audit, backends, budget, demo, privatize, redact, rewrite, sigma, train_inverter, verify
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 
 BAD_INPUT = 2
 INTERRUPTED = 130
 TERMINATED = 143
 
-_SUBCOMMANDS = (demo, privatize, redact, rewrite, sigma, verify, audit, budget, backends)
+_SUBCOMMANDS = (demo, privatize, redact, rewrite, train_inverter, sigma, verify, audit, budget, backends)
 
 
 class _OneLineParser(argparse.ArgumentParser):

@@ -18,10 +18,13 @@ __all__ = [
     "RewrittenSpan",
     "RuleInfo",
     "Span",
+    "TrainedInverter",
+    "Vec2TextInverter",
     "detect",
     "redact",
     "rewrite",
     "rules",
+    "train_inverter",
 ]
 
 __getattr__, __dir__ = at_first_use(
@@ -39,9 +42,12 @@ __getattr__, __dir__ = at_first_use(
         "RewrittenSpan": "rewriting.results",
         "RuleInfo": "pii.registry",
         "Span": "pii.spans",
+        "TrainedInverter": "inverters.trained.inverter",
+        "Vec2TextInverter": "inverters.vec2text.inverter",
         "detect": "pii.redactor",
         "redact": "pii.redactor",
         "rewrite": "rewriting.single",
         "rules": "pii.redactor",
+        "train_inverter": "inverters.trained.training",
     },
 )

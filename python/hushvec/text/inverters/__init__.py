@@ -2,7 +2,7 @@
 
 from hushvec._lazy import at_first_use
 
-__all__ = ["Inverter", "LawInverter", "PublicInverter", "Vec2TextInverter"]
+__all__ = ["Inverter", "LawInverter", "PublicInverter", "TrainedInverter", "Vec2TextInverter"]
 
 __getattr__, __dir__ = at_first_use(
     globals(),
@@ -10,6 +10,7 @@ __getattr__, __dir__ = at_first_use(
         "Inverter": "protocol",
         "LawInverter": "protocol",
         "PublicInverter": "public",
+        "TrainedInverter": "trained.inverter",
         "Vec2TextInverter": "vec2text.inverter",
     },
 )

@@ -28,14 +28,21 @@ def choose(embedder: Any, inverter: Any, *, max_len: int, num_steps: int, device
         TypeError: neither name nor object that can embed or invert.
         ValueError, OSError: a file, a folder or a hub id without what is needed.
     """
-    if _is_name(inverter) and not Path(inverter).is_file():
-        loaded = _checkpoint(str(inverter), num_steps=num_steps, device=device)
-        return _embedder(getattr(loaded, "embedder", None) if embedder is None else embedder, max_len, device), loaded
-    if inverter is not None and not _is_name(inverter):
-        given = _require_inverter(inverter)
-        return _embedder(getattr(given, "embedder", None) if embedder is None else embedder, max_len, device), given
-    model = _embedder(embedder, max_len, device)
-    return model, _public(model, inverter)
+    given = None if embedder is None else _embedder(embedder, max_len, device)
+    if inverter is None or (_is_name(inverter) and Path(inverter).is_file()):
+        model = as_embedding_model(_minilm()) if given is None else given
+        return model, _public(model, inverter)
+    if _is_name(inverter):
+        own = _checkpoint(os.fspath(inverter), given, num_steps=num_steps, device=device)
+    else:
+        own = _require_inverter(inverter)
+    return given or _embedder_of(own), own
+
+
+def _embedder_of(inverter: Inverter) -> SourceModel:
+    """The embedder that an inverter brings, else MiniLM."""
+    own = getattr(inverter, "embedder", None)
+    return as_embedding_model(_minilm() if own is None else own)
 
 
 def _is_name(value: Any) -> bool:
@@ -50,8 +57,6 @@ def _require_inverter(value: Any) -> Inverter:
 
 
 def _embedder(value: Any, max_len: int, device: str | None) -> SourceModel:
-    if value is None:
-        return as_embedding_model(_minilm())
     if not _is_name(value):
         return as_embedding_model(value)
     name = os.fspath(value)
@@ -106,11 +111,11 @@ def _shipped() -> Inverter:
     return PublicInverter(PublicCorpus.shipped(_minilm()))
 
 
-def _checkpoint(name: str, *, num_steps: int, device: str | None) -> Inverter:
+def _checkpoint(name: str, embedder: SourceModel | None, *, num_steps: int, device: str | None) -> Inverter:
     """A vec2text checkpoint, or a decoder trained by `hushvec train-inverter`."""
-    from hushvec.text.inverters.trained import TrainedInverter
+    from hushvec.text.inverters.trained.inverter import TrainedInverter
     from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
 
-    if TrainedInverter.is_folder(name):
+    if TrainedInverter.is_run(name):
         return TrainedInverter.from_folder(name, device=device)
-    return Vec2TextInverter.from_pretrained(name, num_steps=num_steps, device=device)
+    return Vec2TextInverter.from_pretrained(name, num_steps=num_steps, device=device, embedder=embedder)

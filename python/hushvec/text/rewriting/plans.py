@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _arrays, _validate
+from hushvec import _validate
 from hushvec._core import Generator
 from hushvec.clip import clip
 from hushvec.label_receipt import LabelReceipt
@@ -18,6 +18,7 @@ from hushvec.label_release import privatize_labels
 from hushvec.mechanisms import EmpiricalGaussian, Mechanism, PublicProjection
 from hushvec.receipts import Receipt, has_sigma
 from hushvec.release import Budget, ReleasePlan, release_planned
+from hushvec.text.inverters.mapped import behind
 from hushvec.text.inverters.protocol import ChoosingInverter, Inverter, LawInverter, TextChooser
 from hushvec.text.rewriting.terms import NOTE_BASIC, Shares, Terms
 
@@ -91,14 +92,9 @@ class NoisePlan(Plan):
     notes: tuple[str, ...]
 
     def release(self, rows: Rows, budget: Budget | None) -> tuple[NDArray[Any], Receipt]:
-        mapped = rows if self.projection is None else self._behind(self.projection, rows)
+        length = self.planned.mechanism.clip_norm
+        mapped = rows if self.projection is None else behind(self.projection, rows, length)
         return release_planned(self.padded(mapped), self.planned, budget=budget, notes=self.notes, projection=self.projection)
-
-    def _behind(self, projection: PublicProjection, rows: Rows) -> Rows:
-        """Rows behind the map, which shortens and stretches them: brought to one length, so that none drowns in the noise."""
-        mapped = np.asarray(projection.transform(rows), np.float32)
-        _arrays.unit_rows(mapped, mapped)
-        return mapped * np.float32(self.planned.mechanism.clip_norm)
 
     def texts(self, values: NDArray[Any]) -> list[str]:
         return inverted(self.inverter, values)

@@ -85,6 +85,7 @@ class Rewriter:
         if self._terms.has_noise and not self._terms.is_choice:
             self._terms.mechanism_for(self._max_chunks or 1, _TRIAL_DIMENSION)  # refused before the models load
         self._embedder, own = choose(embedder, inverter, max_len=max_len, num_steps=num_steps, device=device)
+        _require_read("max_len", max_len, self._embedder.model)
         self._pieces = TokenPieces(max_len, getattr(self._embedder.model, "tokenizer", None))
         self._planner = Planner(self._terms, own, chosen, self._generator, self._notes())
 
@@ -232,6 +233,13 @@ def _level(level: Any, mechanism: str) -> str:
     if level is None:
         return "document" if mechanism in DOCUMENT_MECHANISMS else "chunk"
     return _validate.choice("level", level, LEVELS)
+
+
+def _require_read(name: str, tokens: int, embedder: Any) -> None:
+    """Refuse chunks whose ends the embedder would leave out."""
+    most = getattr(embedder, "max_len", None)
+    if isinstance(most, int) and tokens > most:
+        raise ValueError(f"{name} must be <= {most}, the tokens that the embedder reads, got {tokens}")
 
 
 def _generator(seed: Any) -> _core.Generator:

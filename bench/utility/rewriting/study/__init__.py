@@ -1,0 +1,1 @@
+"""What the programs of this folder share: documents, judges, measures, systems, results, figures."""

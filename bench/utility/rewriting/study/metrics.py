@@ -1,0 +1,85 @@
+"""What is measured of one rewritten document, and the mean over documents with its standard error."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+RESAMPLES = 1000
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean and its standard error, over n documents."""
+
+    value: float
+    error: float
+    n: int
+
+
+def leaked(output, strings):
+    """How many of the strings stand in the output, as substrings, upper and lower case alike."""
+    lowered = output.lower()
+    return sum(string.lower() in lowered for string in strings)
+
+
+def share(hits, totals, seed=0):
+    """Pooled share of all strings, sum of hits / sum of totals; its error by resampling documents.
+
+    Args:
+        hits, totals: one number for each document.
+        seed: of the resampling.
+    """
+    hits, totals = np.asarray(hits, float), np.asarray(totals, float)
+    if totals.sum() == 0:
+        return Estimate(float("nan"), float("nan"), 0)
+    weights = np.random.default_rng(seed).multinomial(len(hits), np.full(len(hits), 1 / len(hits)), size=RESAMPLES)
+    below = weights @ totals
+    kept = below > 0
+    return Estimate(hits.sum() / totals.sum(), float(np.std((weights @ hits)[kept] / below[kept], ddof=1)), int(totals.sum()))
+
+
+def mean(values):
+    """Mean over documents, and the standard error of a mean of independent ones."""
+    values = np.asarray(values, float)
+    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+    return Estimate(float(values.mean()), error, len(values))
+
+
+def cosines(left, right):
+    """Cosine of each row with its counterpart; 0 where one of them is zero."""
+    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+    return np.einsum("ij,ij->i", left, right) / np.where(lengths > 0, lengths, 1)
+
+
+def length_ratio(text, output):
+    """Characters out per character in."""
+    return len(output) / len(text)
+
+
+def token_f1(text, output):
+    """Harmonic mean of precision and recall of words, as a bag, upper and lower case alike; 0 where there is none in common."""
+    wanted, given = (Counter(_WORD.findall(one.lower())) for one in (text, output))
+    common = (wanted & given).total()
+    return 2 * common / (wanted.total() + given.total()) if common else 0.0
+
+
+def won_against_others(outputs, inputs, seed=0, others=50):
+    """For each document: how often its output is nearer to its own input than to another document's; 0.5 by chance.
+
+    Unlike a cosine this does not depend on how crowded an embedder's vectors are.
+
+    Args:
+        outputs, inputs: unit rows, in the same order.
+        seed: of the choice of other documents.
+        others: how many for each.
+    """
+    count = len(inputs)
+    step = np.random.default_rng(seed).integers(1, count, size=(count, min(others, count - 1)))
+    strangers = (np.arange(count)[:, None] + step) % count
+    own = np.einsum("ij,ij->i", outputs, inputs)
+    theirs = np.einsum("id,ikd->ik", outputs, inputs[strangers])
+    return ((own[:, None] > theirs) + 0.5 * (own[:, None] == theirs)).mean(axis=1)

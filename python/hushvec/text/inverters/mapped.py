@@ -1,0 +1,19 @@
+"""Rows behind a public map, as rewriting releases them and training meets them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _arrays
+from hushvec.mechanisms import PublicProjection
+
+
+def behind(projection: PublicProjection, rows: NDArray[np.float32], length: float) -> NDArray[np.float32]:
+    """The rows [n, d] behind the map [n, m], which shortens and stretches them: brought to one length, so that none drowns in noise.
+
+    The length is that of float32 arithmetic: a mechanism clips after it.
+    """
+    mapped = np.ascontiguousarray(projection.transform(rows), np.float32)
+    _arrays.unit_rows(mapped, mapped)
+    return mapped * np.float32(length)

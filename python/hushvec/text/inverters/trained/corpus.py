@@ -1,0 +1,113 @@
+"""The texts that a decoder learns: read from a file or taken from a list, each once, and which of them are held out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from hushvec import _validate
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Different texts in a fixed order, the first `held_out` of them for validation.
+
+    Made by `split_corpus`.
+    """
+
+    texts: tuple[str, ...]
+    held_out: int
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the texts in their order, each with its length before it."""
+        content = hashlib.sha256(f"hushvec training corpus {self.held_out}\n".encode())
+        for text in self.texts:
+            encoded = text.encode()
+            content.update(len(encoded).to_bytes(8, "little") + encoded)
+        return content.hexdigest()
+
+
+def read_corpus(corpus: str | os.PathLike[str] | Sequence[str], text_key: str | None = None) -> list[str]:
+    """The texts of a file or a sequence, without blank ones and repeats, in their order.
+
+    Args:
+        corpus: a path: UTF-8, one text a line, or JSON lines with `text_key`. Or the texts themselves.
+        text_key: the key of the text in JSON lines.
+
+    Raises:
+        TypeError: texts that are not strings.
+        ValueError: not UTF-8, not JSON, the key missing, or fewer than two different texts.
+        OSError: the file cannot be read.
+    """
+    if isinstance(corpus, str | os.PathLike):
+        name = os.fspath(corpus)
+        found = _of_lines(name, text_key)
+    elif text_key is not None:
+        raise ValueError("text_key must be left out where corpus is a sequence of texts")
+    else:
+        name, found = "corpus", _of_sequence(corpus)
+    texts = list(dict.fromkeys(found))
+    if len(texts) < 2:
+        raise ValueError(f"{name}: must hold at least 2 different texts, got {len(texts)}")
+    return texts
+
+
+def split_corpus(texts: Sequence[str], validation: float) -> Corpus:
+    """Held-out texts first, then the others; inside each part the order is kept.
+
+    A text is held out if the hash of its bytes is among the lowest `validation` of all hashes: whatever else is in the corpus, and in
+    whatever order. At least one text is held out, and at least one is not.
+    """
+    hashes = [int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, person=b"held-out").digest(), "little") for text in texts]
+    held_out = {number for number, value in enumerate(hashes) if value < validation * 2.0**64}
+    if not held_out:
+        held_out = {min(range(len(texts)), key=hashes.__getitem__)}
+    elif len(held_out) == len(texts):
+        held_out.remove(max(range(len(texts)), key=hashes.__getitem__))
+    order = sorted(range(len(texts)), key=lambda number: number not in held_out)
+    return Corpus(tuple(texts[number] for number in order), len(held_out))
+
+
+def _of_sequence(corpus: Sequence[str]) -> Iterator[str]:
+    for number, text in enumerate(corpus):
+        if not isinstance(text, str):
+            raise TypeError(f"corpus must be a path or a sequence of strings, got {_validate.kind(text)} in it")
+        yield from _cleaned(text, f"corpus: text {number}")
+
+
+def _of_lines(name: str, text_key: str | None) -> Iterator[str]:
+    try:
+        content = Path(name).read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name}: must be UTF-8 text: {error}") from None
+    # Not splitlines(), which also splits at separators that JSON strings and texts may hold.
+    for number, line in enumerate(content.split("\n"), 1):
+        if line.strip():
+            where = f"{name}: line {number}"
+            yield from _cleaned(line if text_key is None else _of_record(line, text_key, where), where)
+
+
+def _of_record(line: str, text_key: str, where: str) -> str:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{where}: not JSON: {error}") from None
+    if not isinstance(record, dict) or not isinstance(record.get(text_key), str):
+        raise ValueError(f"{where}: must be an object with a string under the key {text_key!r}")
+    return str(record[text_key])
+
+
+def _cleaned(text: str, where: str) -> Iterator[str]:
+    """The text without white space around it, if there is a text at all."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{where}: must be text that UTF-8 can hold, got half of a surrogate pair") from None
+    if text.strip():
+        yield text.strip()

@@ -1,0 +1,136 @@
+"""TrainedInverter: texts from embeddings by a decoder that `train_inverter` left in a folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _validate
+from hushvec.mechanisms import Mechanism, PublicProjection
+from hushvec.text.checkpoints import CONFIG_FILE
+from hushvec.text.inverters.protocol import Inverter
+from hushvec.text.inverters.trained import folder as files
+from hushvec.text.inverters.trained.network import device_of
+from hushvec.text.inverters.vec2text.loading import Checkpoint, load_inversion
+
+ROWS_AT_ONCE = 64
+
+
+class TrainedInverter:
+    """A decoder of your own. Made by `from_folder`.
+
+    It decodes best what it was trained for: the embedder, and the mechanism if there was one, that its folder names. Other rows of the
+    same length give texts, too, only worse ones; that is harmless, for decoding is post-processing.
+
+    Example:
+        >>> from hushvec.text.inverters.trained import TrainedInverter
+        >>> TrainedInverter.from_folder("decoder").invert(released_rows)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, checkpoint: Checkpoint, *, mechanism: str | None = None, projection: PublicProjection | None = None, beams: int = 1
+    ) -> None:
+        self._model, self._tokens = checkpoint.model, checkpoint.tokens
+        self._mechanism, self._projection = mechanism, projection
+        self._beams = _validate.whole_number("beams", beams, at_least=1)
+
+    @classmethod
+    def from_folder(cls, path: str | os.PathLike[str], device: str | None = None, beams: int = 1) -> TrainedInverter:
+        """Load what `train_inverter` left.
+
+        Args:
+            path: the folder. If the run in it has not ended, this is the best decoder so far.
+            device: of torch; CUDA if there is one, else the CPU, if None.
+            beams: of the search for the likeliest text; 1: greedy.
+
+        Raises:
+            TypeError, ValueError: beams below 1, or a device that is not there.
+            ValueError: no folder of a run, one without a decoder yet, or files that do not fit together.
+            MissingExtraError: torch, transformers or tokenizers is not installed.
+        """
+        source = Path(path)
+        run = files.read_run(source)
+        if not (source / CONFIG_FILE).exists():
+            raise ValueError(f"{source} has no decoder yet: the run in it ended before its first validation; resume it")
+        given = run["mechanism"]
+        return cls(
+            load_inversion(source, device=device_of(device)),
+            mechanism=None if given is None else given["name"],
+            projection=None if run["projection"] is None else PublicProjection.load(source / files.PROJECTION_FILE),
+            beams=beams,
+        )
+
+    @staticmethod
+    def is_run(path: str | os.PathLike[str]) -> bool:
+        """Whether `train_inverter` has worked in this folder."""
+        return (Path(path) / files.RUN_FILE).is_file()
+
+    @property
+    def dimension(self) -> int:
+        """Elements of the embeddings that it reads."""
+        return int(self._model.config.embedding_dim)
+
+    @property
+    def embedder_name(self) -> str:
+        """The embedder whose embeddings it was trained on."""
+        return str(self._model.config.embedder_model_name)
+
+    def invert(self, embeddings: NDArray[np.float32]) -> list[str]:
+        """One text for each row.
+
+        Args:
+            embeddings: float array [n, d] in the space of the embedder, clean or released.
+
+        Returns:
+            n texts; an empty one where the decoder ends at once.
+
+        Raises:
+            TypeError: not an array of numbers.
+            ValueError: another shape, NaN or Inf.
+        """
+        import torch
+
+        rows = self._checked(embeddings)
+        texts: list[str] = []
+        for first in range(0, len(rows), ROWS_AT_ONCE):
+            part = torch.from_numpy(rows[first : first + ROWS_AT_ONCE]).to(next(self._model.parameters()).device)
+            longest = self._model.config.max_seq_length + 1  # the decoder's start token counts
+            found = self._model.generate(part, max_length=longest, num_beams=self._beams)
+            texts += (text.strip() for text in self._tokens.texts(found.tolist()))
+        return texts
+
+    def for_release(self, mechanism: Mechanism, projection: PublicProjection | None) -> Inverter:
+        """The inverter of rows as this mechanism released them, behind the map if there is one: they are lifted back first."""
+        return self if projection is None else _Lifted(self, projection)
+
+    def projection_for(self, mechanism: str, epsilon: float) -> PublicProjection | None:
+        """The map that it was trained behind, for the mechanism that it was trained with; None for all others."""
+        return self._projection if mechanism == self._mechanism else None
+
+    def _checked(self, embeddings: Any) -> NDArray[np.float32]:
+        if not isinstance(embeddings, np.ndarray) or embeddings.dtype.kind != "f":
+            found = getattr(embeddings, "dtype", _validate.kind(embeddings))
+            raise TypeError(f"embeddings must be a numpy array of floats, got {found}")
+        if embeddings.ndim != 2 or embeddings.shape[1] != self.dimension:
+            raise ValueError(f"embeddings must have shape (n, {self.dimension}), got {embeddings.shape}")
+        with np.errstate(over="ignore"):
+            rows = np.ascontiguousarray(embeddings, np.float32)
+        wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        if len(wrong):
+            raise ValueError(f"embeddings must be finite in float32, got NaN or Inf in row {int(wrong[0])}")
+        return rows
+
+
+class _Lifted:
+    """An inverter of rows behind a public map."""
+
+    def __init__(self, inverter: TrainedInverter, projection: PublicProjection) -> None:
+        self._inverter, self._projection = inverter, projection
+
+    def invert(self, embeddings: NDArray[np.float32]) -> list[str]:
+        """One text for each row of [n, m]."""
+        return self._inverter.invert(self._projection.lift(embeddings))

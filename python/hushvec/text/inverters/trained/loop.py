@@ -1,0 +1,239 @@
+"""The steps of a run: loss, gradient, validation, checkpoint. A run that is resumed computes what it would have computed."""
+
+from __future__ import annotations
+
+import io
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._progress import Progress
+from hushvec.text.inverters.trained.batches import Batches, in_order, labels_of
+from hushvec.text.inverters.trained.curve import write_curve
+from hushvec.text.inverters.trained.folder import CHECKPOINT_FILE, write_file
+from hushvec.text.inverters.trained.noise import ReleaseLaw, public_generator
+from hushvec.text.inverters.trained.settings import Settings
+from hushvec.text.inverters.trained.stopping import StopRequest
+
+if TYPE_CHECKING:
+    from hushvec.text.inverters.vec2text.model import InversionModel
+
+WARM_UP_SHARE, LONGEST_WARM_UP = 0.05, 1000
+LARGEST_GRADIENT = 1.0
+WEIGHT_DECAY = 0.01
+ROWS_FOR_SCALE = 4096
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Texts as token ids, with their embeddings in the same order."""
+
+    ids: Sequence[Sequence[int]]
+    rows: NDArray[np.float32]
+
+
+@dataclass
+class State:
+    """What a run has come to, beside weights, optimizer and random numbers."""
+
+    step: int = 0
+    best_step: int = 0
+    best_loss: float = math.inf
+    loss_sum: float = 0.0  # of the training loss since the last validation, over `loss_steps` steps
+    loss_steps: int = 0
+    seconds: float = 0.0
+    curve: list[dict[str, Any]] = field(default_factory=list)
+
+
+class TrainingLoop:
+    """The run in a folder.
+
+    Args:
+        network: the model, on its device.
+        settings: of the run.
+        training: what is learned.
+        held_out: what it is validated on.
+        law: the noise on the embeddings; None: they are learned as they are.
+        folder: where checkpoint and curve are written.
+        publish: called with the scale of the embeddings when the weights are the best so far.
+    """
+
+    def __init__(
+        self,
+        network: InversionModel,
+        settings: Settings,
+        training: Examples,
+        held_out: Examples,
+        law: ReleaseLaw | None,
+        folder: Path,
+        publish: Callable[[float], None],
+    ) -> None:
+        import torch
+
+        self.state = State()
+        self._network, self._settings = network, settings
+        self._training, self._held_out, self._law = training, held_out, law
+        self._folder, self._publish = folder, publish
+        self._device = next(network.parameters()).device
+        self._batches = Batches([len(ids) for ids in training.ids], settings.batch_size, settings.seed)
+        self._optimizer = torch.optim.AdamW(_groups(network), lr=settings.learning_rate)
+        self._scale = _root_mean_square(self._seen(training, slice(0, ROWS_FOR_SCALE), "scale", 0))
+
+    @property
+    def steps(self) -> int:
+        """Of the whole run."""
+        return self._settings.epochs * self._batches.in_epoch
+
+    def run(self, stop: StopRequest) -> None:
+        """Go on to the last step, or to the one in which a stop is asked for; then the checkpoint is that step's."""
+        with Progress("training", self.steps) as progress:
+            progress.advance(self.state.step)
+            started = time.perf_counter() - self.state.seconds
+            while self.state.step < self.steps:
+                loss = self._learn()
+                self.state.seconds = time.perf_counter() - started
+                last = self.state.step == self.steps
+                validated = last or self.state.step % self._settings.checkpoint_every == 0
+                if validated:
+                    self._validate()
+                if validated or stop.signal is not None:
+                    self.write_checkpoint()
+                if stop.signal is not None:
+                    return
+                best = f", held-out {self.state.best_loss:.3f}" if self.state.curve else ""
+                progress.advance(1, f"loss {loss:.3f}{best}")
+
+    def learning_rate(self, step: int) -> float:
+        """Up in a straight line, then down along half a cosine to 0."""
+        warm_up = max(1, min(LONGEST_WARM_UP, round(WARM_UP_SHARE * self.steps)))
+        if step < warm_up:
+            return self._settings.learning_rate * (step + 1) / warm_up
+        return self._settings.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warm_up) / max(1, self.steps - warm_up)))
+
+    # ---- one step ----
+
+    def _learn(self) -> float:
+        import torch
+
+        state = self.state
+        self._network.train()
+        for group in self._optimizer.param_groups:
+            group["lr"] = self.learning_rate(state.step)
+        loss = self._loss(self._training, self._batches.at(state.step), "step", state.step)
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            rate = self._settings.learning_rate
+            raise ValueError(f"learning_rate must be lower: the loss of step {state.step} is {value}, got {rate!r}")
+        self._optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self._network.parameters(), LARGEST_GRADIENT)
+        self._optimizer.step()
+        state.step += 1
+        state.loss_sum += value
+        state.loss_steps += 1
+        return value
+
+    def _validate(self) -> None:
+        import torch
+
+        state = self.state
+        self._network.eval()
+        total, tokens = 0.0, 0
+        with torch.no_grad():
+            for number, part in enumerate(in_order(len(self._held_out.ids), self._settings.batch_size)):
+                count = sum(map(len, self._held_out.ids[part]))
+                total += count * float(self._loss(self._held_out, part, "held-out", number))
+                tokens += count
+        loss = total / tokens
+        state.curve.append(
+            {
+                "step": state.step,
+                "epoch": state.step / self._batches.in_epoch,
+                "training_loss": state.loss_sum / state.loss_steps,
+                "validation_loss": loss,
+                "learning_rate": self.learning_rate(state.step - 1),
+                "seconds": round(state.seconds, 3),
+            }
+        )
+        state.loss_sum, state.loss_steps = 0.0, 0
+        if loss < state.best_loss:
+            state.best_loss, state.best_step = loss, state.step
+            self._publish(self._scale)
+        write_curve(self._folder, state.curve)
+
+    def _loss(self, examples: Examples, part: NDArray[np.intp] | slice, purpose: str, number: int) -> Any:
+        import torch
+
+        numbers = range(len(examples.ids))[part] if isinstance(part, slice) else part
+        rows = torch.from_numpy(self._seen(examples, part, purpose, number) / np.float32(self._scale)).to(self._device)
+        labels = torch.from_numpy(labels_of([examples.ids[each] for each in numbers])).to(self._device)
+        return self._network(rows, labels)
+
+    def _seen(self, examples: Examples, part: NDArray[np.intp] | slice, purpose: str, number: int) -> NDArray[np.float32]:
+        """Embeddings as the decoder gets them: clean, or released with noise that is fresh in every step."""
+        rows = np.ascontiguousarray(examples.rows[part])
+        if self._law is None:
+            return rows
+        return self._law.released(rows, public_generator(self._settings.seed, purpose, number))
+
+    # ---- checkpoints ----
+
+    def write_checkpoint(self) -> None:
+        """The whole state, beside the last one and then in its place."""
+        import torch
+
+        content = io.BytesIO()
+        torch.save(
+            {
+                "state": dict(vars(self.state)),
+                "scale": self._scale,
+                "network": self._network.state_dict(),
+                "optimizer": self._optimizer.state_dict(),
+                "random": torch.get_rng_state(),
+                "random_cuda": torch.cuda.get_rng_state(self._device) if self._device.type == "cuda" else None,
+            },
+            content,
+        )
+        write_file(self._folder / CHECKPOINT_FILE, content.getvalue())
+
+    def read_checkpoint(self) -> bool:
+        """Go back to the last checkpoint; whether there is one.
+
+        Raises:
+            ValueError: the file cannot be read, or is not of this model.
+        """
+        import torch
+
+        path = self._folder / CHECKPOINT_FILE
+        if not path.exists():
+            return False
+        try:
+            saved = torch.load(io.BytesIO(path.read_bytes()), map_location="cpu", weights_only=True)
+            self._network.load_state_dict(saved["network"])
+            self._optimizer.load_state_dict(saved["optimizer"])
+            self.state, self._scale = State(**saved["state"]), saved["scale"]
+        # whatever a damaged archive makes of its readers: zip, pickle and torch each have errors of their own
+        except Exception as error:
+            raise ValueError(f"{path} cannot be read as a checkpoint of this run: {error}") from None
+        torch.set_rng_state(saved["random"])
+        if saved["random_cuda"] is not None and self._device.type == "cuda":
+            torch.cuda.set_rng_state(saved["random_cuda"], self._device)
+        return True
+
+
+def _groups(network: InversionModel) -> list[dict[str, Any]]:
+    """Matrices decay towards 0, biases and norms do not."""
+    matrices = [parameter for parameter in network.parameters() if parameter.ndim >= 2]
+    others = [parameter for parameter in network.parameters() if parameter.ndim < 2]
+    return [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": others, "weight_decay": 0.0}]
+
+
+def _root_mean_square(rows: NDArray[np.float32]) -> float:
+    """1 for rows of zeros, which no division makes larger."""
+    return math.sqrt(float(np.square(rows.astype(np.float64)).mean())) or 1.0

@@ -1,0 +1,102 @@
+"""What a run is made of, checked before anything is read, embedded or written; and the sizes that a decoder may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from hushvec import _validate
+
+# More than this T5 was not made for: its relative positions end here.
+LARGEST_MAX_TOKENS = 512
+
+SMALLEST_VOCABULARY = 300  # 256 bytes, the special tokens, and something learned
+LARGEST_SEED = 2**63 - 1
+
+# The learning rate where none is given: 0.0039 for "tiny", the best of 2e-3, 4e-3 and 8e-3 after 160 steps on 16,000 sentences. Adam's
+# steps change what a layer gives in proportion to its width, so wider ones take smaller steps.
+RATE_TIMES_WIDTH = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoderSize:
+    """The shape of a T5 and of the map from an embedding to what its encoder reads.
+
+    Args:
+        width: d_model, elements of a token's vector.
+        layers: of the encoder, and as many of the decoder.
+        heads: of an attention; they share `width` among them.
+        feed_forward: elements between the two maps of a layer.
+        positions: encoder positions that an embedding becomes.
+        bottleneck: elements between the two maps from the embedding to those positions.
+
+    Raises:
+        TypeError: not a whole number.
+        ValueError: below 1, or heads that do not divide width.
+
+    Example:
+        >>> DecoderSize(width=64, layers=1, heads=2, feed_forward=128, positions=4, bottleneck=64).width
+        64
+    """
+
+    width: int
+    layers: int
+    heads: int
+    feed_forward: int
+    positions: int
+    bottleneck: int
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _validate.whole_number(field.name, getattr(self, field.name), at_least=1)
+        if self.width % self.heads:
+            raise ValueError(f"width must be a multiple of heads, got {self.width} and {self.heads}")
+
+
+SIZES: Mapping[str, DecoderSize] = {
+    "tiny": DecoderSize(width=128, layers=1, heads=4, feed_forward=512, positions=4, bottleneck=384),
+    "small": DecoderSize(width=256, layers=2, heads=4, feed_forward=1024, positions=4, bottleneck=384),
+    "base": DecoderSize(width=512, layers=6, heads=8, feed_forward=2048, positions=16, bottleneck=768),
+}
+
+
+def decoder_size(value: Any) -> DecoderSize:
+    """A size by name, or as it is."""
+    if isinstance(value, DecoderSize):
+        return value
+    return SIZES[_validate.choice("size", value, SIZES)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Every number that decides what a run computes. Arguments as for `train_inverter`."""
+
+    size: DecoderSize
+    vocabulary: int
+    max_tokens: int
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    dropout: float
+    validation: float
+    checkpoint_every: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        if _validate.whole_number("vocabulary", self.vocabulary, at_least=SMALLEST_VOCABULARY) > 2**20:
+            raise ValueError(f"vocabulary must be at most 2^20, got {self.vocabulary}")
+        if _validate.whole_number("max_tokens", self.max_tokens, at_least=2) > LARGEST_MAX_TOKENS:
+            raise ValueError(f"max_tokens must be at most {LARGEST_MAX_TOKENS}, got {self.max_tokens}")
+        for name in ("epochs", "batch_size", "checkpoint_every"):
+            _validate.whole_number(name, getattr(self, name), at_least=1)
+        _validate.positive("learning_rate", self.learning_rate)
+        for name, low in (("dropout", True), ("validation", False)):
+            value = _validate.not_negative(name, getattr(self, name))
+            if value >= 1 or not (low or value > 0):
+                raise ValueError(f"{name} must be {'>=' if low else '>'} 0 and < 1, got {value!r}")
+        if _validate.whole_number("seed", self.seed, at_least=0) > LARGEST_SEED:
+            raise ValueError(f"seed must be at most 2^63 - 1, got {self.seed}")
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)

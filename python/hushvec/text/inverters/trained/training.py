@@ -1,0 +1,359 @@
+"""`train_inverter`: from public texts to a decoder in a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _validate
+from hushvec.mechanisms import Mechanism, PublicProjection
+from hushvec.models.sources import SourceModel, as_embedding_model
+from hushvec.text.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHT_FILES
+from hushvec.text.inverters.trained import curve, network, vectors
+from hushvec.text.inverters.trained import folder as files
+from hushvec.text.inverters.trained.corpus import Corpus, read_corpus, split_corpus
+from hushvec.text.inverters.trained.loop import Examples, TrainingLoop
+from hushvec.text.inverters.trained.noise import ReleaseLaw, mechanism_as_json, mechanism_of
+from hushvec.text.inverters.trained.settings import RATE_TIMES_WIDTH, DecoderSize, Settings, decoder_size
+from hushvec.text.inverters.trained.stopping import StopRequest
+from hushvec.text.inverters.trained.vocabulary import learned_tokens, portable
+from hushvec.text.inverters.vec2text.config import INVERSION
+from hushvec.text.tokens import Tokens
+
+if TYPE_CHECKING:
+    from hushvec.text.inverters.vec2text.model import InversionModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSummary:
+    """What a call of `train_inverter` did.
+
+    Args:
+        folder: where the decoder is; `TrainedInverter.from_folder` reads it.
+        finished: False if the run was stopped; `resume=True` goes on with it.
+        stopped_by: number of the signal that stopped it, or None.
+        step: of `steps` in the whole run.
+        steps: of the whole run.
+        best_step: after which the published weights were taken; 0: none yet.
+        validation_loss: of the published weights, mean cross-entropy of a held-out token in nats; None: not measured yet.
+        training_texts, held_out_texts: how many.
+        parameters: of the model.
+        vocabulary: tokens.
+        device: it ran on.
+        seconds: of training, all parts of the run together, without embedding.
+        figure: whether the curve was drawn, too.
+    """
+
+    folder: str
+    finished: bool
+    stopped_by: int | None
+    step: int
+    steps: int
+    best_step: int
+    validation_loss: float | None
+    training_texts: int
+    held_out_texts: int
+    parameters: int
+    vocabulary: int
+    device: str
+    seconds: float
+    figure: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def train_inverter(
+    corpus: str | os.PathLike[str] | Sequence[str],
+    folder: str | os.PathLike[str],
+    *,
+    text_key: str | None = None,
+    embedder: Any = None,
+    mechanism: str | Mechanism | None = None,
+    epsilon: float | None = None,
+    delta: float = 1e-3,
+    clip_norm: float = 1.5,
+    sigma: float | None = None,
+    projection: PublicProjection | int | None = None,
+    size: str | DecoderSize = "small",
+    vocabulary: int = 4096,
+    max_tokens: int = 48,
+    epochs: int = 20,
+    batch_size: int = 64,
+    learning_rate: float | None = None,
+    dropout: float = 0.1,
+    validation: float = 0.05,
+    checkpoint_every: int = 500,
+    seed: int = 0,
+    device: str | None = None,
+    resume: bool = False,
+) -> TrainingSummary:
+    """Train a decoder from embeddings to text on public texts, and leave it in a folder.
+
+    The model is a small T5 that reads an embedding as a few encoder positions, trained from nothing. With a mechanism it learns from
+    embeddings as that mechanism releases them, with noise that is fresh in every step: such a decoder reads released rows best, as a
+    rewriter of texts or as the adversary who attacks them.
+
+    Args:
+        corpus: a UTF-8 file, one text a line (JSON lines with text_key), or a sequence of texts. **Public texts only**: a decoder
+            says again what it was trained on.
+        folder: new or empty; afterwards it holds the decoder, and everything that resuming needs.
+        text_key: the key of the text where corpus is a file of JSON lines.
+        embedder: anything that embeds texts; MiniLM if None.
+        mechanism: None: embeddings as they are. Or a name as for `hushvec.privatize`, with epsilon, delta, clip_norm and sigma; or an
+            object of hushvec.mechanisms for one row, which brings its own.
+        epsilon: of one row; needed with the name of a mechanism, but not "empirical".
+        delta: for the Gaussian kinds; as in `rewrite`.
+        clip_norm: L2 norm that rows are clipped to, in the unit of the embeddings; as in `rewrite`.
+        sigma: standard deviation for "empirical".
+        projection: a public map before the mechanism, or how many principal components of the training embeddings to take for one.
+        size: a name of `SIZES`, or a `DecoderSize`.
+        vocabulary: tokens at most, learned from the corpus.
+        max_tokens: of a text; a longer one is learned from its beginning.
+        epochs: how often each text is learned.
+        batch_size: texts in a step.
+        learning_rate: of AdamW at its highest; None: 1/2 over the width of `size`, 0.002 for "small".
+        dropout: share of elements left out in training.
+        validation: share of the texts that are held out, chosen by their hash.
+        checkpoint_every: steps between validations, each with a checkpoint.
+        seed: of weights, order, dropout and noise. The same seed gives the same decoder on the same machine.
+        device: of torch; CUDA if there is one, else the CPU, if None.
+        resume: go on with the run in the folder, which must be one of these very settings.
+
+    Returns:
+        A `TrainingSummary`. Ctrl-C and SIGTERM end a run after the step it is in, with a checkpoint: then `finished` is False.
+
+    Raises:
+        TypeError: wrong kinds.
+        ValueError: a value out of its range; a corpus of fewer than two different texts or not UTF-8; a folder with something in it;
+            on resume no run, or one of other settings (the message says which); an embedder that gives NaN or other shapes.
+        MissingExtraError: torch, transformers or tokenizers is not installed.
+        OSError: a file cannot be read or written.
+
+    Guarantees:
+        None about privacy: the corpus is taken to be public, and everything here is computed from it. What the decoder makes of
+        released rows is post-processing. Files appear whole or not at all; on the CPU a run that was resumed ends with the same bits
+        as one that was not interrupted.
+
+    Edge cases:
+        Blank texts and repeats are left out. If no text's hash says that it is held out, the one with the lowest hash is. Interrupted
+        while it embeds, a run goes on behind the last embedding that was written.
+
+    Reference:
+        Morris, Kuleshov, Shmatikov, Rush, "Text embeddings reveal (almost) as much as text" (2023), section 4, for the model without
+        corrections.
+
+    Example:
+        >>> from hushvec.text.inverters.trained import TrainedInverter, train_inverter
+        >>> summary = train_inverter("public.txt", "decoder", mechanism="gaussian", epsilon=64.0)  # doctest: +SKIP
+        >>> TrainedInverter.from_folder("decoder").invert(released_rows)  # doctest: +SKIP
+    """
+    shape = decoder_size(size)
+    settings = Settings(
+        size=shape,
+        vocabulary=vocabulary,
+        max_tokens=max_tokens,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=RATE_TIMES_WIDTH / shape.width if learning_rate is None else learning_rate,
+        dropout=dropout,
+        validation=validation,
+        checkpoint_every=checkpoint_every,
+        seed=seed,
+    )
+    target = Path(folder)
+    if _validate.flag("resume", resume):
+        files.read_run(target)
+    else:
+        files.require_new(target)
+    corpus_split = split_corpus(read_corpus(corpus, text_key), settings.validation)
+    place = network.device_of(device)
+    model = _embedder(embedder)
+    dimension = vectors.embedded(model, corpus_split.texts[:1]).shape[1]
+    given = _Mechanism(mechanism, epsilon, delta, clip_norm, sigma)
+    run = Run(
+        target, corpus_split, model, dimension, settings, projection, given.built(_inside(projection, given, dimension)), place
+    )
+    if resume:
+        files.require_same_run(target, run.as_json())
+    else:
+        run.begin()
+    return run.trained()
+
+
+class _Mechanism(NamedTuple):
+    """The arguments that say what noise there is."""
+
+    mechanism: str | Mechanism | None
+    epsilon: float | None
+    delta: float
+    clip_norm: float
+    sigma: float | None
+
+    def built(self, dimension: int) -> Mechanism | None:
+        """The mechanism for rows of `dimension` elements, or None."""
+        if isinstance(self.mechanism, str):
+            return mechanism_of(
+                self.mechanism, dimension, epsilon=self.epsilon, delta=self.delta, clip_norm=self.clip_norm, sigma=self.sigma
+            )
+        for name, value in (("epsilon", self.epsilon), ("sigma", self.sigma)):
+            if value is not None:
+                raise ValueError(f"{name} must be left out without the name of a mechanism, got {value!r}")
+        if self.mechanism is not None and not isinstance(self.mechanism, Mechanism):
+            raise TypeError(f"mechanism must be a name, an object of hushvec.mechanisms or None, got {_validate.kind(self.mechanism)}")
+        if self.mechanism is not None and (self.mechanism.rows_per_person, self.mechanism.dimension) != (1, dimension):
+            rows, elements = self.mechanism.rows_per_person, self.mechanism.dimension
+            raise ValueError(f"mechanism must be for 1 row of {dimension} elements, got {rows} of {elements}")
+        return self.mechanism
+
+
+def _inside(projection: PublicProjection | int | None, given: _Mechanism, dimension: int) -> int:
+    """How many elements a row has where the mechanism meets it."""
+    if projection is None:
+        return dimension
+    if given.mechanism is None:
+        raise ValueError("projection must be left out without a mechanism, before which it would stand")
+    if isinstance(projection, PublicProjection):
+        if projection.dimension != dimension:
+            raise ValueError(f"projection must be for rows of {dimension} elements, the embedder's, got {projection.dimension}")
+        return projection.output_dimension
+    components = _validate.whole_number("projection", projection, at_least=1)
+    if components > dimension:
+        raise ValueError(f"projection must have at most {dimension} components, the embedder's elements, got {components}")
+    return components
+
+
+def _embedder(embedder: Any) -> SourceModel:
+    if embedder is None:
+        from hushvec.text.embedder import MiniLMEmbedder
+
+        embedder = MiniLMEmbedder()
+    return as_embedding_model(embedder)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run whose every argument was checked."""
+
+    folder: Path
+    corpus: Corpus
+    model: SourceModel
+    dimension: int
+    settings: Settings
+    projection: PublicProjection | int | None
+    mechanism: Mechanism | None
+    device: str
+
+    @property
+    def embedder_name(self) -> str:
+        return self.model.model_id or type(self.model.model).__name__
+
+    def as_json(self) -> dict[str, Any]:
+        """What makes the run the one that it is. The device does not: a run may go on elsewhere, though not to the same bits."""
+        given = self.projection
+        return {
+            "run_format": files.RUN_FORMAT,
+            "corpus": {"digest": self.corpus.digest, "texts": len(self.corpus.texts), "held_out": self.corpus.held_out},
+            "embedder": {"name": self.embedder_name, "dimension": self.dimension},
+            "settings": self.settings.as_json(),
+            "mechanism": None if self.mechanism is None else mechanism_as_json(self.mechanism),
+            "projection": given.digest if isinstance(given, PublicProjection) else given,
+        }
+
+    def begin(self) -> None:
+        """The folder with run.json and the embeddings in it; nothing if the embedder gives something else than embeddings."""
+        if not self.folder.parent.is_dir():
+            raise ValueError(f"{self.folder}: the folder {self.folder.parent} must exist")
+        made = not self.folder.exists()
+        self.folder.mkdir(exist_ok=True)
+        try:
+            files.write_run(self.folder, self.as_json())
+            self._rows()
+        except (TypeError, ValueError, OSError) as error:
+            # A full disk keeps the embeddings that are there: resuming goes on behind them.
+            if not isinstance(error, OSError) or not (self.folder / files.RUN_FILE).exists():
+                self._remove(made)
+            raise
+
+    def trained(self) -> TrainingSummary:
+        """Every step from the last checkpoint on."""
+        import torch
+
+        rows, held_out = self._rows(), self.corpus.held_out
+        law = None if self.mechanism is None else ReleaseLaw(self.mechanism, self._public_map(rows[held_out:]))
+        tokens = self._tokens()
+        ids = tokens.ids(self.corpus.texts, self.settings.max_tokens)
+        training, validated = Examples(ids[held_out:], rows[held_out:]), Examples(ids[:held_out], rows[:held_out])
+        config = network.network_config(self.settings, tokens.size, self.dimension, self.embedder_name)
+        # The caller's random numbers stay as they are.
+        with torch.random.fork_rng(devices=[self.device] if self.device.startswith("cuda") else []):
+            torch.manual_seed(self.settings.seed)
+            model = network.new_network(config).to(self.device)
+            publish = lambda scale: self._publish(model, scale)
+            loop = TrainingLoop(model, self.settings, training, validated, law, self.folder, publish)
+            loop.read_checkpoint()
+            with StopRequest() as stop:
+                loop.run(stop)
+        state = loop.state
+        return TrainingSummary(
+            folder=str(self.folder),
+            finished=state.step == loop.steps,
+            stopped_by=stop.signal,
+            step=state.step,
+            steps=loop.steps,
+            best_step=state.best_step,
+            validation_loss=state.best_loss if state.curve else None,
+            training_texts=len(self.corpus.texts) - held_out,
+            held_out_texts=held_out,
+            parameters=network.parameter_count(model),
+            vocabulary=tokens.size,
+            device=self.device,
+            seconds=round(state.seconds, 3),
+            figure=curve.draw_curve(self.folder, state.curve),
+        )
+
+    def _remove(self, made: bool) -> None:
+        for path in self.folder.iterdir():
+            path.unlink()
+        if made:
+            self.folder.rmdir()
+
+    def _rows(self) -> NDArray[np.float32]:
+        return vectors.kept_embeddings(self.folder, self.model, self.corpus.texts, self.dimension)
+
+    def _public_map(self, training_rows: NDArray[np.float32]) -> PublicProjection | None:
+        """The map before the mechanism, from the folder if it is there."""
+        if self.projection is None:
+            return None
+        path = self.folder / files.PROJECTION_FILE
+        if not path.exists():
+            projection = self.projection
+            if not isinstance(projection, PublicProjection):
+                projection = PublicProjection.fit(np.asarray(training_rows), components=projection)
+            projection.save(path)
+        return PublicProjection.load(path)
+
+    def _tokens(self) -> Tokens:
+        """The vocabulary, from the folder if it is there."""
+        if not (self.folder / TOKENIZER_FILE).exists():
+            learned = learned_tokens(self.corpus.texts[self.corpus.held_out :], self.settings.vocabulary)
+            written = learned.files()
+            vocabulary = portable(written.pop(TOKENIZER_FILE))
+            # tokenizer.json last: it says that the others are there
+            for name, text in [*written.items(), (TOKENIZER_FILE, vocabulary)]:
+                files.write_file(self.folder / name, text.encode())
+        return Tokens.read(self.folder)
+
+    def _publish(self, model: InversionModel, scale: float) -> None:
+        """The best decoder so far as a checkpoint that `load_inversion` reads. A reader finds the old weights or the new ones."""
+        content = json.dumps(model.config.as_json(INVERSION), indent=2) + "\n"
+        files.write_file(self.folder / WEIGHT_FILES[0], network.published_weights(model, scale))
+        if not (self.folder / CONFIG_FILE).exists():
+            files.write_file(self.folder / CONFIG_FILE, content.encode())

@@ -1,0 +1,108 @@
+"""Embeddings of a corpus, computed once and kept in the folder of the run; what an interruption leaves is gone on with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _validate
+from hushvec._progress import Progress
+from hushvec.models.sources import SourceModel
+
+EMBEDDINGS_FILE = "embeddings.npy"
+PARTIAL_SUFFIX = ".partial"
+TEXTS_AT_ONCE = 1024
+
+
+def embedded(model: SourceModel, texts: Sequence[str], *, first: int = 0, dimension: int | None = None) -> NDArray[np.float32]:
+    """Rows of texts, checked.
+
+    Args:
+        model: the embedder.
+        texts: any number but 0.
+        first: number of the first text, for errors.
+        dimension: elements that a row must have; None: any number.
+
+    Raises:
+        TypeError: the answer is nothing like an array of numbers.
+        ValueError: not one row for each text, another dimension, NaN or Inf.
+    """
+    answer: Any = model.embed(texts)
+    if isinstance(answer, dict):
+        answer = answer.get("embeddings")
+    if callable(getattr(answer, "detach", None)):
+        answer = answer.detach().cpu()
+    try:
+        with np.errstate(over="ignore"):
+            rows = np.asarray(answer, np.float32)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"embedder must give rows of numbers, got {_validate.kind(answer)}: {error}") from None
+    if rows.ndim != 2 or rows.shape != (len(texts), dimension or rows.shape[1]) or rows.shape[1] == 0:
+        expected = f"({len(texts)}, {dimension or 'd'})"
+        raise ValueError(f"embedder must give rows of shape {expected} for {len(texts)} texts, got {rows.shape}")
+    wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if len(wrong):
+        raise ValueError(f"embedder must give finite rows, got NaN or Inf for text {first + int(wrong[0])} of the corpus")
+    return np.ascontiguousarray(rows)
+
+
+def kept_embeddings(folder: Path, model: SourceModel, texts: Sequence[str], dimension: int) -> NDArray[np.float32]:
+    """The rows of all texts: from the folder if they are there, else computed and written there.
+
+    Rows are appended to a file beside, which gets its name once all are in it. A run that was interrupted goes on behind the last row
+    that is whole.
+
+    Raises:
+        ValueError: as for `embedded`, or the file in the folder is not of these texts' shape.
+    """
+    path = folder / EMBEDDINGS_FILE
+    if not path.exists():
+        _compute(path, model, texts, dimension)
+    try:
+        rows: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        raise ValueError(f"{path} is not an array file: {error}") from None
+    if rows.dtype != np.float32 or rows.shape != (len(texts), dimension):
+        raise ValueError(f"{path} must be float32 {(len(texts), dimension)}, got {rows.dtype} {rows.shape}")
+    return rows
+
+
+def _compute(path: Path, model: SourceModel, texts: Sequence[str], dimension: int) -> None:
+    partial = path.with_name(path.name + PARTIAL_SUFFIX)
+    with partial.open("ab") as file, Progress("embedding", len(texts)) as progress:
+        done = _rows_there(file, len(texts), dimension)
+        progress.advance(done)
+        for first in range(done, len(texts), TEXTS_AT_ONCE):
+            chunk = texts[first : first + TEXTS_AT_ONCE]
+            file.write(embedded(model, chunk, first=first, dimension=dimension).tobytes())
+            file.flush()
+            progress.advance(len(chunk))
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+
+
+def _rows_there(file: BinaryIO, rows: int, dimension: int) -> int:
+    """How many rows the unfinished file holds, cut back to whole ones; a new file gets the header of the finished one."""
+    before = file.tell()
+    if before == 0:
+        header = {"descr": np.dtype(np.float32).str, "fortran_order": False, "shape": (rows, dimension)}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.flush()
+        return 0
+    bytes_of_row = 4 * dimension
+    start = _header_length(Path(file.name))
+    whole = (before - start) // bytes_of_row
+    file.truncate(start + whole * bytes_of_row)
+    return whole
+
+
+def _header_length(path: Path) -> int:
+    with path.open("rb") as file:
+        np.lib.format.read_magic(file)
+        np.lib.format.read_array_header_1_0(file)
+        return file.tell()

@@ -1,0 +1,15 @@
+"""Checkpoints in the format of vec2text: an inversion model (T5 that reads an embedding) and a corrector that refines its text.
+
+config      what a checkpoint's config.json says, checked
+model       the two networks
+loading     folders and hub ids: configuration, weights, tokenizer, the embedder that a checkpoint carries
+pairs       which corrector belongs to which inversion model
+correction  hypotheses, their embeddings, the steps and beams of the corrector
+inverter    Vec2TextInverter
+"""
+
+from hushvec._lazy import at_first_use
+
+__all__ = ["Vec2TextInverter"]
+
+__getattr__, __dir__ = at_first_use(globals(), {"Vec2TextInverter": "inverter"})

@@ -1,0 +1,177 @@
+"""What a checkpoint's config.json says, checked field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hushvec import _validate
+from hushvec.text.checkpoints import CONFIG_FILE, CheckpointError, checked_t5, read_json, size_field
+
+INVERSION = "InversionModel"
+CORRECTOR = "CorrectorEncoderModel"
+KINDS = {INVERSION: "an inversion model", CORRECTOR: "a corrector"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vec2TextConfig:
+    """The shape of an inversion model or a corrector.
+
+    Args:
+        t5: fields of transformers.T5Config. Needed: vocab_size, d_model, d_kv, d_ff, num_layers, num_heads.
+        embedding_dim: elements of an embedding.
+        num_repeat_tokens: encoder positions that an embedding becomes.
+        max_seq_length: tokens of a first hypothesis, and of a hypothesis where it is embedded again.
+        bottleneck_dim: width between the two linear maps of an embedding; None for embedding_dim.
+        embedder_model_name: the embedder that the checkpoint was trained on, as the checkpoint names it.
+        ignore_hypothesis_embedding: a corrector without feedback: it is told that its hypothesis embeds to the goal.
+        separate_head: whether the output table is one of its own; None for what tie_word_embeddings of t5 says.
+
+    Raises:
+        TypeError, ValueError: a number out of range, or a field of t5 missing.
+
+    Example:
+        >>> t5 = dict(vocab_size=100, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
+        >>> config = Vec2TextConfig(t5=t5, embedding_dim=384, num_repeat_tokens=4, max_seq_length=32)
+        >>> config.bottleneck, config.token("eos_token_id")
+        (384, 1)
+    """
+
+    t5: Mapping[str, Any] = field(hash=False)
+    embedding_dim: int
+    num_repeat_tokens: int = 16
+    max_seq_length: int = 32
+    bottleneck_dim: int | None = None
+    embedder_model_name: str = ""
+    ignore_hypothesis_embedding: bool = False
+    separate_head: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("embedding_dim", "num_repeat_tokens", "max_seq_length", "bottleneck"):
+            _validate.whole_number(name, getattr(self, name), at_least=1)
+        _validate.flag("ignore_hypothesis_embedding", self.ignore_hypothesis_embedding)
+        object.__setattr__(self, "t5", checked_t5(self.t5, "t5"))
+        separate = not self.t5["tie_word_embeddings"] if self.separate_head is None else self.separate_head
+        _validate.flag("separate_head", separate)
+        object.__setattr__(self, "separate_head", separate)
+
+    @property
+    def bottleneck(self) -> int:
+        """Width between the two linear maps of an embedding."""
+        return self.embedding_dim if self.bottleneck_dim is None else self.bottleneck_dim
+
+    def token(self, name: str) -> int:
+        """A special token of T5: decoder_start_token_id, pad_token_id or eos_token_id."""
+        return int(self.t5[name])
+
+    def as_json(self, kind: str) -> dict[str, Any]:
+        """The fields of config.json; the T5 stands in it, so that the folder needs nothing else."""
+        return {
+            "architectures": [kind],
+            "encoder_decoder": dict(self.t5),
+            "embedding_dim": self.embedding_dim,
+            "bottleneck_dim": self.bottleneck,
+            "num_repeat_tokens": self.num_repeat_tokens,
+            "max_seq_length": self.max_seq_length,
+            "embedder_model_name": self.embedder_model_name,
+            "corrector_ignore_hypothesis_embedding": self.ignore_hypothesis_embedding,
+        }
+
+
+@dataclass(frozen=True)
+class CheckpointFields:
+    """config.json of a checkpoint as read: the T5 may stand in another folder, the embedding's size only in the weights."""
+
+    source: str
+    kind: str
+    t5: Mapping[str, Any] | None
+    t5_source: str | None
+    num_repeat_tokens: int
+    max_seq_length: int
+    embedding_dim: int | None
+    bottleneck_dim: int | None
+    embedder_model_name: str
+    ignore_hypothesis_embedding: bool
+    inversion_source: str | None
+
+    def complete(self, t5: Mapping[str, Any], embedding_dim: int, bottleneck_dim: int, separate_head: bool) -> Vec2TextConfig:
+        """The configuration with what the weights and the T5's own folder say.
+
+        Raises:
+            CheckpointError: config.json and the weights disagree.
+        """
+        for name, found in (("embedding_dim", embedding_dim), ("bottleneck_dim", bottleneck_dim)):
+            said = getattr(self, name)
+            if said not in (None, found):
+                raise CheckpointError(f"{self.source}: {name} is {said} in {CONFIG_FILE}, but the weights have {found}")
+        return Vec2TextConfig(
+            t5=t5,
+            embedding_dim=embedding_dim,
+            num_repeat_tokens=self.num_repeat_tokens,
+            max_seq_length=self.max_seq_length,
+            bottleneck_dim=bottleneck_dim,
+            embedder_model_name=self.embedder_model_name,
+            ignore_hypothesis_embedding=self.ignore_hypothesis_embedding,
+            separate_head=separate_head,
+        )
+
+
+def read_fields(path: Path) -> CheckpointFields:
+    """Read a checkpoint's config.json.
+
+    Raises:
+        CheckpointError: a field missing or of the wrong kind; the message names the file, the field and what is expected.
+    """
+    content = read_json(path)
+    where = str(path)
+    kind = _kind(content, where)
+    for name, meaning in _REFUSED.items():
+        if content.get(name) is not None and content[name] is not False:
+            raise CheckpointError(f"{where}: {name} is {content[name]!r}: {meaning}")
+    strategy = content.get("embedding_transform_strategy", "repeat")
+    if strategy != "repeat":
+        raise CheckpointError(f"{where}: embedding_transform_strategy must be 'repeat', got {strategy!r}")
+    t5 = content.get("encoder_decoder")
+    if t5 is not None and not isinstance(t5, dict):
+        raise CheckpointError(f"{where}: encoder_decoder must be an object with the fields of a T5, got {_validate.kind(t5)}")
+    t5_source = _text(content, "model_name_or_path", where)
+    if t5 is None and not t5_source:
+        raise CheckpointError(f"{where} needs the field model_name_or_path (the T5 that was trained, such as 't5-base')")
+    return CheckpointFields(
+        source=where,
+        kind=kind,
+        t5=None if t5 is None else checked_t5(t5, f"{where}: encoder_decoder"),
+        t5_source=t5_source,
+        num_repeat_tokens=size_field(content, "num_repeat_tokens", where),
+        max_seq_length=size_field(content, "max_seq_length", where),
+        embedding_dim=size_field(content, "embedding_dim", where) if "embedding_dim" in content else None,
+        bottleneck_dim=size_field(content, "bottleneck_dim", where) if "bottleneck_dim" in content else None,
+        embedder_model_name=_text(content, "embedder_model_api", where) or _text(content, "embedder_model_name", where) or "",
+        ignore_hypothesis_embedding=bool(content.get("corrector_ignore_hypothesis_embedding", False)),
+        inversion_source=_text(content, "corrector_model_from_pretrained", where),
+    )
+
+
+# Variants that vec2text can train and whose weights mean something else than what is computed here.
+_REFUSED = {
+    "use_lora": "weights in 8 bits with adapters are not read here; merge and save them first",
+    "embedder_fake_with_zeros": "this checkpoint was trained without embeddings",
+    "embeddings_from_layer_n": "embeddings of a layer inside the embedder are not made here",
+}
+
+
+def _kind(content: Mapping[str, Any], where: str) -> str:
+    named = content.get("architectures")
+    if not isinstance(named, list) or len(named) != 1 or named[0] not in KINDS:
+        expected = " or ".join(f"['{kind}']" for kind in KINDS)
+        raise CheckpointError(f"{where}: architectures must be {expected}, got {named!r}")
+    return str(named[0])
+
+
+def _text(content: Mapping[str, Any], name: str, where: str) -> str | None:
+    value = content.get(name)
+    if value is not None and not isinstance(value, str):
+        raise CheckpointError(f"{where}: {name} must be a string, got {value!r}")
+    return value

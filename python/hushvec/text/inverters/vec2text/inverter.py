@@ -1,0 +1,232 @@
+"""Embeddings to text with vec2text checkpoints."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _validate
+from hushvec.text.gtr import chosen_device
+from hushvec.text.inverters.vec2text.correction import Search, corrected
+from hushvec.text.inverters.vec2text.loading import Checkpoint, default_embedder, load_corrector, load_inversion
+from hushvec.text.inverters.vec2text.pairs import find_pair
+
+NUM_STEPS = 5
+MAX_LENGTH = 128   # tokens of a text, as vec2text generates
+BATCH = 32
+
+
+class Vec2TextInverter:
+    """Inverts embeddings with an inversion model and, step by step, a corrector.
+
+    The same rows give the same texts; a row's text does not depend on the rows beside it, up to float32 rounding.
+
+    Args:
+        inversion: a loaded inversion model.
+        corrector: a loaded corrector, or None for the inversion model alone.
+        num_steps: steps of the corrector; 0 is the inversion model alone. None: 5 with a corrector, 0 without.
+        beams: beams of the token search (`num_beams` in vec2text's generation settings).
+        sequence_beams: hypotheses that are kept between steps by how close they embed (`sequence_beam_width` in vec2text); 0 or 1
+            keeps one: with 0 the likeliest, with 1 the closest.
+        embedder: an object with `embed(texts)`, the one whose vectors are inverted. None for GTR, where the checkpoint was trained on
+            it: the encoder that the checkpoint carries, else sentence-transformers/gtr-t5-base from the hub.
+        device: a torch device; None for CUDA if there is one, else the CPU.
+        batch_size: rows that are decoded at once.
+        max_length: tokens of a text at most.
+
+    Attributes:
+        dimension: elements of an embedding.
+        embedder: whose vectors are inverted; of num_steps = 0, which embeds nothing, looked for when it is first asked for.
+
+    Raises:
+        TypeError, ValueError: a number out of range, steps without a corrector, parts that do not fit together.
+        CheckpointError: no embedder was given, and the checkpoint has none that is known here.
+
+    Edge cases:
+        vec2text's own num_steps=None is 0 here; its 0 takes one step.
+        Only the last step's text is given. vec2text has code to stop early that never does so; every step is taken here, too.
+
+    Reference:
+        Morris et al. 2023, "Text Embeddings Reveal (Almost) As Much As Text", section 4.
+
+    Example:
+        >>> from hushvec.text.inverters import Vec2TextInverter
+        >>> inverter = Vec2TextInverter.from_pretrained("jxm/gtr__nq__32", num_steps=20, sequence_beams=4)  # doctest: +SKIP
+        >>> inverter.invert(released.values)  # doctest: +SKIP
+        ['The invoice is overdue.']
+    """
+
+    def __init__(
+        self,
+        inversion: Checkpoint,
+        corrector: Checkpoint | None = None,
+        *,
+        num_steps: int | None = None,
+        beams: int = 1,
+        sequence_beams: int = 0,
+        embedder: Any = None,
+        device: Any = None,
+        batch_size: int = BATCH,
+        max_length: int = MAX_LENGTH,
+    ) -> None:
+        self._search = Search(
+            num_steps=_steps(num_steps, corrector is not None),
+            beams=_validate.whole_number("beams", beams, at_least=1),
+            sequence_beams=_validate.whole_number("sequence_beams", sequence_beams, at_least=0),
+            max_length=_validate.whole_number("max_length", max_length, at_least=2),
+        )
+        self._batch_size = _validate.whole_number("batch_size", batch_size, at_least=1)
+        self._device = chosen_device(device)
+        self._inversion = inversion
+        inversion.model.to(self._device).eval()
+        self._embedder = None if embedder is None else _checked_embedder(embedder, self.dimension)
+        self._corrector: Checkpoint | None = None
+        if corrector is not None and self._search.num_steps:
+            self._corrector = _checked_corrector(corrector, inversion)
+            corrector.model.to(self._device).eval()
+            self.embedder   # noqa: B018 - if there is none, say so now and not at the first row
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        path_or_id: str | os.PathLike[str],
+        corrector: str | os.PathLike[str] | None = None,
+        *,
+        num_steps: int | None = None,
+        beams: int = 1,
+        sequence_beams: int = 0,
+        embedder: Any = None,
+        t5: str | os.PathLike[str] | None = None,
+        device: Any = None,
+        batch_size: int = BATCH,
+        max_length: int = MAX_LENGTH,
+    ) -> Vec2TextInverter:
+        """Load checkpoints from folders or the Hugging Face hub.
+
+        Args:
+            path_or_id: an inversion model: a folder with config.json, weights and, unless the T5's own folder has it,
+                tokenizer.json; or a hub id such as "jxm/gtr__nq__32". Or a corrector: its inversion model is the one that its
+                config.json names (corrector_model_from_pretrained), else NAME for a corrector NAME__correct.
+            corrector: the corrector's folder or hub id. None: NAME__correct beside a folder NAME, or of that name on the hub.
+            num_steps: as above; with 0 no corrector is loaded, with more it must be there.
+            beams, sequence_beams, embedder, device, batch_size, max_length: as above.
+            t5: folder or hub id of the T5 that was trained; None for what the checkpoint brings or names ("t5-base").
+
+        Raises:
+            MissingExtraError: the packages of the extra "text" are not installed.
+            CheckpointError: a folder, file or field is missing, or the parts do not fit; the message says what is expected where.
+        """
+        if num_steps is not None:
+            num_steps = _validate.whole_number("num_steps", num_steps, at_least=0)
+        pair = find_pair(path_or_id, corrector, num_steps)
+        inversion = load_inversion(pair.inversion, t5=t5, device=device)
+        loaded = None
+        if pair.corrector is not None and num_steps != 0:
+            loaded = load_corrector(pair.corrector, t5=t5, device=device)
+        return cls(
+            inversion,
+            loaded,
+            num_steps=num_steps,
+            beams=beams,
+            sequence_beams=sequence_beams,
+            embedder=embedder,
+            device=device,
+            batch_size=batch_size,
+            max_length=max_length,
+        )
+
+    @property
+    def dimension(self) -> int:
+        """Elements of an embedding."""
+        return int(self._inversion.model.config.embedding_dim)
+
+    @property
+    def embedder(self) -> Any:
+        """The embedder whose vectors are inverted.
+
+        Raises:
+            CheckpointError: none was given, and the checkpoint has none that is known here.
+        """
+        if self._embedder is None:
+            of = self._inversion if self._corrector is None else self._corrector
+            found = default_embedder(self._inversion, max_len=of.model.config.max_seq_length, device=self._device)
+            self._embedder = _checked_embedder(found, self.dimension)
+        return self._embedder
+
+    def invert(self, embeddings: NDArray[np.float32]) -> list[str]:
+        """Texts of embeddings.
+
+        Args:
+            embeddings: [n, dimension], floats.
+
+        Returns:
+            n texts; n = 0 gives an empty list.
+
+        Raises:
+            TypeError: not an array of floats.
+            ValueError: of another shape, or with NaN or infinity in it.
+        """
+        rows = self._checked_rows(embeddings)
+        texts: list[str] = []
+        for start in range(0, len(rows), self._batch_size):
+            texts += self._inverted(rows[start : start + self._batch_size])
+        return texts
+
+    def _inverted(self, rows: NDArray[np.float32]) -> list[str]:
+        import torch
+
+        search, inversion, tokens = self._search, self._inversion.model, self._inversion.tokens
+        with torch.inference_mode():
+            goals = torch.as_tensor(rows, device=self._device)
+            if self._corrector is None:
+                ids = inversion.generate(goals, max_length=search.max_length, num_beams=search.beams)
+            else:
+                corrector = self._corrector.model
+                first = inversion.generate(goals, max_length=corrector.config.max_seq_length)
+                ids = corrected(corrector, tokens, self.embedder.embed, goals, first, search)
+        return tokens.texts(ids.tolist())
+
+    def _checked_rows(self, embeddings: Any) -> NDArray[np.float32]:
+        if not isinstance(embeddings, np.ndarray) or embeddings.dtype.kind != "f":
+            found = f"an array of {embeddings.dtype}" if isinstance(embeddings, np.ndarray) else _validate.kind(embeddings)
+            raise TypeError(f"embeddings must be a numpy array of floats, got {found}")
+        if embeddings.ndim != 2 or embeddings.shape[1] != self.dimension:
+            raise ValueError(f"embeddings must be [n, {self.dimension}] for this checkpoint, got shape {embeddings.shape}")
+        with np.errstate(over="ignore"):
+            rows = np.ascontiguousarray(embeddings, np.float32)
+        finite = np.isfinite(rows).all(axis=1)
+        if not finite.all():
+            raise ValueError(f"embeddings must be finite in float32, got NaN or infinity in row {int(np.argmin(finite))}")
+        return rows
+
+
+def _checked_embedder(embedder: Any, dimension: int) -> Any:
+    if not callable(getattr(embedder, "embed", None)) or isinstance(embedder, type):
+        raise TypeError(f"embedder must have embed(texts), got {_validate.kind(embedder)}")
+    given = getattr(embedder, "dimension", None)
+    if given is not None and given != dimension:
+        raise ValueError(f"embedder must give {dimension} elements for this checkpoint, got {given}")
+    return embedder
+
+
+def _checked_corrector(corrector: Checkpoint, inversion: Checkpoint) -> Checkpoint:
+    ours, its = inversion.model.config, corrector.model.config
+    for name, pair in {
+        "embedding_dim": (ours.embedding_dim, its.embedding_dim),
+        "vocab_size": (ours.t5["vocab_size"], its.t5["vocab_size"]),
+    }.items():
+        if pair[0] != pair[1]:
+            raise ValueError(f"the inversion model and the corrector must have one {name}, got {pair[0]} and {pair[1]}")
+    return corrector
+
+
+def _steps(num_steps: int | None, has_corrector: bool) -> int:
+    if num_steps is None:
+        return NUM_STEPS if has_corrector else 0
+    steps = _validate.whole_number("num_steps", num_steps, at_least=0)
+    if steps and not has_corrector:
+        raise ValueError(f"num_steps must be 0 without a corrector, got {steps}")
+    return steps
