@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 RECEIPT_SUFFIX = ".receipt.json"
 
@@ -50,3 +51,18 @@ def published_text(output: Path) -> Iterator[TextIO]:
         os.replace(partial, output)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def published_bytes(output: Path) -> Iterator[BinaryIO]:
+    """A binary file beside the output, of a name that nobody else has, which takes its place when the block ends well."""
+    handle, beside = tempfile.mkstemp(prefix=f".{output.name}.", dir=output.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, output)
+    except BaseException:
+        os.unlink(beside)
+        raise

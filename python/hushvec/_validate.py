@@ -87,6 +87,15 @@ def choice(name: str, value: Any, accepted: Collection[str]) -> str:
     return value
 
 
+def strings(name: str, value: Any) -> None:
+    """A sequence of strings, which one string is not."""
+    if isinstance(value, str):
+        raise TypeError(f"{name} must be a sequence of strings, got str")
+    for one in value:
+        if not isinstance(one, str):
+            raise TypeError(f"{name} must be a sequence of strings, got {kind(one)} in it")
+
+
 # One object for as long as the process lives: what is kept for a generator on a device is found by it.
 _DEFAULT_GENERATOR = _core.default_generator()
 

@@ -261,6 +261,16 @@ def test_randomized_response_tells_the_truth_as_often_as_its_epsilon_says():
     assert abs(n * (wrong + (1 - wrong) / 4) - n * truth) > margin
 
 
+def test_a_public_text_is_charged_before_it_is_chosen():
+    budget = hv.PrivacyBudget(20.0)
+    one = rewriter(mechanism="randomized_response", inverter=Chooser())
+    receipt = one.rewrite("north", budget=budget).receipt
+    assert budget.consumed() == 16.0
+    assert hv.verify_charges([receipt], budget.export()).status == "holds"
+    with pytest.raises(hv.PrivacyBudgetExhaustedError):
+        one.rewrite("north", budget=budget)
+
+
 def test_randomized_response_needs_public_texts():
     with pytest.raises(TypeError, match=r"inverter must have public texts to choose from for mechanism .*, got Recorder"):
         rewriter(mechanism="randomized_response")
@@ -446,6 +456,14 @@ def test_bad_texts(text, error, message):
     with pytest.raises(error, match=message):
         rewriter().rewrite(text, budget=budget)
     assert budget.consumed() == 0.0
+
+
+def test_chunks_that_the_embedder_would_cut_are_refused():
+    embedder = WordEmbedder()
+    embedder.max_len = 32
+    assert rewriter(embedder=embedder, max_len=32).rewrite("some words").n_chunks == 1
+    with pytest.raises(ValueError, match="max_len must be <= 32, the tokens that the embedder reads, got 33"):
+        rewriter(embedder=embedder, max_len=33)
 
 
 def test_one_string_is_no_list_of_texts():

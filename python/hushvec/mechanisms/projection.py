@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _arrays, _validate
+from hushvec._publish import published_bytes
 
 FORMAT = 1
 _FIELDS = ("format", "digest", "mean", "components", "scales")
@@ -242,18 +242,9 @@ class PublicProjection:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the map as an .npz file of its arrays, format and digest: beside `path` first, then in one step onto it."""
-        target = Path(path)
-        handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                fields: dict[str, Any] = {"format": FORMAT, "digest": self.digest, **self._stored()}
-                np.savez(file, **fields)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, target)
-        except BaseException:
-            os.unlink(beside)
-            raise
+        fields: dict[str, Any] = {"format": FORMAT, "digest": self.digest, **self._stored()}
+        with published_bytes(Path(path)) as file:
+            np.savez(file, **fields)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PublicProjection:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from hushvec import _validate
 from hushvec._progress import Progress
+from hushvec._publish import published_bytes
 
 FORMAT = 1
 DEFAULT_KEY = "text"
@@ -158,18 +158,9 @@ class PublicCorpus:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the corpus as an .npz file: beside `path` first, then in one step onto it."""
-        target = Path(path)
-        handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                fields: dict[str, Any] = {"format": FORMAT, "digest": self.digest, **self._stored()}
-                np.savez(file, **fields)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, target)
-        except BaseException:
-            os.unlink(beside)
-            raise
+        fields: dict[str, Any] = {"format": FORMAT, "digest": self.digest, **self._stored()}
+        with published_bytes(Path(path)) as file:
+            np.savez(file, **fields)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], embedder: Any = None) -> PublicCorpus:

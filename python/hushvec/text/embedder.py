@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec import _validate
 from hushvec.errors import MissingExtraError
 
 DIMENSION = 384
@@ -50,11 +51,7 @@ class MiniLMEmbedder:
         Raises:
             TypeError: texts is one string, or holds something else than strings.
         """
-        if isinstance(texts, str):
-            raise TypeError("texts must be a sequence of strings, got str")
-        for text in texts:
-            if not isinstance(text, str):
-                raise TypeError(f"texts must be a sequence of strings, got {type(text).__name__} in it")
+        _validate.strings("texts", texts)
         if not texts:
             return np.empty((0, DIMENSION), np.float32)
         vectors = self._model.encode(list(texts), batch_size=BATCH, convert_to_numpy=True, show_progress_bar=False)

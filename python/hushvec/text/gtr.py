@@ -114,11 +114,7 @@ class GTREmbedder:
         Raises:
             TypeError: texts is one string, or holds something else than strings.
         """
-        if isinstance(texts, str):
-            raise TypeError("texts must be a sequence of strings, got str")
-        for text in texts:
-            if not isinstance(text, str):
-                raise TypeError(f"texts must be a sequence of strings, got {_validate.kind(text)} in it")
+        _validate.strings("texts", texts)
         vectors = np.empty((len(texts), self.dimension), np.float32)
         ids = self._tokens.ids(texts, self.max_len)
         # Texts of about one length together: a batch is as wide as its longest.
