@@ -8,6 +8,7 @@ from pathlib import Path
 
 COLOURS = {
     "privunit": "#0b5fa5",
+    "randomized_response": "#111111",
     "privunit, public map": "#3fa7f0",
     "gaussian": "#c2410c",
     "gaussian, joint": "#c2410c",
@@ -15,7 +16,7 @@ COLOURS = {
     "laplacian": "#15803d",
     "l2_laplace": "#7e22ce",
 }
-MARKERS = {"privunit": "o", "privunit, public map": "P", "gaussian": "s", "gaussian, joint": "s", "gaussian, basic": "D", "laplacian": "^",
+MARKERS = {"privunit": "o", "randomized_response": "*", "privunit, public map": "P", "gaussian": "s", "gaussian, joint": "s", "gaussian, basic": "D", "laplacian": "^",
            "l2_laplace": "v"}
 RESOLUTION = 100
 COLOURS_KEPT = 64
