@@ -11,18 +11,19 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from types import FrameType
 from typing import NoReturn
 
 import hushvec
-from hushvec.cli import audit, backends, budget, demo, privatize, redact, rewrite, sigma, train_inverter, verify
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 
 BAD_INPUT = 2
 INTERRUPTED = 130
 TERMINATED = 143
 
-_SUBCOMMANDS = (demo, privatize, redact, rewrite, train_inverter, sigma, verify, audit, budget, backends)
+# Modules of this package, in the order in which help lists them; a command's name has hyphens.
+_SUBCOMMANDS = ("demo", "privatize", "redact", "rewrite", "train_inverter", "sigma", "verify", "audit", "budget", "backends")
 
 
 class _OneLineParser(argparse.ArgumentParser):
@@ -37,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _OneLineParser(prog="hushvec", description="Differential privacy for embedding vectors.")
     parser.add_argument("--version", action="version", version=f"hushvec {hushvec.__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for subcommand in _SUBCOMMANDS:
-        subcommand.add_to(subparsers)
+    for module in _needed(sys.argv[1:] if arguments is None else arguments):
+        import_module(f"hushvec.cli.{module}").add_to(subparsers)
     options = parser.parse_args(arguments)
     previous = signal.signal(signal.SIGTERM, _terminate)
     try:
@@ -56,6 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+def _needed(arguments: Sequence[str]) -> Sequence[str]:
+    """The module of the command that is asked for, all of them for help and for a wrong name: importing one alone is faster."""
+    asked = next((word.replace("-", "_") for word in arguments if not word.startswith("-")), None)
+    return (asked,) if asked in _SUBCOMMANDS else _SUBCOMMANDS
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:

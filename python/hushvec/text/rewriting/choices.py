@@ -11,6 +11,7 @@ from typing import Any
 from hushvec import _validate
 from hushvec.errors import MissingExtraError
 from hushvec.models.sources import SourceModel, as_embedding_model
+from hushvec.text.devices import chosen_device
 from hushvec.text.embedder import MiniLMEmbedder
 from hushvec.text.inverters.protocol import Inverter
 
@@ -30,19 +31,19 @@ def choose(embedder: Any, inverter: Any, *, max_len: int, num_steps: int, device
     """
     given = None if embedder is None else _embedder(embedder, max_len, device)
     if inverter is None or (_is_name(inverter) and Path(inverter).is_file()):
-        model = as_embedding_model(_minilm()) if given is None else given
+        model = as_embedding_model(_minilm(str(chosen_device(device)))) if given is None else given
         return model, _public(model, inverter)
     if _is_name(inverter):
         own = _checkpoint(os.fspath(inverter), given, num_steps=num_steps, device=device)
     else:
         own = _require_inverter(inverter)
-    return given or _embedder_of(own), own
+    return given or _embedder_of(own, device), own
 
 
-def _embedder_of(inverter: Inverter) -> SourceModel:
+def _embedder_of(inverter: Inverter, device: str | None) -> SourceModel:
     """The embedder that an inverter brings, else MiniLM."""
     own = getattr(inverter, "embedder", None)
-    return as_embedding_model(_minilm() if own is None else own)
+    return as_embedding_model(_minilm(str(chosen_device(device))) if own is None else own)
 
 
 def _is_name(value: Any) -> bool:
@@ -68,8 +69,8 @@ def _embedder(value: Any, max_len: int, device: str | None) -> SourceModel:
 
 
 @cache
-def _minilm() -> MiniLMEmbedder:
-    return MiniLMEmbedder()
+def _minilm(device: str) -> MiniLMEmbedder:
+    return MiniLMEmbedder(device)
 
 
 def _model_type(name: str) -> str | None:
@@ -86,7 +87,7 @@ def _sentence_transformer(name: str, device: str | None) -> Any:
         from sentence_transformers import SentenceTransformer
     except ImportError:
         raise MissingExtraError("embedding texts", "text") from None
-    return SentenceTransformer(name, device=device)
+    return SentenceTransformer(name, device=str(chosen_device(device)))
 
 
 def _public(model: SourceModel, source: Any) -> Inverter:
@@ -98,17 +99,17 @@ def _public(model: SourceModel, source: Any) -> Inverter:
         is_saved = Path(source).suffix == _SAVED_CORPUS
         return PublicInverter(PublicCorpus.load(source, model) if is_saved else PublicCorpus.from_file(source, model))
     if isinstance(model.model, MiniLMEmbedder):
-        return _shipped()
+        return _shipped(model.model)
     return PublicInverter(PublicCorpus.shipped(model))
 
 
 @cache
-def _shipped() -> Inverter:
-    """Embedded once in a process."""
+def _shipped(embedder: MiniLMEmbedder) -> Inverter:
+    """Embedded once for an embedder."""
     from hushvec.text.corpus import PublicCorpus
     from hushvec.text.inverters.public import PublicInverter
 
-    return PublicInverter(PublicCorpus.shipped(_minilm()))
+    return PublicInverter(PublicCorpus.shipped(embedder))
 
 
 def _checkpoint(name: str, embedder: SourceModel | None, *, num_steps: int, device: str | None) -> Inverter:

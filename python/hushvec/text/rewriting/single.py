@@ -44,7 +44,7 @@ def rewrite(
         num_steps: rounds of correction, for vec2text checkpoints with a corrector.
         whitelist_categories: categories of personal data that are not redacted: their text is rewritten like any other.
         max_len: tokens in a chunk, special tokens counted; longer stretches are cut. Not for level "document".
-        device: "cpu", "cuda", ... for models of a path or a hub id; None: CUDA if there is one.
+        device: "cpu", "cuda", ... for MiniLM and models of a path or a hub id; None: CUDA if there is one.
         seed: reproducible noise, which gives NO privacy; the result says so.
         embedder: None: all-MiniLM-L6-v2 from its wheel, or the one that the inverter was made for. A folder or hub id (T5 encoders
             such as GTR are mean-pooled and not normalised), or an object with `embed(texts)`, or a model of a known library.

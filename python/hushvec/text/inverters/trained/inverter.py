@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from hushvec import _validate
 from hushvec.mechanisms import Mechanism, PublicProjection
 from hushvec.text.checkpoints import CONFIG_FILE
+from hushvec.text.devices import chosen_device
 from hushvec.text.inverters.protocol import Inverter
 from hushvec.text.inverters.trained import folder as files
-from hushvec.text.inverters.trained.network import device_of
 from hushvec.text.inverters.vec2text.loading import Checkpoint, load_inversion
 
 ROWS_AT_ONCE = 64
@@ -58,7 +58,7 @@ class TrainedInverter:
             raise ValueError(f"{source} has no decoder yet: the run in it ended before its first validation; resume it")
         given = run["mechanism"]
         return cls(
-            load_inversion(source, device=device_of(device)),
+            load_inversion(source, device=chosen_device(device)),
             mechanism=None if given is None else given["name"],
             projection=None if run["projection"] is None else PublicProjection.load(source / files.PROJECTION_FILE),
             beams=beams,

@@ -102,24 +102,3 @@ def published_weights(network: InversionModel, scale: float) -> bytes:
 
 def parameter_count(network: InversionModel) -> int:
     return sum(parameter.numel() for parameter in network.parameters())
-
-
-def device_of(device: str | None) -> str:
-    """A device that there is: the one that is named, else CUDA's first, else the CPU.
-
-    Raises:
-        ValueError: it is none that torch knows, or CUDA is not there.
-    """
-    try:
-        import torch
-    except ImportError:
-        raise MissingExtraError("a trained decoder", "text") from None
-    if device is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        known = torch.device(device)
-    except (RuntimeError, TypeError):
-        raise ValueError(f"device must be a device of torch, such as 'cpu' or 'cuda', got {device!r}") from None
-    if known.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device must be one that is there: torch finds no CUDA here, got {device!r}")
-    return device

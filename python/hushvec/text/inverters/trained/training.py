@@ -16,6 +16,7 @@ from hushvec import _validate
 from hushvec.mechanisms import Mechanism, PublicProjection
 from hushvec.models.sources import SourceModel, as_embedding_model
 from hushvec.text.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHT_FILES
+from hushvec.text.devices import chosen_device
 from hushvec.text.inverters.trained import curve, network, vectors
 from hushvec.text.inverters.trained import folder as files
 from hushvec.text.inverters.trained.corpus import Corpus, read_corpus, split_corpus
@@ -174,7 +175,7 @@ def train_inverter(
     else:
         files.require_new(target)
     corpus_split = split_corpus(read_corpus(corpus, text_key), settings.validation)
-    place = network.device_of(device)
+    place = str(chosen_device(device))
     model = _embedder(embedder)
     dimension = vectors.embedded(model, corpus_split.texts[:1]).shape[1]
     given = _Mechanism(mechanism, epsilon, delta, clip_norm, sigma)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _validate
-from hushvec.text.gtr import chosen_device
+from hushvec.text.devices import chosen_device
 from hushvec.text.inverters.vec2text.correction import Search, corrected
 from hushvec.text.inverters.vec2text.loading import Checkpoint, default_embedder, load_corrector, load_inversion
 from hushvec.text.inverters.vec2text.pairs import find_pair

@@ -28,7 +28,8 @@ from hushvec.text.checkpoints import (
     read_weights,
     require_file,
 )
-from hushvec.text.gtr import GTREmbedder, chosen_device
+from hushvec.text.devices import chosen_device
+from hushvec.text.gtr import GTREmbedder
 from hushvec.text.inverters.vec2text.config import CORRECTOR, INVERSION, KINDS, CheckpointFields, Vec2TextConfig, read_fields
 from hushvec.text.tokens import Tokens
 
