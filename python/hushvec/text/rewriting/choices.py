@@ -31,7 +31,7 @@ def choose(embedder: Any, inverter: Any, *, max_len: int, num_steps: int, device
     """
     given = None if embedder is None else _embedder(embedder, max_len, device)
     if inverter is None or (_is_name(inverter) and Path(inverter).is_file()):
-        model = as_embedding_model(_minilm(str(chosen_device(device)))) if given is None else given
+        model = given or _default_embedder(device)
         return model, _public(model, inverter)
     if _is_name(inverter):
         own = _checkpoint(os.fspath(inverter), given, num_steps=num_steps, device=device)
@@ -43,7 +43,11 @@ def choose(embedder: Any, inverter: Any, *, max_len: int, num_steps: int, device
 def _embedder_of(inverter: Inverter, device: str | None) -> SourceModel:
     """The embedder that an inverter brings, else MiniLM."""
     own = getattr(inverter, "embedder", None)
-    return as_embedding_model(_minilm(str(chosen_device(device))) if own is None else own)
+    return _default_embedder(device) if own is None else as_embedding_model(own)
+
+
+def _default_embedder(device: str | None) -> SourceModel:
+    return as_embedding_model(_minilm(str(chosen_device(device))))
 
 
 def _is_name(value: Any) -> bool:
