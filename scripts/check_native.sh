@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 fixed_addresses=()
 if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_addresses=(setarch "$(uname -m)" -R); fi
 
+cores=$(getconf _NPROCESSORS_ONLN)
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 passed=0
@@ -17,13 +18,13 @@ failed=0
 for preset in release asan tsan; do
   echo "== $preset: build"
   SECONDS=0
-  if ! { cmake --preset "$preset" && cmake --build --preset "$preset" -j "$(getconf _NPROCESSORS_ONLN)"; } >"$log" 2>&1; then
+  if ! { cmake --preset "$preset" && cmake --build --preset "$preset" -j "$cores"; } >"$log" 2>&1; then
     tail -n 60 "$log"
     echo "$preset does not build"
     exit 1
   fi
   echo "== $preset: tests (built in $SECONDS s)"
-  "${fixed_addresses[@]}" ctest --preset "$preset" 2>&1 | tee "$log" || true
+  "${fixed_addresses[@]}" ctest --preset "$preset" --parallel "$cores" 2>&1 | tee "$log" || true
   # The closing line of ctest: "67% tests passed, 1 tests failed out of 3", from 4.x on "100% tests passed out of 3" without failures.
   closing=$(grep -E '^[0-9]+% tests passed' "$log") || {
     echo "$preset: ctest did not finish"

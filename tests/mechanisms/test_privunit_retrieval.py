@@ -6,6 +6,7 @@ the floors are facts of the mechanism on these posts, and the seeds are fixed.
 
 import json
 import lzma
+import os
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,6 +20,7 @@ POSTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "20newsgroups_
 COUNT = 2000
 
 pytestmark = [
+    pytest.mark.skipif(os.environ.get("HUSHVEC_TEST_SCALE") != "full", reason="minutes: HUSHVEC_TEST_SCALE=full"),
     pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="the extra 'text' is not installed"),
     pytest.mark.skipif(not POSTS.exists(), reason="the 20 Newsgroups posts are not beside the project"),
 ]
