@@ -161,8 +161,13 @@ def test_the_second_signal_is_not_waited_with(tmp_path, monkeypatch):
         signal.raise_signal(signal.SIGINT)
 
     interrupt(monkeypatch, 3, twice)
-    with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "run")
+    # A shell starts what runs in its background with this signal ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "run")
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_embedding_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
