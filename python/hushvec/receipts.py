@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from hushvec import _core
 from hushvec._receipt_fields import (
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss
     from hushvec.budget import Charge
     from hushvec.label_receipt import LabelReceipt
+    from hushvec.selection_receipt import SelectionReceipt
+
+    AnyReceipt: TypeAlias = "Receipt | LabelReceipt | SelectionReceipt"
 
 RECEIPT_VERSION = 1
 
@@ -213,7 +216,7 @@ class Verification(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def receipt_from_dict(fields: Mapping[str, Any]) -> Receipt | LabelReceipt:
+def receipt_from_dict(fields: Mapping[str, Any]) -> AnyReceipt:
     """The receipt of a mapping, of the kind that its receipt_kind names: of vectors where it has none.
 
     Raises:
@@ -221,13 +224,14 @@ def receipt_from_dict(fields: Mapping[str, Any]) -> Receipt | LabelReceipt:
     """
     if isinstance(fields, Mapping) and "receipt_kind" in fields:
         from hushvec.label_receipt import LabelReceipt
+        from hushvec.selection_receipt import SELECTION_KIND, SelectionReceipt
 
-        return LabelReceipt.from_dict(fields)
+        return (SelectionReceipt if fields["receipt_kind"] == SELECTION_KIND else LabelReceipt).from_dict(fields)
     return Receipt.from_dict(fields)
 
 
-def receipt_from_json(text: str) -> Receipt | LabelReceipt:
-    """The receipt of a JSON text, of either kind.
+def receipt_from_json(text: str) -> AnyReceipt:
+    """The receipt of a JSON text, of any kind.
 
     Raises:
         ReceiptError: not JSON, or no receipt.
@@ -235,11 +239,12 @@ def receipt_from_json(text: str) -> Receipt | LabelReceipt:
     return receipt_from_dict(json_object(text))
 
 
-def verify_receipt(receipt: Receipt | LabelReceipt | Mapping[str, Any]) -> Verification:
+def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
     """Recompute a receipt's guarantee from its parameters and compare it with what the receipt says.
 
     Args:
-        receipt: a `Receipt` or `LabelReceipt`, or a mapping with the fields of one (`json.load` of a receipt file).
+        receipt: a `Receipt`, `LabelReceipt` or `SelectionReceipt`, or a mapping with the fields of one (`json.load` of a receipt
+            file).
 
     Returns:
         A `Verification`:
@@ -275,7 +280,7 @@ def verify_receipt(receipt: Receipt | LabelReceipt | Mapping[str, Any]) -> Verif
     if isinstance(receipt, Mapping):
         receipt = receipt_from_dict(receipt)
     if not isinstance(receipt, Receipt):
-        return _verify_labels(receipt)
+        return _verify_other(receipt)
     contradictions = [*_setting_faults(receipt), *_noise_faults(receipt), *_claim_faults(receipt)]
     if contradictions:
         return Verification(DOES_NOT_HOLD, tuple(contradictions))
@@ -285,19 +290,22 @@ def verify_receipt(receipt: Receipt | LabelReceipt | Mapping[str, Any]) -> Verif
     return Verification(HOLDS, (_guarantee(receipt, "follows from the parameters"),))
 
 
-def _verify_labels(receipt: Any) -> Verification:
+def _verify_other(receipt: Any) -> Verification:
     from hushvec.label_receipt import LabelReceipt, verify_label_receipt
+    from hushvec.selection_receipt import SelectionReceipt, verify_selection_receipt
 
+    if isinstance(receipt, SelectionReceipt):
+        return verify_selection_receipt(receipt)
     if not isinstance(receipt, LabelReceipt):
         raise TypeError(f"receipt must be a hushvec.Receipt, a LabelReceipt or a mapping, got {type(receipt).__name__}")
     return verify_label_receipt(receipt)
 
 
-def verify_charges(receipts: Sequence[Receipt | LabelReceipt], export: Mapping[str, Any]) -> Verification:
+def verify_charges(receipts: Sequence[AnyReceipt], export: Mapping[str, Any]) -> Verification:
     """Check that a ledger holds, and that it paid for every receipt with a charge of its own.
 
     Args:
-        receipts: releases charged to one ledger, of vectors and of labels.
+        receipts: releases charged to one ledger, of vectors, labels and selections.
         export: of `PrivacyBudget.export`, or the same read from JSON.
 
     Returns:
@@ -344,7 +352,7 @@ def verify_charges(receipts: Sequence[Receipt | LabelReceipt], export: Mapping[s
     return Verification(HOLDS, (f"{report.rows} rows of the ledger follow from each other and pay for {len(receipts)} receipts",))
 
 
-def _charge_fault(receipt: Receipt | LabelReceipt, ledger: str, rows: Mapping[int, Mapping[str, Any]]) -> str | None:
+def _charge_fault(receipt: AnyReceipt, ledger: str, rows: Mapping[int, Mapping[str, Any]]) -> str | None:
     charge = receipt.charge
     if charge is None:
         return "it names no charge"

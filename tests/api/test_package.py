@@ -80,6 +80,7 @@ LAYERS = {
     "discrete": 9,
     "receipts": 9,
     "label_receipt": 9,
+    "selection_receipt": 9,
     "release": 10,
     "models": 10,
     "label_release": 10,

@@ -71,6 +71,14 @@ def test_json_lines(tmp_path):
     ]
 
 
+def test_a_json_string_may_hold_a_line_separator(tmp_path):
+    """U+2028 ends a line to str.splitlines, and none of JSON lines."""
+    (tmp_path / "in.jsonl").write_text('{"text": "mail \u2028 a@b.com"}\n', encoding="utf-8")
+    out = tmp_path / "out.jsonl"
+    redacted(tmp_path / "in.jsonl", "--text-key", "text", "-o", out)
+    assert json.loads(out.read_text(encoding="utf-8")) == {"text": "mail \u2028 [EMAIL]"}
+
+
 def test_the_list_of_rules():
     listed = json.loads(redacted("--list-rules", "--json"))
     assert [rule["name"] for rule in listed] == [rule.name for rule in rules()]

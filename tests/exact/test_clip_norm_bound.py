@@ -11,7 +11,7 @@ from exact.rows import representable
 from reference import clip
 from reference.sizes import scaled
 
-DIMENSIONS = (1, 2, 15, 16, 17, 31, 32, 33, 255, 256, 257, 768, 4096)
+DIMENSIONS = (1, 2, 3, 15, 16, 17, 24, 31, 32, 33, 255, 256, 257, 768, 4096)
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 CLIP_NORMS = {
     "float16": (1.0, 0.1, 37.5),

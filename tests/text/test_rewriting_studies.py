@@ -24,6 +24,7 @@ import attack_nearest  # noqa: E402
 import comparison  # noqa: E402
 import epsilon_sweep  # noqa: E402
 import steps_sweep  # noqa: E402
+
 from study import documents, judges, likelihoods, measured, metrics, releases, results, rewriters, variants  # noqa: E402
 
 ALPHA = 1e-6

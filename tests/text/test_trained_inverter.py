@@ -412,8 +412,8 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path, change, message):
     "content, key, message",
     [
         (b"", None, "must hold at least 2 different texts, got 0"),
-        (b"one\xff\ntwo\n", None, "must be UTF-8 text: "),
-        (b'{"text": "one"}\n{"text": 2}\n', "text", "line 2: must be an object with a string under the key 'text'"),
+        (b"one\xff\ntwo\n", None, "must be UTF-8 text, got byte 0xff at 3"),
+        (b'{"text": "one"}\n{"text": 2}\n', "text", "line 2: 'text' must be a string, got int"),
         (b'{"text": "one"}\n\n{"tex\n', "text", "line 3: not JSON: "),
         (b'{"text": "one"}\n{"text": "\\ud800"}\n', "text", "line 2: must be text that UTF-8 can hold"),
     ],

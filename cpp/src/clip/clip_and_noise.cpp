@@ -26,6 +26,10 @@ constexpr std::size_t kPrefetchBytes = 4096;
 template <class Scale>
 void expand_scales(const std::vector<Scale>& scales, std::size_t columns, std::size_t first, std::size_t count, Scale* out) {
     std::size_t row = first / columns;
+    if (columns == 1) {
+        std::copy_n(scales.begin() + static_cast<std::ptrdiff_t>(row), count, out);
+        return;
+    }
     std::size_t left_in_row = columns - first % columns;
     while (count > 0) {
         const std::size_t length = std::min(count, left_in_row);

@@ -28,6 +28,7 @@ public:
     const std::vector<Scale>& values() const { return scales_; }
 
 private:
+    bool is_one_short_element(std::size_t row) const;
     double scale_of_row(std::size_t row, std::vector<Scale>& buffer) const;
 
     const MatrixView x_;

@@ -23,7 +23,9 @@ INTERRUPTED = 130
 TERMINATED = 143
 
 # Modules of this package, in the order in which help lists them; a command's name has hyphens.
-_SUBCOMMANDS = ("demo", "privatize", "redact", "rewrite", "train_inverter", "sigma", "verify", "audit", "budget", "backends")
+_SUBCOMMANDS = (
+    "demo", "privatize", "redact", "rewrite", "train_inverter", "retrieve", "sigma", "verify", "audit", "budget", "backends"
+)  # fmt: skip
 
 
 class _OneLineParser(argparse.ArgumentParser):

@@ -8,6 +8,7 @@ from typing import Any
 
 from hushvec.label_receipt import LabelReceipt
 from hushvec.receipts import Receipt
+from hushvec.selection_receipt import SelectionReceipt
 
 
 def print_json(value: Any) -> None:
@@ -32,21 +33,33 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"  {name.ljust(width)}  {value}" for name, value in pairs)
 
 
-def receipt_lines(receipt: Receipt | LabelReceipt) -> str:
+def receipt_lines(receipt: Receipt | LabelReceipt | SelectionReceipt) -> str:
     """What a person wants to see of a receipt."""
-    pairs = _label_facts(receipt) if isinstance(receipt, LabelReceipt) else _vector_facts(receipt)
+    if isinstance(receipt, SelectionReceipt):
+        pairs = _selection_facts(receipt)
+    else:
+        pairs = _label_facts(receipt) if isinstance(receipt, LabelReceipt) else _vector_facts(receipt)
     return facts([*_claim_facts(receipt), *pairs, ("key", _key(receipt)), *(("note", note) for note in receipt.notes)])
 
 
-def _claim_facts(receipt: Receipt | LabelReceipt) -> list[tuple[str, str]]:
+def _claim_facts(receipt: Receipt | LabelReceipt | SelectionReceipt) -> list[tuple[str, str]]:
     return [
         ("claim", "differential privacy" if receipt.is_dp_claim else "none: NOT a DP claim"),
         ("epsilon, delta", f"{receipt.epsilon!r}, {receipt.delta!r}"),
     ]
 
 
-def _key(receipt: Receipt | LabelReceipt) -> str:
+def _key(receipt: Receipt | LabelReceipt | SelectionReceipt) -> str:
     return f"{'operating system' if receipt.key_source == 'os' else 'user-given seed'}, ChaCha{receipt.rounds}"
+
+
+def _selection_facts(receipt: SelectionReceipt) -> list[tuple[str, str]]:
+    return [
+        ("unit of privacy", f"one candidate's scores in all {receipt.selections} selections, {receipt.adjacency}"),
+        ("mechanism", f"{receipt.mechanism}, epsilon {receipt.epsilon_per_pick:.6g} a pick, sensitivity {receipt.sensitivity:.6g}"),
+        ("selections", f"{receipt.selections} of the best {receipt.picks} among {receipt.candidates}, in order, without scores"),
+        ("scores", f"clamped to [{receipt.score_low:.6g}, {receipt.score_high:.6g}]"),
+    ]
 
 
 def _label_facts(receipt: LabelReceipt) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-from hushvec.cli._documents import decoded
+from hushvec._lines import decoded
 
 SUFFIXES = (".txt", ".md")
 

@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from hushvec._lines import json_record, lines_with_ends
 from hushvec._progress import Progress
 from hushvec._publish import published_text
 from hushvec.cli._arguments import Subparsers, add_command, comma_separated
-from hushvec.cli._documents import json_record, read_utf8, source_name
+from hushvec.cli._documents import read_utf8, source_name
 from hushvec.cli._output import print_json, table
 from hushvec.text.pii.redactor import Redaction, Redactor
 
@@ -116,7 +117,7 @@ def _one(options: argparse.Namespace, redactor: Redactor) -> int:
 
 def _many(options: argparse.Namespace, redactor: Redactor) -> int:
     content = options.text if options.text is not None else read_utf8(options.source)
-    lines = content.splitlines(keepends=True)
+    lines = lines_with_ends(content)
     name = source_name(options.source)
     counts: Counter[str] = Counter()
     with Progress("texts", len(lines)) as progress, _sink(options.output) as file:

@@ -10,12 +10,13 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
+from hushvec._lines import json_record, numbered_lines
 from hushvec._progress import Progress
 from hushvec._publish import published_text, receipt_path
 from hushvec.accounting.calibration import COMPOSITIONS
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import Subparsers, add_command, comma_separated
-from hushvec.cli._documents import json_record, numbered_lines, read_utf8, source_name
+from hushvec.cli._documents import read_utf8, source_name
 from hushvec.cli._output import print_json
 from hushvec.text.rewriting.results import Rewriting
 from hushvec.text.rewriting.rewriter import Rewriter

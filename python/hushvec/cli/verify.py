@@ -23,8 +23,9 @@ from hushvec.receipts import (
     verify_charges,
     verify_receipt,
 )
+from hushvec.selection_receipt import SelectionReceipt
 
-AnyReceipt = Receipt | LabelReceipt
+AnyReceipt = Receipt | LabelReceipt | SelectionReceipt
 
 EXIT_CODES = {HOLDS: 0, DOES_NOT_HOLD: 1, NOT_A_CLAIM: 2}
 LARGEST_FILE = 1 << 22

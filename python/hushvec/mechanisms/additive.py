@@ -381,6 +381,13 @@ def quotient_down(numerator: float, denominator: float) -> float:
     return quotient if Fraction(quotient) * Fraction(denominator) <= Fraction(numerator) else math.nextafter(quotient, 0.0)
 
 
+def product_up(*factors: float | Fraction) -> float:
+    """The product of numbers >= 0, as a double that is at least it."""
+    exact = math.prod((Fraction(factor) for factor in factors), start=Fraction(1))
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
 def _stated(cost: float) -> str:
     """A computed cost in few digits, never smaller than it is."""
     return f"{rounded_up(cost, _COST_DIGITS):g}"

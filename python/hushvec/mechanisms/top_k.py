@@ -100,6 +100,11 @@ class GumbelTopK:
         return self.epsilon, 0.0
 
     @property
+    def per_pick(self) -> float:
+        """eps0, what one of the k picks costs, however the price was given."""
+        return float(self._eps0)
+
+    @property
     def rho(self) -> float:
         """The cost of one selection in zero-concentrated DP, k eps0^2 / 8, rounded up."""
         return _rounded(self.k * self._eps0**2 / 8, down=False)

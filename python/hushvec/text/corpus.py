@@ -7,7 +7,6 @@ can be saved: the file names the embedder, and is refused by another.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _validate
+from hushvec._lines import texts_of_file
 from hushvec._progress import Progress
 from hushvec._publish import published_bytes
 
@@ -105,13 +105,12 @@ class PublicCorpus:
             ValueError: it is not UTF-8; a line is no JSON object with that field (the line is named); no text is in it.
         """
         source = Path(path)
-        lines = _utf8_lines(source)
-        if text_key is not None or source.suffix == ".jsonl":
-            key = DEFAULT_KEY if text_key is None else text_key
-            lines = [_field(line, key, f"{source}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
-        if not any(line.strip() for line in lines):
+        if text_key is None and source.suffix == ".jsonl":
+            text_key = DEFAULT_KEY
+        texts = [text for _, text in texts_of_file(source, text_key)]
+        if not any(text.strip() for text in texts):
             raise ValueError(f"{source} must hold at least one text, got none")
-        return cls.from_texts(lines, embedder)
+        return cls.from_texts(texts, embedder)
 
     @classmethod
     def shipped(cls, embedder: Any) -> PublicCorpus:
@@ -273,25 +272,6 @@ def _checked_rows(embeddings: Any, texts: tuple[str, ...]) -> NDArray[np.float32
     copy: NDArray[np.float32] = np.array(embeddings, np.float32, order="C")
     copy.flags.writeable = False
     return copy
-
-
-def _utf8_lines(path: Path) -> list[str]:
-    content = path.read_bytes()
-    try:
-        return content.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as mistake:
-        raise ValueError(f"{path} must be UTF-8, got byte {content[mistake.start]:#04x} at {mistake.start}") from None
-
-
-def _field(line: str, key: str, place: str) -> str:
-    try:
-        document = json.loads(line)
-    except ValueError:
-        raise ValueError(f"{place}: must be a JSON object, got {line!r:.60}") from None
-    value = document.get(key) if isinstance(document, dict) else None
-    if not isinstance(value, str):
-        raise ValueError(f"{place}: must be a JSON object with a text in {key!r}, got {line!r:.60}")
-    return value
 
 
 def _stored_fields(file: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from hushvec import _validate
+from hushvec._lines import require_utf8, texts_of_file
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def read_corpus(corpus: str | os.PathLike[str] | Sequence[str], text_key: str | 
     """
     if isinstance(corpus, str | os.PathLike):
         name = os.fspath(corpus)
-        found = _of_lines(name, text_key)
+        found: Iterator[str] = (text.strip() for _, text in texts_of_file(Path(name), text_key) if text.strip())
     elif text_key is not None:
         raise ValueError("text_key must be left out where corpus is a sequence of texts")
     else:
@@ -78,36 +78,5 @@ def _of_sequence(corpus: Sequence[str]) -> Iterator[str]:
     for number, text in enumerate(corpus):
         if not isinstance(text, str):
             raise TypeError(f"corpus must be a path or a sequence of strings, got {_validate.kind(text)} in it")
-        yield from _cleaned(text, f"corpus: text {number}")
-
-
-def _of_lines(name: str, text_key: str | None) -> Iterator[str]:
-    try:
-        content = Path(name).read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name}: must be UTF-8 text: {error}") from None
-    # Not splitlines(), which also splits at separators that JSON strings and texts may hold.
-    for number, line in enumerate(content.split("\n"), 1):
-        if line.strip():
-            where = f"{name}: line {number}"
-            yield from _cleaned(line if text_key is None else _of_record(line, text_key, where), where)
-
-
-def _of_record(line: str, text_key: str, where: str) -> str:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{where}: not JSON: {error}") from None
-    if not isinstance(record, dict) or not isinstance(record.get(text_key), str):
-        raise ValueError(f"{where}: must be an object with a string under the key {text_key!r}")
-    return str(record[text_key])
-
-
-def _cleaned(text: str, where: str) -> Iterator[str]:
-    """The text without white space around it, if there is a text at all."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"{where}: must be text that UTF-8 can hold, got half of a surrogate pair") from None
-    if text.strip():
-        yield text.strip()
+        if kept := require_utf8(text, f"corpus: text {number}").strip():
+            yield kept

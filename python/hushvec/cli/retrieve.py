@@ -1,0 +1,335 @@
+"""`hushvec retrieve build|search|show`: an index of private vectors in a folder, and answers from it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._lines import json_record, numbered_lines
+from hushvec.budget import PrivacyBudget
+from hushvec.cli._arguments import Subparsers, add_command, make_generator
+from hushvec.cli._documents import read_utf8
+from hushvec.cli._output import print_json, receipt_lines, table
+from hushvec.cli.files import Columns, open_source
+from hushvec.mechanisms import MECHANISMS, PublicProjection
+from hushvec.release import PER
+from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
+from hushvec.retrieval.noise import SCORE_MECHANISMS
+from hushvec.retrieval.stores import STORES
+
+_TEXT_SUFFIX = ".txt"
+_SHOWN_QUERIES = 100
+
+NOTE_TEXT = "the texts of documents are shown as they are: document privacy does not cover them, and ends where one is read"
+
+
+def add_to(subparsers: Subparsers) -> None:
+    about = "Indexes with noise on documents, on queries or on scores."
+    parser = subparsers.add_parser("retrieve", help="build and search indexes of private vectors", description=about)
+    commands = parser.add_subparsers(required=True, metavar="ACTION")
+    _add_build(commands)
+    _add_search(commands)
+    show = add_command(commands, "show", _show, help="what an index costs and whom it protects", description="Costs of an index.")
+    show.add_argument("folder", metavar="INDEX", type=Path)
+    show.add_argument("--queries", type=int, default=_SHOWN_QUERIES, help="also price so many queries (default 100)")
+
+
+def _add_build(commands: Subparsers) -> None:
+    parser = add_command(
+        commands,
+        "build",
+        _build,
+        help="vectors or texts into a new index",
+        description=(
+            "Put vectors into an index, with noise first where --epsilon (or --sigma) asks for it.\n\n"
+            ".npy .parquet .jsonl   vectors, as for hushvec privatize; .jsonl with --text-key: texts, embedded with MiniLM\n"
+            ".txt                   a text a line, embedded with MiniLM\n\n"
+            "INDEX appears when all is done, or not at all."
+        ),
+    )
+    parser.add_argument("input", metavar="IN", type=Path)
+    parser.add_argument("-o", "--output", metavar="INDEX", type=Path, required=True, help="folder to make")
+    parser.add_argument("--ids", metavar="FILE", type=Path, help="an id a line: whole numbers, or strings (default: 0, 1, ...)")
+    parser.add_argument("--column", help="column or key of the vectors (default embedding)")
+    parser.add_argument("--text-key", help=".jsonl: embed the text under this key")
+    documents = parser.add_argument_group("noise on documents, before they are stored")
+    documents.add_argument("--epsilon", type=float)
+    documents.add_argument("--delta", type=float, default=1e-5, help="for the Gaussian kinds (default 1e-5)")
+    documents.add_argument("--mechanism", choices=tuple(MECHANISMS), default="privunit", help="default privunit")
+    documents.add_argument("--sigma", type=float, help="standard deviation for --mechanism empirical")
+    documents.add_argument("--per", choices=PER, default="record", help="every row, or all rows, about one person (default record)")
+    documents.add_argument("--renormalize", action="store_true", help="unit rows after the noise")
+    queries = parser.add_argument_group("noise on queries, for whoever asks")
+    queries.add_argument("--query-epsilon", type=float)
+    queries.add_argument("--query-mechanism", choices=tuple(MECHANISMS), default="privunit", help="default privunit")
+    scores = parser.add_argument_group("noise on scores, the price of one query")
+    scores.add_argument("--score-epsilon", type=float)
+    scores.add_argument("--score-delta", type=float, default=1e-5, help="default 1e-5")
+    scores.add_argument("--score-mechanism", choices=SCORE_MECHANISMS, default="laplacian", help="default laplacian")
+    scores.add_argument("--score-range", metavar="LOW,HIGH", default="-1,1", help="scores are clamped to it (default -1,1)")
+    rest = parser.add_argument_group("the index")
+    rest.add_argument("--store", choices=STORES, default="flat", help="default flat")
+    rest.add_argument("--store-option", metavar="NAME=NUMBER", action="append", default=[], help="may be repeated")
+    rest.add_argument("--path", type=Path, help="folder of a store on disk (default: INDEX.rows)")
+    rest.add_argument("--projection", metavar="FILE", type=Path, help="a public map, saved by PublicProjection.save")
+    rest.add_argument("--no-normalize", action="store_true", help="keep lengths; else rows and queries become unit vectors")
+    _add_key_arguments(parser)
+    _add_budget_arguments(parser, "documents")
+
+
+def _add_search(commands: Subparsers) -> None:
+    parser = add_command(
+        commands,
+        "search",
+        _search,
+        help="the nearest documents of queries",
+        description="Answer queries from an index: a file as for `hushvec retrieve build`, or texts.",
+    )
+    parser.add_argument("folder", metavar="INDEX", type=Path)
+    parser.add_argument("queries", nargs="?", metavar="QUERIES", type=Path)
+    parser.add_argument("--text", action="append", default=[], help="a query in words, embedded with MiniLM; may be repeated")
+    parser.add_argument("-k", type=int, default=10, help="documents for a query (default 10)")
+    parser.add_argument("--column", help="column or key of the vectors (default embedding)")
+    parser.add_argument("--text-key", help=".jsonl: embed the text under this key")
+    texts = "print documents' texts too, a line each in the order of the build: NO privacy for them"
+    parser.add_argument("--show-text", metavar="FILE", type=Path, help=texts)
+    parser.add_argument("--without-budgets", action="store_true", help="go on without a budget that the index was saved with")
+    _add_key_arguments(parser)
+    _add_budget_arguments(parser, "scores")
+
+
+def _add_key_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rounds", type=int, default=20, help="rounds of the key stream: 20, 12 or 8 (default 20)")
+    parser.add_argument(
+        "--unsafe-seed", type=int, metavar="SEED", help="reproducible noise, which gives NO privacy; receipts say so"
+    )
+
+
+def _add_budget_arguments(parser: argparse.ArgumentParser, side: str) -> None:
+    parser.add_argument("--budget", metavar="KEY", help=f"charge the {side} to the ledger of this key first; it must exist")
+    parser.add_argument("--budget-store", metavar="STORE", help="where that ledger is (default as for hushvec budget)")
+
+
+# ---- build ----
+
+
+def _build(options: argparse.Namespace) -> int:
+    _require_new(options.output)
+    if options.budget is not None and options.epsilon is None and options.sigma is None:
+        raise ValueError("--budget must come with --epsilon or --sigma: without noise there is nothing to charge")
+    with ExitStack() as stack:
+        budget = _opened_budget(options, stack)
+        ids = None if options.ids is None else _read_ids(options.ids)
+        vectors = _vectors(options.input, options)
+        index = PrivateIndex(
+            vectors.shape[1],
+            documents=_document_noise(options, budget),
+            queries=_query_noise(options),
+            scores=_score_noise(options),
+            store=options.store,
+            store_options=_store_options(options.store_option) or None,
+            path=_store_path(options),
+            projection=None if options.projection is None else PublicProjection.load(options.projection),
+            normalize=not options.no_normalize,
+            generator=make_generator(options),
+        )
+        index.add(vectors, ids)
+        index.save(options.output)
+    _print_index(options, index, _SHOWN_QUERIES)
+    return 0
+
+
+def _require_new(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder}: must be empty or not exist, so that nothing in it is overwritten")
+    if not folder.parent.is_dir():
+        raise ValueError(f"{folder}: the folder {folder.parent} must exist")
+
+
+def _document_noise(options: argparse.Namespace, budget: PrivacyBudget | None) -> VectorNoise | None:
+    if options.epsilon is None and options.sigma is None:
+        return None
+    return VectorNoise(
+        epsilon=options.epsilon,
+        delta=options.delta,
+        mechanism=options.mechanism,
+        sigma=options.sigma,
+        per=options.per,
+        renormalize=options.renormalize,
+        budget=budget,
+    )
+
+
+def _query_noise(options: argparse.Namespace) -> VectorNoise | None:
+    if options.query_epsilon is None:
+        return None
+    return VectorNoise(epsilon=options.query_epsilon, mechanism=options.query_mechanism)
+
+
+def _score_noise(options: argparse.Namespace) -> ScoreNoise | None:
+    if options.score_epsilon is None:
+        return None
+    try:
+        low, high = map(float, options.score_range.split(","))
+    except ValueError:
+        raise ValueError(f"--score-range must be two numbers LOW,HIGH, got {options.score_range!r}") from None
+    return ScoreNoise(
+        epsilon=options.score_epsilon, delta=options.score_delta, mechanism=options.score_mechanism, score_range=(low, high)
+    )
+
+
+def _store_options(given: list[str]) -> dict[str, Any]:
+    named = {}
+    for option in given:
+        name, separator, value = option.partition("=")
+        if not separator:
+            raise ValueError(f"--store-option must be NAME=NUMBER, got {option!r}")
+        named[name] = int(value) if value.lstrip("-").isdigit() else value
+    return named
+
+
+def _store_path(options: argparse.Namespace) -> Path | None:
+    if options.path is not None or options.store not in ("lancedb", "qdrant"):
+        return options.path  # type: ignore[no-any-return]
+    folder: Path = options.output
+    return folder.with_name(f"{folder.name}.rows")
+
+
+# ---- search ----
+
+
+def _search(options: argparse.Namespace) -> int:
+    if (options.queries is None) == (not options.text):
+        raise ValueError("one of QUERIES and --text must be given")
+    texts = None if options.show_text is None else _read_lines(options.show_text)
+    with ExitStack() as stack:
+        index = PrivateIndex.load(
+            options.folder,
+            score_budget=_opened_budget(options, stack),
+            without_budgets=options.without_budgets or options.budget is not None,
+            generator=make_generator(options),
+        )
+        if texts is not None:
+            _require_texts(index, texts)
+            print(f"{options.prog}: {NOTE_TEXT}", file=sys.stderr)
+        queries = _embedded(options.text) if options.text else _vectors(options.queries, options)
+        found = index.search(queries, k=options.k)
+    answers = [list(_hits(ids, scores, texts)) for ids, scores in zip(found.ids.tolist(), _score_lists(found), strict=True)]
+    receipts = {"query_receipt": found.query_receipt, "score_receipt": found.score_receipt}
+    if options.json:
+        shown = {name: None if receipt is None else receipt.to_dict() for name, receipt in receipts.items()}
+        print_json({"answers": answers, **shown, "notes": [] if texts is None else [NOTE_TEXT]})
+        return 0
+    _print_answers(answers)
+    for name, receipt in receipts.items():
+        if receipt is not None:
+            claim = "" if receipt.is_dp_claim else ": NOT a DP claim"
+            print(f"\n{name.replace('_', ' ')}: epsilon = {receipt.epsilon!r}, delta = {receipt.delta!r}{claim}")
+    return 0
+
+
+def _score_lists(found: Any) -> list[Any]:
+    return [None] * len(found.ids) if found.scores is None else found.scores.tolist()
+
+
+def _hits(ids: list[Any], scores: list[float] | None, texts: Mapping[Any, str] | None) -> Iterator[dict[str, Any]]:
+    for place, one in enumerate(ids):
+        hit: dict[str, Any] = {"id": one, "score": None if scores is None else scores[place]}
+        yield hit if texts is None else {**hit, "text": texts[one]}
+
+
+def _print_answers(answers: list[list[dict[str, Any]]]) -> None:
+    rows = []
+    for query, hits in enumerate(answers):
+        for rank, hit in enumerate(hits, 1):
+            score = "" if hit["score"] is None else f"{hit['score']:.4f}"
+            rows.append((str(query), str(rank), str(hit["id"]), score, hit.get("text", "")))
+    print(table(("query", "rank", "id", "score", "text"), rows))
+
+
+def _require_texts(index: PrivateIndex, texts: Mapping[Any, str]) -> None:
+    unknown = next((one for one in index.ids.tolist() if one not in texts), None)
+    if unknown is not None:
+        raise ValueError(f"--show-text must have a line for every id from 0 on, or JSON with an id: none for {unknown!r}")
+
+
+# ---- show ----
+
+
+def _show(options: argparse.Namespace) -> int:
+    _print_index(options, PrivateIndex.load(options.folder, without_budgets=True), options.queries)
+    return 0
+
+
+def _print_index(options: argparse.Namespace, index: PrivateIndex, queries: int) -> None:
+    if options.json:
+        settings = {name: value for name, value in index.settings.to_dict().items() if value is not None}
+        print_json(
+            {
+                "rows": len(index),
+                "settings": settings,
+                "document_guarantee": index.document_guarantee(),
+                "document_guarantee_of_queries": {"queries": queries, "guarantee": index.document_guarantee(queries)},
+                "query_guarantee": index.query_guarantee(),
+                "receipts": [receipt.to_dict() for receipt in index.receipts],
+            }
+        )
+        return
+    print("\n".join(index.describe()))
+    if index.settings.scores is not None:
+        print(f"{queries} queries: {index.document_guarantee(queries)}")
+    for receipt in index.receipts:
+        print(f"\n{receipt_lines(receipt)}")
+
+
+# ---- what comes in ----
+
+
+def _opened_budget(options: argparse.Namespace, stack: ExitStack) -> PrivacyBudget | None:
+    if options.budget is None:
+        return None
+    return stack.enter_context(PrivacyBudget.reopen(options.budget, store=options.budget_store))
+
+
+def _vectors(path: Path, options: argparse.Namespace) -> NDArray[Any]:
+    """Rows of a file; texts are embedded."""
+    if path.suffix.lower() == _TEXT_SUFFIX:
+        return _embedded([line for _, line in numbered_lines(read_utf8(str(path)), str(path))])
+    source = open_source(path, Columns(vector=options.column, text=options.text_key))
+    parts = [np.atleast_2d(part.values) for part in source.parts()]
+    return np.concatenate(parts) if parts else np.empty((0, source.dimension), np.float32)
+
+
+def _embedded(texts: list[str]) -> NDArray[np.float32]:
+    from hushvec.text import MiniLMEmbedder
+
+    rows: NDArray[np.float32] = MiniLMEmbedder().embed(texts)
+    return rows
+
+
+def _read_ids(path: Path) -> list[int] | list[str]:
+    """An id a line: whole numbers if all are."""
+    lines = [line.strip() for _, line in numbered_lines(read_utf8(str(path)), str(path))]
+    try:
+        return [int(line) for line in lines]
+    except ValueError:
+        return lines
+
+
+def _read_lines(path: Path) -> dict[Any, str]:
+    """Texts by id: lines count from 0; lines of JSON have "id" and "text"."""
+    lines = list(numbered_lines(read_utf8(str(path)), str(path)))
+    if path.suffix.lower() != ".jsonl":
+        return {number: line for number, (_, line) in enumerate(lines)}
+    records = [(where, json_record(line, "text", where)) for where, line in lines]
+    missing = next((where for where, record in records if "id" not in record.fields), None)
+    if missing is not None:
+        raise ValueError(f"{missing}: must be an object with the key 'id'")
+    return {record.fields["id"]: record.text for _, record in records}

@@ -1,0 +1,52 @@
+"""Retrieval by private vectors: an index with noise at every side, its utility, and the attacks that it has to withstand.
+
+    from hushvec.retrieval import PrivateIndex, VectorNoise
+    index = PrivateIndex(384, documents=VectorNoise(epsilon=16.0))
+    index.add(embeddings)
+    answer = index.search(queries, k=10)
+
+docs/retrieval.md says which side protects whom. Stores other than "numpy" need extras of their own.
+"""
+
+from hushvec._lazy import at_first_use
+
+__all__ = [
+    "Estimate",
+    "Evaluation",
+    "InversionResult",
+    "MembershipResult",
+    "PairedTest",
+    "PrivateIndex",
+    "ScoreNoise",
+    "SearchResult",
+    "TunedEpsilon",
+    "VectorNoise",
+    "compare",
+    "embedding_inversion",
+    "evaluate",
+    "membership_bound",
+    "membership_inference",
+    "tune_epsilon",
+]
+
+__getattr__, __dir__ = at_first_use(
+    globals(),
+    {
+        "Estimate": "measures.intervals",
+        "Evaluation": "evaluation",
+        "InversionResult": "attacks.inversion",
+        "MembershipResult": "attacks.membership",
+        "PairedTest": "measures.paired",
+        "PrivateIndex": "private_index",
+        "ScoreNoise": "noise",
+        "SearchResult": "answers",
+        "TunedEpsilon": "tuning",
+        "VectorNoise": "noise",
+        "compare": "measures.paired",
+        "embedding_inversion": "attacks.inversion",
+        "evaluate": "evaluation",
+        "membership_bound": "attacks.bounds",
+        "membership_inference": "attacks.membership",
+        "tune_epsilon": "tuning",
+    },
+)

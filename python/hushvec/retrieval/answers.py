@@ -1,0 +1,28 @@
+"""What a search returns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from hushvec.receipts import Receipt
+    from hushvec.selection_receipt import SelectionReceipt
+
+
+class SearchResult(NamedTuple):
+    """The answer to m queries.
+
+    Args:
+        ids: [m, k], best first: int64, or object (str) where the index has strings.
+        scores: float32 [m, k], as they may be released: with score noise the noisy ones, in that order. None for "gumbel", which
+            pays for the order alone.
+        query_receipt: of the noise on the queries; None without it.
+        score_receipt: of the noise on the scores, a SelectionReceipt for "gumbel"; None without it.
+    """
+
+    ids: NDArray[Any]
+    scores: NDArray[Any] | None
+    query_receipt: Receipt | None = None
+    score_receipt: Receipt | SelectionReceipt | None = None

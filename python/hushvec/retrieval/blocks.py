@@ -1,0 +1,49 @@
+"""Scores of all documents for some queries, a block of documents at a time, and the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec.retrieval.best import Best
+
+# Scores in a block: 512 KB, which stay in a second-level cache from their product to their maximum.
+_BLOCK_SCORES = 1 << 17
+# But not fewer documents than this, and so many queries at once: small blocks leave little to group, and products that are slow.
+_LEAST_DOCUMENTS = 512
+_MOST_QUERIES = 256
+
+Scores = NDArray[np.float32]
+
+
+def best_of_matrix(
+    rows: NDArray[np.float32], queries: NDArray[np.float32], k: int, change: Callable[[Scores], Scores] | None = None
+) -> tuple[NDArray[np.int64], Scores]:
+    """Places and scores [m, k] of the largest inner products.
+
+    Args:
+        rows: float32 [n, columns].
+        queries: float32 [m, columns].
+        k: at most n.
+        change: what happens to a block of scores [documents, m] before the best are looked for; it may write to what it gets, and
+            sees all queries at once.
+    """
+    if change is None and len(queries) > _MOST_QUERIES:
+        parts = [best_of_matrix(rows, queries[first : first + _MOST_QUERIES], k) for first in range(0, len(queries), _MOST_QUERIES)]
+        return np.concatenate([places for places, _ in parts]), np.concatenate([scores for _, scores in parts])
+    best = Best(len(queries), k)
+    for first, scores in score_blocks(rows, queries):
+        best.offer(scores if change is None else change(scores), first)
+    return best.result()
+
+
+def score_blocks(rows: Scores, queries: Scores) -> Iterator[tuple[int, Scores]]:
+    """The place of a block's first document and its scores [documents, m], a new array, for all documents in order."""
+    step = max(_LEAST_DOCUMENTS, _BLOCK_SCORES // len(queries))
+    turned = np.ascontiguousarray(queries.T)
+    for first in range(0, len(rows), step):
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = np.matmul(rows[first : first + step], turned)
+        yield first, scores

@@ -1,0 +1,68 @@
+"""What an index costs and whom it protects, in lines for a reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hushvec.retrieval.private_index import PrivateIndex
+
+_QUERIES = (1, 10, 100)
+
+
+def describe(index: PrivateIndex) -> tuple[str, ...]:
+    return (repr(index), *_documents(index), *_scores(index), *_queries(index), *_caveats(index))
+
+
+def _documents(index: PrivateIndex) -> Iterator[str]:
+    noise = index.settings.documents
+    if noise is None:
+        yield "documents: stored without noise"
+        return
+    epsilon, delta = noise.cost(index.columns)
+    unit = "row" if noise.per == "record" else "add, all rows of which are about one person"
+    yield (
+        f"documents: {_mechanism(noise.mechanism)}, epsilon = {epsilon!r}, delta = {delta!r} for each {unit}; "
+        "searches and `vectors` cost nothing more"
+    )
+
+
+def _scores(index: PrivateIndex) -> Iterator[str]:
+    noise = index.settings.scores
+    if noise is None:
+        return
+    costs = "; ".join(f"{queries}: {_cost(index.document_guarantee(queries))}" for queries in _QUERIES)
+    yield f"scores: {noise.mechanism}, clamped to [{noise.low:g}, {noise.high:g}], epsilon = {float(noise.epsilon)!r} a query"
+    yield f"a document costs, by the number of queries answered in all: {costs}"
+
+
+def _queries(index: PrivateIndex) -> Iterator[str]:
+    noise = index.settings.queries
+    if noise is None:
+        return
+    epsilon, delta = noise.cost(index.columns)
+    unit = "query" if noise.per == "record" else "search, all queries of which are about one person"
+    yield f"queries: {_mechanism(noise.mechanism)}, epsilon = {epsilon!r}, delta = {delta!r} for each {unit}"
+    yield "noise on queries protects who asks, if it is added at the asker's side; no document gains from it"
+
+
+def _caveats(index: PrivateIndex) -> Iterator[str]:
+    settings = index.settings
+    if settings.documents is None and settings.scores is None:
+        yield "documents have no protection: answers show who is in the index"
+    elif settings.documents is None:
+        yield "only answers are protected: `vectors` and saved files hold the documents themselves"
+    if index.is_seeded:
+        yield "key from a user-given seed: NOT a DP claim"
+    if any(noise is not None and noise.grade(index.columns) == "float" for noise in (settings.documents, settings.queries)):
+        yield "grade float: not protected against floating-point attacks, NOT a DP claim"
+
+
+def _mechanism(mechanism: object) -> str:
+    return mechanism if isinstance(mechanism, str) else str(getattr(mechanism, "name", mechanism))
+
+
+def _cost(guarantee: tuple[float, float] | None) -> str:
+    assert guarantee is not None
+    return f"({guarantee[0]:.6g}, {guarantee[1]:.6g})"

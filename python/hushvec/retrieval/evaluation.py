@@ -1,0 +1,316 @@
+"""`evaluate`: what a private index is worth to those who search it, every figure with its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _arrays, _validate
+from hushvec.retrieval.measures.cosines import MEAN_COSINE, cosines, theoretical_cosine
+from hushvec.retrieval.measures.intervals import Estimate, bootstrap, group_numbers, require_settings
+from hushvec.retrieval.measures.paired import PairedTest, compare
+from hushvec.retrieval.measures.ranking import cutoffs, judge, per_query, right_documents
+from hushvec.retrieval.measures.timings import Latency, peak_memory_gb, time_each
+
+__all__ = ["Evaluation", "Index", "compare", "evaluate", "evaluate_results"]
+
+# Between a share of nothing and a share of everything.
+_SHARES = (0.0, 1.0)
+
+
+class Index(Protocol):
+    """What `evaluate` needs of an index; `hushvec.retrieval.PrivateIndex` is one."""
+
+    def search(self, queries: Any, k: int) -> Any:
+        """An answer whose `ids` are [m, k], the best first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What `evaluate` returns.
+
+    Args:
+        metrics: name -> `Estimate`: recall_at_k and ndcg_at_k for each k, mrr, and mean_cosine where clean rows were given.
+        per_query: name -> float64 [m], what the metrics but mean_cosine are means of.
+        cosines: float64 [n], what mean_cosine is the mean of; None without clean rows.
+        groups: [m] numbers of the groups of queries that were resampled together, or None.
+        k: the cut-offs, rising; the largest one is the depth of mrr.
+        confidence: of every interval.
+        resamples, seed: of the bootstrap.
+        theoretical_cosine: of a document and what the index holds of it; 1 without noise; None where the index does not say.
+        theoretical_query_cosine: of a query and its noisy version; 1 without noise; None where the index does not say.
+        latency_mean_ms, latency_std_ms, latency_p99_ms: of single searches; None where none was timed.
+        index_build_time_s: as the index reports it (`build_time_s`), else None.
+        peak_memory_gb: the most memory this process has held at once so far, in GiB: of everything it did, not of the index alone.
+        against_baseline: name -> `PairedTest` of this evaluation minus the baseline; empty without one.
+    """
+
+    metrics: dict[str, Estimate]
+    per_query: dict[str, NDArray[np.float64]]
+    cosines: NDArray[np.float64] | None
+    groups: NDArray[np.intp] | None
+    k: tuple[int, ...]
+    confidence: float
+    resamples: int
+    seed: int
+    theoretical_cosine: float | None = None
+    theoretical_query_cosine: float | None = None
+    latency_mean_ms: float | None = None
+    latency_std_ms: float | None = None
+    latency_p99_ms: float | None = None
+    index_build_time_s: float | None = None
+    peak_memory_gb: float = field(default_factory=peak_memory_gb)
+    against_baseline: dict[str, PairedTest] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        width = max(map(len, self.metrics))
+        return "\n".join(f"{name.ljust(width)}  {estimate}" for name, estimate in self.metrics.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the values of single queries and rows, ready for strict JSON."""
+        first = next(iter(self.per_query.values()))
+        plain = (
+            "theoretical_cosine",
+            "theoretical_query_cosine",
+            "latency_mean_ms",
+            "latency_std_ms",
+            "latency_p99_ms",
+            "index_build_time_s",
+        )
+        return {
+            "queries": len(first),
+            "groups": None if self.groups is None else int(self.groups.max()) + 1,
+            "k": list(self.k),
+            "resamples": self.resamples,
+            "seed": self.seed,
+            "metrics": {name: estimate.to_dict() for name, estimate in self.metrics.items()},
+            **{name: getattr(self, name) for name in plain},
+            "peak_memory_gb": self.peak_memory_gb if math.isfinite(self.peak_memory_gb) else None,
+            "against_baseline": {name: test.to_dict() for name, test in self.against_baseline.items()},
+        }
+
+
+def evaluate(
+    index: Index,
+    queries: Any,
+    relevant: Any,
+    *,
+    k: int | Iterable[int] = (1, 5, 10),
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 2025,
+    clean: Any = None,
+    groups: Any = None,
+    latency_queries: int = 200,
+    baseline: Evaluation | None = None,
+) -> Evaluation:
+    """Search once for every query and say how good the answers are.
+
+    Args:
+        index: a `PrivateIndex`, or any object with `search(queries, k)` whose answer has `ids` [m, k], the best first.
+        queries: float array [m, d].
+        relevant: for each query the one right id, or a collection of right ids, or a mapping id -> grade >= 0. Ids of the kind that
+            the index returns: whole numbers or strings.
+        k: cut-offs; the search is for the largest one.
+        confidence: of the intervals, in (0, 1).
+        resamples: of the bootstrap.
+        seed: of the bootstrap; it has nothing to do with any noise.
+        clean: float array [n, d], the rows of all documents before any noise, in the order of the index's `ids`: needed for
+            mean_cosine. They go through the index's public map, if it has one.
+        groups: [m] labels: queries with one label (about one document or person) are resampled together. None: each for itself.
+        latency_queries: so many of the queries, the last ones, are searched one at a time and timed; the others come first, in one
+            batch. 0: none. At least one query is in the batch, unless there is only one, so that what is loaded at the first search
+            does not count.
+        baseline: an evaluation of the same queries to compare with.
+
+    Returns:
+        An `Evaluation`.
+
+    Raises:
+        TypeError: wrong kinds.
+        ValueError: a value out of its range, shapes that do not fit, a query without a relevant id, NaN or Inf.
+        PrivacyBudgetExhaustedError: the index has a budget for queries or scores and the searches do not fit into it. What was
+            charged before stays charged.
+
+    Guarantees:
+        Each query is asked exactly once, timed or not. Budgets of the index are charged for one search of the batch and for one
+        search of each timed query; latency_queries=0 makes it one search in all. Whatever can be refused is refused before that. The
+        figures are for whoever may see the data: `relevant` and `clean` are not protected, so publishing what is computed from them
+        is no private release, whatever the index promises.
+        Intervals: `hushvec.retrieval.measures.intervals.bootstrap`; a measure that is the same for all queries gets one of Clopper
+        and Pearson.
+
+    Edge cases:
+        An id in `relevant` that the index does not have is never found. Documents with the same vector: the index's order decides.
+        recall_at_k of a query with r relevant documents is (found among the first k) / min(k, r).
+
+    Reference:
+        hushvec.retrieval.measures.ranking and .intervals, for the formulas.
+
+    Example:
+        >>> import numpy as np
+        >>> from types import SimpleNamespace
+        >>> from hushvec.retrieval import evaluate
+        >>> rows = np.eye(50, dtype=np.float32)
+        >>> exact = SimpleNamespace(search=lambda queries, k: SimpleNamespace(ids=np.argsort(-queries @ rows.T, axis=1)[:, :k]))
+        >>> print(evaluate(exact, rows, np.arange(50), k=(1, 5)).metrics["recall_at_1"])
+        1.000 [0.929, 1.000]
+    """
+    depths = cutoffs(k)
+    _arrays.require_array("queries", queries)
+    if queries.ndim != 2 or len(queries) == 0:
+        raise ValueError(f"queries must have shape (queries, dimension) with at least one query, got {tuple(queries.shape)}")
+    _arrays.require_finite("queries", queries)
+    right_documents(relevant, len(queries))
+    _require_baseline(baseline, len(queries), group_numbers(groups, len(queries)))
+    require_settings(confidence=confidence, resamples=resamples, seed=seed)
+    timed = _validate.whole_number("latency_queries", latency_queries, at_least=0)
+    row_cosines = None if clean is None else _document_cosines(index, clean)
+    answers, latency = _searched(index, queries, depths[-1], timed)
+    evaluation = evaluate_results(
+        np.concatenate([np.asarray(answer.ids) for answer in answers]),
+        relevant,
+        k=depths,
+        confidence=confidence,
+        resamples=resamples,
+        seed=seed,
+        groups=groups,
+        row_cosines=row_cosines,
+        latency=latency,
+        baseline=baseline,
+    )
+    return replace(
+        evaluation,
+        theoretical_cosine=_theory_of_documents(index),
+        theoretical_query_cosine=_theory_of_queries(index, answers[0]),
+        index_build_time_s=getattr(index, "build_time_s", None),
+    )
+
+
+def evaluate_results(
+    ids: Any,
+    relevant: Any,
+    *,
+    k: int | Iterable[int] = (1, 5, 10),
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 2025,
+    groups: Any = None,
+    row_cosines: Any = None,
+    latency: Latency | None = None,
+    baseline: Evaluation | None = None,
+) -> Evaluation:
+    """`evaluate` for answers that are there already.
+
+    Args:
+        ids: [m, depth], the ids that came back for each query, the best first; depth >= max(k). mrr looks at the first max(k).
+        relevant, k, confidence, resamples, seed, groups, baseline: as in `evaluate`.
+        row_cosines: float array [n]: of each document and what the index holds of it, for mean_cosine.
+        latency: what `hushvec.retrieval.measures.timings.time_each` measured.
+
+    Returns:
+        An `Evaluation`, the fields that only an index can tell None.
+
+    Raises:
+        TypeError, ValueError: as `evaluate`.
+
+    Example:
+        >>> from hushvec.retrieval.evaluation import evaluate_results
+        >>> evaluation = evaluate_results([[7, 3], [3, 7], [5, 7]], [7, 7, 7], k=(1, 2))
+        >>> [round(evaluation.metrics[name].value, 3) for name in ("recall_at_1", "recall_at_2", "mrr", "ndcg_at_2")]
+        [0.333, 1.0, 0.667, 0.754]
+    """
+    depths = cutoffs(k)
+    answers = np.asarray(ids)
+    if answers.ndim == 2 and answers.shape[1] < depths[-1]:
+        raise ValueError(f"k must be at most {answers.shape[1]}, the columns of ids, got {depths[-1]}")
+    values = per_query(judge(answers[:, : depths[-1]] if answers.ndim == 2 else answers, relevant), depths)
+    count = len(answers)
+    settings: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
+    metrics = bootstrap(values, groups=groups, limits=_SHARES, **settings)
+    if row_cosines is not None:
+        metrics |= bootstrap({MEAN_COSINE: row_cosines}, **settings)
+    evaluation = Evaluation(
+        metrics=metrics,
+        per_query=values,
+        cosines=None if row_cosines is None else np.asarray(row_cosines, np.float64),
+        groups=group_numbers(groups, count),
+        k=depths,
+        **settings,
+        latency_mean_ms=None if latency is None else latency.mean_ms,
+        latency_std_ms=None if latency is None else latency.std_ms,
+        latency_p99_ms=None if latency is None else latency.p99_ms,
+    )
+    if baseline is None:
+        return evaluation
+    shared = [name for name in evaluation.metrics if name in baseline.metrics]
+    return replace(evaluation, against_baseline={name: compare(evaluation, baseline, name) for name in shared})
+
+
+def _require_baseline(baseline: Any, queries: int, groups: NDArray[np.intp] | None) -> None:
+    """An evaluation of as many queries in the same groups, or None."""
+    if baseline is None:
+        return
+    if not isinstance(baseline, Evaluation):
+        raise TypeError(f"baseline must be an Evaluation or None, got {_validate.kind(baseline)}")
+    other = len(next(iter(baseline.per_query.values())))
+    if other != queries:
+        raise ValueError(f"baseline must be of the same {queries} queries, got one of {other}")
+    same = baseline.groups is groups is None or (
+        baseline.groups is not None and groups is not None and np.array_equal(baseline.groups, groups)
+    )
+    if not same:
+        raise ValueError("baseline must have the same groups of queries")
+
+
+def _searched(index: Index, queries: Any, depth: int, timed: int) -> tuple[list[Any], Latency | None]:
+    """Answers for all queries in their order, the last ones searched one at a time; and how long those took."""
+    alone = min(timed, max(len(queries) - 1, 1))
+    batch = queries[: len(queries) - alone]
+    answers = [index.search(batch, depth)] if len(batch) else []
+    if alone == 0:
+        return answers, None
+    singles, latency = time_each(lambda query: index.search(query, depth), queries[len(batch) :])
+    return answers + singles, latency
+
+
+def _document_cosines(index: Any, clean: Any) -> NDArray[np.float64]:
+    """The cosine of each document with what the index holds of it, behind the index's public map."""
+    vectors = getattr(index, "vectors", None)
+    if not callable(vectors):
+        raise TypeError(f"index must have vectors() where clean is given, got {_validate.kind(index)}")
+    projection = _setting(index, "projection")
+    return cosines(clean if projection is None else projection.transform(clean), vectors())
+
+
+def _theory_of_documents(index: Any) -> float | None:
+    """The mean over all documents that were added, each by the receipt of its release."""
+    receipts = getattr(index, "receipts", None)
+    if receipts is None:
+        return None
+    if not receipts:
+        return 1.0
+    theory = [theoretical_cosine(receipt, _row_norm(index)) for receipt in receipts]
+    return float(np.average(theory, weights=[receipt.rows for receipt in receipts]))
+
+
+def _theory_of_queries(index: Any, answer: Any) -> float | None:
+    if not hasattr(answer, "query_receipt"):
+        return None
+    receipt = answer.query_receipt
+    return 1.0 if receipt is None else theoretical_cosine(receipt, _row_norm(index))
+
+
+def _row_norm(index: Any) -> float | None:
+    """1 where the index brings rows to unit length, else unknown: then they are taken to be as long as they are clipped to."""
+    return 1.0 if _setting(index, "normalize") else None
+
+
+def _setting(index: Any, name: str) -> Any:
+    """What the index was asked for, None where it does not say."""
+    return getattr(getattr(index, "settings", None), name, None)

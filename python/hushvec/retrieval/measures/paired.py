@@ -1,0 +1,220 @@
+"""Two searches for the same queries: which is better, by how much, and whether chance could have done it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _validate
+from hushvec.retrieval.measures.cosines import MEAN_COSINE
+from hushvec.retrieval.measures.intervals import UNITS_PER_KIND, Estimate, bootstrap, group_numbers, matrix_of, unit_sums
+
+# Of the difference of two shares.
+_SHARES = (-1.0, 1.0)
+
+# Two sums of the same numbers in another order are the same sum: a flip that changes nothing must count as such.
+_SAME_WITHIN = 1e-9
+# Units whose signs are drawn at once: 8 MiB of them.
+_SIGNS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """What `compare` returns.
+
+    Args:
+        difference: mean of first - second, with its bootstrap interval.
+        p_value: of the two-sided sign-flip test.
+        cohens_d: mean of the paired differences over their standard deviation; 0 where all are 0, infinite where all are alike,
+            nan for a single unit.
+        n: units that were compared: queries, or groups of queries.
+    """
+
+    difference: Estimate
+    p_value: float
+    cohens_d: float
+    n: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, ready for strict JSON: an effect that is no finite number is "inf", "-inf" or "nan"."""
+        effect = self.cohens_d if math.isfinite(self.cohens_d) else str(self.cohens_d)
+        return {"difference": self.difference.to_dict(), "p_value": self.p_value, "cohens_d": effect, "n": self.n}
+
+
+class Evaluated(Protocol):
+    """What `compare` needs of an evaluation; `hushvec.retrieval.Evaluation` is one."""
+
+    @property
+    def per_query(self) -> dict[str, NDArray[np.float64]]: ...
+    @property
+    def cosines(self) -> NDArray[np.float64] | None: ...
+    @property
+    def groups(self) -> NDArray[np.intp] | None: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def resamples(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+
+
+def compare(first: Evaluated, second: Evaluated, metric: str) -> PairedTest:
+    """Two evaluations of the same queries: the difference of one metric, its interval, and whether chance could have made it.
+
+    Args:
+        first, second: of the same queries in the same order, with the same groups: what `evaluate` returned.
+        metric: a name that both have in `per_query`, or "mean_cosine", where the pairs are documents.
+
+    Returns:
+        A `PairedTest` of first - second, resampled with the confidence, resamples and seed of `first`.
+
+    Raises:
+        TypeError: wrong kinds.
+        ValueError: a metric that one of them has not; another number of queries; other groups.
+
+    Guarantees:
+        Those of `paired_test`. What the test compares is these two indexes, with the noise that they drew: it is the queries that are
+        resampled, and not the noise. Several draws (seeds) of one mechanism are compared as several evaluations.
+
+    Reference:
+        That of `paired_test`.
+
+    Example:
+        >>> from hushvec.retrieval import compare
+        >>> from hushvec.retrieval.evaluation import evaluate_results
+        >>> good = evaluate_results([[1], [2], [3], [4], [5], [6]], [1, 2, 3, 4, 5, 6], k=1)
+        >>> poor = evaluate_results([[1], [1], [1], [1], [1], [1]], [1, 2, 3, 4, 5, 6], k=1)
+        >>> round(compare(good, poor, "recall_at_1").difference.value, 3)
+        0.833
+    """
+    pairs = [_values(name, given, metric) for name, given in (("first", first), ("second", second))]
+    if len(pairs[0]) != len(pairs[1]):
+        raise ValueError(
+            f"first and second must have the same queries, got {len(pairs[0])} and {len(pairs[1])} values of {metric}"
+        )
+    groups = None if metric == MEAN_COSINE else _common_groups(first, second)
+    return paired_test(
+        *pairs,
+        groups=groups,
+        confidence=first.confidence,
+        resamples=first.resamples,
+        seed=first.seed,
+        limits=None if metric == MEAN_COSINE else _SHARES,
+    )
+
+
+def paired_test(
+    first: Any,
+    second: Any,
+    *,
+    groups: Any = None,
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    flips: int = 9999,
+    seed: int = 2025,
+    limits: tuple[float, float] | None = None,
+) -> PairedTest:
+    """Compare two values for each query.
+
+    Args:
+        first, second: float arrays [m], the same queries in the same order.
+        groups: [m] labels, as in `bootstrap`; the units are then groups, each with the sum of its differences.
+        confidence: of the interval of the difference.
+        resamples: of the bootstrap.
+        flips: >= 1, how many times all signs are drawn anew.
+        seed: >= 0.
+        limits: the smallest and the largest difference that there can be, where they are known, as in `bootstrap`.
+
+    Returns:
+        A `PairedTest`.
+
+    Raises:
+        TypeError: wrong kinds.
+        ValueError: different lengths, no query, NaN or Inf.
+
+    Guarantees:
+        If every unit's difference is as likely to be -x as x, the p-value is at most p with probability at most p: it is
+        (1 + flips at least as far from 0) / (1 + flips), so it is never 0 and at least 1 / (flips + 1).
+
+    Reference:
+        Fisher, "The design of experiments" (1935), section 21 (the sign-flip test); Phipson and Smyth, "Permutation p-values should
+        never be zero" (2010); Cohen, "Statistical power analysis for the behavioral sciences" (1988), section 2.3.5 (d of pairs).
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.retrieval.measures.paired import paired_test
+        >>> test = paired_test(np.ones(40), np.r_[np.ones(20), np.zeros(20)])
+        >>> test.difference.value, test.p_value, round(test.cohens_d, 2)
+        (0.5, 0.0001, 0.99)
+    """
+    count = _validate.whole_number("flips", flips, at_least=1)
+    values = matrix_of({"first": first, "second": second})
+    differences = values[:, 0] - values[:, 1]
+    settings: dict[str, Any] = {"groups": groups, "confidence": confidence, "resamples": resamples, "seed": seed}
+    estimate = bootstrap({"difference": differences}, limits=limits, **settings)
+    sums, sizes = unit_sums(differences[:, None], group_numbers(groups, len(differences)))
+    rng = np.random.default_rng([_validate.whole_number("seed", seed, at_least=0), 1])
+    return PairedTest(
+        difference=estimate["difference"],
+        p_value=sign_flip_p_value(sums[:, 0], count, rng),
+        cohens_d=_effect(sums[:, 0] / sizes),
+        n=len(sums),
+    )
+
+
+def sign_flip_p_value(differences: NDArray[np.float64], flips: int, rng: np.random.Generator) -> float:
+    """(1 + flips whose sum is at least as far from 0 as the real one) / (1 + flips).
+
+    Units of equal size flip together: k random signs have the sum 2 Binomial(k, 1/2) - k.
+    """
+    observed = abs(math.fsum(differences))
+    reached = observed - _SAME_WITHIN * float(np.abs(differences).sum())
+    extreme = sum(int((np.abs(sums) >= reached).sum()) for sums in _flipped_sums(differences, flips, rng))
+    return (1 + extreme) / (1 + flips)
+
+
+def _flipped_sums(differences: NDArray[np.float64], flips: int, rng: np.random.Generator) -> Iterator[NDArray[np.float64]]:
+    """Sums under random signs, `flips` of them in blocks."""
+    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
+    by_size = len(sizes) * UNITS_PER_KIND <= counts.sum()
+    terms = sizes if by_size else np.repeat(sizes, counts)
+    at_once = max(1, _SIGNS_AT_ONCE // max(1, len(terms)))
+    for first in range(0, flips, at_once):
+        rows = min(at_once, flips - first)
+        if by_size:
+            yield (2 * rng.binomial(counts, 0.5, size=(rows, len(terms))) - counts) @ terms
+        else:
+            bits = np.frombuffer(rng.bytes(rows * -(-len(terms) // 8)), np.uint8).reshape(rows, -1)
+            yield 2.0 * (np.unpackbits(bits, axis=1, count=len(terms)).astype(np.float64) @ terms) - terms.sum()
+
+
+def _values(name: str, evaluation: Evaluated, metric: Any) -> NDArray[np.float64]:
+    if not hasattr(evaluation, "per_query"):
+        raise TypeError(f"{name} must be an Evaluation, got {_validate.kind(evaluation)}")
+    there = dict(evaluation.per_query)
+    if evaluation.cosines is not None:
+        there[MEAN_COSINE] = evaluation.cosines
+    return there[_validate.choice("metric", metric, there)]
+
+
+def _common_groups(first: Evaluated, second: Evaluated) -> NDArray[np.intp] | None:
+    if first.groups is None and second.groups is None:
+        return None
+    if first.groups is None or second.groups is None or not np.array_equal(first.groups, second.groups):
+        raise ValueError("first and second must have the same groups of queries")
+    return first.groups
+
+
+def _effect(differences: NDArray[np.float64]) -> float:
+    """Cohen's d of paired differences; nan for a single pair, which has no spread."""
+    if len(differences) < 2:
+        return math.nan
+    mean = float(differences.mean())
+    if (differences == differences[0]).all():
+        return math.copysign(math.inf, mean) if mean else 0.0
+    return mean / float(differences.std(ddof=1))

@@ -1,0 +1,190 @@
+"""Recall, reciprocal rank and discounted gain of each query, from the ids that came back and those that were right."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _validate
+
+# What libraries of nearest neighbours return where they found fewer than were asked for.
+NOBODY = -1
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """What every returned document is worth.
+
+    Args:
+        gains: float64 [m, depth]: the grade of the document at each rank, 0 where it is not relevant.
+        ideal: float64 [m, depth]: the largest grades there are, in falling order.
+        relevant: float64 [m]: how many documents are relevant.
+    """
+
+    gains: NDArray[np.float64]
+    ideal: NDArray[np.float64]
+    relevant: NDArray[np.float64]
+
+
+def cutoffs(k: Any) -> tuple[int, ...]:
+    """The values of k, rising; one number is a tuple of one."""
+    given = tuple(k) if isinstance(k, Iterable) and not isinstance(k, str) else (k,)
+    checked = tuple(sorted(_validate.whole_number("k", one, at_least=1) for one in given))
+    if not checked or len(set(checked)) < len(checked):
+        raise ValueError(f"k must be different whole numbers and at least one, got {list(given)!r}")
+    return checked
+
+
+def per_query(judgements: Judgements, k: tuple[int, ...]) -> dict[str, NDArray[np.float64]]:
+    """Each measure of each query.
+
+    recall_at_k = (relevant documents among the first k) / min(k, relevant documents): 1 if and only if the first k could not hold
+    more; for one relevant document 1 if it is among them and 0 if not. ndcg_at_k = sum over the first k of
+    grade / log2(1 + rank), over the same sum of the best order. mrr = 1 / rank of the first relevant document, 0 where none is
+    among the documents that were returned.
+
+    Args:
+        judgements: of the returned documents, which are at least max(k) for each query.
+        k: as `cutoffs` gives it.
+
+    Returns:
+        recall_at_k and ndcg_at_k for each k, and mrr: float64 [m] each, in [0, 1].
+
+    Reference:
+        Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques" (2002), with linear gain and log2(1 + rank).
+    """
+    gains, ideal = judgements.gains, judgements.ideal
+    ranks = np.arange(1, gains.shape[1] + 1)
+    found = (gains > 0).cumsum(axis=1)
+    reached, possible = ((grades / np.log2(ranks + 1)).cumsum(axis=1) for grades in (gains, ideal))
+    recall = {f"recall_at_{one}": found[:, one - 1] / np.minimum(one, judgements.relevant) for one in k}
+    # min: the two sums of a perfect order are added up alike, but not those of grades that differ in their last bits
+    gain = {f"ndcg_at_{one}": np.minimum(reached[:, one - 1] / possible[:, one - 1], 1.0) for one in k}
+    reciprocal = np.where(found[:, -1] > 0, 1.0 / (1 + (gains > 0).argmax(axis=1)), 0.0)
+    return {**recall, "mrr": reciprocal, **gain}
+
+
+def judge(ids: Any, relevant: Any) -> Judgements:
+    """Grades of returned documents.
+
+    Args:
+        ids: [m, depth], what came back for each query, the best first: whole numbers (-1 is nobody's: a place left empty), or strings.
+        relevant: for each query the one right id, or a collection of them, or a mapping id -> grade >= 0.
+
+    Raises:
+        TypeError: wrong kinds, or ids of another kind than the relevant ones.
+        ValueError: shapes that do not fit, a query without a relevant document, an id twice in one answer.
+    """
+    returned = _returned(ids)
+    wanted = right_documents(relevant, len(returned))
+    _require_each_once(returned)
+    return _of_many(returned, wanted) if isinstance(wanted, list) else _of_single(returned, wanted)
+
+
+def right_documents(relevant: Any, queries: int) -> NDArray[Any] | list[dict[int | str, float]]:
+    """`relevant` as an array of one id for each query, or as grades by id for each query. Refuses what is wrong before any search."""
+    wanted = _sequence(relevant)
+    if len(wanted) != queries:
+        raise ValueError(f"relevant must have one entry for each of {queries} queries, got {len(wanted)}")
+    if not all(map(_is_id, wanted)):
+        return [_grades(row, entry) for row, entry in enumerate(wanted)]
+    if len({isinstance(one, str) for one in wanted}) > 1:
+        raise TypeError("relevant must hold whole numbers or strings, got both")
+    right = np.asarray(wanted)
+    if right.dtype.kind == "i" and (right == NOBODY).any():
+        _refuse_nobody("relevant")
+    return right
+
+
+def _returned(ids: Any) -> NDArray[Any]:
+    array = np.asarray(ids)
+    if array.dtype.kind not in "iuUO":
+        raise TypeError(f"ids must be whole numbers or strings, got {array.dtype}")
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(f"ids must have shape (queries, depth), none of them 0, got {array.shape}")
+    if array.dtype.kind == "O" and not all(isinstance(one, str) for one in array.ravel()):
+        raise TypeError("ids must be whole numbers or strings, got an array of other objects")
+    return array
+
+
+def _sequence(relevant: Any) -> Sequence[Any]:
+    if isinstance(relevant, np.ndarray) and relevant.ndim == 1 and relevant.dtype.kind in "iuU":
+        return relevant  # type: ignore[return-value]
+    if isinstance(relevant, (str, Mapping)) or not isinstance(relevant, Iterable):
+        raise TypeError(f"relevant must be a sequence with one entry for each query, got {_validate.kind(relevant)}")
+    return list(relevant)
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, (str, int, np.integer)) and not isinstance(value, (bool, np.bool_))
+
+
+def _require_each_once(ids: NDArray[Any]) -> None:
+    ordered = np.sort(ids, axis=1)
+    twice = ordered[:, 1:] == ordered[:, :-1]
+    if ids.dtype.kind == "i":
+        twice &= ordered[:, 1:] != NOBODY
+    if twice.any():
+        row = int(twice.any(axis=1).argmax())
+        raise ValueError(f"ids[{row}] must name each document once, got {ordered[row, 1:][twice[row]].tolist()[0]!r} twice")
+
+
+def _of_single(ids: NDArray[Any], right: NDArray[Any]) -> Judgements:
+    _require_kind_of(ids, (_name_of_kind(right.dtype.kind),))
+    gains = (ids == (right.astype(object) if ids.dtype.kind == "O" else right)[:, None]).astype(np.float64)
+    ideal = np.zeros_like(gains)
+    ideal[:, 0] = 1.0
+    return Judgements(gains, ideal, np.ones(len(gains)))
+
+
+def _of_many(ids: NDArray[Any], wanted: Sequence[dict[int | str, float]]) -> Judgements:
+    gains, ideal = np.zeros(ids.shape), np.zeros(ids.shape)
+    relevant = np.empty(len(ids))
+    for row, (answer, grades) in enumerate(zip(ids.tolist(), wanted)):
+        _require_kind_of(ids, {_name_of_kind("U" if isinstance(one, str) else "i") for one in grades})
+        gains[row] = [grades.get(one, 0.0) for one in answer]
+        best = sorted(grades.values(), reverse=True)[: ids.shape[1]]
+        ideal[row, : len(best)] = best
+        relevant[row] = sum(grade > 0 for grade in grades.values())
+    return Judgements(gains, ideal, relevant)
+
+
+def _grades(row: int, entry: Any) -> dict[int | str, float]:
+    """Grades of one query, by id."""
+    name = f"relevant[{row}]"
+    if isinstance(entry, Mapping):
+        grades = {_plain(name, one): _validate.not_negative(f"{name}[{one!r}]", grade) for one, grade in entry.items()}
+    elif isinstance(entry, (Collection, np.ndarray)) and not isinstance(entry, str):
+        grades = {_plain(name, one): 1.0 for one in entry}
+    else:
+        grades = {_plain(name, entry): 1.0}
+    if not any(grade > 0 for grade in grades.values()):
+        raise ValueError(f"{name} must name at least one relevant document, got {entry!r}")
+    return grades
+
+
+def _plain(name: str, one: Any) -> int | str:
+    if not _is_id(one):
+        raise TypeError(f"{name} must hold ids, whole numbers or strings, got {_validate.kind(one)}")
+    if one == NOBODY:
+        _refuse_nobody(name)
+    return str(one) if isinstance(one, str) else int(one)
+
+
+def _refuse_nobody(name: str) -> NoReturn:
+    raise ValueError(f"{name} must not name {NOBODY}, which stands for a place left empty")
+
+
+def _name_of_kind(kind: str) -> str:
+    return "strings" if kind in "UO" else "whole numbers"
+
+
+def _require_kind_of(ids: NDArray[Any], kinds: Collection[str]) -> None:
+    kind = _name_of_kind(ids.dtype.kind)
+    for other in kinds:
+        if other != kind:
+            raise TypeError(f"relevant must hold {kind} as the returned ids do, got {other}")

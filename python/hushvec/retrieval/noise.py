@@ -1,0 +1,277 @@
+"""What is done at one side of an index: arguments, checked before anything is charged, and what one use costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hushvec import _core, _validate
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, Mechanism, PrivUnit, product_up, quotient_down, root_up
+from hushvec.release import Budget, ReleasePlan, plan_release
+
+if TYPE_CHECKING:
+    from hushvec.accounting import PrivacyLoss
+    from hushvec.mechanisms import GumbelTopK
+
+SCORE_MECHANISMS = ("laplacian", "gaussian", "gumbel")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorNoise:
+    """Noise on the rows of documents before they are indexed, or on queries before they are searched.
+
+    Args:
+        epsilon, delta, mechanism, sigma, clip_norm: as in `hushvec.privatize`; the mechanism is "privunit" if not named, or a ready
+            object of hushvec.mechanisms, which has its own epsilon (`PrivUnit(epsilon=10, dimension=384, corpus_size=2000)`).
+        per: "record": every row is another person. "release": all rows of one `add`, or of one `search`, are about one person.
+        renormalize: unit rows after the noise, so that inner products with unit rows are cosines again. Post-processing.
+        budget: charged by every `add` or `search` before anything is computed; `hushvec.privatize` says what it has to be.
+
+    Raises:
+        TypeError, ValueError: as `hushvec.privatize`, when the object is made.
+
+    Guarantees:
+        Those of `hushvec.privatize` for the rows: everything that is done with released rows afterwards costs nothing more. On
+        documents they hold against everybody who sees the index, a search or `vectors()`. On queries they hold against whoever
+        answers the search, for the one who asks, and only if the noise is added at the asker's side; documents get nothing from it.
+
+    Edge cases:
+        A person with rows in several `add` calls, or who asks several times, pays for each: add the costs up. What a row is about is
+        the caller's statement; with `per="record"` two rows about one person cost that person twice.
+
+    Reference:
+        docs/retrieval.md: sides, and who is protected from whom.
+
+    Example:
+        >>> from hushvec.retrieval import VectorNoise
+        >>> VectorNoise(epsilon=16.0).cost(384)
+        (16.0, 0.0)
+        >>> round(VectorNoise(mechanism="empirical", sigma=0.2).cost(384)[0], 1)
+        91.8
+    """
+
+    epsilon: float | None = None
+    delta: float = 1e-5
+    mechanism: str | Mechanism = "privunit"
+    sigma: float | None = None
+    clip_norm: float = 1.0
+    per: str = "record"
+    renormalize: bool = False
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        self.require_fit(self.mechanism.dimension if isinstance(self.mechanism, Mechanism) else 1, normalize=False)
+        require_budget(self.budget)
+
+    def plan(self, *, rows: int, dimension: int, dtype: str, normalize: bool, generator: _core.Generator | None) -> ReleasePlan:
+        """The release of so many rows, every argument checked."""
+        return plan_release(
+            rows=rows,
+            dimension=dimension,
+            dtype=dtype,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            clip_norm=self.clip_norm,
+            mechanism=self.mechanism,
+            sigma=self.sigma,
+            normalize=normalize,
+            renormalize=self.renormalize,
+            per=self.per,
+            generator=generator,
+        )
+
+    @property
+    def is_of_directions(self) -> bool:
+        """Whether rows come to one length by the mechanism itself."""
+        return self.mechanism == PrivUnit.name or isinstance(self.mechanism, PrivUnit)
+
+    def require_fit(self, columns: int, *, normalize: bool) -> None:
+        """Refuse what cannot be released: a mechanism for other rows, or a clip norm that unit rows contradict."""
+        self._example(columns, 1, normalize=normalize)
+
+    def grade(self, columns: int) -> str:
+        """"exact" or "float"."""
+        return self._example(columns, 1).mechanism.grade
+
+    def cost(self, dimension: int, *, rows: int = 1) -> tuple[float, float]:
+        """(epsilon, delta) of releasing rows of so many elements, for one person of it.
+
+        Args:
+            dimension: elements in a row.
+            rows: of the release; of influence only with per="release".
+        """
+        return self._example(dimension, rows).mechanism.cost
+
+    def _example(self, columns: int, rows: int, *, normalize: bool = False) -> ReleasePlan:
+        """The release of so many rows, or of as many as a ready mechanism is for."""
+        ready = self.mechanism.rows_per_person if isinstance(self.mechanism, Mechanism) else rows
+        return self.plan(rows=ready, dimension=columns, dtype="float32", normalize=normalize, generator=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreNoise:
+    """Noise on the scores that a search computes, by the one who holds the index, before the best are named.
+
+    Args:
+        epsilon: > 0, the price of **one query**, for every document.
+        delta: in (0, 1), of one query for "gaussian". For the others (0 is accepted) it is where `PrivateIndex.document_guarantee`
+            may state the cost of many queries; one query of theirs has none.
+        mechanism: "laplacian" or "gaussian": independent noise on every score; the noisy scores come out too, and the price does not
+            depend on k. "gumbel": one-shot Gumbel top-k, the order of k ids and no scores; its noise grows with k.
+        score_range: (low, high) that computed scores are clamped to; public. A narrow one needs less noise.
+        budget: charged by every search, before anything is computed, with what all its queries cost together.
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind or out of its range.
+
+    Guarantees:
+        Adjacency: replace one document by any other, ids and their number being public. One score then moves, by at most
+        high - low, in floating point too, because what is clamped is the computed score. So one query is (epsilon, delta)-DP for
+        every document, against whoever sees its answer and may have chosen the query. m queries of one search are one release of one
+        row of m scores a document: with "gaussian" their exact composition, with "laplacian" and "gumbel" m epsilon. Searches add up,
+        adaptively chosen ones too.
+        Among documents only the scores are protected: whoever sees stored rows, or a document's text, learns more.
+
+    Edge cases:
+        A score beyond the range counts as its end; NaN, of rows whose products overflow, as the lower one. Rows that are released
+        with noise and not renormalised have inner products far outside (-1, 1): choose the range for them. The time that a search
+        takes, and a refusal, are not covered.
+
+    Reference:
+        docs/proofs/private_scores.md; Dwork, McSherry, Nissim, Smith (2006), proposition 1; Balle and Wang (2018), theorem 8; Durfee
+        and Rogers (2019), sections 4.1 and 4.2.
+
+    Example:
+        >>> from hushvec.retrieval import ScoreNoise
+        >>> noise = ScoreNoise(epsilon=0.5)
+        >>> noise.cost(queries=4), noise.noise_deviation(k=10)
+        ((2.0, 0.0), 5.656854249492381)
+    """
+
+    epsilon: float
+    delta: float = 1e-5
+    mechanism: str = "laplacian"
+    score_range: tuple[float, float] = (-1.0, 1.0)
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        _validate.positive("epsilon", self.epsilon)
+        _validate.choice("mechanism", self.mechanism, SCORE_MECHANISMS)
+        _validate.delta(self.delta, zero_allowed=self.mechanism != "gaussian")
+        object.__setattr__(self, "score_range", _range(self.score_range))
+        require_budget(self.budget)
+        self.for_queries(1, k=1)  # refuses noise that the core cannot make
+
+    @property
+    def low(self) -> float:
+        return self.score_range[0]
+
+    @property
+    def high(self) -> float:
+        return self.score_range[1]
+
+    @property
+    def releases_scores(self) -> bool:
+        """Whether noisy scores come out, and not the order alone."""
+        return self.mechanism != "gumbel"
+
+    @property
+    def middle(self) -> np.float32:
+        """Scores are shifted by it, so that the clamped ones lie within `reach` of 0."""
+        return np.float32(self.low / 2 + self.high / 2)
+
+    @property
+    def reach(self) -> np.float32:
+        """(high - low) / 2 as a float32 that is not above it: shifted scores are clamped to [-reach, reach]."""
+        return float32_down((Fraction(self.high) - Fraction(self.low)) / 2)
+
+    @cached_property
+    def half_range(self) -> float:
+        """(high - low) / 2 as a double that is at least it: half of what one score can move."""
+        exact = (Fraction(self.high) - Fraction(self.low)) / 2
+        return product_up(exact)
+
+    def for_queries(self, queries: int, *, k: int) -> Mechanism | GumbelTopK:
+        """The mechanism that m queries of one search go through: for rows of m scores, or for one selection of k.
+
+        A document's scores of m queries, shifted and clamped, are a row of norm at most sqrt(m) half_range: what the mechanism clips
+        to. The noise of an element is that of a single query, whatever m.
+        """
+        if self.mechanism == "gumbel":
+            return _selection(float(self.epsilon), self.half_range, k)
+        return _noise_on_scores(self.mechanism, float(self.epsilon), float(self.delta), self.half_range, queries)
+
+    def cost(self, queries: int = 1) -> tuple[float, float]:
+        """(epsilon, delta) that a search of so many queries costs every document."""
+        count = _validate.whole_number("queries", queries, at_least=1)
+        if self.mechanism == "gumbel":
+            return product_up(count, float(self.epsilon)), 0.0
+        return self.for_queries(count, k=1).cost
+
+    @property
+    def losses(self) -> tuple[PrivacyLoss, ...]:
+        """Statements that each hold for one query, for `hushvec.accounting`: what follows from any one of them holds."""
+        from hushvec.accounting import LaplaceDP, PureDP, ZeroConcentratedDP
+
+        if self.mechanism == "gaussian":
+            return (_noise_on_scores("gaussian", float(self.epsilon), float(self.delta), self.half_range, 1).loss,)
+        pure = PureDP(epsilon=self.epsilon)
+        if self.mechanism == "gumbel":
+            # k picks of epsilon / k each have rho = epsilon^2 / (8 k): that of k = 1 holds for every k.
+            return pure, ZeroConcentratedDP(rho=product_up(Fraction(self.epsilon) ** 2, Fraction(1, 8)))
+        single = _noise_on_scores("laplacian", float(self.epsilon), float(self.delta), self.half_range, 1)
+        return pure, LaplaceDP(noise_multiplier=quotient_down(single.noise_parameter, 2 * self.half_range))
+
+    def noise_deviation(self, k: int = 1) -> float:
+        """Standard deviation of the noise of one score, in units of a score."""
+        mechanism = self.for_queries(1, k=_validate.whole_number("k", k, at_least=1))
+        return mechanism.noise_norm if isinstance(mechanism, Mechanism) else mechanism.noise_deviation
+
+
+@lru_cache(maxsize=256)  # every search asks; exact arithmetic and calibration take longer than the noise of 100,000 scores
+def _noise_on_scores(mechanism: str, epsilon: float, delta: float, half_range: float, queries: int) -> Mechanism:
+    """For rows of m scores: noise of the size that one query alone needs."""
+    clip_norm = root_up(queries * Fraction(half_range) ** 2)
+    if mechanism == "laplacian":
+        return Laplacian(epsilon=product_up(queries, epsilon), dimension=queries, clip_norm=clip_norm)
+    single = Gaussian(epsilon=epsilon, delta=delta, dimension=1, clip_norm=half_range)
+    if queries == 1:
+        return single
+    return EmpiricalGaussian(chosen_sigma=single.sigma, delta=delta, dimension=queries, clip_norm=clip_norm)
+
+
+@lru_cache(maxsize=256)
+def _selection(epsilon: float, half_range: float, k: int) -> GumbelTopK:
+    """As only one score moves, the differences between two lists of scores vary by high - low: half of what GumbelTopK allows for.
+
+    docs/proofs/private_scores.md, claim 4.
+    """
+    from hushvec.mechanisms import GumbelTopK
+
+    return GumbelTopK(k=k, sensitivity=half_range, epsilon=epsilon)
+
+
+def require_budget(budget: Any) -> None:
+    if budget is not None and not callable(getattr(budget, "consume", None)):
+        raise TypeError(f"budget must have a method consume(epsilon, delta), got {_validate.kind(budget)}")
+
+
+def float32_down(value: Fraction) -> np.float32:
+    """A float32 that is at most a positive value, and next to it."""
+    nearest = np.float32(float(value))
+    return nearest if Fraction(float(nearest)) <= value else np.nextafter(nearest, np.float32(0))
+
+
+def _range(value: Any) -> tuple[float, float]:
+    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
+        raise TypeError(f"score_range must be a pair (low, high), got {_validate.kind(value)}")
+    low, high = (_validate.number("score_range", end) for end in value)
+    if not low < high:
+        raise ValueError(f"score_range must be (low, high) with low < high, got ({low!r}, {high!r})")
+    _validate.clip_norm((high - low) / 2)
+    return low, high

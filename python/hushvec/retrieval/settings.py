@@ -1,0 +1,130 @@
+"""What an index was asked for: its sides, its store, what happens to rows first. Checked as a whole, and written as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from hushvec import _core, _validate
+from hushvec.mechanisms import MECHANISMS, Mechanism
+from hushvec.release import Budget, require_projection
+from hushvec.retrieval.noise import ScoreNoise, VectorNoise
+from hushvec.retrieval.stores import STORES, WITH_A_MATRIX
+
+if TYPE_CHECKING:
+    from hushvec.mechanisms import PublicProjection
+
+SIDES = ("documents", "queries", "scores")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexSettings:
+    """The arguments of `PrivateIndex` that outlive it: all but the path of its store and its generator.
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind or out of range, or two that contradict each other.
+    """
+
+    dimension: int
+    documents: VectorNoise | None = None
+    queries: VectorNoise | None = None
+    scores: ScoreNoise | None = None
+    store: str = "flat"
+    store_options: Mapping[str, Any] | None = None
+    projection: PublicProjection | None = None
+    normalize: bool = True
+
+    def __post_init__(self) -> None:
+        _validate.whole_number("dimension", self.dimension, at_least=1)
+        for name, kind in zip(SIDES, (VectorNoise, VectorNoise, ScoreNoise), strict=True):
+            side = getattr(self, name)
+            if side is not None and not isinstance(side, kind):
+                raise TypeError(f"{name} must be a hushvec.retrieval.{kind.__name__} or None, got {_validate.kind(side)}")
+        _validate.choice("store", self.store, STORES)
+        _validate.flag("normalize", self.normalize)
+        if self.projection is not None and require_projection(self.projection).dimension != self.dimension:
+            raise ValueError(f"projection must be for {self.dimension} elements, got one for {self.projection.dimension}")
+        for noise in (self.documents, self.queries):
+            if noise is not None:
+                noise.require_fit(self.columns, normalize=self.normalize)
+        if self.scores is not None:
+            self._check_scores()
+
+    def _check_scores(self) -> None:
+        if self.store not in WITH_A_MATRIX:
+            raise ValueError(
+                f"store must be {' or '.join(map(repr, WITH_A_MATRIX))} with noise on scores, which needs the scores of all rows, "
+                f"got {self.store!r}"
+            )
+        if self.documents is not None and self.documents.per == "release":
+            raise ValueError("documents must have per='record' with noise on scores, which protects one row for each person")
+
+    @property
+    def columns(self) -> int:
+        """Elements of the stored rows: those that go in, or what the projection makes of them."""
+        return self.dimension if self.projection is None else self.projection.output_dimension
+
+    @property
+    def budgets(self) -> dict[str, Budget]:
+        """Of the sides that have one."""
+        sides = {name: getattr(self, name) for name in SIDES}
+        return {name: side.budget for name, side in sides.items() if side is not None and side.budget is not None}
+
+    def with_budgets(self, budgets: Mapping[str, Budget | None]) -> IndexSettings:
+        """The same with these budgets, by side, and no others."""
+        changed = {
+            name: replace(side, budget=budgets.get(name)) for name in SIDES if (side := getattr(self, name)) is not None
+        }
+        return replace(self, **changed)
+
+    def require_secret_key(self, generator: _core.Generator) -> None:
+        """Refuse to charge for noise that has no privacy."""
+        if generator.seeded and self.budgets:
+            raise ValueError("budget must be None with a seeded generator: such a release has no privacy to account for")
+
+    # ---- as JSON; the projection is a file of its own ----
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "dimension": self.dimension,
+            "documents": _noise_to_dict(self.documents),
+            "queries": _noise_to_dict(self.queries),
+            "scores": _noise_to_dict(self.scores),
+            "store": self.store,
+            "store_options": None if self.store_options is None else dict(self.store_options),
+            "normalize": self.normalize,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any], projection: PublicProjection | None) -> IndexSettings:
+        """Without budgets.
+
+        Raises:
+            TypeError, ValueError: no such settings.
+        """
+        arguments: dict[str, Any] = {name: fields[name] for name in ("dimension", "store", "store_options", "normalize")}
+        for name, kind in zip(SIDES, (VectorNoise, VectorNoise, ScoreNoise), strict=True):
+            arguments[name] = None if fields[name] is None else kind(**_noise_fields(fields[name]))
+        return cls(projection=projection, **arguments)
+
+
+def _noise_to_dict(noise: VectorNoise | ScoreNoise | None) -> dict[str, Any] | None:
+    """The arguments but the budget, of which only is said whether there was one."""
+    if noise is None:
+        return None
+    fields = {field.name: getattr(noise, field.name) for field in dataclasses.fields(noise) if field.init}
+    fields["budget"] = noise.budget is not None
+    mechanism = fields["mechanism"]
+    if isinstance(mechanism, Mechanism):
+        fields["mechanism"] = {"name": mechanism.name, **dataclasses.asdict(mechanism)}
+    return fields
+
+
+def _noise_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {**stored, "budget": None}
+    if isinstance(fields["mechanism"], Mapping):
+        ready = dict(fields["mechanism"])
+        fields["mechanism"] = MECHANISMS[ready.pop("name")](**ready)
+    return fields

@@ -1,0 +1,275 @@
+"""Stores on FAISS: every row, a graph, or cells."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _validate
+from hushvec.errors import MissingExtraError
+from hushvec.retrieval.blocks import best_of_matrix
+from hushvec.retrieval.stores.keys import Keys
+
+EXTRA = "faiss"
+
+# From so many queries on, a product of matrices is faster than FAISS's search: 0.55 of its time at 4 queries, 0.12 at 32 (100,000 x
+# 384, faiss-cpu 1.15, one thread, Intel Sapphire Rapids class); at 2 they are equal.
+_BATCH = 4
+
+# IVF: cells for n rows are about this times sqrt(n), as FAISS's guide has it; they are made anew when the rows are four times as many.
+_CELLS_FACTOR = 4
+_GROWTH = 4
+_ROWS_A_CELL = 8
+
+# A graph is built anew once this share of its rows has been deleted.
+_MOST_DELETED = 0.5
+
+
+def is_installed() -> bool:
+    return importlib.util.find_spec("faiss") is not None
+
+
+def _faiss(feature: str) -> Any:
+    try:
+        import faiss
+    except ImportError:
+        raise MissingExtraError(feature, EXTRA) from None
+    return faiss
+
+
+class FlatStore:
+    """IndexFlatIP: exact. Batches go through one product of matrices over FAISS's own array, which takes less time."""
+
+    suffix = ".npy"
+
+    def __init__(self, columns: int) -> None:
+        self._faiss = _faiss("the store 'flat' on FAISS")
+        self._columns = columns
+        self._index = self._faiss.IndexFlatIP(columns)
+
+    def __len__(self) -> int:
+        return int(self._index.ntotal)
+
+    def require_room(self, rows: int) -> None:
+        pass
+
+    def add(self, rows: NDArray[np.float32]) -> None:
+        self._index.add(rows)
+
+    def delete(self, places: NDArray[np.int64]) -> None:
+        self._index.remove_ids(self._faiss.IDSelectorBatch(places))
+
+    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        if len(queries) < _BATCH:
+            scores, places = self._index.search(queries, k)
+            if places.min() >= 0:  # products that overflow are no results for FAISS
+                return places, scores
+        return best_of_matrix(self.matrix(), queries, k)
+
+    def vectors(self) -> NDArray[np.float32]:
+        return self.matrix().copy()
+
+    def matrix(self) -> NDArray[np.float32]:
+        if not len(self):
+            return np.empty((0, self._columns), np.float32)
+        view: NDArray[np.float32] = self._faiss.rev_swig_ptr(self._index.get_xb(), len(self) * self._columns)
+        return view.reshape(len(self), self._columns)
+
+    def write(self, path: Path) -> None:
+        np.save(path, self.matrix())
+
+    def read(self, path: Path) -> None:
+        self.add(np.load(path, allow_pickle=False))
+
+
+class GraphStore:
+    """IndexHNSWFlat: a walk through a graph of near neighbours. Approximate.
+
+    Deleted rows are passed over at once, and leave memory when the graph is built anew: at `vectors`-sized cost, once half of the rows
+    are deleted.
+
+    Args:
+        neighbors: of a row in the graph, >= 2 (M of the paper).
+        ef_construction: candidates while the graph is built, >= 1.
+        ef_search: candidates while it is searched, >= 1; at least k are used.
+    """
+
+    suffix = ".faiss"
+
+    def __init__(self, columns: int, *, neighbors: int = 32, ef_construction: int = 200, ef_search: int = 64) -> None:
+        self._faiss = _faiss("the store 'hnsw'")
+        self._columns = columns
+        self._neighbors = _validate.whole_number("neighbors", neighbors, at_least=2)
+        self._ef_construction = _validate.whole_number("ef_construction", ef_construction, at_least=1)
+        self._ef_search = _validate.whole_number("ef_search", ef_search, at_least=1)
+        self._index = self._empty()
+        self._live: NDArray[np.int64] = np.empty(0, np.int64)  # nodes of the graph that are not deleted
+        self._selector: Any = None  # of those, made when a search first needs it
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def require_room(self, rows: int) -> None:
+        pass
+
+    def add(self, rows: NDArray[np.float32]) -> None:
+        first = int(self._index.ntotal)
+        self._index.add(rows)
+        self._live = np.concatenate([self._live, np.arange(first, first + len(rows), dtype=np.int64)])
+        self._selector = None
+
+    def delete(self, places: NDArray[np.int64]) -> None:
+        self._live = np.delete(self._live, places)
+        self._selector = None
+        if len(self) < (1 - _MOST_DELETED) * int(self._index.ntotal):
+            self._build(self.vectors())
+
+    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        wide = max(self._ef_search, k)
+        nodes, scores = self._walk(queries, k, wide)
+        while nodes.min() < 0 and wide < int(self._index.ntotal):
+            wide *= 4
+            nodes, scores = self._walk(queries, k, wide)
+        if nodes.min() < 0:  # rows that the graph does not reach
+            return best_of_matrix(self.vectors(), queries, k)
+        return np.searchsorted(self._live, nodes).astype(np.int64, copy=False), scores
+
+    def vectors(self) -> NDArray[np.float32]:
+        total = int(self._index.ntotal)
+        if not total:
+            return np.empty((0, self._columns), np.float32)
+        rows: NDArray[np.float32] = self._index.reconstruct_n(0, total)
+        return rows if len(self) == total else rows[self._live]
+
+    def write(self, path: Path) -> None:
+        if len(self) < int(self._index.ntotal):
+            self._build(self.vectors())  # what is deleted does not reach the file
+        self._faiss.write_index(self._index, str(path))
+
+    def read(self, path: Path) -> None:
+        self._index = self._faiss.read_index(str(path))
+        self._live = np.arange(self._index.ntotal, dtype=np.int64)
+
+    def _empty(self) -> Any:
+        index = self._faiss.IndexHNSWFlat(self._columns, self._neighbors, self._faiss.METRIC_INNER_PRODUCT)
+        index.hnsw.efConstruction = self._ef_construction
+        return index
+
+    def _build(self, rows: NDArray[np.float32]) -> None:
+        self._index = self._empty()
+        self._index.add(rows)
+        self._live = np.arange(len(rows), dtype=np.int64)
+
+    def _walk(self, queries: NDArray[np.float32], k: int, wide: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        settings = self._faiss.SearchParametersHNSW(efSearch=wide)
+        if len(self) < int(self._index.ntotal):
+            if self._selector is None:
+                self._selector = self._faiss.IDSelectorBatch(self._live)
+            settings.sel = self._selector
+        scores, nodes = self._index.search(queries, k, params=settings)
+        return nodes, scores
+
+
+class CellStore:
+    """IndexIVFFlat: rows in cells around centres, of which the nearest to a query are looked into. Approximate.
+
+    The centres are found by k-means on the rows that are there: on released rows, where documents get noise. They are found anew
+    whenever the rows have become four times as many.
+
+    Args:
+        cells: number of centres; None for 4 sqrt(n), at most a cell for 8 rows.
+        probes: cells looked into, >= 1; None for an eighth of them.
+    """
+
+    suffix = ".faiss"
+
+    def __init__(self, columns: int, *, cells: int | None = None, probes: int | None = None) -> None:
+        self._faiss = _faiss("the store 'ivf'")
+        self._columns = columns
+        self._cells = None if cells is None else _validate.whole_number("cells", cells, at_least=1)
+        self._probes = None if probes is None else _validate.whole_number("probes", probes, at_least=1)
+        self.keys = Keys()
+        self._trained_on = 0
+        self._index: Any = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def require_room(self, rows: int) -> None:
+        if self._cells is not None and len(self) + rows < self._cells:
+            raise ValueError(f"cells must be at most the {len(self) + rows} rows that find them, got {self._cells}")
+
+    def add(self, rows: NDArray[np.float32]) -> None:
+        new = self.keys.next(len(rows))
+        if self._index is not None and len(self) + len(rows) < _GROWTH * self._trained_on:
+            self._index.add_with_ids(rows, new)
+            self.keys.append(new)
+            return
+        together = np.concatenate([self.vectors(), rows]) if len(self) else rows
+        self.keys.append(new)
+        self._build(together)
+
+    def delete(self, places: NDArray[np.int64]) -> None:
+        self._index.remove_ids(self._faiss.IDSelectorBatch(self.keys.values[places]))
+        self.keys.remove(places)
+
+    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        cells = int(self._index.nlist)
+        probes = min(cells, self._probes or math.ceil(cells / 8))
+        keys, scores = self._probe(queries, k, probes)
+        while keys.min() < 0 and probes < cells:  # fewer than k rows in the cells looked into
+            probes = min(cells, 4 * probes)
+            keys, scores = self._probe(queries, k, probes)
+        if keys.min() < 0:
+            return best_of_matrix(self.vectors(), queries, k)
+        return self.keys.places(keys), scores
+
+    def vectors(self) -> NDArray[np.float32]:
+        rows = np.empty((len(self), self._columns), np.float32)
+        if self._index is None:
+            return rows
+        lists = self._index.invlists
+        for cell in range(int(self._index.nlist)):
+            keys = self._keys_of(lists, cell)
+            if len(keys):
+                codes = self._faiss.rev_swig_ptr(lists.get_codes(cell), len(keys) * self._columns * 4)
+                rows[self.keys.places(keys)] = codes.view(np.float32).reshape(len(keys), self._columns)
+        return rows
+
+    def write(self, path: Path) -> None:
+        self._faiss.write_index(self._index if self._index is not None else self._empty(1), str(path))
+
+    def read(self, path: Path) -> None:
+        self._index = self._faiss.read_index(str(path))
+        lists = self._index.invlists
+        keys = [self._keys_of(lists, cell) for cell in range(int(self._index.nlist))]
+        self.keys = Keys(np.sort(np.concatenate(keys)))
+        self._trained_on = len(self)
+
+    def _build(self, rows: NDArray[np.float32]) -> None:
+        cells = self._cells or max(1, min(round(_CELLS_FACTOR * math.sqrt(len(rows))), len(rows) // _ROWS_A_CELL))
+        self._index = self._empty(cells)
+        self._index.train(rows)
+        self._index.add_with_ids(rows, self.keys.values)
+        self._trained_on = len(rows)
+
+    def _empty(self, cells: int) -> Any:
+        quantizer = self._faiss.IndexFlatIP(self._columns)
+        index = self._faiss.IndexIVFFlat(quantizer, self._columns, cells, self._faiss.METRIC_INNER_PRODUCT)
+        index.cp.min_points_per_centroid = 1  # says nothing on stderr where cells are small
+        quantizer.this.disown()
+        index.own_fields = True
+        return index
+
+    def _keys_of(self, lists: Any, cell: int) -> NDArray[np.int64]:
+        size = int(lists.list_size(cell))
+        return self._faiss.rev_swig_ptr(lists.get_ids(cell), size).copy() if size else np.empty(0, np.int64)
+
+    def _probe(self, queries: NDArray[np.float32], k: int, probes: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        scores, keys = self._index.search(queries, k, params=self._faiss.SearchParametersIVF(nprobe=probes))
+        return keys, scores

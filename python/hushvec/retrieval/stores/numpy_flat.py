@@ -1,0 +1,55 @@
+"""All rows in one array, every one of them compared with every query: the store that needs numpy alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec.retrieval.blocks import best_of_matrix
+
+
+class NumpyStore:
+    """See `Store`. Exact; equal scores come in the order of the rows."""
+
+    suffix = ".npy"
+
+    def __init__(self, columns: int) -> None:
+        self._rows = np.empty((0, columns), np.float32)  # with room behind the first _count
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def require_room(self, rows: int) -> None:
+        pass
+
+    def add(self, rows: NDArray[np.float32]) -> None:
+        needed = self._count + len(rows)
+        if needed > len(self._rows):
+            # Twice as much where rows come few at a time, so that each is copied a bounded number of times.
+            grown = np.empty((max(needed, 2 * self._count), self._rows.shape[1]), np.float32)
+            grown[: self._count] = self.matrix()
+            self._rows = grown
+        self._rows[self._count : needed] = rows
+        self._count = needed
+
+    def delete(self, places: NDArray[np.int64]) -> None:
+        self._rows = np.delete(self.matrix(), places, axis=0)
+        self._count = len(self._rows)
+
+    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        return best_of_matrix(self.matrix(), queries, k)
+
+    def vectors(self) -> NDArray[np.float32]:
+        return self.matrix().copy()
+
+    def matrix(self) -> NDArray[np.float32]:
+        return self._rows[: self._count]
+
+    def write(self, path: Path) -> None:
+        np.save(path, self.matrix())
+
+    def read(self, path: Path) -> None:
+        self.add(np.load(path, allow_pickle=False))

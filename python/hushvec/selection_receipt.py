@@ -1,0 +1,210 @@
+"""Receipts of private selections: what Gumbel top-k named, what it promises, and whether the one follows from the other.
+
+docs/receipts.md describes every field. Its kind stands in the field receipt_kind, which receipts of vectors do not have.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from hushvec import _core
+from hushvec._receipt_fields import (
+    ROUNDS,
+    Number,
+    OneOf,
+    WholeNumber,
+    boolean,
+    json_object,
+    require_fields,
+    string,
+    strings,
+)
+from hushvec.mechanisms import ADJACENCY, product_up
+from hushvec.receipts import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, NOTE_SEED, LedgerEntry, Verification, entry_of, entry_or_none
+
+if TYPE_CHECKING:
+    from hushvec.accounting import PrivacyLoss
+
+SELECTION_KIND = "selection"
+SELECTION_RECEIPT_VERSION = 1
+MECHANISM = "gumbel_top_k"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionReceipt:
+    """The record of one or more selections among the same candidates, and the guarantee that they give together.
+
+    Every candidate has one private score a selection, and a person moves the scores of one candidate.
+
+    Args:
+        receipt_kind: "selection".
+        receipt_version: version of these fields, 1.
+        format_version: version of the release format, docs/format.md (section 9 for selections).
+        library_version: hushvec that made the release.
+        mechanism: "gumbel_top_k".
+        adjacency: "replace-one": one candidate's scores change, the candidates and their number do not.
+        epsilon: promised epsilon, of all selections together.
+        delta: 0.
+        selections: how many there are; they count as chosen in view of each other.
+        picks: k, how many candidates each names, in order.
+        candidates: how many there are to name.
+        score_low, score_high: what scores were clamped to.
+        sensitivity: half of what one score can move, as the mechanism was given it.
+        epsilon_per_pick: of one of the k picks.
+        grade: "exact".
+        key_source: "os" or "seed".
+        rounds: of the ChaCha key stream: 20, 12 or 8.
+        is_dp_claim: whether the numbers are promised at all. False for a seeded key.
+        notes: what else a reader should know, in plain words.
+        charge: the row of a budget's ledger that paid for the release, or None.
+
+    Raises:
+        ReceiptError: a field of the wrong kind or out of its set of values.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.retrieval import PrivateIndex, ScoreNoise
+        >>> from hushvec.selection_receipt import SelectionReceipt, verify_selection_receipt
+        >>> index = PrivateIndex(8, scores=ScoreNoise(epsilon=1.0, mechanism="gumbel"), store="numpy")
+        >>> index.add(np.eye(8, dtype=np.float32))
+        >>> receipt = index.search(np.ones((3, 8), np.float32), k=2).score_receipt
+        >>> receipt.epsilon, verify_selection_receipt(receipt).status, SelectionReceipt.from_json(receipt.to_json()) == receipt
+        (3.0, 'holds', True)
+    """
+
+    epsilon: float
+    delta: float
+    selections: int
+    picks: int
+    candidates: int
+    score_low: float
+    score_high: float
+    sensitivity: float
+    epsilon_per_pick: float
+    key_source: str
+    rounds: int
+    is_dp_claim: bool
+    library_version: str
+    mechanism: str = MECHANISM
+    adjacency: str = ADJACENCY
+    grade: str = "exact"
+    notes: tuple[str, ...] = ()
+    charge: LedgerEntry | None = None
+    format_version: int = _core.format_version
+    receipt_version: int = SELECTION_RECEIPT_VERSION
+    receipt_kind: str = SELECTION_KIND
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            _FIELD_RULES[field.name](field.name, getattr(self, field.name))
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The privacy loss of all selections, for `hushvec.accounting.compose`: in zero-concentrated DP, where every pick has
+        epsilon_per_pick^2 / 8.
+        """
+        from hushvec.accounting import ZeroConcentratedDP
+
+        picks = Fraction(self.picks) * self.selections
+        return ZeroConcentratedDP(rho=product_up(picks / 8, Fraction(self.epsilon_per_pick) ** 2), adjacency=self.adjacency)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain Python values, in the order of their definition."""
+        return {**dataclasses.asdict(self), "notes": list(self.notes)}
+
+    def to_json(self) -> str:
+        """JSON text, indented."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> SelectionReceipt:
+        """The receipt of a mapping with exactly the fields of `to_dict`.
+
+        Raises:
+            ReceiptError: a field is missing, unknown, of the wrong kind or out of its set of values.
+        """
+        require_fields(fields, [field.name for field in dataclasses.fields(cls)])
+        return cls(**{**fields, "notes": tuple(fields["notes"]), "charge": entry_of(fields["charge"])})
+
+    @classmethod
+    def from_json(cls, text: str) -> SelectionReceipt:
+        """The receipt of a JSON text as `to_json` writes it.
+
+        Raises:
+            ReceiptError: not JSON, a number that is not finite, a field twice, or what `from_dict` refuses.
+        """
+        return cls.from_dict(json_object(text))
+
+
+def verify_selection_receipt(receipt: SelectionReceipt) -> Verification:
+    """Recompute the guarantee from the law, as `hushvec.verify_receipt` does for receipts of every kind. In exact arithmetic."""
+    faults = [*_law_faults(receipt), *_claim_faults(receipt)]
+    if faults:
+        return Verification(DOES_NOT_HOLD, tuple(faults))
+    if not receipt.is_dp_claim:
+        reason = NOTE_SEED if receipt.key_source == "seed" else "the receipt itself makes no claim"
+        return Verification(NOT_A_CLAIM, (reason, _guarantee(receipt, "would hold with a secret key")))
+    return Verification(HOLDS, (_guarantee(receipt, "follows from the parameters"),))
+
+
+def _law_faults(receipt: SelectionReceipt) -> list[str]:
+    faults = []
+    if receipt.delta != 0:
+        faults.append(f"delta must be 0 for {receipt.mechanism}, got {receipt.delta!r}")
+    if receipt.picks > receipt.candidates:
+        faults.append(f"picks must be at most the {receipt.candidates} candidates, got {receipt.picks}")
+    if receipt.score_low >= receipt.score_high:
+        faults.append(f"score_low must be < score_high, got {receipt.score_low!r} and {receipt.score_high!r}")
+    needed = (Fraction(receipt.score_high) - Fraction(receipt.score_low)) / 2
+    if Fraction(receipt.sensitivity) < needed:
+        faults.append(f"sensitivity must be >= {float(needed)!r}, half of the range of scores, got {receipt.sensitivity!r}")
+    total = Fraction(receipt.epsilon_per_pick) * receipt.picks * receipt.selections
+    if total > Fraction(receipt.epsilon):
+        faults.append(
+            f"{receipt.selections} selections of {receipt.picks} picks at {receipt.epsilon_per_pick!r} give epsilon = "
+            f"{float(total):.6g}, more than the {receipt.epsilon!r} stated"
+        )
+    return faults
+
+
+def _claim_faults(receipt: SelectionReceipt) -> list[str]:
+    if receipt.is_dp_claim and receipt.key_source == "seed":
+        return [f"is_dp_claim must be false: {NOTE_SEED}"]
+    return []
+
+
+def _guarantee(receipt: SelectionReceipt, verb: str) -> str:
+    return f"({receipt.epsilon!r}, 0.0)-DP under replacement of one candidate's scores in all {receipt.selections} selections {verb}"
+
+
+_POSITIVE = Number("> 0 and finite", lambda value: value > 0)
+_FINITE = Number("finite", lambda value: True)
+
+_FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
+    "epsilon": _POSITIVE,
+    "delta": Number(">= 0 and < 1", lambda value: 0 <= value < 1),
+    "selections": WholeNumber(1),
+    "picks": WholeNumber(1),
+    "candidates": WholeNumber(1),
+    "score_low": _FINITE,
+    "score_high": _FINITE,
+    "sensitivity": _POSITIVE,
+    "epsilon_per_pick": _POSITIVE,
+    "key_source": OneOf("os", "seed"),
+    "rounds": OneOf(*ROUNDS),
+    "is_dp_claim": boolean,
+    "library_version": string,
+    "mechanism": OneOf(MECHANISM),
+    "adjacency": OneOf(ADJACENCY),
+    "grade": OneOf("exact"),
+    "notes": strings,
+    "charge": entry_or_none,
+    "format_version": OneOf(_core.format_version),
+    "receipt_version": OneOf(SELECTION_RECEIPT_VERSION),
+    "receipt_kind": OneOf(SELECTION_KIND),
+}
