@@ -63,6 +63,7 @@ LAYERS = {
     "errors": 0,
     "_validate": 1,
     "_lines": 1,
+    "_near_names": 1,
     "_progress": 1,
     "_publish": 1,
     "_receipt_fields": 1,

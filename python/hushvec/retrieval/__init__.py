@@ -24,8 +24,11 @@ __all__ = [
     "compare",
     "embedding_inversion",
     "evaluate",
+    "judge",
+    "membership_auc_bound",
     "membership_bound",
     "membership_inference",
+    "play",
     "tune_epsilon",
 ]
 
@@ -45,8 +48,11 @@ __getattr__, __dir__ = at_first_use(
         "compare": "measures.paired",
         "embedding_inversion": "attacks.inversion",
         "evaluate": "evaluation",
+        "judge": "attacks.membership",
+        "membership_auc_bound": "attacks.bounds",
         "membership_bound": "attacks.bounds",
         "membership_inference": "attacks.membership",
+        "play": "attacks.shadows",
         "tune_epsilon": "tuning",
     },
 )

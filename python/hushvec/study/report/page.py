@@ -126,11 +126,10 @@ def _finding(found: Finding, configuration: Configuration) -> _Section:
     others = [frontier for frontier in found.frontiers if frontier not in here]
     told = _frontiers(here) if here else ""
     told += folded("Other texts, models, seeds and maps", _frontiers(others)) if others else ""
-    answer, notes = found.sentences[0], found.sentences[1 + len(found.frontiers) :]
     return (
         "finding",
         "Finding",
-        f"{paragraph(answer, 'lead')}{paragraphs(notes)}{paragraph(found.rules.to_text(), 'quiet')}{told}",
+        f"{paragraph(found.answer, 'lead')}{paragraphs(found.notes)}{paragraph(found.rules.to_text(), 'quiet')}{told}",
     )
 
 

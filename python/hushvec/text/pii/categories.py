@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 
 @dataclass(frozen=True)
@@ -78,12 +76,6 @@ def require_category_name(argument: str, name: object) -> str:
     if not _NAME.fullmatch(name):
         raise ValueError(f"{argument}: a category must be 1 to 48 letters, digits, spaces, '_' or '-', got {name!r:.80}")
     return canonical(name)
-
-
-def nearest_of(name: str, choices: Iterable[str]) -> str:
-    """`, did you mean 'email'?`, or nothing where no choice is near."""
-    near = get_close_matches(name.lower(), list(choices), n=1, cutoff=0.5)
-    return f", did you mean {near[0]!r}?" if near else ""
 
 
 def short_names() -> list[str]:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
+from hushvec._near_names import nearest_of
 from hushvec.text.pii import addresses, contact, credentials, dates, network, numbers, organisations, persons, places, records
-from hushvec.text.pii.categories import canonical, default_placeholder, is_known, nearest_of, short_names
+from hushvec.text.pii.categories import canonical, default_placeholder, is_known, short_names
 from hushvec.text.pii.phone import phone_rule
 from hushvec.text.pii.rule import Rule
 

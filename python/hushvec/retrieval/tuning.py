@@ -1,0 +1,216 @@
+"""`tune_epsilon`: the largest epsilon at which an attack stays below a limit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hushvec import _core, _validate
+from hushvec.audit.binomial import clopper_pearson_upper
+from hushvec.retrieval.attacks.bounds import epsilon_for
+from hushvec.retrieval.attacks.membership import ATTACKS, MembershipResult, membership_inference
+from hushvec.retrieval.measures.intervals import Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One epsilon that was tried.
+
+    Args:
+        epsilon: the argument of make_index.
+        tpr: the attack's rate of true positives, with an interval of its share of the confidence.
+        meets: whether the whole interval is at most the limit.
+        utility: what the caller's measure says; None without one.
+        result: the whole attack.
+    """
+
+    epsilon: float
+    tpr: Estimate
+    meets: bool
+    utility: float | None
+    result: MembershipResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedEpsilon:
+    """What the search found.
+
+    Args:
+        epsilon: of those tried the most useful one that meets the limit; None if none does.
+        epsilon_proven: the largest epsilon of a document, for all queries about it, at which no attack at all can exceed the limit.
+        target_tpr, fpr: the limit.
+        confidence: with at least this probability the attack's expected rate is below the limit at every epsilon that is said to
+            meet it, as far as bootstrap intervals go.
+        trials: in the order of epsilon.
+    """
+
+    epsilon: float | None
+    epsilon_proven: float
+    target_tpr: float
+    fpr: float
+    confidence: float
+    trials: tuple[Trial, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the curves, ready for JSON."""
+        return {
+            **vars(self),
+            "trials": [{**vars(trial), "tpr": asdict(trial.tpr), "result": trial.result.to_dict()} for trial in self.trials],
+        }
+
+
+def tune_epsilon(
+    make_index: Callable[[float, _core.Generator], Any],
+    documents: Any,
+    queries: Any = None,
+    *,
+    target_tpr: float,
+    fpr: float = 0.001,
+    low: float = 0.1,
+    high: float = 64.0,
+    steps: int = 8,
+    attack: str = "likelihood",
+    utility: Callable[[float], float] | None = None,
+    k: int = 10,
+    shadow_models: int = 16,
+    target_models: int = 1,
+    candidates: int | None = None,
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    seed: int | None = 2025,
+    progress: Callable[[int], None] | None = None,
+) -> TunedEpsilon:
+    """Bisect for the largest epsilon at which an attack's rate of true positives stays below a limit.
+
+    Args:
+        make_index: takes epsilon and a hushvec.Generator, returns an empty index as for `membership_inference`.
+        documents, queries, attack, k, shadow_models, target_models, candidates, resamples, seed: as for `membership_inference`.
+        target_tpr: the limit, in (fpr, 1).
+        fpr: rate of false positives that it goes with, in (0, 1).
+        low, high: ends of the search, 0 < low < high.
+        steps: epsilons that are tried, both ends included, at least 2; the interval shrinks by half of its logarithm each.
+        utility: takes an epsilon, returns a number that is large where retrieval is good. Measured at each epsilon that meets the
+            limit. Without it, or among equals, the largest epsilon counts as the most useful.
+        confidence: of all that is tried together: each of `steps` intervals gets its share of the rest.
+        progress: called with 1 after each model of each trial.
+
+    Returns:
+        A TunedEpsilon.
+
+    Raises:
+        TypeError: wrong kinds.
+        ValueError: a value out of its range; a limit that so few candidates cannot show to be met, even if nobody is found.
+
+    Guarantees:
+        None for documents: that this attack fails says nothing about the next one. `epsilon_proven` holds against all of them, and is
+        usually far smaller. The claim stays what the index's receipts say.
+
+    Edge cases:
+        The limit met at `high`: that is the answer after one trial. Not met at `low`: epsilon is None. The rate is not exactly
+        monotone where intervals are wide: every epsilon that is returned has itself met the limit.
+
+    Reference:
+        docs/proofs/membership_bound.md, for epsilon_proven.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.retrieval.private_index import PrivateIndex
+        >>> from hushvec.retrieval.noise import VectorNoise
+        >>> from hushvec.retrieval.tuning import tune_epsilon
+        >>> pool = np.random.default_rng(1).standard_normal((2000, 8)).astype(np.float32)
+        >>> def make_index(epsilon, generator):
+        ...     return PrivateIndex(8, documents=VectorNoise(epsilon=epsilon), generator=generator)
+        >>> tuned = tune_epsilon(make_index, pool, target_tpr=0.1, fpr=0.01, steps=4, shadow_models=4, k=1, resamples=200)
+        >>> tuned.epsilon_proven < tuned.epsilon < 64
+        True
+    """
+    search = _checked(target_tpr, fpr, low, high, steps, confidence, attack)
+    pool = len(documents) // 2 * 2 if candidates is None else _validate.whole_number("candidates", candidates, at_least=4)
+    _require_visible(search, pool // 2 * _validate.whole_number("target_models", target_models, at_least=1))
+    trials: dict[float, Trial] = {}
+
+    def meets(epsilon: float) -> bool:
+        result = membership_inference(
+            lambda generator: make_index(epsilon, generator),
+            documents,
+            queries,
+            attack=attack,
+            k=k,
+            shadow_models=shadow_models,
+            target_models=target_models,
+            candidates=candidates,
+            fprs=(search.fpr,),
+            confidence=search.each,
+            resamples=resamples,
+            seed=seed,
+            progress=progress,
+        )
+        rate = result.tpr[search.fpr]
+        met = rate.high <= search.target_tpr
+        value = float(utility(epsilon)) if utility is not None and met else None
+        trials[epsilon] = Trial(epsilon=epsilon, tpr=rate, meets=met, utility=value, result=result)
+        return met
+
+    if not meets(search.high) and meets(search.low):
+        inside, outside = search.low, search.high
+        for _ in range(search.steps - 2):
+            middle = math.sqrt(inside * outside)
+            inside, outside = (middle, outside) if meets(middle) else (inside, middle)
+
+    ordered = tuple(trials[epsilon] for epsilon in sorted(trials))
+    delta = max(trial.result.delta for trial in ordered)
+    return TunedEpsilon(
+        epsilon=_most_useful(ordered),
+        epsilon_proven=epsilon_for(search.target_tpr, search.fpr, delta),
+        target_tpr=search.target_tpr,
+        fpr=search.fpr,
+        confidence=confidence,
+        trials=ordered,
+    )
+
+
+@dataclass(frozen=True)
+class _Search:
+    target_tpr: float
+    fpr: float
+    low: float
+    high: float
+    steps: int
+    each: float
+
+
+def _checked(target_tpr: Any, fpr: Any, low: Any, high: Any, steps: Any, confidence: Any, attack: Any) -> _Search:
+    _validate.choice("attack", attack, ATTACKS)
+    rate = _validate.number("fpr", fpr)
+    if not 0 < rate < 1:
+        raise ValueError(f"fpr must be > 0 and < 1, got {rate!r}")
+    target = _validate.number("target_tpr", target_tpr)
+    if not rate < target < 1:
+        raise ValueError(f"target_tpr must be > fpr = {rate!r} and < 1, got {target!r}: guessing reaches fpr")
+    first, last = _validate.positive("low", low), _validate.positive("high", high)
+    if first >= last:
+        raise ValueError(f"low must be < high = {last!r}, got {first!r}")
+    count = _validate.whole_number("steps", steps, at_least=2)
+    level = _validate.number("confidence", confidence)
+    if not 0 < level < 1:
+        raise ValueError(f"confidence must be > 0 and < 1, got {level!r}")
+    return _Search(target, rate, first, last, count, 1 - (1 - level) / count)
+
+
+def _require_visible(search: _Search, members: int) -> None:
+    """Refuse a limit that could not be seen to be met."""
+    least = clopper_pearson_upper(0, max(1, members), (1 - search.each) / 2)
+    if least > search.target_tpr:
+        raise ValueError(
+            f"target_tpr must be >= {least:.3g} to be shown with {members} members, got {search.target_tpr!r}: "
+            "ask for more documents or target_models"
+        )
+
+
+def _most_useful(trials: Sequence[Trial]) -> float | None:
+    met = [trial for trial in trials if trial.meets]
+    if not met:
+        return None
+    return max(met, key=lambda trial: (trial.utility if trial.utility is not None else 0.0, trial.epsilon)).epsilon
