@@ -24,6 +24,9 @@ ONLY_WITH_NOISE = {name for name in NAMES if name.startswith("recall_at_1_") and
     "recall_at_1_difference_ci_upper",
 }
 
+# Rows are attacked where they were released with noise, and where nothing else is claimed.
+ONLY_WITH_ROWS = {name for name in NAMES if name.startswith("released_")}
+
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
@@ -43,7 +46,7 @@ def test_every_column_has_a_value_of_its_kind(study):
         assert tuple(row) == NAMES
         clean = row["sides"] == "none"
         for column in COLUMNS:
-            without = ONLY_WITH_NOISE if clean else set()
+            without = (ONLY_WITH_NOISE if clean else set()) | (set() if "document" in row["sides"] else ONLY_WITH_ROWS)
             may_be_none = column.name in {"git_commit", "delta_claimed"} | without
             value = row[column.name]
             assert (value is None and may_be_none) or isinstance(value, kinds[column.kind]), (row["sides"], column.name, value)
@@ -92,16 +95,27 @@ def test_rows_of_one_run_differ_in_k_alone(study):
 
 def test_claims_are_those_of_the_index_for_the_queries_asked(study):
     claims = {row["sides"]: (row["epsilon_claimed"], row["attack_queries"]) for row in study.rows}
-    assert claims["none"] == claims["query"] == (math.inf, 3)
-    assert claims["document"] == claims["document+query"] == (20.0, 3)
-    # three queries about a candidate: no more than their sum
-    assert 20.0 < claims["score"][0] <= 60.0
+    # three key phrases and the own vector
+    assert claims["none"] == claims["query"] == (math.inf, 4)
+    assert claims["document"] == claims["document+query"] == (20.0, 4)
+    # four queries about a candidate: no more than their sum
+    assert 20.0 < claims["score"][0] <= 80.0
     for row in study.rows:
         if row["epsilon_claimed"] < math.inf:
             promise = row["epsilon_claimed"], row["delta_claimed"]
             assert row["auc_bound"] == membership_auc_bound(*promise)
             assert row["tpr_0.001_fpr_bound"] == membership_bound(*promise, 0.001)
         assert not row["exposed"]
+
+
+def test_an_adversary_may_ask_with_key_phrases_alone(tmp_path, study):
+    changes = "attack.own_vector=false", "privacy.mechanisms=[none, score_ldp]", "privacy.noise=[pure]", "retrieval.k=[2, 10]"
+    configuration = stand_ins.small(tmp_path, *changes, "privacy.delta=1e-6")
+    phrases = do_runs(configuration, planned(configuration), tmp_path / "s", workers=0, embedder=stand_ins.model, progress=False)
+    clean, scores = phrases.rows[1], phrases.rows[3]
+    assert clean["attack_queries"] == scores["attack_queries"] == 3
+    assert clean["recall_at_1"] == rows_of(study, "none")[1]["recall_at_1"]
+    assert scores["epsilon_claimed"] < rows_of(study, "score")[1]["epsilon_claimed"]
 
 
 def test_without_noise_everything_is_found_and_the_attack_succeeds(study):

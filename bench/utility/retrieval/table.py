@@ -7,21 +7,27 @@ import argparse
 import math
 from pathlib import Path
 
-from hushvec.study.columns import read_rows
+from hushvec.study.columns import ATTACKS, attack_column, read_rows
 from hushvec.study.findings import epsilon_of, finding
 
 HEADER = (
-    "| sides | noise | epsilon | recall at 1 | recall at {k} | same category in 10 | AUC logistic | AUC likelihood | TPR at 1 % | bound |"
+    "| sides | noise | epsilon | recall at 1 | recall at {k} | same category in 10 | AUC logistic | AUC likelihood | AUC rows | TPR at 1 % | bound |"
 )
 
 
 def interval(row, name):
-    return f"{row[name]:.3f} [{row[f'{name}_ci_lower']:.3f}, {row[f'{name}_ci_upper']:.3f}]"
+    return "" if row[name] is None else f"{row[name]:.3f} [{row[f'{name}_ci_lower']:.3f}, {row[f'{name}_ci_upper']:.3f}]"
 
 
 def bound(row):
     """What the claim allows the rate of true positives at 1 % false ones."""
     return "-" if row["epsilon_claimed"] == math.inf else f"{row['tpr_0.01_fpr_bound']:.3g}"
+
+
+def strongest(row):
+    """The column of the largest rate of true positives at 1 % false ones."""
+    names = [attack_column(attack, "tpr_0.01_fpr") for attack in ATTACKS]
+    return max((name for name in names if row[name] is not None), key=row.get)
 
 
 def line(row):
@@ -31,7 +37,8 @@ def line(row):
         ", ".join(sorted(noise)) or "none",
         f"{epsilon_of(row):g}",
         *(interval(row, name) for name in ("recall_at_1", "recall_at_k", "category_precision_at_10")),
-        *(interval(row, name) for name in ("mia_auc", "lira_auc", "lira_tpr_0.01_fpr")),
+        *(interval(row, name) for name in ("mia_auc", "lira_auc", "released_auc")),
+        interval(row, strongest(row)),
         bound(row),
     ]
     return "| " + " | ".join(cells) + " |"

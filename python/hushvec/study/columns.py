@@ -19,7 +19,7 @@ from hushvec._publish import published_text
 Row = dict[str, Any]
 
 # The attacks and the beginnings of their columns.
-ATTACKS = {"logistic": "mia", "likelihood": "lira"}
+ATTACKS = {"logistic": "mia", "likelihood": "lira", "released": "released"}
 # The words of the column `mechanism`.
 MECHANISMS = ("none", "doc_ldp", "query_ldp", "score_ldp", "combined")
 FALSE_POSITIVE_RATES = (0.001, 0.01)
@@ -111,6 +111,9 @@ OWN_COLUMNS = (
     *_estimate("lira_auc", "likelihood-ratio attack: area under the ROC curve"),
     *_estimate("lira_tpr_0.001_fpr", "likelihood-ratio attack: true positive rate at 0.1 % false positives"),
     *_estimate("lira_tpr_0.01_fpr", "likelihood-ratio attack: true positive rate at 1 % false positives"),
+    *_estimate("released_auc", "attack on released rows: area under the ROC curve"),
+    *_estimate("released_tpr_0.001_fpr", "attack on released rows: true positive rate at 0.1 % false positives"),
+    *_estimate("released_tpr_0.01_fpr", "attack on released rows: true positive rate at 1 % false positives"),
     Column("epsilon_claimed", "number", "what documents are promised against the attacks' queries; inf: nothing"),
     Column("delta_claimed", "number", "the delta that goes with it"),
     Column("tpr_0.001_fpr_bound", "number", "largest true positive rate at 0.1 % that the claim allows"),
@@ -118,6 +121,7 @@ OWN_COLUMNS = (
     Column("auc_bound", "number", "largest area that the claim allows"),
     Column("epsilon_lower", "number", "epsilon that the logistic attack proves at least"),
     Column("lira_epsilon_lower", "number", "epsilon that the likelihood-ratio attack proves at least"),
+    Column("released_epsilon_lower", "number", "epsilon that the attack on released rows proves at least"),
     Column("exposed", "flag", "an attack proved more than the claim"),
     Column("hushvec_version", "text", "version of this package"),
     Column("run_seconds", "number", "how long the run took"),

@@ -55,7 +55,7 @@ def study_figures(rows: Iterable[Mapping[str, Any]], main: Conditions | None = N
 
 
 def roc_figures(runs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]], main: Conditions | None = None) -> list[Figure]:
-    """Curves of the stronger kind of attack, one figure for each mechanism; nothing is drawn yet.
+    """Curves of the likelihood-ratio attack, or of the next one that there is, one figure for each mechanism; nothing is drawn yet.
 
     Args:
         runs: (a row, attack -> {"k", "fpr", "tpr"}) of every run.
@@ -179,8 +179,8 @@ def _frontier(
             "privacy_utility",
             f"Recall@{k} against {label}",
             "Each point is one ε, written beside it where there is room; bars are intervals. Further up finds more, further left "
-            "tells less: the dotted line is where a guess stands. The attack is the stronger of the two at that point, and sees the "
-            f"first {k} results.",
+            "tells less: the dotted line is where a guess stands. The attack is the strongest one at that point; those "
+            f"that search see the first {k} results.",
             tuple(panels),
             label,
             f"recall@{k}",
@@ -220,7 +220,7 @@ def _attack(
         k,
         name=f"attack_{short}_k{k}",
         title=f"{label[0].upper()}{label[1:]} beside its bound, k = {k}",
-        caption="Solid: the stronger of the two attacks, with its interval. Dashed: the most that any attack can reach under the "
+        caption="Solid: the strongest of the attacks, with its interval. Dashed: the most that any attack can reach under the "
         "claim for documents. The dotted line and its band are the attack on the index without noise. Noise on queries alone promises "
         f"documents nothing: the bound is 1. A guess reaches {chance:g}.",
         y_label=label,
@@ -320,7 +320,7 @@ def _ablation(
     x_of: Callable[[Point], float],
     ticks: tuple[tuple[float, str], ...],
 ) -> list[Figure | None]:
-    """Two figures for each mechanism, recall and the stronger attack: a panel for each side, a line for each epsilon."""
+    """Two figures for each mechanism, recall and the strongest attack: a panel for each side, a line for each epsilon."""
     figures: list[Figure | None] = []
     measures: tuple[tuple[str, str, Callable[[Point], Estimate | None], tuple[float, float]], ...] = (
         ("recall", "recall@k", lambda point: point.estimate("recall_at_k"), (0.0, 0.0)),
@@ -351,7 +351,7 @@ def _ablation(
                         f"{y_label[0].upper()}{y_label[1:]} by {title}, {noise}",
                         "The stronger the colour, the larger ε; bars are intervals. "
                         + (
-                            "The attack is the stronger of the two."
+                            "The attack is the strongest one."
                             if short == "attack"
                             else "Everything else stays as configured."
                         ),
@@ -452,7 +452,7 @@ _GUESS = tuple(Estimate(10.0 ** (power / 8)) for power in range(-24, 1))
 
 
 def _curve(label: str, attacks: Mapping[str, Any], style: str) -> list[Series]:
-    found = attacks.get("likelihood") or attacks.get("logistic")
+    found = attacks.get("likelihood") or attacks.get("logistic") or attacks.get("released")
     if not found:
         return []
     whole = [(Estimate(x), Estimate(y), "") for x, y in zip(found["fpr"], found["tpr"]) if x >= _LOWEST_RATE and y > 0]

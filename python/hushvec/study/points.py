@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from hushvec.study.columns import ATTACKS, FALSE_POSITIVE_RATES, attack_column
+
 SIDES_NONE = "none"
 _EPSILONS = {"document": "epsilon_doc", "query": "epsilon_query", "score": "epsilon_score"}
-# Both attacks' columns of one figure: what protects must withstand the stronger of the two.
-AUC = ("mia_auc", "lira_auc")
-TPR = {0.001: ("tpr_0.001_fpr", "lira_tpr_0.001_fpr"), 0.01: ("tpr_0.01_fpr", "lira_tpr_0.01_fpr")}
+# All attacks' columns of one figure: what protects must withstand the strongest of them.
+AUC = tuple(attack_column(attack, "auc") for attack in ATTACKS)
+TPR = {fpr: tuple(attack_column(attack, f"tpr_{fpr:g}_fpr") for attack in ATTACKS) for fpr in FALSE_POSITIVE_RATES}
 
 
 class Estimate(NamedTuple):

@@ -252,9 +252,12 @@ def _attacks(
 ) -> tuple[dict[int, Row], dict[str, Any]]:
     """Columns of the attacks for each k, and the curves at the largest k. All of them see the same game."""
     settings = run.configuration.attack
-    if not settings.attacks:
+    attacks = _attacks_on(run)
+    if not attacks:
         return {}, {}
     candidates, queries = data.asked
+    if settings.own_vector:
+        queries = np.concatenate([queries, data.documents[candidates][:, None, :]], axis=1)
     places = drawn(len(candidates), settings.candidates, run.configuration.seed)
     game = play(
         make_index,
@@ -267,12 +270,22 @@ def _attacks(
     )
     rows: dict[int, Row] = {}
     curves: dict[str, Any] = {}
+    of_rows = {attack: _judged(run, game, attack) for attack in attacks if attack == "released"}
     for k in run.ks:
-        results = {attack: _judged(run, game.at(k), attack) for attack in settings.attacks}
+        results = {attack: of_rows[attack] if attack in of_rows else _judged(run, game.at(k), attack) for attack in attacks}
         rows[k] = _attack_row(run, game, results)
         if k == max(run.ks):
             curves = {attack: _curve(result, k) for attack, result in results.items()}
     return rows, curves
+
+
+def _attacks_on(run: Run) -> tuple[str, ...]:
+    """Those asked for, where they say something: released rows tell what their noise leaves, plain ones tell everything.
+
+    With noise on scores too, the claim that stands in a run's row may be that of the scores, which does not cover rows.
+    """
+    with_rows = "document" in run.sides and "score" not in run.sides
+    return tuple(attack for attack in run.configuration.attack.attacks if attack != "released" or with_rows)
 
 
 def _judged(run: Run, game: Game, attack: str) -> MembershipResult:

@@ -324,6 +324,9 @@ class Attack:
     attacks: tuple[str, ...] = _setting(
         tuple(ATTACKS), partial(_distinct, partial(_choice, tuple(ATTACKS)), may_be_empty=True), "membership attacks; []: none"
     )
+    own_vector: bool = _setting(
+        True, _flag, "the adversary also asks with the candidate's own vector, and not with its key phrases alone"
+    )
     shadow_models: int = _setting(16, _even, "indexes of the adversary's own to learn from; even")
     target_models: int = _setting(1, partial(_whole, 1, 64), "indexes that attacks are judged on; more make intervals narrower")
     candidates: int | None = _setting(None, partial(_optional, partial(_whole, 8, None)), "documents in the game; null: all")

@@ -206,7 +206,7 @@ def _frontier(points: Sequence[Point]) -> Table:
     return Table(
         "frontier",
         "Settings that no other beats",
-        "For each k, the settings for which no other has as much recall and as weak an attack; the attack is the stronger of the two. "
+        "For each k, the settings for which no other has as much recall and as weak an attack; the attack is the strongest one. "
         "By figures alone: neighbours whose intervals overlap may change places in another draw. " + _QUERIES_LEFT_OUT,
         (Heading("k", "k"), *_WHERE, Heading("recall_at_k", "recall@k"), Heading("attack_auc", "attack AUC")),
         tuple(lines),
@@ -227,6 +227,7 @@ def _attacks(points: Sequence[Point]) -> Table:
             point.value("tpr_0.001_fpr_bound"),
             point.value("epsilon_lower"),
             point.value("lira_epsilon_lower"),
+            point.value("released_epsilon_lower"),
             _yes(any(row.get("exposed") for row in point.rows)),
         )
         for point in points
@@ -234,7 +235,7 @@ def _attacks(points: Sequence[Point]) -> Table:
     ]
     return Table(
         "attacks",
-        f"The stronger attack beside what the claim allows, k = {k}",
+        f"The strongest attack beside what the claim allows, k = {k}",
         "A bound is the most that any attack can reach if the claim (claimed ε and its δ) holds. Proven ε is what each attack shows "
         "at least; a mechanism is exposed if that is more than the claim.",
         (
@@ -248,6 +249,7 @@ def _attacks(points: Sequence[Point]) -> Table:
             Heading("tpr_0.001_fpr_bound", "bound"),
             Heading("epsilon_lower", "proven ε, logistic", 2),
             Heading("lira_epsilon_lower", "proven ε, likelihood", 2),
+            Heading("released_epsilon_lower", "proven ε, rows", 2),
             Heading("exposed", "exposed"),
         ),
         tuple(lines),
@@ -341,7 +343,7 @@ def _depths(points: Sequence[Point]) -> Table:
     return Table(
         "ablation_k",
         "How many documents a search answers with",
-        "Recall and the stronger attack's AUC, which sees only what the search answers with, at each k.",
+        "Recall and the strongest attack's AUC, at each k.",
         (
             *_WHERE,
             *(Heading(f"recall_at_{k}", f"recall@{k}") for k in depths),
@@ -379,7 +381,7 @@ def _across(points: Sequence[Point], place: int, name: str, title: str, column: 
     return Table(
         name,
         f"{title}, k = {k}",
-        "Everything else as in the other tables. AUC is that of the stronger attack.",
+        "Everything else as in the other tables. AUC is that of the strongest attack.",
         (
             *_WHERE,
             Heading(column, heading),

@@ -239,9 +239,9 @@ def _reading() -> _Section:
         "Every figure has an interval of the configured confidence: of recall by resampling documents with all their queries, of "
         "attacks by resampling candidates. ε is of differential privacy, for replacing one document, one query, or, on the score "
         "side, for one query's scores.",
-        "Two attacks decide who is a member from what a search answers: a logistic regression on seven features, and a likelihood "
-        "ratio. Where one number stands for both, it is the stronger one's. An attack that fails is no proof; the bound of the claim "
-        "is one.",
+        "Attacks decide who is a member: from what a search answers by a logistic regression on seven features and by a likelihood "
+        "ratio, and, where documents have noise, from the released rows themselves. Where one number stands for all, it is the "
+        "strongest one's. An attack that fails is no proof; the bound of the claim is one.",
     )
     meanings = grid(("column of results.csv", "meaning"), [(column.name, column.meaning) for column in COLUMNS])
     return "reading", "How to read this", paragraphs(said) + folded("All columns", meanings)
