@@ -28,7 +28,7 @@ def test_run_says_what_was_measured_and_what_it_shows(tmp_path):
     finished = study(tmp_path, "run")
     assert finished.code == 0, finished.err
     lines = finished.out.splitlines()
-    assert " ".join(lines[0].split()) == "sides noise epsilon k recall at 1 recall at k AUC logistic AUC likelihood"
+    assert " ".join(lines[0].split()) == "sides noise epsilon k recall at 1 recall at k AUC logistic AUC likelihood AUC rows"
     assert lines[1].split()[:4] == ["none", "none", "inf", "5"]
     assert lines[2].split()[:4] == ["document", "pure", "20", "5"]
     assert "retrieval survives" in finished.out

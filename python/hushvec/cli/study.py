@@ -110,7 +110,7 @@ def _report(options: argparse.Namespace) -> int:
 def _table(rows: list[Row]) -> str:
     """The figures that decide, at the largest k of each run."""
     shown = [row for row in rows if row["k"] == max(other["k"] for other in rows if other["run_id"] == row["run_id"])]
-    header = ("sides", "noise", "epsilon", "k", "recall at 1", "recall at k", "AUC logistic", "AUC likelihood")
+    header = ("sides", "noise", "epsilon", "k", "recall at 1", "recall at k", "AUC logistic", "AUC likelihood", "AUC rows")
     return table(header, [_line(row) for row in shown])
 
 
@@ -120,7 +120,7 @@ def _line(row: Row) -> tuple[str, ...]:
         row["noise"] if row["projection"] == "none" else f"{row['noise']}, {row['projection']}",
         f"{epsilon_of(row):g}",
         str(row["k"]),
-        *(_estimate(row, name) for name in ("recall_at_1", "recall_at_k", "mia_auc", "lira_auc")),
+        *(_estimate(row, name) for name in ("recall_at_1", "recall_at_k", "mia_auc", "lira_auc", "released_auc")),
     )
 
 
