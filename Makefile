@@ -3,7 +3,8 @@
 #   make test    installs into .venv-test and runs every test
 # Everything else here is for working on hushvec.
 PYTHON ?= python3
-PIP = -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Bytecode of what is used is made when it is used: compiling all packages at once takes minutes.
+PIP = -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
 .PHONY: demo test native bench lint clean
 
