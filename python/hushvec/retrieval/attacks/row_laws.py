@@ -164,7 +164,8 @@ def _log_chi_tail(length: Table, dimension: int) -> Table:
 def _unit(rows: Rows) -> Rows:
     """Rows at length 1; zeros stay zeros."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, np.float32(1.0))
+    unit: Rows = rows / np.where(lengths > 0, lengths, np.float32(1.0))
+    return unit
 
 
 def _log_normal_tail(x: Table) -> Table:
