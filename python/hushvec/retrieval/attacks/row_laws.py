@@ -1,8 +1,8 @@
 """The laws of released rows: how likely is a row, if this vector was behind it? As their receipts tell.
 
 A receipt is public, and says which noise was added. All numbers are log densities less a term that depends on the row alone, which
-falls out of every ratio. Rows that were brought to unit length after the noise have lost their length. For PrivUnitG the law of what is left,
-the direction, is used; other rows are stretched to the length they are expected to have had, which is good in many dimensions.
+falls out of every ratio. Rows that were brought to unit length after the noise have lost their length. For PrivUnitG the law of what
+is left, the direction, is used; other rows are stretched to the length they are expected to have had, which is good in many dimensions.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _log_chi_tail(length: Table, dimension: int) -> Table:
 def _unit(rows: Rows) -> Rows:
     """Rows at length 1; zeros stay zeros."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: Rows = rows / np.where(lengths > 0, lengths, np.float32(1.0))
+    unit: Rows = np.divide(rows, lengths, out=np.zeros(rows.shape, np.float32), where=lengths > 0)
     return unit
 
 
