@@ -2,7 +2,7 @@
 
 A receipt is public, and says which noise was added. All numbers are log densities less a term that depends on the row alone, which
 falls out of every ratio. Rows that were brought to unit length after the noise have lost their length. For PrivUnitG the law of what
-is left, the direction, is used; other rows are stretched to the length they are expected to have had, which is good in many dimensions.
+is left, the direction, is used; other rows are stretched to the length they are expected to have had, good in many dimensions.
 """
 
 from __future__ import annotations
