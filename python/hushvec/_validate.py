@@ -44,14 +44,20 @@ def not_negative(name: str, value: Any) -> float:
     return converted
 
 
+def probability(name: str, value: Any) -> float:
+    """A number strictly between 0 and 1."""
+    converted = number(name, value)
+    if not 0 < converted < 1:
+        raise ValueError(f"{name} must be > 0 and < 1, got {converted!r}")
+    return converted
+
+
 def delta(value: Any, *, zero_allowed: bool = False) -> float:
     """A probability below 1 and above 0, or 0 itself for the mechanisms that need no delta."""
     converted = number("delta", value)
     if zero_allowed and converted == 0:
         return converted
-    if not 0 < converted < 1:
-        raise ValueError(f"delta must be > 0 and < 1, got {converted!r}")
-    return converted
+    return probability("delta", converted)
 
 
 def clip_norm(value: Any) -> float:

@@ -5,7 +5,6 @@ docs/receipts.md describes every field. Its kind stands in the field receipt_kin
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import re
@@ -23,8 +22,6 @@ from hushvec._receipt_fields import (
     WholeNumber,
     boolean,
     digest,
-    json_object,
-    require_fields,
     string,
     strings,
 )
@@ -36,8 +33,8 @@ from hushvec.receipts import (
     NOT_A_CLAIM,
     NOTE_SEED,
     LedgerEntry,
+    ReceiptFields,
     Verification,
-    entry_of,
     entry_or_none,
     rows_per_person,
 )
@@ -59,7 +56,7 @@ _LABELS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelReceipt:
+class LabelReceipt(ReceiptFields):
     """The record of one release of labels: the law as used, and the guarantee that it gives.
 
     Args:
@@ -119,9 +116,9 @@ class LabelReceipt:
     receipt_version: int = LABEL_RECEIPT_VERSION
     receipt_kind: str = LABELS_KIND
 
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            _FIELD_RULES[field.name](field.name, getattr(self, field.name))
+    @classmethod
+    def _field_rules(cls) -> Mapping[str, Callable[[str, Any], None]]:
+        return _FIELD_RULES
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -135,32 +132,11 @@ class LabelReceipt:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values for JSON, in the order of their definition."""
-        whole = {name: str(getattr(self, name)) for name in _TEXT_NUMBERS}
-        return {**dataclasses.asdict(self), **whole, "notes": list(self.notes)}
-
-    def to_json(self) -> str:
-        """JSON text, indented."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False)
+        return {**super().to_dict(), **{name: str(getattr(self, name)) for name in _TEXT_NUMBERS}}
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> LabelReceipt:
-        """The receipt of a mapping with exactly the fields of `to_dict`.
-
-        Raises:
-            ReceiptError: a field is missing, unknown, of the wrong kind or out of its set of values.
-        """
-        require_fields(fields, [field.name for field in dataclasses.fields(cls)])
-        whole = {name: _number_of(name, fields[name]) for name in _TEXT_NUMBERS}
-        return cls(**{**fields, **whole, "notes": tuple(fields["notes"]), "charge": entry_of(fields["charge"])})
-
-    @classmethod
-    def from_json(cls, text: str) -> LabelReceipt:
-        """The receipt of a JSON text as `to_json` writes it.
-
-        Raises:
-            ReceiptError: not JSON, a number that is not finite, a field twice, or what `from_dict` refuses.
-        """
-        return cls.from_dict(json_object(text))
+    def _read(cls, fields: Mapping[str, Any]) -> dict[str, Any]:
+        return {**{name: _number_of(name, fields[name]) for name in _TEXT_NUMBERS}, **super()._read(fields)}
 
 
 def labels_digest(labels: Sequence[Hashable]) -> str:

@@ -14,7 +14,7 @@ from hushvec import _core, _validate
 from hushvec.label_receipt import MECHANISM, NOTE_SOURCE, SCORES, LabelReceipt, labels_digest
 from hushvec.mechanisms import ADJACENCY, RandomizedResponse, quotient_down
 from hushvec.receipts import NOTE_SEED, rows_per_person
-from hushvec.release import PER, Budget, entry_of_charge
+from hushvec.release import PER, Budget, entry_of_charge, require_budget, require_secret_key
 
 NOTE_ONE_PERSON = "all answers are about one person; their number is treated as public"
 
@@ -277,10 +277,8 @@ def _plain(labels: Any) -> Any:
 
 def _require_chargeable(budget: Any, plan: LabelPlan) -> None:
     """Refuse what a charge could not be for."""
-    if not callable(getattr(budget, "consume", None)):
-        raise TypeError(f"budget must have a method consume(epsilon, delta), got {_validate.kind(budget)}")
-    if plan.generator.seeded:
-        raise ValueError("budget must be None with a seeded generator: such a release has no privacy to account for")
+    require_budget(budget)
+    require_secret_key(plan.generator)
     if plan.scores == "source":
         raise ValueError(
             "budget must be None with scores='source': scores that tell which answers are true have no epsilon to charge"

@@ -31,6 +31,8 @@ from hushvec.errors import ReceiptError
 from hushvec.mechanisms import ADJACENCY, MECHANISMS, quotient_down, sensitivity
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from hushvec.accounting import PrivacyLoss
     from hushvec.budget import Charge
     from hushvec.label_receipt import LabelReceipt
@@ -86,7 +88,55 @@ class LedgerEntry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Receipt:
+class ReceiptFields:
+    """What receipts of every kind do with their fields: check them, and write and read them as strict JSON."""
+
+    def __post_init__(self) -> None:
+        rules = self._field_rules()
+        for field in dataclasses.fields(self):
+            rules[field.name](field.name, getattr(self, field.name))
+
+    @classmethod
+    def _field_rules(cls) -> Mapping[str, Callable[[str, Any], None]]:
+        """The rule of every field, by name."""
+        raise NotImplementedError
+
+    @classmethod
+    def _read(cls, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields that JSON holds in another form than the receipt."""
+        return {"notes": tuple(fields["notes"]), "charge": entry_of(fields["charge"])}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain Python values, in the order of their definition."""
+        fields = dataclasses.asdict(self)
+        return {**fields, "notes": list(fields["notes"])}
+
+    def to_json(self) -> str:
+        """JSON text, indented. Numbers are written with all digits that their float64 value needs."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """The receipt of a mapping with exactly the fields of `to_dict`.
+
+        Raises:
+            ReceiptError: a field is missing, unknown, of the wrong kind or out of its set of values.
+        """
+        require_fields(fields, [field.name for field in dataclasses.fields(cls)])
+        return cls(**{**fields, **cls._read(fields)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The receipt of a JSON text as `to_json` writes it.
+
+        Raises:
+            ReceiptError: not JSON, a number that is not finite, a field twice, or what `from_dict` refuses.
+        """
+        return cls.from_dict(json_object(text))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt(ReceiptFields):
     """The record of one release: parameters as used, and the guarantee they give.
 
     Args:
@@ -160,9 +210,9 @@ class Receipt:
     format_version: int = _core.format_version
     receipt_version: int = RECEIPT_VERSION
 
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            _FIELD_RULES[field.name](field.name, getattr(self, field.name))
+    @classmethod
+    def _field_rules(cls) -> Mapping[str, Callable[[str, Any], None]]:
+        return _FIELD_RULES
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -175,33 +225,6 @@ class Receipt:
         if self.mechanism in _GAUSSIANS and self.sigma is not None:
             return GaussianDP(noise_multiplier=quotient_down(self.sigma, _sensitivity(self)), adjacency=self.adjacency)
         return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain Python values, in the order of their definition."""
-        return {**dataclasses.asdict(self), "notes": list(self.notes)}
-
-    def to_json(self) -> str:
-        """JSON text, indented. Numbers are written with all digits that their float64 value needs."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False)
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Receipt:
-        """The receipt of a mapping with exactly the fields of `to_dict`.
-
-        Raises:
-            ReceiptError: a field is missing, unknown, of the wrong kind or out of its set of values.
-        """
-        require_fields(fields, [field.name for field in dataclasses.fields(cls)])
-        return cls(**{**fields, "notes": tuple(fields["notes"]), "charge": entry_of(fields["charge"])})
-
-    @classmethod
-    def from_json(cls, text: str) -> Receipt:
-        """The receipt of a JSON text as `to_json` writes it.
-
-        Raises:
-            ReceiptError: not JSON, a number that is not finite, a field twice, or what `from_dict` refuses.
-        """
-        return cls.from_dict(json_object(text))
 
 
 class Verification(NamedTuple):

@@ -310,9 +310,19 @@ def require_projection(value: Any) -> PublicProjection:
 
 def require_chargeable(budget: Any, plan: ReleasePlan) -> None:
     """Refuse what a charge could not be for, before anything is charged."""
-    if not callable(getattr(budget, "consume", None)):
-        raise TypeError(f"budget must have a method consume(epsilon, delta), got {_validate.kind(budget)}")
-    if plan.generator.seeded:
+    require_budget(budget)
+    require_secret_key(plan.generator)
+
+
+def require_budget(value: Any) -> None:
+    """Something that can be charged."""
+    if not callable(getattr(value, "consume", None)):
+        raise TypeError(f"budget must have a method consume(epsilon, delta), got {_validate.kind(value)}")
+
+
+def require_secret_key(generator: _core.Generator) -> None:
+    """A key that a release can be charged with."""
+    if generator.seeded:
         raise ValueError("budget must be None with a seeded generator: such a release has no privacy to account for")
 
 

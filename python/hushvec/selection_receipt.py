@@ -5,8 +5,6 @@ docs/receipts.md describes every field. Its kind stands in the field receipt_kin
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,13 +17,11 @@ from hushvec._receipt_fields import (
     OneOf,
     WholeNumber,
     boolean,
-    json_object,
-    require_fields,
     string,
     strings,
 )
 from hushvec.mechanisms import ADJACENCY, product_up
-from hushvec.receipts import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, NOTE_SEED, LedgerEntry, Verification, entry_of, entry_or_none
+from hushvec.receipts import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, NOTE_SEED, LedgerEntry, ReceiptFields, Verification, entry_or_none
 
 if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss
@@ -36,7 +32,7 @@ MECHANISM = "gumbel_top_k"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelectionReceipt:
+class SelectionReceipt(ReceiptFields):
     """The record of one or more selections among the same candidates, and the guarantee that they give together.
 
     Every candidate has one private score a selection, and a person moves the scores of one candidate.
@@ -99,9 +95,9 @@ class SelectionReceipt:
     receipt_version: int = SELECTION_RECEIPT_VERSION
     receipt_kind: str = SELECTION_KIND
 
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            _FIELD_RULES[field.name](field.name, getattr(self, field.name))
+    @classmethod
+    def _field_rules(cls) -> Mapping[str, Callable[[str, Any], None]]:
+        return _FIELD_RULES
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -112,33 +108,6 @@ class SelectionReceipt:
 
         picks = Fraction(self.picks) * self.selections
         return ZeroConcentratedDP(rho=product_up(picks / 8, Fraction(self.epsilon_per_pick) ** 2), adjacency=self.adjacency)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain Python values, in the order of their definition."""
-        return {**dataclasses.asdict(self), "notes": list(self.notes)}
-
-    def to_json(self) -> str:
-        """JSON text, indented."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False)
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> SelectionReceipt:
-        """The receipt of a mapping with exactly the fields of `to_dict`.
-
-        Raises:
-            ReceiptError: a field is missing, unknown, of the wrong kind or out of its set of values.
-        """
-        require_fields(fields, [field.name for field in dataclasses.fields(cls)])
-        return cls(**{**fields, "notes": tuple(fields["notes"]), "charge": entry_of(fields["charge"])})
-
-    @classmethod
-    def from_json(cls, text: str) -> SelectionReceipt:
-        """The receipt of a JSON text as `to_json` writes it.
-
-        Raises:
-            ReceiptError: not JSON, a number that is not finite, a field twice, or what `from_dict` refuses.
-        """
-        return cls.from_dict(json_object(text))
 
 
 def verify_selection_receipt(receipt: SelectionReceipt) -> Verification:

@@ -9,11 +9,12 @@ import pytest
 from hushvec.calibrate import gaussian_delta, gaussian_epsilon
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
 from hushvec.mechanisms.privunit import top_1_probability
+from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec.study.clinical.agreement import Agreement, agreements, measure_agreement
 from hushvec.study.clinical.cell import Cell, measure, prepared, ranks_of
 from hushvec.study.clinical.cohort import COHORTS, Population, Recorded, Strengths
 from hushvec.study.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, PRIVUNIT, PRIVUNIT_CORPUS
-from hushvec.study.clinical.theory import expected_top_1, largest_top_1
+from hushvec.study.clinical.theory import expected_top_1
 from reference.sizes import SCALE
 
 stats = pytest.importorskip("scipy.stats")
@@ -145,21 +146,21 @@ def test_no_mechanism_finds_more_than_the_bound(epsilon):
     tables = [random_mechanism(rng, people, int(rng.integers(2, 9)), epsilon) for people in (2, 3, 5) for _ in range(200)]
     found = [(table.max(axis=0).sum() / len(table), len(table)) for table in tables if table is not None]
     assert len(found) > 100
-    assert all(top_1 <= largest_top_1(epsilon, 0.0, people - 1) + 1e-12 for top_1, people in found)
-    assert any(top_1 > 0.8 * largest_top_1(epsilon, 0.0, people - 1) for top_1, people in found)
+    assert all(top_1 <= identification_bound(epsilon, 0.0, people) + 1e-12 for top_1, people in found)
+    assert any(top_1 > 0.8 * identification_bound(epsilon, 0.0, people) for top_1, people in found)
     for people in (2, 10, 1000):
         truth = math.exp(epsilon) / (math.exp(epsilon) + people - 1)
-        assert largest_top_1(epsilon, 0.0, people - 1) == pytest.approx(truth)
+        assert identification_bound(epsilon, 0.0, people) == pytest.approx(truth)
 
 
 @pytest.mark.parametrize("delta, people", [(0.1, 4), (0.5, 50)])
 def test_the_bound_with_delta_is_reached_too(delta, people):
     """The truth with probability delta and nothing else: (0, delta)-DP, and the rest is guessed."""
-    assert largest_top_1(0.0, delta, people - 1) == pytest.approx(delta + (1 - delta) / people)
+    assert identification_bound(0.0, delta, people) == pytest.approx(delta + (1 - delta) / people)
 
 
 def test_the_ends_of_the_bound():
-    assert largest_top_1(2000.0, 0.0, 999) == 1.0 and largest_top_1(0.0, 0.0, 999) == pytest.approx(1e-3)
+    assert identification_bound(2000.0, 0.0, 1000) == 1.0 and identification_bound(0.0, 0.0, 1000) == pytest.approx(1e-3)
 
 
 # ---- prices ----

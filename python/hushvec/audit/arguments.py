@@ -20,15 +20,7 @@ def require_samples(value: Any) -> int:
 
 
 def require_confidence(value: Any) -> float:
-    return require_probability("confidence", value)
-
-
-def require_probability(name: str, value: Any) -> float:
-    """A number strictly between 0 and 1."""
-    converted = _validate.number(name, value)
-    if not 0 < converted < 1:
-        raise ValueError(f"{name} must be > 0 and < 1, got {converted!r}")
-    return converted
+    return _validate.probability("confidence", value)
 
 
 def parts(rows: int, width: int) -> Iterator[int]:

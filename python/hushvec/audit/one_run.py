@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hushvec import _validate
-from hushvec.audit.arguments import Progress, parts, require_confidence, require_probability, require_samples
+from hushvec.audit.arguments import Progress, parts, require_confidence, require_samples
 from hushvec.audit.binomial import MARGIN, log_probabilities_down, upper_tail
 from hushvec.audit.results import AuditResult
 from hushvec.audit.scores import as_numbers, untrained
@@ -166,7 +166,7 @@ def one_run_epsilon(records: int, guesses: int, right: int, delta: float, alpha:
         1.631
     """
     _require_counts(records, guesses, right)
-    alpha = require_probability("alpha", alpha)
+    alpha = _validate.probability("alpha", alpha)
     ruled_out = 0.0
     if one_run_p_value(records, guesses, right, ruled_out, delta) > alpha:
         return 0.0

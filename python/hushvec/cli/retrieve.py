@@ -22,7 +22,7 @@ from hushvec.mechanisms import MECHANISMS, PublicProjection
 from hushvec.release import PER
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.noise import SCORE_MECHANISMS
-from hushvec.retrieval.stores import STORES
+from hushvec.retrieval.stores import ON_DISK, STORES
 
 _TEXT_SUFFIX = ".txt"
 _SHOWN_QUERIES = 100
@@ -196,7 +196,7 @@ def _store_options(given: list[str]) -> dict[str, Any]:
 
 
 def _store_path(options: argparse.Namespace) -> Path | None:
-    if options.path is not None or options.store not in ("lancedb", "qdrant"):
+    if options.path is not None or options.store not in ON_DISK:
         return options.path  # type: ignore[no-any-return]
     folder: Path = options.output
     return folder.with_name(f"{folder.name}.rows")

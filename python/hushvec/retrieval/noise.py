@@ -12,7 +12,7 @@ import numpy as np
 
 from hushvec import _core, _validate
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, Mechanism, PrivUnit, product_up, quotient_down, root_up
-from hushvec.release import Budget, ReleasePlan, plan_release
+from hushvec.release import Budget, ReleasePlan, plan_release, require_budget
 
 if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss
@@ -66,7 +66,8 @@ class VectorNoise:
 
     def __post_init__(self) -> None:
         self.require_fit(self.mechanism.dimension if isinstance(self.mechanism, Mechanism) else 1, normalize=False)
-        require_budget(self.budget)
+        if self.budget is not None:
+            require_budget(self.budget)
 
     def plan(self, *, rows: int, dimension: int, dtype: str, normalize: bool, generator: _core.Generator | None) -> ReleasePlan:
         """The release of so many rows, every argument checked."""
@@ -164,7 +165,8 @@ class ScoreNoise:
         _validate.choice("mechanism", self.mechanism, SCORE_MECHANISMS)
         _validate.delta(self.delta, zero_allowed=self.mechanism != "gaussian")
         object.__setattr__(self, "score_range", _range(self.score_range))
-        require_budget(self.budget)
+        if self.budget is not None:
+            require_budget(self.budget)
         self.for_queries(1, k=1)  # refuses noise that the core cannot make
 
     @property
@@ -254,11 +256,6 @@ def _selection(epsilon: float, half_range: float, k: int) -> GumbelTopK:
     from hushvec.mechanisms import GumbelTopK
 
     return GumbelTopK(k=k, sensitivity=half_range, epsilon=epsilon)
-
-
-def require_budget(budget: Any) -> None:
-    if budget is not None and not callable(getattr(budget, "consume", None)):
-        raise TypeError(f"budget must have a method consume(epsilon, delta), got {_validate.kind(budget)}")
 
 
 def float32_down(value: Fraction) -> np.float32:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hushvec import _core
 from hushvec.mechanisms import Mechanism
 from hushvec.receipts import NOTE_SEED, Receipt
-from hushvec.release import charged, entry_of_charge, plan_release
+from hushvec.release import ReleasePlan, charged, entry_of_charge
 from hushvec.retrieval.blocks import Scores, best_of_matrix, score_blocks
 from hushvec.retrieval.noise import ScoreNoise
 from hushvec.selection_receipt import SelectionReceipt
@@ -46,19 +46,8 @@ class ScoreSearch:
         mechanism = self.noise.for_queries(self.queries, k=self.k)
         if not isinstance(mechanism, Mechanism):
             return self._charge_selection(mechanism)
-        plan = plan_release(
-            rows=self.documents,
-            dimension=self.queries,
-            dtype="float32",
-            epsilon=None,
-            delta=self.noise.delta,
-            clip_norm=mechanism.clip_norm,
-            mechanism=mechanism,
-            sigma=None,
-            normalize=False,
-            renormalize=False,
-            per="record",
-            generator=self.generator,
+        plan = ReleasePlan(
+            mechanism=mechanism, per="record", dtype="float32", normalize=False, renormalize=False, generator=self.generator
         )
         receipt = plan.receipt(self.documents, notes=(NOTE_SCORES.format(low=self.noise.low, high=self.noise.high),))
         if self.noise.budget is None:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec import _core, _validate
 from hushvec.mechanisms import MECHANISMS, Mechanism
-from hushvec.release import Budget, require_projection
+from hushvec.release import Budget, require_projection, require_secret_key
 from hushvec.retrieval.noise import ScoreNoise, VectorNoise
 from hushvec.retrieval.stores import STORES, WITH_A_MATRIX
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
 
-SIDES = ("documents", "queries", "scores")
+_KINDS: dict[str, type[VectorNoise] | type[ScoreNoise]] = {"documents": VectorNoise, "queries": VectorNoise, "scores": ScoreNoise}
+SIDES = tuple(_KINDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class IndexSettings:
 
     def __post_init__(self) -> None:
         _validate.whole_number("dimension", self.dimension, at_least=1)
-        for name, kind in zip(SIDES, (VectorNoise, VectorNoise, ScoreNoise), strict=True):
+        for name, kind in _KINDS.items():
             side = getattr(self, name)
             if side is not None and not isinstance(side, kind):
                 raise TypeError(f"{name} must be a hushvec.retrieval.{kind.__name__} or None, got {_validate.kind(side)}")
@@ -81,8 +82,8 @@ class IndexSettings:
 
     def require_secret_key(self, generator: _core.Generator) -> None:
         """Refuse to charge for noise that has no privacy."""
-        if generator.seeded and self.budgets:
-            raise ValueError("budget must be None with a seeded generator: such a release has no privacy to account for")
+        if self.budgets:
+            require_secret_key(generator)
 
     # ---- as JSON; the projection is a file of its own ----
 
@@ -105,7 +106,7 @@ class IndexSettings:
             TypeError, ValueError: no such settings.
         """
         arguments: dict[str, Any] = {name: fields[name] for name in ("dimension", "store", "store_options", "normalize")}
-        for name, kind in zip(SIDES, (VectorNoise, VectorNoise, ScoreNoise), strict=True):
+        for name, kind in _KINDS.items():
             arguments[name] = None if fields[name] is None else kind(**_noise_fields(fields[name]))
         return cls(projection=projection, **arguments)
 

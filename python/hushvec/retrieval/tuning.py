@@ -183,9 +183,7 @@ class _Search:
 
 def _checked(target_tpr: Any, fpr: Any, low: Any, high: Any, steps: Any, confidence: Any, attack: Any) -> _Search:
     _validate.choice("attack", attack, ATTACKS)
-    rate = _validate.number("fpr", fpr)
-    if not 0 < rate < 1:
-        raise ValueError(f"fpr must be > 0 and < 1, got {rate!r}")
+    rate = _validate.probability("fpr", fpr)
     target = _validate.number("target_tpr", target_tpr)
     if not rate < target < 1:
         raise ValueError(f"target_tpr must be > fpr = {rate!r} and < 1, got {target!r}: guessing reaches fpr")
@@ -193,9 +191,7 @@ def _checked(target_tpr: Any, fpr: Any, low: Any, high: Any, steps: Any, confide
     if first >= last:
         raise ValueError(f"low must be < high = {last!r}, got {first!r}")
     count = _validate.whole_number("steps", steps, at_least=2)
-    level = _validate.number("confidence", confidence)
-    if not 0 < level < 1:
-        raise ValueError(f"confidence must be > 0 and < 1, got {level!r}")
+    level = _validate.probability("confidence", confidence)
     return _Search(target, rate, first, last, count, 1 - (1 - level) / count)
 
 

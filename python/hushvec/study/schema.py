@@ -101,10 +101,7 @@ def _even(name: str, value: Any) -> int:
 
 def _open_unit(name: str, value: Any) -> float:
     """A number above 0 and below 1."""
-    converted = _number(name, value)
-    if not 0 < converted < 1:
-        raise ValueError(f"{name} must be > 0 and < 1, got {converted!r}")
-    return converted
+    return _validate.probability(name, _number(name, value))
 
 
 def _number(name: str, value: Any) -> float:

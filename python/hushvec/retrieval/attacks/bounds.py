@@ -84,6 +84,40 @@ def membership_auc_bound(epsilon: float, delta: float = 0.0) -> float:
     return min(1.0, (1 - (1 - delta) * meeting) * _UP)
 
 
+def identification_bound(epsilon: float, delta: float, candidates: int) -> float:
+    """The largest expected share of rows whose vector can be named out of a list.
+
+    Args:
+        epsilon, delta: of one row.
+        candidates: c >= 1, vectors in the list, each equally likely to be behind a row.
+
+    Returns:
+        (e^epsilon + (c - 1) delta) / (e^epsilon + c - 1), at most 1, rounded up.
+
+    Raises:
+        TypeError: wrong kinds.
+        ValueError: a value out of its range.
+
+    Guarantees:
+        For any adversary that names one vector for a row, from that row and what it knows of the list. With a_x the chance to name
+        x where x is true, the chance to name x where y is true is at least e^-epsilon (a_x - delta); the chances to name anything
+        where y is true add up to at most 1; the mean over y gives the bound.
+
+    Reference:
+        docs/proofs/membership_bound.md, claim 5.
+
+    Example:
+        >>> from hushvec.retrieval.attacks.bounds import identification_bound
+        >>> round(identification_bound(2.0, 0.0, 1000), 6)
+        0.007342
+    """
+    _validate.not_negative("epsilon", epsilon)
+    _validate.delta(delta, zero_allowed=True)
+    others = _validate.whole_number("candidates", candidates, at_least=1) - 1
+    decay = math.exp(-epsilon)
+    return min(1.0, (1 + others * delta * decay) / (1 + others * decay) * _UP)
+
+
 def epsilon_for(target_tpr: float, fpr: float, delta: float) -> float:
     """The largest epsilon at which no attack can exceed a rate of true positives, by `membership_bound`.
 

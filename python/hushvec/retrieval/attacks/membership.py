@@ -305,19 +305,12 @@ class _Arguments:
 
 def _arguments(attack: Any, fprs: Any, confidence: Any, resamples: Any) -> _Arguments:
     _validate.choice("attack", attack, ATTACKS)
-    checked = tuple(_probability("fprs", fpr) for fpr in fprs)
+    checked = tuple(_validate.probability("fprs", fpr) for fpr in fprs)
     if not checked or len(set(checked)) < len(checked):
         raise ValueError(f"fprs must be different rates, at least one, got {tuple(fprs)!r}")
-    _probability("confidence", confidence)
+    _validate.probability("confidence", confidence)
     _validate.whole_number("resamples", resamples, at_least=1)
     return _Arguments(attack, checked)
-
-
-def _probability(name: str, value: Any) -> float:
-    converted = _validate.number(name, value)
-    if not 0 < converted < 1:
-        raise ValueError(f"{name} must be > 0 and < 1, got {converted!r}")
-    return converted
 
 
 def _require_claim(claim: Any) -> None:

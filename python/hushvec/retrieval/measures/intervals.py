@@ -192,9 +192,7 @@ def matrix_of(columns: Mapping[str, Any]) -> NDArray[np.float64]:
 
 def require_settings(*, confidence: Any, resamples: Any, seed: Any) -> tuple[float, int]:
     """(confidence, resamples) of a bootstrap, checked, as is its seed."""
-    level = _validate.number("confidence", confidence)
-    if not 0 < level < 1:
-        raise ValueError(f"confidence must be > 0 and < 1, got {level!r}")
+    level = _validate.probability("confidence", confidence)
     _validate.whole_number("seed", seed, at_least=0)
     return level, _validate.whole_number("resamples", resamples, at_least=1)
 

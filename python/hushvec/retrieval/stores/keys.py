@@ -1,6 +1,9 @@
-"""Keys of rows in stores that know rows by a number of their own."""
+"""Stores that know rows by a number of their own: the keys of the rows, and what such stores have in common."""
 
 from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,3 +33,28 @@ class Keys:
     def places(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """The places of keys that are there."""
         return np.searchsorted(self.values, keys).astype(np.int64, copy=False)
+
+
+class KeyedStore(ABC):
+    """What a `Store` with keys does alike, whatever holds its rows."""
+
+    suffix = ".npy"
+    keys: Keys
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def require_room(self, rows: int) -> None:  # noqa: B027  (nothing to ask is an answer, not a gap)
+        """Nothing to ask: such a store grows with its rows."""
+
+    @abstractmethod
+    def add(self, rows: NDArray[np.float32]) -> None: ...
+
+    @abstractmethod
+    def vectors(self) -> NDArray[np.float32]: ...
+
+    def write(self, path: Path) -> None:
+        np.save(path, self.vectors())
+
+    def read(self, path: Path) -> None:
+        self.add(np.load(path, allow_pickle=False))

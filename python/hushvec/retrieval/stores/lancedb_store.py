@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec.errors import MissingExtraError
-from hushvec.retrieval.stores.keys import Keys
+from hushvec.retrieval.stores.keys import KeyedStore, Keys
 
 _KEY, _VECTOR, _DISTANCE, _QUERY = "key", "vector", "_distance", "query_index"
 
 
-class LanceStore:
+class LanceStore(KeyedStore):
     """A table of (key, vector). Exact: no vector index is made. Scores are 1 - distance, as LanceDB computes it.
 
     Args:
@@ -25,8 +25,6 @@ class LanceStore:
     Raises:
         ValueError: there is a table of that name with other columns.
     """
-
-    suffix = ".npy"
 
     def __init__(self, columns: int, folder: Path | None, *, table: str = "documents") -> None:
         try:
@@ -48,12 +46,6 @@ class LanceStore:
         except ValueError as error:
             raise ValueError(f"table {table!r} must have rows of {columns} elements, and keys: {error}") from None
         self.keys = Keys(np.sort(self._column(_KEY).to_numpy()))
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def require_room(self, rows: int) -> None:
-        pass
 
     def add(self, rows: NDArray[np.float32]) -> None:
         keys = self.keys.next(len(rows))
@@ -84,12 +76,6 @@ class LanceStore:
         flat = self._column(_VECTOR).combine_chunks().flatten().to_numpy()
         rows[self.keys.places(self._column(_KEY).to_numpy())] = flat.reshape(len(self), self._columns)
         return rows
-
-    def write(self, path: Path) -> None:
-        np.save(path, self.vectors())
-
-    def read(self, path: Path) -> None:
-        self.add(np.load(path, allow_pickle=False))
 
     def _column(self, name: str) -> Any:
         return self._table.to_arrow().column(name)

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec.errors import MissingExtraError
-from hushvec.retrieval.stores.keys import Keys
+from hushvec.retrieval.stores.keys import KeyedStore, Keys
 
 # Points in one call; their elements travel as Python floats.
 _AT_ONCE = 1024
 
 
-class QdrantStore:
+class QdrantStore(KeyedStore):
     """A collection of points whose id is the row's key. Exact, as Qdrant's local mode is.
 
     Args:
@@ -27,8 +27,6 @@ class QdrantStore:
     Raises:
         ValueError: there is a collection of that name with other columns, or other distances.
     """
-
-    suffix = ".npy"
 
     def __init__(self, columns: int, folder: Path | None, *, collection: str = "documents") -> None:
         try:
@@ -50,12 +48,6 @@ class QdrantStore:
         if not (isinstance(there, type(wanted)) and there.size == columns and there.distance == wanted.distance):
             raise ValueError(f"collection {collection!r} must have inner products of {columns} elements, got {there}")
         self.keys = Keys(np.sort(np.array([int(point.id) for point in self._points(with_vectors=False)], np.int64)))
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def require_room(self, rows: int) -> None:
-        pass
 
     def add(self, rows: NDArray[np.float32]) -> None:
         keys = self.keys.next(len(rows))
@@ -82,12 +74,6 @@ class QdrantStore:
         for point in self._points(with_vectors=True):
             rows[self.keys.places(np.array([int(point.id)]))] = point.vector
         return rows
-
-    def write(self, path: Path) -> None:
-        np.save(path, self.vectors())
-
-    def read(self, path: Path) -> None:
-        self.add(np.load(path, allow_pickle=False))
 
     def _points(self, *, with_vectors: bool) -> Iterator[Any]:
         offset = None

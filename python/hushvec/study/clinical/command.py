@@ -15,6 +15,7 @@ from hushvec import _core, _validate
 from hushvec._progress import Progress
 from hushvec._publish import published_text
 from hushvec.errors import MissingExtraError
+from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec.retrieval.measures.intervals import require_settings
 from hushvec.study.clinical.agreement import agreements, measure_agreement
 from hushvec.study.clinical.cell import measure
@@ -24,7 +25,6 @@ from hushvec.study.clinical.findings import bought, classical, disagreements, re
 from hushvec.study.clinical.plan import MAIN_COHORT, MAIN_EPSILON, PARTS, Settings, planned
 from hushvec.study.clinical.results import Measurement, measured
 from hushvec.study.clinical.tables import write_csv, write_latex
-from hushvec.study.clinical.theory import largest_top_1
 
 NOTE = "noise comes from a seed: measurements, and no private releases"
 
@@ -180,7 +180,7 @@ def _with_parts(parts: Mapping[str, Sequence[Measurement]], made: Mapping[str, M
 
 def _bounded(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row with the top-1 that no mechanism of its price exceeds."""
-    return {**row, "top_1_bound": largest_top_1(row["true_epsilon"], row["true_delta"], row["patients"] - 1)}
+    return {**row, "top_1_bound": identification_bound(row["true_epsilon"], row["true_delta"], row["patients"])}
 
 
 def _json(study: Mapping[str, Any]) -> str:

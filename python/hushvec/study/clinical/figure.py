@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._publish import published_text
+from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec.study.charts import INK, Figure, Panel, Series, svg_of
 from hushvec.study.clinical.contenders import CLASSICAL, EMPIRICAL, LDP
 from hushvec.study.clinical.maps import MAPS
-from hushvec.study.clinical.theory import largest_top_1
 from hushvec.study.points import Estimate
 
 _TICKS = (1, 5, 16, 50, 200, 1000, 5000)
@@ -51,7 +51,7 @@ def write_figure(path: Path, rows: Sequence[Mapping[str, Any]], cohort: str, pat
 def _bound(patients: int) -> Series:
     """What no mechanism with delta = 0 exceeds."""
     epsilons = [_TICKS[0] * (_TICKS[-1] / _TICKS[0]) ** (step / _STEPS) for step in range(_STEPS + 1)]
-    bounds = tuple(Estimate(largest_top_1(epsilon, 0.0, patients - 1)) for epsilon in epsilons)
+    bounds = tuple(Estimate(identification_bound(epsilon, 0.0, patients)) for epsilon in epsilons)
     return Series(label="no mechanism exceeds", x=tuple(map(Estimate, epsilons)), y=bounds, style=INK, kind="theory")
 
 

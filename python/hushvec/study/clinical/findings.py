@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec.study.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, PRIVUNIT, PRIVUNIT_CORPUS
 from hushvec.study.clinical.plan import STRICT_EPSILON
-from hushvec.study.clinical.theory import largest_top_1
 
 Row = Mapping[str, Any]
 
@@ -124,7 +124,7 @@ def _strict(rows: Sequence[Row]) -> list[str]:
         }
         shown = "; ".join(f"{name} {_share(row)}" for name, row in best.items() if row is not None)
         if shown:
-            bound = largest_top_1(STRICT_EPSILON, 0.0, patients - 1)
+            bound = identification_bound(STRICT_EPSILON, 0.0, patients)
             told.append(
                 f"{cohort}, {patients:,} patients, best top-1 at a true epsilon of at most {STRICT_EPSILON:g}: {shown}. "
                 f"No mechanism with delta 0 exceeds {bound:.3f}."

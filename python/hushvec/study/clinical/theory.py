@@ -1,5 +1,7 @@
-"""How often the right patient is first: the most that any mechanism reaches, and what each mechanism reaches on patients who share the
-same part of their length and nothing else."""
+"""How often the right patient is first, where patients share the same part of their length and nothing else.
+
+What no mechanism exceeds is `hushvec.retrieval.attacks.bounds.identification_bound`.
+"""
 
 from __future__ import annotations
 
@@ -53,31 +55,6 @@ def expected_top_1(mechanism: Mechanism, others: int, own: float = 1.0) -> float
     share = np.exp(-(aside**2) / 2)
     shown = math.sqrt(own) * along[:, None] + math.sqrt(1 - own) * aside
     return float(weight @ np.interp(shown, scores, wins) @ share / (weight.sum() * share.sum()))
-
-
-def largest_top_1(epsilon: float, delta: float, others: int) -> float:
-    """The most that any mechanism with (epsilon, delta)-DP under replace-one can find, whatever the rows and however it is looked up.
-
-    Let t_i be the probability that the answer to patient i's release is i, and S_i the releases that are answered by i. For every
-    other patient j, t_i <= e^epsilon P[S_i | j] + delta. Summed over j != i and then over i, as the S_i do not overlap,
-
-        (n - 1) sum t_i <= e^epsilon sum_j (1 - t_j) + n (n - 1) delta
-
-    so that the mean t of the t_i is at most (e^epsilon + (n - 1) delta) / (e^epsilon + n - 1). Randomized response on the number of
-    the patient reaches it for delta = 0.
-
-    Args:
-        epsilon: >= 0.
-        delta: >= 0.
-        others: n - 1 >= 1, among how many other patients.
-
-    Example:
-        >>> from hushvec.study.clinical.theory import largest_top_1
-        >>> [round(largest_top_1(epsilon, 0.0, 999), 3) for epsilon in (5.0, 8.0, 10.0, 16.0)]
-        [0.129, 0.749, 0.957, 1.0]
-    """
-    weight = others * math.exp(-epsilon)
-    return min(1.0, (1 + weight * delta) / (1 + weight))
 
 
 @lru_cache(maxsize=1)

@@ -15,7 +15,7 @@ from hushvec.label_receipt import LabelReceipt
 from hushvec.mechanisms import PublicProjection
 from hushvec.models.answers import read_answer
 from hushvec.receipts import Receipt
-from hushvec.release import Budget, require_projection
+from hushvec.release import Budget, require_budget, require_projection
 from hushvec.text.pii.redactor import Redactor
 from hushvec.text.rewriting.choices import choose
 from hushvec.text.rewriting.chunks import Part, cut
@@ -136,8 +136,7 @@ class Rewriter:
     def _require_chargeable(self, budget: Budget | None) -> None:
         if budget is None:
             return
-        if not callable(getattr(budget, "consume", None)):
-            raise TypeError(f"budget must have a method consume(epsilon, delta), got {_validate.kind(budget)}")
+        require_budget(budget)
         if not self._terms.has_noise:
             raise ValueError("budget must be None for an infinite epsilon: a text without noise has no privacy to account for")
         if self._generator.seeded:
