@@ -331,14 +331,17 @@ class PrivateIndex:
         """
         source = _validate.generator(generator)
         content, budgeted = saved.load(Path(folder), store_path=path)
-        budgets = {"documents": document_budget, "queries": query_budget, "scores": score_budget}
-        for side, budget in budgets.items():
-            name = f"{side.removesuffix('s') if side != 'queries' else 'query'}_budget"
+        given = {
+            "documents": ("document_budget", document_budget),
+            "queries": ("query_budget", query_budget),
+            "scores": ("score_budget", score_budget),
+        }
+        for side, (name, budget) in given.items():
             if budget is not None and getattr(content.settings, side) is None:
                 raise ValueError(f"{name} must be None: the index has no noise on {side}")
             if budget is None and side in budgeted and not _validate.flag("without_budgets", without_budgets):
                 raise ValueError(f"{name} must be given: the index was saved with one (without_budgets=True goes on without)")
-        settings = content.settings.with_budgets(budgets)
+        settings = content.settings.with_budgets({side: budget for side, (_, budget) in given.items()})
         settings.require_secret_key(source)
         index = cls.__new__(cls)
         index._take(content._replace(settings=settings), source)
