@@ -11,6 +11,7 @@ void bind_privunit(pybind11::module_& module);
 void bind_keyed_rows(pybind11::module_& module);
 void bind_calibrate(pybind11::module_& module);
 void bind_discrete(pybind11::module_& module);
+void bind_collect(pybind11::module_& module);
 void bind_machine(pybind11::module_& module);
 void bind_testing(pybind11::module_& module);
 

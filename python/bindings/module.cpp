@@ -20,6 +20,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_used()) {
     python::bind_keyed_rows(module);
     python::bind_calibrate(module);
     python::bind_discrete(module);
+    python::bind_collect(module);
     python::bind_machine(module);
     python::bind_testing(module);
 }

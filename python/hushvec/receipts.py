@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss
     from hushvec.budget import Charge
     from hushvec.label_receipt import LabelReceipt
+    from hushvec.report_receipt import ReportReceipt
     from hushvec.selection_receipt import SelectionReceipt
 
-    AnyReceipt: TypeAlias = "Receipt | LabelReceipt | SelectionReceipt"
+    AnyReceipt: TypeAlias = "Receipt | LabelReceipt | SelectionReceipt | ReportReceipt"
 
 RECEIPT_VERSION = 1
 
@@ -247,8 +248,11 @@ def receipt_from_dict(fields: Mapping[str, Any]) -> AnyReceipt:
     """
     if isinstance(fields, Mapping) and "receipt_kind" in fields:
         from hushvec.label_receipt import LabelReceipt
+        from hushvec.report_receipt import REPORTS_KIND, ReportReceipt
         from hushvec.selection_receipt import SELECTION_KIND, SelectionReceipt
 
+        if fields["receipt_kind"] == REPORTS_KIND:
+            return ReportReceipt.from_dict(fields)
         return (SelectionReceipt if fields["receipt_kind"] == SELECTION_KIND else LabelReceipt).from_dict(fields)
     return Receipt.from_dict(fields)
 
@@ -266,8 +270,8 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
     """Recompute a receipt's guarantee from its parameters and compare it with what the receipt says.
 
     Args:
-        receipt: a `Receipt`, `LabelReceipt` or `SelectionReceipt`, or a mapping with the fields of one (`json.load` of a receipt
-            file).
+        receipt: a `Receipt`, `LabelReceipt`, `SelectionReceipt` or `ReportReceipt`, or a mapping with the fields of one
+            (`json.load` of a receipt file).
 
     Returns:
         A `Verification`:
@@ -315,10 +319,13 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
 
 def _verify_other(receipt: Any) -> Verification:
     from hushvec.label_receipt import LabelReceipt, verify_label_receipt
+    from hushvec.report_receipt import ReportReceipt, verify_report_receipt
     from hushvec.selection_receipt import SelectionReceipt, verify_selection_receipt
 
     if isinstance(receipt, SelectionReceipt):
         return verify_selection_receipt(receipt)
+    if isinstance(receipt, ReportReceipt):
+        return verify_report_receipt(receipt)
     if not isinstance(receipt, LabelReceipt):
         raise TypeError(f"receipt must be a hushvec.Receipt, a LabelReceipt or a mapping, got {type(receipt).__name__}")
     return verify_label_receipt(receipt)
@@ -328,7 +335,7 @@ def verify_charges(receipts: Sequence[AnyReceipt], export: Mapping[str, Any]) ->
     """Check that a ledger holds, and that it paid for every receipt with a charge of its own.
 
     Args:
-        receipts: releases charged to one ledger, of vectors, labels and selections.
+        receipts: releases charged to one ledger, of vectors, labels, selections and reports.
         export: of `PrivacyBudget.export`, or the same read from JSON.
 
     Returns:

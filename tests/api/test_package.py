@@ -84,6 +84,7 @@ LAYERS = {
     "receipts": 9,
     "label_receipt": 9,
     "selection_receipt": 9,
+    "report_receipt": 9,
     "release": 10,
     "models": 10,
     "label_release": 10,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "clip/row_kernels.hpp"
+#include "collect/bit_rows.hpp"
 #include "dispatch/kernels.hpp"
 #include "noise/convert_kernels.hpp"
 #include "noise/float64_kernels.hpp"
@@ -38,6 +39,7 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .direction_products = direction_products<V>,
         .round_row = round_row<V>,
         .row_keys = row_keys<V>,
+        .add_bit_rows = add_bit_rows<V>,
         .widen_float16 = widen_float16<V>,
         .narrow_float16 = narrow_float16<V>,
         .normals = normals_of_words<V>,

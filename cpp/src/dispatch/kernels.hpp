@@ -83,6 +83,9 @@ struct Kernels {
     // rows with streams of their own
     void (*row_keys)(const RowKeyRun&);
 
+    // counts of ones: collect/bit_rows.hpp
+    void (*add_bit_rows)(const std::uint32_t* const* rows, std::size_t chunks, std::size_t bytes_ahead, std::uint32_t* planes);
+
     // 16-bit floats, as their bits
     void (*widen_float16)(const std::uint16_t* in, std::size_t count, float* out);
     void (*narrow_float16)(const float* in, std::size_t count, std::uint16_t* out);   // to nearest even

@@ -8,6 +8,7 @@ from typing import Any
 
 from hushvec.label_receipt import LabelReceipt
 from hushvec.receipts import Receipt
+from hushvec.report_receipt import ReportReceipt
 from hushvec.selection_receipt import SelectionReceipt
 
 
@@ -33,23 +34,25 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"  {name.ljust(width)}  {value}" for name, value in pairs)
 
 
-def receipt_lines(receipt: Receipt | LabelReceipt | SelectionReceipt) -> str:
+def receipt_lines(receipt: Receipt | LabelReceipt | SelectionReceipt | ReportReceipt) -> str:
     """What a person wants to see of a receipt."""
     if isinstance(receipt, SelectionReceipt):
         pairs = _selection_facts(receipt)
+    elif isinstance(receipt, ReportReceipt):
+        pairs = _report_facts(receipt)
     else:
         pairs = _label_facts(receipt) if isinstance(receipt, LabelReceipt) else _vector_facts(receipt)
     return facts([*_claim_facts(receipt), *pairs, ("key", _key(receipt)), *(("note", note) for note in receipt.notes)])
 
 
-def _claim_facts(receipt: Receipt | LabelReceipt | SelectionReceipt) -> list[tuple[str, str]]:
+def _claim_facts(receipt: Receipt | LabelReceipt | SelectionReceipt | ReportReceipt) -> list[tuple[str, str]]:
     return [
         ("claim", "differential privacy" if receipt.is_dp_claim else "none: NOT a DP claim"),
         ("epsilon, delta", f"{receipt.epsilon!r}, {receipt.delta!r}"),
     ]
 
 
-def _key(receipt: Receipt | LabelReceipt | SelectionReceipt) -> str:
+def _key(receipt: Receipt | LabelReceipt | SelectionReceipt | ReportReceipt) -> str:
     return f"{'operating system' if receipt.key_source == 'os' else 'user-given seed'}, ChaCha{receipt.rounds}"
 
 
@@ -59,6 +62,17 @@ def _selection_facts(receipt: SelectionReceipt) -> list[tuple[str, str]]:
         ("mechanism", f"{receipt.mechanism}, epsilon {receipt.epsilon_per_pick:.6g} a pick, sensitivity {receipt.sensitivity:.6g}"),
         ("selections", f"{receipt.selections} of the best {receipt.picks} among {receipt.candidates}, in order, without scores"),
         ("scores", f"clamped to [{receipt.score_low:.6g}, {receipt.score_high:.6g}]"),
+    ]
+
+
+def _report_facts(receipt: ReportReceipt) -> list[tuple[str, str]]:
+    one = "one report (each is another person's)"
+    unit = one if receipt.per == "record" else f"{receipt.words_of_one} words of one person"
+    return [
+        ("unit of privacy", f"{unit}, {receipt.adjacency}"),
+        ("mechanism", f"{receipt.mechanism}, truth with {receipt.truth_values / 2**64:.6g} among {receipt.cells} cells"),
+        ("reports", f"{receipt.reports}{', memoised' if receipt.memoised else ''}"),
+        ("collection", f"SHA-256 {receipt.dictionary_digest}"),
     ]
 
 

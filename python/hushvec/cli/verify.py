@@ -23,9 +23,10 @@ from hushvec.receipts import (
     verify_charges,
     verify_receipt,
 )
+from hushvec.report_receipt import ReportReceipt
 from hushvec.selection_receipt import SelectionReceipt
 
-AnyReceipt = Receipt | LabelReceipt | SelectionReceipt
+AnyReceipt = Receipt | LabelReceipt | SelectionReceipt | ReportReceipt
 
 EXIT_CODES = {HOLDS: 0, DOES_NOT_HOLD: 1, NOT_A_CLAIM: 2}
 LARGEST_FILE = 1 << 22

@@ -1,0 +1,38 @@
+"""Private collection: each person reports words through a randomiser of their own, and the collector estimates how common they are.
+
+    from hushvec.collect import Vocabulary
+    vocabulary = Vocabulary(words, epsilon=2.0)
+    sketch = vocabulary.sketch()
+    sketch.add(vocabulary.report("insulin"))       # on a device; the collector adds what arrives
+    sketch.estimate().present(alpha=0.05)
+
+`Vocabulary` is for a public dictionary, `BloomFilter` (RAPPOR) for words that are only guessed later. docs/collect.md shows which
+mechanism does what, docs/proofs/frequency_oracles.md and docs/proofs/rappor.md why the stated epsilon holds.
+"""
+
+from hushvec.collect.bloom import BloomFilter, BloomReports
+from hushvec.collect.bloom_sketch import BloomSketch
+from hushvec.collect.decisions import CORRECTIONS
+from hushvec.collect.errors import MemoError, SketchError
+from hushvec.collect.estimate import Estimate
+from hushvec.collect.memo import Memo
+from hushvec.collect.oracles import MECHANISMS
+from hushvec.collect.release import ReportRelease
+from hushvec.collect.sketch import Sketch
+from hushvec.collect.vocabulary import OTHER, Vocabulary
+
+__all__ = [
+    "CORRECTIONS",
+    "MECHANISMS",
+    "OTHER",
+    "BloomFilter",
+    "BloomReports",
+    "BloomSketch",
+    "Estimate",
+    "Memo",
+    "MemoError",
+    "ReportRelease",
+    "Sketch",
+    "SketchError",
+    "Vocabulary",
+]

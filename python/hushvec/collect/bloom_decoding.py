@@ -1,0 +1,196 @@
+"""Least squares over the bits of all cohorts: which candidates, how often, with which error. docs/proofs/rappor.md has the formulas.
+
+y_ij = (ones_ij / reports_j - p*) / (q* - p*) is an unbiased estimate of the share of cohort j's reports whose word sets bit i, so
+that y_j = X_j f + noise with X_j the 0/1 matrix of which candidate sets which bit. The cohorts' equations are weighted by their
+reports. With `unknown` the last column of X is constant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec.collect.decisions import normal_p_values
+from hushvec.collect.estimate import Estimate
+
+if TYPE_CHECKING:
+    from hushvec.collect.bloom import BloomFilter
+
+_MOST_LASSO = 4096
+_SWEEPS = 200
+_SETTLED = 1e-9
+_DISTINGUISHABLE = 1e-9   # smallest eigenvalue of the scaled normal equations
+
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Cohort:
+    """One cohort's equations."""
+
+    design: _Floats     # [bits, columns]
+    shares: _Floats     # y_j
+    noise: _Floats      # variance of one report's contribution to each share, given its word
+    reports: int
+
+
+@dataclass(frozen=True)
+class _Equations:
+    """The equations of a sketch for candidates, cohort by cohort: all of them together may not fit into memory."""
+
+    filter: BloomFilter
+    reports: NDArray[np.int64]     # of each cohort
+    ones: NDArray[np.int64]        # [cohorts, bits]
+    positions: NDArray[np.int64]   # [candidates, cohorts, hashes]
+    unknown: bool
+    cohorts: tuple[int, ...]       # those used, each with reports
+
+    @property
+    def columns(self) -> int:
+        return len(self.positions) + self.unknown
+
+    def __iter__(self) -> Iterator[_Cohort]:
+        for j in self.cohorts:
+            yield self._cohort(j)
+
+    def of(self, candidates: NDArray[np.intp], cohorts: tuple[int, ...]) -> _Equations:
+        return replace(self, positions=self.positions[candidates], cohorts=cohorts)
+
+    def _cohort(self, j: int) -> _Cohort:
+        reports = int(self.reports[j])
+        design = np.zeros((self.filter.bits, self.columns))
+        candidates = np.arange(len(self.positions))
+        for column in self.positions[:, j].T:
+            design[column, candidates] = 1.0
+        if self.unknown:
+            design[:, -1] = 1.0
+        q, p = _reported(self.filter)
+        shares = (self.ones[j] / reports - p) / (q - p)
+        truth = shares.clip(0, 1)
+        noise = (truth * q * (1 - q) + (1 - truth) * p * (1 - p)) / (q - p) ** 2
+        return _Cohort(design, shares, noise, reports)
+
+    def normal_equations(self) -> tuple[_Floats, _Floats, _Floats]:
+        """X^T W X, X^T W y, and the variance of the latter's elements by noise alone."""
+        gram = np.zeros((self.columns, self.columns))
+        moments, variances = np.zeros(self.columns), np.zeros(self.columns)
+        for cohort in self:
+            gram += cohort.reports * (cohort.design.T @ cohort.design)
+            moments += cohort.reports * (cohort.design.T @ cohort.shares)
+            variances += cohort.reports * (cohort.design.T**2 @ cohort.noise)
+        return gram, moments, variances
+
+
+def decoded(
+    filter_: BloomFilter,
+    reports: NDArray[np.int64],
+    ones: NDArray[np.int64],
+    candidates: Sequence[str],
+    *,
+    lasso: bool,
+    unknown: bool,
+) -> Estimate:
+    """The estimate for candidates that were checked, from the reports of each cohort and the ones of each of its bits."""
+    used = tuple(np.flatnonzero(reports).tolist())
+    equations = _Equations(filter_, reports, ones, filter_.positions(candidates), unknown, used)
+    if not lasso:
+        return _least_squares(equations, candidates)
+    if len(candidates) > _MOST_LASSO:
+        raise ValueError(f"candidates must be at most {_MOST_LASSO} for the lasso, got {len(candidates)}")
+    if len(used) < 2:
+        raise ValueError(f"method must be 'least_squares' for reports of fewer than 2 cohorts, got {len(used)}")
+    everything = np.arange(len(candidates))
+    chosen = _lasso_choice(equations.of(everything, used[0::2]))
+    return _least_squares(equations.of(chosen, used[1::2]), [candidates[i] for i in chosen])
+
+
+def _reported(filter_: BloomFilter) -> tuple[float, float]:
+    """q* and p*: that a bit of the word, and any other, is reported as 1."""
+    f, p, q = filter_.f, filter_.p, filter_.q
+    return (1 - f / 2) * q + f / 2 * p, (1 - f / 2) * p + f / 2 * q
+
+
+def _least_squares(equations: _Equations, words: Sequence[str]) -> Estimate:
+    rows = len(equations.cohorts) * equations.filter.bits
+    if equations.columns > rows:
+        raise ValueError(
+            f"candidates must be fewer than the {rows} bits of all cohorts with reports for least squares, got {len(words)}"
+        )
+    gram, moments, _ = equations.normal_equations()
+    inverse = _inverse(gram)
+    solution = inverse @ moments
+    variances = _variances(equations, inverse, solution)
+    frequencies = solution[: len(words)]
+    errors = np.sqrt(variances[: len(words)])
+    return Estimate(
+        words=tuple(words),
+        frequencies=frequencies,
+        standard_errors=errors,
+        reports=int(equations.reports.sum()),
+        unknown=_unknown_share(equations, float(solution[-1])) if equations.unknown else None,
+        p_values_of=lambda: normal_p_values(frequencies / errors),
+    )
+
+
+def _unknown_share(equations: _Equations, constant: float) -> float:
+    """A word outside the list sets each bit with 1 - (1 - 1/bits)^hashes, on average over hash functions."""
+    bits, hashes = equations.filter.bits, equations.filter.hashes
+    return constant / -math.expm1(hashes * math.log1p(-1 / bits))
+
+
+def _inverse(gram: _Floats) -> _Floats:
+    """Of the normal equations, after scaling to a diagonal of ones."""
+    if len(gram) == 0:
+        return gram
+    scale = 1 / np.sqrt(np.diag(gram))
+    values, vectors = np.linalg.eigh(gram * scale[:, None] * scale)
+    if values[0] < _DISTINGUISHABLE:
+        raise ValueError("candidates must set different bits in some cohort with reports; some of these cannot be told apart")
+    inverse: _Floats = (vectors / values) @ vectors.T * scale[:, None] * scale
+    return inverse
+
+
+def _variances(equations: _Equations, inverse: _Floats, solution: _Floats) -> _Floats:
+    """Of the solution: the reports' noise, and the random choice of who is in which cohort."""
+    shares = solution.clip(0, 1)
+    if equations.unknown:
+        shares[-1] = 0.0  # a constant, not a word that somebody draws
+    total = np.zeros(len(solution))
+    for cohort in equations:
+        weights = inverse @ cohort.design.T
+        of_words = weights @ cohort.design
+        drawn = of_words**2 @ shares - (of_words @ shares) ** 2
+        total += cohort.reports * (weights**2 @ cohort.noise + drawn.clip(0))
+    return total
+
+
+def _lasso_choice(equations: _Equations) -> NDArray[np.intp]:
+    """Candidates that a lasso without negative values keeps, by coordinate descent.
+
+    The penalty of each is sqrt(2 ln candidates) standard deviations of its correlation with noise alone.
+    """
+    gram, moments, variances = equations.normal_equations()
+    words = len(equations.positions)
+    penalties = math.sqrt(2 * math.log(max(2, words))) * np.sqrt(variances)
+    if equations.unknown:
+        penalties[-1] = 0.0
+    solution = np.zeros(equations.columns)
+    gradient = moments - penalties   # of what is maximised, at the solution
+    diagonal = np.diag(gram)
+    for _ in range(_SWEEPS):
+        largest = 0.0
+        for i in np.flatnonzero((solution > 0) | (gradient > 0)):
+            value = max(0.0, solution[i] + gradient[i] / diagonal[i])
+            change = value - solution[i]
+            if change != 0.0:
+                gradient -= gram[i] * change
+                solution[i] = value
+                largest = max(largest, abs(change))
+        if largest < _SETTLED:
+            break
+    return np.flatnonzero(solution[:words] > 0)

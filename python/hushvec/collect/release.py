@@ -1,0 +1,257 @@
+"""From words to reports: check, look at the memo, charge the budget, draw, write the receipt.
+
+A report is a release. What one costs, what all of one person's cost, and what is charged for a call is decided here alone, for
+vocabularies and Bloom filters alike.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hushvec import _core, _validate
+from hushvec.accounting import PureDP
+from hushvec.collect.memo import Memo, require_memo
+from hushvec.errors import PrivacyBudgetExhaustedError
+from hushvec.mechanisms import product_up
+from hushvec.receipts import NOTE_SEED, LedgerEntry
+from hushvec.release import PER, Budget, entry_of_charge, require_budget, require_secret_key
+from hushvec.report_receipt import ReportReceipt
+
+NOTE_PATTERN = "memoised: when a person reports, and which reports are of the same word, is treated as public"
+NOTE_NEW = "memoised: epsilon is of the words that were new to the memo; those reported before cost nothing more"
+NOTE_COUNT = "how many words a person reports is treated as public"
+
+
+class ReportRelease(NamedTuple):
+    """What `release` of a vocabulary or a Bloom filter returns.
+
+    Args:
+        reports: what goes to the collector.
+        receipt: what was done and what it promises.
+    """
+
+    reports: Any
+    receipt: ReportReceipt
+
+
+@dataclass(frozen=True)
+class ReceiptLaw:
+    """The fields of a receipt that say by which law reports were drawn."""
+
+    mechanism: str
+    cells: int
+    truth_values: int
+    other_values: int
+    hashes: int = 0
+    one_values: int = 0
+    zero_values: int = 0
+
+
+class Collection(ABC):
+    """What a collector publishes, and how a person reports to it. Vocabularies and Bloom filters are collections.
+
+    Attributes:
+        epsilon: of all of a person's words together.
+        words_per_user: how many different words a person may report.
+        digest: SHA-256 of everything that decides what a report means; 64 hexadecimal digits.
+    """
+
+    epsilon: float
+    words_per_user: int
+    digest: str
+
+    @property
+    @abstractmethod
+    def word_epsilon(self) -> float:
+        """Of one word, however often its memoised report is repeated."""
+
+    @property
+    @abstractmethod
+    def report_epsilon(self) -> float:
+        """Of one report that is not memoised."""
+
+    @abstractmethod
+    def _known(self, words: Sequence[str]) -> list[str]:
+        """Words as they will be reported.
+
+        Raises:
+            TypeError, ValueError: a word that cannot be.
+        """
+
+    @abstractmethod
+    def _drawn(self, words: list[str], generator: _core.Generator) -> Any:
+        """One report a word, all from the generator."""
+
+    @abstractmethod
+    def _drawn_from_memo(self, words: list[str], memo: Memo, generator: _core.Generator | None) -> Any:
+        """One report a word, its permanent part from the memo."""
+
+    @property
+    @abstractmethod
+    def _receipt_law(self) -> ReceiptLaw: ...
+
+    def report(
+        self,
+        words: str | Sequence[str],
+        *,
+        per: str = "record",
+        memo: Memo | None = None,
+        budget: Budget | None = None,
+        generator: _core.Generator | None = None,
+    ) -> Any:
+        """Reports of words, ready to be sent: `release` without the receipt."""
+        return self.release(words, per=per, memo=memo, budget=budget, generator=generator).reports
+
+    def release(
+        self,
+        words: str | Sequence[str],
+        *,
+        per: str = "record",
+        memo: Memo | None = None,
+        budget: Budget | None = None,
+        generator: _core.Generator | None = None,
+    ) -> ReportRelease:
+        """Reports of words, and a receipt that says what they promise.
+
+        Args:
+            words: one word or several; each gives one report.
+            per: "record": every word is another person's (a simulation, a proxy). "release": all are one person's, at most
+                words_per_user of them.
+            memo: of the person, for per="release": the same word gives the same permanent report for ever, and the memo admits at
+                most words_per_user different words in all. Without it every call is a fresh release, which the caller adds up.
+            budget: a PrivacyBudget of the person, or any object with `consume(epsilon, delta)`: charged before anything is drawn. With
+                a memo only new words are charged.
+            generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy:
+                the receipt says so, and together with a budget or a memo it is refused.
+
+        Returns:
+            ReportRelease(reports, receipt).
+
+        Raises:
+            TypeError: wrong kinds.
+            ValueError: a word that cannot be reported (its place is named); more than words_per_user words of one person in a call.
+            PrivacyBudgetExhaustedError: the memo holds words_per_user words and this is another, or the budget has not enough
+                left; nothing was charged, noted or drawn.
+            MemoError, OSError: the memo's file cannot be used; nothing was drawn.
+
+        Guarantees:
+            (epsilon, 0)-DP under replacement of one report's word (per="record") or of all words of the person (per="release"),
+            exact as sampled. How many words there are is public; with a memo also which reports are of the same word. An error
+            about a word is visible to whoever sees that the call failed.
+
+        Edge cases:
+            No words: no reports, a receipt for 0 reports, no charge.
+
+        Reference:
+            docs/proofs/frequency_oracles.md, docs/proofs/rappor.md.
+        """
+        known = self._known([words] if isinstance(words, str) else _sequence(words))
+        _validate.choice("per", per, PER)
+        source = _validate.generator(generator)
+        if budget is not None:
+            require_budget(budget)
+            require_secret_key(source)
+        if memo is not None:
+            return self._release_from_memo(known, require_memo(memo), per, budget, generator)
+        if per == "release" and len(known) > self.words_per_user:
+            raise ValueError(f"words must be at most {self.words_per_user}, words_per_user, of one person, got {len(known)}")
+        words_of_one = max(1, len(known)) if per == "release" else 1
+        receipt = self._receipt(
+            reports=len(known), per=per, words_of_one=words_of_one, memoised=False, epsilon=self._total(words_of_one), source=source
+        )
+        if budget is not None and known:
+            receipt = replace(receipt, charge=self._charge(budget, receipt.epsilon, len(known)))
+        return ReportRelease(self._drawn(known, source), receipt)
+
+    def _release_from_memo(
+        self, words: list[str], memo: Memo, per: str, budget: Budget | None, generator: _core.Generator | None
+    ) -> ReportRelease:
+        if per != "release":
+            raise ValueError("per must be 'release' with a memo, which is one person's, got 'record'")
+        if generator is not None and generator.seeded:
+            raise ValueError("generator must not be a seeded one with a memo: such reports have no privacy to keep")
+
+        def admit(before: int, new: int) -> tuple[int, LedgerEntry | None]:
+            if before + new > self.words_per_user:
+                raise PrivacyBudgetExhaustedError(
+                    f"the memo holds {before} words and may hold {self.words_per_user}: {new} new ones do not fit",
+                    max_epsilon=self.epsilon,
+                    consumed_epsilon=self._memoised_total(before),
+                    hint="report words that were reported before, or plan for more words with words_per_user",
+                )
+            if budget is None or new == 0:
+                return new, None
+            return new, self._charge(budget, self._memoised_total(new), new)
+
+        new, charge = memo.remember(self.digest, words, admit)
+        words_of_one = new or max(1, len(set(words)))
+        receipt = self._receipt(
+            reports=len(words),
+            per=per,
+            words_of_one=words_of_one,
+            memoised=True,
+            epsilon=self._memoised_total(words_of_one),
+            source=_validate.generator(generator),
+        )
+        return ReportRelease(self._drawn_from_memo(words, memo, generator), replace(receipt, charge=charge))
+
+    def _total(self, words: int) -> float:
+        """Of as many fresh reports of one person."""
+        return product_up(words, self.report_epsilon)
+
+    def _memoised_total(self, words: int) -> float:
+        """Of as many words of one person: at most `epsilon` for at most words_per_user of them."""
+        return product_up(words, self.word_epsilon)
+
+    def _charge(self, budget: Budget, epsilon: float, words: int) -> LedgerEntry | None:
+        purpose = f"{self._receipt_law.mechanism}, {words} words, collection {self.digest[:16]}"
+        return entry_of_charge(budget, epsilon, 0.0, PureDP(epsilon=epsilon).rho, purpose)
+
+    def _receipt(
+        self, *, reports: int, per: str, words_of_one: int, memoised: bool, epsilon: float, source: _core.Generator
+    ) -> ReportReceipt:
+        law = self._receipt_law
+        applies = {NOTE_SEED: source.seeded, NOTE_PATTERN: memoised, NOTE_NEW: memoised, NOTE_COUNT: per == "release"}
+        return ReportReceipt(
+            mechanism=law.mechanism,
+            per=per,
+            epsilon=epsilon,
+            dictionary_digest=self.digest,
+            reports=reports,
+            words_of_one=words_of_one,
+            memoised=memoised,
+            cells=law.cells,
+            truth_values=law.truth_values,
+            other_values=law.other_values,
+            hashes=law.hashes,
+            one_values=law.one_values,
+            zero_values=law.zero_values,
+            key_source=source.key_source,
+            rounds=source.rounds,
+            is_dp_claim=not source.seeded,
+            library_version=_core.__version__,
+            notes=tuple(note for note, holds in applies.items() if holds),
+        )
+
+
+def _sequence(words: Any) -> Sequence[Any]:
+    if isinstance(words, np.ndarray):
+        listed: list[Any] = words.ravel().tolist()
+        return listed
+    if not isinstance(words, Sequence) or isinstance(words, bytes | bytearray):
+        raise TypeError(f"words must be a str or a sequence of str, got {_validate.kind(words)}")
+    return words
+
+
+def require_words(name: str, words: Sequence[Any]) -> None:
+    """Strings that have a UTF-8 form."""
+    for place, word in enumerate(words):
+        if not isinstance(word, str):
+            raise TypeError(f"{name} must be strings, got {_validate.kind(word)} at position {place}")
+        if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise ValueError(f"{name} must be text that UTF-8 can hold, got {word!r:.80} at position {place}")

@@ -1,0 +1,130 @@
+"""What a collector keeps of the reports over a vocabulary: sums, which add up over machines and days."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hushvec import _validate
+from hushvec.collect.decisions import binomial_p_values
+from hushvec.collect.errors import SketchError
+from hushvec.collect.estimate import Estimate
+from hushvec.collect.sketch_bytes import VOCABULARY, Contents, packed, unpacked
+
+if TYPE_CHECKING:
+    from hushvec.collect.vocabulary import Vocabulary
+
+
+class Sketch:
+    """Sums of reports over one vocabulary. Its size does not grow with the reports.
+
+    Args:
+        vocabulary: whose reports it takes. Its words, epsilon and mechanism decide which sketches go together.
+
+    Guarantees:
+        Sums are exact and do not depend on the order of reports, merges or threads; several threads may add to one sketch.
+        Everything here is post-processing of reports that are private already. A method that raises has changed nothing.
+
+    Example:
+        >>> from hushvec.collect import Sketch, Vocabulary
+        >>> vocabulary = Vocabulary(["a", "b", "c"], epsilon=1.0)
+        >>> morning, evening = vocabulary.sketch(), vocabulary.sketch()
+        >>> morning.add(vocabulary.report(["a", "a", "b"]))
+        >>> evening.add(vocabulary.report("c"))
+        >>> morning.merge(Sketch.from_bytes(evening.to_bytes(), vocabulary))
+        >>> morning.reports
+        4
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        from hushvec.collect.vocabulary import Vocabulary
+
+        if not isinstance(vocabulary, Vocabulary):
+            raise TypeError(f"vocabulary must be a Vocabulary, got {_validate.kind(vocabulary)}")
+        self.vocabulary = vocabulary
+        self.reports = 0
+        self._tallies = np.zeros(vocabulary.oracle.tallies, np.int64)
+        self._lock = threading.Lock()
+
+    def add(self, reports: Any) -> None:
+        """Count reports.
+
+        Args:
+            reports: what `Vocabulary.report` returned, one or many; whole numbers, or packed bits as uint32 [n, words / 32].
+
+        Raises:
+            TypeError, ValueError: reports of another vocabulary, as far as they can be told: of another kind or shape, a number that
+                is no report. Nothing was counted then.
+        """
+        with self._lock:
+            self.reports += self.vocabulary.oracle.add(reports, self._tallies)
+
+    def merge(self, other: Sketch) -> None:
+        """Add the reports of another sketch.
+
+        Raises:
+            SketchError: it belongs to another vocabulary, epsilon or mechanism.
+        """
+        if not isinstance(other, Sketch):
+            raise TypeError(f"other must be a Sketch, got {_validate.kind(other)}")
+        if other.vocabulary.digest != self.vocabulary.digest:
+            raise SketchError("other must be a sketch of this vocabulary, with its words, epsilon and mechanism; got one of another")
+        contents = other._contents()
+        with self._lock:
+            self._tallies += contents.numbers
+            self.reports += contents.reports
+
+    def _contents(self) -> Contents:
+        """A copy of everything, as of one moment."""
+        with self._lock:
+            return Contents(bytes.fromhex(self.vocabulary.digest), self.reports, self._tallies.copy())
+
+    def to_bytes(self) -> bytes:
+        """The sketch as bytes, with a version and a checksum. The checksum finds accidents; it authenticates nobody."""
+        return packed(VOCABULARY, self._contents())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, vocabulary: Vocabulary) -> Sketch:
+        """The sketch of bytes that `to_bytes` wrote.
+
+        Raises:
+            SketchError: bytes that are no sketch, cut short, damaged or of another vocabulary.
+        """
+        sketch = cls(vocabulary)
+        contents = unpacked(
+            VOCABULARY,
+            data,
+            digest=bytes.fromhex(vocabulary.digest),
+            numbers=vocabulary.oracle.tallies,
+            of_what="vocabulary",
+        )
+        fault = vocabulary.oracle.tallies_fault(contents.numbers, contents.reports)
+        if fault is not None:
+            raise SketchError(f"data must be a sound sketch: {fault}")
+        sketch.reports, sketch._tallies = contents.reports, contents.numbers
+        return sketch
+
+    def estimate(self) -> Estimate:
+        """Unbiased frequencies with standard errors.
+
+        Returns:
+            Standard errors are of the noise that the mechanism added, for the people who reported. Whoever takes them for a
+            sample of a larger population adds sqrt(f (1 - f) / reports), in quadrature.
+
+        Raises:
+            ValueError: no reports.
+        """
+        oracle, (_, reports, tallies) = self.vocabulary.oracle, self._contents()
+        if reports == 0:
+            raise ValueError("sketch must hold at least one report, got 0")
+        frequencies = oracle.frequencies(tallies, reports)
+        variances = oracle.variances(frequencies.clip(0, 1), tallies, reports)
+        return Estimate(
+            words=self.vocabulary.words,
+            frequencies=frequencies,
+            standard_errors=np.sqrt(variances.clip(0)),
+            reports=reports,
+            p_values_of=lambda: binomial_p_values(*oracle.null_counts(tallies, reports)),
+        )

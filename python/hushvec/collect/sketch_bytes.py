@@ -1,0 +1,71 @@
+"""Sketches as bytes: a header that says what they are, whole numbers, a checksum. docs/format.md section 12."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec.collect.errors import SketchError
+
+VOCABULARY, BLOOM = 1, 2
+
+_MAGIC = b"hushvec sketch\x00\x00"
+_VERSION = 1
+_HEADER = struct.Struct("<16sII32sQQ")
+_CHECKSUM_BYTES = 32
+_MOST_REPORTS = 2**62
+_NUMBER = np.dtype("<i8")
+
+
+class Contents(NamedTuple):
+    """What the bytes of a sketch hold."""
+
+    digest: bytes
+    reports: int
+    numbers: NDArray[np.int64]
+
+
+def packed(kind: int, contents: Contents) -> bytes:
+    """The bytes of a sketch."""
+    header = _HEADER.pack(_MAGIC, _VERSION, kind, contents.digest, contents.reports, len(contents.numbers))
+    body = header + contents.numbers.astype(_NUMBER).tobytes()
+    return body + hashlib.sha256(body).digest()
+
+
+def unpacked(kind: int, data: bytes, *, digest: bytes, numbers: int, of_what: str) -> Contents:
+    """The contents of bytes that must be a sound sketch of this kind, digest and size.
+
+    Args:
+        of_what: what the sketch belongs to, for the messages.
+
+    Raises:
+        TypeError: not bytes.
+        SketchError: cut short, damaged, or of something else.
+    """
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"data must be bytes, got {type(data).__name__}")
+    data = bytes(data)
+    if not data.startswith(_MAGIC[: len(data)]) or not data:
+        raise SketchError("data must be a sketch of hushvec, got other bytes")
+    if len(data) < _HEADER.size + _CHECKSUM_BYTES:
+        raise SketchError(f"data must be a whole sketch, got {len(data)} bytes, less than its header")
+    _, version, found_kind, found_digest, reports, count = _HEADER.unpack_from(data)
+    if version != _VERSION:
+        raise SketchError(f"data must be a sketch of version {_VERSION}, got version {version}")
+    expected = _HEADER.size + count * _NUMBER.itemsize + _CHECKSUM_BYTES
+    if len(data) != expected:
+        raise SketchError(f"data must be a whole sketch of {expected} bytes, got {len(data)}")
+    if hashlib.sha256(data[:-_CHECKSUM_BYTES]).digest() != data[-_CHECKSUM_BYTES:]:
+        raise SketchError("data must be a sound sketch: its checksum does not fit its contents")
+    if found_kind != kind or found_digest != digest or count != numbers:
+        raise SketchError(f"data must be a sketch of this {of_what}, got one of another")
+    if reports > _MOST_REPORTS:
+        raise SketchError(f"data must hold at most 2^62 reports, got {reports}")
+    values = np.frombuffer(data, _NUMBER, count, _HEADER.size).astype(np.int64)
+    if len(values) and int(values.min()) < 0:
+        raise SketchError(f"data must hold counts >= 0, got {int(values.min())}")
+    return Contents(found_digest, reports, values)

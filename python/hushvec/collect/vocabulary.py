@@ -1,0 +1,216 @@
+"""A public dictionary over which people report words."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _core, _validate
+from hushvec.collect.memo import Memo
+from hushvec.collect.oracles import MECHANISMS, MOST_WORDS, Oracle, oracle_for
+from hushvec.collect.oracles.oracle import float_up
+from hushvec.collect.release import Collection, ReceiptLaw, require_words
+from hushvec.collect.sketch import Sketch
+from hushvec.label_receipt import epsilon_of_law
+from hushvec.mechanisms import quotient_down
+
+OTHER = "<other>"
+
+_UNKNOWN = ("error", "other")
+_VERSION = 1
+
+
+class Vocabulary(Collection):
+    """Words that people report privately, each on their own device.
+
+    Args:
+        words: the dictionary: distinct strings, 2 to 2^24 of them, public. Compared as they are; whoever wants one case or Unicode
+            form for all brings words to it before.
+        epsilon: > 0, of all of a person's reports together: each has epsilon / words_per_user.
+        mechanism: "k_rr" (k-ary randomised response), "unary" (optimised unary encoding), "hadamard" (Hadamard response), or "auto":
+            the smallest mean variance, and among those within 10 % of it the shortest report.
+        words_per_user: >= 1, how many words a person reports.
+        unknown: what happens to a word outside the dictionary: "error", or "other": it is reported as `OTHER`, one more word.
+
+    Raises:
+        TypeError, ValueError: words or numbers that break these rules; epsilon so small that reports would carry nothing.
+
+    Guarantees:
+        Each report is (epsilon / words_per_user, 0)-DP under replacement of its word, in the local model: nobody but the person sees
+        the word. Exact as sampled: all probabilities are whole numbers over 2^64 and their ratio is at most e^epsilon;
+        `true_epsilon` is what it comes to. With a `Memo` the same holds for any number of reports of the same words.
+
+    Edge cases:
+        "other" makes `OTHER` part of the dictionary; a word of that name in `words` is refused. One report alone may be as
+        long as the dictionary ("unary", a bit a word): `report_bytes` says how long.
+
+    Reference:
+        Kairouz, Bonawitz, Ramage (2016); Wang, Blocki, Li, Jha (2017); Acharya, Sun, Zhang (2019);
+        docs/proofs/frequency_oracles.md.
+
+    Example:
+        >>> from hushvec.collect import Vocabulary
+        >>> vocabulary = Vocabulary([f"word{i}" for i in range(1000)], epsilon=1.0)
+        >>> print("\\n".join(vocabulary.describe()))
+        unary over 1,000 words, epsilon = 1 for 1 word a person (at most 1 as sampled)
+        a report has 128 bytes
+        from 1,000,000 reports, a frequency has the standard error 0.00192
+        >>> sketch = vocabulary.sketch()
+        >>> sketch.add(vocabulary.report(["word7", "word8"]))
+        >>> sketch.reports
+        2
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        epsilon: float,
+        *,
+        mechanism: str = "auto",
+        words_per_user: int = 1,
+        unknown: str = "error",
+    ) -> None:
+        self.unknown = _validate.choice("unknown", unknown, _UNKNOWN)
+        self.words = _dictionary(words, with_other=unknown == "other")
+        self.epsilon = _validate.positive("epsilon", epsilon)
+        self.words_per_user = _validate.whole_number("words_per_user", words_per_user, at_least=1)
+        _validate.choice("mechanism", mechanism, ("auto", *MECHANISMS))
+        share = quotient_down(self.epsilon, self.words_per_user)
+        self.oracle: Oracle = oracle_for(mechanism, len(self.words), share)
+        self.digest = self._digest()
+
+    # ---- what it costs and what it gives, before anything is spent ----
+
+    @property
+    def mechanism(self) -> str:
+        """"k_rr", "unary" or "hadamard"."""
+        return self.oracle.name
+
+    @property
+    def report_epsilon(self) -> float:
+        """Of one report: epsilon / words_per_user, rounded down."""
+        return self.oracle.epsilon
+
+    @property
+    def word_epsilon(self) -> float:
+        """Of one word and all its memoised reports: the same, as they are one report."""
+        return self.oracle.epsilon
+
+    @property
+    def true_epsilon(self) -> float:
+        """What the sampled probabilities give for all of a person's words, rounded up; at most `epsilon`."""
+        return float_up(epsilon_of_law(*self.oracle.law, times=self.words_per_user))
+
+    @property
+    def report_bytes(self) -> int:
+        """Size of a report."""
+        return self.oracle.report_bytes
+
+    def standard_error(self, frequency: float, reports: int) -> float:
+        """Of the estimated frequency of a word that this share of the reports is about.
+
+        Args:
+            frequency: in [0, 1].
+            reports: >= 1.
+
+        Edge cases:
+            For "hadamard" the other reports are taken to be spread evenly over the other words.
+        """
+        if not 0 <= _validate.number("frequency", frequency) <= 1:
+            raise ValueError(f"frequency must be in [0, 1], got {frequency!r}")
+        return math.sqrt(self.oracle.variance_at(frequency, _validate.whole_number("reports", reports, at_least=1)))
+
+    def root_mean_square_error(self, reports: int) -> float:
+        """Of the estimated frequencies over the whole dictionary, in theory and for any true frequencies.
+
+        Args:
+            reports: >= 1.
+        """
+        return math.sqrt(self.oracle.mean_variance / _validate.whole_number("reports", reports, at_least=1))
+
+    def describe(self) -> tuple[str, ...]:
+        """Lines that say what a report costs, how long it is and how good many of them are."""
+        persons = "1 word a person" if self.words_per_user == 1 else f"{self.words_per_user} words a person"
+        return (
+            f"{self.mechanism} over {len(self.words):,} words, epsilon = {self.epsilon:g} for {persons} "
+            f"(at most {self.true_epsilon:.9g} as sampled)",
+            f"a report has {self.report_bytes} bytes",
+            f"from 1,000,000 reports, a frequency has the standard error {self.root_mean_square_error(1_000_000):.3g}",
+        )
+
+    def sketch(self) -> Sketch:
+        """An empty sketch for the collector."""
+        return Sketch(self)
+
+    # ---- what `release` asks of a collection ----
+
+    @cached_property
+    def _code_of(self) -> dict[str, int]:
+        return {word: code for code, word in enumerate(self.words)}
+
+    def _known(self, words: Sequence[str]) -> list[str]:
+        listed = list(words)
+        require_words("words", listed)
+        if self.unknown == "other":
+            return [word if word in self._code_of else OTHER for word in listed]
+        for place, word in enumerate(listed):
+            if word not in self._code_of:
+                raise ValueError(
+                    f"words must be among the {len(self.words):,} of the vocabulary, got {word!r:.80} at position {place}; "
+                    "unknown='other' would report such words as one"
+                )
+        return listed
+
+    def _codes(self, words: list[str]) -> NDArray[np.int64]:
+        return np.fromiter(map(self._code_of.__getitem__, words), np.int64, len(words))
+
+    def _drawn(self, words: list[str], generator: _core.Generator) -> NDArray[Any]:
+        return self.oracle.draw(self._codes(words), generator)
+
+    def _drawn_from_memo(self, words: list[str], memo: Memo, generator: _core.Generator | None) -> NDArray[Any]:
+        if not words:
+            return self._drawn(words, _validate.generator(generator))
+        place_of = {word: place for place, word in enumerate(dict.fromkeys(words))}
+        drawn = [self.oracle.draw(self._codes([word]), memo.source(self.digest, word)) for word in place_of]
+        return np.concatenate(drawn)[[place_of[word] for word in words]]
+
+    @property
+    def _receipt_law(self) -> ReceiptLaw:
+        truth, other = self.oracle.law
+        return ReceiptLaw(mechanism=self.mechanism, cells=self.oracle.cells, truth_values=truth, other_values=other)
+
+    def _digest(self) -> str:
+        parameters = f"hushvec vocabulary {_VERSION}\n{self.mechanism}\n{self.report_epsilon.hex()}\n"
+        parameters += f"{self.words_per_user}\n{self.oracle.cells}\n"
+        hashed = hashlib.sha256(parameters.encode())
+        for word in self.words:
+            encoded = word.encode()
+            hashed.update(len(encoded).to_bytes(8, "little") + encoded)
+        return hashed.hexdigest()
+
+
+def _dictionary(words: Any, *, with_other: bool) -> tuple[str, ...]:
+    if isinstance(words, str | bytes):
+        raise TypeError(f"words must be a sequence of strings, got {_validate.kind(words)}")
+    try:
+        listed = list(words.tolist() if isinstance(words, np.ndarray) else words)
+    except TypeError:
+        raise TypeError(f"words must be a sequence of strings, got {_validate.kind(words)}") from None
+    require_words("words", listed)
+    if with_other and OTHER in listed:
+        raise ValueError(f"words must not hold {OTHER!r}, which stands for all others with unknown='other'")
+    seen: set[str] = set()
+    for word in listed:
+        if word in seen:
+            raise ValueError(f"words must be all different, got {word!r:.80} twice")
+        seen.add(word)
+    complete = (*listed, OTHER) if with_other else tuple(listed)
+    if not 2 <= len(complete) <= MOST_WORDS:
+        raise ValueError(f"words must be 2 to 2^24, got {len(complete)}")
+    return complete
