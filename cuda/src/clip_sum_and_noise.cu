@@ -1,5 +1,6 @@
 #include "clip_and_noise.cuh"
 #include "device/error_bounds.hpp"
+#include "hushvec/clipped_sum.hpp"
 
 namespace hushvec::cuda {
 namespace {
@@ -62,13 +63,13 @@ cudaError_t clip_sum_and_noise(const NoiseSource& source, const RowsArgument& ro
         if (error == cudaSuccess && rows.rows > 0) {
             error = with_stored_type(rows.dtype, [&]<class Stored>(Stored) {
                 if constexpr (sizeof(Stored) > sizeof(float)) return cudaErrorInvalidValue;
-                else return sum_rows<Stored>(rows, clip_norm, grid.grid, parts, workspace.report, stream);
+                else return sum_rows<Stored>(rows, clip_norm, sum_unit(clip_norm), parts, workspace.report, stream);
             });
         }
         if (error != cudaSuccess) return error;
         const float s = grid.sigma / grid.grid;
         const SumNoiseBody noise = {source, {ExactScale<Thread>(s, kGaussianBound), grid.grid, workspace.open_samples()}, parts.sums,
-                                    rows.columns, static_cast<float*>(rows.out)};
+                                    sum_unit(clip_norm) / double{grid.grid}, rows.columns, static_cast<float*>(rows.out)};
         const std::size_t groups = divide_up(rows.columns, kGroupSamples);
         error = launch(sum_noise_kernel, dim3(static_cast<unsigned>(divide_up(groups, kStreamThreads / kGroupBlocks))), kStreamThreads, 0, stream, noise);
         if (error != cudaSuccess) return error;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,6 +79,30 @@ py::array randomized_response_of(const py::array& codes, std::uint64_t labels, c
         codes, ResponseLaw{labels, truth, other}, source);
 }
 
+// ---- Poisson sampling ----
+
+constexpr std::uint64_t kMostIndices = std::uint64_t{1} << 40;
+
+// threshold is a Python int in [0, 2^64]; at 2^64 every index is kept.
+py::array_t<std::int64_t> poisson_sample_of(std::uint64_t count, const py::int_& threshold, py::handle source) {
+    const py::int_ all = py::int_(1) << py::int_(64);
+    if (threshold < py::int_(0) || threshold > all) {
+        throw py::value_error("threshold must be in [0, 2^64], got " + std::string(py::str(threshold)));
+    }
+    if (count > kMostIndices) throw py::value_error("count must be <= 2^40, got " + std::to_string(count));
+    const auto stream = reserve_from(source);
+    std::vector<std::int64_t> kept;
+    if (threshold.equal(all)) {
+        kept.resize(count);
+        std::iota(kept.begin(), kept.end(), std::int64_t{0});
+    } else {
+        const auto below = threshold.cast<std::uint64_t>();
+        const py::gil_scoped_release unlocked;
+        kept = poisson_sample(stream, count, below);
+    }
+    return py::array_t<std::int64_t>(static_cast<py::ssize_t>(kept.size()), kept.data());
+}
+
 // ---- top-k ----
 
 template <class Score>
@@ -150,6 +175,7 @@ Array<double> gumbel_caps(const Array<std::uint32_t>& words) {
 void bind_discrete(py::module_& module) {
     module.def("response_law", &response_law_of, py::arg("epsilon"), py::arg("labels"));
     module.def("randomized_response", &randomized_response_of, py::arg("codes"), py::arg("labels"), py::arg("law"), py::arg("source"));
+    module.def("poisson_sample", &poisson_sample_of, py::arg("count"), py::arg("threshold"), py::arg("source"));
     module.def("gumbel_top_k", &gumbel_top_k_of, py::arg("scores"), py::arg("picks"), py::arg("epsilon"), py::arg("sensitivity"),
                py::arg("source"), py::arg("bound_factor") = 1.0);
     module.def("stream_block", &stream_block, py::arg("stream"), py::arg("domain"), py::arg("index"));

@@ -7,6 +7,7 @@ namespace hushvec::python {
 void bind_generator(pybind11::module_& module);
 void bind_noise(pybind11::module_& module);
 void bind_clip(pybind11::module_& module);
+void bind_clipped_sum(pybind11::module_& module);
 void bind_privunit(pybind11::module_& module);
 void bind_keyed_rows(pybind11::module_& module);
 void bind_calibrate(pybind11::module_& module);

@@ -13,6 +13,7 @@
 #include "device/sum_body.hpp"
 #include "device_rows.hpp"
 #include "hushvec/clip.hpp"
+#include "hushvec/clipped_sum.hpp"
 #include "hushvec/noise.hpp"
 #include "noise/word_kernels.hpp"
 #include "tile_shape.hpp"
@@ -236,7 +237,8 @@ void level_one_is_right(const char* name, ErrorBound bound, std::size_t expect_w
 void sums() {
     constexpr std::size_t rows = 130, columns = 20001;   // more than one stretch of a norm and one run of rows
     const std::vector<float> x = rows_of<float>(rows, columns);
-    const ExactGrid grid = exact_grid(kSigma, static_cast<double>(rows) * kClipNorm);
+    const ExactGrid grid = exact_grid(kSigma, kClipNorm);
+    const double unit = sum_unit(kClipNorm), sum_in_grids = unit / double{grid.grid};
     const float s = grid.sigma / grid.grid;
     const std::size_t stretches = (columns + kNormStretch - 1) / kNormStretch;
     std::vector<double> partial(rows * stretches), sum(columns);
@@ -245,14 +247,14 @@ void sums() {
     WarpAccumulators accumulators;
     const StretchNormsBody<float> norms = {x.data(), rows, columns, partial.data()};
     for (std::size_t block = 0; block * kStreamWarps < partial.size(); ++block) norms.run(block, accumulators, HostTeam{kStreamThreads});
-    const JoinNormsBody join = {partial.data(), rows, stretches, kClipNorm, grid.grid, scales.data(), &device.report};
+    const JoinNormsBody join = {partial.data(), rows, stretches, kClipNorm, unit, scales.data(), &device.report};
     for (std::size_t block = 0; block * kStreamWarps < rows; ++block) join.run(block, accumulators, HostTeam{kStreamThreads});
     const ColumnSumsBody<float> add = {x.data(), rows, columns, scales.data(), sum.data()};
     for (std::size_t column = 0; column * kStreamThreads < columns; ++column) {
         for (std::size_t row = (rows - 1) / kSumRows + 1; row-- > 0;) add.run(column, row, HostTeam{kStreamThreads});
     }
     const NoiseSource source = {test_stream(12), nullptr};
-    const SumNoiseBody noise = {source, {ExactScale<Thread>(s, cuda::kGaussianBound), grid.grid, device.open()}, sum.data(), columns, out.data()};
+    const SumNoiseBody noise = {source, {ExactScale<Thread>(s, cuda::kGaussianBound), grid.grid, device.open()}, sum.data(), sum_in_grids, columns, out.data()};
     for (std::size_t block = 0; block * (kStreamThreads / kGroupBlocks) * kGroupSamples < columns; ++block) noise.run(block, HostTeam{kStreamThreads});
 
     // The same sum in another order and with plain loops, and its noise by the core on float64 "rows" that clipping leaves alone.
@@ -261,9 +263,9 @@ void sums() {
     for (std::size_t row = 0; row < rows; ++row) {
         double square = 0;
         for (std::size_t j = 0; j < columns; ++j) square += double{x[row * columns + j]} * double{x[row * columns + j]};
-        const double scale = std::min(1.0, kClipNorm / std::sqrt(square)) / double{grid.grid};
+        const double scale = std::min(1.0, kClipNorm / std::sqrt(square)) / unit;
         norms_agree &= square == 0 || std::fabs(double{scales[row]} / scale - 1) < 2e-6;
-        for (std::size_t j = 0; j < columns; ++j) expected_sum[j] += std::trunc(double{x[row * columns + j] * scales[row]} * 0x1p20) * 0x1p-20;
+        for (std::size_t j = 0; j < columns; ++j) expected_sum[j] += std::trunc(double{x[row * columns + j] * scales[row]});
     }
     check(norms_agree, "norms by stretches");
     check(expected_sum == sum, "sums do not depend on their order");
@@ -273,9 +275,17 @@ void sums() {
         const Block block = chacha_block(test_stream(12), block_counter(domain::kMain, group * kGroupBlocks + inside % kGroupBlocks));
         const std::size_t word = inside / kGroupBlocks % 8;
         const GaussianWord gaussian = {group * kGroupPairs + word * kGroupBlocks + inside % kGroupBlocks, block[word], block[word + 8], inside >= 128};
-        noise_agrees &= out[j] == static_cast<float>(settle(test_stream(12), gaussian, sum[j], double{s}).index) * grid.grid;
+        noise_agrees &= out[j] == static_cast<float>(settle(test_stream(12), gaussian, sum[j] * sum_in_grids, double{s}).index) * grid.grid;
     }
     check(noise_agrees, "noise of sums");
+
+    ClippedSum on_host({columns}, kClipNorm, kSigma, rows, Clipping::exact);
+    MatrixView view = {reinterpret_cast<std::byte*>(const_cast<float*>(x.data())), DType::float32, rows, columns,
+                       static_cast<std::ptrdiff_t>(columns * sizeof(float)), sizeof(float)};
+    std::vector<float> from_host(columns);
+    on_host.add({view});
+    on_host.release(0, test_stream(12), from_host.data());
+    check(from_host == out, "the CPU's sum has the same bits");
 }
 
 // What a kernel lists is settled afterwards, in the right place.

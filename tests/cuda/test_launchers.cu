@@ -129,7 +129,7 @@ void a_stream_in_memory_advances() {
 void sums() {
     constexpr std::size_t rows = 130, columns = 20001;
     const std::vector<float> x = rows_of<float>(rows, columns);
-    const ExactGrid grid = exact_grid(kSigma, static_cast<double>(rows) * kClipNorm);
+    const ExactGrid grid = exact_grid(kSigma, kClipNorm);
     DeviceArray<float> from(x), out(columns);
     DeviceArray<std::byte> workspace(cuda::sum_workspace_bytes(rows, columns));
     const cuda::NoiseSource source = {test_stream(), nullptr};

@@ -37,6 +37,11 @@ void check_codes(const Code* codes, std::size_t count, std::uint64_t labels);
 template <class Code>
 void randomized_response(const KeyStream& stream, const ResponseLaw& law, const Code* codes, std::size_t count, Code* out);
 
+// ---- Poisson sampling ----
+
+// The indices below `count` that are kept, in order, each independently with probability threshold / 2^64.
+std::vector<std::int64_t> poisson_sample(const KeyStream& stream, std::size_t count, std::uint64_t threshold);
+
 // ---- the k best of many scores ----
 
 // How many candidates there are, how many are selected, and the noise: candidate i has the noisy score

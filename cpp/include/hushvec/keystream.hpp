@@ -35,6 +35,8 @@ inline constexpr std::uint64_t kMoreDigits = 33;       // digits 17 to 64, in th
 inline constexpr std::uint64_t kCellHigh = 34;         // Hadamard response: bits 1 to 32 of every uniform
 inline constexpr std::uint64_t kCellLow = 35;          // bits 33 to 64
 inline constexpr std::uint64_t kColumn = 36;           // the column within its half-block
+inline constexpr std::uint64_t kPoissonHigh = 25;      // Poisson sampling: bits 1 to 32 of every uniform
+inline constexpr std::uint64_t kPoissonLow = 26;       // bits 33 to 64
 }  // namespace domain
 
 inline constexpr std::uint64_t kMaxBlockIndex = (std::uint64_t{1} << 56) - 1;

@@ -39,7 +39,8 @@ template <class V, class Element>
     return sum[0];
 }
 
-template <class V, class Element>
+// ahead is 0 for a row whose neighbours in memory are not read next.
+template <class V, class Element, std::size_t ahead = kNormBytesAhead>
 double sum_of_squares(const Element* row, std::size_t dimension) {
     if (dimension > 0 && dimension <= kFewElements) return sum_of_few_squares<V>(row, dimension);
     constexpr std::size_t vectors = kNormAccumulators / V::lanes;
@@ -48,8 +49,8 @@ double sum_of_squares(const Element* row, std::size_t dimension) {
 
     const std::size_t whole = dimension / kNormAccumulators * kNormAccumulators;
     for (std::size_t j = 0; j < whole; j += kNormAccumulators) {
-        for (std::size_t byte = 0; byte < kNormAccumulators * sizeof(Element); byte += kCacheLine) {
-            prefetch_to_read(row + j, kNormBytesAhead + byte);
+        if constexpr (ahead > 0) {
+            for (std::size_t byte = 0; byte < kNormAccumulators * sizeof(Element); byte += kCacheLine) prefetch_to_read(row + j, ahead + byte);
         }
         for (std::size_t v = 0; v < vectors; ++v) {
             const auto x = load_as_float64<V>(row + j + v * V::lanes);

@@ -1,6 +1,7 @@
 // Fills the table of operations for one lane type.
 #pragma once
 
+#include "clip/clipped_sum_kernels.hpp"
 #include "clip/row_kernels.hpp"
 #include "collect/bit_rows.hpp"
 #include "dispatch/kernels.hpp"
@@ -34,6 +35,10 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .sum_of_squares = sum_of_squares<V, float>,
         .sum_of_squares_f64 = sum_of_squares<V, double>,
         .scale_row = scale_row<V>,
+        .sum_of_squares_here = sum_of_squares<V, float, 0>,
+        .add_rows = add_rows<V>,
+        .add_rows_and_squares = add_rows_and_squares<V>,
+        .put_integers = put_integers<V>,
         .unit_normals = unit_normals<V>,
         .privunit_round = privunit_round<V>,
         .direction_products = direction_products<V>,

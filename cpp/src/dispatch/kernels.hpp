@@ -42,6 +42,11 @@ struct RowKeyRun {
     RowKey* keys;
 };
 
+// clip/clipped_sum_kernels.hpp
+struct RowsToAdd;
+struct RowsToAddAndSquare;
+enum class Put;
+
 // privunit/row_round.hpp
 struct PrivUnitRun;
 struct DirectionProducts;
@@ -73,6 +78,12 @@ struct Kernels {
     double (*sum_of_squares)(const float* row, std::size_t dimension);
     double (*sum_of_squares_f64)(const double* row, std::size_t dimension);
     void (*scale_row)(const float* row, std::size_t dimension, float scale, float* out);
+
+    // sums of clipped rows
+    double (*sum_of_squares_here)(const float* row, std::size_t dimension);   // of a stretch whose neighbours are not read next
+    void (*add_rows)(const RowsToAdd&);
+    void (*add_rows_and_squares)(const RowsToAddAndSquare&);
+    void (*put_integers)(const std::uint32_t* integers, std::size_t count, Put put, double* sums);
 
     // PrivUnitG
     void (*unit_normals)(const KeyStream&, std::uint64_t first_group, std::size_t groups, float* z, float* radius_squares);

@@ -68,6 +68,11 @@ struct Avx2 {
     static F32 sqrt(F32 a) { return _mm256_sqrt_ps(a); }
     static F32 magnitude(F32 a) { return _mm256_andnot_ps(set(-0.0f), a); }
     static F32 larger_magnitude(F32 a, F32 b) { return _mm256_max_ps(magnitude(a), magnitude(b)); }
+    // a, or where |a| > limit the limit with the sign of a; some number in [-limit, limit] for NaN.
+    static F32 limit_magnitude(F32 a, F32 limit) {
+        return _mm256_min_ps(_mm256_max_ps(a, _mm256_xor_ps(limit, set(-0.0f))), limit);   // of a NaN the second operand stays
+    }
+    static U32 to_integer(F32 a) { return _mm256_cvttps_epi32(a); }   // towards zero; |a| < 2^31
 
     static Mask not_less(F32 a, F32 b) { return _mm256_cmp_ps(a, b, _CMP_NLT_UQ); }   // true for NaN
     // Unsigned a > b: not (max(a, b) == b).
@@ -102,6 +107,9 @@ struct Avx2 {
         return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(v.low)), _mm256_cvtpd_ps(v.high), 1);
     }
     static void store_widened(double* p, F32 v) { store(p, widen(v)); }
+    static F64Pair widen_signed(U32 a) {
+        return {_mm256_cvtepi32_pd(_mm256_castsi256_si128(a)), _mm256_cvtepi32_pd(_mm256_extracti128_si256(a, 1))};
+    }
 
     // 64-bit integers made of two words each, in the order that unpacking leaves; `unzip` restores the order of the words.
     struct U64Pair { __m256i low, high; };

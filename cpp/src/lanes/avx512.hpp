@@ -62,6 +62,9 @@ struct Avx512 {
     static F32 sqrt(F32 a) { return _mm512_sqrt_ps(a); }
     static F32 magnitude(F32 a) { return _mm512_abs_ps(a); }
     static F32 larger_magnitude(F32 a, F32 b) { return _mm512_range_ps(a, b, 0b1011); }   // max(|a|, |b|)
+    // a, or where |a| > limit the limit with the sign of a; some number in [-limit, limit] for NaN.
+    static F32 limit_magnitude(F32 a, F32 limit) { return _mm512_range_ps(a, limit, 0b0010); }
+    static U32 to_integer(F32 a) { return _mm512_cvttps_epi32(a); }   // towards zero; |a| < 2^31
 
     static Mask not_less(F32 a, F32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLT_UQ); }   // true for NaN
     static Mask greater(U32 a, U32 b) { return _mm512_cmpgt_epu32_mask(a, b); }
@@ -93,6 +96,9 @@ struct Avx512 {
         return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(v.low)), _mm512_cvtpd_ps(v.high), 1);
     }
     static void store_widened(double* p, F32 v) { store(p, widen(v)); }
+    static F64Pair widen_signed(U32 a) {
+        return {_mm512_cvtepi32_pd(_mm512_castsi512_si256(a)), _mm512_cvtepi32_pd(_mm512_extracti32x8_epi32(a, 1))};
+    }
 
     // 64-bit integers made of two words each, in the order that unpacking leaves; `unzip` restores the order of the words.
     struct U64Pair { __m512i low, high; };

@@ -54,6 +54,9 @@ struct Neon {
     static F32 sqrt(F32 a) { return vsqrtq_f32(a); }
     static F32 magnitude(F32 a) { return vabsq_f32(a); }
     static F32 larger_magnitude(F32 a, F32 b) { return vmaxq_f32(vabsq_f32(a), vabsq_f32(b)); }
+    // a, or where |a| > limit the limit with the sign of a; some number in [-limit, limit] for NaN.
+    static F32 limit_magnitude(F32 a, F32 limit) { return vminnmq_f32(vmaxnmq_f32(a, vnegq_f32(limit)), limit); }
+    static U32 to_integer(F32 a) { return vreinterpretq_u32_s32(vcvtq_s32_f32(a)); }   // towards zero; |a| < 2^31
 
     static Mask not_less(F32 a, F32 b) { return vmvnq_u32(vcltq_f32(a, b)); }   // true for NaN
     static Mask greater(U32 a, U32 b) { return vcgtq_u32(a, b); }
@@ -78,6 +81,10 @@ struct Neon {
     static F64Pair load_widened(const float* p) { return widen(load(p)); }
     static F32 narrow(F64Pair v) { return vcvt_high_f32_f64(vcvt_f32_f64(v.low), v.high); }
     static void store_widened(double* p, F32 v) { store(p, widen(v)); }
+    static F64Pair widen_signed(U32 a) {
+        const int32x4_t value = vreinterpretq_s32_u32(a);
+        return {vcvtq_f64_s64(vmovl_s32(vget_low_s32(value))), vcvtq_f64_s64(vmovl_high_s32(value))};
+    }
 
     // 64-bit integers made of two words each, in the order of the words.
     struct U64Pair { uint64x2_t low, high; };

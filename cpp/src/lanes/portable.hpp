@@ -67,6 +67,15 @@ struct Portable {
         return reinterpret<F32>((reinterpret<U32>(x) & take_x) | (reinterpret<U32>(y) & ~take_x));
     }
 
+    // a, or where |a| > limit the limit with the sign of a; some number in [-limit, limit] for NaN.
+    static HUSHVEC_INLINE F32 limit_magnitude(F32 a, F32 limit) {
+        const U32 below = reinterpret<U32>(a <= limit);
+        const F32 upper = reinterpret<F32>((reinterpret<U32>(a) & below) | (reinterpret<U32>(limit) & ~below));
+        const U32 above = reinterpret<U32>(upper >= -limit);
+        return reinterpret<F32>((reinterpret<U32>(upper) & above) | (reinterpret<U32>(-limit) & ~above));
+    }
+    static HUSHVEC_INLINE U32 to_integer(F32 a) { return reinterpret<U32>(__builtin_convertvector(a, I32)); }   // towards zero; |a| < 2^31
+
     static HUSHVEC_INLINE Mask not_less(F32 a, F32 b) { return ~reinterpret<U32>(a < b); }   // true for NaN
     static HUSHVEC_INLINE Mask greater(U32 a, U32 b) { return reinterpret<U32>(a > b); }
     static HUSHVEC_INLINE Mask mask_or(Mask a, Mask b) { return a | b; }
@@ -95,6 +104,12 @@ struct Portable {
         return F32{static_cast<float>(v.low[0]), static_cast<float>(v.low[1]), static_cast<float>(v.high[0]), static_cast<float>(v.high[1])};
     }
     static HUSHVEC_INLINE void store_widened(double* p, F32 v) { store(p, widen(v)); }
+    static HUSHVEC_INLINE F64Pair widen_signed(U32 a) {
+        typedef std::int32_t Half __attribute__((vector_size(8)));   // GCC 12 fails on the elements taken one by one
+        struct Halves { Half low, high; };
+        const auto halves = reinterpret<Halves>(a);
+        return {__builtin_convertvector(halves.low, F64), __builtin_convertvector(halves.high, F64)};
+    }
 
     // 64-bit integers made of two words each, in the order of the words.
     struct U64Pair { U64 low, high; };

@@ -1,6 +1,6 @@
 // The noisy sum of clipped rows (docs/format.md section 7): per-sample gradients, clipped, added and noised.
 //
-// Elements are cut to multiples of 2^-20 of the grid, so that a float64 sum of them is exact in whatever order it is made.
+// Elements are cut to whole units, some 2^-25 of clip_norm, so that a float64 sum of them is exact in whatever order it is made.
 #pragma once
 
 #include "device/noise.hpp"
@@ -47,8 +47,8 @@ struct JoinNormsBody {
     std::size_t rows;
     std::size_t stretches;
     double clip_norm;
-    double unit;
-    float* scales;
+    double unit;       // of the sum
+    float* scales;     // in units
     Report* report;
 
     template <class Team>
@@ -70,7 +70,7 @@ struct JoinNormsBody {
     }
 };
 
-HUSHVEC_INLINE double cut_to_grid_fraction(float x) { return static_cast<double>(std::trunc(x * 0x1p20f)) * 0x1p-20; }
+HUSHVEC_INLINE double whole_units(float x) { return static_cast<double>(std::trunc(x)); }
 
 HUSHVEC_INLINE void atomic_sum(double* target, double value) {
 #if defined(__CUDA_ARCH__)
@@ -80,7 +80,7 @@ HUSHVEC_INLINE void atomic_sum(double* target, double value) {
 #endif
 }
 
-// sums[column] += the cut elements of up to kSumRows rows. A thread a column.
+// sums[column] += the whole units of up to kSumRows rows. A thread a column.
 template <class Stored>
 struct ColumnSumsBody {
     const Stored* x;
@@ -99,18 +99,19 @@ struct ColumnSumsBody {
             double sum = 0;
             HUSHVEC_UNROLL_BY(8)
             for (std::size_t row = first; row < last; ++row) {
-                sum += cut_to_grid_fraction(scaled_or_zero(x[row * columns + column], scales[row]));
+                sum += whole_units(scaled_or_zero(x[row * columns + column], scales[row]));
             }
             atomic_sum(sums + column, sum);
         });
     }
 };
 
-// out = g round(sums + s Z).
+// out = g round(sums unit / g + s Z), for sums of at most 2^21 g.
 struct SumNoiseBody {
     NoiseSource source;
     ExactGaussian<double> noise;
     const double* sums;
+    double sum_in_grids;   // unit / g
     std::size_t columns;
     float* out;
 
@@ -126,7 +127,7 @@ struct SumNoiseBody {
                 group, lane,
                 [&](unsigned word) HUSHVEC_INLINE_LAMBDA {
                     const std::size_t column = first + word * kGroupBlocks;
-                    return column < columns ? sums[column] : 0.0;
+                    return column < columns ? sums[column] * sum_in_grids : 0.0;
                 },
                 [&](unsigned word, float y) HUSHVEC_INLINE_LAMBDA {
                     const std::size_t column = first + word * kGroupBlocks;

@@ -142,7 +142,10 @@ BadRow clip_and_noise(py::handle x, double clip_norm, double sigma, py::handle o
     return launch.capturing ? std::nullopt : finish(launch, noise, rows.out, law, grid);
 }
 
-// The exact noisy sum of clipped rows; the grid leaves room for all rows pointing one way.
+// Exact rounding on a device takes sums of at most this many grids, which all rows pointing one way must not exceed.
+constexpr double kLargestSum = 0x1p21;
+
+// The exact noisy sum of clipped rows.
 BadRow clip_sum_and_noise(py::handle x, double clip_norm, double sigma, py::handle out, py::handle source, py::handle workspace,
                           std::uintptr_t stream) {
     check_clip_norm(clip_norm);
@@ -153,7 +156,12 @@ BadRow clip_sum_and_noise(py::handle x, double clip_norm, double sigma, py::hand
     if (target.shape != shape) throw py::value_error("out must have shape " + shape + ", got " + target.shape);
     if (target.dtype != DType::float32) throw py::type_error("out must have dtype float32, got " + name_of(target.dtype));
     if (target.device != rows.device) throw py::value_error("out must be on the device of x");
-    const ExactGrid grid = exact_grid(sigma, static_cast<double>(std::max<std::size_t>(1, rows.rows)) * clip_norm);
+    const ExactGrid grid = exact_grid(sigma, clip_norm);
+    const auto most_rows = static_cast<std::size_t>(kLargestSum * double{grid.grid} / clip_norm);
+    if (rows.rows > most_rows) {
+        throw py::value_error("x must have at most " + std::to_string(most_rows) + " rows on a device with this clip_norm and sigma, got " +
+                              std::to_string(rows.rows));
+    }
     void* memory = device_memory(workspace, "workspace", cuda::sum_workspace_bytes(rows.rows, rows.columns), rows.device);
     const NoiseSource noise = noise_source(source, rows.device);
     if (rows.columns == 0) return std::nullopt;

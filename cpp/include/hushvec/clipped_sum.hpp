@@ -1,0 +1,83 @@
+// The sum of clipped rows, and its release with Gaussian noise: docs/format.md section 7, docs/proofs/clipped_sum.md.
+//
+// A row may be cut into parts, each a matrix of its own: the per-sample gradients of several parameters. The norm is that of all
+// parts of a row together. What a row adds to the sum is a function of that row alone and has a norm of at most clip_norm.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "hushvec/array.hpp"
+#include "hushvec/clip.hpp"
+#include "hushvec/keystream.hpp"
+
+namespace hushvec {
+
+// Sums are whole multiples of this power of two: clip_norm is above 2^24 of them, and at most 2^25.
+double sum_unit(double clip_norm);
+
+inline constexpr std::size_t kMostRowsOfASum = std::size_t{1} << 27;   // 2^27 rows of at most 2^25 units: exact in float64
+
+// How a row's scale is found: from its norm, which costs a reading of the row of its own, or by a guess from a sample of its
+// elements that is checked in the one reading and corrected where it was wrong. The guess loses up to 3 % of the row's length.
+enum class Clipping { exact, estimated };
+
+// Part `part` holds NaN or Inf in row `row`.
+class NonFinitePart : public std::invalid_argument {
+public:
+    NonFinitePart(std::size_t part, std::size_t row, double value);
+};
+
+class ClippedSum {
+public:
+    // `columns` are the lengths of the parts of a row. sigma = 0 releases the sums themselves. Throws std::invalid_argument.
+    ClippedSum(std::vector<std::size_t> columns, double clip_norm, double sigma, std::size_t most_rows, Clipping clipping);
+    ~ClippedSum();
+    ClippedSum(const ClippedSum&) = delete;
+    ClippedSum& operator=(const ClippedSum&) = delete;
+
+    // One matrix for each part, all of one number of rows. Throws std::invalid_argument (shapes, too many rows) or NonFinitePart, and then
+    // nothing has changed.
+    void add(const std::vector<MatrixView>& parts);
+
+    std::size_t rows() const { return rows_; }
+    std::size_t corrected_rows() const { return corrected_rows_; }   // rows whose guess was wrong, since the last release
+    std::size_t parts() const { return columns_.size(); }
+    std::size_t columns(std::size_t part) const { return columns_[part]; }
+    bool has_noise() const { return grid_.grid != 0; }
+
+    // out = the sum of part `part` plus N(0, sigma^2), exactly rounded: flat float32 memory. The sum stays: to release a part twice is two
+    // releases, so reset() follows the last part.
+    void release(std::size_t part, const KeyStream& stream, float* out);
+
+    void reset();
+
+    // The sum of part `part` in units, without noise; of no meaning while there are no rows. For the tests.
+    const double* units(std::size_t part) const { return sums_.get() + offsets_[part]; }
+
+private:
+    void add_exactly(const std::vector<MatrixView>& parts);
+    void add_estimated(const std::vector<MatrixView>& parts);
+    double* sums_of(std::size_t part) { return sums_.get() + offsets_[part]; }
+    std::vector<double*> all_sums();
+
+    struct Free {
+        void operator()(double* memory) const;
+    };
+
+    std::vector<std::size_t> columns_;
+    std::vector<std::size_t> offsets_;   // of each part in sums_
+    double clip_norm_;
+    double unit_;
+    ExactGrid grid_;   // grid 0 where sigma is 0
+    std::size_t most_rows_;
+    Clipping clipping_;
+    std::unique_ptr<double[], Free> sums_;   // in units; of no meaning while rows_ is 0
+    std::size_t rows_ = 0;
+    std::size_t corrected_rows_ = 0;
+};
+
+}  // namespace hushvec

@@ -1,0 +1,174 @@
+#include "hushvec/clipped_sum.hpp"
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include <cmath>
+#include <cstdlib>
+#include <new>
+#include <numeric>
+#include <string>
+
+#include "clip/clipped_sum_passes.hpp"
+#include "clip/norm_estimate.hpp"
+#include "clip/row_scale_arithmetic.hpp"
+#include "clip/validate.hpp"
+#include "parallel/threads.hpp"
+
+namespace hushvec {
+namespace {
+
+constexpr int kUnitBits = 25;
+constexpr double kGuessMargin = 1.0 - 0x1p-15;   // covers the float32 sums of squares: docs/proofs/clipped_sum.md
+constexpr std::size_t kLargePage = std::size_t{2} << 20;
+
+// Large sums on large pages: one in 512 of the address translations.
+double* sum_memory(std::size_t count) {
+    const std::size_t bytes = std::max<std::size_t>(1, count) * sizeof(double);
+    const std::size_t alignment = bytes >= kLargePage ? kLargePage : 64;
+    void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    if (memory == nullptr) throw std::bad_alloc();
+#if defined(__linux__)
+    if (alignment == kLargePage) madvise(memory, (bytes + alignment - 1) / alignment * alignment, MADV_HUGEPAGE);
+#endif
+    return static_cast<double*>(memory);
+}
+
+bool has_float64(const std::vector<MatrixView>& parts) {
+    for (const MatrixView& part : parts) {
+        if (part.dtype == DType::float64) return true;
+    }
+    return false;
+}
+
+// The scale that brings a row of this estimated norm into the ball, if the estimate is right.
+double guessed_scale(double norm, double clip_norm) {
+    const double target = clip_norm * kGuessMargin;
+    return norm <= target ? 1.0 : static_cast<double>(round_toward_zero(target / norm));
+}
+
+// Whether a row that was scaled by a guess may stay as it was added.
+bool stays(double squares, double scale, double norm_in_units) {
+    const double most = norm_in_units * norm_in_units;
+    const double least = scale == 1.0 ? 0.0 : (1 - kLargestLoss) * (1 - kLargestLoss) * most;
+    return squares <= most * kGuessMargin && squares >= least;
+}
+
+}  // namespace
+
+double sum_unit(double clip_norm) {
+    const int floor = std::ilogb(clip_norm);
+    return std::ldexp(1.0, floor + (std::ldexp(1.0, floor) < clip_norm ? 1 : 0) - kUnitBits);
+}
+
+NonFinitePart::NonFinitePart(std::size_t part, std::size_t row, double value)
+    : std::invalid_argument("parts[" + std::to_string(part) + "] must be finite, got " +
+                            (std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf") + " in row " + std::to_string(row)) {}
+
+void ClippedSum::Free::operator()(double* memory) const { std::free(memory); }
+
+ClippedSum::ClippedSum(std::vector<std::size_t> columns, double clip_norm, double sigma, std::size_t most_rows, Clipping clipping)
+    : columns_(std::move(columns)), clip_norm_(clip_norm), unit_(1), grid_{0, 0}, most_rows_(most_rows), clipping_(clipping) {
+    check_clip_norm(clip_norm);
+    check_scale("sigma", sigma);
+    if (sigma > 0) grid_ = exact_grid(sigma, clip_norm);
+    unit_ = sum_unit(clip_norm);
+    if (most_rows < 1 || most_rows > kMostRowsOfASum) {
+        throw std::invalid_argument("most_rows must be in [1, 2^27], got " + std::to_string(most_rows));
+    }
+    if (columns_.empty()) throw std::invalid_argument("shapes must name at least one part, got none");
+    std::size_t total = 0;
+    for (const std::size_t count : columns_) {
+        offsets_.push_back(total);
+        total += (count + kSumPadding - 1) / kSumPadding * kSumPadding;
+    }
+    sums_.reset(sum_memory(total));
+}
+
+ClippedSum::~ClippedSum() = default;
+
+void ClippedSum::reset() {
+    rows_ = 0;
+    corrected_rows_ = 0;
+}
+
+std::vector<double*> ClippedSum::all_sums() {
+    std::vector<double*> all;
+    for (std::size_t part = 0; part < columns_.size(); ++part) all.push_back(sums_of(part));
+    return all;
+}
+
+void ClippedSum::add(const std::vector<MatrixView>& parts) {
+    if (parts.size() != columns_.size()) {
+        throw std::invalid_argument("parts must have " + std::to_string(columns_.size()) + " arrays, got " + std::to_string(parts.size()));
+    }
+    const std::size_t rows = parts[0].rows;
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+        if (parts[part].rows == rows && parts[part].columns == columns_[part]) continue;
+        const auto shape = [](std::size_t r, std::size_t c) { return "(" + std::to_string(r) + ", " + std::to_string(c) + ")"; };
+        throw std::invalid_argument("parts[" + std::to_string(part) + "] must have shape " + shape(rows, columns_[part]) + ", got " +
+                                    shape(parts[part].rows, parts[part].columns));
+    }
+    if (rows == 0) throw std::invalid_argument("parts must have at least 1 row, got 0");
+    if (rows > most_rows_ - rows_) {
+        throw std::invalid_argument("rows of the sum must be <= most_rows = " + std::to_string(most_rows_) + ", got " + std::to_string(rows_) +
+                                    " + " + std::to_string(rows));
+    }
+    if (clipping_ == Clipping::estimated && !has_float64(parts)) {
+        add_estimated(parts);
+    } else {
+        add_exactly(parts);
+    }
+    rows_ += rows;
+}
+
+void ClippedSum::add_exactly(const std::vector<MatrixView>& parts) {
+    ScaledRows rows;
+    rows.rows.resize(parts[0].rows);
+    std::iota(rows.rows.begin(), rows.rows.end(), std::size_t{0});
+    rows.scales = exact_scales(parts, rows.rows, clip_norm_);   // the last that may throw
+    put_clipped_rows(parts, rows, {all_sums(), unit_}, rows_ > 0);
+}
+
+void ClippedSum::add_estimated(const std::vector<MatrixView>& parts) {
+    std::vector<NormEstimate> estimates(parts[0].rows);
+    const std::size_t sampled = std::accumulate(columns_.begin(), columns_.end(), std::size_t{0}) / (kSampleElements / 2);
+    parallel_for(estimates.size(), sampled, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t row = begin; row < end; ++row) estimates[row] = estimate_norm(parts, row);
+    });
+    ScaledRows guessed, exact;
+    for (std::size_t row = 0; row < estimates.size(); ++row) {
+        if (estimates[row].usable) {
+            guessed.push(row, guessed_scale(estimates[row].norm, clip_norm_));
+        } else {
+            exact.rows.push_back(row);
+        }
+    }
+    exact.scales = exact_scales(parts, exact.rows, clip_norm_);   // may throw; nothing has changed
+
+    const Sums sums = {all_sums(), unit_};
+    const bool first = rows_ == 0;
+    const std::vector<double> squares = put_guessed_rows(parts, guessed, sums, first ? Put::store : Put::add);
+    ScaledRows wrong;
+    for (std::size_t i = 0; i < guessed.size(); ++i) {
+        if (!stays(squares[i], guessed.scales[i], clip_norm_ / unit_)) wrong.push(guessed.rows[i], guessed.scales[i]);
+    }
+    std::vector<double> right;
+    try {
+        right = exact_scales(parts, wrong.rows, clip_norm_);
+    } catch (...) {
+        if (!first) put_guessed_rows(parts, guessed, sums, Put::subtract);
+        throw;
+    }
+    if (wrong.size() > 0) {
+        put_guessed_rows(parts, wrong, sums, Put::subtract);
+        corrected_rows_ += wrong.size();
+        exact.rows.insert(exact.rows.end(), wrong.rows.begin(), wrong.rows.end());
+        exact.scales.insert(exact.scales.end(), right.begin(), right.end());
+    }
+    const bool sums_hold_rows = !first || guessed.size() > 0;
+    if (exact.size() > 0) put_clipped_rows(parts, exact, sums, sums_hold_rows);
+}
+
+}  // namespace hushvec

@@ -1,0 +1,41 @@
+// Runs of elements of the rows of several parts, as float32 or float64 memory: where they lie, or copied out of any strides and dtype.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "hushvec/array.hpp"
+
+namespace hushvec {
+
+inline constexpr std::size_t kStretch = 8192;   // docs/format.md section 7
+
+// A run of columns of one part.
+struct Columns {
+    std::size_t part;
+    std::size_t first;
+    std::size_t count;
+};
+
+// All columns of all parts, cut into runs of at most `width`.
+std::vector<Columns> cut_columns(const std::vector<MatrixView>& parts, std::size_t width);
+
+// Element is float for float32, float16 and bfloat16 parts, double for float64 ones.
+template <class Element>
+bool is_read_as(const MatrixView& part) { return (part.dtype == DType::float64) == (sizeof(Element) == sizeof(double)); }
+
+// Holds copies of up to `slots` runs; one reader serves one thread.
+template <class Element>
+class PartReader {
+public:
+    explicit PartReader(std::size_t slots) : slots_(slots) {}
+
+    // The elements stay until the slot is used again.
+    const Element* run(const MatrixView& part, std::size_t row, std::size_t first, std::size_t count, std::size_t slot = 0);
+
+private:
+    std::size_t slots_;
+    std::vector<Element> copies_;   // of kStretch elements each
+};
+
+}  // namespace hushvec

@@ -1,0 +1,101 @@
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "array_argument.hpp"
+#include "bindings.hpp"
+#include "hushvec/clipped_sum.hpp"
+#include "noise_source.hpp"
+
+namespace hushvec::python {
+
+namespace py = pybind11;
+
+namespace {
+
+Clipping clipping_named(const std::string& name) {
+    if (name == "exact") return Clipping::exact;
+    if (name == "estimated") return Clipping::estimated;
+    throw py::value_error("clipping must be exact or estimated, got " + name);
+}
+
+void add(ClippedSum& sum, const py::sequence& parts) {
+    std::vector<ArrayArgument> arguments;
+    std::vector<MatrixView> views;
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+        const std::string name = "parts[" + std::to_string(part) + "]";
+        arguments.push_back(array_argument(parts[part], name.c_str()));
+        if (arguments.back().one_dimensional) throw py::value_error(name + " must have 2 dimensions, got 1");
+        views.push_back(arguments.back().view);
+    }
+    const py::gil_scoped_release unlocked;
+    sum.add(views);
+}
+
+// out[p] has the length of part p, flat float32 memory.
+void release(ClippedSum& sum, const py::sequence& out, py::handle source) {
+    std::vector<ArrayArgument> arguments;
+    std::vector<float*> targets;
+    if (out.size() != sum.parts()) throw py::value_error("out must have " + std::to_string(sum.parts()) + " arrays, got " + std::to_string(out.size()));
+    for (std::size_t part = 0; part < out.size(); ++part) {
+        const std::string name = "out[" + std::to_string(part) + "]";
+        arguments.push_back(output_argument(out[part], name.c_str()));
+        const MatrixView& view = arguments.back().view;
+        const std::size_t length = sum.columns(part);
+        if (view.dtype != DType::float32) throw py::type_error(name + " must be float32");
+        if (!arguments.back().one_dimensional || view.columns != length || !view.is_flat()) {
+            throw py::value_error(name + " must be one run of " + std::to_string(length) + " elements, got shape " + arguments.back().shape);
+        }
+        targets.push_back(reinterpret_cast<float*>(view.data));
+    }
+    for (std::size_t part = 0; part < sum.parts(); ++part) {
+        if (sum.has_noise()) {
+            const auto stream = reserve_from(source);
+            const py::gil_scoped_release unlocked;
+            sum.release(part, stream, targets[part]);
+        } else {
+            sum.release(part, KeyStream{}, targets[part]);
+        }
+    }
+    sum.reset();
+}
+
+// For the tests: the exact sums.
+py::list units(const ClippedSum& sum) {
+    py::list parts;
+    for (std::size_t part = 0; part < sum.parts(); ++part) {
+        py::array_t<double> copy(static_cast<py::ssize_t>(sum.columns(part)));
+        if (sum.rows() > 0) {
+            std::copy_n(sum.units(part), sum.columns(part), copy.mutable_data());
+        } else {
+            std::fill_n(copy.mutable_data(), sum.columns(part), 0.0);
+        }
+        parts.append(copy);
+    }
+    return parts;
+}
+
+}  // namespace
+
+void bind_clipped_sum(py::module_& module) {
+    py::class_<ClippedSum>(module, "ClippedSum", py::is_final())
+        .def(py::init([](std::vector<std::size_t> columns, double clip_norm, double sigma, std::size_t most_rows, const std::string& clipping) {
+                 return std::make_unique<ClippedSum>(std::move(columns), clip_norm, sigma, most_rows, clipping_named(clipping));
+             }),
+             py::arg("columns"), py::arg("clip_norm"), py::arg("sigma"), py::arg("most_rows"), py::arg("clipping"))
+        .def("add", &add, py::arg("parts"))
+        .def("release", &release, py::arg("out"), py::arg("source"))
+        .def("_units", &units)
+        .def("reset", &ClippedSum::reset)
+        .def_property_readonly("rows", &ClippedSum::rows)
+        .def_property_readonly("corrected_rows", &ClippedSum::corrected_rows);
+    module.def("sum_unit", &sum_unit, py::arg("clip_norm"));
+}
+
+}  // namespace hushvec::python

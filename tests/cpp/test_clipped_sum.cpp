@@ -1,0 +1,227 @@
+// Sums of clipped rows without Python, small enough for the sanitizers: instruction sets, threads, splits, dtypes, refusals.
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+#include "clip/clipped_sum_kernels.hpp"
+#include "dispatch/dispatch.hpp"
+#include "hushvec/clipped_sum.hpp"
+#include "hushvec/discrete.hpp"
+#include "hushvec/dispatch.hpp"
+#include "hushvec/threads.hpp"
+
+namespace {
+
+using namespace hushvec;
+using test::check;
+
+constexpr double kClipNorm = 0.75;
+
+struct Random {
+    std::uint64_t state = 88172645463325252u;
+    double operator()() {   // in [-1, 1)
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        return static_cast<double>(static_cast<std::int64_t>(state)) * 0x1p-63;
+    }
+};
+
+std::vector<float> rows_of(std::size_t rows, std::size_t columns, double size) {
+    Random random;
+    std::vector<float> x(rows * columns);
+    for (float& element : x) element = static_cast<float>(size * (random() < 0 ? -1 : 1) * (1 + 0.1 * random()));
+    return x;
+}
+
+MatrixView view_of(std::vector<float>& x, std::size_t rows, std::size_t columns) {
+    return {reinterpret_cast<std::byte*>(x.data()), DType::float32, rows, columns, static_cast<std::ptrdiff_t>(columns * sizeof(float)), sizeof(float)};
+}
+
+MatrixView rows_from(const MatrixView& x, std::size_t first, std::size_t count) {
+    MatrixView part = x;
+    part.data = x.at(first, 0);
+    part.rows = count;
+    return part;
+}
+
+std::vector<float> released(ClippedSum& sum, const std::vector<std::size_t>& columns) {
+    std::vector<float> all;
+    for (std::size_t part = 0; part < columns.size(); ++part) {
+        std::vector<float> out(columns[part]);
+        sum.release(part, KeyStream{}, out.data());
+        all.insert(all.end(), out.begin(), out.end());
+    }
+    sum.reset();
+    return all;
+}
+
+bool refuses(const std::function<void()>& call, const std::string& text) {
+    try {
+        call();
+    } catch (const std::invalid_argument& refusal) {
+        check(refusal.what() == text, "text: " + std::string(refusal.what()));
+        return true;
+    }
+    return false;
+}
+
+// ---- kernels ----
+
+void kernels_agree() {
+    constexpr std::size_t rows = 13, columns = 8192 + 32 + 7;
+    const std::vector<float> x = rows_of(rows, columns, 3.0);
+    std::vector<const float*> pointers;
+    std::vector<float> q;
+    for (std::size_t row = 0; row < rows; ++row) {
+        pointers.push_back(x.data() + row * columns);
+        q.push_back(1e5f + 1e4f * static_cast<float>(row));
+    }
+    q[3] = 1e30f;   // elements above the limit
+
+    // By the book, in doubles and integers.
+    std::vector<double> expected(columns), limited_sums(columns);
+    for (std::size_t row = 0; row < rows; ++row) {
+        for (std::size_t j = 0; j < columns; ++j) {
+            const float scaled = pointers[row][j] * q[row];
+            if (row != 3) expected[j] += std::trunc(static_cast<double>(scaled));
+            limited_sums[j] += std::trunc(std::fmin(std::fmax(static_cast<double>(scaled), -double{kElementLimit}), double{kElementLimit}));
+        }
+    }
+    std::vector<double> first_squares;
+    for (const std::string& name : available_backends()) {
+        const Kernels& kernels = kernels_by_name(name);
+        std::vector<double> sums(columns), squares(rows), from_integers(columns + 16, 5.0);
+        std::vector<const float*> in_ball = pointers;
+        std::vector<float> in_ball_q = q;
+        in_ball.erase(in_ball.begin() + 3);
+        in_ball_q.erase(in_ball_q.begin() + 3);
+        kernels.add_rows({in_ball.data(), in_ball_q.data(), rows - 1, columns, sums.data()});
+        check(sums == expected, name + ": sums of rows");
+
+        std::vector<std::uint32_t> integers(columns + 16);
+        kernels.add_rows_and_squares({pointers.data(), q.data(), rows, columns, integers.data(), squares.data()});
+        kernels.put_integers(integers.data(), (columns + 15) / 16 * 16, Put::store, from_integers.data());
+        kernels.put_integers(integers.data(), (columns + 15) / 16 * 16, Put::add, from_integers.data());
+        kernels.put_integers(integers.data(), (columns + 15) / 16 * 16, Put::subtract, from_integers.data());
+        from_integers.resize(columns);
+        check(from_integers == limited_sums, name + ": limited sums of rows");
+        from_integers.resize(columns + 16, 0.0);
+        kernels.put_integers(integers.data(), (columns + 15) / 16 * 16, Put::subtract, from_integers.data());
+        check(from_integers == std::vector<double>(columns + 16), name + ": taken off again");
+        if (first_squares.empty()) first_squares = squares;
+        check(squares == first_squares, name + ": squares have the bits of " + available_backends()[0]);
+        double exact = 0;
+        for (std::size_t j = 0; j < columns; ++j) exact += std::pow(static_cast<double>(pointers[0][j] * q[0]), 2);
+        check(std::fabs(squares[0] / exact - 1) < 257 * 0x1p-24, name + ": squares within their bound");
+
+        std::vector<float> bad(pointers[0], pointers[0] + columns);
+        bad[columns / 2] = std::numeric_limits<float>::quiet_NaN();
+        const float* only[] = {bad.data()};
+        kernels.add_rows_and_squares({only, q.data(), 1, columns, integers.data(), squares.data()});
+        check(!std::isfinite(squares[0]), name + ": NaN is seen");
+    }
+}
+
+// ---- sums ----
+
+void sums_do_not_depend_on_the_way() {
+    constexpr std::size_t rows = 40, columns = 140001;
+    std::vector<float> x = rows_of(rows, columns, 0.01);
+    for (std::size_t j = 0; j < columns; ++j) x[5 * columns + j] = j == 77777 ? 3.0f : 0.0f;   // the sample misses it
+    const MatrixView all = view_of(x, rows, columns);
+    for (const Clipping clipping : {Clipping::exact, Clipping::estimated}) {
+        const std::string name = clipping == Clipping::exact ? "exact: " : "estimated: ";
+        ClippedSum sum({columns}, kClipNorm, 0.5, 1000, clipping);
+        set_num_threads(1);
+        sum.add({all});
+        check(clipping == Clipping::exact || sum.corrected_rows() >= 1, name + "a wrong guess is corrected");
+        const std::vector<float> expected = released(sum, {columns});
+        check(sum.rows() == 0, name + "released sums are empty");
+
+        for (const std::size_t cut : {std::size_t{1}, std::size_t{7}, std::size_t{39}}) {
+            sum.add({rows_from(all, cut, rows - cut)});
+            sum.add({rows_from(all, 0, cut)});
+            check(released(sum, {columns}) == expected, name + "two calls of " + std::to_string(cut));
+        }
+        set_num_threads(3);
+        sum.add({all});
+        check(released(sum, {columns}) == expected, name + "three threads");
+
+        std::vector<float> bad(x.begin(), x.begin() + 2 * columns);
+        bad[columns + 70000] = std::numeric_limits<float>::infinity();
+        sum.add({rows_from(all, 0, 3)});
+        for (int i = 0; i < 2; ++i) {
+            check(refuses([&] { sum.add({view_of(bad, 2, columns)}); }, "parts[0] must be finite, got inf in row 1"), name + "Inf");
+        }
+        sum.add({rows_from(all, 3, rows - 3)});
+        check(released(sum, {columns}) == expected, name + "a refused call has changed nothing");
+    }
+    set_num_threads(0);
+}
+
+void parts_and_large_sums() {
+    // Rows that all point one way: their sum is far above what exact rounding takes at once.
+    constexpr std::size_t rows = 3000;
+    std::vector<float> x(rows * 2, 5.0f), y(rows, 0.0f);
+    const std::vector<std::size_t> columns = {2, 1};
+    ClippedSum sum(columns, 1.0, 0x1p-12, rows, Clipping::exact);
+    sum.add({view_of(x, rows, 2), view_of(y, rows, 1)});
+    const std::vector<float> noisy = released(sum, columns);
+    check(std::fabs(noisy[0] / (rows * std::sqrt(0.5)) - 1) < 1e-5, "a large sum");
+    check(std::fabs(noisy[2]) < 6 * 0x1p-12, "a sum of zeros");
+
+    ClippedSum quiet(columns, 1.0, 0.0, rows, Clipping::exact);
+    quiet.add({view_of(x, rows, 2), view_of(y, rows, 1)});
+    const std::vector<float> clean = released(quiet, columns);
+    check(std::fabs(clean[0] / (rows * std::sqrt(0.5)) - 1) < 2e-6 && clean[2] == 0, "a sum without noise");
+    check(released(quiet, columns) == std::vector<float>(3), "an empty sum");
+}
+
+void refusals() {
+    std::vector<float> x(20, 1.0f);
+    ClippedSum sum({5, 5}, 1.0, 1.0, 3, Clipping::exact);
+    const MatrixView two = view_of(x, 2, 5), three = view_of(x, 3, 5), four = view_of(x, 4, 5);
+    check(refuses([&] { sum.add({two}); }, "parts must have 2 arrays, got 1"), "number of parts");
+    check(refuses([&] { sum.add({two, three}); }, "parts[1] must have shape (2, 5), got (3, 5)"), "rows differ");
+    check(refuses([&] { sum.add({four, four}); }, "rows of the sum must be <= most_rows = 3, got 0 + 4"), "too many rows");
+    check(refuses([&] { ClippedSum({}, 1.0, 1.0, 1, Clipping::exact); }, "shapes must name at least one part, got none"), "no parts");
+    check(refuses([&] { ClippedSum({1}, 1.0, 1.0, 0, Clipping::exact); }, "most_rows must be in [1, 2^27], got 0"), "most_rows");
+    check(refuses([&] { ClippedSum({1}, -1.0, 1.0, 1, Clipping::exact); }, "clip_norm must be > 0, got -1"), "clip_norm");
+}
+
+void poisson_samples() {
+    KeyStream stream;
+    stream.key[0] = 5;
+    constexpr std::size_t count = 100000;
+    const std::vector<std::int64_t> kept = poisson_sample(stream, count, std::uint64_t{1} << 62);
+    std::size_t next = 0;
+    bool agrees = true;
+    for (std::size_t i = 0; i < 3000; ++i) {   // docs/format.md section 11, one word at a time
+        const std::uint64_t block = i / kGroupSamples * kGroupBlocks + i % kGroupBlocks;
+        const Block high = chacha_block(stream, block_counter(25, block)), low = chacha_block(stream, block_counter(26, block));
+        const std::size_t word = i % kGroupSamples / kGroupBlocks;
+        const bool keep = ((std::uint64_t{high[word]} << 32) | low[word]) < std::uint64_t{1} << 62;
+        agrees &= keep == (next < kept.size() && kept[next] == static_cast<std::int64_t>(i));
+        next += keep;
+    }
+    check(agrees, "the sample is that of the key stream");
+    check(std::fabs(static_cast<double>(kept.size()) - count / 4.0) < 6 * std::sqrt(count * 0.1875), "its size");
+    check(poisson_sample(stream, count, 0).empty(), "nothing at probability 0");
+}
+
+}  // namespace
+
+int main() {
+    kernels_agree();
+    sums_do_not_depend_on_the_way();
+    parts_and_large_sums();
+    refusals();
+    poisson_samples();
+    return test::summary();
+}
