@@ -38,7 +38,7 @@ float clip_and_noise_array(py::handle x, double clip_norm, double sigma, py::han
     const ArrayArgument target = output_argument(out, "out");
     check_output_for(rows, target);
     const Law chosen = law_named(law);
-    const KeyStream stream = reserve_from(source);
+    const WipedStream stream = reserve_from(source);
     const py::gil_scoped_release unlocked;
     return clip_and_noise(stream, rows.view, clip_norm, sigma, chosen, exact, target.view, output_state(out_is_fresh));
 }

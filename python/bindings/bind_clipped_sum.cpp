@@ -56,7 +56,7 @@ void release(ClippedSum& sum, const py::sequence& out, py::handle source) {
     }
     for (std::size_t part = 0; part < sum.parts(); ++part) {
         if (sum.has_noise()) {
-            const auto stream = reserve_from(source);
+            const WipedStream stream = reserve_from(source);
             const py::gil_scoped_release unlocked;
             sum.release(part, stream, targets[part]);
         } else {

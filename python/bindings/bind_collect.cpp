@@ -64,7 +64,7 @@ Array<std::uint32_t> bit_reports(const py::array& given, std::size_t bits, const
     }
     Array<std::uint32_t> out({codes.size(), static_cast<py::ssize_t>(report_words(bits))});
     std::uint32_t* result = out.mutable_data();
-    const auto stream = reserve_from(source);
+    const WipedStream stream = reserve_from(source);
     const py::gil_scoped_release unlocked;
     one_bit_reports(stream, bit_law, in, count, bits, result);
     return out;
@@ -78,7 +78,7 @@ Array<std::uint32_t> perturbed_bits(const py::array& given, std::size_t bits, co
     check_bit_rows(rows);
     Array<std::uint32_t> out({truth.shape(0), truth.shape(1)});
     std::uint32_t* result = out.mutable_data();
-    const auto stream = reserve_from(source);
+    const WipedStream stream = reserve_from(source);
     const py::gil_scoped_release unlocked;
     perturb_bits(stream, bit_law, rows, result);
     return out;
@@ -170,7 +170,7 @@ Array<std::uint32_t> hadamard_reports_of(const py::array& given, std::uint64_t w
     }
     Array<std::uint32_t> out(codes.size());
     std::uint32_t* result = out.mutable_data();
-    const auto stream = reserve_from(source);
+    const WipedStream stream = reserve_from(source);
     const py::gil_scoped_release unlocked;
     hadamard_reports(stream, {blocks, order, {cells, truth, other}}, in, count, result);
     return out;

@@ -48,7 +48,7 @@ Array<Code> respond(const Array<Code>& codes, const ResponseLaw& law, py::handle
         const py::gil_scoped_release unlocked;
         check_codes(in, count, law.labels);
     }
-    const KeyStream stream = reserve_from(source);
+    const WipedStream stream = reserve_from(source);
     const py::gil_scoped_release unlocked;
     randomized_response(stream, law, in, count, result);
     return out;
@@ -90,7 +90,7 @@ py::array_t<std::int64_t> poisson_sample_of(std::uint64_t count, const py::int_&
         throw py::value_error("threshold must be in [0, 2^64], got " + std::string(py::str(threshold)));
     }
     if (count > kMostIndices) throw py::value_error("count must be <= 2^40, got " + std::to_string(count));
-    const auto stream = reserve_from(source);
+    const WipedStream stream = reserve_from(source);
     std::vector<std::int64_t> kept;
     if (threshold.equal(all)) {
         kept.resize(count);
@@ -119,7 +119,7 @@ py::tuple top_k(const Array<Score>& scores, std::size_t picks, double epsilon, d
         const py::gil_scoped_release unlocked;
         check_scores(in, rows, selection.candidates);
     }
-    const KeyStream stream = reserve_from(source);
+    const WipedStream stream = reserve_from(source);
     std::vector<UndecidedRow> undecided;
     {
         const py::gil_scoped_release unlocked;

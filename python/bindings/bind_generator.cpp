@@ -25,7 +25,7 @@ constexpr const char* kGeneratorDoc =
     "    TypeError: rounds is no whole number, or the generator is copied or pickled.\n"
     "    ValueError: other rounds.\n\n"
     "Guarantees:\n"
-    "    The key comes from the operating system. Calls from any number of threads never share a nonce, and a forked child\n"
+    "    The key comes from the operating system and stays in locked memory (docs/secure_memory.md). Calls from any number of threads never share a nonce, and a forked child\n"
     "    draws a new key, so no part of a stream is used twice.\n\n"
     "Reference:\n"
     "    Bernstein, \"ChaCha, a variant of Salsa20\" (2008); docs/format.md section 1.\n\n"
@@ -91,9 +91,10 @@ void check_state(const StateArray& state) {
 }
 
 StateArray state_words(const py::capsule& stream) {
-    const StateWords words = words_of(stream_of(stream));
+    StateWords words = words_of(stream_of(stream));
     StateArray state(kStateWords);
     std::memcpy(state.mutable_data(), words.data(), sizeof words);
+    explicit_bzero(words.data(), sizeof words);
     return state;
 }
 
@@ -102,19 +103,21 @@ py::capsule take_from_state(StateArray state) {
     check_state(state);
     StateWords words;
     std::memcpy(words.data(), state.data(), sizeof words);
-    const KeyStream stream = stream_of(words);
+    WipedStream stream{KeyStream{}};
+    load_words(stream, words);
     if (stream.rounds != 20 && stream.rounds != 12 && stream.rounds != 8) {
         throw py::value_error("state must have 20, 12 or 8 rounds, got " + std::to_string(static_cast<std::int64_t>(words[5])));
     }
     ++words[4];
     std::memcpy(state.mutable_data(), words.data(), sizeof words);
+    explicit_bzero(words.data(), sizeof words);
     return key_capsule(stream);
 }
 
 }  // namespace
 
-KeyStream reserve_from(py::handle source) {
-    if (is_key_capsule(source)) return stream_of(source);
+WipedStream reserve_from(py::handle source) {
+    if (is_key_capsule(source)) return WipedStream(stream_of(source));
     if (py::isinstance<Generator>(source)) return source.cast<Generator&>().reserve();
     throw py::type_error("source must be a Generator or a stream it reserved, got " + std::string(py::str(py::type::of(source).attr("__name__"))));
 }

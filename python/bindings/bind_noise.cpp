@@ -13,7 +13,7 @@ namespace {
 
 void fill(Law law, py::handle out, double scale, py::handle source) {
     const ArrayArgument target = output_argument(out, "out");
-    const KeyStream stream = reserve_from(source);
+    const WipedStream stream = reserve_from(source);
     const py::gil_scoped_release unlocked;
     fill_noise(stream, law, scale, target.view);
 }

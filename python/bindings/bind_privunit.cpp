@@ -21,7 +21,7 @@ void privunit_array(py::handle x, double cap_probability, double threshold, doub
     const ArrayArgument rows = array_argument(x, "x");
     const ArrayArgument target = output_argument(out, "out");
     check_output_for(rows, target);
-    const KeyStream stream = reserve_from(source);
+    const WipedStream stream = reserve_from(source);
     const py::gil_scoped_release unlocked;
     privunit(stream, rows.view, {cap_probability, threshold}, sigma, target.view, out_is_fresh ? Output::fresh : Output::in_use);
 }

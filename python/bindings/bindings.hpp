@@ -14,6 +14,7 @@ void bind_calibrate(pybind11::module_& module);
 void bind_discrete(pybind11::module_& module);
 void bind_collect(pybind11::module_& module);
 void bind_machine(pybind11::module_& module);
+void bind_memory(pybind11::module_& module);
 void bind_testing(pybind11::module_& module);
 
 }  // namespace hushvec::python

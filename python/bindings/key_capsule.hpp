@@ -1,13 +1,16 @@
-// One call's key stream as Python passes it from module to module: opaque, and wiped when it goes.
+// One call's key stream as Python passes it from module to module: opaque, in locked memory, and wiped when it goes.
 #pragma once
 
 #include <pybind11/pybind11.h>
 
 #include <array>
 #include <cstdint>
-#include <cstring>
+#include <memory>
+#include <stdexcept>
 
+#include "hushvec/key_slot.hpp"
 #include "hushvec/keystream.hpp"
+#include "hushvec/wiped_stream.hpp"
 
 namespace hushvec::python {
 
@@ -15,22 +18,30 @@ namespace py = pybind11;
 
 inline constexpr const char* kKeyCapsule = "hushvec.KeyStream";
 
+// Not the name of a process: two modules with cores of their own may make and read a capsule. A forked child finds 0.
+inline constexpr std::uint64_t kHeldByCapsule = 1;
+
 inline py::capsule key_capsule(const KeyStream& stream) {
-    const auto wipe = [](PyObject* capsule) {
-        auto* held = static_cast<KeyStream*>(PyCapsule_GetPointer(capsule, kKeyCapsule));
-        explicit_bzero(held, sizeof *held);
-        delete held;
-    };
-    return py::capsule(new KeyStream(stream), kKeyCapsule, static_cast<PyCapsule_Destructor>(wipe));
+    const auto destroy = [](PyObject* capsule) { delete static_cast<KeySlot*>(PyCapsule_GetPointer(capsule, kKeyCapsule)); };
+    auto slot = std::make_unique<KeySlot>();
+    (*slot)->stream = stream;
+    (*slot)->owner = kHeldByCapsule;
+    py::capsule capsule(slot.get(), kKeyCapsule, static_cast<PyCapsule_Destructor>(destroy));
+    slot.release();
+    return capsule;
 }
 
 inline bool is_key_capsule(py::handle object) { return PyCapsule_IsValid(object.ptr(), kKeyCapsule) != 0; }
 
+// Throws std::runtime_error in a forked child: the stream is the parent's to use.
 inline const KeyStream& stream_of(py::handle capsule) {
-    return *static_cast<const KeyStream*>(PyCapsule_GetPointer(capsule.ptr(), kKeyCapsule));
+    const HeldKey& held = **static_cast<const KeySlot*>(PyCapsule_GetPointer(capsule.ptr(), kKeyCapsule));
+    if (held.owner != kHeldByCapsule) throw std::runtime_error("this stream was reserved before a fork: reserve one in the child");
+    return held.stream;
 }
 
-// A stream as six 64-bit words in an array: the key in little-endian order, the next nonce, the rounds.
+// A stream as six 64-bit words in an array: the key in little-endian order, the next nonce, the rounds. Such an array is ordinary
+// memory: captured graphs and compiled programs need their stream in a tensor.
 inline constexpr std::size_t kStateWords = 6;
 using StateWords = std::array<std::uint64_t, kStateWords>;
 
@@ -42,12 +53,10 @@ inline StateWords words_of(const KeyStream& stream) {
     return words;
 }
 
-inline KeyStream stream_of(const StateWords& words) {
-    KeyStream stream;
+inline void load_words(KeyStream& stream, const StateWords& words) {
     for (std::size_t i = 0; i < 8; ++i) stream.key[i] = static_cast<std::uint32_t>(words[i / 2] >> (32 * (i % 2)));
     stream.nonce = words[4];
     stream.rounds = static_cast<int>(words[5]);
-    return stream;
 }
 
 }  // namespace hushvec::python

@@ -3,11 +3,11 @@
 
 #include <pybind11/pybind11.h>
 
-#include "hushvec/keystream.hpp"
+#include "hushvec/wiped_stream.hpp"
 
 namespace hushvec::python {
 
-// The stream of one call. Throws TypeError for anything else.
-KeyStream reserve_from(pybind11::handle source);
+// The stream of one call, wiped with the call. Throws TypeError for anything else.
+WipedStream reserve_from(pybind11::handle source);
 
 }  // namespace hushvec::python

@@ -91,5 +91,17 @@ class PrivacyBudgetWarning(UserWarning):
     """A budget with on_exhausted="warn" has spent more than its limit."""
 
 
+class SecureMemoryError(RuntimeError):
+    """Memory for secrets that cannot be had as asked (`strict=True`), or that is no longer there: released, or wiped by a fork."""
+
+
+class SecureMemoryWarning(UserWarning):
+    """The operating system refused a part of the protection of memory for secrets; the rest of it holds."""
+
+
+class CacheFileError(ValueError):
+    """An encrypted cache that cannot be loaded: another key, another model, changed, cut short, or no such file at all."""
+
+
 def _rebuilt(kind: type[PrivacyBudgetExhaustedError], message: str, fields: dict[str, Any]) -> PrivacyBudgetExhaustedError:
     return kind(message, **fields)

@@ -111,6 +111,8 @@ NEEDS = {
     "haystack.py": {"haystack"},
     "langchain.py": {"langchain_core"},
     "beams.py": {"torch"},
+    "cache_layer.py": {"torch", "transformers"},
+    "transformers_cache.py": {"torch", "transformers"},
     "llama_index.py": {"llama_index"},
     "model.py": {"torch", "transformers"},
     "sentence_transformers.py": {"sentence_transformers"},

@@ -30,13 +30,13 @@ inline constexpr std::uint64_t kResponseHigh = 20;     // randomized response: b
 inline constexpr std::uint64_t kResponseLow = 21;      // bits 33 to 64
 inline constexpr std::uint64_t kGumbelHigh = 22;       // Gumbel noise: the same
 inline constexpr std::uint64_t kGumbelLow = 23;        // its further bits, domain 24, are read outside the core
+inline constexpr std::uint64_t kPoissonHigh = 25;      // Poisson sampling: bits 1 to 32 of every uniform
+inline constexpr std::uint64_t kPoissonLow = 26;       // bits 33 to 64
 inline constexpr std::uint64_t kDigits = 32;           // reports of bits: binary digits 1 to 16 of 512 uniforms a group
 inline constexpr std::uint64_t kMoreDigits = 33;       // digits 17 to 64, in three groups
 inline constexpr std::uint64_t kCellHigh = 34;         // Hadamard response: bits 1 to 32 of every uniform
 inline constexpr std::uint64_t kCellLow = 35;          // bits 33 to 64
 inline constexpr std::uint64_t kColumn = 36;           // the column within its half-block
-inline constexpr std::uint64_t kPoissonHigh = 25;      // Poisson sampling: bits 1 to 32 of every uniform
-inline constexpr std::uint64_t kPoissonLow = 26;       // bits 33 to 64
 }  // namespace domain
 
 inline constexpr std::uint64_t kMaxBlockIndex = (std::uint64_t{1} << 56) - 1;

@@ -1,5 +1,6 @@
 // ChaCha, one block at a time, in the words of RFC 8439 section 2.
 #include <bit>
+#include <cstring>
 
 #include "hushvec/keystream.hpp"
 
@@ -20,7 +21,7 @@ void quarter_round(Block& s, std::size_t a, std::size_t b, std::size_t c, std::s
 }  // namespace
 
 Block chacha_block(const KeyStream& stream, std::uint64_t counter) {
-    const Block initial = {
+    Block initial = {
         kConstants[0], kConstants[1], kConstants[2], kConstants[3],
         stream.key[0], stream.key[1], stream.key[2], stream.key[3],
         stream.key[4], stream.key[5], stream.key[6], stream.key[7],
@@ -39,6 +40,7 @@ Block chacha_block(const KeyStream& stream, std::uint64_t counter) {
         quarter_round(state, 3, 4, 9, 14);
     }
     for (std::size_t word = 0; word < kBlockWords; ++word) state[word] += initial[word];
+    explicit_bzero(initial.data(), sizeof initial);   // it has the key in it
     return state;
 }
 

@@ -1,51 +1,28 @@
 #include "hushvec/generator.hpp"
 
-#include <pthread.h>
 #include <sys/random.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 
+#include "memory/fork_lock.hpp"
+
 namespace hushvec {
 namespace {
 
-// Counts the forks on the way to this process; pids alone can repeat.
-std::atomic<std::uint32_t> fork_count{0};
-
-// One lock for all generators, held across fork(): a child never inherits it locked by a thread it does not have.
-std::mutex reserve_mutex;
-
-void register_fork_handlers() {
-    static const int failed = pthread_atfork(
-        [] { reserve_mutex.lock(); },
-        [] { reserve_mutex.unlock(); },
-        [] {
-            fork_count.fetch_add(1, std::memory_order_relaxed);
-            reserve_mutex.unlock();
-        });
-    if (failed != 0) throw std::runtime_error("pthread_atfork failed: a forked child could repeat the key stream");
-}
-
-// The pid catches children made by clone() without the handlers.
-std::uint64_t process_identity() {
-    return (std::uint64_t{fork_count.load(std::memory_order_relaxed)} << 32) | static_cast<std::uint32_t>(getpid());
-}
-
-Generator::Key key_from_os() {
-    Generator::Key key;
+// Straight to where the key stays: no copy on the stack.
+void fill_from_os(void* memory, std::size_t size) {
+    auto* bytes = static_cast<std::uint8_t*>(memory);
     std::size_t filled = 0;
-    while (filled < key.size()) {
-        const ssize_t got = getrandom(key.data() + filled, key.size() - filled, 0);
+    while (filled < size) {
+        const ssize_t got = getrandom(bytes + filled, size - filled, 0);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) throw std::runtime_error(std::string("the operating system gave no random key: ") + std::strerror(errno));
         filled += static_cast<std::size_t>(got);
     }
-    return key;
 }
 
 int checked_rounds(int rounds) {
@@ -63,57 +40,49 @@ void load_key(KeyStream& stream, const Generator::Key& key) {
 constexpr std::uint64_t kFirstNonceApart = std::uint64_t{1} << 63;
 constexpr int kNonceBitsOfAPlace = 40;
 
-void wipe(void* memory, std::size_t size) { explicit_bzero(memory, size); }
-
 }  // namespace
 
 Generator::Generator(int rounds) : rounds_(checked_rounds(rounds)), source_(KeySource::os) {
     register_fork_handlers();
-    next_.rounds = rounds_;
-    process_ = process_identity();
-    Key key = key_from_os();
-    load_key(next_, key);
-    wipe(key.data(), key.size());
+    draw_key();
 }
 
 Generator::Generator(const Key& seed_key, int rounds) : rounds_(checked_rounds(rounds)), source_(KeySource::seed) {
     register_fork_handlers();
-    next_.rounds = rounds_;
-    process_ = process_identity();
-    load_key(next_, seed_key);
+    load_key(slot_->stream, seed_key);
+    slot_->stream.rounds = rounds_;
+    slot_->owner = process_identity();
 }
 
-Generator::~Generator() { wipe(&next_, sizeof next_); }
+void Generator::draw_key() {
+    fill_from_os(slot_->stream.key, sizeof slot_->stream.key);
+    slot_->stream.nonce = 0;
+    slot_->stream.rounds = rounds_;
+    slot_->owner = process_identity();
+}
 
+// A child finds its slot wiped, or the parent's name in it.
 void Generator::follow_fork() {
-    const std::uint64_t here = process_identity();
-    if (here == process_) return;
+    if (slot_->owner == process_identity()) return;
     if (source_ == KeySource::seed) {
         throw std::runtime_error("this seeded generator belongs to the parent process, which has the same stream: make one in each process");
     }
-    Key key = key_from_os();
-    load_key(next_, key);
-    wipe(key.data(), key.size());
-    next_.nonce = 0;
-    process_ = here;
+    draw_key();
 }
 
-KeyStream Generator::reserve() {
-    const std::lock_guard<std::mutex> lock(reserve_mutex);
+WipedStream Generator::reserve() {
+    const std::lock_guard<std::mutex> lock(fork_lock());
     follow_fork();
-    if (next_.nonce == kFirstNonceApart) throw std::runtime_error("all nonces of this generator are used: make a new one");
-    const KeyStream stream = next_;
-    ++next_.nonce;
-    return stream;
+    KeyStream& next = slot_->stream;
+    if (next.nonce == kFirstNonceApart) throw std::runtime_error("all nonces of this generator are used: make a new one");
+    return WipedStream(next, next.nonce++);
 }
 
-KeyStream Generator::apart(std::uint64_t place) {
+WipedStream Generator::apart(std::uint64_t place) {
     if (source_ == KeySource::os) return Generator(rounds_).reserve();
-    const std::lock_guard<std::mutex> lock(reserve_mutex);
+    const std::lock_guard<std::mutex> lock(fork_lock());
     follow_fork();
-    KeyStream stream = next_;
-    stream.nonce = kFirstNonceApart + (place << kNonceBitsOfAPlace);
-    return stream;
+    return WipedStream(slot_->stream, kFirstNonceApart + (place << kNonceBitsOfAPlace));
 }
 
 }  // namespace hushvec

@@ -1,0 +1,76 @@
+#include "memory/live_pages.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+#include "memory/fork_lock.hpp"
+
+namespace hushvec {
+namespace {
+
+// Never destroyed: pages that outlive static destruction still leave the list.
+std::vector<LockedPages*>& live() {
+    static auto& pages = *new std::vector<LockedPages*>;
+    return pages;
+}
+
+// Locks are not inherited. Pages are locked as they are touched: a child that only calls exec() pays for none.
+int lock_in_child(void* data, std::size_t size) {
+#ifdef MLOCK_ONFAULT
+    return mlock2(data, size, MLOCK_ONFAULT) == 0 ? 0 : errno;
+#else
+    return mlock(data, size) == 0 ? 0 : errno;
+#endif
+}
+
+}  // namespace
+
+void LivePages::add(LockedPages* pages) {
+    register_fork_handlers();
+    // A handler of the C library runs after Python's own teardown, whatever ended the program, and before other libraries' statics go.
+    static const int failed = [] {
+        set_child_action(&LivePages::after_fork);
+        return std::atexit(&LivePages::wipe_all);
+    }();
+    if (failed != 0) throw std::runtime_error("atexit failed: memory would not be wiped at exit");
+    const std::lock_guard<std::mutex> lock(fork_lock());
+    live().push_back(pages);
+}
+
+void LivePages::remove(LockedPages* pages) {
+    const std::lock_guard<std::mutex> lock(fork_lock());
+    live().erase(std::find(live().begin(), live().end(), pages));
+}
+
+MemoryReport LivePages::report() {
+    const std::lock_guard<std::mutex> lock(fork_lock());
+    MemoryReport report;
+    for (const LockedPages* pages : live()) {
+        report.mappings += 1;
+        report.bytes += pages->mapped_;
+        if (pages->refusals_.lock == 0) report.locked_bytes += pages->mapped_;
+    }
+    return report;
+}
+
+void LivePages::wipe_all() {
+    const std::lock_guard<std::mutex> lock(fork_lock());
+    for (LockedPages* pages : live()) explicit_bzero(pages->data_, pages->mapped_);
+}
+
+void LivePages::after_fork() {
+    for (LockedPages* pages : live()) {
+        if (pages->refusals_.wipe_on_fork != 0) explicit_bzero(pages->data_, pages->mapped_);
+        if (pages->refusals_.lock == 0) pages->refusals_.lock = lock_in_child(pages->data_, pages->mapped_);
+    }
+}
+
+}  // namespace hushvec

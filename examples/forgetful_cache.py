@@ -1,0 +1,58 @@
+"""A conversation that leaves nothing in its cache, and a system prompt that is computed once and kept encrypted.
+
+The model is a tiny one with random weights, so that the example runs anywhere; any causal model of transformers will do.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+try:
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+except ImportError:
+    print("this example needs torch and transformers: pip install 'hushvec[secure]'")
+    sys.exit(0)
+
+from hushvec.secure_memory import SecureBuffer, SecureCache, overwrite_freed_memory, status
+
+overwrite_freed_memory()   # what torch frees on the way is ordinary memory: let free() overwrite it
+
+torch.manual_seed(0)
+model = GPT2LMHeadModel(GPT2Config(n_layer=2, n_head=4, n_embd=64, vocab_size=256, bos_token_id=0, eos_token_id=None)).eval()
+
+
+def tokens(text: str) -> torch.Tensor:
+    return torch.tensor([list(text.encode())])
+
+
+system_prompt = tokens("You are a careful assistant. Answer in one sentence. ")
+question = tokens("What did my doctor write about the biopsy?")
+system_length = system_prompt.shape[1]
+
+with tempfile.TemporaryDirectory() as folder, SecureBuffer(32) as key:
+    with open("/dev/urandom", "rb", buffering=0) as source:
+        source.readinto(key.memory())          # a real key comes from a key store; it never was in ordinary memory
+
+    # Once: the system prompt's keys and values, encrypted. Nothing that a user wrote is in the file.
+    path = Path(folder) / "system_prompt.kv"
+    with SecureCache.for_model(model) as cache, torch.no_grad():
+        model(system_prompt, past_key_values=cache)
+        cache.save(path, key, positions=system_length, tokens=system_prompt)
+    print(f"{path.stat().st_size:,} bytes on disk, encrypted")
+
+    # For each conversation: the file, then the user's words, in locked memory.
+    with SecureCache.for_model(model, capacity=128) as cache:
+        cache.load(path, key, tokens=system_prompt)
+        everything = torch.cat([system_prompt, question], dim=1)
+        model.generate(everything, past_key_values=cache, max_new_tokens=10, do_sample=False)
+        print(f"{cache.get_seq_length()} positions in {status()['locked_buffer_bytes']:,} locked bytes")
+
+        cache.crop(system_length - cache.get_seq_length())      # forget the user, keep the system prompt
+        print(f"{cache.get_seq_length()} positions after the conversation")
+        seen = cache.layers[0].keys
+
+    print("after the block:", float(seen.abs().sum()))
+
+for sentence in status()["refused"]:
+    print("not protected:", sentence)

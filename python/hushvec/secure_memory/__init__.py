@@ -1,0 +1,41 @@
+"""Memory that forgets: buffers on locked pages, a transformers cache in them, and its encrypted file.
+
+    from hushvec.secure_memory import SecureBuffer, SecureCache
+    with SecureBuffer(4096) as buffer:
+        buffer.numpy("float32")[:] = secret
+
+docs/secure_memory.md says what is promised and what is not. SecureBuffer and status need numpy alone; views for torch need torch,
+SecureCache and model_digest need torch and transformers, and files need cryptography.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from hushvec._lazy import at_first_use
+from hushvec.errors import CacheFileError, MissingExtraError, SecureMemoryError, SecureMemoryWarning
+from hushvec.secure_memory.buffer import SecureBuffer
+from hushvec.secure_memory.freed_memory import overwrite_freed_memory
+from hushvec.secure_memory.report import status
+
+if TYPE_CHECKING:
+    from hushvec.secure_memory.digests import model_digest
+    from hushvec.secure_memory.transformers_cache import SecureCache
+
+__all__ = [
+    "CacheFileError",
+    "SecureBuffer",
+    "SecureCache",
+    "SecureMemoryError",
+    "SecureMemoryWarning",
+    "model_digest",
+    "overwrite_freed_memory",
+    "status",
+]
+
+_import, __dir__ = at_first_use(globals(), {"SecureCache": "transformers_cache", "model_digest": "digests"})
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return _import(name)
+    except ImportError:   # no torch, no transformers, or one from before its caches had layers
+        raise MissingExtraError(name, "secure") from None

@@ -1,0 +1,194 @@
+"""Bytes on locked pages, with numpy and torch views that copy nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from hushvec import _core
+from hushvec._validate import kind, whole_number
+from hushvec.errors import MissingExtraError, SecureMemoryError
+from hushvec.secure_memory.refusals import accept_or_raise, sentences
+
+if TYPE_CHECKING:
+    import torch
+
+
+class SecureBuffer:
+    """Memory that is locked into RAM, left out of core dumps, and zeros at the start, in a forked child and after use.
+
+    Args:
+        nbytes: size in bytes, >= 1. Whole pages are taken, and a page that nobody may touch before and after them.
+        strict: True raises where the operating system refuses any part of the protection; False warns, once for each reason.
+
+    Raises:
+        TypeError: nbytes is no whole number, or the buffer is copied or pickled.
+        ValueError: nbytes < 1.
+        MemoryError: there is no such memory.
+        SecureMemoryError: `strict`, and a protection was refused. Nothing has been written.
+
+    Guarantees:
+        The pages are zeroed by `scrub`, `release`, the end of a `with` block (by an exception too), when the last of the buffer
+        and its views goes, and when the process ends through exit(), which an uncaught exception and sys.exit do. A forked child
+        sees zeros (MADV_WIPEONFORK; where refused, a fork handler). Core dumps leave the pages out (MADV_DONTDUMP). They are not
+        swapped out (mlock). After os._exit or a signal the kernel takes the pages, and hands them to nobody before it zeroed them.
+        What is copied out of a view is ordinary memory: docs/secure_memory.md says what libraries copy.
+
+    Edge cases:
+        After `release` no new view can be made. Views that are still around read zeros and may be written to: their pages stay,
+        protected as before, and are zeroed again when the last view goes. In a forked child `wiped_by_fork` is True until `scrub`.
+
+    Reference:
+        mlock(2), madvise(2); docs/secure_memory.md.
+
+    Example:
+        >>> from hushvec.secure_memory import SecureBuffer
+        >>> with SecureBuffer(4 * 6) as buffer:
+        ...     secret = buffer.numpy("float32", (2, 3))
+        ...     secret[:] = 0.5
+        ...     float(secret.sum())
+        3.0
+        >>> float(secret.sum())
+        0.0
+    """
+
+    def __init__(self, nbytes: int, *, strict: bool = False) -> None:
+        size = whole_number("nbytes", nbytes, at_least=1)
+        if not isinstance(strict, bool):
+            raise TypeError(f"strict must be True or False, got {kind(strict)}")
+        pages = _core.LockedPages(size)
+        accept_or_raise(pages.refusals, strict=strict)
+        self._pages: _core.LockedPages | None = pages
+        self._strict = strict
+        self.nbytes = size
+
+    @property
+    def released(self) -> bool:
+        return self._pages is None
+
+    @property
+    def refused(self) -> list[str]:
+        """A sentence for each part of the protection that the operating system refused. [] is best."""
+        return sentences(self._open().refusals)
+
+    @property
+    def wiped_by_fork(self) -> bool:
+        """Whether this is a forked child whose parent's contents are lost, and `scrub` was not called since."""
+        return self._open().wiped_by_fork
+
+    def memory(self) -> memoryview:
+        """A view as bytes, for whatever takes a buffer; writing to it writes to the buffer.
+
+        Raises:
+            SecureMemoryError: the buffer was released; or it is strict and lost its protection in a forked child.
+
+        Example:
+            >>> from hushvec.secure_memory import SecureBuffer
+            >>> key = SecureBuffer(32)
+            >>> with open("/dev/urandom", "rb", buffering=0) as source:
+            ...     source.readinto(key.memory())    # no copy in between
+            32
+        """
+        pages = self._open()
+        accept_or_raise(pages.refusals, strict=self._strict)   # a child's locks are asked for anew, and may be refused there
+        return memoryview(pages)
+
+    def numpy(self, dtype: DTypeLike = "uint8", shape: int | Sequence[int] | None = None, *, offset: int = 0) -> NDArray[Any]:
+        """A view as a numpy array; writing to it writes to the buffer.
+
+        Args:
+            dtype: of the elements; object dtypes are refused.
+            shape: of the view; None takes all whole elements after `offset`.
+            offset: where the view begins, in bytes; a multiple of an element's.
+
+        Raises:
+            TypeError: dtype holds Python objects, shape or offset is no whole number.
+            ValueError: the view does not fit.
+            SecureMemoryError: the buffer was released; or it is strict and lost its protection in a forked child.
+
+        Example:
+            >>> from hushvec.secure_memory import SecureBuffer
+            >>> SecureBuffer(64).numpy("int16", (4, 8)).shape
+            (4, 8)
+        """
+        element = np.dtype(dtype)
+        if element.hasobject:
+            raise TypeError(f"dtype must hold no Python objects, got {element}")
+        dimensions, count = self._layout(element.itemsize, shape, offset)
+        return np.frombuffer(self.memory(), element, count, offset).reshape(dimensions)
+
+    def torch(self, dtype: torch.dtype | None = None, shape: int | Sequence[int] | None = None, *, offset: int = 0) -> torch.Tensor:
+        """A view as a torch CPU tensor; writing to it writes to the buffer.
+
+        Args:
+            dtype: of the elements; None is torch.uint8.
+            shape: of the view; None takes all whole elements after `offset`.
+            offset: where the view begins, in bytes; a multiple of an element's.
+
+        Raises:
+            MissingExtraError: torch is not installed.
+            TypeError: dtype is no torch.dtype, shape or offset is no whole number.
+            ValueError: the view does not fit.
+            SecureMemoryError: the buffer was released; or it is strict and lost its protection in a forked child.
+        """
+        try:
+            import torch
+        except ImportError:
+            raise MissingExtraError("a torch view", "secure") from None
+        element = torch.uint8 if dtype is None else dtype
+        if not isinstance(element, torch.dtype):
+            raise TypeError(f"dtype must be a torch.dtype, got {kind(element)}")
+        dimensions, count = self._layout(element.itemsize, shape, offset)
+        if count == 0:
+            return torch.empty(dimensions, dtype=element)
+        return torch.frombuffer(self.memory(), dtype=element, count=count, offset=offset).view(dimensions)
+
+    def scrub(self) -> None:
+        """Zeros, now; the buffer and its views stay in use."""
+        self._open().scrub()
+
+    def release(self) -> None:
+        """Zeros, now, and no further use. May be called again."""
+        pages, self._pages = self._pages, None
+        if pages is not None:
+            pages.scrub()
+
+    def __enter__(self) -> SecureBuffer:
+        self._open()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        return f"SecureBuffer({self.nbytes}{', released' if self.released else ''})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a SecureBuffer cannot be copied or pickled: the copy would be ordinary memory")
+
+    def _open(self) -> _core.LockedPages:
+        if self._pages is None:
+            raise SecureMemoryError("this buffer was released")
+        return self._pages
+
+    def _layout(self, item: int, shape: int | Sequence[int] | None, offset: int) -> tuple[tuple[int, ...], int]:
+        begin = whole_number("offset", offset, at_least=0)
+        if begin > self.nbytes:
+            raise ValueError(f"offset must be <= {self.nbytes}, got {begin}")
+        if item == 0:
+            raise ValueError("dtype must have a size")
+        if begin % item != 0:
+            raise ValueError(f"offset must be a multiple of the {item} bytes of an element, got {begin}")
+        room = (self.nbytes - begin) // item
+        if shape is None:
+            return (room,), room
+        dimensions = (shape,) if not isinstance(shape, Sequence) else tuple(shape)
+        dimensions = tuple(whole_number("shape", length, at_least=0) for length in dimensions)
+        count = math.prod(dimensions)
+        if count > room:
+            raise ValueError(f"shape {dimensions} must fit: {count} elements of {item} bytes from byte {begin} of {self.nbytes}")
+        return dimensions, count

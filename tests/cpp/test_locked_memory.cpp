@@ -1,0 +1,250 @@
+// Locked pages and the keys in them: zeros when they should be, and no second copy of a key after a call.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "check.hpp"
+#include "hushvec/generator.hpp"
+#include "hushvec/key_slot.hpp"
+#include "hushvec/locked_memory.hpp"
+#include "hushvec/noise.hpp"
+
+namespace {
+
+using namespace hushvec;
+using test::check;
+
+constexpr std::size_t kSecretBytes = 32;
+
+// Larger ones are what sanitizers set aside, terabytes of it.
+constexpr std::uint64_t kLargestMapping = std::uint64_t{1} << 34;
+
+// A secret with all bits turned: a scan for it does not find itself.
+using Turned = std::array<std::uint8_t, kSecretBytes>;
+
+Turned turned(const void* secret) {
+    Turned result;
+    for (std::size_t i = 0; i < kSecretBytes; ++i) result[i] = static_cast<std::uint8_t>(~static_cast<const volatile std::uint8_t*>(secret)[i]);
+    return result;
+}
+
+// How often the secret lies in the writable memory of this process. The window is a mapping that the scan steps over.
+std::size_t times_in_memory(const Turned& secret) {
+    constexpr std::size_t kWindow = 1 << 20;
+    auto* window = static_cast<std::uint8_t*>(mmap(nullptr, kWindow, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    const auto window_at = reinterpret_cast<std::uint64_t>(window);
+    const int memory = open("/proc/self/mem", O_RDONLY);
+    std::FILE* maps = std::fopen("/proc/self/maps", "r");
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> extents;
+    char line[512];
+    while (std::fgets(line, sizeof line, maps) != nullptr) {
+        unsigned long begin = 0;
+        unsigned long end = 0;
+        char access[5] = {};
+        if (std::sscanf(line, "%lx-%lx %4s", &begin, &end, access) != 3 || access[0] != 'r' || access[1] != 'w') continue;
+        if (end - begin > kLargestMapping) continue;
+        if (begin < window_at + kWindow && window_at < end) {   // neighbours may have been merged with it
+            if (begin < window_at) extents.emplace_back(begin, window_at);
+            if (window_at + kWindow < end) extents.emplace_back(window_at + kWindow, end);
+        } else {
+            extents.emplace_back(begin, end);
+        }
+    }
+    std::fclose(maps);
+    std::size_t found = 0;
+    for (const auto& [begin, end] : extents) {
+        for (std::uint64_t at = begin; at + kSecretBytes <= end;) {
+            const ssize_t got = pread(memory, window, std::min<std::uint64_t>(kWindow, end - at), static_cast<off_t>(at));
+            if (got < static_cast<ssize_t>(kSecretBytes)) break;
+            const auto last = static_cast<std::size_t>(got) - kSecretBytes;
+            for (std::size_t i = 0; i <= last; ++i) {
+                std::size_t same = 0;
+                while (same < kSecretBytes && window[i + same] == static_cast<std::uint8_t>(~secret[same])) ++same;
+                if (same == kSecretBytes) ++found;
+            }
+            at += last + 1;
+        }
+    }
+    close(memory);
+    munmap(window, kWindow);
+    return found;
+}
+
+Turned plant(std::uint8_t* target, std::uint8_t name) {
+    std::uint32_t state = name;
+    for (std::size_t i = 0; i < kSecretBytes; ++i) {
+        state = state * 1664525u + 1013904223u;
+        target[i] = static_cast<std::uint8_t>(state >> 24);
+    }
+    return turned(target);
+}
+
+bool all_zero(const LockedPages& pages) {
+    for (std::size_t i = 0; i < pages.mapped(); ++i) {
+        if (pages.data()[i] != 0) return false;
+    }
+    return true;
+}
+
+// The exit code of a child that runs `work`; 128 + the signal that ended it.
+template <class Work>
+int in_child(Work work) {
+    const pid_t child = fork();
+    if (child == 0) {
+        std::signal(SIGSEGV, SIG_DFL);   // sanitizers have a handler of their own
+        _exit(work() ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void pages_hold_and_forget() {
+    for (const std::size_t size : {1u, 4095u, 4096u, 4097u, 1u << 20}) {
+        LockedPages pages(size);
+        check(pages.size() == size && pages.mapped() >= size && pages.mapped() % 4096 == 0, "whole pages");
+        check(all_zero(pages), "zeros at first");
+        std::memset(pages.data(), 0xA5, size);
+        pages.scrub();
+        check(all_zero(pages), "zeros after scrub");
+    }
+    for (const std::size_t size : {std::size_t{0}, ~std::size_t{0}}) {
+        bool refused = false;
+        try {
+            LockedPages pages(size);
+        } catch (const std::bad_alloc&) {
+            refused = true;
+        }
+        check(refused, "no pages of an impossible size");
+    }
+}
+
+void nobody_touches_the_neighbours() {
+    const LockedPages pages(4096);
+    volatile std::uint8_t* data = pages.data();
+    check(in_child([&] { data[-1] = 1; return true; }) == 128 + SIGSEGV, "a write before the pages is stopped");
+    check(in_child([&] { data[pages.mapped()] = 1; return true; }) == 128 + SIGSEGV, "a write behind the pages is stopped");
+    check(in_child([&] { data[0] = 1; data[pages.mapped() - 1] = 1; return true; }) == 0, "writes to the pages are not");
+}
+
+void a_secret_is_found_while_it_is_there() {
+    std::array<std::uint8_t, kSecretBytes> plain;
+    check(times_in_memory(plant(plain.data(), 1)) >= 1, "the scan finds ordinary memory");
+    auto pages = std::make_unique<LockedPages>(4096);
+    const Turned secret = plant(pages->data(), 2);
+    check(times_in_memory(secret) == 1, "the scan finds locked memory");
+    pages.reset();
+    check(times_in_memory(secret) == 0, "nothing is left when the pages go");
+}
+
+void children_find_zeros() {
+    for (const bool by_the_kernel : {true, false}) {
+        LockedPages pages(4096, {.wipe_on_fork = by_the_kernel});
+        check((pages.refusals().wipe_on_fork == 0) == by_the_kernel, "refusals are recorded");
+        plant(pages.data(), 3);
+        const std::string how = by_the_kernel ? " (kernel)" : " (handler)";
+        check(!pages.wiped_by_fork(), "the parent is not told of a fork" + how);
+        check(in_child([&] { return all_zero(pages) && pages.wiped_by_fork(); }) == 0, "a child finds zeros, and is told" + how);
+        check(in_child([&] { pages.scrub(); return !pages.wiped_by_fork(); }) == 0, "a child may begin anew" + how);
+        check(in_child([&] { return pages.refusals().lock == 0; }) == 0, "a child's pages are locked again" + how);
+        check(!all_zero(pages), "the parent keeps its contents" + how);
+    }
+}
+
+// Handlers run in the opposite order: this one, registered before the first pages of the child, runs after theirs.
+LockedPages* at_exit_pages = nullptr;
+void the_exit_handler_has_run() { _exit(all_zero(*at_exit_pages) ? 0 : 1); }
+
+// Must run before anything else makes pages.
+void pages_are_wiped_at_exit() {
+    check(in_child([] {
+              std::atexit(&the_exit_handler_has_run);
+              at_exit_pages = new LockedPages(4096);   // never destroyed
+              plant(at_exit_pages->data(), 4);
+              std::exit(1);
+              return false;
+          }) == 0,
+          "pages are zeros after the exit handlers");
+}
+
+void keys_lie_in_one_place() {
+    Turned key{};
+    {
+        Generator generator(20);
+        key = turned(generator.reserve().key);
+        check(times_in_memory(key) == 1, "a key lies in its slot and nowhere else, after a call was given a copy");
+        std::vector<float> out(100000);
+        for (const Law law : {Law::gaussian, Law::laplacian, Law::l2_laplace}) {
+            fill_noise(generator.reserve(), law, 1.0, {reinterpret_cast<std::byte*>(out.data()), DType::float32, 1, out.size(), 0, sizeof(float)});
+        }
+        check(times_in_memory(key) == 1, "a key lies in its slot and nowhere else, after it made noise");
+        check(in_child([&] { return times_in_memory(key) == 0; }) == 0, "a child has no key of its parent");
+    }
+    check(times_in_memory(key) == 0, "a key is gone with its generator");
+    KeyStream copied;
+    {
+        Generator generator(20);
+        const WipedStream stream = generator.reserve();
+        copied = stream;
+        key = turned(copied.key);
+        check(times_in_memory(key) >= 2, "the scan finds a copy that somebody keeps");
+    }
+}
+
+void slots_are_shared_and_wiped() {
+    const std::size_t before = memory_report().key_slots;
+    std::vector<std::unique_ptr<KeySlot>> slots;
+    std::set<const void*> places;
+    for (int i = 0; i < 200; ++i) {
+        slots.push_back(std::make_unique<KeySlot>());
+        places.insert(&**slots.back());
+        check((*slots.back())->owner == 0 && (*slots.back())->stream.key[7] == 0, "a slot is empty at first");
+        (*slots.back())->owner = 7;
+        (*slots.back())->stream.key[7] = 7;
+    }
+    const MemoryReport report = memory_report();
+    check(places.size() == 200, "slots are distinct");
+    check(report.key_slots == before + 200, "slots are counted");
+    check(report.key_bytes >= 200 * sizeof(HeldKey) && report.locked_key_bytes == report.key_bytes, "slots lie in locked pages");
+    slots.clear();
+    check(memory_report().key_slots == before, "slots are given back");
+    check(memory_report().key_bytes == report.key_bytes, "their pages stay");
+    const KeySlot again;
+    check(places.count(&*again) == 1 && again->owner == 0 && again->stream.key[7] == 0, "a slot that comes back is empty");
+
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([] { for (int round = 0; round < 500; ++round) Generator(8).reserve(); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    check(memory_report().key_slots == before + 1, "threads make and drop generators");
+}
+
+}  // namespace
+
+int main() {
+    pages_are_wiped_at_exit();
+    pages_hold_and_forget();
+    nobody_touches_the_neighbours();
+    a_secret_is_found_while_it_is_there();
+    children_find_zeros();
+    slots_are_shared_and_wiped();
+    keys_lie_in_one_place();
+    return test::summary();
+}
