@@ -26,6 +26,7 @@ from hushvec.accounting import (
     poisson,
     releases,
     theorems,
+    tilted,
 )
 
 
@@ -160,6 +161,7 @@ class Original:
     one = staticmethod(pld._one)
     zcdp_epsilon = staticmethod(conversions.zcdp_epsilon)
     split = staticmethod(optimal._split)
+    convolved = staticmethod(tilted.Sum._convolved)
     repeated = staticmethod(optimal._repeated)
 
 
@@ -169,6 +171,10 @@ def without_doubling(accounting, loss, step):
         noise_multiplier=loss.noise_multiplier * 2, sampling_probability=loss.sampling_probability, adjacency=loss.adjacency
     )
     return Original.one(accounting, halved, step)
+
+
+def half_of_them(sums, *window):
+    return Original.convolved(tilted.Sum([(law, count // 2) for law, count in sums.laws], sums.step), *window)
 
 
 def rounded_down(values, weights, step):
@@ -246,10 +252,10 @@ MUTANTS = [
         check_bounded_range_covers_the_exponential_mechanism,
     ),
     (
-        "Fourier rounding not counted",
-        pld,
-        "_allowance",
-        lambda count, cells: 0.0,
+        "half of the releases in the transform",
+        tilted.Sum,
+        "_convolved",
+        half_of_them,
         check_distributions_never_undercut_where_rounding_shows,
     ),
     (

@@ -107,7 +107,10 @@ ALWAYS_THERE = {"numpy"}
 # Modules that are themselves imported only where their library is in use.
 NEEDS = {
     "_torch_ops.py": {"torch"},
+    "batch_gradients.py": {"torch"},
+    "checkpoints.py": {"torch"},   # of training; that of text imports nothing
     "chroma.py": {"chromadb"},
+    "dp_optimizer.py": {"torch"},
     "haystack.py": {"haystack"},
     "langchain.py": {"langchain_core"},
     "beams.py": {"torch"},
@@ -115,6 +118,8 @@ NEEDS = {
     "transformers_cache.py": {"torch", "transformers"},
     "llama_index.py": {"llama_index"},
     "model.py": {"torch", "transformers"},
+    "opacus_engine.py": {"opacus", "torch"},
+    "per_example.py": {"torch"},
     "sentence_transformers.py": {"sentence_transformers"},
     "sklearn.py": {"sklearn"},
 }

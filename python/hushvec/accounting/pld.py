@@ -1,90 +1,101 @@
-"""Privacy loss distributions through dp-accounting, with what its floating-point arithmetic can be short of added on top.
+"""Privacy loss distributions: put on a grid by dp-accounting, composed here.
 
-dp-accounting puts each loss on a grid so that it overstates (Connect the Dots), and composes by fast Fourier transforms, whose
-rounding it does not count: after 10,000 steps its delta can be some 1e-13 below the exact one, and even negative. `_allowance` is
-a proved bound of that error (docs/proofs/composition.md, "Rounding in Fourier transforms"), and every answer includes it. It also
-means that deltas near the allowance (1e-8 or so after 10,000 steps) get no finite epsilon here; Renyi bounds do not have that limit.
+dp-accounting puts each loss on a grid so that it overstates (Connect the Dots). It composes them by fast Fourier transforms whose
+rounding it does not count: after 10,000 steps its delta can be some 1e-13 below the exact one, and even negative. `tilted` composes
+the same grids with an error that is small relative to delta, proved, and part of every answer.
 """
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache, partial
+from typing import Any
 
-from hushvec.accounting import extra
+import numpy as np
+
+from hushvec.accounting import curves, extra
 from hushvec.accounting.losses import GaussianDP, LaplaceDP, PoissonSampledGaussianDP
 from hushvec.accounting.releases import Releases, gaussian_part
-from hushvec.accounting.rounding import UNIT, down, smallest, up
+from hushvec.accounting.rounding import down
+from hushvec.accounting.tilted import GridLaw, Sum, shortfall
 
 # The widest and the finest grid step; finer steps cost time, coarser ones tightness. Neither costs validity.
 COARSEST_STEP = 1e-4
 FINEST_STEP = 1e-6
-# Grids are kept about this long at most: 2^20 cells are transformed in a second.
-MOST_CELLS = 2**20
+# One loss has half as many cells at most: dp-accounting takes two seconds for 2^19. The sum of all has less than MOST_CELLS.
+MOST_CELLS_OF_ONE = 2**20
+MOST_CELLS = 2**24
+
+# Where losses of all releases together are too many cells apart, the grid is taken so many times coarser.
+COARSENINGS = (1, 8)
+
+# Losses beyond which e^loss leaves the floats, so that grids are not compared with their curves.
+LARGEST_COMPARED = 600.0
 
 # Sum of 1/s^2 over Gaussian releases beyond which losses are so large that no grid step means anything.
 LARGEST_SQUARE = 1e6
 
 
-class Composed(NamedTuple):
-    """A composed distribution of dp-accounting, and what its deltas can be short of."""
-
-    distribution: Any
-    allowance: float
-
-
 def epsilon_of(core: Releases, delta: float) -> float:
-    """Smallest epsilon at delta, rounded up; inf if the allowance alone exceeds delta."""
-    composed = _composed(core)
-    if delta <= composed.allowance:
-        return math.inf
-    start = float(composed.distribution.get_epsilon_for_delta(down(delta - composed.allowance)))
-    if not math.isfinite(start):
-        return math.inf
-    if delta_of(core, start) <= delta:
-        return up(start)
-    # dp-accounting solves for epsilon up to rounding of its own: a few steps above it holds.
-    above = up(start * (1 + 1e-9) + 1e-9)
-    if delta_of(core, above) > delta:
-        return math.inf
-    return smallest(lambda epsilon: delta_of(core, epsilon) <= delta, above)
+    """Smallest epsilon at delta, rounded up; inf if none was found."""
+    for coarsening in COARSENINGS:
+        found = max(directed.epsilon(delta) for directed in _composed(core, coarsening))
+        if found < math.inf:
+            return found
+    return math.inf
 
 
 def delta_of(core: Releases, epsilon: float) -> float:
     """Smallest delta at epsilon, rounded up."""
-    composed = _composed(core)
-    below = down(epsilon, units=64, of=epsilon + 1)   # for the rounding of the grid's own losses
-    return min(1.0, up(max(0.0, float(composed.distribution.get_delta_for_epsilon(below))) + composed.allowance))
+    for coarsening in COARSENINGS:
+        found = max(directed.delta(epsilon) for directed in _composed(core, coarsening))
+        if found < 1:
+            return found
+    return 1.0
 
 
 @lru_cache(maxsize=8)
-def _composed(core: Releases) -> Composed:
+def _composed(core: Releases, coarsening: int) -> tuple[Sum, ...]:
+    """The sum of all losses: of removing, and where that is not the same, of adding. On a grid so many times coarser than usual."""
     accounting = extra.dp_accounting("composition of privacy loss distributions")
-    distributions = accounting.pld.privacy_loss_distribution
-    step = _step(core)
-    parts: list[tuple[Any, int]] = []
+    step = coarsening * _step(core)
+    parts = [(loss, count) for loss, count in core.counts if not isinstance(loss, GaussianDP)]
     squares = gaussian_part(core)
     if squares:
-        deviation = down(1 / math.sqrt(squares))
-        parts.append((distributions.from_gaussian_mechanism(deviation, value_discretization_interval=step), 1))
-    parts.extend((_one(accounting, loss, step), count) for loss, count in core.counts if not isinstance(loss, GaussianDP))
-    total: Any = None
-    allowance = 0.0
-    for single, count in parts:
-        repeated = single.self_compose(count) if count > 1 else single
-        allowance += _allowance(count, max(_cells(repeated), _cells(single)))
-        if total is None:
-            total = repeated
-            continue
-        total = total.compose(repeated)
-        allowance += _allowance(2, _cells(total))
-    return Composed(total, allowance)
+        parts.append((GaussianDP(noise_multiplier=down(1 / math.sqrt(squares)), adjacency=core.adjacency), 1))
+    singles = [(loss, _one(accounting, loss, step), count) for loss, count in parts]
+    symmetric = all(single._symmetric for _, single, _ in singles)
+    return tuple(
+        Sum([(_law(loss, single, direction, step), count) for loss, single, count in singles], step)
+        for direction in (("remove",) if symmetric else ("remove", "add"))
+    )
+
+
+def _law(loss: Any, distribution: Any, direction: str, step: float) -> GridLaw:
+    """The masses of dp-accounting's distribution, compared with the curve that they stand for where it is known.
+
+    The package has no public name for the masses; the extra pins the version.
+    """
+    dense = getattr(distribution, f"_pmf_{direction}").to_dense_pmf()
+    law = GridLaw(int(dense._lower_loss), np.asarray(dense._probs, np.float64), float(dense._infinity_mass))
+    if isinstance(loss, GaussianDP):
+        deviation, probability, kind = loss.noise_multiplier, 1.0, "remove"
+    elif isinstance(loss, PoissonSampledGaussianDP):
+        replace = loss.adjacency == "replace-one"
+        deviation, probability = loss.noise_multiplier * (2 if replace else 1), loss.sampling_probability
+        kind = "replace" if replace else direction
+    else:
+        return law
+    if max(abs(law.first), abs(law.first + len(law.masses))) * step > LARGEST_COMPARED:
+        return law
+    return law._replace(short=shortfall(law, step, partial(curves.sampled_gaussian, deviation, probability, kind)))
 
 
 def _one(accounting: Any, loss: Any, step: float) -> Any:
     """dp-accounting's distribution of one release."""
     distributions = accounting.pld.privacy_loss_distribution
+    if isinstance(loss, GaussianDP):
+        return distributions.from_gaussian_mechanism(loss.noise_multiplier, value_discretization_interval=step)
     if isinstance(loss, LaplaceDP):
         return distributions.from_laplace_mechanism(loss.noise_multiplier, value_discretization_interval=step)
     if isinstance(loss, PoissonSampledGaussianDP):
@@ -114,7 +125,7 @@ def _step(core: Releases) -> float:
         if count > 100:
             finest = min(finest, spread / 10)
     width = widest + variance + 24 * math.sqrt(variance)
-    return max(min(finest, COARSEST_STEP), FINEST_STEP, 2 * width / MOST_CELLS)
+    return max(min(finest, COARSEST_STEP), FINEST_STEP, 2 * widest / MOST_CELLS_OF_ONE, 2 * width / MOST_CELLS)
 
 
 def _spread(loss: Any) -> tuple[float, float]:
@@ -125,18 +136,3 @@ def _spread(loss: Any) -> tuple[float, float]:
         reach = slope * slope / 2 + 9 * slope
         return min(loss.sampling_probability * math.sqrt(variance), slope), reach
     return loss.pure_epsilon, loss.pure_epsilon
-
-
-def _allowance(count: int, cells: int) -> float:
-    """How much of a delta can be lost when `count` distributions are convolved by Fourier transforms, results `cells` long."""
-    building = 64 * count * UNIT   # the deltas that each distribution is built from
-    if count == 1:
-        return building
-    length = 1.1 * cells + 64   # transforms are a little longer than their result
-    transform = 7 * math.log2(length) * UNIT   # relative error of one in the 2-norm (Higham 2002, theorem 24.2)
-    return ((count + 2) * transform + 8 * count * UNIT) * math.sqrt(length) + building
-
-
-def _cells(distribution: Any) -> int:
-    """Length of its grid. The package has no public name for it; the extra pins the version."""
-    return int(max(distribution._pmf_remove.size, distribution._pmf_add.size))

@@ -1,0 +1,76 @@
+"""Training with differential privacy: clipped and noisy gradients, an optimizer that keeps the account, Poisson batches.
+
+    from hushvec.training import DPOptimizer, per_example_gradients, poisson_loader
+    optimizer = DPOptimizer(torch.optim.AdamW(model.parameters()), clip_norm=1.0, noise_multiplier=1.1,
+                            expected_batch_size=64, sampling_probability=64 / len(data), delta=1e-5)
+    for texts, labels in poisson_loader(data, 64 / len(data), steps=1000):
+        per_example_gradients(model, loss, texts, labels)
+        optimizer.step()
+    print(optimizer.describe())
+
+docs/training.md is the guide, docs/proofs/dp_sgd.md says why the guarantee holds. Needs hushvec[training]; `clip_and_noise_gradients`
+and `PoissonSampler` need numpy only.
+"""
+
+from typing import Any
+
+from hushvec._lazy import at_first_use
+from hushvec.errors import MissingExtraError
+
+__all__ = [
+    "AdapterCheck",
+    "AdapterUnchangedError",
+    "DPOptimizer",
+    "GhostClipping",
+    "OpacusAccounting",
+    "PoissonSampler",
+    "StepJournal",
+    "StepSchedule",
+    "TrainingGuarantee",
+    "add_lora",
+    "audit_training",
+    "clip_and_noise_gradients",
+    "load_checkpoint",
+    "noise_multiplier_for",
+    "opacus_accounting",
+    "per_example_gradients",
+    "poisson_loader",
+    "require_independent_examples",
+    "save_checkpoint",
+    "secure_opacus",
+]
+
+_get, __dir__ = at_first_use(
+    globals(),
+    {
+        "AdapterCheck": "lora",
+        "AdapterUnchangedError": "lora",
+        "DPOptimizer": "dp_optimizer",
+        "GhostClipping": "ghost",
+        "OpacusAccounting": "opacus_engine",
+        "PoissonSampler": "sampler",
+        "StepJournal": "journal",
+        "StepSchedule": "schedule",
+        "TrainingGuarantee": "guarantee",
+        "add_lora": "lora",
+        "audit_training": "canaries",
+        "clip_and_noise_gradients": "gradients",
+        "load_checkpoint": "checkpoints",
+        "noise_multiplier_for": "schedule",
+        "opacus_accounting": "opacus_engine",
+        "per_example_gradients": "per_example",
+        "poisson_loader": "sampler",
+        "require_independent_examples": "per_example",
+        "save_checkpoint": "checkpoints",
+        "secure_opacus": "opacus_engine",
+    },
+)
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return _get(name)
+    except ImportError as error:
+        if error.name in ("torch", "opacus"):
+            raise MissingExtraError(f"hushvec.training.{name}", "training") from None
+        raise

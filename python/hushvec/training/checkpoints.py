@@ -1,0 +1,118 @@
+"""Checkpoints that are written whole or not at all, with the account in them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hushvec import _validate
+from hushvec._publish import published_bytes
+from hushvec.training.dp_optimizer import DPOptimizer
+
+FORMAT = "hushvec-training/1"
+
+
+def save_checkpoint(
+    path: str | os.PathLike[str], optimizer: DPOptimizer, model: torch.nn.Module, *, extra: dict[str, Any] | None = None
+) -> None:
+    """Write model, optimizer and account to a file beside `path`, sync it, and put it in place in one move.
+
+    Args:
+        path: the file; an older one is replaced. Its folder must exist.
+        optimizer: with no batch begun.
+        model: whose state_dict is written.
+        extra: more to keep (an epoch, a scheduler's state): tensors, numbers, texts, and lists and dicts of them.
+
+    Raises:
+        ValueError: a batch is begun.
+        TypeError: wrong kinds.
+        OSError: the file cannot be written; an older one is as it was.
+
+    Guarantees:
+        Killed at any moment, `path` is the old checkpoint or the new one. No key, nonce or seed is written.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from hushvec.training import DPOptimizer, load_checkpoint, save_checkpoint
+        >>> def fresh():
+        ...     model = torch.nn.Linear(2, 1)
+        ...     return model, DPOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), clip_norm=1.0, noise_multiplier=1.0,
+        ...                               expected_batch_size=4, sampling_probability=0.1, delta=1e-5)
+        >>> model, optimizer = fresh()
+        >>> optimizer.empty_batch()
+        >>> optimizer.step()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_checkpoint(f"{folder}/checkpoint.pt", optimizer, model, extra={"epoch": 1})
+        ...     model, resumed = fresh()
+        ...     load_checkpoint(f"{folder}/checkpoint.pt", resumed, model)
+        {'epoch': 1}
+        >>> resumed.epsilon() == optimizer.epsilon()
+        True
+    """
+    _require_kinds(optimizer, model)
+    content = {
+        "format": FORMAT,
+        "optimizer": optimizer.state_dict(),
+        "model": model.state_dict(),
+        "extra": {} if extra is None else dict(extra),
+    }
+    with published_bytes(Path(path)) as file:
+        torch.save(content, file)
+
+
+def load_checkpoint(path: str | os.PathLike[str], optimizer: DPOptimizer, model: torch.nn.Module) -> dict[str, Any]:
+    """Put a checkpoint's state into a model and an optimizer that has not stepped, with the settings it was made with.
+
+    Args:
+        path: what `save_checkpoint` wrote.
+        optimizer, model: built as they were then.
+
+    Returns:
+        `extra`, as it was given.
+
+    Raises:
+        ValueError: the file is something else or damaged; the model has other names or shapes; a setting differs; the optimizer
+            has stepped (docs/training.md, "Checkpoints"). Model, optimizer and accountant are then as before.
+        OSError: the file cannot be read.
+
+    Guarantees:
+        The account goes on where the checkpoint stands. Noise and batches are drawn anew. Only tensors and plain values are read
+        from the file (`weights_only`).
+    """
+    _require_kinds(optimizer, model)
+    content = _read(Path(path))
+    _require_fitting(model, content["model"])
+    optimizer.load_state_dict(content["optimizer"])
+    model.load_state_dict(content["model"])
+    extra: dict[str, Any] = content["extra"]
+    return extra
+
+
+def _require_kinds(optimizer: Any, model: Any) -> None:
+    if not isinstance(optimizer, DPOptimizer):
+        raise TypeError(f"optimizer must be a DPOptimizer, got {_validate.kind(optimizer)}")
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, got {_validate.kind(model)}")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        try:
+            content = torch.load(file, map_location="cpu", weights_only=True)
+        except Exception as error:  # torch raises what its unpickler meets: any kind
+            raise ValueError(f"{path}: must be a checkpoint of save_checkpoint, got {_validate.kind(error)}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT or set(content) != {"format", "optimizer", "model", "extra"}:
+        raise ValueError(f"{path}: must be a checkpoint of save_checkpoint, got something else")
+    return content
+
+
+def _require_fitting(model: torch.nn.Module, state: dict[str, Any]) -> None:
+    """The same names and shapes, so that loading cannot stop half way."""
+    own = {name: tuple(value.shape) for name, value in model.state_dict().items() if isinstance(value, torch.Tensor)}
+    stored = {name: tuple(value.shape) for name, value in state.items() if isinstance(value, torch.Tensor)}
+    for name in sorted({*own, *stored}):
+        if own.get(name) != stored.get(name):
+            raise ValueError(f"model must have {name!r} of shape {stored.get(name)} as in the checkpoint, got {own.get(name)}")

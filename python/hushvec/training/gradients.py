@@ -1,0 +1,149 @@
+"""Clipped, summed and noisy gradients of one batch, as a function."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from hushvec import _core, _validate
+from hushvec._arrays import TORCH_DTYPES, dtype_name, is_cupy, is_torch
+from hushvec._clipped_sums import ClippedSum
+from hushvec.accounting.rounding import fraction_up
+
+CLIPPINGS = ("auto", "exact", "estimated")
+
+
+def sigma_of(noise_multiplier: float, clip_norm: float) -> float:
+    """noise_multiplier * clip_norm, rounded up."""
+    return fraction_up(Fraction(noise_multiplier) * Fraction(clip_norm))
+
+
+def clip_and_noise_gradients(
+    per_sample_grads: Any,
+    clip_norm: float,
+    noise_multiplier: float,
+    *,
+    divisor: float | None = None,
+    clipping: str = "auto",
+    generator: _core.Generator | None = None,
+    allow_empty: bool = False,
+) -> Any:
+    """The noisy sum of clipped per-example gradients: one step of DP-SGD up to the optimizer.
+
+    Args:
+        per_sample_grads: an array [B, ...], or a list, tuple or mapping of arrays [B, ...], one for each parameter; numpy or torch.
+            An example's norm is taken over all of them together.
+        clip_norm: C, the largest norm of one example's gradient, in its unit; in [2^-100, 2^100].
+        noise_multiplier: sigma / C, >= 0. 0 adds no noise and gives no privacy.
+        divisor: what the noisy sum is divided by: a public constant, such as the expected batch size. None: 1. Never the true size.
+        clipping: "exact": rows longer than C come to norm C (1 - 2^-20). "estimated": to at least 0.97 C, from one read of the
+            gradients. "auto": by the length of a row. Never above C in any of them.
+        generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy.
+        allow_empty: accept B = 0, an empty Poisson sample: the result is noise alone.
+
+    Returns:
+        The same structure without B: float32 arrays of the same library.
+
+    Raises:
+        TypeError: wrong kinds or dtypes.
+        ValueError: NaN or Inf (array and row are named); B that differs between arrays, or 0; a value out of its range.
+
+    Guarantees:
+        The sum before the noise is exact and moves by at most C in L2 when an example is added or removed, 2 C when one is
+        replaced. The noise is N(0, sigma^2) in every coordinate, added over the reals and rounded to a public grid. One call is
+        (epsilon, gaussian_delta(epsilon, noise_multiplier, 1))-DP under add-remove, before any amplification.
+
+    Edge cases:
+        An example of norm 0 counts as it is. Results saturate at the end of the grid (docs/format.md).
+
+    Reference:
+        Abadi et al. (2016), algorithm 1; docs/proofs/dp_sgd.md; docs/format.md section 7.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.training import clip_and_noise_gradients
+        >>> gradients = {"weight": np.ones((64, 10, 3), np.float32), "bias": np.ones((64, 10), np.float32)}
+        >>> noisy = clip_and_noise_gradients(gradients, clip_norm=1.0, noise_multiplier=1.1, divisor=64)
+        >>> {name: part.shape for name, part in noisy.items()}
+        {'weight': (10, 3), 'bias': (10,)}
+    """
+    names, parts = _parts(per_sample_grads)
+    clip_norm = _validate.clip_norm(clip_norm)
+    noise_multiplier = _validate.not_negative("noise_multiplier", noise_multiplier)
+    divide_by = 1.0 if divisor is None else _validate.positive("divisor", divisor)
+    _validate.choice("clipping", clipping, CLIPPINGS)
+    source = _validate.generator(generator)
+    for name, part in zip(names, parts):
+        if part.ndim < 1:
+            raise ValueError(f"{name} must have at least 1 dimension, that of the examples, got 0")
+        if len(part) != len(parts[0]):
+            raise ValueError(f"{name} must have {len(parts[0])} examples like {names[0]}, got {len(part)}")
+    rows = len(parts[0])
+    if rows == 0 and not _validate.flag("allow_empty", allow_empty):
+        raise ValueError(f"{names[0]} must have at least 1 example, got 0 (allow_empty=True gives noise alone)")
+    total = ClippedSum(
+        [tuple(part.shape[1:]) for part in parts],
+        clip_norm=clip_norm,
+        sigma=sigma_of(noise_multiplier, clip_norm),
+        clipping=clipping,
+    )
+    if rows:
+        add_rows(total, [part.detach() if is_torch(part) else part for part in parts], names)
+    noisy = total.release(source, [_empty(part) for part in parts])
+    if divide_by != 1.0:
+        for part in noisy:
+            part /= divide_by
+    return _restored(per_sample_grads, noisy)
+
+
+def add_rows(total: ClippedSum, parts: list[Any], names: list[str]) -> None:
+    """Rows into a sum, whose errors then have an array's name in place of its number among the parts."""
+    try:
+        total.add(parts)
+    except (ValueError, TypeError) as error:
+        text = re.sub(r"parts\[(\d+)\]", lambda found: names[int(found[1])], str(error))
+        raise type(error)(text) from None
+
+
+def _parts(gradients: Any) -> tuple[list[str], list[Any]]:
+    """Arrays of a structure, and what an error calls them."""
+    if isinstance(gradients, Mapping):
+        names, parts = [f"per_sample_grads[{name!r}]" for name in gradients], list(gradients.values())
+    elif isinstance(gradients, (list, tuple)):
+        names, parts = [f"per_sample_grads[{index}]" for index in range(len(gradients))], list(gradients)
+    else:
+        names, parts = ["per_sample_grads"], [gradients]
+    if not parts:
+        raise ValueError("per_sample_grads must hold at least 1 array, got none")
+    for name, part in zip(names, parts):
+        if not (hasattr(part, "shape") and hasattr(part, "dtype")):
+            raise TypeError(f"{name} must be a numpy array or a torch tensor, got {_validate.kind(part)}")
+        if dtype_name(part) not in TORCH_DTYPES:
+            raise TypeError(f"{name} must be {' or '.join(TORCH_DTYPES)}, got {dtype_name(part)}")
+    return names, parts
+
+
+def _empty(part: Any) -> Any:
+    """Where the noisy sum of a part goes."""
+    shape = tuple(part.shape[1:])
+    if is_torch(part):
+        import torch
+
+        return part.new_empty(shape, dtype=torch.float32)
+    if is_cupy(part):
+        import cupy  # type: ignore[import-not-found]
+
+        return cupy.empty(shape, "float32")
+    import numpy as np
+
+    return np.empty(shape, np.float32)
+
+
+def _restored(structure: Any, parts: list[Any]) -> Any:
+    if isinstance(structure, Mapping):
+        return dict(zip(structure, parts))
+    if isinstance(structure, (list, tuple)):
+        return parts if isinstance(structure, list) else tuple(parts)
+    return parts[0]

@@ -1,0 +1,106 @@
+"""What a training run promises so far, and under which conditions, in one object that says so itself."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hushvec.receipts import NOTE_FLOAT, NOTE_SEED
+
+NOTE_NOISE_FREE = "at least one step had no noise: there is no privacy"
+NOTE_GRADIENTS = (
+    "each gradient is taken to depend on its own example and the parameters alone; layers that mix examples, or kernels whose "
+    "last bits depend on the batch, are the model's business"
+)
+NOTE_POISSON = (
+    "each example was in each batch with sampling_probability, independently; the optimizer cannot see how batches were drawn"
+)
+NOTE_BATCH = "the gradient of a batch was clipped as a whole: its sensitivity is twice the clip norm"
+NOTE_RESUMED = (
+    "the run was resumed: steps after its last checkpoint that were lost with their process are not counted, "
+    "so nothing computed in them may have been seen"
+)
+NOTE_BUDGET = "the budget was charged for the whole schedule before its first step"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingGuarantee:
+    """The promise of all steps taken so far, for one example in the training data.
+
+    Args:
+        epsilon: math.inf where a step had no noise.
+        delta: as asked for.
+        adjacency: "add-remove" or "replace-one".
+        theorem: short name of the composition theorem that gave epsilon; empty without steps or noise.
+        steps: taken so far.
+        planned_steps: the most there can be, or None.
+        noise_multiplier: sigma / clip_norm.
+        sensitivity: of one step's sum in L2, in the unit of the gradients.
+        sigma: standard deviation of the noise on the sum.
+        clip_norm: in the unit of the gradients.
+        clipping: "auto", "exact", "estimated", or "batch".
+        sampling_probability: of one example in one step.
+        expected_batch_size: what noisy sums were divided by.
+        grade: "exact": sums and noise are those of the ideal mechanism, rounded. "float": a sum was made in floating point.
+        key_source: "os" or "seed".
+        resumed: how often the run went on from a checkpoint.
+        is_dp_claim: whether (epsilon, delta) is claimed at all: noise in every step, exact grade, a key of the operating system.
+        charge: the row of the budget's ledger as a mapping, or None.
+        notes: conditions, one sentence each.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    theorem: str
+    steps: int
+    planned_steps: int | None
+    noise_multiplier: float
+    sensitivity: float
+    sigma: float
+    clip_norm: float
+    clipping: str
+    sampling_probability: float
+    expected_batch_size: float
+    grade: str
+    key_source: str
+    resumed: int
+    is_dp_claim: bool
+    charge: dict[str, Any] | None
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every field, in types that strict JSON has: an infinite epsilon is None, notes are a list."""
+        fields = asdict(self)
+        return {**fields, "epsilon": None if math.isinf(self.epsilon) else self.epsilon, "notes": list(self.notes)}
+
+    def __str__(self) -> str:
+        unit = "batch" if self.clipping == "batch" else "example"
+        planned = f" of {self.planned_steps}" if self.planned_steps is not None else ""
+        claim = "" if self.is_dp_claim else " (no claim: see the notes)"
+        lines = [
+            f"({self.epsilon:.6g}, {self.delta:.6g})-DP, {self.adjacency}, after {self.steps}{planned} steps{claim}",
+            f"  each {unit} clipped to {self.clip_norm:.6g}, noise {self.sigma:.6g} ({self.noise_multiplier:.6g} clip norms), "
+            f"sensitivity {self.sensitivity:.6g}",
+            f"  sampling probability {self.sampling_probability:.6g}, grade {self.grade}, key from {self.key_source}",
+            *(f"  - {note}" for note in self.notes),
+        ]
+        return "\n".join(lines)
+
+
+def notes_of(
+    *, noise_free: bool, float_sums: bool, seeded: bool, batch: bool, sampled: bool, lost: bool, budget: bool
+) -> tuple[str, ...]:
+    """The conditions that apply."""
+    applies = {
+        NOTE_NOISE_FREE: noise_free,
+        NOTE_FLOAT: float_sums,
+        NOTE_SEED: seeded,
+        NOTE_BATCH: batch,
+        NOTE_GRADIENTS: not batch,
+        NOTE_POISSON: sampled,
+        NOTE_RESUMED: lost,
+        NOTE_BUDGET: budget,
+    }
+    return tuple(note for note, holds in applies.items() if holds)

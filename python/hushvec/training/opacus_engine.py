@@ -1,0 +1,318 @@
+"""Opacus with this library's clipping, noise and sampling: what its `secure_mode` stands for, without the package that it needs.
+
+Opacus makes its optimizers and data loaders in two methods of PrivacyEngine, which it calls by name and which no option replaces.
+So an engine becomes one of a class that overrides these two, and everything else of it stays as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import torch
+from opacus import PrivacyEngine
+from opacus.optimizers import DPOptimizer as OpacusOptimizer
+from opacus.optimizers import DPOptimizerFastGradientClipping as OpacusGhostOptimizer
+from opacus.utils.uniform_sampler import UniformWithReplacementSampler
+from torch.utils.data import DataLoader
+
+from hushvec import _core, _validate
+from hushvec._clipped_sums import ClippedSum
+from hushvec.accounting import Accountant, PoissonSampledGaussianDP
+from hushvec.training import batch_gradients
+from hushvec.training.batch_gradients import Named, Rows
+from hushvec.training.gradients import add_rows, sigma_of
+from hushvec.training.sampler import PoissonSampler
+
+# The releases that the overridden methods were read and tested in.
+OPACUS_RELEASES = ("1.6",)
+GHOST = "ghost"
+ROW_MODES = ("hooks", "functorch", "ew")
+
+
+def secure_opacus(privacy_engine: Any, *, generator: _core.Generator | None = None) -> Any:
+    """Make an Opacus PrivacyEngine clip, add noise and draw batches as this library does.
+
+    Args:
+        privacy_engine: an opacus.PrivacyEngine without secure_mode, before `make_private`. It is changed, and keeps its accountant.
+        generator: key stream of noise and batches; the process-wide one, keyed by the operating system, if None.
+
+    Returns:
+        The same engine. `make_private` and `make_private_with_epsilon` then return an optimizer whose noise is exactly rounded
+        Gaussian noise from the core's generator, whose clipping keeps every norm at most max_grad_norm in real arithmetic, and a
+        loader whose Poisson batches come from the same generator.
+
+    Raises:
+        TypeError: it is no PrivacyEngine, or one of a class derived from it.
+        ValueError: secure_mode, which asks for another source; Opacus in a release that this was not tested with.
+            `make_private` raises ValueError for what is not covered: clipping other than "flat", distributed training,
+            poisson_sampling=False, a noise_generator, and modes other than "hooks", "functorch", "ew" and "ghost".
+
+    Guarantees:
+        Those of `clip_and_noise_gradients` for the modes with per-example gradients. In mode "ghost" the noise alone is this
+        library's: the sum is Opacus's, in floating point, and so is its clipping.
+        Accounting stays with the engine's accountant; `opacus_accounting` compares it with this library's.
+
+    Edge cases:
+        Opacus's BatchMemoryManager works: parts of a batch are added up exactly. Two backward passes before one step are refused:
+        an example in both would count twice.
+
+    Reference:
+        Yousefpour et al. (2021); docs/training.md, "With Opacus".
+
+    Example:
+        >>> import torch, warnings
+        >>> from opacus import PrivacyEngine
+        >>> from hushvec.training import secure_opacus
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")   # "Secure RNG turned off": it is ours from here on
+        ...     engine = secure_opacus(PrivacyEngine(accountant="rdp"))
+        >>> model = torch.nn.Linear(3, 1)
+        >>> data = torch.utils.data.TensorDataset(torch.ones(64, 3), torch.zeros(64, 1))
+        >>> model, optimizer, loader = engine.make_private(
+        ...     module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        ...     data_loader=torch.utils.data.DataLoader(data, batch_size=8), noise_multiplier=1.0, max_grad_norm=1.0)
+        >>> type(optimizer).__name__, len(loader)
+        ('ExactOptimizer', 8)
+    """
+    if not isinstance(privacy_engine, PrivacyEngine):
+        raise TypeError(f"privacy_engine must be an opacus.PrivacyEngine, got {_validate.kind(privacy_engine)}")
+    if type(privacy_engine) not in (PrivacyEngine, ExactPrivacyEngine):
+        raise TypeError(f"privacy_engine must be a PrivacyEngine itself, got the derived {_validate.kind(privacy_engine)}")
+    if privacy_engine.secure_mode:
+        raise ValueError("privacy_engine must be without secure_mode, which asks for noise of another source")
+    installed = version("opacus")
+    if installed.rpartition(".")[0] not in OPACUS_RELEASES:
+        raise ValueError(f"opacus must be of release {' or '.join(OPACUS_RELEASES)}, got {installed}")
+    source = _validate.generator(generator)
+    privacy_engine.__class__ = ExactPrivacyEngine
+    privacy_engine.hushvec_generator = source
+    return privacy_engine
+
+
+class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
+    """A PrivacyEngine whose optimizers and loaders draw from a hushvec.Generator. Made by `secure_opacus`."""
+
+    hushvec_generator: _core.Generator
+
+    def _prepare_optimizer(
+        self,
+        *,
+        optimizer: Any,
+        noise_multiplier: float,
+        max_grad_norm: Any,
+        expected_batch_size: int,
+        loss_reduction: str = "mean",
+        distributed: bool = False,
+        clipping: str = "flat",
+        noise_generator: Any = None,
+        grad_sample_mode: str = "hooks",
+        **arguments: Any,
+    ) -> Any:
+        _require_covered(distributed, clipping, noise_generator, grad_sample_mode)
+        if isinstance(optimizer, OpacusOptimizer):
+            optimizer = optimizer.original_optimizer
+        kind = ExactNoiseOptimizer if grad_sample_mode == GHOST else ExactOptimizer
+        private = kind(
+            optimizer=optimizer,
+            noise_multiplier=noise_multiplier,
+            max_grad_norm=max_grad_norm,
+            expected_batch_size=expected_batch_size,
+            loss_reduction=loss_reduction,
+            **arguments,
+        )
+        private.hushvec_generator = self.hushvec_generator
+        return private
+
+    def _prepare_data_loader(self, data_loader: Any, *, poisson_sampling: bool, distributed: bool, **arguments: Any) -> Any:
+        if not poisson_sampling:
+            raise ValueError("poisson_sampling must be True: no amplification is proved for other batches, got False")
+        if distributed:
+            raise ValueError("distributed training is not covered by secure_opacus")
+        loader = super()._prepare_data_loader(
+            data_loader, poisson_sampling=poisson_sampling, distributed=distributed, **arguments
+        )
+        sampler = loader.batch_sampler
+        return DataLoader(
+            loader.dataset,
+            batch_sampler=_ExactSampler(sampler.num_samples, sampler.sample_rate, sampler.steps, self.hushvec_generator),
+            collate_fn=loader.collate_fn,
+            num_workers=loader.num_workers,
+            pin_memory=loader.pin_memory,
+            timeout=loader.timeout,
+            worker_init_fn=loader.worker_init_fn,
+            multiprocessing_context=loader.multiprocessing_context,
+            generator=loader.generator,
+            prefetch_factor=loader.prefetch_factor,
+            persistent_workers=loader.persistent_workers,
+        )
+
+
+class ExactOptimizer(OpacusOptimizer):  # type: ignore[misc]
+    """Opacus's optimizer with exact clipping, sums and noise."""
+
+    hushvec_generator: _core.Generator
+    _sum: ClippedSum | None = None
+    _sum_made_for: tuple[list[tuple[int, ...]], float, float] | None = None
+
+    def clip_and_accumulate(self) -> None:
+        """The gradients of examples into the exact sum, in place of p.summed_grad."""
+        parameters = _named(self)
+        for _, parameter in parameters:
+            if getattr(parameter.grad_sample, "_processed", False):  # type: ignore[attr-defined]
+                raise ValueError("grad_sample must be new: call zero_grad() after every step")
+        rows = batch_gradients.of_examples(parameters, self.max_grad_norm)
+        if not isinstance(rows, Rows):
+            raise ValueError("step() needs grad_sample on every parameter, got none")
+        total = self._current_sum(parameters)
+        if rows.count:
+            add_rows(total, rows.parts, rows.names)
+        for _, parameter in parameters:
+            passes = parameter.grad_sample if isinstance(parameter.grad_sample, list) else [parameter.grad_sample]  # type: ignore[attr-defined]
+            for part in passes:
+                part._processed = True
+
+    def add_noise(self) -> None:
+        """The noisy sum into p.grad."""
+        parameters = _named(self)
+        _noisy_into_grad(parameters, self._current_sum(parameters), self.hushvec_generator)
+
+    def _current_sum(self, parameters: Named) -> ClippedSum:
+        """The sum for these parameters, clip norm and noise, which schedulers of Opacus may change between batches."""
+        shapes = [tuple(parameter.shape) for _, parameter in parameters]
+        sigma = sigma_of(float(self.noise_multiplier), float(self.max_grad_norm))
+        wanted = (shapes, self.max_grad_norm, sigma)
+        if self._sum is None or wanted != self._sum_made_for:
+            if self._sum is not None and self._sum.rows:
+                raise ValueError("max_grad_norm, noise_multiplier and parameters must not change within a batch")
+            self._sum = ClippedSum(shapes, clip_norm=self.max_grad_norm, sigma=sigma, most_rows=_most_rows(self))
+            self._sum_made_for = wanted
+        return self._sum
+
+
+class ExactNoiseOptimizer(OpacusGhostOptimizer):  # type: ignore[misc]
+    """Opacus's optimizer of ghost clipping with this library's noise on Opacus's sums."""
+
+    hushvec_generator: _core.Generator
+
+    def add_noise(self) -> None:
+        """p.summed_grad with noise into p.grad."""
+        parameters = _named(self)
+        if any(getattr(parameter.summed_grad, "_processed", False) for _, parameter in parameters):  # type: ignore[attr-defined]
+            raise ValueError("summed_grad must be new: call zero_grad() after every step")
+        sums = [parameter.summed_grad for _, parameter in parameters]  # type: ignore[attr-defined]
+        shapes = [tuple(parameter.shape) for _, parameter in parameters]
+        multiplier: Any = getattr(self, "_adjusted_noise_multiplier", self.noise_multiplier)
+        sigma = sigma_of(float(multiplier), float(self.max_grad_norm))
+        noise = ClippedSum(shapes, clip_norm=self.max_grad_norm, sigma=sigma, most_rows=1)
+        _noisy_into_grad(parameters, noise, self.hushvec_generator)
+        for (_, parameter), summed in zip(parameters, sums):
+            assert parameter.grad is not None
+            parameter.grad += summed.view_as(parameter)
+            summed._processed = True
+
+
+class _ExactSampler(UniformWithReplacementSampler):  # type: ignore[misc]
+    """Poisson batches of this library where Opacus looks for its own sampler."""
+
+    def __init__(self, size: int, sampling_probability: float, steps: int, generator: _core.Generator) -> None:
+        super().__init__(num_samples=size, sample_rate=sampling_probability, steps=steps)
+        self._batches = PoissonSampler(size, sampling_probability, steps=steps, generator=generator)
+
+    def __iter__(self) -> Any:
+        return iter(self._batches)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpacusAccounting:
+    """What an engine's steps cost, said twice.
+
+    Args:
+        opacus_epsilon: by the engine's own accountant.
+        epsilon: by hushvec.accounting, rounded up.
+        delta: for both.
+        opacus_accountant: "prv", "rdp" or "gdp". The last is an approximation and no bound.
+        theorem: that gave `epsilon`.
+        steps: taken so far.
+    """
+
+    opacus_epsilon: float
+    epsilon: float
+    delta: float
+    opacus_accountant: str
+    theorem: str
+    steps: int
+
+
+def opacus_accounting(privacy_engine: Any, delta: float) -> OpacusAccounting:
+    """Compare an engine's account with this library's for the same steps, add-remove.
+
+    Args:
+        privacy_engine: an opacus.PrivacyEngine that has stepped.
+        delta: in (0, 1).
+
+    Raises:
+        TypeError: it is no PrivacyEngine.
+        ValueError: it has not stepped, or a step had no noise.
+
+    Example:
+        >>> import warnings
+        >>> from opacus import PrivacyEngine
+        >>> from hushvec.training import opacus_accounting
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     engine = PrivacyEngine(accountant="rdp")
+        >>> for _ in range(100):
+        ...     engine.accountant.step(noise_multiplier=1.0, sample_rate=0.01)
+        >>> both = opacus_accounting(engine, 1e-5)
+        >>> round(both.opacus_epsilon, 2), round(both.epsilon, 2), both.steps
+        (1.21, 0.72, 100)
+    """
+    if not isinstance(privacy_engine, PrivacyEngine):
+        raise TypeError(f"privacy_engine must be an opacus.PrivacyEngine, got {_validate.kind(privacy_engine)}")
+    checked = _validate.delta(delta)
+    accountant = Accountant(adjacency="add-remove")
+    for noise_multiplier, sample_rate, steps in privacy_engine.accountant.history:
+        accountant.add(
+            PoissonSampledGaussianDP(noise_multiplier=float(noise_multiplier), sampling_probability=float(sample_rate)), steps
+        )
+    if not len(accountant):
+        raise ValueError("privacy_engine must have stepped, got an engine without steps")
+    ours = accountant.compose(delta=checked)
+    return OpacusAccounting(
+        opacus_epsilon=float(privacy_engine.accountant.get_epsilon(checked)),
+        epsilon=ours.epsilon,
+        delta=checked,
+        opacus_accountant=privacy_engine.accountant.mechanism(),
+        theorem=ours.theorem,
+        steps=len(accountant),
+    )
+
+
+def _require_covered(distributed: bool, clipping: str, noise_generator: Any, grad_sample_mode: str) -> None:
+    if distributed:
+        raise ValueError("distributed training is not covered by secure_opacus")
+    if clipping != "flat":
+        raise ValueError(f"clipping must be 'flat' with secure_opacus, got {clipping!r}")
+    if noise_generator is not None:
+        raise ValueError("noise_generator must be None with secure_opacus, whose noise has a source of its own")
+    if grad_sample_mode not in (*ROW_MODES, GHOST):
+        raise ValueError(
+            f"grad_sample_mode must be one of {', '.join(map(repr, (*ROW_MODES, GHOST)))} with secure_opacus, got {grad_sample_mode!r}"
+        )
+
+
+def _named(optimizer: Any) -> Named:
+    return batch_gradients.trainable(optimizer.param_groups)
+
+
+def _most_rows(optimizer: Any) -> int:
+    """A public bound on the examples of a batch: a power of two well above the expected number."""
+    return 1 << (8 * int(optimizer.expected_batch_size or 2**14) + 64).bit_length()
+
+
+def _noisy_into_grad(parameters: Named, total: ClippedSum, generator: _core.Generator) -> None:
+    out = [torch.empty(parameter.shape, dtype=torch.float32, device=parameter.device) for _, parameter in parameters]
+    for (_, parameter), noisy in zip(parameters, total.release(generator, out)):
+        parameter.grad = noisy.to(parameter.dtype)

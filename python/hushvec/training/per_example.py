@@ -1,0 +1,161 @@
+"""Gradients of single examples through torch.func, and what a model must not contain for them to be of single examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from hushvec import _validate
+
+
+def require_independent_examples(model: torch.nn.Module) -> None:
+    """Refuse layers that let one example change another's gradient.
+
+    Args:
+        model: as it will be trained.
+
+    Raises:
+        TypeError: it is no torch.nn.Module.
+        ValueError: a BatchNorm layer in training mode, by its name: it normalises by the batch. (In eval mode it does not.
+            GroupNorm and LayerNorm never do.)
+
+    Edge cases:
+        Layers of the model's own that mix examples are not recognised.
+
+    Example:
+        >>> import torch
+        >>> from hushvec.training import require_independent_examples
+        >>> require_independent_examples(torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.LayerNorm(3)))
+    """
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, got {_validate.kind(model)}")
+    for name, module in model.named_modules():
+        if isinstance(module, _BatchNorm) and (module.training or not module.track_running_stats):
+            raise ValueError(
+                f"model must not mix examples: {name or 'the model'} is a {type(module).__name__} that normalises by the batch, "
+                "so that one example moves every gradient (use GroupNorm, or put it into eval mode)"
+            )
+
+
+def per_example_gradients(
+    model: torch.nn.Module, loss: Callable[..., torch.Tensor], *batch: torch.Tensor, chunk_size: int | None = None
+) -> torch.Tensor:
+    """Leave the gradient of every example in p.grad_sample of every parameter that requires one.
+
+    Args:
+        model: called through `loss`; not changed but for p.grad_sample.
+        loss: `loss(predict, *example) -> scalar tensor`. `predict` is the model as a function; the example is a batch of one, cut
+            from `batch`: what works on a batch works here.
+        *batch: tensors [B, ...], or mappings, lists and tuples of them.
+        chunk_size: examples computed at once; all if None. 1: the bits of a gradient depend on nothing but its example.
+
+    Returns:
+        The losses [B], detached. They are not private.
+
+    Raises:
+        TypeError: wrong kinds.
+        ValueError: tensors of different B; a layer that mixes examples; p.grad_sample is there already; no parameter requires a
+            gradient.
+
+    Guarantees:
+        Row i is the gradient of example i's loss alone, as far as torch's batched kernels compute rows apart. Random layers
+        (dropout) draw for every example on its own.
+
+    Edge cases:
+        B = 0, an empty Poisson sample: p.grad_sample has 0 rows. A parameter that the loss does not use gets zeros. Memory is B
+        times that of the parameters; `GhostClipping` needs less.
+
+    Reference:
+        torch.func.vmap and torch.func.grad.
+
+    Example:
+        >>> import torch
+        >>> from hushvec.training import per_example_gradients
+        >>> model = torch.nn.Linear(2, 1, bias=False)
+        >>> rows = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> losses = per_example_gradients(model, lambda predict, row: predict(row).sum(), rows)
+        >>> bool((model.weight.grad_sample[:, 0] == rows).all())
+        True
+    """
+    require_independent_examples(model)
+    if not callable(loss):
+        raise TypeError(f"loss must be callable, got {_validate.kind(loss)}")
+    if chunk_size is not None:
+        chunk_size = _validate.whole_number("chunk_size", chunk_size, at_least=1)
+    size = _batch_size(batch)
+    parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    if not parameters:
+        raise ValueError("model must have a parameter that requires a gradient, got none")
+    for name, parameter in parameters.items():
+        if getattr(parameter, "grad_sample", None) is not None:
+            raise ValueError(f"grad_sample of {name!r} must be taken by accumulate() or step() first, or dropped by zero_grad()")
+    if size == 0:
+        for parameter in parameters.values():
+            parameter.grad_sample = parameter.new_zeros((0, *parameter.shape))  # type: ignore[attr-defined]
+        return torch.zeros(0)
+    names = _trained_names(model, parameters)
+
+    def of_one(trained: dict[str, torch.Tensor], *example: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        def predict(*arguments: Any, **named: Any) -> Any:
+            replaced = {place: trained[name] for place, name in names.items()}
+            return torch.func.functional_call(model, replaced, arguments, named, tie_weights=False)
+
+        value = loss(predict, *_map(example, lambda part: part[None]))
+        return value, value.detach()
+
+    per_example = torch.func.vmap(
+        torch.func.grad(of_one, has_aux=True),
+        in_dims=(None, *(0 for _ in batch)),
+        randomness="different",
+        chunk_size=chunk_size,
+    )
+    gradients, losses = per_example({name: parameter.detach() for name, parameter in parameters.items()}, *batch)
+    for name, parameter in parameters.items():
+        parameter.grad_sample = gradients[name]  # type: ignore[attr-defined]
+    return losses  # type: ignore[no-any-return]
+
+
+def _trained_names(model: torch.nn.Module, parameters: dict[str, torch.nn.Parameter]) -> dict[str, str]:
+    """Every place of a trained parameter in the model, and the name it goes by.
+
+    A parameter may stand in several modules, and a module in several places of the model. Each module is named once: torch's own
+    tying of weights replaces a shared module's parameter twice, and then puts the replacement back for good.
+    """
+    own = {parameter: name for name, parameter in parameters.items()}
+    places: dict[str, str] = {}
+    for path, module in model.named_modules():
+        for name, parameter in module.named_parameters(recurse=False, remove_duplicate=False):
+            if parameter in own:
+                places[f"{path}.{name}" if path else name] = own[parameter]
+    return places
+
+
+def _batch_size(batch: tuple[Any, ...]) -> int:
+    sizes: list[int] = []
+    _map(batch, lambda part: sizes.append(_length(part)))
+    if not sizes:
+        raise ValueError("batch must hold at least 1 tensor, got none")
+    for size in sizes:
+        if size != sizes[0]:
+            raise ValueError(f"batch must have tensors of one number of examples, got {sizes[0]} and {size}")
+    return sizes[0]
+
+
+def _length(part: torch.Tensor) -> int:
+    if part.ndim == 0:
+        raise ValueError("batch must hold tensors with a dimension of examples, got a scalar")
+    return len(part)
+
+
+def _map(structure: Any, function: Callable[[torch.Tensor], Any]) -> Any:
+    """The structure with the function's results in place of its tensors."""
+    if isinstance(structure, torch.Tensor):
+        return function(structure)
+    if isinstance(structure, dict):
+        return {name: _map(part, function) for name, part in structure.items()}
+    if isinstance(structure, (list, tuple)):
+        return type(structure)(_map(part, function) for part in structure)
+    raise TypeError(f"batch must be of tensors, and mappings, lists and tuples of them, got {_validate.kind(structure)}")

@@ -1,0 +1,160 @@
+"""Poisson batches: every example is in every batch with the same probability, independently. What amplification is proved for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+from hushvec import _core, _validate
+from hushvec.errors import MissingExtraError
+
+_WORD = 2**64
+
+
+class PoissonSampler:
+    """Batches of indices for a DataLoader's `batch_sampler`; a batch may be empty.
+
+    Args:
+        size: number of examples, >= 1; public.
+        sampling_probability: in [2^-64, 1]; rounded down to a multiple of 2^-64.
+        steps: batches of one iteration, >= 1. None: 1 / sampling_probability, rounded, which is an epoch on average.
+        generator: key stream; the process-wide one, keyed by the operating system, if None. With a seeded one the batches are
+            public, and no claim of amplification holds.
+
+    Guarantees:
+        Each index is kept if a 64-bit word of its own from the key stream is below a threshold: independent, of exactly the
+        probability `true_probability`, which is at most the given one, so that accounting with the given one is valid.
+        Every iteration draws anew.
+
+    Edge cases:
+        sampling_probability = 1 gives every index in every batch and draws nothing. A batch names each index once at most, in
+        increasing order. `collate` functions fail on empty batches: `poisson_loader` has one that does not.
+
+    Reference:
+        Mironov, Talwar, Zhang (2019); docs/proofs/dp_sgd.md.
+
+    Example:
+        >>> from hushvec.training import PoissonSampler
+        >>> sampler = PoissonSampler(1000, 0.01, steps=3)
+        >>> len(sampler), len(list(sampler)), all(index < 1000 for batch in sampler for index in batch)
+        (3, 3, True)
+    """
+
+    def __init__(
+        self, size: int, sampling_probability: float, *, steps: int | None = None, generator: _core.Generator | None = None
+    ) -> None:
+        self.size = _validate.whole_number("size", size, at_least=1)
+        self.sampling_probability = _validate.positive("sampling_probability", sampling_probability)
+        if self.sampling_probability > 1:
+            raise ValueError(f"sampling_probability must be > 0 and <= 1, got {self.sampling_probability!r}")
+        self._threshold = int(Fraction(self.sampling_probability) * _WORD)
+        if self._threshold == 0:
+            raise ValueError(f"sampling_probability must be >= 2^-64, got {self.sampling_probability!r}")
+        epoch = max(1, round(1 / self.sampling_probability))
+        self.steps = epoch if steps is None else _validate.whole_number("steps", steps, at_least=1)
+        self._generator = _validate.generator(generator)
+
+    @property
+    def true_probability(self) -> Fraction:
+        """The probability as sampled, exactly."""
+        return Fraction(self._threshold, _WORD)
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the batches can be computed by whoever knows the seed."""
+        return self._generator.seeded
+
+    def sample(self) -> list[int]:
+        """One batch."""
+        if self._threshold == _WORD:
+            return list(range(self.size))
+        kept: list[int] = _core.poisson_sample(self.size, self._threshold, self._generator).tolist()
+        return kept
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return (self.sample() for _ in range(self.steps))
+
+    def __len__(self) -> int:
+        return self.steps
+
+
+def poisson_loader(
+    dataset: Any,
+    sampling_probability: float,
+    *,
+    steps: int | None = None,
+    collate_fn: Callable[[list[Any]], Any] | None = None,
+    generator: _core.Generator | None = None,
+    **arguments: Any,
+) -> Any:
+    """A torch DataLoader of Poisson batches, which also delivers the empty ones.
+
+    Args:
+        dataset: with `__len__` and `__getitem__`; at least one example.
+        sampling_probability, steps, generator: as in `PoissonSampler`.
+        collate_fn: makes a batch of examples; torch's `default_collate` if None.
+        **arguments: further ones of torch.utils.data.DataLoader; none that chooses batches.
+
+    Returns:
+        torch.utils.data.DataLoader. An empty batch is that of the first example with every tensor cut to length 0 in its first
+        dimension, and every list, outside of a tuple or a mapping, emptied.
+
+    Raises:
+        MissingExtraError: torch is not installed.
+        TypeError: the dataset has no length, or a batch holds something that cannot be cut to length 0.
+        ValueError: a value breaks its rule, or an argument chooses batches.
+
+    Example:
+        >>> import torch
+        >>> from hushvec.training import poisson_loader
+        >>> data = torch.utils.data.TensorDataset(torch.ones(100, 3), torch.zeros(100))
+        >>> [rows.shape[1:] for rows, labels in poisson_loader(data, 0.001, steps=2)]
+        [torch.Size([3]), torch.Size([3])]
+    """
+    try:
+        from torch.utils.data import DataLoader, default_collate
+    except ImportError:
+        raise MissingExtraError("a loader of Poisson batches", "training") from None
+    for name in ("batch_size", "batch_sampler", "sampler", "shuffle", "drop_last"):
+        if name in arguments:
+            raise ValueError(f"{name} must be left out: batches are Poisson samples")
+    if not hasattr(dataset, "__len__"):
+        raise TypeError(f"dataset must have a length, got {_validate.kind(dataset)}")
+    sampler = PoissonSampler(len(dataset), sampling_probability, steps=steps, generator=generator)
+    collate = EmptyBatches(default_collate if collate_fn is None else collate_fn, dataset)
+    return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate, **arguments)
+
+
+class EmptyBatches:
+    """A collate function that also makes the batch of no examples.
+
+    Args:
+        collate: makes a batch of one or more examples.
+        dataset: whose first example shows what a batch is made of.
+    """
+
+    def __init__(self, collate: Callable[[list[Any]], Any], dataset: Any) -> None:
+        self.collate, self.dataset = collate, dataset
+
+    def __call__(self, examples: list[Any]) -> Any:
+        if examples:
+            return self.collate(examples)
+        return emptied(self.collate([self.dataset[0]]))
+
+
+def emptied(batch: Any) -> Any:
+    """A batch without its examples: the same structure, every tensor of length 0."""
+    import torch
+
+    if isinstance(batch, torch.Tensor) and batch.ndim > 0:
+        return batch[:0]
+    if isinstance(batch, dict) or hasattr(batch, "items"):
+        return type(batch)({name: emptied(part) for name, part in batch.items()})
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(emptied(part) for part in batch))
+    if isinstance(batch, (list, tuple)):
+        if all(isinstance(part, (str, bytes, int, float)) for part in batch):
+            return type(batch)()
+        return type(batch)(emptied(part) for part in batch)
+    raise TypeError(f"a batch must be of tensors, lists, tuples and mappings to have an empty form, got {_validate.kind(batch)}")

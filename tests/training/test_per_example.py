@@ -1,0 +1,129 @@
+"""Gradients of single examples, and models that do not have them."""
+
+import pytest
+import torch
+from small_runs import examples_of, gradients_by_loop, loss, model_of
+
+from hushvec.training import per_example_gradients, require_independent_examples
+
+
+def rows_of(model):
+    return [parameter.grad_sample for parameter in model.parameters()]
+
+
+@pytest.mark.parametrize("chunk_size", [None, 1, 4])
+def test_they_are_those_of_one_backward_pass_each(chunk_size):
+    model, (rows, labels) = model_of(dtype=torch.float64), examples_of(9, dtype=torch.float64)
+    losses = per_example_gradients(model, loss, rows, labels, chunk_size=chunk_size)
+    for found, expected in zip(rows_of(model), gradients_by_loop(model, rows, labels)):
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
+    expected = torch.nn.functional.cross_entropy(model(rows), labels, reduction="none")
+    torch.testing.assert_close(losses, expected.detach(), rtol=1e-12, atol=1e-14)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_one_at_a_time_a_gradient_has_no_bits_of_other_examples():
+    model, (rows, labels) = model_of(), examples_of(33)
+    per_example_gradients(model, loss, rows, labels, chunk_size=1)
+    together = rows_of(model)
+    for parameter in model.parameters():
+        parameter.grad_sample = None
+    per_example_gradients(model, loss, rows[7:8], labels[7:8], chunk_size=1)
+    assert all(torch.equal(part[7], alone[0]) for part, alone in zip(together, rows_of(model)))
+
+
+def test_frozen_parameters_and_buffers_take_part_without_gradients():
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2)).eval()
+    model[0].requires_grad_(False)
+    per_example_gradients(model, loss, *examples_of(5))
+    assert not hasattr(model[0].weight, "grad_sample") and model[2].weight.grad_sample.shape == (5, 2, 4)
+
+
+def test_an_unused_parameter_gets_zeros_and_a_shared_one_the_sum():
+    class Shared(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.unused = torch.nn.Linear(3, 3, bias=False), torch.nn.Linear(2, 2)
+            self.second = self.first
+
+        def forward(self, rows):
+            return self.second(self.first(rows))
+
+    model, rows = Shared().double(), torch.randn(4, 3, dtype=torch.float64)
+    per_example_gradients(model, lambda predict, row: predict(row).sum(), rows)
+    assert not model.unused.weight.grad_sample.any()
+    model(rows[1:2]).sum().backward()
+    torch.testing.assert_close(model.first.weight.grad_sample[1], model.first.weight.grad)
+
+
+def test_weights_tied_between_modules_are_one_parameter():
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.head = torch.nn.Embedding(7, 4), torch.nn.Linear(4, 7, bias=False)
+            self.head.weight = self.words.weight
+
+        def forward(self, ids):
+            return self.head(self.words(ids))
+
+    model, ids = Tied().double(), torch.tensor([[1, 2], [3, 3]])
+    per_example_gradients(model, lambda predict, one: predict(one).logsumexp(-1).sum(), ids)
+    model(ids[1:]).logsumexp(-1).sum().backward()
+    torch.testing.assert_close(model.words.weight.grad_sample[1], model.words.weight.grad)
+    assert model.head.weight is model.words.weight and isinstance(model.words.weight, torch.nn.Parameter)
+
+
+def test_random_layers_draw_for_every_example():
+    model = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(200, 1, bias=False))
+    per_example_gradients(model, lambda predict, row: predict(row).sum(), torch.ones(2, 200))
+    first, second = model[1].weight.grad_sample
+    assert not torch.equal(first, second) and 0 < int((first == 0).sum()) < 200
+
+
+def test_an_empty_batch_has_no_rows():
+    model = model_of()
+    losses = per_example_gradients(model, loss, *(part[:0] for part in examples_of(3)))
+    assert losses.shape == (0,)
+    assert [tuple(part.shape) for part in rows_of(model)] == [(0, *parameter.shape) for parameter in model.parameters()]
+
+
+def test_mappings_pass_through():
+    model = torch.nn.Linear(3, 1, bias=False)
+    batch = {"rows": torch.ones(4, 3), "weights": torch.arange(4.0)}
+    per_example_gradients(model, lambda predict, one: (predict(one["rows"]) * one["weights"]).sum(), batch)
+    assert model.weight.grad_sample[:, 0, 0].tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("layer", [torch.nn.BatchNorm1d(4), torch.nn.BatchNorm1d(4, track_running_stats=False).eval()])
+def test_layers_that_mix_examples_are_refused_by_name(layer):
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), layer)
+    with pytest.raises(ValueError, match="model must not mix examples: 1 is a BatchNorm1d"):
+        per_example_gradients(model, loss, *examples_of(2))
+    assert not hasattr(model[0].weight, "grad_sample")
+
+
+def test_layers_that_do_not_are_accepted():
+    for layer in (torch.nn.BatchNorm1d(4).eval(), torch.nn.GroupNorm(2, 4), torch.nn.LayerNorm(4), torch.nn.InstanceNorm1d(4)):
+        require_independent_examples(torch.nn.Sequential(torch.nn.Linear(3, 4), layer))
+
+
+def test_refusals_leave_no_gradients():
+    model, (rows, labels) = model_of(), examples_of(3)
+    cases = [
+        (TypeError, "model must be", lambda: per_example_gradients(loss, loss, rows)),
+        (TypeError, "loss must be callable, got str", lambda: per_example_gradients(model, "loss", rows)),
+        (TypeError, "batch must be of tensors", lambda: per_example_gradients(model, loss, "rows")),
+        (ValueError, "batch must hold at least 1 tensor", lambda: per_example_gradients(model, loss)),
+        (ValueError, "got 3 and 2", lambda: per_example_gradients(model, loss, rows, labels[:2])),
+        (ValueError, "got a scalar", lambda: per_example_gradients(model, loss, rows, torch.tensor(1))),
+        (ValueError, "chunk_size must be >= 1", lambda: per_example_gradients(model, loss, rows, labels, chunk_size=0)),
+    ]
+    for kind, text, call in cases:
+        with pytest.raises(kind, match=text):
+            call()
+    assert not any(hasattr(parameter, "grad_sample") for parameter in model.parameters())
+    per_example_gradients(model, loss, rows, labels)
+    with pytest.raises(ValueError, match=r"grad_sample of '0.weight' must be taken by accumulate\(\) or step\(\) first"):
+        per_example_gradients(model, loss, rows, labels)
+    with pytest.raises(ValueError, match="model must have a parameter"):
+        per_example_gradients(model_of().requires_grad_(False), loss, rows, labels)
