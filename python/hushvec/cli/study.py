@@ -14,6 +14,9 @@ from hushvec.study.clinical.command import add_arguments, run_clinical
 from hushvec.study.columns import Row, read_rows
 from hushvec.study.configuration import load_configuration, shipped
 from hushvec.study.findings import epsilon_of, finding
+from hushvec.study.personalize.command import DESCRIPTION as PERSONALIZE
+from hushvec.study.personalize.command import add_arguments as add_personalize_arguments
+from hushvec.study.personalize.command import run_personalize
 from hushvec.study.plan import Run, ablations, grid, planned, robustness
 from hushvec.study.records import RESULTS, StudyFolder
 from hushvec.study.schema import Configuration
@@ -45,6 +48,11 @@ def add_to(subparsers: Subparsers) -> None:
     report.add_argument("folder", metavar="DIR", type=Path, help="folder of a study")
     add_arguments(
         add_command(commands, "clinical", run_clinical, help="patients' vectors under local noise", description=CLINICAL)
+    )
+    add_personalize_arguments(
+        add_command(
+            commands, "personalize", run_personalize, help="a language model that learns private notes", description=PERSONALIZE
+        )
     )
 
 

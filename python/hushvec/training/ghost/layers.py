@@ -1,0 +1,131 @@
+"""The layers whose gradients ghost clipping knows, and what it keeps of a forward pass through them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from hushvec.training.ghost.pieces import MatrixPiece, Piece, TablePiece, VectorPiece
+
+
+class Use(NamedTuple):
+    """One pass through a layer.
+
+    Args:
+        inputs: the layer's input, without its history.
+        version: how often the input had been written to by then.
+        edge: the place of the layer's output in the graph.
+    """
+
+    inputs: Any
+    version: int
+    edge: Any
+
+
+def reason_to_refuse(module: Any) -> str | None:
+    """Why a layer's own trainable parameters cannot be clipped here; None if they can."""
+    import torch
+
+    if isinstance(module, torch.nn.Embedding):
+        for option in ("max_norm", "scale_grad_by_freq", "sparse"):
+            if getattr(module, option):
+                return f"{type(module).__name__} with {option}"
+        return None
+    if isinstance(module, torch.nn.LayerNorm):
+        return None if len(module.normalized_shape) == 1 else "LayerNorm over several axes"
+    # A quantised or otherwise special Linear may compute something else than its weight says.
+    return None if type(module) is torch.nn.Linear or _is_conv1d(module) else type(module).__name__
+
+
+def pieces_of(module: Any, name: str, uses: Sequence[tuple[Use, Any]], examples: int) -> dict[str, Piece]:
+    """The parts of a batch that belong to the layer's trainable parameters, by the parameters' names in the layer.
+
+    Args:
+        module, name: the layer.
+        uses: its passes in this batch, and what the loss asks of the output of each. Passes of one layer add up: their positions
+            are put behind each other.
+        examples: B.
+
+    Raises:
+        ValueError: an input whose first axis is not the batch, or that was overwritten after the pass.
+    """
+    import torch
+
+    inputs, outputs = [], []
+    for use, gradient in uses:
+        if use.inputs._version != use.version:
+            raise ValueError(f"the input of {name} must not be changed in place after the layer has seen it")
+        positions_only = isinstance(module, torch.nn.Embedding)
+        if use.inputs.dim() < (1 if positions_only else 2) or len(use.inputs) != examples or len(gradient) != examples:
+            raise ValueError(
+                f"the first axis of the input of {name} must be the batch of {examples} examples, got {list(use.inputs.shape)}"
+            )
+        if use.inputs.numel() == 0:
+            continue
+        inputs.append(use.inputs.reshape(examples, -1) if positions_only else _in_positions(use.inputs))
+        outputs.append(_in_positions(gradient))
+    if not inputs:
+        return {}
+    together, asked = torch.cat(inputs, 1), torch.cat(outputs, 1)
+    trainable = {key: parameter for key, parameter in module.named_parameters(recurse=False) if parameter.requires_grad}
+    return {key: _piece(module, key, together, asked) for key in trainable}
+
+
+def _piece(module: Any, key: str, inputs: Any, outputs: Any) -> Piece:
+    import torch
+
+    if key == "bias":
+        return VectorPiece(outputs)
+    if isinstance(module, torch.nn.Embedding):
+        return TablePiece(inputs, outputs, module.num_embeddings, module.padding_idx)
+    if isinstance(module, torch.nn.LayerNorm):
+        return VectorPiece(outputs, torch.nn.functional.layer_norm(inputs, module.normalized_shape, eps=module.eps))
+    return MatrixPiece(inputs, outputs, transposed=_is_conv1d(module))
+
+
+def _in_positions(rows: Any) -> Any:
+    """[B, ..., d] as [B, T, d]."""
+    return rows.reshape(len(rows), -1, rows.shape[-1])
+
+
+def _is_conv1d(module: Any) -> bool:
+    """The layer of GPT-2 that is a Linear whose weight is kept as [inputs, outputs]."""
+    return type(module).__name__ == "Conv1D" and type(module).__module__.startswith("transformers.")
+
+
+class Recorder:
+    """Hooks that note every pass with gradients through the layers, until `remove`.
+
+    Args:
+        layers: (name, module), the layers to note.
+    """
+
+    def __init__(self, layers: Iterable[tuple[str, Any]]) -> None:
+        self._uses: list[tuple[str, Any, Use]] = []
+        self._paused = False
+        self._handles = [module.register_forward_hook(self._hook(name), with_kwargs=True) for name, module in layers]
+
+    def take(self) -> list[tuple[str, Any, Use]]:
+        """(name, module, pass) of everything since the last time."""
+        taken, self._uses = self._uses, []
+        return taken
+
+    def pause(self, paused: bool) -> None:
+        """While gradients are made, layers may be passed again (recomputed activations): those passes are no new ones."""
+        self._paused = paused
+
+    def remove(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        self._uses = []
+
+    def _hook(self, name: str) -> Callable[[Any, Any, Any, Any], None]:
+        from torch.autograd.graph import get_gradient_edge
+
+        def note(module: Any, given: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
+            if not self._paused and output.requires_grad:
+                inputs = given[0] if given else named["input"]
+                self._uses.append((name, module, Use(inputs.detach(), inputs._version, get_gradient_edge(output))))
+
+        return note

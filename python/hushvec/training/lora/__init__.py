@@ -1,0 +1,6 @@
+"""LoRA adapters through PEFT, and a check that an adapter really learned. docs/lora.md is the guide."""
+
+from hushvec.training.lora.check import AdapterChange, AdapterCheck, AdapterUnchangedError, BaseChangedError
+from hushvec.training.lora.peft_models import add_lora
+
+__all__ = ["AdapterChange", "AdapterCheck", "AdapterUnchangedError", "BaseChangedError", "add_lora"]

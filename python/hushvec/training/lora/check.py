@@ -1,0 +1,212 @@
+"""Whether an adapter really learned: its matrices before and after, what the model answers, and the frozen weights beneath."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hushvec import _validate
+from hushvec.training.lora.peft_models import lora_layers
+
+
+class AdapterUnchangedError(RuntimeError):
+    """Training left the adapter as it was, or can only leave it so. The message says what was found."""
+
+
+class BaseChangedError(RuntimeError):
+    """Weights beneath the adapter, which should be frozen, have changed. The message names one."""
+
+
+@dataclass(frozen=True)
+class AdapterChange:
+    """How far an adapter went.
+
+    Args:
+        layers: name -> Frobenius norm of the change of what the layer adds to its weight, alpha / r B A.
+        outputs: the largest change of an output on the probe; None without a probe.
+    """
+
+    layers: Mapping[str, float]
+    outputs: float | None
+
+
+class AdapterCheck:
+    """A look at an adapter before training, to compare with afterwards.
+
+    Fine-tuning can do nothing without an error: names of layers that match none, matrices that do not require gradients, an optimizer
+    made before the adapter was put in, a loaded adapter whose names do not fit. The loss goes on as before and nobody notices.
+
+        check = AdapterCheck(model, probe=ids, optimizer=optimizer)
+        ...                                     # training
+        check.require_changed()                 # AdapterUnchangedError
+        check.require_base_unchanged()          # BaseChangedError
+
+    Args:
+        model: with LoRA layers of PEFT, before training.
+        probe: what the model is asked: a tensor, or a mapping of keyword arguments; public, as any input will do. None: outputs are
+            not compared.
+        optimizer: a torch optimizer, or one that has `param_groups` as they do; None: not looked at.
+
+    Raises:
+        AdapterUnchangedError: training could not change the adapter: no LoRA layer, adapters switched off or merged, a matrix that
+            does not require gradients, an optimizer without one of them.
+        TypeError: a bad argument.
+        MissingExtraError: PEFT is not installed.
+
+    Edge cases:
+        Values are kept of the adapter (copies) and of the base (SHA-256 of each parameter and buffer).
+
+    Example:
+        >>> import torch
+        >>> from hushvec.training.lora import AdapterCheck, add_lora
+        >>> model = add_lora(torch.nn.Sequential(torch.nn.Linear(4, 4)), rank=1, target_modules=["0"])
+        >>> AdapterCheck(model, probe=torch.ones(1, 4)).require_changed()
+        Traceback (most recent call last):
+        hushvec.training.lora.check.AdapterUnchangedError: the adapter must change in every layer, got the old B A in 0
+    """
+
+    def __init__(self, model: Any, *, probe: Any = None, optimizer: Any = None) -> None:
+        import torch
+
+        if not isinstance(model, torch.nn.Module):
+            raise TypeError(f"model must be a torch.nn.Module, got {_validate.kind(model)}")
+        if probe is not None and not isinstance(probe, torch.Tensor | Mapping):
+            raise TypeError(f"probe must be a tensor or a mapping, got {_validate.kind(probe)}")
+        self._model, self._probe = model, probe
+        _require_trainable(model)
+        if optimizer is not None:
+            _require_held(model, optimizer)
+        self._before = _matrices(model)
+        self._outputs = _answers(model, probe)
+        self._base = _base_digests(model)
+
+    def require_changed(self, model: Any = None) -> AdapterChange:
+        """Compare the adapter with how it was.
+
+        Args:
+            model: the one that was looked at, if None; else one with the same layers, as one that an adapter was loaded into.
+
+        Returns:
+            How far each layer went.
+
+        Raises:
+            AdapterUnchangedError: a layer adds what it added before, has other matrices than before, NaN or Inf in them; or the
+                outputs on the probe are the same, bit for bit.
+        """
+        model = self._model if model is None else model
+        after = _matrices(model)
+        if set(after) != set(self._before):
+            name = sorted(set(after) ^ set(self._before))[0]
+            raise AdapterUnchangedError(f"the model must have the LoRA layers that it had, got a difference in {name}")
+        layers = {name: self._distance(name, after[name]) for name in after}
+        still = [name for name, distance in layers.items() if distance == 0]
+        if still:
+            more = f" and {len(still) - 1} more" if len(still) > 1 else ""
+            raise AdapterUnchangedError(f"the adapter must change in every layer, got the old B A in {still[0]}{more}")
+        outputs = None
+        if self._outputs is not None:
+            outputs = float((_answers(model, self._probe) - self._outputs).abs().max())
+            if outputs == 0:
+                raise AdapterUnchangedError(
+                    "the model must answer the probe differently, got the same outputs: its adapter changed and is not in use"
+                )
+        return AdapterChange(layers, outputs)
+
+    def require_base_unchanged(self, model: Any = None) -> None:
+        """Compare everything beneath the adapter with how it was.
+
+        Raises:
+            BaseChangedError: a parameter or buffer differs in a bit, is gone, or is new.
+        """
+        after = _base_digests(self._model if model is None else model)
+        for name in sorted(set(self._base) | set(after)):
+            if self._base.get(name) != after.get(name):
+                raise BaseChangedError(f"weights beneath the adapter must stay as they are, got another {name}")
+
+    def _distance(self, name: str, after: tuple[Any, Any, float]) -> float:
+        first, second, scaling = self._before[name]
+        if first.shape != after[0].shape or second.shape != after[1].shape:
+            raise AdapterUnchangedError(f"the adapter must keep its rank, got other matrices in {name}")
+        distance = float((after[1] @ after[0] * after[2] - second @ first * scaling).norm())
+        if distance != distance or distance == float("inf"):
+            raise AdapterUnchangedError(f"the adapter must be finite, got NaN or Inf in {name}")
+        return distance
+
+
+def _require_trainable(model: Any) -> None:
+    layers = lora_layers(model)
+    if not layers:
+        raise AdapterUnchangedError("the model must have LoRA layers, got none: no adapter was put in, or no layer has its names")
+    for name, layer in layers.items():
+        if layer.disable_adapters or layer.merged or not layer.active_adapters:
+            raise AdapterUnchangedError(f"the adapter must be in use, got one that is switched off or merged in {name}")
+        for matrix, parameter in _parameters(layer).items():
+            if not parameter.requires_grad:
+                raise AdapterUnchangedError(f"the adapter's matrices must require gradients, got {name}.{matrix} that does not")
+
+
+def _require_held(model: Any, optimizer: Any) -> None:
+    held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    for name, layer in lora_layers(model).items():
+        for matrix, parameter in _parameters(layer).items():
+            if id(parameter) not in held:
+                raise AdapterUnchangedError(
+                    f"the optimizer must hold the adapter's matrices, got one without {name}.{matrix}: make it after the adapter"
+                )
+
+
+def _parameters(layer: Any) -> dict[str, Any]:
+    """The matrices of the adapters in use."""
+    return {
+        f"{matrix}.{adapter}": getattr(layer, matrix)[adapter].weight
+        for adapter in layer.active_adapters
+        for matrix in ("lora_A", "lora_B")
+        if adapter in getattr(layer, matrix)
+    }
+
+
+def _matrices(model: Any) -> dict[str, tuple[Any, Any, float]]:
+    """layer and adapter -> (A, B, alpha / r), float64 copies."""
+    found = {}
+    for name, layer in lora_layers(model).items():
+        for adapter in layer.active_adapters:
+            if adapter in layer.lora_A:
+                first, second = (one[adapter].weight.detach().double().clone() for one in (layer.lora_A, layer.lora_B))
+                found[name if adapter == "default" else f"{name}, {adapter}"] = (first, second, float(layer.scaling[adapter]))
+    return found
+
+
+def _answers(model: Any, probe: Any) -> Any:
+    """Outputs on the probe, with dropout and the like switched off."""
+    import torch
+
+    if probe is None:
+        return None
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            answered = model(**probe) if isinstance(probe, Mapping) else model(probe)
+    finally:
+        model.train(training)
+    output = getattr(answered, "logits", answered)
+    if not isinstance(output, torch.Tensor):
+        raise TypeError(f"the model must answer the probe with a tensor or with logits, got {_validate.kind(output)}")
+    return output.detach().double().clone()
+
+
+def _base_digests(model: Any) -> dict[str, str]:
+    """name -> SHA-256, of everything that is not the adapter's."""
+    import torch
+
+    kept = {
+        **dict(model.named_parameters(remove_duplicate=False)),
+        **dict(model.named_buffers(remove_duplicate=False)),
+    }
+    return {
+        name: hashlib.sha256(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()).hexdigest()
+        for name, value in kept.items()
+        if "lora_" not in name
+    }
