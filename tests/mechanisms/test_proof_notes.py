@@ -46,7 +46,11 @@ def defined(node):
 
 PYTHON_NAMES = python_names(PYTHON)
 COMPILED_WORDS = {word for path in COMPILED for word in re.findall(r"\w+", path.read_text())}
-TESTS_OF = {path: {name for name in python_names([path]) if name.startswith("test_")} for path in TESTS if path.suffix == ".py"}
+TESTS_OF = {
+    path: {test for name in python_names([path]) if (test := name.rpartition(".")[2]).startswith("test_")}
+    for path in TESTS
+    if path.suffix == ".py"
+}
 
 
 def paragraphs(text):
