@@ -129,8 +129,8 @@ def noise_multiplier_for(
 
     Example:
         >>> from hushvec.training import noise_multiplier_for
-        >>> round(noise_multiplier_for(2.0, 1e-5, 0.01, 1000), 2)
-        0.96
+        >>> round(noise_multiplier_for(2.0, 1e-5, 0.2, 20), 2)
+        2.16
     """
     target, delta = _validate.positive("epsilon", epsilon), _validate.delta(delta)
     count = _validate.whole_number("steps", steps, at_least=1)
