@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -103,6 +104,14 @@ def boolean(name: str, value: Any) -> None:
 def string(name: str, value: Any) -> None:
     if not isinstance(value, str):
         raise ReceiptError(f"{name} must be a string, got {type(value).__name__}")
+
+
+def number_of_text(name: str, value: Any) -> int:
+    """The whole number of a text of digits. A JSON number is refused: some reader may have rounded it."""
+    string(name, value)
+    if not re.fullmatch("0|[1-9][0-9]{0,19}", value):
+        raise ReceiptError(f"{name} must be a whole number as text, got {value!r:.60}")
+    return int(value)
 
 
 def strings(name: str, value: Any) -> None:

@@ -7,37 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from hushvec import _core, _validate
 from hushvec._receipt_fields import (
-    ROUNDS,
     Number,
     OneOf,
     WholeNumber,
-    boolean,
     digest,
-    string,
-    strings,
 )
-from hushvec.errors import ReceiptError
-from hushvec.mechanisms import ADJACENCY
-from hushvec.receipts import (
-    DOES_NOT_HOLD,
-    HOLDS,
-    NOT_A_CLAIM,
-    NOTE_SEED,
-    LedgerEntry,
-    ReceiptFields,
-    Verification,
-    entry_or_none,
-    rows_per_person,
-)
+from hushvec.receipts import NOTE_SEED, SHARED_RULES, LedgerEntry, ReceiptFields, Verification, rows_per_person, verification
 
 if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss
@@ -116,6 +100,8 @@ class LabelReceipt(ReceiptFields):
     receipt_version: int = LABEL_RECEIPT_VERSION
     receipt_kind: str = LABELS_KIND
 
+    _text_numbers = ("truth_values", "other_values")
+
     @classmethod
     def _field_rules(cls) -> Mapping[str, Callable[[str, Any], None]]:
         return _FIELD_RULES
@@ -129,14 +115,6 @@ class LabelReceipt(ReceiptFields):
         from hushvec.accounting import PureDP
 
         return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain Python values for JSON, in the order of their definition."""
-        return {**super().to_dict(), **{name: str(getattr(self, name)) for name in _TEXT_NUMBERS}}
-
-    @classmethod
-    def _read(cls, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return {**{name: _number_of(name, fields[name]) for name in _TEXT_NUMBERS}, **super()._read(fields)}
 
 
 def labels_digest(labels: Sequence[Hashable]) -> str:
@@ -181,13 +159,14 @@ def verify_label_receipt(receipt: LabelReceipt) -> Verification:
     The law's ratio is one of whole numbers. Its logarithm, times the answers of one person, is rounded up in 80 digits before it is
     compared with the stated epsilon.
     """
-    faults = [*_law_faults(receipt), *_claim_faults(receipt)]
-    if faults:
-        return Verification(DOES_NOT_HOLD, tuple(faults))
-    if not receipt.is_dp_claim:
-        reasons = _why_no_claim(receipt) or ["the receipt itself makes no claim"]
-        return Verification(NOT_A_CLAIM, (*reasons, _guarantee(receipt, _WITHOUT_CLAIM[receipt.scores == "source"])))
-    return Verification(HOLDS, (_guarantee(receipt, "follows from the law"),))
+    return verification(
+        receipt,
+        _law_faults(receipt),
+        partial(_guarantee, receipt),
+        basis="law",
+        why_no_claim=_why_no_claim(receipt),
+        otherwise=_WITHOUT_CLAIM[receipt.scores == "source"],
+    )
 
 
 _WITHOUT_CLAIM = {
@@ -221,12 +200,6 @@ def epsilon_of_law(truth: int, other: int, *, times: int = 1) -> Decimal:
     return up.multiply(up.next_plus(logarithm), Decimal(times)) if truth > other else Decimal(0)
 
 
-def _claim_faults(receipt: LabelReceipt) -> list[str]:
-    if not receipt.is_dp_claim:
-        return []
-    return [f"is_dp_claim must be false: {reason}" for reason in _why_no_claim(receipt)]
-
-
 def _why_no_claim(receipt: LabelReceipt) -> list[str]:
     reasons = []
     if receipt.scores == "source":
@@ -244,36 +217,17 @@ def _guarantee(receipt: LabelReceipt, verb: str) -> str:
     return f"({receipt.epsilon!r}, 0.0)-DP under replacement of what is behind {_unit(receipt)} {verb}"
 
 
-def _number_of(name: str, value: Any) -> int:
-    """The whole number of a text of digits. A JSON number is refused: some reader may have rounded it."""
-    string(name, value)
-    if not re.fullmatch("[1-9][0-9]{0,19}", value):
-        raise ReceiptError(f"{name} must be a whole number > 0 as text, got {value!r:.60}")
-    return int(value)
-
-
-_TEXT_NUMBERS = ("truth_values", "other_values")
-
 _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
+    **SHARED_RULES,
     "mechanism": OneOf(MECHANISM),
-    "adjacency": OneOf(ADJACENCY),
     "per": OneOf("record", "release"),
     "epsilon": Number("> 0 and finite", lambda value: value > 0),
-    "delta": Number(">= 0 and < 1", lambda value: 0 <= value < 1),
     "label_count": WholeNumber(2, below=_MOST_LABELS + 1),
     "labels_digest": digest,
     "truth_values": WholeNumber(1, below=_WORDS),
     "other_values": WholeNumber(1, below=_WORDS),
     "answers": WholeNumber(0),
     "scores": OneOf(*SCORES),
-    "grade": OneOf("exact"),
-    "key_source": OneOf("os", "seed"),
-    "rounds": OneOf(*ROUNDS),
-    "is_dp_claim": boolean,
-    "library_version": string,
-    "notes": strings,
-    "charge": entry_or_none,
-    "format_version": OneOf(_core.format_version),
     "receipt_version": OneOf(LABEL_RECEIPT_VERSION),
     "receipt_kind": OneOf(LABELS_KIND),
 }

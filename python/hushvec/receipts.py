@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from hushvec import _core
 from hushvec._receipt_fields import (
@@ -21,6 +21,7 @@ from hushvec._receipt_fields import (
     boolean,
     digest,
     json_object,
+    number_of_text,
     optional_digest,
     require_fields,
     string,
@@ -92,6 +93,9 @@ class LedgerEntry:
 class ReceiptFields:
     """What receipts of every kind do with their fields: check them, and write and read them as strict JSON."""
 
+    # Whole numbers that JSON holds as text, since some readers round large ones.
+    _text_numbers: ClassVar[tuple[str, ...]] = ()
+
     def __post_init__(self) -> None:
         rules = self._field_rules()
         for field in dataclasses.fields(self):
@@ -105,12 +109,13 @@ class ReceiptFields:
     @classmethod
     def _read(cls, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The fields that JSON holds in another form than the receipt."""
-        return {"notes": tuple(fields["notes"]), "charge": entry_of(fields["charge"])}
+        numbers = {name: number_of_text(name, fields[name]) for name in cls._text_numbers}
+        return {**numbers, "notes": tuple(fields["notes"]), "charge": entry_of(fields["charge"])}
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values, in the order of their definition."""
         fields = dataclasses.asdict(self)
-        return {**fields, "notes": list(fields["notes"])}
+        return {**fields, **{name: str(fields[name]) for name in self._text_numbers}, "notes": list(fields["notes"])}
 
     def to_json(self) -> str:
         """JSON text, indented. Numbers are written with all digits that their float64 value needs."""
@@ -246,15 +251,11 @@ def receipt_from_dict(fields: Mapping[str, Any]) -> AnyReceipt:
     Raises:
         ReceiptError: no receipt of that kind.
     """
-    if isinstance(fields, Mapping) and "receipt_kind" in fields:
-        from hushvec.label_receipt import LabelReceipt
-        from hushvec.report_receipt import REPORTS_KIND, ReportReceipt
-        from hushvec.selection_receipt import SELECTION_KIND, SelectionReceipt
-
-        if fields["receipt_kind"] == REPORTS_KIND:
-            return ReportReceipt.from_dict(fields)
-        return (SelectionReceipt if fields["receipt_kind"] == SELECTION_KIND else LabelReceipt).from_dict(fields)
-    return Receipt.from_dict(fields)
+    if not isinstance(fields, Mapping) or "receipt_kind" not in fields:
+        return Receipt.from_dict(fields)
+    kinds = list(_kinds())
+    read: AnyReceipt = next((kind for kind in kinds if kind.receipt_kind == fields["receipt_kind"]), kinds[0]).from_dict(fields)
+    return read
 
 
 def receipt_from_json(text: str) -> AnyReceipt:
@@ -317,18 +318,46 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
     return Verification(HOLDS, (_guarantee(receipt, "follows from the parameters"),))
 
 
-def _verify_other(receipt: Any) -> Verification:
+def _kinds() -> dict[type[Any], Callable[[Any], Verification]]:
+    """The kinds that a field names, and how each is verified. Labels come first: what no kind is read as is read as theirs."""
     from hushvec.label_receipt import LabelReceipt, verify_label_receipt
     from hushvec.report_receipt import ReportReceipt, verify_report_receipt
     from hushvec.selection_receipt import SelectionReceipt, verify_selection_receipt
 
-    if isinstance(receipt, SelectionReceipt):
-        return verify_selection_receipt(receipt)
-    if isinstance(receipt, ReportReceipt):
-        return verify_report_receipt(receipt)
-    if not isinstance(receipt, LabelReceipt):
-        raise TypeError(f"receipt must be a hushvec.Receipt, a LabelReceipt or a mapping, got {type(receipt).__name__}")
-    return verify_label_receipt(receipt)
+    return {LabelReceipt: verify_label_receipt, ReportReceipt: verify_report_receipt, SelectionReceipt: verify_selection_receipt}
+
+
+def _verify_other(receipt: Any) -> Verification:
+    for kind, verify in _kinds().items():
+        if isinstance(receipt, kind):
+            return verify(receipt)
+    raise TypeError(f"receipt must be a hushvec.Receipt, a LabelReceipt or a mapping, got {type(receipt).__name__}")
+
+
+def verification(
+    receipt: AnyReceipt,
+    faults: Sequence[str],
+    guarantee: Callable[[str], str],
+    *,
+    basis: str,
+    why_no_claim: Sequence[str],
+    otherwise: str = "would hold with a secret key",
+) -> Verification:
+    """The answer for a receipt whose law was checked.
+
+    Args:
+        faults: what does not follow from the law.
+        guarantee: the receipt's guarantee as a sentence that ends with the given words.
+        basis: what it follows from.
+        why_no_claim: why there can be no promise; empty if there can be one.
+        otherwise: under which the guarantee of a receipt without a claim would hold.
+    """
+    claimed = [f"is_dp_claim must be false: {reason}" for reason in why_no_claim] if receipt.is_dp_claim else []
+    if faults or claimed:
+        return Verification(DOES_NOT_HOLD, (*faults, *claimed))
+    if not receipt.is_dp_claim:
+        return Verification(NOT_A_CLAIM, (*(why_no_claim or ["the receipt itself makes no claim"]), guarantee(otherwise)))
+    return Verification(HOLDS, (guarantee(f"follows from the {basis}"),))
 
 
 def verify_charges(receipts: Sequence[AnyReceipt], export: Mapping[str, Any]) -> Verification:
@@ -556,12 +585,25 @@ def entry_or_none(name: str, value: Any) -> None:
 _POSITIVE = Number("> 0 and finite", lambda value: value > 0)
 _OPTIONAL_POSITIVE = Number("> 0 and finite, or null", lambda value: value > 0, optional=True)
 
-_FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
-    "mechanism": OneOf(*MECHANISMS),
+# Of the fields that receipts of every kind have.
+SHARED_RULES: dict[str, Callable[[str, Any], None]] = {
     "adjacency": OneOf(ADJACENCY),
+    "delta": Number(">= 0 and < 1", lambda value: 0 <= value < 1),
+    "grade": OneOf("exact"),
+    "key_source": OneOf("os", "seed"),
+    "rounds": OneOf(*ROUNDS),
+    "is_dp_claim": boolean,
+    "library_version": string,
+    "notes": strings,
+    "charge": entry_or_none,
+    "format_version": OneOf(_core.format_version),
+}
+
+_FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
+    **SHARED_RULES,
+    "mechanism": OneOf(*MECHANISMS),
     "per": OneOf("record", "release"),
     "epsilon": Number(">= 0 and finite", lambda value: value >= 0),
-    "delta": Number(">= 0 and < 1", lambda value: 0 <= value < 1),
     "clip_norm": Number("in [2^-100, 2^100]", lambda value: 2.0**-100 <= value <= 2.0**100),
     "sensitivity": _POSITIVE,
     "sensitivity_norm": OneOf("l1", "l2"),
@@ -571,19 +613,12 @@ _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
     "threshold": Number("in [0, 128], or null", lambda value: 0 <= value <= 128, optional=True),
     "grid": _OPTIONAL_POSITIVE,
     "grade": OneOf("exact", "float"),
-    "key_source": OneOf("os", "seed"),
-    "rounds": OneOf(*ROUNDS),
     "rows": WholeNumber(0),
     "dimension": WholeNumber(1),
     "dtype": OneOf("float32", "float64", "float16", "bfloat16"),
     "normalize": boolean,
     "renormalize": boolean,
     "nonfinite": OneOf("raise"),
-    "is_dp_claim": boolean,
-    "library_version": string,
-    "notes": strings,
-    "charge": entry_or_none,
     "projection": optional_digest,
-    "format_version": OneOf(_core.format_version),
     "receipt_version": OneOf(RECEIPT_VERSION),
 }

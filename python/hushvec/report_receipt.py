@@ -5,18 +5,17 @@ docs/receipts.md describes every field. Its kind stands in the field receipt_kin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hushvec import _core
-from hushvec._receipt_fields import ROUNDS, Number, OneOf, WholeNumber, boolean, digest, string, strings
-from hushvec.errors import ReceiptError
+from hushvec._receipt_fields import Number, OneOf, WholeNumber, boolean, digest
 from hushvec.label_receipt import epsilon_of_law
 from hushvec.mechanisms import ADJACENCY
-from hushvec.receipts import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, NOTE_SEED, LedgerEntry, ReceiptFields, Verification, entry_or_none
+from hushvec.receipts import NOTE_SEED, SHARED_RULES, LedgerEntry, ReceiptFields, Verification, verification
 
 if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss
@@ -99,6 +98,8 @@ class ReportReceipt(ReceiptFields):
     receipt_version: int = REPORT_RECEIPT_VERSION
     receipt_kind: str = REPORTS_KIND
 
+    _text_numbers = ("truth_values", "other_values", "one_values", "zero_values")
+
     @classmethod
     def _field_rules(cls) -> Mapping[str, Callable[[str, Any], None]]:
         return _FIELD_RULES
@@ -109,14 +110,6 @@ class ReportReceipt(ReceiptFields):
         from hushvec.accounting import PureDP
 
         return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain Python values for JSON, in the order of their definition."""
-        return {**super().to_dict(), **{name: str(getattr(self, name)) for name in _TEXT_NUMBERS}}
-
-    @classmethod
-    def _read(cls, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return {**{name: _number_of(name, fields[name]) for name in _TEXT_NUMBERS}, **super()._read(fields)}
 
 
 def permanent_epsilon(hashes: int, truth: int, other: int) -> Decimal:
@@ -153,13 +146,8 @@ def epsilon_of_one(receipt: ReportReceipt) -> Decimal:
 
 def verify_report_receipt(receipt: ReportReceipt) -> Verification:
     """Recompute the guarantee from the law. Logarithms of ratios of whole numbers, rounded up in 80 digits."""
-    faults = [*_law_faults(receipt), *_claim_faults(receipt)]
-    if faults:
-        return Verification(DOES_NOT_HOLD, tuple(faults))
-    if not receipt.is_dp_claim:
-        reason = NOTE_SEED if receipt.key_source == "seed" else "the receipt itself makes no claim"
-        return Verification(NOT_A_CLAIM, (reason, _guarantee(receipt, "would hold with a secret key")))
-    return Verification(HOLDS, (_guarantee(receipt, "follows from the law"),))
+    why_no_claim = [NOTE_SEED] if receipt.key_source == "seed" else []
+    return verification(receipt, _law_faults(receipt), partial(_guarantee, receipt), basis="law", why_no_claim=why_no_claim)
 
 
 def _law_faults(receipt: ReportReceipt) -> list[str]:
@@ -202,32 +190,15 @@ def _step_fault(receipt: ReportReceipt) -> str | None:
     return None
 
 
-def _claim_faults(receipt: ReportReceipt) -> list[str]:
-    if receipt.is_dp_claim and receipt.key_source == "seed":
-        return [f"is_dp_claim must be false: {NOTE_SEED}"]
-    return []
-
-
 def _guarantee(receipt: ReportReceipt, verb: str) -> str:
     return f"({receipt.epsilon!r}, 0.0)-DP under replacement of {receipt.words_of_one} words of one person {verb}"
 
 
-def _number_of(name: str, value: Any) -> int:
-    """The whole number of a text of digits. A JSON number is refused: some reader may have rounded it."""
-    string(name, value)
-    if not re.fullmatch("0|[1-9][0-9]{0,19}", value):
-        raise ReceiptError(f"{name} must be a whole number as text, got {value!r:.60}")
-    return int(value)
-
-
-_TEXT_NUMBERS = ("truth_values", "other_values", "one_values", "zero_values")
-
 _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
+    **SHARED_RULES,
     "mechanism": OneOf(*MECHANISMS),
-    "adjacency": OneOf(ADJACENCY),
     "per": OneOf("record", "release"),
     "epsilon": Number("> 0 and finite", lambda value: value > 0),
-    "delta": Number(">= 0 and < 1", lambda value: 0 <= value < 1),
     "dictionary_digest": digest,
     "reports": WholeNumber(0),
     "words_of_one": WholeNumber(1),
@@ -238,14 +209,6 @@ _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
     "hashes": WholeNumber(0),
     "one_values": WholeNumber(0, below=_WORDS + 1),
     "zero_values": WholeNumber(0, below=_WORDS),
-    "grade": OneOf("exact"),
-    "key_source": OneOf("os", "seed"),
-    "rounds": OneOf(*ROUNDS),
-    "is_dp_claim": boolean,
-    "library_version": string,
-    "notes": strings,
-    "charge": entry_or_none,
-    "format_version": OneOf(_core.format_version),
     "receipt_version": OneOf(REPORT_RECEIPT_VERSION),
     "receipt_kind": OneOf(REPORTS_KIND),
 }

@@ -8,20 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hushvec import _core
 from hushvec._receipt_fields import (
-    ROUNDS,
     Number,
     OneOf,
     WholeNumber,
-    boolean,
-    string,
-    strings,
 )
 from hushvec.mechanisms import ADJACENCY, product_up
-from hushvec.receipts import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, NOTE_SEED, LedgerEntry, ReceiptFields, Verification, entry_or_none
+from hushvec.receipts import NOTE_SEED, SHARED_RULES, LedgerEntry, ReceiptFields, Verification, verification
 
 if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss
@@ -112,13 +109,8 @@ class SelectionReceipt(ReceiptFields):
 
 def verify_selection_receipt(receipt: SelectionReceipt) -> Verification:
     """Recompute the guarantee from the law, as `hushvec.verify_receipt` does for receipts of every kind. In exact arithmetic."""
-    faults = [*_law_faults(receipt), *_claim_faults(receipt)]
-    if faults:
-        return Verification(DOES_NOT_HOLD, tuple(faults))
-    if not receipt.is_dp_claim:
-        reason = NOTE_SEED if receipt.key_source == "seed" else "the receipt itself makes no claim"
-        return Verification(NOT_A_CLAIM, (reason, _guarantee(receipt, "would hold with a secret key")))
-    return Verification(HOLDS, (_guarantee(receipt, "follows from the parameters"),))
+    why_no_claim = [NOTE_SEED] if receipt.key_source == "seed" else []
+    return verification(receipt, _law_faults(receipt), partial(_guarantee, receipt), basis="parameters", why_no_claim=why_no_claim)
 
 
 def _law_faults(receipt: SelectionReceipt) -> list[str]:
@@ -141,12 +133,6 @@ def _law_faults(receipt: SelectionReceipt) -> list[str]:
     return faults
 
 
-def _claim_faults(receipt: SelectionReceipt) -> list[str]:
-    if receipt.is_dp_claim and receipt.key_source == "seed":
-        return [f"is_dp_claim must be false: {NOTE_SEED}"]
-    return []
-
-
 def _guarantee(receipt: SelectionReceipt, verb: str) -> str:
     return f"({receipt.epsilon!r}, 0.0)-DP under replacement of one candidate's scores in all {receipt.selections} selections {verb}"
 
@@ -155,8 +141,8 @@ _POSITIVE = Number("> 0 and finite", lambda value: value > 0)
 _FINITE = Number("finite", lambda value: True)
 
 _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
+    **SHARED_RULES,
     "epsilon": _POSITIVE,
-    "delta": Number(">= 0 and < 1", lambda value: 0 <= value < 1),
     "selections": WholeNumber(1),
     "picks": WholeNumber(1),
     "candidates": WholeNumber(1),
@@ -164,16 +150,7 @@ _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
     "score_high": _FINITE,
     "sensitivity": _POSITIVE,
     "epsilon_per_pick": _POSITIVE,
-    "key_source": OneOf("os", "seed"),
-    "rounds": OneOf(*ROUNDS),
-    "is_dp_claim": boolean,
-    "library_version": string,
     "mechanism": OneOf(MECHANISM),
-    "adjacency": OneOf(ADJACENCY),
-    "grade": OneOf("exact"),
-    "notes": strings,
-    "charge": entry_or_none,
-    "format_version": OneOf(_core.format_version),
     "receipt_version": OneOf(SELECTION_RECEIPT_VERSION),
     "receipt_kind": OneOf(SELECTION_KIND),
 }
