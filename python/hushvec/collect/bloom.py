@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _core, _validate
+from hushvec.accounting.rounding import fraction_up
 from hushvec.collect.bloom_sketch import BloomSketch
 from hushvec.collect.memo import Memo
-from hushvec.collect.oracles.oracle import float_up
 from hushvec.collect.release import Collection, ReceiptLaw, require_words
 from hushvec.mechanisms import RandomizedResponse, product_up, quotient_down
 from hushvec.report_receipt import instantaneous_epsilon, permanent_epsilon
@@ -111,7 +111,7 @@ class BloomFilter(Collection):
         self.permanent_law = self._permanent_law(epsilon, f)
         self.instantaneous_law = _instantaneous_law(p, q)
         self.epsilon = product_up(self.words_per_user, self.word_epsilon) if epsilon is None else float(epsilon)
-        self.true_epsilon = float_up(permanent_epsilon(self.hashes * self.words_per_user, *self.permanent_law))
+        self.true_epsilon = fraction_up(Fraction(permanent_epsilon(self.hashes * self.words_per_user, *self.permanent_law)))
         self.digest = self._digest()
 
     def _permanent_law(self, epsilon: float | None, f: float | None) -> tuple[int, int]:
@@ -148,7 +148,7 @@ class BloomFilter(Collection):
     @cached_property
     def word_epsilon(self) -> float:
         """Of one word and all its reports with a memo, as sampled: 2 h ln((1 - f/2) / (f/2)), rounded up."""
-        return float_up(permanent_epsilon(self.hashes, *self.permanent_law))
+        return fraction_up(Fraction(permanent_epsilon(self.hashes, *self.permanent_law)))
 
     @cached_property
     def report_epsilon(self) -> float:
@@ -156,7 +156,7 @@ class BloomFilter(Collection):
         one, zero = self.instantaneous_law
         if zero == 0:
             return self.word_epsilon
-        return min(self.word_epsilon, float_up(instantaneous_epsilon(self.hashes, *self.permanent_law, one, zero)))
+        return min(self.word_epsilon, fraction_up(Fraction(instantaneous_epsilon(self.hashes, *self.permanent_law, one, zero))))
 
     @property
     def report_bytes(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -12,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _core, _validate
+from hushvec.accounting.rounding import fraction_up
 from hushvec.collect.memo import Memo
 from hushvec.collect.oracles import MECHANISMS, MOST_WORDS, Oracle, oracle_for
-from hushvec.collect.oracles.oracle import float_up
 from hushvec.collect.release import Collection, ReceiptLaw, require_words
 from hushvec.collect.sketch import Sketch
 from hushvec.label_receipt import epsilon_of_law
@@ -105,7 +106,7 @@ class Vocabulary(Collection):
     @property
     def true_epsilon(self) -> float:
         """What the sampled probabilities give for all of a person's words, rounded up; at most `epsilon`."""
-        return float_up(epsilon_of_law(*self.oracle.law, times=self.words_per_user))
+        return fraction_up(Fraction(epsilon_of_law(*self.oracle.law, times=self.words_per_user)))
 
     @property
     def report_bytes(self) -> int:

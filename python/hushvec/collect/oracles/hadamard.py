@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _core
-from hushvec.collect.oracles.oracle import UNIT, Oracle, codes_in_order, counts_fault, smallest_unsigned
+from hushvec.collect.oracles.oracle import UNIT, CodeReports
 
 _MOST_BLOCKS = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class HadamardResponse(Oracle):
+class HadamardResponse(CodeReports):
     """A report of a few bytes for any number of words; its variance is at most about twice that of unary encoding.
 
     Reference:
@@ -84,28 +84,12 @@ class HadamardResponse(Oracle):
         fewer, larger_blocks = divmod(self.words, self.blocks)
         return (larger_blocks * (fewer + 1) ** 2 + (self.blocks - larger_blocks) * fewer**2) / self.words**2
 
-    @property
-    def _dtype(self) -> Any:
-        return smallest_unsigned(self.tallies - 1)
-
-    @property
-    def report_bytes(self) -> int:
-        return int(self._dtype.itemsize)
-
     def draw(self, codes: NDArray[np.int64], source: Any) -> NDArray[Any]:
         return _core.hadamard_reports(codes, self.words, self.blocks, self.order, self.law, source).astype(self._dtype)
 
     @property
     def tallies(self) -> int:
         return self.blocks * self.order
-
-    def add(self, reports: Any, tallies: NDArray[np.int64]) -> int:
-        codes = codes_in_order(reports)
-        _core.count_codes(codes, tallies)
-        return len(codes)
-
-    def tallies_fault(self, tallies: NDArray[np.int64], reports: int) -> str | None:
-        return counts_fault(tallies, reports)
 
     def frequencies(self, tallies: NDArray[np.int64], reports: int) -> NDArray[np.float64]:
         result: NDArray[np.float64] = self._by_word(self._signed_sums(tallies)[:, 1:]) / (reports * self._gap)

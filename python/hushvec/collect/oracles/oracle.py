@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec import _core
+from hushvec.accounting.rounding import fraction_up
 from hushvec.label_receipt import epsilon_of_law
 from hushvec.mechanisms import RandomizedResponse
 
@@ -57,7 +58,7 @@ class Oracle(ABC):
     @cached_property
     def true_epsilon(self) -> float:
         """ln(T / M), rounded up: the epsilon of a report as sampled, at most `epsilon`."""
-        return float_up(epsilon_of_law(*self.law))
+        return fraction_up(Fraction(epsilon_of_law(*self.law)))
 
     @property
     @abstractmethod
@@ -109,10 +110,72 @@ class Oracle(ABC):
         """(successes, trials, probability), one a word: a word that nobody has makes its successes exactly binomial."""
 
 
-def float_up(value: Decimal) -> float:
-    """The number as a double that is not below it."""
-    nearest = float(value)
-    return nearest if Decimal(nearest) >= value else math.nextafter(nearest, math.inf)
+class CodeReports(Oracle):
+    """Reports that are codes: every one adds one to the tally of its code."""
+
+    @property
+    def _dtype(self) -> Any:
+        return np.min_scalar_type(self.tallies - 1)
+
+    @property
+    def report_bytes(self) -> int:
+        return int(self._dtype.itemsize)
+
+    def add(self, reports: Any, tallies: NDArray[np.int64]) -> int:
+        codes = codes_in_order(reports)
+        _core.count_codes(codes, tallies)
+        return len(codes)
+
+    def tallies_fault(self, tallies: NDArray[np.int64], reports: int) -> str | None:
+        total = int(tallies.sum())
+        return None if total == reports else f"its counts add up to {total}, not to its {reports} reports"
+
+
+class BinomialTallies(Oracle):
+    """A tally a word: a report adds to it with probability p where the word is its truth, and with q where another is."""
+
+    @property
+    @abstractmethod
+    def _truth_values(self) -> int:
+        """p, in whole numbers over 2^64."""
+
+    @property
+    def _p(self) -> float:
+        return self._truth_values * UNIT
+
+    @property
+    def _q(self) -> float:
+        return self.law[1] * UNIT
+
+    @property
+    def _gap(self) -> float:
+        """p - q, from the whole numbers: they may agree in most of their digits."""
+        return (self._truth_values - self.law[1]) * UNIT
+
+    def _variance(self, frequency: Any) -> Any:
+        return binary_variance(frequency, self._p, self._q, self._gap)
+
+    @property
+    def mean_variance(self) -> float:
+        return float(self._variance(1 / self.words))
+
+    @property
+    def tallies(self) -> int:
+        return self.words
+
+    def frequencies(self, tallies: NDArray[np.int64], reports: int) -> NDArray[np.float64]:
+        result: NDArray[np.float64] = (tallies / reports - self._q) / self._gap
+        return result
+
+    def variances(self, frequencies: NDArray[np.float64], tallies: NDArray[np.int64], reports: int) -> NDArray[np.float64]:
+        result: NDArray[np.float64] = self._variance(frequencies) / reports
+        return result
+
+    def variance_at(self, frequency: float, reports: int) -> float:
+        return float(self._variance(frequency)) / reports
+
+    def null_counts(self, tallies: NDArray[np.int64], reports: int) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
+        return tallies, np.full(self.words, reports, np.int64), self._q
 
 
 def binary_variance(frequency: Any, p: float, q: float, gap: float) -> Any:
@@ -130,14 +193,3 @@ def codes_in_order(reports: Any) -> NDArray[Any]:
     if array.dtype.kind not in "iu":
         raise TypeError(f"reports must be an array of whole numbers, got {array.dtype}")
     return np.ascontiguousarray(array.ravel(), dtype=array.dtype.newbyteorder("="))
-
-
-def counts_fault(tallies: NDArray[np.int64], reports: int) -> str | None:
-    """Where every report adds one to exactly one tally."""
-    total = int(tallies.sum())
-    return None if total == reports else f"its counts add up to {total}, not to its {reports} reports"
-
-
-def smallest_unsigned(largest: int) -> Any:
-    """The numpy dtype that holds whole numbers up to `largest`."""
-    return np.min_scalar_type(largest)

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _core
-from hushvec.collect.oracles.oracle import UNIT, Oracle, binary_variance
+from hushvec.collect.oracles.oracle import BinomialTallies
 
 _HALF = 1 << 63
 _WORD_BITS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnaryEncoding(Oracle):
+class UnaryEncoding(BinomialTallies):
     """A report has a bit for every word: the smallest variance for many words, and the longest report.
 
     Reference:
@@ -30,20 +30,8 @@ class UnaryEncoding(Oracle):
         return 2  # of one bit of another word: 0 with T, 1 with M
 
     @property
-    def _q(self) -> float:
-        return self.law[1] * UNIT
-
-    @property
-    def _gap(self) -> float:
-        """1/2 - q, from the whole numbers."""
-        return (_HALF - self.law[1]) * UNIT
-
-    @property
-    def mean_variance(self) -> float:
-        return float(self._variance(1 / self.words))
-
-    def _variance(self, frequency: Any) -> Any:
-        return binary_variance(frequency, 0.5, self._q, self._gap)
+    def _truth_values(self) -> int:
+        return _HALF
 
     @property
     def _report_words(self) -> int:
@@ -56,10 +44,6 @@ class UnaryEncoding(Oracle):
     def draw(self, codes: NDArray[np.int64], source: Any) -> NDArray[Any]:
         return _core.bit_reports(codes, self.words, (_HALF, self.law[1]), source)
 
-    @property
-    def tallies(self) -> int:
-        return self.words
-
     def add(self, reports: Any, tallies: NDArray[np.int64]) -> int:
         rows = bit_rows(reports, self.words)
         _core.count_bits(rows, self.words, tallies)
@@ -67,20 +51,6 @@ class UnaryEncoding(Oracle):
 
     def tallies_fault(self, tallies: NDArray[np.int64], reports: int) -> str | None:
         return bit_counts_fault(tallies, reports)
-
-    def frequencies(self, tallies: NDArray[np.int64], reports: int) -> NDArray[np.float64]:
-        result: NDArray[np.float64] = (tallies / reports - self._q) / self._gap
-        return result
-
-    def variances(self, frequencies: NDArray[np.float64], tallies: NDArray[np.int64], reports: int) -> NDArray[np.float64]:
-        result: NDArray[np.float64] = self._variance(frequencies) / reports
-        return result
-
-    def variance_at(self, frequency: float, reports: int) -> float:
-        return float(self._variance(frequency)) / reports
-
-    def null_counts(self, tallies: NDArray[np.int64], reports: int) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
-        return tallies, np.full(self.words, reports, np.int64), self._q
 
 
 def bit_rows(reports: Any, bits: int) -> NDArray[np.uint32]:
