@@ -1,8 +1,9 @@
-"""Files that appear whole or not at all: values together with their receipt, and texts."""
+"""Files and folders that appear whole or not at all: values together with their receipt, texts, bytes."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,3 +67,20 @@ def published_bytes(output: Path) -> Iterator[BinaryIO]:
     except BaseException:
         os.unlink(beside)
         raise
+
+
+@contextmanager
+def published_folder(output: Path) -> Iterator[Path]:
+    """A folder beside the output, which takes its place when the block ends well, unless another process was faster: for what is
+    the same whoever makes it."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
+    try:
+        yield beside
+        try:
+            os.rename(beside, output)
+        except OSError:
+            if not output.is_dir():
+                raise
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)

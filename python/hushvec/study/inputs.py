@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._progress import Progress
+from hushvec._publish import published_folder
 from hushvec.study.configuration import to_values
 from hushvec.study.corpora import Corpus, load_corpus
 from hushvec.study.embedding_cache import EmbeddingCache
@@ -205,20 +203,10 @@ def _searched(corpus: Corpus, configuration: Configuration) -> Corpus:
 
 
 def _publish(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
+    with published_folder(folder) as beside:
         for name, array in arrays.items():
             np.save(beside / f"{name}.npy", array)
         (beside / _SAID).write_text(json.dumps({"format": FORMAT, "digest": _digest(arrays.values())}), encoding="utf-8")
-        try:
-            os.rename(beside, folder)
-        except OSError:
-            # Another process made the same inputs in the meantime.
-            if not folder.is_dir():
-                raise
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
 
 
 def _digest(arrays: Iterable[NDArray[Any]]) -> str:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from hushvec._publish import published_folder
 from hushvec.errors import MissingExtraError
 from hushvec.study.clinical.keys import digest_of
 from hushvec.study.personalize.coding import Coding, coding_of, coding_of_folder, fitted_tokenizer
@@ -185,20 +183,10 @@ def _frozen(model: Any) -> Any:
 
 
 def _store(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Put the model in place whole; another process may have been faster."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
+    with published_folder(folder) as beside:
         with _quiet():
             model.save_pretrained(beside)
         tokenizer.save(str(beside / "tokenizer.json"))
-        try:
-            os.rename(beside, folder)
-        except OSError:
-            if not folder.is_dir():
-                raise
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.errors import MissingExtraError
 from hushvec.study.personalize.notes import Note, Span
+from hushvec.text.byte_pairs import learned_byte_pairs
 from hushvec.training.ghost.losses import IGNORED
 
 BEGIN, END = "<begin>", "<end>"
@@ -109,21 +109,13 @@ def fitted_tokenizer(texts: Iterable[str], entities: Sequence[str], size: int) -
     Raises:
         MissingExtraError: tokenizers is not installed.
     """
-    try:
-        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    except ImportError:
-        raise MissingExtraError("the study of personalisation", "peft") from None
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=size,
-        special_tokens=[BEGIN, END, *map(tag_token, entities)],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
+    return learned_byte_pairs(
+        (f" {text}" for text in texts),
+        size,
+        [BEGIN, END, *map(tag_token, entities)],
+        feature="the study of personalisation",
+        extra="peft",
     )
-    tokenizer.train_from_iterator((f" {text}" for text in texts), trainer)
-    return tokenizer
 
 
 def coding_of(tokenizer: Any, entities: Sequence[str]) -> Coding:
