@@ -3,6 +3,8 @@
 A test that takes `backend` runs once for each backend that this machine has.
 """
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -32,3 +34,14 @@ def core():
 def hooks(core):
     """The test hooks of the core."""
     return core._testing
+
+
+@pytest.fixture(scope="session")
+def digests():
+    """digests(calls, backend, threads): what a script of calls prints, run as a process with that backend and as many threads."""
+
+    def printed(calls, backend, threads):
+        environment = dict(os.environ, HUSHVEC_BACKEND=backend, HUSHVEC_NUM_THREADS=str(threads))
+        return subprocess.run([sys.executable, str(calls)], env=environment, capture_output=True, text=True, check=True).stdout.split()
+
+    return printed

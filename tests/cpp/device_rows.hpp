@@ -1,4 +1,4 @@
-// Rows, streams and comparisons for the tests of device code, on the host and on a device.
+// Rows and comparisons for the tests of device code, on the host and on a device.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 #include "device/element.hpp"
 #include "hushvec/array.hpp"
-#include "hushvec/keystream.hpp"
+#include "test_stream.hpp"
 
 namespace hushvec::test {
 
@@ -21,14 +21,6 @@ using cuda::Wide;
 
 inline constexpr double kClipNorm = 1.0;
 inline constexpr double kSigma = 0.3;
-
-inline KeyStream test_stream(int rounds = 12) {
-    KeyStream stream;
-    for (std::uint32_t i = 0; i < 8; ++i) stream.key[i] = 0x9E3779B9u * (i + 1);
-    stream.nonce = 77;
-    stream.rounds = rounds;
-    return stream;
-}
 
 template <class Stored>
 inline constexpr DType kDType = sizeof(Stored) == 8                ? DType::float64

@@ -11,18 +11,13 @@
 #include "hushvec/collect.hpp"
 #include "hushvec/dispatch.hpp"
 #include "hushvec/threads.hpp"
+#include "test_stream.hpp"
 
 namespace {
 
 using namespace hushvec;
 using test::check;
-
-KeyStream test_stream() {
-    KeyStream stream;
-    for (std::uint32_t i = 0; i < 8; ++i) stream.key[i] = 0x9E3779B9u * (i + 1);
-    stream.nonce = 0x0123456789ABCDEFu;
-    return stream;
-}
+using test::test_stream;
 
 bool bit_of(const std::vector<std::uint32_t>& words, std::size_t bits, std::size_t row, std::size_t bit) {
     return (words[row * report_words(bits) + bit / 32] >> (bit % 32)) & 1;

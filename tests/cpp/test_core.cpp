@@ -21,21 +21,15 @@
 #include "noise/float16.hpp"
 #include "noise/ladder.hpp"
 #include "plain_rows.hpp"
+#include "test_stream.hpp"
 
 namespace {
 
 using namespace hushvec;
 using test::check;
 using test::rows_of;
+using test::test_stream;
 using test::view_of;
-
-KeyStream test_stream(int rounds) {
-    KeyStream stream;
-    for (std::uint32_t i = 0; i < 8; ++i) stream.key[i] = 0x9E3779B9u * (i + 1);
-    stream.nonce = 0x0123456789ABCDEFu;
-    stream.rounds = rounds;
-    return stream;
-}
 
 // RFC 8439 section 2.3.2 in the 64-bit counter layout: counter word 13 is the first nonce word.
 void block_known_answer() {

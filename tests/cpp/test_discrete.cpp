@@ -15,18 +15,13 @@
 #include "discrete/response_intervals.hpp"
 #include "hushvec/discrete.hpp"
 #include "hushvec/threads.hpp"
+#include "test_stream.hpp"
 
 namespace {
 
 using namespace hushvec;
 using test::check;
-
-KeyStream test_stream() {
-    KeyStream stream;
-    for (std::uint32_t i = 0; i < 8; ++i) stream.key[i] = 0x9E3779B9u * (i + 1);
-    stream.nonce = 0x0123456789ABCDEFu;
-    return stream;
-}
+using test::test_stream;
 
 bool refuses(const std::function<void()>& call) {
     try {

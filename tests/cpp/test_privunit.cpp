@@ -11,22 +11,17 @@
 #include "hushvec/threads.hpp"
 #include "plain_rows.hpp"
 #include "privunit/privunit.hpp"
+#include "test_stream.hpp"
 
 namespace {
 
 using namespace hushvec;
 using test::check;
 using test::rows_of;
+using test::test_stream;
 using test::view_of;
 
 constexpr double kSigma = 0.3;
-
-KeyStream test_stream() {
-    KeyStream stream;
-    for (std::uint32_t i = 0; i < 8; ++i) stream.key[i] = 0x9E3779B9u * (i + 1);
-    stream.nonce = 77;
-    return stream;
-}
 
 std::vector<float> released(std::vector<float> x, std::size_t rows, std::size_t columns, Output output, PrivUnitTrial trial = {}) {
     std::vector<float> y(x.size(), NAN);

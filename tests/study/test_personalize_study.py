@@ -4,6 +4,8 @@ import argparse
 import csv
 import json
 import math
+import runpy
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,7 @@ from hushvec.study.personalize.plan import planned  # noqa: E402
 from hushvec.training import StepSchedule  # noqa: E402
 from hushvec.training.lora import AdapterUnchangedError  # noqa: E402
 
+BENCH = Path(__file__).parents[2] / "bench/utility/personalize/run.py"
 SMALL = [
     *("--notes", "120", "--batch", "20", "--steps", "6", "--rank", "2", "--epsilons", "inf", "2"),
     *("--delta", "1e-3", "--no-figure"),
@@ -156,32 +159,13 @@ def audit_of(folder, *words):
     return audited(planned(settings, folder)[1][0])[0]
 
 
-def batch_level(model, inner, sampler, losses_of, schedule, seed):
-    """In place of DP-SGD: the mean gradient of a batch is clipped, with the noise and the claim of clipped examples."""
-    import torch
-
-    probability = sampler.sampling_probability
-    multiplier = adapter.noise_multiplier(schedule.epsilon, schedule.delta, probability, schedule.steps)
-    parameters = [one for one in model.parameters() if one.requires_grad]
-    noise = torch.Generator().manual_seed(seed)
-    for places in sampler:
-        inner.zero_grad()
-        torch.cat(list(losses_of(places))).mean().backward()
-        torch.nn.utils.clip_grad_norm_(parameters, schedule.clip_norm)
-        for one in parameters:
-            one.grad += multiplier * schedule.clip_norm / schedule.batch * torch.randn(one.shape, generator=noise)
-        inner.step()
-    claim = StepSchedule(noise_multiplier=multiplier, sampling_probability=probability)
-    return None, lambda delta: claim.epsilon(schedule.steps, delta)
-
-
 def test_an_audit_sees_training_without_dp_and_not_training_with_it(done, tmp_path, monkeypatch):
     """Confidence 1 - 1e-6 for the run that must not be flagged."""
     private = audit_of(tmp_path, "--epsilons", "0.5", "--confidence", "0.999999")
     assert private.could_flag and not private.flagged
     ordinary = audit_of(tmp_path, "--epsilons", "inf")
     assert private.epsilon_claimed < 2 < ordinary.epsilon_lower
-    monkeypatch.setattr(adapter, "_with_noise", batch_level)
+    monkeypatch.setattr(adapter, "_with_noise", runpy.run_path(str(BENCH))["batch_level"])
     posing = audit_of(tmp_path, "--epsilons", "0.5")
     assert posing.epsilon_claimed == private.epsilon_claimed
     assert posing.flagged

@@ -1,0 +1,18 @@
+// One fixed key and nonce for tests of what a stream gives.
+#pragma once
+
+#include <cstdint>
+
+#include "hushvec/keystream.hpp"
+
+namespace hushvec::test {
+
+inline KeyStream test_stream(int rounds = 20) {
+    KeyStream stream;
+    for (std::uint32_t i = 0; i < 8; ++i) stream.key[i] = 0x9E3779B9u * (i + 1);
+    stream.nonce = 0x0123456789ABCDEFu;
+    stream.rounds = rounds;
+    return stream;
+}
+
+}  // namespace hushvec::test
