@@ -3,6 +3,7 @@
     python bench/python/collect.py speed --threads 1         # reports drawn and counted a second
     python bench/python/collect.py accuracy                  # 1,000,000 reports over 10,000 Zipf words, every mechanism, several epsilons
     python bench/python/collect.py rappor                    # 1,000,000 reports of 200 words through a Bloom filter
+    python bench/python/collect.py decode                    # seconds to decode a Bloom filter's sketch
     python bench/python/collect.py peer                      # the same sums by pure-ldp, where it is installed
 
 Prints JSON. Rates are the best of several rounds; a shared machine only ever takes time away.
@@ -29,12 +30,18 @@ ROUNDS = 15
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("speed", "accuracy", "rappor", "peer"))
+    parser.add_argument("part", choices=("speed", "accuracy", "rappor", "decode", "peer"))
     parser.add_argument("--threads", type=int, default=1, help="threads of the core (default 1)")
     parser.add_argument("--epsilon", type=float, action="append", help="for accuracy; may be given several times")
     options = parser.parse_args()
     hv.set_num_threads(options.threads)
-    parts = {"speed": speed, "accuracy": lambda: accuracy(options.epsilon or EPSILONS), "rappor": rappor, "peer": peer}
+    parts = {
+        "speed": speed,
+        "accuracy": lambda: accuracy(options.epsilon or EPSILONS),
+        "rappor": rappor,
+        "decode": decoding,
+        "peer": peer,
+    }
     print(json.dumps({"machine": machine(options.threads), options.part: parts[options.part]()}, indent=2))
 
 
@@ -160,6 +167,25 @@ def rappor():
             "present (holm, 0.05)": len(present), "false present": sum(word.startswith("absent") for word in present),
             "top-10 recall": len(top & {f"word{i}" for i in np.argsort(-counts)[:10]}) / 10, "unknown": estimate.unknown,
         })  # fmt: skip
+    return rows
+
+
+def decoding():
+    """100,000 reports over 200 Zipf words, candidates of which the first 200 are those."""
+    counts = zipf_counts(200, 100_000)
+    words = np.repeat([f"word{i}" for i in range(200)], counts).tolist()
+    rows = []
+    for bits, candidates, method in (
+        (128, 400, "least_squares"), (128, 1_000, "least_squares"), (1_024, 1_000, "least_squares"), (256, 3_000, "least_squares"),
+        (128, 3_000, "lasso"),
+    ):
+        filter_ = BloomFilter(bits, 2, epsilon=6.0, p=0.25, q=0.75)
+        sketch = filter_.sketch()
+        sketch.add(filter_.report(words, generator=hv.Generator.unsafe_seeded(21)))
+        listed = [f"word{i}" for i in range(candidates)]
+        start = time.perf_counter()
+        sketch.decode(listed, method=method)
+        rows.append({"bits": bits, "candidates": candidates, "method": method, "seconds": time.perf_counter() - start})
     return rows
 
 

@@ -158,19 +158,17 @@ class Original:
 
     replace_one_delta = staticmethod(poisson.replace_one_delta)
     add_remove_delta = staticmethod(poisson.add_remove_delta)
-    one = staticmethod(pld._one)
+    gaussian_curve = staticmethod(pld._gaussian_curve)
     zcdp_epsilon = staticmethod(conversions.zcdp_epsilon)
     split = staticmethod(optimal._split)
     convolved = staticmethod(tilted.Sum._convolved)
     repeated = staticmethod(optimal._repeated)
 
 
-def without_doubling(accounting, loss, step):
-    """The library's noise multiplier given to dp-accounting as it is: it takes it for that of one vector's norm."""
-    halved = PoissonSampledGaussianDP(
-        noise_multiplier=loss.noise_multiplier * 2, sampling_probability=loss.sampling_probability, adjacency=loss.adjacency
-    )
-    return Original.one(accounting, halved, step)
+def of_one_vector(loss, direction):
+    """One vector taken away, where another takes its place: half the distance."""
+    deviation, probability, _ = Original.gaussian_curve(loss, direction)
+    return deviation, probability, "remove"
 
 
 def half_of_them(sums, *window):
@@ -202,8 +200,8 @@ MUTANTS = [
     (
         "sensitivity of one vector in replace-one compositions",
         pld,
-        "_one",
-        without_doubling,
+        "_gaussian_curve",
+        of_one_vector,
         check_replace_one_compositions_agree_with_the_profile,
     ),
     (

@@ -328,6 +328,16 @@ def test_a_noise_schedule_has_an_answer_close_to_its_mean():
     assert next(one for one in together.candidates if one.theorem == "rdp").epsilon < 1.3 * together.epsilon
 
 
+@pytest.mark.parametrize("multiplier, probability, count, delta", [(0.3, 0.3, 20, 1e-7), (0.606154651402987, 1e-5, 10**6, 1e-6)])
+def test_losses_that_are_nearly_always_the_same_have_an_answer(multiplier, probability, count, delta):
+    """Nearly all of the mass in a few cells of many: windows have to be chosen by mass, or "pld" finds none."""
+    pytest.importorskip("dp_accounting")
+    step = PoissonSampledGaussianDP(noise_multiplier=multiplier, sampling_probability=probability)
+    composed = compose([(step, count)], delta=delta)
+    rdp = next(one for one in composed.candidates if one.theorem == "rdp")
+    assert composed.theorem == "pld" and composed.epsilon < 0.95 * rdp.epsilon
+
+
 @pytest.mark.parametrize("most", [1, 3, 10, 40])
 def test_fewer_different_losses_are_never_cheaper(most):
     losses = [

@@ -108,6 +108,7 @@ ALWAYS_THERE = {"numpy"}
 NEEDS = {
     "_torch_ops.py": {"torch"},
     "batch_gradients.py": {"torch"},
+    "batch_sum.py": {"torch"},
     "checkpoints.py": {"torch"},   # of training; that of text imports nothing
     "chroma.py": {"chromadb"},
     "dp_optimizer.py": {"torch"},

@@ -14,6 +14,7 @@ from collect.surveys import zipf_counts
 from discrete.discrete_reference import ball, ctx
 from discrete.laws import ALPHA
 from hushvec.collect import BloomFilter, Memo
+from hushvec.collect.bloom_decoding import _inverse
 from reference.sizes import scaled
 
 WORDS = [f"word{i}" for i in range(12)]
@@ -263,3 +264,15 @@ def test_words_that_look_the_same_are_refused():
 def test_bad_filters_are_refused(setting, error, message):
     with pytest.raises(error, match=message):
         BloomFilter(**{"bits": 64, "hashes": 2, "epsilon": 2.0, **setting})
+
+
+@pytest.mark.parametrize("smallest, told_apart", [(1.2e-9, True), (0.9e-9, False)])
+def test_candidates_are_told_apart_down_to_the_smallest_eigenvalue(smallest, told_apart):
+    """Two pairs of nearly the same candidates: the inverse's norm alone, sqrt(2) / smallest, says nothing about either."""
+    pair = np.array([[1.0, 1 - smallest], [1 - smallest, 1.0]])
+    gram = np.kron(np.eye(2), 9.0 * pair)
+    if not told_apart:
+        with pytest.raises(ValueError, match="some of these cannot be told apart"):
+            _inverse(gram)
+        return
+    assert np.allclose(_inverse(gram) @ gram, np.eye(4), atol=1e-5)

@@ -338,7 +338,8 @@ class TestBudget:
 
         model, generator, budget = model_of(), seeded(), Budget()
         optimizer = optimizer_of(model, steps=2, generator=generator)
-        optimizer.budget, optimizer._cost = budget, (1.0, 1e-5, 1.0)   # what the constructor refuses for a seeded generator
+        account = optimizer._account
+        account.budget, account.planned_cost = budget, (1.0, 1e-5, 1.0)   # what the constructor refuses for a seeded generator
         per_example_gradients(model, loss, *examples_of(4))
         with pytest.raises(RuntimeError, match="no"):
             optimizer.step()

@@ -94,12 +94,12 @@ def test_a_refused_step_changes_nothing(case):
     optimizer.step()
     leave(model, optimizer)
     before = state_of(optimizer, model)
-    rows = None if optimizer._sum is None else optimizer._sum.rows
+    rows = None if optimizer._batch.sum is None else optimizer._batch.sum.rows
     for call in (optimizer.step, optimizer.accumulate):
         with pytest.raises(kind, match=text if "needs" not in text else "needs gradients"):
             call()
         assert same_state(before, state_of(optimizer, model))
-        assert optimizer._sum is None or optimizer._sum.rows == rows
+        assert optimizer._batch.sum is None or optimizer._batch.sum.rows == rows
     optimizer.zero_grad()
     optimizer.discard()
     good(model, optimizer)

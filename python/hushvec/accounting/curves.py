@@ -30,24 +30,37 @@ def sampled_gaussian(deviation: float, probability: float, direction: str, epsil
     """
     special: Any = importlib.import_module("scipy.special")
     q, growth = probability, np.exp(epsilons)
-    square = deviation * deviation
+    crossing, there = crossings(deviation, probability, direction, epsilons)
     if direction == "replace":
-        crossing = _replace_crossing(square, q, epsilons)
         first, second, third = (special.ndtr(-(crossing + shift) / deviation) for shift in (-1.0, 1.0, 0.0))
         plus, minus = q * first + np.where(epsilons < 0, -(1 - q) * np.expm1(epsilons) * third, 0.0), q * growth * second
         minus = minus + np.where(epsilons > 0, (1 - q) * np.expm1(epsilons) * third, 0.0)
         return _above(plus, minus, (np.abs(crossing) + 1) / deviation)
-    # Densities cross where e^x (or e^-x) is 1 - q + q e^((2c - 1)/(2 z^2)): at no point where `odds` is not positive.
-    sign = 1.0 if direction == "remove" else -1.0
-    odds = (np.expm1(sign * epsilons) + q) / q
-    crossing = np.where(odds > 0, square * np.log(np.maximum(odds, 1e-300)) + 0.5, 0.0)
     if direction == "remove":
         base, shifted = special.ndtr(-crossing / deviation), special.ndtr(-(crossing - 1) / deviation)
         found = _above(q * shifted + (1 - q) * base, growth * base, (np.abs(crossing) + 1) / deviation)
-        return np.where(odds > 0, found, -np.expm1(np.minimum(epsilons, 0.0)) * (1 + 4 * UNIT))
-    base, shifted = special.ndtr(crossing / deviation), special.ndtr((crossing - 1) / deviation)
+        return np.where(there, found, -np.expm1(np.minimum(epsilons, 0.0)) * (1 + 4 * UNIT))
+    base, shifted = special.ndtr(-crossing / deviation), special.ndtr(-(crossing + 1) / deviation)
     found = _above(base, growth * ((1 - q) * base + q * shifted), (np.abs(crossing) + 1) / deviation)
-    return np.where(odds > 0, found, 0.0)
+    return np.where(there, found, 0.0)
+
+
+def crossings(
+    deviation: float, probability: float, direction: str, epsilons: _Floats
+) -> tuple[_Floats, NDArray[np.bool_]]:
+    """The x at which the loss is epsilon, with the laws turned so that it grows with x, and whether there is one.
+
+    For "add" the turned laws are N(0) against (1 - q) N(0) + q N(-1). Where there is none, all losses of removing are above epsilon,
+    and all of adding below it.
+    """
+    square = deviation * deviation
+    if direction == "replace":
+        return _replace_crossing(square, probability, epsilons), np.ones(epsilons.shape, bool)
+    # Densities cross where e^x (or e^-x) is 1 - q + q e^((2c - 1)/(2 z^2)): at no point where `odds` is not positive.
+    sign = 1.0 if direction == "remove" else -1.0
+    odds = (np.expm1(sign * epsilons) + probability) / probability
+    there = odds > 0
+    return np.where(there, sign * (square * np.log(np.maximum(odds, 1e-300)) + 0.5), 0.0), there
 
 
 def _replace_crossing(square: float, q: float, epsilons: _Floats) -> _Floats:

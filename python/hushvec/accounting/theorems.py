@@ -31,7 +31,7 @@ from hushvec.accounting.rounding import UNIT, down, smallest, sum_up, total, up
 from hushvec.calibrate import gaussian_delta, gaussian_epsilon
 
 # Sampled losses whose profiles are solved for epsilon one by one (under a millisecond each, many times over), different ones whose
-# Renyi curves dp-accounting is asked for (20 ms each), and different losses that get a grid of their own (up to 0.3 s each).
+# Renyi curves dp-accounting is asked for (20 ms each), and different losses that get a grid of their own (up to 0.1 s each).
 MOST_INVERTED = 20
 MOST_CURVES = 100
 MOST_GRIDS = 32
@@ -284,7 +284,7 @@ class LossDistributions(CoreTheorem):
             return "the Gaussian theorem is exact here"
         if core.are_pure and not core.of_kind(LaplaceDP):
             return "the optimal theorem is exact here"
-        if gaussian_part(core) > pld.LARGEST_SQUARE:
+        if pld.has_too_little_noise(core):
             return "too little Gaussian noise for a grid"
         if not extra.is_installed():
             return f"needs hushvec[{extra.EXTRA}]"

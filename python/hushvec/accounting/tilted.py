@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.accounting.rounding import UNIT, exp_up, up
+from hushvec.accounting.rounding import SMALLEST, UNIT, exp_up, up
 
 _Floats = NDArray[np.float64]
 
@@ -38,8 +38,10 @@ LOWERED = 0.9
 # makes it shorter by this factor at least.
 MOST_CELLS = 2**21
 SHORTER = 0.99
-# Blocks of cells that tilts and windows are chosen by.
-BLOCKS = 4096
+# Weights of losses so far above epsilon, times the tilt, are at most e^-NEGLECTED; that much is added for all of them together.
+NEGLECTED = 60.0
+# Tilts and windows are chosen by some of these blocks of cells for their place, and as many for their mass.
+BLOCKS = 1024
 # Units by which a grid's delta curve can be below that of its release, relative to the probability of the losses above, where it has
 # not been compared.
 BUILDING_UNITS = 4096.0
@@ -118,46 +120,39 @@ class Sum:
         return weights, (math.log(total) + tilt * largest) if total > 0 else math.inf
 
     def _best(self, cost: Callable[[float], float]) -> float:
-        """About the tilt of smallest cost: golden sections of its logarithm. Any tilt is valid."""
-        low, high = math.log(SMALLEST_TILT), math.log(LARGEST_TILT)
-        ratio = (math.sqrt(5) - 1) / 2
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        at_left, at_right = cost(math.exp(left)), cost(math.exp(right))
-        while high - low > 0.01:
-            if at_left < at_right:
-                high, right, at_right = right, left, at_left
-                left = high - ratio * (high - low)
-                at_left = cost(math.exp(left))
-            else:
-                low, left, at_left = left, right, at_right
-                right = low + ratio * (high - low)
-                at_right = cost(math.exp(right))
-        return LOWERED * math.exp((low + high) / 2)
+        """About the tilt of smallest cost. Any tilt is valid."""
+        return LOWERED * _minimiser(cost, SMALLEST_TILT, LARGEST_TILT, 1.01)
 
     def _tilted(self, tilt: float) -> Tilted | None:
         """The tilted law, at a lower tilt where its window would be too long; None where that does not help."""
         before = math.inf
         while True:
-            moment = self._rough_moment(tilt)
-            ends = {shift: self._rough_moment(tilt + shift) for shift in self._shifts(tilt)}
-            upper = min((value - moment + FOLDED) / shift for shift, value in ends.items())
-            lower = max((moment - self._rough_moment(tilt - shift) - FOLDED) / shift for shift in ends)
+            shift, lower, upper = self._window(tilt)
             cells = (upper - lower) / self.step + 2
             if cells <= MOST_CELLS:
                 size = 1 << max(6, math.ceil(math.log2(cells)))
-                first = math.floor(lower / self.step)
-                steepest = min(ends, key=lambda shift: ends[shift] - (tilt + shift) * (first + size) * self.step)
-                return self._on_window(tilt, first, size, tilt + steepest)
+                return self._on_window(tilt, math.floor(lower / self.step), size, tilt + shift)
             if not cells < SHORTER * before:
                 return None
             before, tilt = cells, LOWERED * tilt
 
-    def _shifts(self, tilt: float) -> list[float]:
-        """Changes of the tilt at which tails of the tilted law are bounded."""
-        width = 1e-3 * tilt
-        curvature = self._rough_moment(tilt + width) - 2 * self._rough_moment(tilt) + self._rough_moment(tilt - width)
+    def _window(self, tilt: float) -> tuple[float, float, float]:
+        """Losses outside of which the tilted law is with a probability of e^-FOLDED, by Chernoff, and the shift that shows the upper.
+
+        The bound is (K(t + s) - K(t) + FOLDED)/s for any shift s of the tilt, and for the lower end -s. Around FOLDED^(1/2) in units
+        of the deviation for what is like a normal law, far below for heavy tails.
+        """
+        moment, width = self._rough_moment(tilt), 1e-3 * tilt
+        curvature = self._rough_moment(tilt + width) - 2 * moment + self._rough_moment(tilt - width)
         deviation = max(math.sqrt(max(curvature, 0.0)) / width, self.step)
-        return [4 / deviation, 9 / deviation, 13 / deviation, tilt / 2, tilt, 2 * tilt]
+
+        def reach(shift: float) -> float:
+            return (self._rough_moment(tilt + shift) - moment + FOLDED) / abs(shift)
+
+        least, most = min(0.05 / deviation, tilt / 2), max(50 / deviation, 2 * tilt)
+        upwards = _minimiser(reach, least, most, 1.05)
+        downwards = -_minimiser(lambda shift: reach(-shift), least, most, 1.05)
+        return upwards, -reach(downwards), reach(upwards)
 
     def _on_window(self, tilt: float, first: int, size: int, steeper: float) -> Tilted:
         """The tilted law on cells first, ..., first + size - 1. What is above them is bounded by way of a steeper tilt."""
@@ -206,12 +201,12 @@ class Sum:
 
     def _convolved(self, tilt: float, size: int, first: int) -> _Floats:
         """The law of the tilted sum on cells first, ..., first + size - 1, with what lies outside folded onto them."""
-        spectrum: NDArray[np.complex128] = np.ones(size // 2 + 1, np.complex128)
+        spectrum: NDArray[np.complex128] | float = 1.0
         for number, (law, count) in enumerate(self.laws):
             weights = self._one_moment(number, tilt)[0]
             cells = (law.first + np.arange(len(weights))) % size
             folded = np.bincount(cells, weights=weights / weights.sum(), minlength=size)
-            spectrum *= np.fft.rfft(folded) ** count
+            spectrum = spectrum * _power(np.fft.rfft(folded), count)
         circle: _Floats = np.fft.irfft(spectrum, size)
         return np.roll(circle, -(first % size))
 
@@ -242,25 +237,62 @@ class Tilted:
     def delta(self, epsilon: float) -> float:
         """E[max(0, 1 - e^(epsilon - sum))], rounded up."""
         start = max(0, math.floor(epsilon / self.step) - self.first)
-        over: _Floats = (self.first + start + np.arange(len(self.masses) - start, dtype=np.float64)) * self.step - epsilon
+        cells = max(0, min(len(self.masses) - start, math.ceil(NEGLECTED / (self.tilt * self.step)) + 2))
+        over: _Floats = (self.first + start + np.arange(cells, dtype=np.float64)) * self.step - epsilon
         over = np.maximum(over, 0.0)
         weights = -np.expm1(-over) * np.exp(-self.tilt * over)
-        part = float(np.dot(weights, self.masses[start:]))
+        part = float(np.dot(weights, self.masses[start : start + cells]))
         short = math.sqrt(float(np.dot(weights, weights))) * self.error
         roundings = len(weights) + 64 + 8 * self.tilt * self.step * len(weights)
-        total = up(part, units=roundings, of=abs(part) + short) + 1.01 * short + self.building
+        total = up(part, units=roundings, of=abs(part) + short) + 1.01 * short + self.building + math.exp(-NEGLECTED)
         height = self.log_moment - self.tilt * epsilon
         scale = exp_up(height + self.log_rounding, of=abs(self.log_moment) + self.tilt * abs(epsilon))
         return min(1.0, up(up(scale * max(0.0, total)) + self.outside))
 
 
 def _blocks(masses: _Floats, losses: _Floats) -> tuple[_Floats, _Floats]:
-    """Some thousands of blocks of cells: their masses and mean losses, without those that have no mass."""
-    starts = np.arange(0, len(masses), max(1, len(masses) // BLOCKS))
+    """Some thousands of blocks of cells: their masses and mean losses, without those that have no mass.
+
+    A block has few cells and little mass, and a cell with much mass is one by itself: what is lost within blocks counts once for
+    each release.
+    """
+    reached = np.cumsum(masses)
+    by_mass = np.searchsorted(reached, np.linspace(0.0, reached[-1], BLOCKS, endpoint=False))
+    by_place = np.arange(0, len(masses), max(1, len(masses) // BLOCKS))
+    starts = np.unique(np.concatenate([by_place, by_mass, by_mass + 1]))
+    starts = starts[starts < len(masses)]
     together = np.add.reduceat(masses, starts)
     moments = np.add.reduceat(masses * losses, starts)
     there = together > 0
     return together[there], moments[there] / together[there]
+
+
+def _minimiser(cost: Callable[[float], float], low: float, high: float, within: float) -> float:
+    """About where the cost is smallest, up to a factor, by golden sections of the logarithm; of a cost that falls and then rises."""
+    low, high = math.log(low), math.log(high)
+    ratio = (math.sqrt(5) - 1) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = cost(math.exp(left)), cost(math.exp(right))
+    while high - low > math.log(within):
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = cost(math.exp(left))
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = cost(math.exp(right))
+    return math.exp((low + high) / 2)
+
+
+def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
+    """base**exponent by repeated squaring, of base itself: a third of the time of numpy's, which takes logarithms."""
+    result = base.copy()
+    for digit in bin(exponent)[3:]:
+        np.multiply(result, result, out=result)
+        if digit == "1":
+            np.multiply(result, base, out=result)
+    return result
 
 
 def _log_largest_weight(tilt: float) -> float:
@@ -306,27 +338,28 @@ def transform_error(count: int, laws: int, size: int) -> float:
 def _solved(curve: Callable[[float], float], target: float, upper: float) -> float:
     """The smallest epsilon >= 0 found with curve(epsilon) <= target, for a falling curve; inf if upper is too small.
 
-    Every second trial halves the bracket; the others lie where the logarithm of the curve, taken as a line between its ends, crosses
-    the target, a little to the side of the farther end, so that both ends close in.
+    The logarithm of the curve is taken as a line between the ends of the bracket. Where a line moves the same end twice, the height
+    of the other end is halved for the next one, so that both ends close in (the Illinois rule).
     """
-    low, at_low = 0.0, curve(0.0)
-    if at_low <= target:
+    def height(epsilon: float) -> float:
+        return math.log(max(curve(epsilon), SMALLEST) / target)
+
+    low, at_low = 0.0, height(0.0)
+    if at_low <= 0:
         return 0.0
-    high, at_high = upper, curve(upper)
-    if at_high > target:
+    high, at_high = upper, height(upper)
+    if at_high > 0:
         return math.inf
-    halve = False
+    lowered = None
     while high - low > 1e-11 * high:
-        trial = low + (high - low) / 2
-        if not halve and 0 < at_high < at_low:
-            share = math.log(at_low / target) / math.log(at_low / at_high)
-            aside = max(1e-3 * (high - low) * min(share, 1 - share), 2e-12 * high)
-            trial = low + share * (high - low) + (aside if share < 0.5 else -aside)
-            trial = min(max(trial, low + 2e-12 * high), high - 2e-12 * high)
-        halve = not halve
-        found = curve(trial)
-        if found <= target:
+        trial = low + (high - low) * at_low / (at_low - at_high)
+        trial = min(max(trial, low + 2e-12 * high), high - 2e-12 * high)
+        found = height(trial)
+        if found <= 0:
             high, at_high = trial, found
+            at_low *= 0.5 if lowered is True else 1.0
         else:
             low, at_low = trial, found
+            at_high *= 0.5 if lowered is False else 1.0
+        lowered = found <= 0
     return high

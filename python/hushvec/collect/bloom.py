@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -183,7 +183,8 @@ class BloomFilter(Collection):
 
     def positions(self, words: Sequence[str]) -> NDArray[np.int64]:
         """Bits that words set: [words, cohorts, hashes]. Two hashes of a word may name one bit."""
-        data = b"".join(self._hashed(word.encode(), cohort) for word in words for cohort in range(self.cohorts))
+        cohorts = range(self.cohorts)
+        data = self._hashed((encoded, cohort) for word in words for encoded in (word.encode(),) for cohort in cohorts)
         return self._scaled(data).reshape(len(words), self.cohorts, self.hashes)
 
     def _scaled(self, data: bytes) -> NDArray[np.int64]:
@@ -199,14 +200,18 @@ class BloomFilter(Collection):
         """Of a word and cohort: as many as there are hashes, in whole digests."""
         return self.hashes if self.hashes <= _HASHES_OF_A_DIGEST else -(-self.hashes // _HASHES_OF_A_DIGEST) * _HASHES_OF_A_DIGEST
 
-    def _hashed(self, word: bytes, cohort: int) -> bytes:
-        """8 bytes a hash."""
+    def _hashed(self, pairs: Iterable[tuple[bytes, int]]) -> bytes:
+        """8 bytes a hash, for each pair of word and cohort."""
         size = min(self.hashes, _HASHES_OF_A_DIGEST) * _BYTES_OF_A_HASH
+        digests = self._numbers_hashed * _BYTES_OF_A_HASH // size
+        numbers = [digest.to_bytes(4, "little") for digest in range(digests)]
+        blake2b, salt = hashlib.blake2b, self.salt
         return b"".join(
-            hashlib.blake2b(
-                cohort.to_bytes(4, "little") + digest.to_bytes(4, "little") + word, digest_size=size, salt=self.salt, person=_PERSON
-            ).digest()
-            for digest in range(self._numbers_hashed * _BYTES_OF_A_HASH // size)
+            [
+                blake2b(cohort.to_bytes(4, "little") + number + word, digest_size=size, salt=salt, person=_PERSON).digest()
+                for word, cohort in pairs
+                for number in numbers
+            ]
         )
 
     # ---- what `release` asks of a collection ----
@@ -255,7 +260,7 @@ class BloomFilter(Collection):
         different = list(place_of)
         places = np.fromiter(map(place_of.__getitem__, words), np.int64, len(words))
         pairs, of_report = np.unique(places * self.cohorts + cohorts, return_inverse=True)
-        data = b"".join(self._hashed(different[pair // self.cohorts].encode(), pair % self.cohorts) for pair in pairs.tolist())
+        data = self._hashed((different[pair // self.cohorts].encode(), pair % self.cohorts) for pair in pairs.tolist())
         positions: NDArray[np.int64] = self._scaled(data)[of_report.ravel()]
         return positions
 

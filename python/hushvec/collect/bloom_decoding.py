@@ -25,18 +25,39 @@ _MOST_LASSO = 4096
 _SWEEPS = 200
 _SETTLED = 1e-9
 _DISTINGUISHABLE = 1e-9   # smallest eigenvalue of the scaled normal equations
+_DRAWN_AT_ONCE = 64       # candidates whose rows are summed together, so that they stay in cache
+_NOT_TOLD_APART = "candidates must set different bits in some cohort with reports; some of these cannot be told apart"
 
 _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class _Cohort:
-    """One cohort's equations."""
+    """One cohort's equations. Its matrix is written down by which candidates set a bit: they are few of many."""
 
-    design: _Floats     # [bits, columns]
-    shares: _Floats     # y_j
-    noise: _Floats      # variance of one report's contribution to each share, given its word
+    bits_of: NDArray[np.int64]   # [candidates, hashes]; where two hashes name one bit, the second is the number of bits, for none
+    shares: _Floats              # y_j, and 0 for no bit
+    noise: _Floats               # variance of one report's contribution to each share, given its word; 0 for no bit
     reports: int
+
+    def setters(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Each bit that a candidate sets, and the candidates that do."""
+        flat = self.bits_of.ravel()
+        order = np.argsort(flat, kind="stable")
+        bits, starts = np.unique(flat[order], return_index=True)
+        for bit, candidates in zip(bits.tolist(), np.split(order // self.bits_of.shape[1], starts[1:])):
+            if bit < len(self.shares) - 1:
+                yield bit, candidates
+
+    def over_bits(self, values: _Floats) -> _Floats:
+        """For each candidate, the sum of a value over its bits."""
+        return _summed(values, self.bits_of)
+
+    def of_candidates(self, values: _Floats) -> _Floats:
+        """For each bit, the sum of a value over the candidates that set it; and 0."""
+        total: _Floats = np.bincount(self.bits_of.ravel(), np.repeat(values, self.bits_of.shape[1]), len(self.shares)).astype(float)
+        total[-1] = 0.0
+        return total
 
 
 @dataclass(frozen=True)
@@ -51,8 +72,12 @@ class _Equations:
     cohorts: tuple[int, ...]       # those used, each with reports
 
     @property
+    def words(self) -> int:
+        return len(self.positions)
+
+    @property
     def columns(self) -> int:
-        return len(self.positions) + self.unknown
+        return self.words + self.unknown
 
     def __iter__(self) -> Iterator[_Cohort]:
         for j in self.cohorts:
@@ -63,26 +88,31 @@ class _Equations:
 
     def _cohort(self, j: int) -> _Cohort:
         reports = int(self.reports[j])
-        design = np.zeros((self.filter.bits, self.columns))
-        candidates = np.arange(len(self.positions))
-        for column in self.positions[:, j].T:
-            design[column, candidates] = 1.0
-        if self.unknown:
-            design[:, -1] = 1.0
         q, p = _reported(self.filter)
         shares = (self.ones[j] / reports - p) / (q - p)
         truth = shares.clip(0, 1)
         noise = (truth * q * (1 - q) + (1 - truth) * p * (1 - p)) / (q - p) ** 2
-        return _Cohort(design, shares, noise, reports)
+        bits_of = np.sort(self.positions[:, j], axis=1)
+        bits_of[:, 1:][bits_of[:, 1:] == bits_of[:, :-1]] = self.filter.bits
+        return _Cohort(bits_of, np.append(shares, 0.0), np.append(noise, 0.0), reports)
 
     def normal_equations(self) -> tuple[_Floats, _Floats, _Floats]:
         """X^T W X, X^T W y, and the variance of the latter's elements by noise alone."""
         gram = np.zeros((self.columns, self.columns))
         moments, variances = np.zeros(self.columns), np.zeros(self.columns)
         for cohort in self:
-            gram += cohort.reports * (cohort.design.T @ cohort.design)
-            moments += cohort.reports * (cohort.design.T @ cohort.shares)
-            variances += cohort.reports * (cohort.design.T**2 @ cohort.noise)
+            for _, candidates in cohort.setters():
+                gram[candidates[:, None], candidates] += cohort.reports
+            moments[: self.words] += cohort.reports * cohort.over_bits(cohort.shares)
+            variances[: self.words] += cohort.reports * cohort.over_bits(cohort.noise)
+            if self.unknown:
+                everywhere = np.append(np.ones(self.filter.bits), 0.0)
+                gram[-1, :-1] += cohort.reports * cohort.over_bits(everywhere)
+                gram[-1, -1] += cohort.reports * self.filter.bits
+                moments[-1] += cohort.reports * cohort.shares.sum()
+                variances[-1] += cohort.reports * cohort.noise.sum()
+        if self.unknown:
+            gram[:-1, -1] = gram[-1, :-1]
         return gram, moments, variances
 
 
@@ -148,24 +178,49 @@ def _inverse(gram: _Floats) -> _Floats:
     if len(gram) == 0:
         return gram
     scale = 1 / np.sqrt(np.diag(gram))
-    values, vectors = np.linalg.eigh(gram * scale[:, None] * scale)
-    if values[0] < _DISTINGUISHABLE:
-        raise ValueError("candidates must set different bits in some cohort with reports; some of these cannot be told apart")
-    inverse: _Floats = (vectors / values) @ vectors.T * scale[:, None] * scale
-    return inverse
+    scaled: _Floats = gram * scale[:, None] * scale
+    try:
+        inverse = np.linalg.inv(scaled)
+    except np.linalg.LinAlgError:
+        raise ValueError(_NOT_TOLD_APART) from None
+    # No eigenvalue is below one over the inverse's norm. Where that does not settle it, which is rare, they are computed.
+    if not np.linalg.norm(inverse) * _DISTINGUISHABLE < 1 and np.linalg.eigvalsh(scaled)[0] < _DISTINGUISHABLE:
+        raise ValueError(_NOT_TOLD_APART)
+    symmetric: _Floats = (inverse + inverse.T) / 2 * scale[:, None] * scale
+    return symmetric
 
 
 def _variances(equations: _Equations, inverse: _Floats, solution: _Floats) -> _Floats:
     """Of the solution: the reports' noise, and the random choice of who is in which cohort."""
-    shares = solution.clip(0, 1)
-    if equations.unknown:
-        shares[-1] = 0.0  # a constant, not a word that somebody draws
+    shares = solution[: equations.words].clip(0, 1)   # the constant is not a word that somebody draws
+    drawn = np.flatnonzero(shares)
     total = np.zeros(len(solution))
     for cohort in equations:
-        weights = inverse @ cohort.design.T
-        of_words = weights @ cohort.design
-        drawn = of_words**2 @ shares - (of_words @ shares) ** 2
-        total += cohort.reports * (weights**2 @ cohort.noise + drawn.clip(0))
+        weights = _weights(equations, cohort, inverse)
+        squares = np.zeros(len(solution))
+        for start in range(0, len(drawn), _DRAWN_AT_ONCE):
+            words = drawn[start : start + _DRAWN_AT_ONCE]
+            squares += shares[words] @ _summed(weights, cohort.bits_of[words]) ** 2
+        means = cohort.of_candidates(shares) @ weights
+        total += cohort.reports * (cohort.noise @ weights**2 + (squares - means**2).clip(0))
+    return total
+
+
+def _weights(equations: _Equations, cohort: _Cohort, inverse: _Floats) -> _Floats:
+    """By how much each bit's share moves each element of the solution, [bits + 1, columns]: the last row is 0, for no bit."""
+    weights = np.zeros((len(cohort.shares), len(inverse)))
+    for bit, candidates in cohort.setters():
+        weights[bit] = inverse[candidates].sum(axis=0)
+    if equations.unknown:
+        weights[:-1] += inverse[-1]
+    return weights
+
+
+def _summed(values: _Floats, bits_of: NDArray[np.int64]) -> _Floats:
+    """For each row of bits, the sum of their values."""
+    total: _Floats = values[bits_of[:, 0]]
+    for column in bits_of.T[1:]:
+        total += values[column]
     return total
 
 
@@ -175,7 +230,7 @@ def _lasso_choice(equations: _Equations) -> NDArray[np.intp]:
     The penalty of each is sqrt(2 ln candidates) standard deviations of its correlation with noise alone.
     """
     gram, moments, variances = equations.normal_equations()
-    words = len(equations.positions)
+    words = equations.words
     penalties = math.sqrt(2 * math.log(max(2, words))) * np.sqrt(variances)
     if equations.unknown:
         penalties[-1] = 0.0

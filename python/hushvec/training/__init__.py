@@ -56,7 +56,7 @@ _get, __dir__ = at_first_use(
         "audit_training": "canaries",
         "clip_and_noise_gradients": "gradients",
         "load_checkpoint": "checkpoints",
-        "noise_multiplier_for": "schedule",
+        "noise_multiplier_for": "noise_multiplier",
         "opacus_accounting": "opacus_engine",
         "per_example_gradients": "per_example",
         "poisson_loader": "sampler",

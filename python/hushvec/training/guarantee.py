@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hushvec.receipts import NOTE_FLOAT, NOTE_SEED
+from hushvec.training.run_account import RunAccount
 
 NOTE_NOISE_FREE = "at least one step had no noise: there is no privacy"
 NOTE_GRADIENTS = (
@@ -89,18 +90,46 @@ class TrainingGuarantee:
         return "\n".join(lines)
 
 
-def notes_of(
-    *, noise_free: bool, float_sums: bool, seeded: bool, batch: bool, sampled: bool, lost: bool, budget: bool
-) -> tuple[str, ...]:
-    """The conditions that apply."""
+def guarantee_of(account: RunAccount, delta: float | None, *, key_is_seeded: bool) -> TrainingGuarantee:
+    """What holds after the steps in the account.
+
+    Args:
+        account: of the run.
+        delta: in (0, 1); that of the run if None.
+        key_is_seeded: whether the next step's noise would come from a seeded key.
+    """
+    checked, settings, record = account.delta_or_own(delta), account.settings, account.record
+    priced = len(account.accountant) > 0 and not record.noise_free
+    composition = account.accountant.compose(delta=checked) if priced else None
+    seeded, noise_free = record.seeded or key_is_seeded, record.noise_free or settings.noise_multiplier == 0
     applies = {
         NOTE_NOISE_FREE: noise_free,
-        NOTE_FLOAT: float_sums,
+        NOTE_FLOAT: record.float_sums,
         NOTE_SEED: seeded,
-        NOTE_BATCH: batch,
-        NOTE_GRADIENTS: not batch,
-        NOTE_POISSON: sampled,
-        NOTE_RESUMED: lost,
-        NOTE_BUDGET: budget,
+        NOTE_BATCH: settings.clips_batches,
+        NOTE_GRADIENTS: not settings.clips_batches,
+        NOTE_POISSON: settings.sampling_probability < 1,
+        NOTE_RESUMED: record.resumed > 0 and account.journal is None,
+        NOTE_BUDGET: record.charged,
     }
-    return tuple(note for note, holds in applies.items() if holds)
+    return TrainingGuarantee(
+        epsilon=composition.epsilon if composition else (math.inf if record.noise_free else 0.0),
+        delta=checked,
+        adjacency=settings.adjacency,
+        theorem=composition.theorem if composition else "",
+        steps=record.steps,
+        planned_steps=settings.steps,
+        noise_multiplier=settings.noise_multiplier,
+        sensitivity=account.schedule.sensitivity_factor * settings.clip_norm,
+        sigma=settings.sigma,
+        clip_norm=settings.clip_norm,
+        clipping=settings.clipping,
+        sampling_probability=settings.sampling_probability,
+        expected_batch_size=settings.expected_batch_size,
+        grade="float" if record.float_sums else "exact",
+        key_source="seed" if seeded else "os",
+        resumed=record.resumed,
+        is_dp_claim=not (noise_free or record.float_sums or seeded),
+        charge=record.charge,
+        notes=tuple(note for note, holds in applies.items() if holds),
+    )

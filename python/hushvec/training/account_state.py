@@ -1,0 +1,99 @@
+"""The account of a run in a checkpoint: written down, checked against the run that goes on from it, and taken over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+from hushvec import _validate
+from hushvec.accounting import Accountant, PrivacyLoss
+from hushvec.training.journal import StepJournal
+from hushvec.training.run_account import Record, RunAccount, is_ledger
+from hushvec.training.schedule import StepSchedule
+
+VERSION = 1
+_FIELDS = {"version", "settings", "accountant", *(one.name for one in fields(Record))}
+
+
+def written(account: RunAccount) -> dict[str, Any]:
+    """Everything, in types that torch.save keeps and `weights_only` loads."""
+    return {
+        "version": VERSION,
+        "settings": asdict(account.settings),
+        "accountant": account.accountant.to_dict(),
+        **asdict(account.record),
+    }
+
+
+def require_loadable(account: RunAccount, state: Any) -> dict[str, Any]:
+    """The part of an optimizer's state that `written` made, if this run can go on from it.
+
+    Raises:
+        ValueError: as `DPOptimizer.load_state_dict`. Nothing has changed then.
+    """
+    stored = state.get("privacy") if isinstance(state, Mapping) else None
+    if not isinstance(stored, dict) or "optimizer" not in state or set(stored) != _FIELDS:
+        raise ValueError("state_dict must be that of a DPOptimizer, got something else")
+    if stored["version"] != VERSION:
+        raise ValueError(f"version must be {VERSION}, got {stored['version']!r}")
+    _require_unused(account)
+    account.settings.require_same(stored["settings"])
+    _validate.whole_number("steps", stored["steps"], at_least=0)
+    if account.journal is not None:
+        _require_journal_of(account.journal, stored["run_id"], stored["steps"])
+    _others(stored, account.schedule)
+    return stored
+
+
+def take_over(account: RunAccount, stored: Mapping[str, Any]) -> None:
+    """Go on from what `require_loadable` returned."""
+    for loss, count in _others(stored, account.schedule):
+        account.accountant.add(loss, count)
+    now = account.record
+    account.record = Record(**{one.name: stored[one.name] for one in fields(Record)})
+    account.record.steps = now.steps
+    account.count(max(0, stored["steps"] - now.steps))
+    account.record.resumed += 1
+    account.record.noise_free = account.record.noise_free or now.noise_free
+    # A PrivacyBudget is asked again, under the same charge_id; what another budget was told is not told twice.
+    account.record.charged = stored["charged"] and not is_ledger(account.budget)
+
+
+def _require_unused(account: RunAccount) -> None:
+    """Nothing is in it but the steps that a journal remembers."""
+    record = account.record
+    if account.drawn_here:
+        raise ValueError(
+            f"load_state_dict() needs an optimizer that has not stepped, got one with {record.steps} steps: going back would "
+            "forget them (the wrapped optimizer's own state can be loaded through .optimizer)"
+        )
+    if len(account.accountant) != (0 if record.noise_free else record.steps):
+        raise ValueError("load_state_dict() needs an accountant of this run alone, got one with other releases in it")
+
+
+def _require_journal_of(journal: StepJournal, run_id: str, steps: int) -> None:
+    """It is of that run and has not fewer steps."""
+    if journal.run_id is None:
+        if steps:
+            raise ValueError("the journal must be that of the run in the checkpoint, got an empty one")
+        return
+    if journal.run_id != run_id:
+        raise ValueError(f"the journal must be that of run {run_id}, got that of run {journal.run_id}")
+    if journal.steps < steps:
+        raise ValueError(f"the journal must have at least {steps} steps, got {journal.steps}")
+
+
+def _others(stored: Mapping[str, Any], schedule: StepSchedule) -> list[tuple[PrivacyLoss, int]]:
+    """What the stored accountant holds beside the run's own steps.
+
+    Raises:
+        ValueError, TypeError: it is damaged, or does not hold those steps.
+    """
+    counts, steps = dict(Accountant.from_dict(stored["accountant"])), stored["steps"]
+    if schedule.noise_multiplier > 0:
+        own = schedule.loss
+        if counts.get(own, 0) < steps:
+            raise ValueError(f"the checkpoint's accountant must hold its {steps} steps, got {counts.get(own, 0)}")
+        counts[own] = counts.get(own, 0) - steps
+    return [(loss, count) for loss, count in counts.items() if count]

@@ -1,0 +1,109 @@
+"""`BatchSum`: the clipped gradients of one batch, taken in parts and drawn once, with noise."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from hushvec import _core
+from hushvec._clipped_sums import ClippedSum
+from hushvec.training import batch_gradients
+from hushvec.training.batch_gradients import Named, Rows, Sums
+from hushvec.training.gradients import add_rows
+from hushvec.training.settings import Settings
+
+
+class BatchSum:
+    """What a batch has put into its sum so far.
+
+    Rows of gradients are clipped and summed exactly, in `sum`. Sums that a backward pass clipped itself are added in floating
+    point beside it, and `sum` then holds no rows: the noise of both kinds is drawn from it.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.begun = False
+        self.sum: ClippedSum | None = None
+        self._shapes: list[tuple[int, ...]] = []
+        self._float_totals: list[torch.Tensor] | None = None
+
+    @property
+    def is_float(self) -> bool:
+        """Whether a part of it was summed in floating point."""
+        return self._float_totals is not None
+
+    def take(self, parameters: Named) -> bool:
+        """Gradients on the parameters into the sum; False where there are none. If it raises, nothing has changed."""
+        if not parameters:
+            raise ValueError("optimizer must have a parameter that requires a gradient, got none")
+        total = self._sum_for(parameters)
+        found: Rows | Sums | None
+        if self._settings.clips_batches:
+            found = batch_gradients.of_batch(parameters)
+        else:
+            found = batch_gradients.of_examples(parameters, self._settings.clip_norm)
+        if found is None:
+            return False
+        if isinstance(found, Rows):
+            self._add_rows(total, found)
+        else:
+            self._add_sums(total, found)
+        self.begun = True
+        return True
+
+    def take_nothing(self, parameters: Named) -> None:
+        """The batch is begun, by an empty sample."""
+        self._sum_for(parameters)
+        self.begun = True
+
+    def discard(self) -> None:
+        """No batch is begun."""
+        if self.sum is not None:
+            self.sum.reset()
+        self._float_totals = None
+        self.begun = False
+
+    def draw(self, parameters: Named, generator: _core.Generator) -> list[torch.Tensor]:
+        """The noisy sum for every parameter; no batch is begun afterwards."""
+        out = [torch.empty(parameter.shape, dtype=torch.float32, device=parameter.device) for _, parameter in parameters]
+        totals, self._float_totals = self._float_totals, None
+        noisy: list[torch.Tensor] = self._sum_for(parameters).release(generator, out)
+        if totals is not None:
+            noisy = [total.to(torch.float64) + part for total, part in zip(totals, noisy)]
+        self.discard()
+        return noisy
+
+    def _add_rows(self, total: ClippedSum, found: Rows) -> None:
+        if self.is_float:
+            raise ValueError("gradients must be of one kind within a batch, got grad_sample after clipped_sum")
+        if found.count:
+            add_rows(total, found.parts, found.names)
+
+    def _add_sums(self, total: ClippedSum, found: Sums) -> None:
+        if total.rows:
+            raise ValueError("gradients must be of one kind within a batch, got clipped_sum after grad_sample")
+        wide, before = [part.double() for part in found.parts], self._float_totals
+        self._float_totals = wide if before is None else [a + b for a, b in zip(before, wide)]
+
+    def _sum_for(self, parameters: Named) -> ClippedSum:
+        """The sum for these parameters: a new one where they have changed, which they must not within a batch."""
+        shapes = [tuple(parameter.shape) for _, parameter in parameters]
+        if self.sum is None or shapes != self._shapes:
+            if self.begun:
+                raise ValueError("parameters must not change within a batch, got other shapes than before")
+            settings = self._settings
+            self.sum = ClippedSum(
+                shapes,
+                clip_norm=settings.clip_norm,
+                sigma=settings.sigma,
+                most_rows=_most_rows(settings),
+                clipping="exact" if settings.clips_batches else settings.clipping,
+            )
+            self._shapes = shapes
+        return self.sum
+
+
+def _most_rows(settings: Settings) -> int:
+    """A public bound on the examples of a batch that a Poisson sample of the expected size never reaches."""
+    return 1 if settings.clips_batches else 1 << math.ceil(math.log2(8 * settings.expected_batch_size + 64))

@@ -1,0 +1,156 @@
+"""`RunAccount`: what the steps of a run have cost, charged before each is drawn."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from dataclasses import asdict, dataclass, field
+from os import PathLike
+from typing import Any
+
+from hushvec import _core, _validate
+from hushvec.accounting import Accountant
+from hushvec.errors import PrivacyBudgetExhaustedError
+from hushvec.receipts import LedgerEntry
+from hushvec.release import Budget, require_budget, require_secret_key
+from hushvec.training.journal import StepJournal
+from hushvec.training.schedule import StepSchedule
+from hushvec.training.settings import Settings
+
+
+@dataclass(kw_only=True)
+class Record:
+    """What has happened in a run. A checkpoint keeps all of it.
+
+    Args:
+        run_id: 32 random hex digits; the journal and the budget's charge carry them.
+        steps: that are accounted for.
+        resumed: how often the run went on from a checkpoint.
+        float_sums, noise_free, seeded: whether a step had a sum made in floating point, no noise, or noise of a seeded key.
+        charged: whether the budget was.
+        charge: the row of the budget's ledger as a mapping, or None.
+    """
+
+    run_id: str = field(default_factory=lambda: secrets.token_hex(16))
+    steps: int = 0
+    resumed: int = 0
+    float_sums: bool = False
+    noise_free: bool = False
+    seeded: bool = False
+    charged: bool = False
+    charge: dict[str, Any] | None = None
+
+
+class RunAccount:
+    """Accountant, budget and journal of one run.
+
+    Args:
+        settings: of the run.
+        accountant: that other releases about the same people are counted in; a new one if None.
+        budget: charged once, for all steps, before the first; or None.
+        generator: whose key has to be secret if there is a budget.
+        delta: of the budget's charge, and of answers that are asked for without one.
+        journal: path of a file that counts steps before they are drawn, or None.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        accountant: Accountant | None,
+        budget: Budget | None,
+        generator: _core.Generator,
+        delta: float | None,
+        journal: str | PathLike[str] | None,
+    ) -> None:
+        self.settings, self.delta, self.budget = settings, delta, budget
+        self.schedule = settings.schedule
+        self.accountant = _require_accountant(accountant, self.schedule)
+        self.planned_cost = None if budget is None else self._cost_of_all_steps(budget, generator)
+        self.record = Record()
+        self.drawn_here = False
+        self.journal = None if journal is None else StepJournal(journal)
+        if self.journal is not None and self.journal.run_id is not None:
+            self.record.run_id = self.journal.run_id
+            self.count(self.journal.steps)
+
+    def charge_step(self, *, float_sum: bool, seeded: bool) -> None:
+        """Everything that a step costs, before its noise: the budget, then the journal, then the accountant."""
+        planned = self.settings.steps
+        if planned is not None and self.record.steps >= planned:
+            raise PrivacyBudgetExhaustedError(
+                f"the schedule of {planned} steps is used up", hint="plan a longer run: more steps cost more epsilon"
+            )
+        self._charge_budget()
+        if self.journal is not None:
+            self.journal.append(self.record.run_id)
+        self.count(1)
+        self.drawn_here = True
+        self.record.float_sums = self.record.float_sums or float_sum
+        self.record.seeded = self.record.seeded or seeded
+
+    def count(self, steps: int) -> None:
+        """So many steps more."""
+        if steps == 0:
+            return
+        if self.settings.noise_multiplier == 0:
+            self.record.noise_free = True
+        else:
+            self.accountant.add(self.schedule.loss, steps)
+        self.record.steps += steps
+
+    def epsilon(self, delta: float | None) -> float:
+        """Of everything in the accountant; math.inf where a step had no noise."""
+        checked = self.delta_or_own(delta)
+        return math.inf if self.record.noise_free else self.accountant.epsilon(checked)
+
+    def delta_or_own(self, value: float | None) -> float:
+        """The delta that was asked for, or that of the run."""
+        if value is not None:
+            return _validate.delta(value)
+        if self.delta is None:
+            raise TypeError("delta must be given, here or to the constructor")
+        return self.delta
+
+    def _charge_budget(self) -> None:
+        if self.budget is None or self.record.charged:
+            return
+        assert self.planned_cost is not None
+        epsilon, delta, rho = self.planned_cost
+        if is_ledger(self.budget):
+            purpose = f"training, {self.settings.steps} steps, {self.settings.adjacency}"
+            charge = self.budget.consume(  # type: ignore[call-arg]
+                epsilon, delta, rho=rho, charge_id=f"training-{self.record.run_id}", purpose=purpose
+            )
+            self.record.charge = asdict(LedgerEntry.of(charge))
+        else:
+            self.budget.consume(epsilon, delta)
+        self.record.charged = True
+
+    def _cost_of_all_steps(self, budget: Budget, generator: _core.Generator) -> tuple[float, float, float]:
+        """(epsilon, delta, rho), for the budget."""
+        require_budget(budget)
+        require_secret_key(generator)
+        steps = self.settings.steps
+        if steps is None or self.delta is None:
+            raise TypeError("steps and delta must be given with a budget, which is charged for the whole run before its first step")
+        if self.settings.noise_multiplier == 0:
+            raise ValueError("noise_multiplier must be > 0 with a budget, got 0.0")
+        return self.schedule.epsilon(steps, self.delta), self.delta, self.schedule.rho(steps)
+
+
+def is_ledger(budget: Any) -> bool:
+    """Whether it is a PrivacyBudget, which knows charges again by their id."""
+    from hushvec.budget import PrivacyBudget
+
+    return isinstance(budget, PrivacyBudget)
+
+
+def _require_accountant(value: Any, schedule: StepSchedule) -> Accountant:
+    if value is None:
+        return Accountant(adjacency=schedule.adjacency)
+    if not isinstance(value, Accountant):
+        raise TypeError(f"accountant must be a hushvec.accounting.Accountant or None, got {_validate.kind(value)}")
+    if value.adjacency not in (None, schedule.adjacency):
+        raise ValueError(f"adjacency must be that of the accountant, {value.adjacency!r}, got {schedule.adjacency!r}")
+    return value

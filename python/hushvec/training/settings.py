@@ -1,0 +1,70 @@
+"""`Settings`: what must not change between a checkpoint and the run that goes on from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hushvec import _validate
+from hushvec.training.gradients import CLIPPINGS, sigma_of
+from hushvec.training.schedule import StepSchedule
+
+BATCH = "batch"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The numbers that every step of a run is made with. `DPOptimizer` says what each is.
+
+    Raises:
+        ValueError, TypeError: a value breaks its rule.
+    """
+
+    clip_norm: float
+    noise_multiplier: float
+    expected_batch_size: float
+    sampling_probability: float
+    adjacency: str
+    clipping: str
+    steps: int | None
+
+    def __post_init__(self) -> None:
+        checked = {
+            "clip_norm": _validate.clip_norm(self.clip_norm),
+            "noise_multiplier": _validate.not_negative("noise_multiplier", self.noise_multiplier),
+            "expected_batch_size": _validate.positive("expected_batch_size", self.expected_batch_size),
+            "sampling_probability": _validate.positive("sampling_probability", self.sampling_probability),
+            "clipping": _validate.choice("clipping", self.clipping, (*CLIPPINGS, BATCH)),
+            "steps": None if self.steps is None else _validate.whole_number("steps", self.steps, at_least=1),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def clips_batches(self) -> bool:
+        """Whether the gradient of a whole batch is what is clipped."""
+        return self.clipping == BATCH
+
+    @property
+    def schedule(self) -> StepSchedule:
+        """What its steps cost; its own rules are those of adjacency and sampling_probability."""
+        return StepSchedule(
+            noise_multiplier=self.noise_multiplier,
+            sampling_probability=self.sampling_probability,
+            adjacency=self.adjacency,
+            clipped="batch" if self.clips_batches else "example",
+        )
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise on the sum, in the unit of the gradients."""
+        return sigma_of(self.noise_multiplier, self.clip_norm)
+
+    def require_same(self, stored: Mapping[str, Any]) -> None:
+        """Refuse a checkpoint that was made with other ones."""
+        for name, value in asdict(self).items():
+            if name not in stored:
+                raise ValueError(f"the checkpoint must have the setting {name}, got none")
+            if stored[name] != value:
+                raise ValueError(f"{name} must be {stored[name]!r} as in the checkpoint, got {value!r}")
