@@ -28,6 +28,7 @@ import hushvec as hv
 from hushvec._clipped_sums import ClippedSum
 
 CLIP_NORM, SIGMA = 1.0, 1.0
+PAUSE = 0.03  # seconds before a step on several threads: torch's idle ones spin for a while, and would take a core from whoever is next
 TRANSFORMER_LAYER = [(768, 768)] * 4 + [(3072, 768), (768, 3072)] + [(768,)] * 9 + [(3072,)]
 WORKLOADS = {
     "64 x 4194304": (64, [(4_194_304,)]),
@@ -72,6 +73,8 @@ def measure(rows, shapes, threads, rounds):
         step()
     for _ in range(rounds):
         for name, step in contestants.items():
+            if threads > 1:
+                time.sleep(PAUSE)
             start, processor_start = time.perf_counter(), time.process_time()
             step()
             taken[name].append(time.perf_counter() - start)

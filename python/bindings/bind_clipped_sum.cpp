@@ -70,12 +70,9 @@ void release(ClippedSum& sum, const py::sequence& out, py::handle source) {
 py::list units(const ClippedSum& sum) {
     py::list parts;
     for (std::size_t part = 0; part < sum.parts(); ++part) {
-        py::array_t<double> copy(static_cast<py::ssize_t>(sum.columns(part)));
-        if (sum.rows() > 0) {
-            std::copy_n(sum.units(part), sum.columns(part), copy.mutable_data());
-        } else {
-            std::fill_n(copy.mutable_data(), sum.columns(part), 0.0);
-        }
+        const std::vector<double> units = sum.units(part);
+        py::array_t<double> copy(static_cast<py::ssize_t>(units.size()));
+        std::copy(units.begin(), units.end(), copy.mutable_data());
         parts.append(copy);
     }
     return parts;

@@ -73,6 +73,12 @@ bool refuses(const std::function<void()>& call, const std::string& text) {
 
 // ---- kernels ----
 
+std::vector<double> as_doubles(const std::vector<std::uint32_t>& integers, std::size_t count) {
+    std::vector<double> values;
+    for (std::size_t j = 0; j < count; ++j) values.push_back(static_cast<double>(static_cast<std::int32_t>(integers[j])));
+    return values;
+}
+
 void kernels_agree() {
     constexpr std::size_t rows = 13, columns = 8192 + 32 + 7;
     const std::vector<float> x = rows_of(rows, columns, 3.0);
@@ -93,37 +99,45 @@ void kernels_agree() {
             limited_sums[j] += std::trunc(std::fmin(std::fmax(static_cast<double>(scaled), -double{kElementLimit}), double{kElementLimit}));
         }
     }
+    constexpr std::size_t whole = (columns + 15) / 16 * 16;
     std::vector<double> first_squares;
     for (const std::string& name : available_backends()) {
         const Kernels& kernels = kernels_by_name(name);
-        std::vector<double> sums(columns), squares(rows), from_integers(columns + 16, 5.0);
+        std::vector<double> squares(rows), norms(rows), wide(whole, 5.0);
         std::vector<const float*> in_ball = pointers;
         std::vector<float> in_ball_q = q;
         in_ball.erase(in_ball.begin() + 3);
         in_ball_q.erase(in_ball_q.begin() + 3);
-        kernels.add_rows({in_ball.data(), in_ball_q.data(), rows - 1, columns, sums.data()});
-        check(sums == expected, name + ": sums of rows");
+        std::vector<std::uint32_t> integers(whole), sums(whole, 5);
+        kernels.add_rows({in_ball.data(), in_ball_q.data(), rows - 1, columns, integers.data(), nullptr});
+        check(as_doubles(integers, columns) == expected, name + ": sums of rows");
 
-        std::vector<std::uint32_t> integers(columns + 16);
-        kernels.add_rows_and_squares({pointers.data(), q.data(), rows, columns, integers.data(), squares.data()});
-        kernels.put_integers(integers.data(), (columns + 15) / 16 * 16, Put::store, from_integers.data());
-        kernels.put_integers(integers.data(), (columns + 15) / 16 * 16, Put::add, from_integers.data());
-        kernels.put_integers(integers.data(), (columns + 15) / 16 * 16, Put::subtract, from_integers.data());
-        from_integers.resize(columns);
-        check(from_integers == limited_sums, name + ": limited sums of rows");
-        from_integers.resize(columns + 16, 0.0);
-        kernels.put_integers(integers.data(), (columns + 15) / 16 * 16, Put::subtract, from_integers.data());
-        check(from_integers == std::vector<double>(columns + 16), name + ": taken off again");
+        integers.assign(whole, 0);
+        kernels.add_rows({pointers.data(), q.data(), rows, columns, integers.data(), squares.data()});
+        check(as_doubles(integers, columns) == limited_sums, name + ": limited sums of rows");
+        for (const Put put : {Put::store, Put::add, Put::subtract}) {
+            kernels.put_integers(integers.data(), whole, put, sums.data());
+            kernels.put_integers_f64(integers.data(), whole, put, wide.data());
+        }
+        check(sums == integers, name + ": integers put");
+        check(std::vector<double>(wide.begin(), wide.begin() + columns) == limited_sums, name + ": integers put as float64");
         if (first_squares.empty()) first_squares = squares;
         check(squares == first_squares, name + ": squares have the bits of " + available_backends()[0]);
         double exact = 0;
         for (std::size_t j = 0; j < columns; ++j) exact += std::pow(static_cast<double>(pointers[0][j] * q[0]), 2);
         check(std::fabs(squares[0] / exact - 1) < 257 * 0x1p-24, name + ": squares within their bound");
 
+        for (const std::size_t length : {columns, std::size_t{8192}, std::size_t{31}, std::size_t{5}, std::size_t{0}}) {
+            kernels.sums_of_squares(pointers.data(), rows, length, norms.data());
+            for (std::size_t row = 0; row < rows; ++row) {
+                check(norms[row] == kernels.sum_of_squares(pointers[row], length), name + ": rows side by side have the norms of each alone");
+            }
+        }
+
         std::vector<float> bad(pointers[0], pointers[0] + columns);
         bad[columns / 2] = std::numeric_limits<float>::quiet_NaN();
         const float* only[] = {bad.data()};
-        kernels.add_rows_and_squares({only, q.data(), 1, columns, integers.data(), squares.data()});
+        kernels.add_rows({only, q.data(), 1, columns, integers.data(), squares.data()});
         check(!std::isfinite(squares[0]), name + ": NaN is seen");
     }
 }
@@ -161,6 +175,51 @@ void sums_do_not_depend_on_the_way() {
         }
         sum.add({rows_from(all, 3, rows - 3)});
         check(released(sum, {columns}) == expected, name + "a refused call has changed nothing");
+    }
+    set_num_threads(0);
+}
+
+// int32 holds the sums of 64 rows; more of them go on in float64.
+void many_rows() {
+    constexpr std::size_t rows = 150;
+    for (const std::size_t columns : {std::size_t{1000}, std::size_t{132000}}) {
+        std::vector<float> x(rows * columns);
+        for (std::size_t row = 0; row < rows; ++row) x[row * columns + 7] = 2.0f;   // all of the norm in one place
+        const MatrixView all = view_of(x, rows, columns);
+        for (const Clipping clipping : {Clipping::exact, Clipping::estimated}) {
+            ClippedSum alone({columns}, 1.0, 0.0, 1, clipping);
+            alone.add({rows_from(all, 0, 1)});
+            const double one = alone.units(0)[7];
+            check(one > 0x1p25 * (1 - 0x1p-14) && one < 0x1p25, "one row");
+            for (const std::size_t cut : {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{64}, std::size_t{65}, std::size_t{100}}) {
+                ClippedSum sum({columns}, 1.0, 0.0, rows, clipping);
+                if (cut > 0) sum.add({rows_from(all, 0, cut)});
+                sum.add({rows_from(all, cut, rows - cut)});
+                std::vector<double> expected(columns);
+                expected[7] = rows * one;
+                check(sum.units(0) == expected, std::to_string(columns) + " columns, " + std::to_string(cut) + " rows first");
+            }
+        }
+    }
+}
+
+// Rows of a thread's share, and of the first that is not finite, do not depend on the number of threads.
+void short_rows() {
+    constexpr std::size_t rows = 600, columns = 5001;
+    std::vector<float> x = rows_of(rows, columns, 0.01);
+    const MatrixView all = view_of(x, rows, columns);
+    ClippedSum sum({columns}, kClipNorm, 0.5, 1000, Clipping::exact);
+    set_num_threads(1);
+    sum.add({all});
+    const std::vector<float> expected = released(sum, {columns});
+    for (const std::size_t threads : {std::size_t{2}, std::size_t{5}}) {
+        set_num_threads(threads);
+        sum.add({all});
+        check(released(sum, {columns}) == expected, "short rows on " + std::to_string(threads) + " threads");
+        std::vector<float> bad = x;
+        for (const std::size_t row : {rows - 1, std::size_t{333}, std::size_t{334}}) bad[row * columns + 9] = std::numeric_limits<float>::quiet_NaN();
+        check(refuses([&] { sum.add({view_of(bad, rows, columns)}); }, "parts[0] must be finite, got nan in row 333"), "the first bad row");
+        check(sum.rows() == 0, "nothing was added");
     }
     set_num_threads(0);
 }
@@ -220,6 +279,8 @@ void poisson_samples() {
 int main() {
     kernels_agree();
     sums_do_not_depend_on_the_way();
+    many_rows();
+    short_rows();
     parts_and_large_sums();
     refusals();
     poisson_samples();

@@ -31,6 +31,8 @@ public:
     NonFinitePart(std::size_t part, std::size_t row, double value);
 };
 
+class UnitSums;   // clip/unit_sums.hpp
+
 class ClippedSum {
 public:
     // `columns` are the lengths of the parts of a row. sigma = 0 releases the sums themselves. Throws std::invalid_argument.
@@ -55,27 +57,20 @@ public:
 
     void reset();
 
-    // The sum of part `part` in units, without noise; of no meaning while there are no rows. For the tests.
-    const double* units(std::size_t part) const { return sums_.get() + offsets_[part]; }
+    // The sum of part `part` in units, without noise. For the tests.
+    std::vector<double> units(std::size_t part) const;
 
 private:
     void add_exactly(const std::vector<MatrixView>& parts);
     void add_estimated(const std::vector<MatrixView>& parts);
-    double* sums_of(std::size_t part) { return sums_.get() + offsets_[part]; }
-    std::vector<double*> all_sums();
-
-    struct Free {
-        void operator()(double* memory) const;
-    };
 
     std::vector<std::size_t> columns_;
-    std::vector<std::size_t> offsets_;   // of each part in sums_
     double clip_norm_;
     double unit_;
     ExactGrid grid_;   // grid 0 where sigma is 0
     std::size_t most_rows_;
     Clipping clipping_;
-    std::unique_ptr<double[], Free> sums_;   // in units; of no meaning while rows_ is 0
+    std::unique_ptr<UnitSums> sums_;   // of no meaning while rows_ is 0
     std::size_t rows_ = 0;
     std::size_t corrected_rows_ = 0;
 };

@@ -1,17 +1,13 @@
 #include "hushvec/clipped_sum.hpp"
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #include <cmath>
-#include <cstdlib>
-#include <new>
 #include <numeric>
 #include <string>
 
 #include "clip/clipped_sum_passes.hpp"
 #include "clip/norm_estimate.hpp"
+#include "clip/part_rows.hpp"
+#include "clip/row_norms.hpp"
 #include "clip/row_scale_arithmetic.hpp"
 #include "clip/validate.hpp"
 #include "parallel/threads.hpp"
@@ -21,26 +17,6 @@ namespace {
 
 constexpr int kUnitBits = 25;
 constexpr double kGuessMargin = 1.0 - 0x1p-15;   // covers the float32 sums of squares: docs/proofs/clipped_sum.md
-constexpr std::size_t kLargePage = std::size_t{2} << 20;
-
-// Large sums on large pages: one in 512 of the address translations.
-double* sum_memory(std::size_t count) {
-    const std::size_t bytes = std::max<std::size_t>(1, count) * sizeof(double);
-    const std::size_t alignment = bytes >= kLargePage ? kLargePage : 64;
-    void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-    if (memory == nullptr) throw std::bad_alloc();
-#if defined(__linux__)
-    if (alignment == kLargePage) madvise(memory, (bytes + alignment - 1) / alignment * alignment, MADV_HUGEPAGE);
-#endif
-    return static_cast<double*>(memory);
-}
-
-bool has_float64(const std::vector<MatrixView>& parts) {
-    for (const MatrixView& part : parts) {
-        if (part.dtype == DType::float64) return true;
-    }
-    return false;
-}
 
 // The scale that brings a row of this estimated norm into the ball, if the estimate is right.
 double guessed_scale(double norm, double clip_norm) {
@@ -66,8 +42,6 @@ NonFinitePart::NonFinitePart(std::size_t part, std::size_t row, double value)
     : std::invalid_argument("parts[" + std::to_string(part) + "] must be finite, got " +
                             (std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf") + " in row " + std::to_string(row)) {}
 
-void ClippedSum::Free::operator()(double* memory) const { std::free(memory); }
-
 ClippedSum::ClippedSum(std::vector<std::size_t> columns, double clip_norm, double sigma, std::size_t most_rows, Clipping clipping)
     : columns_(std::move(columns)), clip_norm_(clip_norm), unit_(1), grid_{0, 0}, most_rows_(most_rows), clipping_(clipping) {
     check_clip_norm(clip_norm);
@@ -78,12 +52,7 @@ ClippedSum::ClippedSum(std::vector<std::size_t> columns, double clip_norm, doubl
         throw std::invalid_argument("most_rows must be in [1, 2^27], got " + std::to_string(most_rows));
     }
     if (columns_.empty()) throw std::invalid_argument("shapes must name at least one part, got none");
-    std::size_t total = 0;
-    for (const std::size_t count : columns_) {
-        offsets_.push_back(total);
-        total += (count + kSumPadding - 1) / kSumPadding * kSumPadding;
-    }
-    sums_.reset(sum_memory(total));
+    sums_ = std::make_unique<UnitSums>(columns_);
 }
 
 ClippedSum::~ClippedSum() = default;
@@ -93,9 +62,10 @@ void ClippedSum::reset() {
     corrected_rows_ = 0;
 }
 
-std::vector<double*> ClippedSum::all_sums() {
-    std::vector<double*> all;
-    for (std::size_t part = 0; part < columns_.size(); ++part) all.push_back(sums_of(part));
+std::vector<double> ClippedSum::units(std::size_t part) const {
+    std::vector<double> all(padded(columns_[part]));
+    if (rows_ > 0) sums_->read(part, 0, all.size(), all.data());
+    all.resize(columns_[part]);
     return all;
 }
 
@@ -115,6 +85,7 @@ void ClippedSum::add(const std::vector<MatrixView>& parts) {
         throw std::invalid_argument("rows of the sum must be <= most_rows = " + std::to_string(most_rows_) + ", got " + std::to_string(rows_) +
                                     " + " + std::to_string(rows));
     }
+    sums_->make_room(rows_ + rows, rows_ > 0);
     if (clipping_ == Clipping::estimated && !has_float64(parts)) {
         add_estimated(parts);
     } else {
@@ -124,18 +95,23 @@ void ClippedSum::add(const std::vector<MatrixView>& parts) {
 }
 
 void ClippedSum::add_exactly(const std::vector<MatrixView>& parts) {
+    const Sums sums = {*sums_, unit_};
+    const Put put = rows_ > 0 ? Put::add : Put::store;
+    if (are_short(parts)) return put_short_rows(parts, clip_norm_, sums, put);
     ScaledRows rows;
     rows.rows.resize(parts[0].rows);
     std::iota(rows.rows.begin(), rows.rows.end(), std::size_t{0});
     rows.scales = exact_scales(parts, rows.rows, clip_norm_);   // the last that may throw
-    put_clipped_rows(parts, rows, {all_sums(), unit_}, rows_ > 0);
+    put_rows(parts, rows, sums, put);
 }
 
 void ClippedSum::add_estimated(const std::vector<MatrixView>& parts) {
     std::vector<NormEstimate> estimates(parts[0].rows);
     const std::size_t sampled = std::accumulate(columns_.begin(), columns_.end(), std::size_t{0}) / (kSampleElements / 2);
-    parallel_for(estimates.size(), sampled, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t row = begin; row < end; ++row) estimates[row] = estimate_norm(parts, row);
+    parallel_ranges(estimates.size(), sampled, [&] {
+        return [&](std::size_t begin, std::size_t end) {
+            for (std::size_t row = begin; row < end; ++row) estimates[row] = estimate_norm(parts, row);
+        };
     });
     ScaledRows guessed, exact;
     for (std::size_t row = 0; row < estimates.size(); ++row) {
@@ -147,8 +123,9 @@ void ClippedSum::add_estimated(const std::vector<MatrixView>& parts) {
     }
     exact.scales = exact_scales(parts, exact.rows, clip_norm_);   // may throw; nothing has changed
 
-    const Sums sums = {all_sums(), unit_};
+    const Sums sums = {*sums_, unit_};
     const bool first = rows_ == 0;
+    if (guessed.size() == 0) return put_rows(parts, exact, sums, first ? Put::store : Put::add);
     const std::vector<double> squares = put_guessed_rows(parts, guessed, sums, first ? Put::store : Put::add);
     ScaledRows wrong;
     for (std::size_t i = 0; i < guessed.size(); ++i) {
@@ -158,17 +135,13 @@ void ClippedSum::add_estimated(const std::vector<MatrixView>& parts) {
     try {
         right = exact_scales(parts, wrong.rows, clip_norm_);
     } catch (...) {
-        if (!first) put_guessed_rows(parts, guessed, sums, Put::subtract);
+        if (!first) replace_guessed_rows(parts, guessed, {}, sums);
         throw;
     }
-    if (wrong.size() > 0) {
-        put_guessed_rows(parts, wrong, sums, Put::subtract);
-        corrected_rows_ += wrong.size();
-        exact.rows.insert(exact.rows.end(), wrong.rows.begin(), wrong.rows.end());
-        exact.scales.insert(exact.scales.end(), right.begin(), right.end());
-    }
-    const bool sums_hold_rows = !first || guessed.size() > 0;
-    if (exact.size() > 0) put_clipped_rows(parts, exact, sums, sums_hold_rows);
+    corrected_rows_ += wrong.size();
+    exact.rows.insert(exact.rows.end(), wrong.rows.begin(), wrong.rows.end());
+    exact.scales.insert(exact.scales.end(), right.begin(), right.end());
+    if (exact.size() > 0) replace_guessed_rows(parts, wrong, exact, sums);
 }
 
 }  // namespace hushvec

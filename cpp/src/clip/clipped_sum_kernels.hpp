@@ -1,7 +1,7 @@
-// Adds scaled rows to their sum, whole units of the sum at a time (docs/format.md section 7).
+// Norms of long rows, and rows added to their sum in whole units (docs/format.md sections 4 and 7).
 //
-// V = trunc(x q) is an integer of at most 2^25, so sums of it are exact in float64 and in any order. Several rows are read side by side:
-// more streams keep more of memory's requests in flight, and the sum is loaded and stored once for all of them.
+// V = trunc(x q) is an integer of at most 2^25, so sums of it are exact and in any order. Several rows are read side by side: more streams
+// keep more of memory's requests in flight, and the sum is loaded and stored once for all of them.
 #pragma once
 
 #include <cstddef>
@@ -14,23 +14,14 @@
 namespace hushvec {
 
 // An element of a row whose norm is not yet known is cut to this, so that int32 holds the sum of kRowsInOneSum of them. Only a row
-// whose scale is wrong has a larger one: a row that keeps its scale is at most 2^25 (1 - 2^-16) units long.
+// whose scale is wrong has a larger one: V of a row that is clipped is smaller (docs/proofs/clipped_sum.md).
 inline constexpr float kElementLimit = 0x1p25f - 2;
 inline constexpr std::size_t kRowsInOneSum = 64;
 static_assert(double{kElementLimit} * kRowsInOneSum < 0x1p31);
 
-// sums[j] += trunc(x_j q) for each row; |x_j q| <= 2^25.
+// sums[j] += trunc(x_j q) for each of at most kRowsInOneSum rows. Where `squares` is not null, x_j q may be any number: it is cut to
+// kElementLimit, and squares[i] = the sum of (x_j q)^2, in float32 in the order of docs/format.md section 4.
 struct RowsToAdd {
-    const float* const* rows;
-    const float* q;
-    std::size_t count;
-    std::size_t columns;
-    double* sums;
-};
-
-// sums[j] += trunc(x_j q), cut to kElementLimit, for at most kRowsInOneSum rows; squares[i] = the sum of (x_j q)^2, in float32 in the
-// order of docs/format.md section 4.
-struct RowsToAddAndSquare {
     const float* const* rows;
     const float* q;
     std::size_t count;
@@ -43,84 +34,131 @@ struct RowsToAddAndSquare {
 // Rapids class, one thread, where reading alone takes 0.070 s: 4 rows side by side 0.088 s, 8 rows 0.078 s, and with the next rows 0.074 s.
 inline constexpr std::size_t kElementsAhead = 256;
 
-// Rows first .. first + rows_at_once - 1 of a run, and the rows that are read after them: those that follow, or the first ones again in
+// Rows first .. first + rows_at_once - 1 of `count`, and the rows that are read after them: those that follow, or the first ones again in
 // the columns behind.
-template <class V, std::size_t rows_at_once>
+template <std::size_t rows_at_once>
 struct SomeRows {
-    template <class Run>
-    HUSHVEC_INLINE SomeRows(const Run& run, std::size_t first) {
+    HUSHVEC_INLINE SomeRows(const float* const* rows, std::size_t count, std::size_t columns, std::size_t first) : columns_(columns) {
         for (std::size_t r = 0; r < rows_at_once; ++r) {
             const std::size_t after = first + rows_at_once + r;
-            at[r] = run.rows[first + r];
-            next[r] = after < run.count ? run.rows[after] : run.rows[(after - run.count) % run.count] + run.columns;
-            q[r] = V::set(run.q[first + r]);
+            at[r] = rows[first + r];
+            next_[r] = after < count ? rows[after] : rows[(after - count) % count] + columns;
         }
     }
 
-    // What is `elements` long and kElementsAhead of element j, in a run of `columns`.
+    // What is `elements` long and kElementsAhead of element j.
     template <std::size_t elements>
-    HUSHVEC_INLINE void fetch_ahead(std::size_t j, std::size_t columns) const {
-        const bool in_run = j + kElementsAhead < columns;
+    HUSHVEC_INLINE void fetch_ahead(std::size_t j) const {
+        const bool in_run = j + kElementsAhead < columns_;
         for (std::size_t r = 0; r < rows_at_once; ++r) {
-            const float* ahead = in_run ? at[r] + j + kElementsAhead : next[r] + (j + kElementsAhead - columns);
+            const float* ahead = in_run ? at[r] + j + kElementsAhead : next_[r] + (j + kElementsAhead - columns_);
             for (std::size_t byte = 0; byte < elements * sizeof(float); byte += kCacheLine) prefetch_to_read(ahead, byte);
         }
     }
 
     const float* at[rows_at_once];
-    const float* next[rows_at_once];
-    typename V::F32 q[rows_at_once];
+
+private:
+    const float* next_[rows_at_once];
+    std::size_t columns_;
 };
 
+// Calls some.operator()<n>(first) for all of `count` rows, `at_once` at a time and the last ones one by one.
+template <std::size_t at_once, class Some>
+HUSHVEC_INLINE void for_some_rows(std::size_t count, Some some) {
+    std::size_t row = 0;
+    for (; row + at_once <= count; row += at_once) some.template operator()<at_once>(row);
+    for (; row < count; ++row) some.template operator()<1>(row);
+}
+
+// sum[0] + sum[1] + ... in the order of docs/format.md section 4.
+template <class Number>
+HUSHVEC_INLINE Number joined_accumulators(Number (&sum)[kNormAccumulators]) {
+    for (std::size_t half = kNormAccumulators / 2; half > 0; half /= 2) {
+        for (std::size_t k = 0; k < half; ++k) sum[k] += sum[k + half];
+    }
+    return sum[0];
+}
+
+// ---- norms ----
+
 template <class V, std::size_t rows_at_once>
-HUSHVEC_INLINE void add_some_rows(const RowsToAdd& run, std::size_t first) {
-    const SomeRows<V, rows_at_once> rows(run, first);
-    const std::size_t whole = run.columns / kNormAccumulators * kNormAccumulators;
+void square_some_rows(const float* const* rows, std::size_t count, std::size_t columns, std::size_t first, double* squares) {
+    constexpr std::size_t vectors = kNormAccumulators / V::lanes;
+    const SomeRows<rows_at_once> some(rows, count, columns, first);
+    typename V::F64Pair accumulator[rows_at_once][vectors];
+    for (auto& row : accumulator) {
+        for (auto& vector : row) vector = V::zero_pair();
+    }
+    const std::size_t whole = columns / kNormAccumulators * kNormAccumulators;
     for (std::size_t j = 0; j < whole; j += kNormAccumulators) {
-        rows.template fetch_ahead<kNormAccumulators>(j, run.columns);
-        for (std::size_t at = j; at < j + kNormAccumulators; at += V::lanes) {
-            auto sum = V::load(run.sums + at);
-            for (std::size_t r = 0; r < rows_at_once; ++r) {
-                sum = V::add(sum, V::widen_signed(V::to_integer(V::mul(V::load(rows.at[r] + at), rows.q[r]))));
+        some.template fetch_ahead<kNormAccumulators>(j);
+        for (std::size_t r = 0; r < rows_at_once; ++r) {
+            for (std::size_t v = 0; v < vectors; ++v) {
+                const auto x = V::load_widened(some.at[r] + j + v * V::lanes);
+                accumulator[r][v] = V::multiply_add(x, x, accumulator[r][v]);   // fused or not, the same: the product is exact
             }
-            V::store(run.sums + at, sum);
         }
     }
-    for (std::size_t j = whole; j < run.columns; ++j) {
-        for (std::size_t r = 0; r < rows_at_once; ++r) {
-            run.sums[j] += static_cast<double>(static_cast<std::int32_t>(rows.at[r][j] * run.q[first + r]));
-        }
+    for (std::size_t r = 0; r < rows_at_once; ++r) {
+        double sum[kNormAccumulators];
+        for (std::size_t v = 0; v < vectors; ++v) V::store(sum + v * V::lanes, accumulator[r][v]);
+        for (std::size_t j = whole; j < columns; ++j) sum[j - whole] += static_cast<double>(some.at[r][j]) * static_cast<double>(some.at[r][j]);
+        squares[first + r] = joined_accumulators(sum);
     }
 }
 
+// squares[i] = sum_of_squares of rows[i], of `columns` elements each.
 template <class V>
-void add_rows(const RowsToAdd& run) {
-    constexpr std::size_t at_once = V::lanes == 16 ? 8 : 2;
-    std::size_t row = 0;
-    for (; row + at_once <= run.count; row += at_once) add_some_rows<V, at_once>(run, row);
-    for (; row < run.count; ++row) add_some_rows<V, 1>(run, row);
+void sums_of_squares(const float* const* rows, std::size_t count, std::size_t columns, double* squares) {
+    constexpr std::size_t at_once = V::lanes == 16 ? 4 : 1;
+    for_some_rows<at_once>(count, [&]<std::size_t n>(std::size_t first) HUSHVEC_INLINE_LAMBDA { square_some_rows<V, n>(rows, count, columns, first, squares); });
+}
+
+// ---- sums ----
+
+template <class V, std::size_t rows_at_once>
+HUSHVEC_INLINE void add_some_rows(const RowsToAdd& run, std::size_t first) {
+    const SomeRows<rows_at_once> some(run.rows, run.count, run.columns, first);
+    typename V::F32 q[rows_at_once];
+    for (std::size_t r = 0; r < rows_at_once; ++r) q[r] = V::set(run.q[first + r]);
+    const std::size_t whole = run.columns / kNormAccumulators * kNormAccumulators;
+    for (std::size_t j = 0; j < whole; j += kNormAccumulators) {
+        some.template fetch_ahead<kNormAccumulators>(j);
+        for (std::size_t at = j; at < j + kNormAccumulators; at += V::lanes) {
+            auto sum = V::load(run.sums + at);
+            for (std::size_t r = 0; r < rows_at_once; ++r) sum = V::add(sum, V::to_integer(V::mul(V::load(some.at[r] + at), q[r])));
+            V::store(run.sums + at, sum);
+        }
+    }
+    for (std::size_t r = 0; r < rows_at_once; ++r) {
+        for (std::size_t j = whole; j < run.columns; ++j) {
+            run.sums[j] += static_cast<std::uint32_t>(static_cast<std::int32_t>(some.at[r][j] * run.q[first + r]));
+        }
+    }
 }
 
 HUSHVEC_INLINE float limited(float x) { return !(x <= kElementLimit) ? kElementLimit : x < -kElementLimit ? -kElementLimit : x; }
 
 template <class V, std::size_t rows_at_once>
-HUSHVEC_INLINE void add_and_square_some_rows(const RowsToAddAndSquare& run, std::size_t first) {
+HUSHVEC_INLINE void add_and_square_some_rows(const RowsToAdd& run, std::size_t first) {
     constexpr std::size_t vectors = kNormAccumulators / V::lanes;
-    const SomeRows<V, rows_at_once> rows(run, first);
+    const SomeRows<rows_at_once> some(run.rows, run.count, run.columns, first);
     const auto limit = V::set(kElementLimit);
-    typename V::F32 squares[rows_at_once][vectors];
-    for (auto& row : squares) {
-        for (auto& vector : row) vector = V::set(0.0f);
+    typename V::F32 q[rows_at_once], squares[rows_at_once][vectors];
+    for (std::size_t r = 0; r < rows_at_once; ++r) {
+        q[r] = V::set(run.q[first + r]);
+        for (auto& vector : squares[r]) vector = V::set(0.0f);
     }
 
     const std::size_t whole = run.columns / kNormAccumulators * kNormAccumulators;
     for (std::size_t j = 0; j < whole; j += kNormAccumulators) {
-        rows.template fetch_ahead<kNormAccumulators>(j, run.columns);
+        some.template fetch_ahead<kNormAccumulators>(j);
         for (std::size_t v = 0; v < vectors; ++v) {
             const std::size_t at = j + v * V::lanes;
             auto sum = V::load(run.sums + at);
             for (std::size_t r = 0; r < rows_at_once; ++r) {
-                const auto x = V::mul(V::load(rows.at[r] + at), rows.q[r]);
+                const auto x = V::mul(V::load(some.at[r] + at), q[r]);
                 squares[r][v] = V::add(squares[r][v], V::mul(x, x));
                 sum = V::add(sum, V::to_integer(V::limit_magnitude(x, limit)));
             }
@@ -132,38 +170,41 @@ HUSHVEC_INLINE void add_and_square_some_rows(const RowsToAddAndSquare& run, std:
         float sum[kNormAccumulators];
         for (std::size_t v = 0; v < vectors; ++v) V::store(sum + v * V::lanes, squares[r][v]);
         for (std::size_t j = whole; j < run.columns; ++j) {
-            const float x = rows.at[r][j] * run.q[first + r];
+            const float x = some.at[r][j] * run.q[first + r];
             sum[j - whole] += x * x;
             run.sums[j] += static_cast<std::uint32_t>(static_cast<std::int32_t>(limited(x)));
         }
-        for (std::size_t half = kNormAccumulators / 2; half > 0; half /= 2) {
-            for (std::size_t k = 0; k < half; ++k) sum[k] += sum[k + half];
-        }
-        run.squares[first + r] = static_cast<double>(sum[0]);
+        run.squares[first + r] = static_cast<double>(joined_accumulators(sum));
     }
+}
+
+template <class V>
+void add_rows(const RowsToAdd& run) {
+    constexpr std::size_t at_once = V::lanes == 16 ? 8 : 2;
+    for_some_rows<at_once>(run.count, [&]<std::size_t n>(std::size_t first) HUSHVEC_INLINE_LAMBDA {
+        run.squares != nullptr ? add_and_square_some_rows<V, n>(run, first) : add_some_rows<V, n>(run, first);
+    });
 }
 
 // What integers do to the sums: store them, whatever lies there, add them or take them off.
 enum class Put { store, add, subtract };
 
-// Integers in two's complement; count is a multiple of 16.
+// Integers as lanes of what the sums are.
 template <class V>
-void put_integers(const std::uint32_t* integers, std::size_t count, Put put, double* sums) {
-    if (put == Put::store) {
-        for (std::size_t j = 0; j < count; j += V::lanes) V::store(sums + j, V::widen_signed(V::load(integers + j)));
-    } else if (put == Put::add) {
-        for (std::size_t j = 0; j < count; j += V::lanes) V::store(sums + j, V::add(V::load(sums + j), V::widen_signed(V::load(integers + j))));
-    } else {
-        for (std::size_t j = 0; j < count; j += V::lanes) V::store(sums + j, V::sub(V::load(sums + j), V::widen_signed(V::load(integers + j))));
-    }
-}
+HUSHVEC_INLINE typename V::U32 load_terms(const std::uint32_t* integers, const std::uint32_t*) { return V::load(integers); }
+template <class V>
+HUSHVEC_INLINE typename V::F64Pair load_terms(const std::uint32_t* integers, const double*) { return V::widen_signed(V::load(integers)); }
 
-template <class V>
-void add_rows_and_squares(const RowsToAddAndSquare& run) {
-    constexpr std::size_t at_once = V::lanes == 16 ? 8 : 2;
-    std::size_t row = 0;
-    for (; row + at_once <= run.count; row += at_once) add_and_square_some_rows<V, at_once>(run, row);
-    for (; row < run.count; ++row) add_and_square_some_rows<V, 1>(run, row);
+// Integers in two's complement; count is a multiple of 16.
+template <class V, class Sum>
+void put_integers(const std::uint32_t* integers, std::size_t count, Put put, Sum* sums) {
+    if (put == Put::store) {
+        for (std::size_t j = 0; j < count; j += V::lanes) V::store(sums + j, load_terms<V>(integers + j, sums));
+    } else if (put == Put::add) {
+        for (std::size_t j = 0; j < count; j += V::lanes) V::store(sums + j, V::add(V::load(sums + j), load_terms<V>(integers + j, sums)));
+    } else {
+        for (std::size_t j = 0; j < count; j += V::lanes) V::store(sums + j, V::sub(V::load(sums + j), load_terms<V>(integers + j, sums)));
+    }
 }
 
 }  // namespace hushvec

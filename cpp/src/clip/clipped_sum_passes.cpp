@@ -1,206 +1,223 @@
 #include "clip/clipped_sum_passes.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <utility>
 
 #include "clip/clipped_sum_kernels.hpp"
 #include "clip/part_rows.hpp"
+#include "clip/row_norms.hpp"
 #include "clip/row_scale_arithmetic.hpp"
 #include "dispatch/dispatch.hpp"
-#include "hushvec/clipped_sum.hpp"
 #include "parallel/threads.hpp"
 
 namespace hushvec {
 namespace {
 
-// ---- norms ----
+// Adds rows to integers that hold the sum of at most kRowsInOneSum of them; one serves one thread.
+class RowAdder {
+public:
+    RowAdder(const std::vector<MatrixView>& parts, double unit) : parts_(parts), unit_(unit), floats_(kRowsInOneSum), doubles_(1) {}
 
-double squares_of(const MatrixView& part, std::size_t row, std::size_t first, std::size_t count, PartReader<float>& floats,
-                  PartReader<double>& doubles, int exponent) {
-    if (part.dtype == DType::float64) {
-        const double* elements = doubles.run(part, row, first, count);
-        if (exponent == 0) return active_kernels().sum_of_squares_f64(elements, count);
-        std::vector<double> reduced(elements, elements + count);
-        for (double& element : reduced) element = std::ldexp(element, -exponent);
-        return active_kernels().sum_of_squares_f64(reduced.data(), count);
-    }
-    const double squares = active_kernels().sum_of_squares(floats.run(part, row, first, count), count);
-    return std::ldexp(squares, -2 * exponent);
-}
-
-// The sums of stretches, added in the order of docs/format.md section 4.
-double join_stretches(const double* partial, std::size_t stretches) {
-    double sum[kNormAccumulators] = {};
-    for (std::size_t k = 0; k < stretches; ++k) sum[k % kNormAccumulators] += partial[k];
-    for (std::size_t half = kNormAccumulators / 2; half > 0; half /= 2) {
-        for (std::size_t k = 0; k < half; ++k) sum[k] += sum[k + half];
-    }
-    return sum[0];
-}
-
-// partial holds the row's runs of all parts one after the other.
-double join_parts(const std::vector<Columns>& runs, const double* partial) {
-    double sum = 0;
-    for (std::size_t begin = 0; begin < runs.size();) {
-        std::size_t end = begin;
-        while (end < runs.size() && runs[end].part == runs[begin].part) ++end;
-        sum += join_stretches(partial + begin, end - begin);
-        begin = end;
-    }
-    return sum;
-}
-
-std::vector<double> sums_of_squares(const std::vector<MatrixView>& parts, const std::vector<std::size_t>& rows) {
-    const std::vector<Columns> runs = cut_columns(parts, kStretch);
-    std::vector<double> partial(rows.size() * runs.size());
-    parallel_for(partial.size(), kStretch, [&](std::size_t begin, std::size_t end) {
-        PartReader<float> floats(1);
-        PartReader<double> doubles(1);
-        for (std::size_t item = begin; item < end; ++item) {
-            const Columns& run = runs[item % runs.size()];
-            partial[item] = squares_of(parts[run.part], rows[item / runs.size()], run.first, run.count, floats, doubles, 0);
+    // Rows first .. first + count - 1 of `from`, their elements in `run`. squares: those of rows whose scales are guesses, or null.
+    void add(const Columns& run, const ScaledRows& from, std::size_t first, std::size_t count, std::uint32_t* integers, double* squares) {
+        const MatrixView& part = parts_[run.part];
+        if (part.dtype == DType::float64) {
+            for (std::size_t i = first; i < first + count; ++i) add_float64_row(run, from.rows[i], from.scales[i], integers);
+            return;
         }
-    });
-    std::vector<double> sums(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) sums[i] = join_parts(runs, partial.data() + i * runs.size());
-    return sums;
-}
-
-// The largest magnitude in a row, or an exception that names the first number that is not finite.
-double largest_magnitude(const std::vector<MatrixView>& parts, std::size_t row) {
-    double largest = 0;
-    PartReader<float> floats(1);
-    PartReader<double> doubles(1);
-    for (const Columns& run : cut_columns(parts, kStretch)) {
-        const MatrixView& part = parts[run.part];
-        const bool wide = part.dtype == DType::float64;
-        const double* wide_elements = wide ? doubles.run(part, row, run.first, run.count) : nullptr;
-        const float* elements = wide ? nullptr : floats.run(part, row, run.first, run.count);
-        for (std::size_t j = 0; j < run.count; ++j) {
-            const double element = wide ? wide_elements[j] : double{elements[j]};
-            if (!std::isfinite(element)) throw NonFinitePart(run.part, row, element);
-            largest = std::max(largest, std::fabs(element));
-        }
-    }
-    return largest;
-}
-
-// Where the sum of squares overflows float64: only float64 elements can make it.
-double scale_of_large_row(const std::vector<MatrixView>& parts, std::size_t row, double clip_norm) {
-    const int exponent = reduction_exponent(largest_magnitude(parts, row));
-    const std::vector<Columns> runs = cut_columns(parts, kStretch);
-    std::vector<double> partial;
-    PartReader<float> floats(1);
-    PartReader<double> doubles(1);
-    for (const Columns& run : runs) partial.push_back(squares_of(parts[run.part], row, run.first, run.count, floats, doubles, exponent));
-    return reduced_float64_scale(join_parts(runs, partial.data()), exponent, clip_norm);
-}
-
-// ---- sums ----
-
-constexpr std::size_t kFewestColumns = 512;   // a run of its own for a thread
-constexpr std::size_t kSumColumns = 2048;     // 16 KiB of float64: stays in the first-level cache
-constexpr std::size_t kGuessedRun = 8192;     // part of the format: squares of a run are added in float32
-
-std::size_t width_of_a_run(const std::vector<MatrixView>& parts) {
-    std::size_t columns = 0;
-    for (const MatrixView& part : parts) columns += part.columns;
-    const std::size_t share = columns / num_threads() + 1;
-    return std::clamp((share + 63) / 64 * 64, kFewestColumns, kSumColumns);
-}
-
-void add_float64_row(const double* elements, std::size_t count, double q, double* sums) {
-    for (std::size_t j = 0; j < count; ++j) sums[j] += static_cast<double>(static_cast<std::int32_t>(elements[j] * q));
-}
-
-// Rows chunk .. chunk + count - 1 of `rows` as pointers to their elements in a run of columns, and their q.
-struct RowPointers {
-    const float* rows[kRowsInOneSum];
-    float q[kRowsInOneSum];
-
-    void point(const MatrixView& part, const Columns& run, const ScaledRows& from, std::size_t chunk, std::size_t count, double unit,
-               PartReader<float>& reader) {
+        const float* rows[kRowsInOneSum];
+        float q[kRowsInOneSum];
         for (std::size_t i = 0; i < count; ++i) {
-            rows[i] = reader.run(part, from.rows[chunk + i], run.first, run.count, i);
-            q[i] = in_grid_units(static_cast<double>(round_toward_zero(from.scales[chunk + i])), unit, float{});
+            rows[i] = floats_.run(part, from.rows[first + i], run.first, run.count, i);
+            q[i] = in_grid_units(static_cast<double>(round_toward_zero(from.scales[first + i])), unit_, float{});
         }
+        active_kernels().add_rows({rows, q, count, run.count, integers, squares});
     }
+
+private:
+    void add_float64_row(const Columns& run, std::size_t row, double scale, std::uint32_t* integers) {
+        const double* elements = doubles_.run(parts_[run.part], row, run.first, run.count);
+        const double q = in_grid_units(scale, unit_, double{});
+        for (std::size_t j = 0; j < run.count; ++j) integers[j] += static_cast<std::uint32_t>(static_cast<std::int32_t>(elements[j] * q));
+    }
+
+    const std::vector<MatrixView>& parts_;
+    double unit_;
+    PartReader<float> floats_;
+    PartReader<double> doubles_;
 };
 
-void put_clipped_run(const MatrixView& part, const Columns& run, const ScaledRows& rows, double* sums, double unit, PartReader<float>& floats,
-                     PartReader<double>& doubles) {
-    RowPointers pointers;
-    for (std::size_t chunk = 0; chunk < rows.size(); chunk += kRowsInOneSum) {
-        const std::size_t count = std::min(kRowsInOneSum, rows.size() - chunk);
-        if (part.dtype == DType::float64) {
-            for (std::size_t i = chunk; i < chunk + count; ++i) {
-                const double q = in_grid_units(rows.scales[i], unit, double{});
-                add_float64_row(doubles.run(part, rows.rows[i], run.first, run.count), run.count, q, sums);
-            }
-        } else {
-            pointers.point(part, run, rows, chunk, count, unit, floats);
-            active_kernels().add_rows({pointers.rows, pointers.q, count, run.count, sums});
+constexpr std::size_t kRun = kStretch;   // of guessed rows, by docs/format.md: squares of a run are added in float32
+constexpr std::size_t kShortestRun = 512;   // for a thread of its own
+
+// A run of columns of the sums, for one thread.
+class RunOfSums {
+public:
+    RunOfSums(const std::vector<MatrixView>& parts, const Sums& sums) : adder_(parts, sums.unit), sums_(sums.units) {}
+
+    void put(const Columns& run, const ScaledRows& rows, Put put, double* squares) {
+        const std::size_t count = padded(run.count);
+        for (std::size_t first = 0; first < rows.size(); first += kRowsInOneSum) {
+            std::fill_n(integers_, count, 0u);
+            adder_.add(run, rows, first, std::min(kRowsInOneSum, rows.size() - first), integers_, squares == nullptr ? nullptr : squares + first);
+            sums_.put(run.part, run.first, integers_, count, put == Put::store && first > 0 ? Put::add : put);
         }
     }
+
+private:
+    alignas(64) std::uint32_t integers_[kRun];
+    RowAdder adder_;
+    UnitSums& sums_;
+};
+
+// Calls work(sums, item, run) for all runs of columns; `rows` is how many are read in each.
+template <class Work>
+void for_runs(const std::vector<MatrixView>& parts, const std::vector<Columns>& runs, std::size_t rows, const Sums& sums, Work work) {
+    parallel_ranges(runs.size(), runs.empty() ? 0 : runs[0].count * rows / kElementsOfASample, [&] {
+        return [&, of_run = RunOfSums(parts, sums)](std::size_t begin, std::size_t end) mutable {
+            for (std::size_t item = begin; item < end; ++item) work(of_run, item, runs[item]);
+        };
+    });
+}
+
+std::size_t columns_of(const std::vector<MatrixView>& parts) {
+    return std::accumulate(parts.begin(), parts.end(), std::size_t{0}, [](std::size_t sum, const MatrixView& part) { return sum + part.columns; });
+}
+
+// Runs in which every thread has its share.
+std::vector<Columns> shared_runs(const std::vector<MatrixView>& parts) {
+    return cut_columns(parts, std::clamp(padded(columns_of(parts) / num_threads() + 1), kShortestRun, kRun));
 }
 
 }  // namespace
 
-std::vector<double> exact_scales(const std::vector<MatrixView>& parts, const std::vector<std::size_t>& rows, double clip_norm) {
-    const bool wide = std::any_of(parts.begin(), parts.end(), [](const MatrixView& part) { return part.dtype == DType::float64; });
-    std::vector<double> scales = sums_of_squares(parts, rows);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (!std::isfinite(scales[i])) {
-            scales[i] = scale_of_large_row(parts, rows[i], clip_norm);
-        } else {
-            scales[i] = wide ? float64_scale(scales[i], clip_norm) : float32_scale(scales[i], clip_norm);
-        }
-    }
-    return scales;
-}
-
-void put_clipped_rows(const std::vector<MatrixView>& parts, const ScaledRows& rows, const Sums& sums, bool sums_hold_rows) {
-    const std::size_t width = width_of_a_run(parts);
-    const std::vector<Columns> runs = cut_columns(parts, width);
-    parallel_for(runs.size(), width * rows.size(), [&](std::size_t begin, std::size_t end) {
-        PartReader<float> floats(kRowsInOneSum);
-        PartReader<double> doubles(1);
-        for (std::size_t item = begin; item < end; ++item) {
-            const Columns& run = runs[item];
-            double* target = sums.of_part[run.part] + run.first;
-            if (!sums_hold_rows) std::fill_n(target, run.count, 0.0);
-            put_clipped_run(parts[run.part], run, rows, target, sums.unit, floats, doubles);
-        }
-    });
+void put_rows(const std::vector<MatrixView>& parts, const ScaledRows& rows, const Sums& sums, Put put) {
+    for_runs(parts, shared_runs(parts), rows.size(), sums,
+             [&](RunOfSums& of_run, std::size_t, const Columns& run) { of_run.put(run, rows, put, nullptr); });
 }
 
 std::vector<double> put_guessed_rows(const std::vector<MatrixView>& parts, const ScaledRows& rows, const Sums& sums, Put put) {
-    const std::vector<Columns> runs = cut_columns(parts, kGuessedRun);
+    const std::vector<Columns> runs = cut_columns(parts, kRun);
     std::vector<double> partial(runs.size() * rows.size());
-    parallel_for(runs.size(), kGuessedRun * rows.size(), [&](std::size_t begin, std::size_t end) {
-        PartReader<float> floats(kRowsInOneSum);
-        RowPointers pointers;
-        alignas(64) std::uint32_t integers[kGuessedRun];
-        for (std::size_t item = begin; item < end; ++item) {
-            const Columns& run = runs[item];
-            double* target = sums.of_part[run.part] + run.first;
-            const std::size_t padded = (run.count + kSumPadding - 1) / kSumPadding * kSumPadding;
-            for (std::size_t chunk = 0; chunk < rows.size(); chunk += kRowsInOneSum) {
-                const std::size_t count = std::min(kRowsInOneSum, rows.size() - chunk);
-                pointers.point(parts[run.part], run, rows, chunk, count, sums.unit, floats);
-                std::fill_n(integers, padded, 0u);
-                active_kernels().add_rows_and_squares(
-                    {pointers.rows, pointers.q, count, run.count, integers, partial.data() + item * rows.size() + chunk});
-                active_kernels().put_integers(integers, padded, put == Put::store && chunk > 0 ? Put::add : put, target);
-            }
-        }
+    for_runs(parts, runs, rows.size(), sums, [&](RunOfSums& of_run, std::size_t item, const Columns& run) {
+        of_run.put(run, rows, put, partial.data() + item * rows.size());
     });
     std::vector<double> squares(rows.size());
     for (std::size_t item = 0; item < runs.size(); ++item) {
         for (std::size_t i = 0; i < rows.size(); ++i) squares[i] += partial[item * rows.size() + i];
     }
     return squares;
+}
+
+void replace_guessed_rows(const std::vector<MatrixView>& parts, const ScaledRows& guessed, const ScaledRows& right, const Sums& sums) {
+    for_runs(parts, shared_runs(parts), guessed.size() + right.size(), sums, [&](RunOfSums& of_run, std::size_t, const Columns& run) {
+        std::vector<double> unused(guessed.size());
+        of_run.put(run, guessed, Put::subtract, unused.data());
+        of_run.put(run, right, Put::add, nullptr);
+    });
+}
+
+// ---- short rows ----
+
+namespace {
+
+constexpr std::size_t kShortColumns = std::size_t{1} << 17;
+constexpr std::size_t kCachedElements = std::size_t{1} << 18;   // 1 MiB of rows,
+constexpr std::size_t kFewestAtOnce = 8;                        // or as many as are read side by side: at most 4 MiB
+
+// The sum of a thread's share of the rows.
+class ShortRowsSum {
+public:
+    ShortRowsSum(const std::vector<MatrixView>& parts, double clip_norm, double unit)
+        : runs_(cut_columns(parts, kRun)), scales_(parts, clip_norm), adder_(parts, unit), some_(lengths_of(parts)), all_(lengths_of(parts)),
+          at_once_(std::clamp<std::size_t>(kCachedElements / std::max<std::size_t>(1, columns_of(parts)), kFewestAtOnce, kRowsInOneSum)) {}
+
+    // Throws NonFinitePart.
+    void add(std::size_t begin, std::size_t end) {
+        while (begin < end) {
+            if (some_rows_ == 0) some_.clear();
+            const std::size_t count = std::min({at_once_, end - begin, kRowsInOneSum - some_rows_});
+            block_.rows.resize(count);
+            std::iota(block_.rows.begin(), block_.rows.end(), begin);
+            scales_.find(block_.rows, block_.scales);
+            for (const Columns& run : runs_) adder_.add(run, block_, 0, count, some_.integers(run.part) + run.first, nullptr);
+            some_rows_ += count;
+            begin += count;
+            if (some_rows_ == kRowsInOneSum) join();
+        }
+    }
+
+    // After the last rows, of which there is at least one.
+    void put_into(UnitSums& sums, Put put) {
+        join();
+        sums.put(all_, put);
+    }
+
+    bool has_rows() const { return rows_ + some_rows_ > 0; }
+
+private:
+    void join() {
+        if (some_rows_ == 0) return;
+        all_.make_room(rows_ + some_rows_, rows_ > 0);
+        all_.put(some_, rows_ > 0 ? Put::add : Put::store);
+        rows_ += some_rows_;
+        some_rows_ = 0;
+    }
+
+    static std::vector<std::size_t> lengths_of(const std::vector<MatrixView>& parts) {
+        std::vector<std::size_t> lengths;
+        for (const MatrixView& part : parts) lengths.push_back(part.columns);
+        return lengths;
+    }
+
+    std::vector<Columns> runs_;
+    RowScales scales_;
+    RowAdder adder_;
+    UnitSums some_;   // of at most kRowsInOneSum rows that are not in all_ yet
+    UnitSums all_;
+    std::size_t some_rows_ = 0;
+    std::size_t rows_ = 0;   // in all_
+    std::size_t at_once_;
+    ScaledRows block_;
+};
+
+struct Failure {
+    std::size_t row = std::numeric_limits<std::size_t>::max();
+    std::exception_ptr error;
+};
+
+}  // namespace
+
+bool are_short(const std::vector<MatrixView>& parts) { return columns_of(parts) <= kShortColumns; }
+
+void put_short_rows(const std::vector<MatrixView>& parts, double clip_norm, const Sums& sums, Put put) {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<ShortRowsSum>> shares;
+    Failure first;
+    parallel_ranges(parts[0].rows, columns_of(parts) / kElementsOfASample, [&] {
+        const std::lock_guard<std::mutex> lock(mutex);
+        shares.push_back(std::make_unique<ShortRowsSum>(parts, clip_norm, sums.unit));
+        return [&, share = shares.back().get()](std::size_t begin, std::size_t end) {
+            try {
+                share->add(begin, end);
+            } catch (...) {
+                const std::lock_guard<std::mutex> locked(mutex);
+                if (begin < first.row) first = {begin, std::current_exception()};
+            }
+        };
+    });
+    if (first.error) std::rethrow_exception(first.error);
+    for (const auto& share : shares) {
+        if (!share->has_rows()) continue;
+        share->put_into(sums.units, put);
+        if (put == Put::store) put = Put::add;
+    }
 }
 
 }  // namespace hushvec

@@ -1,10 +1,10 @@
-// The readings of the rows of a sum: their norms, their exact sum, their sum by guessed scales.
+// The readings of the rows of a sum: rows with their scales into sums of units.
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
-#include "clip/clipped_sum_kernels.hpp"
+#include "clip/unit_sums.hpp"
 #include "hushvec/array.hpp"
 
 namespace hushvec {
@@ -21,23 +21,26 @@ struct ScaledRows {
     std::size_t size() const { return rows.size(); }
 };
 
-// The memory of each part's sums is a multiple of this long, in elements.
-inline constexpr std::size_t kSumPadding = 16;
-
-// Where the sums of each part lie, in units.
+// The sums and what they count in.
 struct Sums {
-    std::vector<double*> of_part;
+    UnitSums& units;
     double unit;
 };
 
-// The scale of each row by its norm: docs/format.md sections 4 and 7. Throws NonFinitePart.
-std::vector<double> exact_scales(const std::vector<MatrixView>& parts, const std::vector<std::size_t>& rows, double clip_norm);
+// Puts rows whose scales clip them.
+void put_rows(const std::vector<MatrixView>& parts, const ScaledRows& rows, const Sums& sums, Put put);
 
-// Adds the rows; their scales clip them.
-void put_clipped_rows(const std::vector<MatrixView>& parts, const ScaledRows& rows, const Sums& sums, bool sums_hold_rows);
-
-// Adds or subtracts rows whose scales are guesses. Returns for each row the sum of the squares of its elements in units, NaN or Inf
-// where it is not finite; only where that is at most the square of clip_norm in units have the elements gone in as they are.
+// Puts rows whose scales are guesses. Returns for each row the sum of the squares of its elements in units, NaN or Inf where it is not
+// finite; only where that is at most the square of clip_norm in units have the elements gone in as they are.
 std::vector<double> put_guessed_rows(const std::vector<MatrixView>& parts, const ScaledRows& rows, const Sums& sums, Put put);
+
+// Takes off rows that were added by guesses and adds rows whose scales clip them, in one reading where they are the same.
+void replace_guessed_rows(const std::vector<MatrixView>& parts, const ScaledRows& guessed, const ScaledRows& right, const Sums& sums);
+
+// Rows so short that some of them stay in a processor's cache between their norm and their sum.
+bool are_short(const std::vector<MatrixView>& parts);
+
+// Puts short rows by their exact scales, in one reading of memory. Throws NonFinitePart, and then the sums are as they were.
+void put_short_rows(const std::vector<MatrixView>& parts, double clip_norm, const Sums& sums, Put put);
 
 }  // namespace hushvec

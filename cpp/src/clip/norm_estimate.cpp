@@ -11,7 +11,10 @@ namespace hushvec {
 namespace {
 
 constexpr std::size_t kSamplesOfAStretch = kStretch / kSampleElements;
-constexpr std::size_t kStretchesAhead = 6;   // a sample is a jump to another page: ask for it early
+// A sample is a jump to another page: ask for it early, and still earlier for its first line, so that the page's place is known when
+// the others are asked for. [64, 4,194,304] on pages of 4 KiB: 0.0080 s without either, 0.0050 s without the second, 0.0044 s with both.
+constexpr std::size_t kStretchesAhead = 4;
+constexpr std::size_t kPagesAhead = 16;
 constexpr std::size_t kCacheLineBytes = 64;
 
 // Multiples of the golden ratio: spread evenly, in step with no power of two.
@@ -49,6 +52,7 @@ void read_sample(const MatrixView& part, std::size_t row, PartReader<float>& rea
     const std::size_t stretches = part.columns / kStretch;
     const bool direct = part.dtype == DType::float32 && part.rows_are_contiguous();
     for (std::size_t stretch = 0; stretch < stretches; ++stretch) {
+        if (direct && stretch + kPagesAhead < stretches) prefetch_to_read(part.at(row, sample_of_stretch(stretch + kPagesAhead)), 0);
         if (direct && stretch + kStretchesAhead < stretches) {
             const std::byte* next = part.at(row, sample_of_stretch(stretch + kStretchesAhead));
             for (std::size_t byte = 0; byte < kSampleElements * sizeof(float); byte += kCacheLineBytes) prefetch_to_read(next, byte);

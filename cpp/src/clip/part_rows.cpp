@@ -16,6 +16,10 @@ std::vector<Columns> cut_columns(const std::vector<MatrixView>& parts, std::size
     return runs;
 }
 
+bool has_float64(const std::vector<MatrixView>& parts) {
+    return std::any_of(parts.begin(), parts.end(), [](const MatrixView& part) { return part.dtype == DType::float64; });
+}
+
 template <class Element>
 const Element* PartReader<Element>::run(const MatrixView& part, std::size_t row, std::size_t first, std::size_t count, std::size_t slot) {
     if (part.dtype == dtype_of<Element> && part.rows_are_contiguous()) return reinterpret_cast<const Element*>(part.at(row, first));

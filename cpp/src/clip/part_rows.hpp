@@ -10,6 +10,9 @@ namespace hushvec {
 
 inline constexpr std::size_t kStretch = 8192;   // docs/format.md section 7
 
+// A row's element in these passes is about this much less work than the sample that parallel_for counts in.
+inline constexpr std::size_t kElementsOfASample = 4;
+
 // A run of columns of one part.
 struct Columns {
     std::size_t part;
@@ -20,11 +23,9 @@ struct Columns {
 // All columns of all parts, cut into runs of at most `width`.
 std::vector<Columns> cut_columns(const std::vector<MatrixView>& parts, std::size_t width);
 
-// Element is float for float32, float16 and bfloat16 parts, double for float64 ones.
-template <class Element>
-bool is_read_as(const MatrixView& part) { return (part.dtype == DType::float64) == (sizeof(Element) == sizeof(double)); }
+bool has_float64(const std::vector<MatrixView>& parts);
 
-// Holds copies of up to `slots` runs; one reader serves one thread.
+// Element is float for float32, float16 and bfloat16 parts, double for float64 ones. Holds copies of up to `slots` runs; one reader serves one thread.
 template <class Element>
 class PartReader {
 public:

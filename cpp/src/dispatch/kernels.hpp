@@ -44,7 +44,6 @@ struct RowKeyRun {
 
 // clip/clipped_sum_kernels.hpp
 struct RowsToAdd;
-struct RowsToAddAndSquare;
 enum class Put;
 
 // privunit/row_round.hpp
@@ -81,9 +80,10 @@ struct Kernels {
 
     // sums of clipped rows
     double (*sum_of_squares_here)(const float* row, std::size_t dimension);   // of a stretch whose neighbours are not read next
+    void (*sums_of_squares)(const float* const* rows, std::size_t count, std::size_t columns, double* squares);   // rows side by side
     void (*add_rows)(const RowsToAdd&);
-    void (*add_rows_and_squares)(const RowsToAddAndSquare&);
-    void (*put_integers)(const std::uint32_t* integers, std::size_t count, Put put, double* sums);
+    void (*put_integers)(const std::uint32_t* integers, std::size_t count, Put put, std::uint32_t* sums);
+    void (*put_integers_f64)(const std::uint32_t* integers, std::size_t count, Put put, double* sums);
 
     // PrivUnitG
     void (*unit_normals)(const KeyStream&, std::uint64_t first_group, std::size_t groups, float* z, float* radius_squares);

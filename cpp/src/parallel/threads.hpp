@@ -2,7 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
 #include <cstddef>
+#include <memory>
+#include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -13,20 +18,92 @@ namespace hushvec {
 // Below this many samples a thread costs more than it saves: starting one takes about 30 us, a sample about 1 ns.
 inline constexpr std::size_t kSamplesPerThread = std::size_t{1} << 17;
 
+inline std::size_t useful_threads(std::size_t count, std::size_t samples_each) {
+    const std::size_t useful = std::max<std::size_t>(1, count * std::max<std::size_t>(1, samples_each) / kSamplesPerThread);
+    return std::min({num_threads(), useful, std::max<std::size_t>(1, count)});
+}
+
+// The begin of range `part` of `parts` even ones that cover [0, count).
+constexpr std::size_t range_begin(std::size_t part, std::size_t parts, std::size_t count) {
+    return count / parts * part + std::min(part, count % parts);
+}
+
 // Calls work(begin, end) on disjoint ranges that cover [0, count); `samples_each` is the work in one item.
 // work must not throw.
 template <class Work>
 void parallel_for(std::size_t count, std::size_t samples_each, Work work) {
-    const std::size_t useful = std::max<std::size_t>(1, count * std::max<std::size_t>(1, samples_each) / kSamplesPerThread);
-    const std::size_t threads = std::min({num_threads(), useful, std::max<std::size_t>(1, count)});
-    const auto boundary = [&](std::size_t part) { return count / threads * part + std::min(part, count % threads); };
+    const std::size_t threads = useful_threads(count, samples_each);
     std::vector<std::thread> helpers;
     helpers.reserve(threads - 1);
     for (std::size_t part = 1; part < threads; ++part) {
-        helpers.emplace_back([=, &work] { work(boundary(part), boundary(part + 1)); });
+        helpers.emplace_back([=, &work] { work(range_begin(part, threads, count), range_begin(part + 1, threads, count)); });
     }
-    work(boundary(0), boundary(1));
+    work(0, range_begin(1, threads, count));
     for (std::thread& helper : helpers) helper.join();
+}
+
+// Off the processor that this thread runs on. A new thread begins on its creator's, and may wait there for milliseconds while others are
+// idle. Where the system has no such call, nothing happens.
+void move_away(std::thread& thread);
+
+inline constexpr std::size_t kRangesPerThread = 8;
+
+// Who works at a call's ranges. A helper that the system has not started by the time the last range is taken finds the crew closed and
+// ends: the call does not wait for it, which on a busy machine would take milliseconds.
+class Crew {
+public:
+    bool enter() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        working_ += closed_ ? 0 : 1;
+        return !closed_;
+    }
+    void leave() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (--working_ == 0) nobody_.notify_one();
+    }
+    void close() {
+        std::unique_lock<std::mutex> lock(mutex_);
+        closed_ = true;
+        nobody_.wait(lock, [this] { return working_ == 0; });
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable nobody_;
+    std::size_t working_ = 0;
+    bool closed_ = false;
+};
+
+// Like parallel_for, in several ranges for each thread, which takes the next when it is free: a thread that shares its processor with
+// another program, or with the idle workers of an OpenMP library, which spin for a while, does less and holds nobody up. Every thread
+// makes a worker of its own by make_worker(), with the memory that it needs, and calls worker(begin, end). Neither may throw.
+template <class MakeWorker>
+void parallel_ranges(std::size_t count, std::size_t samples_each, MakeWorker make_worker) {
+    const std::size_t threads = useful_threads(count, samples_each);
+    const std::size_t ranges = threads == 1 ? 1 : std::min(count, threads * kRangesPerThread);
+    std::atomic<std::size_t> next{0};
+    const auto take_ranges = [&] {
+        auto worker = make_worker();
+        for (std::size_t range = next++; range < ranges; range = next++) worker(range_begin(range, ranges, count), range_begin(range + 1, ranges, count));
+    };
+    if (threads == 1) return take_ranges();
+    const auto crew = std::make_shared<Crew>();
+    const auto help = [crew, &take_ranges] {
+        if (!crew->enter()) return;   // take_ranges may be gone
+        take_ranges();
+        crew->leave();
+    };
+    try {
+        for (std::size_t helper = 1; helper < threads; ++helper) {
+            std::thread thread(help);
+            move_away(thread);
+            thread.detach();
+        }
+    } catch (const std::system_error&) {
+        // No more threads to be had: those that there are do the work.
+    }
+    take_ranges();
+    crew->close();
 }
 
 }  // namespace hushvec

@@ -1,0 +1,46 @@
+// The exact scales of rows in parts, by their norms: docs/format.md sections 4 and 7.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "clip/part_rows.hpp"
+#include "hushvec/array.hpp"
+
+namespace hushvec {
+
+// The scale of each row, on all threads. Throws NonFinitePart for the first of them that is not finite.
+std::vector<double> exact_scales(const std::vector<MatrixView>& parts, const std::vector<std::size_t>& rows, double clip_norm);
+
+// The sums of squares of rows in one run of columns; one serves one thread.
+class RunSquares {
+public:
+    RunSquares() : floats_(kRowsAtOnce), doubles_(1) {}
+
+    // squares[i * step] is that of rows[i].
+    void find(const MatrixView& part, const Columns& run, const std::size_t* rows, std::size_t count, double* squares, std::size_t step);
+
+    static constexpr std::size_t kRowsAtOnce = 8;
+
+private:
+    PartReader<float> floats_;
+    PartReader<double> doubles_;
+};
+
+// Scales found on one thread: of few rows at a time, whose elements then are in its cache.
+class RowScales {
+public:
+    RowScales(const std::vector<MatrixView>& parts, double clip_norm) : parts_(parts), clip_norm_(clip_norm), runs_(cut_columns(parts, kStretch)) {}
+
+    // Throws NonFinitePart.
+    void find(const std::vector<std::size_t>& rows, std::vector<double>& scales);
+
+private:
+    const std::vector<MatrixView>& parts_;
+    double clip_norm_;
+    std::vector<Columns> runs_;
+    std::vector<double> partial_;
+    RunSquares squares_;
+};
+
+}  // namespace hushvec
