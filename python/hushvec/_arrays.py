@@ -133,6 +133,11 @@ def require_same_kind(name: str, array: Any, like_name: str, like: Any) -> None:
 
 def require_output(out: Any, shape: tuple[int, ...], dtype: str) -> None:
     require_array("out", out)
+    require_form(out, shape, dtype)
+
+
+def require_form(out: Any, shape: tuple[int, ...], dtype: str) -> None:
+    """Of an array of any number of dimensions: shape, dtype, writable."""
     if tuple(out.shape) != shape:
         raise ValueError(f"out must have shape {shape}, got {tuple(out.shape)}")
     if dtype_name(out) != dtype:

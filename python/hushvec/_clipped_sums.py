@@ -26,7 +26,7 @@ from hushvec._arrays import (
     on_cuda,
     require_array,
     require_finite,
-    require_output,
+    require_form,
     require_same_kind,
 )
 
@@ -231,13 +231,8 @@ def _named(shape: tuple[int, ...], rows: int) -> str:
 def _require_target(target: Any, shape: tuple[int, ...]) -> None:
     if not hasattr(target, "reshape") or not hasattr(target, "ndim"):
         require_array("out", target)
-    if tuple(target.shape) != shape:
-        raise ValueError(f"out must have shape {shape}, got {tuple(target.shape)}")
-    if dtype_name(target) != DEFAULT_DTYPE:
-        raise TypeError(f"out must be {DEFAULT_DTYPE}, got {dtype_name(target)}")
-    if isinstance(target, np.ndarray) and not target.flags.writeable:
-        raise ValueError("out must be writable, got a read-only array")
-    require_output(target.reshape(-1), (math.prod(shape),), DEFAULT_DTYPE)
+    require_form(target, shape, DEFAULT_DTYPE)
+    require_array("out", target.reshape(-1))
 
 
 def _shares_memory(result: Any, run: Any) -> bool:

@@ -71,15 +71,6 @@ HUSHVEC_INLINE void for_some_rows(std::size_t count, Some some) {
     for (; row < count; ++row) some.template operator()<1>(row);
 }
 
-// sum[0] + sum[1] + ... in the order of docs/format.md section 4.
-template <class Number>
-HUSHVEC_INLINE Number joined_accumulators(Number (&sum)[kNormAccumulators]) {
-    for (std::size_t half = kNormAccumulators / 2; half > 0; half /= 2) {
-        for (std::size_t k = 0; k < half; ++k) sum[k] += sum[k + half];
-    }
-    return sum[0];
-}
-
 // ---- norms ----
 
 template <class V, std::size_t rows_at_once>

@@ -16,10 +16,7 @@ namespace {
 double join_stretches(const double* partial, std::size_t stretches) {
     double sum[kNormAccumulators] = {};
     for (std::size_t k = 0; k < stretches; ++k) sum[k % kNormAccumulators] += partial[k];
-    for (std::size_t half = kNormAccumulators / 2; half > 0; half /= 2) {
-        for (std::size_t k = 0; k < half; ++k) sum[k] += sum[k + half];
-    }
-    return sum[0];
+    return joined_accumulators(sum);
 }
 
 // partial holds the row's runs of all parts one after the other.
