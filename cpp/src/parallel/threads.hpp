@@ -43,7 +43,8 @@ void parallel_for(std::size_t count, std::size_t samples_each, Work work) {
 }
 
 // Off the processor that this thread runs on. A new thread begins on its creator's, and may wait there for milliseconds while others are
-// idle. Where the system has no such call, nothing happens.
+// idle. The thread must not have ended: the C library would move the caller in its place. Where the system has no such call, nothing
+// happens.
 void move_away(std::thread& thread);
 
 inline constexpr std::size_t kRangesPerThread = 8;
@@ -52,6 +53,8 @@ inline constexpr std::size_t kRangesPerThread = 8;
 // ends: the call does not wait for it, which on a busy machine would take milliseconds.
 class Crew {
 public:
+    // Nobody enters while it is held.
+    std::unique_lock<std::mutex> hold() { return std::unique_lock<std::mutex>(mutex_); }
     bool enter() {
         const std::lock_guard<std::mutex> lock(mutex_);
         working_ += closed_ ? 0 : 1;
@@ -94,6 +97,7 @@ void parallel_ranges(std::size_t count, std::size_t samples_each, MakeWorker mak
         crew->leave();
     };
     try {
+        const auto hold = crew->hold();   // so that no helper has ended before it is moved
         for (std::size_t helper = 1; helper < threads; ++helper) {
             std::thread thread(help);
             move_away(thread);
