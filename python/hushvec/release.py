@@ -336,14 +336,16 @@ def charged(receipt: Receipt, budget: Budget, plan: ReleasePlan) -> Receipt:
     return replace(receipt, charge=entry_of_charge(budget, epsilon, delta, plan.mechanism.loss.rho, purpose))
 
 
-def entry_of_charge(budget: Budget, epsilon: float, delta: float, rho: float, purpose: str) -> LedgerEntry | None:
+def entry_of_charge(
+    budget: Budget, epsilon: float, delta: float, rho: float, purpose: str, charge_id: str | None = None
+) -> LedgerEntry | None:
     """Charge a budget; the row of its ledger, None for an object of the caller's own, which is told epsilon and delta alone."""
     from hushvec.budget import PrivacyBudget
 
     if not isinstance(budget, PrivacyBudget):
         budget.consume(epsilon, delta)
         return None
-    return LedgerEntry.of(budget.consume(epsilon, delta, rho=rho, purpose=purpose))
+    return LedgerEntry.of(budget.consume(epsilon, delta, rho=rho, purpose=purpose, charge_id=charge_id))
 
 
 def _needed(name: str, value: float | None, mechanism: str) -> float:

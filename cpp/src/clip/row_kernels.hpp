@@ -17,7 +17,6 @@ inline constexpr std::size_t kNormAccumulators = 32;
 // Rows are read one after another, so what lies this far on is the next rows. Hardware prefetchers alone leave the pass
 // waiting for memory: clip_and_noise of 10,000 x 768 at 12 rounds on Intel Sapphire Rapids class, 1.13 -> 0.95 ns an element.
 inline constexpr std::size_t kNormBytesAhead = 8192;
-inline constexpr std::size_t kCacheLine = 64;
 
 template <class V>
 HUSHVEC_INLINE typename V::F64Pair load_as_float64(const float* p) { return V::load_widened(p); }

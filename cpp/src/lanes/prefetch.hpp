@@ -8,6 +8,8 @@
 
 namespace hushvec {
 
+inline constexpr std::size_t kCacheLine = 64;
+
 HUSHVEC_INLINE void prefetch_to_read(const void* address, std::size_t bytes_ahead) {
     __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(address) + bytes_ahead));
 }

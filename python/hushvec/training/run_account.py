@@ -11,8 +11,7 @@ from typing import Any
 from hushvec import _core, _validate
 from hushvec.accounting import Accountant
 from hushvec.errors import PrivacyBudgetExhaustedError
-from hushvec.receipts import LedgerEntry
-from hushvec.release import Budget, require_budget, require_secret_key
+from hushvec.release import Budget, entry_of_charge, require_budget, require_secret_key
 from hushvec.training.journal import StepJournal
 from hushvec.training.schedule import StepSchedule
 from hushvec.training.settings import Settings
@@ -117,14 +116,9 @@ class RunAccount:
             return
         assert self.planned_cost is not None
         epsilon, delta, rho = self.planned_cost
-        if is_ledger(self.budget):
-            purpose = f"training, {self.settings.steps} steps, {self.settings.adjacency}"
-            charge = self.budget.consume(  # type: ignore[call-arg]
-                epsilon, delta, rho=rho, charge_id=f"training-{self.record.run_id}", purpose=purpose
-            )
-            self.record.charge = asdict(LedgerEntry.of(charge))
-        else:
-            self.budget.consume(epsilon, delta)
+        purpose = f"training, {self.settings.steps} steps, {self.settings.adjacency}"
+        entry = entry_of_charge(self.budget, epsilon, delta, rho, purpose, charge_id=f"training-{self.record.run_id}")
+        self.record.charge = None if entry is None else asdict(entry)
         self.record.charged = True
 
     def _cost_of_all_steps(self, budget: Budget, generator: _core.Generator) -> tuple[float, float, float]:
