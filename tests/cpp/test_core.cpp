@@ -208,8 +208,18 @@ void generators_never_repeat() {
     check(read(channel[0], &theirs, sizeof theirs) == static_cast<ssize_t>(sizeof theirs), "child reported");
     int status = 0;
     waitpid(child, &status, 0);
-    check(std::memcmp(theirs.key, before.key, sizeof before.key) != 0, "a forked child draws a new key");
+    check(before.nonce == 4000 && theirs.nonce == 0, "a forked child draws a new key, whose nonces begin anew");
     check(theirs.rounds == 20, "a forked child cannot continue a seeded generator");
+}
+
+void every_call_has_fresh_bits() {
+    Generator generator(20);
+    Generator seeded(Generator::Key{1, 2, 3}, 12);
+    const KeyStream first = generator.reserve(), second = generator.reserve();
+    for (std::size_t word = 0; word < 8; ++word) check(first.key[word] != second.key[word], "two calls share no word of their keys");
+    const KeyStream here = seeded.reserve(), there = seeded.reserve();
+    check(std::memcmp(here.key, there.key, sizeof here.key) == 0 && here.key[0] == 0x030201, "a seed's calls have the seed's key");
+    check(second.nonce == 1 && there.nonce == 1 && there.rounds == 12, "and nonces of their own");
 }
 
 void fills_reach_every_corner() {
@@ -241,6 +251,7 @@ int main() {
     layouts_do_not_change_bits();
     bad_rows_write_nothing();
     generators_never_repeat();
+    every_call_has_fresh_bits();
     fills_reach_every_corner();
     return hushvec::test::summary();
 }

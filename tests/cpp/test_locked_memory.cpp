@@ -192,23 +192,42 @@ void pages_are_wiped_at_exit() {
           "pages are zeros after the exit handlers");
 }
 
-void keys_lie_in_one_place() {
-    Turned key{};
+void make_noise(const KeyStream& stream) {
+    std::vector<float> out(100000);
+    for (const Law law : {Law::gaussian, Law::laplacian, Law::l2_laplace}) {
+        fill_noise(stream, law, 1.0, {reinterpret_cast<std::byte*>(out.data()), DType::float32, 1, out.size(), 0, sizeof(float)});
+    }
+}
+
+// With a seed the key of a call is the held key.
+void a_held_key_lies_in_one_place() {
+    Generator::Key seed;
+    const Turned key = plant(seed.data(), 5);
     {
-        Generator generator(20);
-        key = turned(generator.reserve().key);
+        Generator generator(seed, 20);
+        explicit_bzero(seed.data(), seed.size());
+        check(turned(generator.reserve().key) == key, "a call's key is the seed's");
         check(times_in_memory(key) == 1, "a key lies in its slot and nowhere else, after a call was given a copy");
-        std::vector<float> out(100000);
-        for (const Law law : {Law::gaussian, Law::laplacian, Law::l2_laplace}) {
-            fill_noise(generator.reserve(), law, 1.0, {reinterpret_cast<std::byte*>(out.data()), DType::float32, 1, out.size(), 0, sizeof(float)});
-        }
+        make_noise(generator.reserve());
         check(times_in_memory(key) == 1, "a key lies in its slot and nowhere else, after it made noise");
         check(in_child([&] { return times_in_memory(key) == 0; }) == 0, "a child has no key of its parent");
     }
     check(times_in_memory(key) == 0, "a key is gone with its generator");
+}
+
+void a_calls_key_goes_with_the_call() {
+    Generator generator(20);
+    Turned key{};
+    {
+        const WipedStream stream = generator.reserve();
+        key = turned(stream.key);
+        check(times_in_memory(key) == 1, "the key of a call lies in the call's copy and nowhere else");
+        make_noise(stream);
+        check(times_in_memory(key) == 1, "the key of a call lies there alone, after it made noise");
+    }
+    check(times_in_memory(key) == 0, "the key of a call goes with it");
     KeyStream copied;
     {
-        Generator generator(20);
         const WipedStream stream = generator.reserve();
         copied = stream;
         key = turned(copied.key);
@@ -255,7 +274,8 @@ int main() {
     slots_are_shared_and_wiped();
     if (!kInstrumented) {
         a_secret_is_found_while_it_is_there();
-        keys_lie_in_one_place();
+        a_held_key_lies_in_one_place();
+        a_calls_key_goes_with_the_call();
     }
     return test::summary();
 }

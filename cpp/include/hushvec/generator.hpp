@@ -3,7 +3,10 @@
 // The key lies in locked memory (key_slot.hpp); the copy that a call gets is wiped when the call ends (wiped_stream.hpp).
 //
 // Never the same stream twice: nonces are reserved atomically; a child process after fork() draws a new key before its
-// first call, and refuses to continue a seeded generator, whose stream the parent also has.
+// first call, and refuses to continue a seeded generator, whose stream the parent also has. Memory that is put back to an earlier
+// moment (a snapshot of the process or of its virtual machine) brings back key and nonce: so a generator keyed by the operating
+// system also asks the kernel for 256 fresh bits in every call, and the call's key is their sum with the held key. It is secret
+// and new if either is.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
 #include "hushvec/generator.hpp"
 
-#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -13,12 +14,13 @@
 namespace hushvec {
 namespace {
 
-// Straight to where the key stays: no copy on the stack.
+// Straight to where the key stays: no copy on the stack. The kernel is asked by name: a C library's getrandom() may keep a state
+// of its own in memory, and a snapshot of the process would put that back together with everything else.
 void fill_from_os(void* memory, std::size_t size) {
     auto* bytes = static_cast<std::uint8_t*>(memory);
     std::size_t filled = 0;
     while (filled < size) {
-        const ssize_t got = getrandom(bytes + filled, size - filled, 0);
+        const long got = syscall(SYS_getrandom, bytes + filled, size - filled, 0u);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) throw std::runtime_error(std::string("the operating system gave no random key: ") + std::strerror(errno));
         filled += static_cast<std::size_t>(got);
@@ -71,11 +73,13 @@ void Generator::follow_fork() {
 }
 
 WipedStream Generator::reserve() {
+    WipedStream fresh{KeyStream{}};   // stays zero with a seed, whose streams can be repeated
+    if (source_ == KeySource::os) fill_from_os(fresh.key, sizeof fresh.key);
     const std::lock_guard<std::mutex> lock(fork_lock());
     follow_fork();
     KeyStream& next = slot_->stream;
     if (next.nonce == kFirstNonceApart) throw std::runtime_error("all nonces of this generator are used: make a new one");
-    return WipedStream(next, next.nonce++);
+    return WipedStream(next, next.nonce++, fresh);
 }
 
 WipedStream Generator::apart(std::uint64_t place) {
