@@ -87,9 +87,19 @@ def test_file_folder_and_standard_input(tmp_path):
     (tmp_path / "a.md").write_text("Erste Notiz: Überweisung.\n")
     (tmp_path / "ignored.pdf").write_bytes(b"\xff\xfe")
     texts = ["Erste Notiz: Überweisung.", "Second note.", "Third note."]
-    assert [text["text"] for text in demo(tmp_path, "--no-sweep")["texts"]] == texts
-    assert [text["text"] for text in demo(tmp_path / "b.txt", "--no-sweep")["texts"]] == texts[1:]
-    assert [text["text"] for text in demo("-", "--no-sweep", stdin=b"One line only")["texts"]] == ["One line only"]
+    shown = ("--no-sweep", "--show-original")
+    assert [text["text"] for text in demo(tmp_path, *shown)["texts"]] == texts
+    assert [text["text"] for text in demo(tmp_path / "b.txt", *shown)["texts"]] == texts[1:]
+    assert [text["text"] for text in demo("-", *shown, stdin=b"One line only")["texts"]] == ["One line only"]
+
+
+@needs_model
+def test_a_text_of_the_user_is_not_printed_unasked():
+    asked = ("demo", "-", "--no-sweep", *FIXED)
+    for options in ((), ("--json",)):
+        assert "quokka" not in hushvec_here(*asked, *options, stdin=b"The quokka is overdue.").out
+    assert [list(text) for text in demo(*asked[1:], stdin=b"The quokka is overdue.")["texts"]] == [["nearest_after"]]
+    assert "The quokka is overdue." in hushvec_here(*asked, "--show-original", stdin=b"The quokka is overdue.").out
 
 
 @needs_model

@@ -34,6 +34,13 @@ def test_json():
     ]
 
 
+def test_what_was_redacted_is_not_printed_unasked():
+    for options in (("--text", TEXT), ("--text", TEXT, "--lines")):
+        hidden, shown = redacted(*options, "--json"), redacted(*options, "--json", "--show-original")
+        assert not any(word in hidden for word in ("Jane", "jane"))
+        assert [span["text"] for span in json.loads(shown)["spans"]] == ["Jane Doe", "jane@example.com"]
+
+
 def test_an_output_file(tmp_path):
     out = tmp_path / "out.txt"
     out.write_text("old")
@@ -58,7 +65,7 @@ def test_lines(tmp_path):
     (tmp_path / "in.txt").write_text("mail a@b.com\n\nmy name is\nJane\n")
     assert redacted(tmp_path / "in.txt", "--lines") == "mail [EMAIL]\n\nmy name is\n[PERSON]\n"
     (first, *_) = redacted(tmp_path / "in.txt", "--lines", "--json").splitlines()
-    assert json.loads(first)["spans"][0]["text"] == "a@b.com"
+    assert json.loads(first)["spans"][0]["category"] == "email address"
 
 
 def test_json_lines(tmp_path):
@@ -100,6 +107,7 @@ def test_the_list_of_rules():
         (["--text", "x", "--pattern", "badge=x(a+)+"], "inside another one"),
         (["--text", "x", "--gazetteer", "absent.txt"], "No such file"),
         (["--text", "x", "-o", "absent/out.txt"], "the folder absent must exist"),
+        (["--text", "x", "--show-original"], "--show-original must come with --json"),
         (["--text", "x", "-o", "."], ".: must be a plain file"),
         (["bad.jsonl", "--text-key", "text"], "bad.jsonl: line 2: not JSON"),
         (["good.jsonl", "--text-key", "other"], "good.jsonl: line 1: must be an object with the key 'other'"),

@@ -16,7 +16,7 @@ DP_LINE = re.compile(r"\[DP\] eps_total=\S+ delta_total=\S+ K=\d+ eps/chunk=\S+ 
 
 
 def test_a_text_its_rewriting_and_the_line_that_belongs_to_it():
-    finished = hushvec_here("rewrite", "--text", CONTACT, "--composition", "basic")
+    finished = hushvec_here("rewrite", "--text", CONTACT, "--composition", "basic", "--show-original")
     assert finished.code == 0, finished.err
     lines = finished.out.splitlines()
     assert lines[:2] == ["=== ORIGINAL ===", CONTACT]
@@ -25,8 +25,18 @@ def test_a_text_its_rewriting_and_the_line_that_belongs_to_it():
     assert lines[-1] == "[DP] eps_total=16.0 delta_total=0.001 K=2 eps/chunk=8.0000 sigma=1.4992 clip=1.5"
 
 
+@pytest.mark.parametrize("options", [(), ("--json",), ("--lines",), ("--lines", "--json")], ids=" ".join)
+def test_the_original_is_not_printed_unasked(options):
+    asked = ("rewrite", *options, "--text", CONTACT)
+    finished = hushvec_here(*asked)
+    assert finished.code == 0, finished.err
+    assert not any(word in finished.out for word in ("Contact", "Jane", "example.com", "spans"))
+    assert "[DP] eps_total=16.0" in finished.out and "[PERSON]" in finished.out
+    assert "jane@example.com" in hushvec_here(*asked, "--show-original").out
+
+
 def test_standard_input_to_json():
-    finished = hushvec_here("rewrite", "--json", "--epsilon", "8", stdin=CONTACT.encode())
+    finished = hushvec_here("rewrite", "--json", "--show-original", "--epsilon", "8", stdin=CONTACT.encode())
     account = json.loads(finished.out)
     assert (account["original"], account["epsilon_total"], account["n_chunks"]) == (CONTACT, 8.0, 2)
     assert [span["placeholder"] for span in account["spans"]] == [None, "[PERSON]", None, "[EMAIL]", None]
@@ -109,6 +119,7 @@ BAD = [
     (("--text", CONTACT, "--max-chunks", "1"), "text must have at most max_chunks = 1 chunks, got 2"),
     (("--text", "a b", "--max-len", "2"), "max_len must be > 2, the special tokens of the embedder, got 2"),
     (("--text", "a b", "--keep", "id"), "--keep must come with --text-key"),
+    (("--text", "a b", "--show-original", "-o", "out.txt"), "--show-original must come without --output"),
     (("--text", "a b", "--budget", "nobody", "--unsafe-seed", "1"), "budget"),
     (("--text", "not json", "--text-key", "body"), "--text: line 1: not JSON"),
     (("--text", '{"body": " "}', "--text-key", "body"), "line 1: 'body' must not be empty"),

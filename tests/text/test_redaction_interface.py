@@ -36,6 +36,8 @@ def test_spans_are_the_text_they_name():
     assert rebuilt(SAMPLE, result) == result.text
     assert detect(SAMPLE) == result.spans
     assert json.loads(json.dumps(result.to_dict()))["spans"][1]["text"] == "jane@example.com"
+    assert "jane" not in f"{result!r} {result.to_dict(private=False)}"
+    assert result.to_dict(private=False)["spans"][1]["start"] == result.spans[1].start
 
 
 def rebuilt(text, result):

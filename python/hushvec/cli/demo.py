@@ -23,6 +23,8 @@ DEFAULT_EPSILON = 50.0
 SWEEP_EPSILONS = (1.0, 10.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 DEFAULT_SHOWN = 6
 
+NOTE_PRIVATE = "All but the receipt and the sentences after the noise comes from the private texts: keep it to yourself."
+
 # Shares of the texts that still decode as they do without noise: below the first nothing is of use, from the second on most is.
 LITTLE = 0.05
 MOST = 0.5
@@ -37,6 +39,7 @@ def add_to(subparsers: Subparsers) -> None:
         description=(
             "Embed texts with all-MiniLM-L6-v2 on the CPU, release the vectors with differential privacy, and decode\n"
             "each noisy vector to the nearest of 320 public sentences. Every line of the input is one text.\n\n"
+            "Texts of PATH, and the sentences that they decode to before the noise, are printed with --show-original only.\n\n"
             f"epsilon is {DEFAULT_EPSILON:.0f} if not given: enough to see something, far too much for a strong promise.\n"
             "The table over epsilon repeats the release for your eyes only; publishing several would add up."
         ),
@@ -45,6 +48,7 @@ def add_to(subparsers: Subparsers) -> None:
     parser.add_argument("--epsilon", type=float, help=f"default {DEFAULT_EPSILON:.0f}")
     add_release_arguments(parser)
     parser.add_argument("--show", type=int, default=DEFAULT_SHOWN, metavar="N", help=f"texts to print (default {DEFAULT_SHOWN})")
+    parser.add_argument("--show-original", action="store_true", help="print the texts of PATH and how they decode before the noise")
     parser.add_argument("--no-sweep", action="store_true", help="leave out the table over epsilon")
 
 
@@ -70,10 +74,11 @@ def run(options: argparse.Namespace) -> int:
 
     outcome = _Outcome(texts, corpus, clean, public, nearest(clean, public), release, decoded)
     sweep = [] if options.no_sweep or options.mechanism == EmpiricalGaussian.name else _sweep(outcome, arguments)
+    private = options.show_original or options.source is None  # the notes that ship are nobody's
     if options.json:
-        print_json(_as_json(outcome, sweep, watch.seconds))
+        print_json(_as_json(outcome, sweep, watch.seconds, private=private))
     else:
-        _print(outcome, sweep, watch.seconds, options.show)
+        _print(outcome, sweep, watch.seconds, options.show, private=private)
     return 0
 
 
@@ -171,37 +176,41 @@ def _closeness(outcome: _Outcome, decoded: NDArray[np.intp]) -> NDArray[np.float
     return cosines(outcome.clean, outcome.public[decoded])
 
 
-def _as_json(outcome: _Outcome, sweep: list[dict[str, float]], seconds: dict[str, float]) -> dict[str, Any]:
-    before, after = _closeness(outcome, outcome.clean_decoded), _closeness(outcome, outcome.decoded)
-    kept = cosines(outcome.release.values, outcome.clean)
-    return {
-        "texts": [
-            {
+def _as_json(
+    outcome: _Outcome, sweep: list[dict[str, float]], seconds: dict[str, float], *, private: bool
+) -> dict[str, Any]:
+    texts: list[dict[str, Any]] = [{"nearest_after": outcome.corpus[number]} for number in outcome.decoded]
+    if private:
+        before, after = _closeness(outcome, outcome.clean_decoded), _closeness(outcome, outcome.decoded)
+        kept = cosines(outcome.release.values, outcome.clean)
+        for row, text in enumerate(outcome.texts):
+            texts[row] |= {
                 "text": text,
                 "nearest_before": outcome.corpus[outcome.clean_decoded[row]],
                 "cosine_before": float(before[row]),
-                "nearest_after": outcome.corpus[outcome.decoded[row]],
                 "cosine_after": float(after[row]),
                 "cosine_noisy_clean": float(kept[row]),
             }
-            for row, text in enumerate(outcome.texts)
-        ],
+    return {
+        "texts": texts,
         "mean_cosine": outcome.mean_cosine,
         "same_sentence": outcome.agreement,
         "verdict": outcome.verdict,
         "sweep": sweep,
         "seconds": seconds,
         "receipt": outcome.release.receipt.to_dict(),
+        "note": NOTE_PRIVATE,
     }
 
 
-def _print(outcome: _Outcome, sweep: list[dict[str, float]], seconds: dict[str, float], shown: int) -> None:
-    before, after = _closeness(outcome, outcome.clean_decoded), _closeness(outcome, outcome.decoded)
-    for row in np.linspace(0, len(outcome.texts) - 1, min(shown, len(outcome.texts)), dtype=int):
-        print(f"text         {outcome.texts[row]}")
-        print(f"before noise {outcome.corpus[outcome.clean_decoded[row]]}  (cosine with the text {before[row]:.2f})")
-        print(f"after noise  {outcome.corpus[outcome.decoded[row]]}  (cosine with the text {after[row]:.2f})")
-        print()
+def _print(outcome: _Outcome, sweep: list[dict[str, float]], seconds: dict[str, float], shown: int, *, private: bool) -> None:
+    rows = np.linspace(0, len(outcome.texts) - 1, min(shown, len(outcome.texts)), dtype=int)
+    if private:
+        _print_texts(outcome, rows)
+    else:
+        for row in rows:
+            print(f"after noise  {outcome.corpus[outcome.decoded[row]]}")
+        print("\n--show-original prints the texts beside them.\n")
     print(outcome.verdict)
     print(f"Cosine of a noisy vector with its clean one: {outcome.mean_cosine:.3f} on average, 1 before the noise.\n")
     if sweep:
@@ -209,8 +218,17 @@ def _print(outcome: _Outcome, sweep: list[dict[str, float]], seconds: dict[str, 
         print(table(("epsilon", "sigma or scale", "cosine", "same sentence"), [_sweep_cells(line) for line in sweep]))
         print()
     print("Receipt\n" + receipt_lines(outcome.release.receipt) + "\n")
-    print("All but the receipt and the sentences after the noise comes from the private texts: keep it to yourself.\n")
+    print(f"{NOTE_PRIVATE}\n")
     print("Seconds\n" + facts([(name, f"{value:.4f}") for name, value in seconds.items()]))
+
+
+def _print_texts(outcome: _Outcome, rows: NDArray[Any]) -> None:
+    before, after = _closeness(outcome, outcome.clean_decoded), _closeness(outcome, outcome.decoded)
+    for row in rows:
+        print(f"text         {outcome.texts[row]}")
+        print(f"before noise {outcome.corpus[outcome.clean_decoded[row]]}  (cosine with the text {before[row]:.2f})")
+        print(f"after noise  {outcome.corpus[outcome.decoded[row]]}  (cosine with the text {after[row]:.2f})")
+        print()
 
 
 def _sweep_cells(line: dict[str, float]) -> tuple[str, ...]:

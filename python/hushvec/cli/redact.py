@@ -30,12 +30,14 @@ def add_to(subparsers: Subparsers) -> None:
             "Replace personal data by placeholders such as [EMAIL]. Heuristic rules: what they miss stays, and nothing here is\n"
             "differential privacy. --list-rules shows what is looked for.\n\n"
             "The input is one text, unless --lines (every line is a text) or --text-key (JSON lines: the text under that key is\n"
-            "redacted, other keys are copied as they are, unprotected). OUT appears when all is done, or not at all."
+            "redacted, other keys are copied as they are, unprotected). OUT is written atomically.\n\n"
+            "--json says where every find was and what it was; what was redacted is printed with --show-original only."
         ),
     )
     parser.add_argument("source", nargs="?", metavar="FILE", help="a UTF-8 file, or - for standard input (default)")
     parser.add_argument("--text", help="the text itself, instead of a file")
     parser.add_argument("-o", "--output", metavar="OUT", type=Path, help="file to write (default: standard output)")
+    parser.add_argument("--show-original", action="store_true", help="with --json: print what was redacted too; private")
     parser.add_argument("--list-rules", action="store_true", help="print the rules that the other arguments choose, and stop")
     parser.add_argument("--patterns", metavar="NAMES", help="categories or rules to look for, separated by commas (default all)")
     parser.add_argument("--whitelist-categories", metavar="NAMES", help="categories that stay, separated by commas")
@@ -59,6 +61,8 @@ def run(options: argparse.Namespace) -> int:
         return _list_rules(redactor, as_json=options.json)
     if options.text is not None and options.source is not None:
         raise ValueError("one of FILE and --text must be given, got both")
+    if options.show_original and not (options.json and options.output is None and options.text_key is None):
+        raise ValueError("--show-original must come with --json, without --output and --text-key, which have no place for it")
     if options.output is not None and not options.output.parent.is_dir():
         raise ValueError(f"{options.output}: the folder {options.output.parent} must exist")
     if options.lines or options.text_key is not None:
@@ -108,7 +112,7 @@ def _one(options: argparse.Namespace, redactor: Redactor) -> int:
             file.write(redaction.text)
         _report(options, Counter(span.category for span in redaction.spans), texts=1)
     elif options.json:
-        print_json(redaction.to_dict())
+        print_json(redaction.to_dict(private=options.show_original))
     else:
         # A file ends as it did; a text from the command line gets its line end.
         sys.stdout.write(redaction.text + ("\n" if options.text is not None else ""))
@@ -137,7 +141,10 @@ def _redacted(redactor: Redactor, line: str, options: argparse.Namespace, where:
     content = line[: len(line) - len(ending)]
     if options.text_key is None:
         redaction = redactor.redact(content)
-        shown = json.dumps(redaction.to_dict(), ensure_ascii=False) if options.json and options.output is None else redaction.text
+        if options.json and options.output is None:
+            shown = json.dumps(redaction.to_dict(private=options.show_original), ensure_ascii=False)
+        else:
+            shown = redaction.text
         yield shown + ending, redaction
     elif content.strip():
         fields, text = json_record(content, options.text_key, where)

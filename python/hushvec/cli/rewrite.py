@@ -33,7 +33,7 @@ def add_to(subparsers: Subparsers) -> None:
             "Rewrite a text with differential privacy: personal data becomes placeholders, the rest is embedded, clipped, noised\n"
             "and inverted to text. The [DP] line belongs to the output wherever it goes.\n\n"
             "The input is one text, unless --lines (every line is a document) or --text-key (JSON lines) says otherwise; then the\n"
-            "output is JSON lines without the originals. OUT appears when all is done, or not at all.\n\n"
+            "output is JSON lines. No original is printed or written without --show-original. OUT is written atomically.\n\n"
             "gaussian noise at the default epsilon leaves little of a text: --mechanism privunit leaves the most."
         ),
     )
@@ -44,13 +44,18 @@ def add_to(subparsers: Subparsers) -> None:
     many.add_argument("--text-key", metavar="KEY", help="JSON lines: the document is the text under this key")
     parser.add_argument("--keep", metavar="NAMES", help="JSON lines: keys to copy unprotected, separated by commas")
     parser.add_argument("-o", "--output", metavar="OUT", type=Path, help="file to write (default: standard output)")
+    parser.add_argument(
+        "--show-original",
+        action="store_true",
+        help="print the original text, and with --json what became of its parts: private, and not for OUT",
+    )
     parser.add_argument("--epsilon", type=float, default=16.0, help="for a whole document (default 16); inf: no noise, no promise")
     parser.add_argument("--delta", type=float, default=1e-3, help="for a whole document, gaussian only (default 1e-3)")
     parser.add_argument("--clip-norm", "--clip", type=float, default=1.5, help="L2 norm that embeddings are clipped to (default 1.5)")
     parser.add_argument("--mechanism", choices=REWRITING_MECHANISMS, default="gaussian", help="law of the noise (default gaussian)")
     parser.add_argument("--composition", choices=COMPOSITIONS, default="joint", help="of a document's chunks (default joint)")
     parser.add_argument("--level", choices=LEVELS, help="what is one vector (default document for privunit, else chunk)")
-    parser.add_argument("--max-chunks", type=int, metavar="K", help="fill up to this public number of chunks, refuse more")
+    parser.add_argument("--max-chunks", type=int, metavar="K", help="fill up to so many chunks, refuse more; placeholders behind")
     parser.add_argument("--max-len", type=int, default=32, metavar="TOKENS", help="tokens in a chunk (default 32)")
     parser.add_argument("--whitelist-categories", metavar="NAMES", help="categories that are rewritten, not redacted")
     parser.add_argument("--inverter", metavar="PATH", help="file of public texts, or checkpoint (default: the sentences that ship)")
@@ -67,6 +72,8 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("one of FILE and --text must be given, got both")
     if options.output is not None and not options.output.parent.is_dir():
         raise ValueError(f"{options.output}: the folder {options.output.parent} must exist")
+    if options.output is not None and options.show_original:
+        raise ValueError("--show-original must come without --output: OUT is for what may be published")
     if options.keep is not None and options.text_key is None:
         raise ValueError("--keep must come with --text-key, whose other keys it names")
     content = options.text if options.text is not None else read_utf8(options.source)
@@ -109,9 +116,10 @@ def _one(options: argparse.Namespace, text: str) -> int:
         with _budget(options) as budget:
             result = rewriter.rewrite(text, budget=budget)
         if options.json:
-            print_json(result.to_dict())
+            print_json(result.to_dict(private=options.show_original))
         else:
-            print(f"=== ORIGINAL ===\n{text.rstrip()}\n\n=== OUTPUT ===\n{result.output}\n\n{result.dp_line}")
+            original = f"=== ORIGINAL ===\n{text.rstrip()}\n\n" if options.show_original else ""
+            print(f"{original}=== OUTPUT ===\n{result.output}\n\n{result.dp_line}")
         return 0
     with published_text(options.output) as file:
         with _budget(options) as budget:
@@ -160,7 +168,7 @@ def _many(options: argparse.Namespace, documents: list[tuple[str, dict[str, Any]
             _require_enough(budget, len(documents), options.epsilon)
         results = rewriter.rewrite_all((text for text, _ in documents), budget=budget)
         for result, (_, kept) in zip(results, documents, strict=True):
-            _write_line(file, result, kept)
+            _write_line(file, result, kept, private=options.show_original)
             progress.advance(1)
     if options.output is not None:
         print(f"{options.output}: {len(documents)} documents")
@@ -176,5 +184,5 @@ def _require_enough(budget: PrivacyBudget, documents: int, epsilon: float) -> No
         )
 
 
-def _write_line(file: TextIO, result: Rewriting, kept: dict[str, Any]) -> None:
-    file.write(json.dumps({**kept, **result.to_dict(private=False)}, ensure_ascii=False) + "\n")
+def _write_line(file: TextIO, result: Rewriting, kept: dict[str, Any], *, private: bool) -> None:
+    file.write(json.dumps({**kept, **result.to_dict(private=private)}, ensure_ascii=False) + "\n")

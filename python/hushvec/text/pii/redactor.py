@@ -6,7 +6,7 @@ import gc
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -35,15 +35,24 @@ class Redaction:
 
     Args:
         text: with placeholders.
-        spans: what was replaced, in the order of the text, without overlaps; offsets are those of the original text.
+        spans: what was replaced, in the order of the text, without overlaps; offsets are those of the original text. Private, and left
+            out of `repr`.
     """
 
     text: str
-    spans: tuple[Span, ...]
+    spans: tuple[Span, ...] = field(repr=False)
 
-    def to_dict(self) -> dict[str, Any]:
-        """`{"text": ..., "spans": [...]}`, ready for JSON. The spans hold what was redacted."""
-        return {"text": self.text, "spans": [span.to_dict() for span in self.spans]}
+    def to_dict(self, *, private: bool = True) -> dict[str, Any]:
+        """`{"text": ..., "spans": [...]}`, ready for JSON.
+
+        Args:
+            private: with what was redacted, under "text" of each span. False: where each span was and what it was, without its text.
+        """
+        return {"text": self.text, "spans": [_span_fields(span, private) for span in self.spans]}
+
+
+def _span_fields(span: Span, private: bool) -> dict[str, Any]:
+    return {name: value for name, value in span.to_dict().items() if private or name != "text"}
 
 
 class Redactor:

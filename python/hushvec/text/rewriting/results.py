@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hushvec.label_receipt import LabelReceipt
@@ -23,7 +23,7 @@ class RewrittenSpan:
         chunk_idx: number of the chunk, from 0; None for finds and for parts without a letter or digit, which are dropped.
     """
 
-    text: str
+    text: str = field(repr=False)
     is_pii: bool
     category: str | None
     placeholder: str | None
@@ -33,11 +33,13 @@ class RewrittenSpan:
 
 @dataclass(frozen=True, kw_only=True)
 class Rewriting:
-    """A rewritten text and its account. `output`, `dp_line` and `receipt` may be published; `original` and `spans` are private.
+    """A rewritten text and its account. `output`, `dp_line` and `receipt` may be published; `original` and `spans` are private, and
+    left out of `repr`.
 
     Args:
         original: the text that went in.
-        output: placeholders and rewritten chunks in the order of the text; for level "document" one rewritten text.
+        output: placeholders and rewritten chunks in the order of the text, with max_chunks all chunks before all placeholders; for
+            level "document" one rewritten text.
         spans: the parts of the original, and chunks that fill up to max_chunks.
         epsilon_total, delta_total: promised for all chunks of the document together; infinity for no noise, 0 without chunks.
         epsilon_per_chunk, delta_per_chunk: what the release of one chunk alone guarantees. They add up to the total for
@@ -51,9 +53,9 @@ class Rewriting:
         receipt: of the release; None without noise and without chunks, where nothing is promised or nothing was released.
     """
 
-    original: str
+    original: str = field(repr=False)
     output: str
-    spans: tuple[RewrittenSpan, ...]
+    spans: tuple[RewrittenSpan, ...] = field(repr=False)
     epsilon_total: float
     delta_total: float
     epsilon_per_chunk: float
