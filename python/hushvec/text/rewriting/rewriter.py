@@ -32,10 +32,11 @@ MOST_CHARACTERS = 2_000_000
 _TRIAL_DIMENSION = 8
 _NO_CHUNK = "."
 
-NOTE_CHUNKS = "covers the rewritten chunks; placeholders, their order and their number are set by rules and not covered"
+NOTE_CHUNKS = "covers the rewritten chunks; placeholders, their number and their places are set by rules and not covered"
+NOTE_PADDED_CHUNKS = "covers the rewritten chunks; placeholders, their order and their number are set by rules and not covered"
 NOTE_DOCUMENT = "the whole output follows from this one row and public data"
 NOTE_OWN_TEXT = "rows are taken to depend on their own document only"
-NOTE_PADDED = "the number of rows is max_chunks, whatever the text"
+NOTE_PADDED = "the number of rows is max_chunks, whatever the text, and placeholders stand behind all chunks"
 
 
 class Rewriter:
@@ -130,8 +131,9 @@ class Rewriter:
 
     def _notes(self) -> tuple[str, ...]:
         """What readers of the receipts should know about the level."""
-        covered = NOTE_DOCUMENT if self._level == "document" else NOTE_CHUNKS
-        return (covered, NOTE_OWN_TEXT, *(() if self._max_chunks is None else (NOTE_PADDED,)))
+        if self._level == "document":
+            return NOTE_DOCUMENT, NOTE_OWN_TEXT
+        return (NOTE_CHUNKS, NOTE_OWN_TEXT) if self._max_chunks is None else (NOTE_PADDED_CHUNKS, NOTE_OWN_TEXT, NOTE_PADDED)
 
     def _require_chargeable(self, budget: Budget | None) -> None:
         if budget is None:
@@ -189,10 +191,12 @@ class Rewriter:
     def _rewriting(self, one: _Released, texts: list[str]) -> Rewriting:
         filled = (Part("", None, number) for number in range(len(one.draft.chunks), len(texts)))
         spans = tuple(_span(part, texts) for part in (*one.draft.parts, *filled))
+        # Where a placeholder stands among the chunks tells where the clean text had it, so with max_chunks all chunks come first.
+        shown = spans if self._max_chunks is None else sorted(spans, key=lambda span: span.chunk_idx is None)
         plan = one.plan
         return Rewriting(
             original=one.draft.text,
-            output=" ".join(shown for span in spans if (shown := (span.rewritten or span.placeholder or "").strip())),
+            output=" ".join(words for span in shown if (words := (span.rewritten or span.placeholder or "").strip())),
             spans=spans,
             epsilon_total=0.0 if plan is None else float(self._terms.epsilon),
             delta_total=0.0 if one.receipt is None else self._terms.total_delta,

@@ -53,8 +53,8 @@ def rewrite(
             train-inverter`. Or an object with `invert(embeddings) -> texts`.
         composition: "joint": all chunks are one Gaussian release, the exact bound. "basic": epsilon/K and delta/K for each chunk, as
             older receipts have it; more noise.
-        max_chunks: a public number of chunks: shorter texts are filled up to it, longer ones refused, and K says nothing about the
-            text.
+        max_chunks: a public number of chunks: shorter texts are filled up to it, longer ones refused, and placeholders come behind all
+            chunks, so that neither K nor the places of placeholders say anything about the text.
         mechanism: "gaussian", "laplacian", "l2_laplace": additive noise, of which little of a text survives at such an epsilon.
             "privunit": directions only, pure epsilon, the most that a noisy vector can keep. "randomized_response": the nearest
             of the inverter's public texts, or another by chance, pure epsilon; the best where a public text will do.
@@ -77,15 +77,16 @@ def rewrite(
     Guarantees:
         Level "document": the output is a function of one released row and public data, so it is (epsilon, delta)-DP for this text
         against every other text. Level "chunk": so are all rewritten chunks together, against every text with the same number of
-        chunks (or with max_chunks, every text of at most so many). Placeholders, their order and their number are set by rules
-        and NOT covered, and what the rules miss is protected by the noise alone. Nothing of a chunk is ever copied.
+        chunks (or with max_chunks, every text of at most so many). Placeholders, their order, their number and without max_chunks
+        their places among the chunks are set by rules and NOT covered: the whole output is (epsilon, delta)-DP only against texts
+        with the same ones. What the rules miss is protected by the noise alone. Nothing of a chunk is ever copied.
         Epsilon is that of local differential privacy for the whole document, not of a metric: clipping bounds the distance of any
         two texts by 2 C. The receipt repeats all numbers, and says what does not hold for a seed or for the float grade.
 
     Edge cases:
         A text of personal data alone has no chunk: placeholders are the output, nothing is released or charged (level "chunk"
         without max_chunks). Parts without a letter or digit are dropped. Chunks that fill up to max_chunks are zero rows, rewritten
-        at the end.
+        behind the others.
 
     Reference:
         Morris, Kuleshov, Shmatikov, Rush (2023), "Text embeddings reveal (almost) as much as text"; Balle and Wang (2018), theorem 8;
