@@ -70,6 +70,34 @@ def test_utility_decides_among_those_that_meet_the_limit():
     assert all(trial.utility == (-trial.epsilon if trial.meets else None) for trial in tuned.trials)
 
 
+def test_one_private_row_moves_the_answer_and_the_result_says_so():
+    """120 rows with their own vectors as queries: negating one row moves what comes out, for some rows by a factor of 7 and more."""
+
+    def tuned_with_negated(row):
+        rows = directions(120, 8)
+        rows[row] *= -1
+        return tune_epsilon(on_documents, rows, **(QUICK | {"fpr": 0.05}), target_tpr=0.25, confidence=0.5, steps=6)
+
+    found = [tuned_with_negated(row) for row in range(8)]
+    assert len({tuned.epsilon for tuned in found}) > 1
+    for tuned in found:
+        assert tuned.tuned_on == tuned.to_dict()["tuned_on"] == "private documents"
+        assert "no receipt covers that" in tuned.note and tuned.note in str(tuned) and tuned.note == tuned.to_dict()["note"]
+
+
+def test_other_peoples_documents_are_named_as_such():
+    private = tune_epsilon(on_documents, POOL, target_tpr=0.1, steps=2, **QUICK)
+    public = tune_epsilon(on_documents, public_documents=POOL, target_tpr=0.1, steps=2, **QUICK)
+    assert public.epsilon == private.epsilon and public.trials == private.trials
+    assert public.tuned_on == "public documents" and "calls public" in str(public)
+
+
+@pytest.mark.parametrize(("given", "got"), [({}, "neither"), ({"documents": POOL, "public_documents": POOL}, "both")])
+def test_documents_are_private_or_public(given, got):
+    with pytest.raises(TypeError, match=rf"one of documents \(private\) and public_documents must be given, got {got}"):
+        tune_epsilon(on_documents, target_tpr=0.1, **given, **QUICK)
+
+
 def test_ready_for_json():
     tuned = tune_epsilon(on_documents, POOL, target_tpr=0.1, steps=2, **QUICK)
     again = json.loads(json.dumps(tuned.to_dict()))

@@ -2,7 +2,7 @@
 
     python bench/utility/retrieval/tuning.py documents.npy > tuning.md
 
-documents.npy: float32 [n, d]. The adversary asks with a document's own vector. Prints a table in Markdown.
+documents.npy: float32 [n, d], public. The adversary asks with a document's own vector. Prints a table in Markdown.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def main():
         for attack in ("logistic", "likelihood", "released")[: 3 if side.startswith("documents") else 2]:
             tuned = tune_epsilon(
                 lambda epsilon, generator: PrivateIndex(documents.shape[1], generator=generator, **noise(epsilon)),
-                documents,
+                public_documents=documents,
                 target_tpr=options.target_tpr,
                 fpr=options.fpr,
                 low=1.0,

@@ -1,4 +1,8 @@
-"""`tune_epsilon`: the largest epsilon at which an attack stays below a limit."""
+"""`tune_epsilon`: the largest epsilon at which an attack stays below a limit.
+
+The answer is a function of the documents that are attacked, which no noise touches. Tuned on the documents that are then released, it
+says something about them that no receipt counts; tuned on other people's it does not.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,13 @@ from hushvec.audit.binomial import clopper_pearson_upper
 from hushvec.retrieval.attacks.bounds import epsilon_for
 from hushvec.retrieval.attacks.membership import ATTACKS, MembershipResult, membership_inference
 from hushvec.retrieval.measures.intervals import Estimate
+
+PRIVATE, PUBLIC = "private documents", "public documents"
+_NOTES = {
+    PRIVATE: "the epsilons and rates were measured on private documents without noise: they depend on every one of them, no receipt "
+    "covers that, and releasing at this epsilon or publishing it gives it away; public_documents= tunes on other people's",
+    PUBLIC: "the epsilons and rates were measured on documents that the caller calls public, and say nothing about any others",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +52,7 @@ class TunedEpsilon:
         epsilon: of those tried the most useful one that meets the limit; None if none does.
         epsilon_proven: the largest epsilon of a document, for all queries about it, at which no attack at all can exceed the limit.
         target_tpr, fpr: the limit.
+        tuned_on: "private documents" or "public documents". Private ones make epsilon and trials private too: see `note`.
         confidence: with at least this probability the attack's expected rate is below the limit at every epsilon that is said to
             meet it, as far as bootstrap intervals go.
         trials: in the order of epsilon.
@@ -50,22 +62,35 @@ class TunedEpsilon:
     epsilon_proven: float
     target_tpr: float
     fpr: float
+    tuned_on: str
     confidence: float
     trials: tuple[Trial, ...]
+
+    @property
+    def note(self) -> str:
+        """What the documents that it was tuned on mean for the answer."""
+        return _NOTES[self.tuned_on]
+
+    def __str__(self) -> str:
+        found = "no epsilon" if self.epsilon is None else f"epsilon {self.epsilon:.4g}"
+        limit = f"a rate of {self.target_tpr:g} at {self.fpr:g} false positives"
+        return f"{found} of {len(self.trials)} tried meets {limit} (proven: {self.epsilon_proven:.4g}); {self.note}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the curves, ready for JSON."""
         return {
             **vars(self),
+            "note": self.note,
             "trials": [{**vars(trial), "tpr": asdict(trial.tpr), "result": trial.result.to_dict()} for trial in self.trials],
         }
 
 
 def tune_epsilon(
     make_index: Callable[[float, _core.Generator], Any],
-    documents: Any,
+    documents: Any = None,
     queries: Any = None,
     *,
+    public_documents: Any = None,
     target_tpr: float,
     fpr: float = 0.001,
     low: float = 0.1,
@@ -84,15 +109,19 @@ def tune_epsilon(
 ) -> TunedEpsilon:
     """Bisect for the largest epsilon at which an attack's rate of true positives stays below a limit.
 
+    The epsilon that comes out depends on the documents, without noise: tune on `public_documents` what private ones are released at.
+
     Args:
         make_index: takes epsilon and a hushvec.Generator, returns an empty index as for `membership_inference`.
-        documents, queries, attack, k, shadow_models, target_models, candidates, resamples, seed: as for `membership_inference`.
+        documents: private ones, as for `membership_inference`: for your own eyes. The result says so.
+        public_documents: the same of other people, who are not in the index that is built in the end; instead of `documents`.
+        queries, attack, k, shadow_models, target_models, candidates, resamples, seed: as for `membership_inference`.
         target_tpr: the limit, in (fpr, 1).
         fpr: rate of false positives that it goes with, in (0, 1).
         low, high: ends of the search, 0 < low < high.
         steps: epsilons that are tried, both ends included, at least 2; the interval shrinks by half of its logarithm each.
         utility: takes an epsilon, returns a number that is large where retrieval is good. Measured at each epsilon that meets the
-            limit. Without it, or among equals, the largest epsilon counts as the most useful.
+            limit; what it is measured on has a part in the answer, and should be as public as the documents. Without it, or among equals, the largest epsilon counts as the most useful.
         confidence: of all that is tried together: each of `steps` intervals gets its share of the rest.
         progress: called with 1 after each model of each trial.
 
@@ -100,11 +129,12 @@ def tune_epsilon(
         A TunedEpsilon.
 
     Raises:
-        TypeError: wrong kinds.
+        TypeError: wrong kinds; none or both of documents and public_documents.
         ValueError: a value out of its range; a limit that so few candidates cannot show to be met, even if nobody is found.
 
     Guarantees:
-        None for documents: that this attack fails says nothing about the next one. `epsilon_proven` holds against all of them, and is
+        None for documents. Private documents choose the epsilon, and replacing one of them can move it from one end of the search to
+        the other: the release at that epsilon is then not epsilon-DP, whatever its receipt says. That this attack fails says nothing about the next one. `epsilon_proven` holds against all of them, and is
         usually far smaller. The claim stays what the index's receipts say.
 
     Edge cases:
@@ -122,19 +152,25 @@ def tune_epsilon(
         >>> pool = np.random.default_rng(1).standard_normal((2000, 8)).astype(np.float32)
         >>> def make_index(epsilon, generator):
         ...     return PrivateIndex(8, documents=VectorNoise(epsilon=epsilon), generator=generator)
-        >>> tuned = tune_epsilon(make_index, pool, target_tpr=0.1, fpr=0.01, steps=4, shadow_models=4, k=1, resamples=200)
-        >>> tuned.epsilon_proven < tuned.epsilon < 64
-        True
+        >>> tuned = tune_epsilon(
+        ...     make_index, public_documents=pool, target_tpr=0.1, fpr=0.01, steps=4, shadow_models=4, k=1, resamples=200
+        ... )
+        >>> tuned.epsilon_proven < tuned.epsilon < 64, tuned.tuned_on
+        (True, 'public documents')
     """
+    if (documents is None) == (public_documents is None):
+        given = "neither" if documents is None else "both"
+        raise TypeError(f"one of documents (private) and public_documents must be given, got {given}")
+    attacked = documents if public_documents is None else public_documents
     search = _checked(target_tpr, fpr, low, high, steps, confidence, attack)
-    pool = len(documents) // 2 * 2 if candidates is None else _validate.whole_number("candidates", candidates, at_least=4)
+    pool = len(attacked) // 2 * 2 if candidates is None else _validate.whole_number("candidates", candidates, at_least=4)
     _require_visible(search, pool // 2 * _validate.whole_number("target_models", target_models, at_least=1))
     trials: dict[float, Trial] = {}
 
     def meets(epsilon: float) -> bool:
         result = membership_inference(
             lambda generator: make_index(epsilon, generator),
-            documents,
+            attacked,
             queries,
             attack=attack,
             k=k,
@@ -166,6 +202,7 @@ def tune_epsilon(
         epsilon_proven=epsilon_for(search.target_tpr, search.fpr, delta),
         target_tpr=search.target_tpr,
         fpr=search.fpr,
+        tuned_on=PRIVATE if public_documents is None else PUBLIC,
         confidence=confidence,
         trials=ordered,
     )
