@@ -63,9 +63,21 @@ def test_every_side_can_have_noise(rows):
     assert hv.verify_receipt(built["receipts"][0]).status == "holds"
     found = as_json("search", rows / "index", rows / "queries.npy", "-k", 2)
     assert hv.verify_receipt(found["query_receipt"]).status == hv.verify_receipt(found["score_receipt"]).status == "holds"
+    assert found["query_receipt"]["epsilon"] > 80  # three queries of one person
+    assert "query receipt of 3 queries: epsilon" in run("search", rows / "index", rows / "queries.npy", "-k", 2).out
     shown = as_json("show", rows / "index", "--queries", 1000)
     assert shown["document_guarantee_of_queries"] == {"queries": 1000, "guarantee": [30.0, 0.0]}
     assert "scores: laplacian, clamped to [0, 1], epsilon = 5.0 a query" in run("show", rows / "index").out
+
+
+@pytest.mark.parametrize(("per", "price"), (("query", 6.0), ("record", 2.0), ("release", 2.0)))
+def test_queries_are_charged_by_whose_they_are(rows, per, price):
+    asked = ["--query-epsilon", 2, "--query-per", per]
+    built = as_json("build", rows / "rows.npy", "-o", rows / "index", *asked)
+    assert built["query_guarantee"] == [2.0, 0.0]
+    assert as_json("search", rows / "index", rows / "queries.npy", "-k", 1)["query_receipt"]["epsilon"] == price
+    shown = as_json("show", rows / "index", "--queries", 3)
+    assert shown["query_guarantee_of_queries"] == {"queries": 3, "guarantee": [price, 0.0]}
 
 
 def test_an_order_without_scores(rows):

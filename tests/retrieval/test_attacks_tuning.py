@@ -88,7 +88,7 @@ def test_one_private_row_moves_the_answer_and_the_result_says_so():
 def test_other_peoples_documents_are_named_as_such():
     private = tune_epsilon(on_documents, POOL, target_tpr=0.1, steps=2, **QUICK)
     public = tune_epsilon(on_documents, public_documents=POOL, target_tpr=0.1, steps=2, **QUICK)
-    assert public.epsilon == private.epsilon and public.trials == private.trials
+    assert public.epsilon == private.epsilon and [one.tpr for one in public.trials] == [one.tpr for one in private.trials]
     assert public.tuned_on == "public documents" and "calls public" in str(public)
 
 

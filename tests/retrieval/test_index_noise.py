@@ -55,17 +55,18 @@ def test_every_store_holds_released_rows_alone(store):
     ],
 )
 def test_receipts_hold_and_say_what_is_guaranteed(noise):
-    index = PrivateIndex(16, store="numpy", documents=noise, queries=noise if noise.per == "record" else None)
+    index = PrivateIndex(16, store="numpy", documents=noise, queries=noise if noise.per is None else None)
     assert index.receipts == ()
     first, second = index.add(ROWS[:40]), index.add(ROWS[40:])
     assert index.receipts == (first, second)
     for receipt in index.receipts:
         assert hv.verify_receipt(receipt).status == "holds"
         assert (receipt.epsilon, receipt.delta) == index.document_guarantee() == index.document_guarantee(1000)
-    if noise.per == "record":
-        found = index.search(ROWS[:3], k=2)
-        assert hv.verify_receipt(found.query_receipt).status == "holds"
-        assert (found.query_receipt.epsilon, found.query_receipt.delta) == index.query_guarantee()
+    if noise.per is None:
+        for queries in (1, 3):
+            found = index.search(ROWS[:queries], k=2)
+            assert hv.verify_receipt(found.query_receipt).status == "holds"
+            assert (found.query_receipt.epsilon, found.query_receipt.delta) == index.query_guarantee(queries)
 
 
 def test_the_guarantee_of_given_noise_for_a_person_of_many_rows_is_that_of_the_largest_release():
@@ -108,7 +109,7 @@ def test_queries_are_released_once_and_the_rest_is_a_sort():
     places, scores = best_by_sorting(unit(ROWS), asked.values, 4)
     np.testing.assert_array_equal(found.ids, places)
     np.testing.assert_allclose(found.scores, scores, atol=1e-5)
-    assert found.query_receipt == asked.receipt
+    assert (found.query_receipt.epsilon, found.query_receipt.threshold) == (30.0, asked.receipt.threshold)
     assert index.document_guarantee() is None  # nothing of this protects a document
 
 
@@ -118,6 +119,51 @@ def test_queries_of_one_person_are_charged_together():
         index = filled(ROWS, store="numpy", queries=VectorNoise(epsilon=2.0, per=per, budget=budget))
         index.search(ROWS[:4], k=1)
     assert alone.charges == together.charges == [(2.0, 0.0)]
+
+
+@pytest.mark.parametrize("mechanism", ("privunit", "gaussian", "laplacian"))
+def test_every_query_of_a_search_is_charged(mechanism):
+    """The noise of a query does not depend on how many are asked with it; the price is that of all of them."""
+    budget = hv.PrivacyBudget(100.0, max_delta=0.1)
+    index = filled(ROWS, store="numpy", queries=VectorNoise(epsilon=1.0, mechanism=mechanism, budget=budget))
+    one, three = (index.search(ROWS[:queries], k=1).query_receipt for queries in (1, 3))
+    assert (one.epsilon, one.per, three.per) == (1.0, "record", "release")
+    assert (one.sigma, one.scale) == (three.sigma, three.scale)
+    if mechanism == "gaussian":
+        assert three.epsilon == pytest.approx(hv.gaussian_epsilon(1e-5, one.sigma, 2 * math.sqrt(3)), rel=1e-9)
+        assert 1.0 < three.epsilon < 3.0
+    else:
+        assert three.epsilon == 3.0
+    assert (three.epsilon, three.delta) == index.query_guarantee(3)
+    assert budget.consumed() == pytest.approx(1.0 + three.epsilon, rel=1e-9)
+    assert hv.verify_charges([one, three], budget.export()).status == "holds"
+    assert any("epsilon = 1.0" in note and "for all of them" in note for note in three.notes)
+    assert not any("for all of them" in note for note in one.notes)
+
+
+def test_queries_of_different_people_are_charged_as_one_where_the_caller_says_so():
+    budget = Counting()
+    index = filled(ROWS, store="numpy", queries=VectorNoise(epsilon=1.0, per="record", budget=budget))
+    receipt = index.search(ROWS[:3], k=1).query_receipt
+    assert budget.charges == [(1.0, 0.0)] and (receipt.per, receipt.epsilon) == ("record", 1.0)
+    assert index.query_guarantee(3) == (1.0, 0.0)
+
+
+def test_a_ready_mechanism_of_one_query_is_charged_for_each():
+    mechanism = PrivUnit(epsilon=2.0, dimension=16, corpus_size=60)
+    index = filled(ROWS, store="numpy", queries=VectorNoise(mechanism=mechanism))
+    one, many = (index.search(ROWS[:queries], k=1).query_receipt for queries in (1, 50))
+    assert (one.epsilon, many.epsilon) == (2.0, 100.0) and one.threshold == many.threshold
+    assert hv.verify_receipt(many).status == "holds"
+
+
+def test_noise_per_query_is_for_queries():
+    with pytest.raises(ValueError, match="documents must have per='record' or 'release', got 'query', which is for queries"):
+        PrivateIndex(16, documents=VectorNoise(epsilon=1.0, per="query"))
+    with pytest.raises(ValueError, match="per must be one of 'record', 'release', 'query', got 'person'"):
+        VectorNoise(epsilon=1.0, per="person")
+    index = PrivateIndex(16, documents=VectorNoise(epsilon=1.0), queries=VectorNoise(epsilon=1.0))
+    assert (index.settings.documents.per, index.settings.queries.per) == ("record", "query")
 
 
 # ---- scores ----
@@ -231,6 +277,8 @@ def test_descriptions_say_who_is_protected():
 
     assert "documents have no protection" in lines()
     assert "no document gains from it" in lines(queries=VectorNoise(epsilon=2.0))
+    assert "charged, by the number of queries in a search: 1: (2, 0); 10: (20, 0)" in lines(queries=VectorNoise(epsilon=2.0))
+    assert "two of one person cost it twice" in lines(queries=VectorNoise(epsilon=2.0, per="record"))
     assert "documents have no protection" in lines(queries=VectorNoise(epsilon=2.0))
     assert "only answers are protected" in lines(scores=ScoreNoise(epsilon=2.0))
     assert "1: (2, 0); 10: (20, 0)" in lines(scores=ScoreNoise(epsilon=2.0, delta=0))

@@ -173,14 +173,14 @@ def test_mrr_looks_no_deeper_than_k():
     assert evaluate_results(found, [3], k=3).metrics["mrr"].value == pytest.approx(1 / 3)
 
 
-def test_searches_are_charged_once():
+def test_every_query_is_charged_once():
     budget = hv.PrivacyBudget(max_epsilon=1000.0, max_delta=0.5)
     index = PrivateIndex(DIMENSION, store="numpy", queries=VectorNoise(epsilon=2.0, budget=budget))
     index.add(rows())
     evaluate(index, rows(10), np.arange(10), k=1, latency_queries=4)
-    assert budget.consumed() == 5 * 2.0  # one search of six people, and four of one
+    assert budget.consumed() == 10 * 2.0  # a search of six queries, and four of one
     evaluate(index, rows(10), np.arange(10), k=1, latency_queries=0)
-    assert budget.consumed() == 6 * 2.0
+    assert budget.consumed() == 20 * 2.0
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from hushvec.cli.files import Columns, open_source
 from hushvec.mechanisms import MECHANISMS, PublicProjection
 from hushvec.release import PER
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
-from hushvec.retrieval.noise import SCORE_MECHANISMS
+from hushvec.retrieval.noise import PER_QUERY, SCORE_MECHANISMS
 from hushvec.retrieval.stores import ON_DISK, STORES
 
 _TEXT_SUFFIX = ".txt"
@@ -69,6 +69,8 @@ def _add_build(commands: Subparsers) -> None:
     queries = parser.add_argument_group("noise on queries, for whoever asks")
     queries.add_argument("--query-epsilon", type=float)
     queries.add_argument("--query-mechanism", choices=tuple(MECHANISMS), default="privunit", help="default privunit")
+    asker = "a search's queries are one person's and add up (query, the default), several people's (record), one release (release)"
+    queries.add_argument("--query-per", choices=(PER_QUERY, *PER), default=PER_QUERY, help=asker)
     scores = parser.add_argument_group("noise on scores, the price of one query")
     scores.add_argument("--score-epsilon", type=float)
     scores.add_argument("--score-delta", type=float, default=1e-5, help="default 1e-5")
@@ -170,7 +172,7 @@ def _document_noise(options: argparse.Namespace, budget: PrivacyBudget | None) -
 def _query_noise(options: argparse.Namespace) -> VectorNoise | None:
     if options.query_epsilon is None:
         return None
-    return VectorNoise(epsilon=options.query_epsilon, mechanism=options.query_mechanism)
+    return VectorNoise(epsilon=options.query_epsilon, mechanism=options.query_mechanism, per=options.query_per)
 
 
 def _score_noise(options: argparse.Namespace) -> ScoreNoise | None:
@@ -231,7 +233,8 @@ def _search(options: argparse.Namespace) -> int:
     for name, receipt in receipts.items():
         if receipt is not None:
             claim = "" if receipt.is_dp_claim else ": NOT a DP claim"
-            print(f"\n{name.replace('_', ' ')}: epsilon = {receipt.epsilon!r}, delta = {receipt.delta!r}{claim}")
+            what = f"{name.replace('_', ' ')} of {len(answers)} queries"
+            print(f"\n{what}: epsilon = {receipt.epsilon!r}, delta = {receipt.delta!r}{claim}")
     return 0
 
 
@@ -278,6 +281,7 @@ def _print_index(options: argparse.Namespace, index: PrivateIndex, queries: int)
                 "document_guarantee": index.document_guarantee(),
                 "document_guarantee_of_queries": {"queries": queries, "guarantee": index.document_guarantee(queries)},
                 "query_guarantee": index.query_guarantee(),
+                "query_guarantee_of_queries": {"queries": queries, "guarantee": index.query_guarantee(queries)},
                 "receipts": [receipt.to_dict() for receipt in index.receipts],
             }
         )

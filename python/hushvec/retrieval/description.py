@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hushvec.retrieval.noise import PER_QUERY
+
 if TYPE_CHECKING:
     from hushvec.retrieval.private_index import PrivateIndex
 
 _QUERIES = (1, 10, 100)
+_UNITS = {
+    PER_QUERY: "query",
+    "record": "query, each of which is another person's: two of one person cost it twice",
+    "release": "search, all queries of which are about one person",
+}
 
 
 def describe(index: PrivateIndex) -> tuple[str, ...]:
@@ -42,8 +49,10 @@ def _queries(index: PrivateIndex) -> Iterator[str]:
     if noise is None:
         return
     epsilon, delta = noise.cost(index.columns)
-    unit = "query" if noise.per == "record" else "search, all queries of which are about one person"
-    yield f"queries: {_mechanism(noise.mechanism)}, epsilon = {epsilon!r}, delta = {delta!r} for each {unit}"
+    yield f"queries: {_mechanism(noise.mechanism)}, epsilon = {epsilon!r}, delta = {delta!r} for each {_UNITS[noise.per]}"
+    if noise.per == PER_QUERY:
+        costs = "; ".join(f"{queries}: {_cost(index.query_guarantee(queries))}" for queries in _QUERIES)
+        yield f"whoever asks is charged, by the number of queries in a search: {costs}"
     yield "noise on queries protects who asks, if it is added at the asker's side; no document gains from it"
 
 

@@ -138,10 +138,10 @@ def evaluate(
             charged before stays charged.
 
     Guarantees:
-        Each query is asked exactly once, timed or not. Budgets of the index are charged for one search of the batch and for one
-        search of each timed query; latency_queries=0 makes it one search in all. Whatever can be refused is refused before that. The
-        figures are for whoever may see the data: `relevant` and `clean` are not protected, so publishing what is computed from them
-        is no private release, whatever the index promises.
+        Each query is asked exactly once, timed or not. Budgets of the index are charged for a search of the batch and for one
+        of each timed query, each for its queries; latency_queries=0 makes it one search in all. Whatever can be refused is refused
+        before that. The figures are for whoever may see the data: `relevant` and `clean` are not protected, so publishing what is
+        computed from them is no private release, whatever the index promises.
         Intervals: `hushvec.retrieval.measures.intervals.bootstrap`; a measure that is the same for all queries gets one of Clopper
         and Pearson.
 

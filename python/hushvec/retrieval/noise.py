@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -12,13 +12,16 @@ import numpy as np
 
 from hushvec import _core, _validate
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, Mechanism, PrivUnit, product_up, quotient_down, root_up
-from hushvec.release import Budget, ReleasePlan, plan_release, require_budget
+from hushvec.release import PER, Budget, ReleasePlan, plan_release, require_budget
 
 if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss
     from hushvec.mechanisms import GumbelTopK
 
 SCORE_MECHANISMS = ("laplacian", "gaussian", "gumbel")
+PER_QUERY = "query"
+
+NOTE_QUERIES = "every row got the noise of a single query, epsilon = {epsilon!r}, delta = {delta!r}; what is stated is for all of them"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +31,10 @@ class VectorNoise:
     Args:
         epsilon, delta, mechanism, sigma, clip_norm: as in `hushvec.privatize`; the mechanism is "privunit" if not named, or a ready
             object of hushvec.mechanisms, which has its own epsilon (`PrivUnit(epsilon=10, dimension=384, corpus_size=2000)`).
-        per: "record": every row is another person. "release": all rows of one `add`, or of one `search`, are about one person.
+        per: "record": every row is another person: whoever asks two queries, or has two rows, pays twice and is charged once.
+            "release": all rows of one `add`, or of one `search`, are about one person and released together at this price. "query",
+            for queries alone: all queries of one `search` are one person's, each with the noise of a single query; the search is
+            charged what they cost together. None: "record" for documents, "query" for queries.
         renormalize: unit rows after the noise, so that inner products with unit rows are cosines again. Post-processing.
         budget: charged by every `add` or `search` before anything is computed; `hushvec.privatize` says what it has to be.
 
@@ -41,8 +47,9 @@ class VectorNoise:
         answers the search, for the one who asks, and only if the noise is added at the asker's side; documents get nothing from it.
 
     Edge cases:
-        A person with rows in several `add` calls, or who asks several times, pays for each: add the costs up. What a row is about is
-        the caller's statement; with `per="record"` two rows about one person cost that person twice.
+        A person with rows in several `add` calls, or who searches several times, pays for each: add the costs up. What a row is about
+        is the caller's statement; with `per="record"` two rows about one person cost that person twice. Together m queries cost m
+        epsilon, those of the Gaussian kinds less (the exact composition).
 
     Reference:
         docs/retrieval.md: sides, and who is protected from whom.
@@ -60,18 +67,21 @@ class VectorNoise:
     mechanism: str | Mechanism = "privunit"
     sigma: float | None = None
     clip_norm: float = 1.0
-    per: str = "record"
+    per: str | None = None
     renormalize: bool = False
     budget: Budget | None = None
 
     def __post_init__(self) -> None:
+        if self.per is not None:
+            _validate.choice("per", self.per, (*PER, PER_QUERY))
         self.require_fit(self.mechanism.dimension if isinstance(self.mechanism, Mechanism) else 1, normalize=False)
         if self.budget is not None:
             require_budget(self.budget)
 
     def plan(self, *, rows: int, dimension: int, dtype: str, normalize: bool, generator: _core.Generator | None) -> ReleasePlan:
         """The release of so many rows, every argument checked."""
-        return plan_release(
+        per_query = self.per == PER_QUERY
+        plan = plan_release(
             rows=rows,
             dimension=dimension,
             dtype=dtype,
@@ -82,9 +92,19 @@ class VectorNoise:
             sigma=self.sigma,
             normalize=normalize,
             renormalize=self.renormalize,
-            per=self.per,
+            per="record" if per_query or self.per is None else self.per,
             generator=generator,
         )
+        if not per_query or rows < 2:
+            return plan
+        return replace(plan, mechanism=_of_one_person(plan.mechanism, rows), per="release")
+
+    def notes(self, plan: ReleasePlan) -> tuple[str, ...]:
+        """What the receipt of such a plan should say beside its own notes."""
+        if self.per != PER_QUERY or plan.per == "record":
+            return ()
+        epsilon, delta = self.cost(plan.mechanism.dimension)
+        return (NOTE_QUERIES.format(epsilon=epsilon, delta=delta),)
 
     @property
     def is_of_directions(self) -> bool:
@@ -104,14 +124,15 @@ class VectorNoise:
 
         Args:
             dimension: elements in a row.
-            rows: of the release; of influence only with per="release".
+            rows: of the release; of influence only with per="release" and per="query".
         """
         return self._example(dimension, rows).mechanism.cost
 
     def _example(self, columns: int, rows: int, *, normalize: bool = False) -> ReleasePlan:
         """The release of so many rows, or of as many as a ready mechanism is for."""
-        ready = self.mechanism.rows_per_person if isinstance(self.mechanism, Mechanism) else rows
-        return self.plan(rows=ready, dimension=columns, dtype="float32", normalize=normalize, generator=None)
+        ready = isinstance(self.mechanism, Mechanism) and self.per != PER_QUERY
+        count = self.mechanism.rows_per_person if ready else rows  # type: ignore[union-attr]
+        return self.plan(rows=count, dimension=columns, dtype="float32", normalize=normalize, generator=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,6 +254,20 @@ class ScoreNoise:
         """Standard deviation of the noise of one score, in units of a score."""
         mechanism = self.for_queries(1, k=_validate.whole_number("k", k, at_least=1))
         return mechanism.noise_norm if isinstance(mechanism, Mechanism) else mechanism.noise_deviation
+
+
+@lru_cache(maxsize=256)
+def _of_one_person(single: Mechanism, rows: int) -> Mechanism:
+    """As many rows of one person, each with the noise of a single row: as one mechanism, which knows what they cost together."""
+    if isinstance(single, (Gaussian, EmpiricalGaussian)):
+        return EmpiricalGaussian(
+            chosen_sigma=single.sigma,
+            delta=single.delta,
+            dimension=single.dimension,
+            clip_norm=single.clip_norm,
+            rows_per_person=rows,
+        )
+    return replace(single, epsilon=product_up(rows, single.cost[0]), rows_per_person=rows)  # type: ignore[call-arg]
 
 
 @lru_cache(maxsize=256)  # every search asks; exact arithmetic and calibration take longer than the noise of 100,000 scores

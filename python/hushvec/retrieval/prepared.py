@@ -23,18 +23,20 @@ class Prepared(NamedTuple):
         plan: of their release; None without noise.
         budget: that is charged for it.
         projection: that they have been through, for the receipt.
+        notes: for the receipt.
     """
 
     rows: Any
     plan: ReleasePlan | None = None
     budget: Budget | None = None
     projection: PublicProjection | None = None
+    notes: tuple[str, ...] = ()
 
     def release(self) -> tuple[NDArray[np.float32], Receipt | None]:
         """The rows as they may be stored or searched, and what was done. Charges first; NaN and Inf are refused before that."""
         if self.plan is None:
             return self.rows, None
-        release = release_planned(self.rows, self.plan, budget=self.budget, projection=self.projection)
+        release = release_planned(self.rows, self.plan, budget=self.budget, notes=self.notes, projection=self.projection)
         return as_rows(release.values), release.receipt
 
 

@@ -221,8 +221,9 @@ class PrivateIndex:
         Raises:
             TypeError, ValueError: wrong kinds; no queries, another dimension, NaN or Inf, an empty index, k above the number of rows.
                 Nothing is charged then.
-            PrivacyBudgetExhaustedError: a budget has not enough left; nothing is answered. The scores' budget is charged before the
-                queries': with two, the first charge stands if the second is refused.
+            PrivacyBudgetExhaustedError: a budget has not enough left; nothing is answered. Both are charged for all queries of the
+                call (that of the queries for one of them with per="record", where each is another person's). The scores' budget is
+                charged before the queries': with two, the first charge stands if the second is refused.
         """
         x = self._checked("queries", queries)
         most = _validate.whole_number("k", k, at_least=1)
@@ -261,9 +262,15 @@ class PrivateIndex:
         scores = None if self._settings.scores is None else cost_of_queries(self._settings.scores, count)
         return smaller(self._row_guarantee(), scores)
 
-    def query_guarantee(self) -> tuple[float, float] | None:
-        """(epsilon, delta) of one query for the one who asks (of one search with per="release"); None without noise on queries."""
-        return None if self._settings.queries is None else self._settings.queries.cost(self.columns)
+    def query_guarantee(self, queries: int = 1) -> tuple[float, float] | None:
+        """(epsilon, delta) of one search for each person who asks; None without noise on queries.
+
+        Args:
+            queries: of the search. They add up with per="query", the default: one person asks them all. With per="record" each is
+                another person's, and with per="release" the price is that of a search, whatever their number.
+        """
+        noise, count = self._settings.queries, _validate.whole_number("queries", queries, at_least=1)
+        return None if noise is None else noise.cost(self.columns, rows=count)
 
     def describe(self) -> tuple[str, ...]:
         """Lines that say what every side costs and protects."""
@@ -373,7 +380,7 @@ class PrivateIndex:
                 normalize=normalize and not noise.is_of_directions,
                 generator=self._generator,
             )
-            return Prepared(x, plan, noise.budget, projection)
+            return Prepared(x, plan, noise.budget, projection, noise.notes(plan))
         _arrays.require_finite(name, x)
         if normalize:
             unit = _arrays.empty_like(x)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec import _core, _validate
 from hushvec.mechanisms import MECHANISMS, Mechanism
-from hushvec.release import Budget, require_projection, require_secret_key
-from hushvec.retrieval.noise import ScoreNoise, VectorNoise
+from hushvec.release import PER, Budget, require_projection, require_secret_key
+from hushvec.retrieval.noise import PER_QUERY, ScoreNoise, VectorNoise
 from hushvec.retrieval.stores import STORES, WITH_A_MATRIX
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _KINDS: dict[str, type[VectorNoise] | type[ScoreNoise]] = {"documents": VectorNoise, "queries": VectorNoise, "scores": ScoreNoise}
 SIDES = tuple(_KINDS)
+
+# Whose rows are, where the noise does not say: nobody asks one question only.
+_PER = {"documents": "record", "queries": PER_QUERY}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +46,12 @@ class IndexSettings:
             side = getattr(self, name)
             if side is not None and not isinstance(side, kind):
                 raise TypeError(f"{name} must be a hushvec.retrieval.{kind.__name__} or None, got {_validate.kind(side)}")
+        for name, per in _PER.items():
+            noise = getattr(self, name)
+            if noise is not None and noise.per is None:
+                object.__setattr__(self, name, replace(noise, per=per))
+        if self.documents is not None and self.documents.per == PER_QUERY:
+            raise ValueError(f"documents must have per={' or '.join(map(repr, PER))}, got {PER_QUERY!r}, which is for queries")
         _validate.choice("store", self.store, STORES)
         _validate.flag("normalize", self.normalize)
         if self.projection is not None and require_projection(self.projection).dimension != self.dimension:
@@ -92,6 +101,7 @@ class IndexSettings:
             "dimension": self.dimension,
             "documents": _noise_to_dict(self.documents),
             "queries": _noise_to_dict(self.queries),
+            "queries_per": None if self.queries is None else self.queries.per,
             "scores": _noise_to_dict(self.scores),
             "store": self.store,
             "store_options": None if self.store_options is None else dict(self.store_options),
@@ -108,6 +118,9 @@ class IndexSettings:
         arguments: dict[str, Any] = {name: fields[name] for name in ("dimension", "store", "store_options", "normalize")}
         for name, kind in _KINDS.items():
             arguments[name] = None if fields[name] is None else kind(**_noise_fields(fields[name]))
+        queries = arguments["queries"]
+        if queries is not None and "queries_per" not in fields and queries.per == "record":
+            arguments["queries"] = replace(queries, per=PER_QUERY)  # what older files have for every index that named nothing
         return cls(projection=projection, **arguments)
 
 

@@ -121,7 +121,8 @@ def tune_epsilon(
         low, high: ends of the search, 0 < low < high.
         steps: epsilons that are tried, both ends included, at least 2; the interval shrinks by half of its logarithm each.
         utility: takes an epsilon, returns a number that is large where retrieval is good. Measured at each epsilon that meets the
-            limit; what it is measured on has a part in the answer, and should be as public as the documents. Without it, or among equals, the largest epsilon counts as the most useful.
+            limit; what it is measured on has a part in the answer, and should be as public as the documents. Without it, or among
+            equals, the largest epsilon counts as the most useful.
         confidence: of all that is tried together: each of `steps` intervals gets its share of the rest.
         progress: called with 1 after each model of each trial.
 
@@ -134,8 +135,9 @@ def tune_epsilon(
 
     Guarantees:
         None for documents. Private documents choose the epsilon, and replacing one of them can move it from one end of the search to
-        the other: the release at that epsilon is then not epsilon-DP, whatever its receipt says. That this attack fails says nothing about the next one. `epsilon_proven` holds against all of them, and is
-        usually far smaller. The claim stays what the index's receipts say.
+        the other: the release at that epsilon is then not epsilon-DP, whatever its receipt says. That this attack fails says nothing
+        about the next one. `epsilon_proven` holds against all of them, is usually far smaller, and is a function of the limit alone.
+        The claim stays what the index's receipts say.
 
     Edge cases:
         The limit met at `high`: that is the answer after one trial. Not met at `low`: epsilon is None. The rate is not exactly
