@@ -120,6 +120,68 @@ def test_bytes_that_no_reports_can_give_are_refused():
         BloomSketch.from_bytes(sketch_bytes(2, filter_.digest, 5, [5, 6, 0]), filter_)
 
 
+def test_counts_that_wrap_around_to_their_reports_are_refused():
+    """Four tallies of 2^62 add up to 0 modulo 2^64, as no reports have them."""
+    from collect.collect_reference import sketch_bytes
+
+    ours = vocabulary(4, 1.0, "k_rr")
+    with pytest.raises(SketchError, match=f"its counts add up to {2**64}, not to its 0 reports"):
+        Sketch.from_bytes(sketch_bytes(1, ours.digest, 0, [2**62] * 4), ours)
+    filter_ = BloomFilter(2, 1, f=0.5, cohorts=4)
+    with pytest.raises(SketchError, match="its cohorts do not add up to its 0 reports"):
+        BloomSketch.from_bytes(sketch_bytes(2, filter_.digest, 0, [2**62] * 4 + [0] * 8), filter_)
+
+
+@pytest.mark.parametrize("mechanism", (*MECHANISMS, "bloom"))
+def test_sums_that_would_wrap_around_are_refused(mechanism):
+    """A sketch of 2^62 reports is sound; two of them, or one and a single report, are more than fits, and change nothing."""
+    from collect.collect_reference import sketch_bytes
+
+    if mechanism == "bloom":
+        ours, kind, one = BloomFilter(2, 1, f=0.5, cohorts=1), BloomSketch, 2
+        numbers = [2**62, 2**62, 0]
+    else:
+        ours, kind, one = vocabulary(3, 1.0, mechanism), Sketch, 1
+        numbers = [2**62] + [0] * (ours.oracle.tallies - 1)
+    large = kind.from_bytes(sketch_bytes(one, ours.digest, 2**62, numbers), ours)
+    small = ours.sketch()
+    small.add(ours.report(["a"] if mechanism == "bloom" else ["word1"]))
+    for first, second in ((large, large), (large, small), (small, large)):
+        before = first.to_bytes()
+        with pytest.raises(SketchError, match=r"both sketches must hold at most 2\^62 reports together, got \d+ here and \d+ in"):
+            first.merge(second)
+        assert first.to_bytes() == before
+
+
+def test_forged_counts_do_not_get_in_by_a_merge():
+    ours = vocabulary(3, 1.0, "k_rr")
+    sketch = ours.sketch()
+    for reports, tallies, message in (
+        (2, [3, -1, 0], "other must hold counts >= 0, got -1"),
+        (2, [1, 0, 0], "other must be a sound sketch: its counts add up to 1, not to its 2 reports"),
+        (2**63, [0, 0, 0], r"other must hold at most 2\^62 reports"),
+    ):
+        forged = ours.sketch()
+        forged.reports, forged._tallies = reports, np.array(tallies)
+        with pytest.raises(SketchError, match=message):
+            sketch.merge(forged)
+    assert sketch.to_bytes() == ours.sketch().to_bytes()
+    filter_ = BloomFilter(2, 1, f=0.5, cohorts=1)
+    forged = filter_.sketch()
+    forged.ones[0, 0] = 1
+    with pytest.raises(SketchError, match="other must be a sound sketch: it counts more ones than reports"):
+        filter_.sketch().merge(forged)
+
+
+def test_the_largest_sketch_has_sound_p_values():
+    """All 2^62 reports say one thing: half the sum of hits and signed sums is 2^62, and no 64-bit number holds the sum."""
+    ours = vocabulary(3, 1.0, "hadamard")
+    tallies = np.zeros(ours.oracle.tallies, np.int64)
+    tallies[0] = 2**62
+    successes, trials, probability = ours.oracle.null_counts(tallies, 2**62)
+    assert probability == 0.5 and (successes >= 0).all() and (successes <= trials).all()
+
+
 def test_bytes_are_bytes():
     with pytest.raises(TypeError, match="data must be bytes, got str"):
         Sketch.from_bytes("sketch", vocabulary(3, 1.0, "k_rr"))

@@ -14,7 +14,7 @@ from hushvec.collect.errors import SketchError
 from hushvec.collect.estimate import Estimate
 from hushvec.collect.oracles.unary import bit_rows
 from hushvec.collect.release import require_words
-from hushvec.collect.sketch_bytes import BLOOM, Contents, packed, unpacked
+from hushvec.collect.sketch_bytes import BLOOM, Contents, exact_sum, packed, require_room, require_sound, unpacked
 
 if TYPE_CHECKING:
     from hushvec.collect.bloom import BloomFilter
@@ -77,16 +77,36 @@ class BloomSketch:
         """Add the reports of another sketch.
 
         Raises:
-            SketchError: its filter has other parameters.
+            SketchError: its filter has other parameters; counts that no reports can have, or more than 2^62 reports together. Nothing
+                was added then.
         """
         if not isinstance(other, BloomSketch):
             raise TypeError(f"other must be a BloomSketch, got {_validate.kind(other)}")
         if other.filter.digest != self.filter.digest:
             raise SketchError(f"other must be a sketch of a filter with the same parameters; {_difference(self.filter, other.filter)}")
-        of_cohorts, ones = other._numbers()
+        contents = other._contents()
+        of_cohorts, ones = self._parts("other", contents)
         with self._lock:
+            require_room(self.reports, contents.reports)
             self.ones += ones
             self.reports_of_cohorts += of_cohorts
+
+    def _contents(self) -> Contents:
+        of_cohorts, ones = self._numbers()
+        return Contents(bytes.fromhex(self.filter.digest), exact_sum(of_cohorts), np.concatenate((of_cohorts, ones.ravel())))
+
+    def _parts(self, name: str, contents: Contents) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Reports and ones of each cohort, which contradict neither each other nor the number of reports."""
+        size = self.reports_of_cohorts.size
+        of_cohorts, ones = contents.numbers[:size], contents.numbers[size:].reshape(self.ones.shape)
+
+        def fault() -> str | None:
+            if exact_sum(of_cohorts) != contents.reports:
+                return f"its cohorts do not add up to its {contents.reports} reports"
+            return "it counts more ones than reports" if (ones > of_cohorts[:, None]).any() else None
+
+        require_sound(name, contents, fault)
+        return of_cohorts, ones
 
     def _numbers(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """A copy of everything, as of one moment."""
@@ -95,28 +115,19 @@ class BloomSketch:
 
     def to_bytes(self) -> bytes:
         """The sketch as bytes, with a version and a checksum. The checksum finds accidents; it authenticates nobody."""
-        of_cohorts, ones = self._numbers()
-        numbers = np.concatenate((of_cohorts, ones.ravel()))
-        return packed(BLOOM, Contents(bytes.fromhex(self.filter.digest), int(of_cohorts.sum()), numbers))
+        return packed(BLOOM, self._contents())
 
     @classmethod
     def from_bytes(cls, data: bytes, filter_: BloomFilter) -> BloomSketch:
         """The sketch of bytes that `to_bytes` wrote.
 
         Raises:
-            SketchError: bytes that are no sketch, cut short, damaged or of another filter.
+            SketchError: bytes that are no sketch, cut short, damaged or of another filter; counts that no reports can have.
         """
         sketch = cls(filter_)
-        size = sketch.reports_of_cohorts.size
-        contents = unpacked(
-            BLOOM, data, digest=bytes.fromhex(filter_.digest), numbers=size + sketch.ones.size, of_what="filter"
-        )
-        of_cohorts, ones = contents.numbers[:size], contents.numbers[size:].reshape(sketch.ones.shape)
-        if sum(of_cohorts.tolist()) != contents.reports:
-            raise SketchError(f"data must be a sound sketch: its cohorts do not add up to its {contents.reports} reports")
-        if (ones > of_cohorts[:, None]).any():
-            raise SketchError("data must be a sound sketch: it counts more ones than reports")
-        sketch.reports_of_cohorts, sketch.ones = of_cohorts, ones
+        numbers = sketch.reports_of_cohorts.size + sketch.ones.size
+        contents = unpacked(BLOOM, data, digest=bytes.fromhex(filter_.digest), numbers=numbers, of_what="filter")
+        sketch.reports_of_cohorts, sketch.ones = sketch._parts("data", contents)
         return sketch
 
     def decode(self, candidates: Sequence[str], *, method: str = "least_squares", unknown: bool = True) -> Estimate:

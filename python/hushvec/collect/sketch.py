@@ -11,7 +11,7 @@ from hushvec import _validate
 from hushvec.collect.decisions import binomial_p_values
 from hushvec.collect.errors import SketchError
 from hushvec.collect.estimate import Estimate
-from hushvec.collect.sketch_bytes import VOCABULARY, Contents, packed, unpacked
+from hushvec.collect.sketch_bytes import VOCABULARY, Contents, packed, require_room, require_sound, unpacked
 
 if TYPE_CHECKING:
     from hushvec.collect.vocabulary import Vocabulary
@@ -65,16 +65,22 @@ class Sketch:
         """Add the reports of another sketch.
 
         Raises:
-            SketchError: it belongs to another vocabulary, epsilon or mechanism.
+            SketchError: it belongs to another vocabulary, epsilon or mechanism; counts that no reports can have, or more than 2^62
+                reports together. Nothing was added then.
         """
         if not isinstance(other, Sketch):
             raise TypeError(f"other must be a Sketch, got {_validate.kind(other)}")
         if other.vocabulary.digest != self.vocabulary.digest:
             raise SketchError("other must be a sketch of this vocabulary, with its words, epsilon and mechanism; got one of another")
         contents = other._contents()
+        self._require_sound("other", contents)
         with self._lock:
+            require_room(self.reports, contents.reports)
             self._tallies += contents.numbers
             self.reports += contents.reports
+
+    def _require_sound(self, name: str, contents: Contents) -> None:
+        require_sound(name, contents, lambda: self.vocabulary.oracle.tallies_fault(contents.numbers, contents.reports))
 
     def _contents(self) -> Contents:
         """A copy of everything, as of one moment."""
@@ -90,7 +96,7 @@ class Sketch:
         """The sketch of bytes that `to_bytes` wrote.
 
         Raises:
-            SketchError: bytes that are no sketch, cut short, damaged or of another vocabulary.
+            SketchError: bytes that are no sketch, cut short, damaged or of another vocabulary; counts that no reports can have.
         """
         sketch = cls(vocabulary)
         contents = unpacked(
@@ -100,9 +106,7 @@ class Sketch:
             numbers=vocabulary.oracle.tallies,
             of_what="vocabulary",
         )
-        fault = vocabulary.oracle.tallies_fault(contents.numbers, contents.reports)
-        if fault is not None:
-            raise SketchError(f"data must be a sound sketch: {fault}")
+        sketch._require_sound("data", contents)
         sketch.reports, sketch._tallies = contents.reports, contents.numbers
         return sketch
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ _MAGIC = b"hushvec sketch\x00\x00"
 _VERSION = 1
 _HEADER = struct.Struct("<16sII32sQQ")
 _CHECKSUM_BYTES = 32
-_MOST_REPORTS = 2**62
+MOST_REPORTS = 2**62
 _NUMBER = np.dtype("<i8")
 
 
@@ -37,14 +38,14 @@ def packed(kind: int, contents: Contents) -> bytes:
 
 
 def unpacked(kind: int, data: bytes, *, digest: bytes, numbers: int, of_what: str) -> Contents:
-    """The contents of bytes that must be a sound sketch of this kind, digest and size.
+    """The contents of bytes that must be a whole sketch of this kind, digest and size.
 
     Args:
         of_what: what the sketch belongs to, for the messages.
 
     Raises:
         TypeError: not bytes.
-        SketchError: cut short, damaged, or of something else.
+        SketchError: cut short, damaged, or of something else. What it counts is not looked at: `require_sound`.
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"data must be bytes, got {type(data).__name__}")
@@ -63,9 +64,40 @@ def unpacked(kind: int, data: bytes, *, digest: bytes, numbers: int, of_what: st
         raise SketchError("data must be a sound sketch: its checksum does not fit its contents")
     if found_kind != kind or found_digest != digest or count != numbers:
         raise SketchError(f"data must be a sketch of this {of_what}, got one of another")
-    if reports > _MOST_REPORTS:
-        raise SketchError(f"data must hold at most 2^62 reports, got {reports}")
-    values = np.frombuffer(data, _NUMBER, count, _HEADER.size).astype(np.int64)
-    if len(values) and int(values.min()) < 0:
-        raise SketchError(f"data must hold counts >= 0, got {int(values.min())}")
-    return Contents(found_digest, reports, values)
+    return Contents(found_digest, reports, np.frombuffer(data, _NUMBER, count, _HEADER.size).astype(np.int64))
+
+
+def require_sound(name: str, contents: Contents, fault_of: Callable[[], str | None]) -> None:
+    """Refuse what no reports can have summed up to, before it is counted with others.
+
+    Args:
+        name: of the argument that it came from.
+        fault_of: asked once all counts are >= 0: why they cannot be those of as many reports, or None.
+
+    Raises:
+        SketchError: a negative count, too many reports, or counts that contradict each other.
+    """
+    if contents.reports > MOST_REPORTS:
+        raise SketchError(f"{name} must hold at most 2^62 reports, got {contents.reports}")
+    least = int(contents.numbers.min(initial=0))
+    if least < 0:
+        raise SketchError(f"{name} must hold counts >= 0, got {least}")
+    fault = fault_of()
+    if fault is not None:
+        raise SketchError(f"{name} must be a sound sketch: {fault}")
+
+
+def require_room(reports: int, others: int) -> None:
+    """Refuse sums that are more than a sketch may hold: no count is above the reports, so none can wrap around.
+
+    Raises:
+        SketchError: together more than 2^62 reports.
+    """
+    if reports + others > MOST_REPORTS:
+        raise SketchError(f"both sketches must hold at most 2^62 reports together, got {reports} here and {others} in the other")
+
+
+def exact_sum(counts: NDArray[np.int64]) -> int:
+    """Of counts >= 0, without wrapping around: forged ones may add up to any number modulo 2^64."""
+    high, low = counts >> 32, counts & 0xFFFFFFFF
+    return (int(high.sum()) << 32) + int(low.sum())

@@ -107,7 +107,7 @@ class HadamardResponse(CodeReports):
     def null_counts(self, tallies: NDArray[np.int64], reports: int) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
         hits = self._hits(tallies)
         signed = self._by_word(self._signed_sums(tallies)[:, 1:])
-        return (hits + signed) // 2, hits, 0.5
+        return hits // 2 + signed // 2 + (hits & 1), hits, 0.5   # half of their sum, which may be 2^63: both are odd, or neither
 
     def _hits(self, tallies: NDArray[np.int64]) -> NDArray[np.int64]:
         """Reports in each word's block."""

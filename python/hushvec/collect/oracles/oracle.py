@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hushvec import _core
 from hushvec.accounting.rounding import fraction_up
+from hushvec.collect.sketch_bytes import exact_sum
 from hushvec.label_receipt import epsilon_of_law
 from hushvec.mechanisms import RandomizedResponse
 
@@ -127,7 +128,7 @@ class CodeReports(Oracle):
         return len(codes)
 
     def tallies_fault(self, tallies: NDArray[np.int64], reports: int) -> str | None:
-        total = int(tallies.sum())
+        total = exact_sum(tallies)
         return None if total == reports else f"its counts add up to {total}, not to its {reports} reports"
 
 
