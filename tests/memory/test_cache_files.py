@@ -10,20 +10,11 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("cryptography")
 
-from transformers import GPT2Config, GPT2LMHeadModel  # noqa: E402
-
 from hushvec.secure_memory import CacheFileError, SecureBuffer, SecureCache, model_digest, status  # noqa: E402
 from hushvec.secure_memory.sealed_file import MAGIC  # noqa: E402
+from memory.small_model import KEY, TOKENS, make_model  # noqa: E402
 
-KEY = bytes(range(1, 33))
 HEADER_AT = 16
-TOKENS = torch.arange(2 * 9).reshape(2, 9) * 7 % 61 + 1
-
-
-def make_model(seed=0):
-    torch.manual_seed(seed)
-    config = GPT2Config(n_layer=2, n_head=4, n_embd=32, n_positions=64, vocab_size=64, bos_token_id=0, eos_token_id=None)
-    return GPT2LMHeadModel(config).eval()
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +26,8 @@ def model():
 def filled(model):
     cache = SecureCache.for_model(model)
     with torch.no_grad():
-        model(TOKENS, past_key_values=cache)
+        for first, last in ((0, 2), (2, 5), (5, 9)):
+            model(TOKENS[:, first:last], past_key_values=cache)
     return cache
 
 
@@ -113,6 +105,67 @@ def test_the_layout_is_what_the_documentation_says(filled, saved):
     plain = AESGCM(KEY).decrypt(body[start : start + 12], body[start + 12 :], body[: start + 12])
     expected = b"".join(bytes(tensor[:, :, :5].contiguous().view(torch.uint8).numpy()) for tensor in contents(filled))
     assert plain[32:] == expected
+
+
+# ---- the prefix alone ----
+
+
+def prefix_file(model, path, follows, tokens=40):
+    """What is in the file of a prefix that a pass of so many tokens followed."""
+    prompt = torch.arange(tokens + follows)[None] * 11 % 61 + 1
+    with SecureCache.for_model(model) as cache, torch.no_grad():
+        model(prompt[:, :tokens], past_key_values=cache)
+        if follows:
+            model(prompt[:, tokens:], past_key_values=cache)
+        cache.save(path, KEY, positions=tokens)
+    with SecureCache.for_model(model) as cache:
+        cache.load(path, KEY)
+        return contents(cache)
+
+
+def test_a_file_does_not_tell_how_much_followed(model, tmp_path):
+    first, *others = (prefix_file(model, tmp_path / "prefix.kv", follows) for follows in (0, 1, 4, 8, 16, 23))
+    assert all(same(first, other) for other in others)
+
+
+def test_positions_of_a_longer_pass_are_refused(model, tmp_path):
+    """Their bits depend on the length of the pass: in one of 64 tokens the first 40 have others than in one of 40."""
+    prompt = torch.arange(60)[None] * 11 % 61 + 1
+    path = tmp_path / "prefix.kv"
+    with SecureCache.for_model(model) as cache, torch.no_grad():
+        model(prompt, past_key_values=cache)
+        with pytest.raises(ValueError, match=r"^positions must be where a pass of the model ended \(here at 60\), got 40: their bits"):
+            cache.save(path, KEY, positions=40)
+        cache.crop(-20)
+        with pytest.raises(ValueError, match=r"\(at none here\), got 40"):
+            cache.save(path, KEY, positions=40)
+        model(prompt[:, 40:], past_key_values=cache)   # behind 40 positions of a longer pass
+        with pytest.raises(ValueError, match=r"\(at none here\), got 60"):
+            cache.save(path, KEY, positions=60)
+        cache.crop(-60)
+        model(prompt[:, :40], past_key_values=cache)
+        cache.save(path, KEY, positions=40)
+    assert path.exists()
+
+
+def test_a_loaded_prefix_can_be_saved_again_and_no_part_of_it(model, saved, tmp_path):
+    with SecureCache.for_model(model) as cache, torch.no_grad():
+        cache.load(saved, KEY)
+        model(TOKENS[:, 5:], past_key_values=cache)
+        cache.crop(-4)
+        cache.save(tmp_path / "again.kv", KEY, positions=5)
+        with pytest.raises(ValueError, match=r"\(here at 5\), got 3"):
+            cache.save(tmp_path / "part.kv", KEY, positions=3)
+
+
+def test_rows_that_were_computed_beside_others_are_refused(model, tmp_path):
+    with SecureCache.for_model(model) as cache, torch.no_grad():
+        model(TOKENS, past_key_values=cache)
+        cache.batch_repeat_interleave(2)
+        cache.save(tmp_path / "all.kv", KEY, positions=9)
+        cache.batch_select_indices(torch.tensor([0, 1]))
+        with pytest.raises(ValueError, match=r"\(at none here\), got 9"):
+            cache.save(tmp_path / "one.kv", KEY, positions=9)
 
 
 # ---- what is refused, and that nothing changes by it ----
@@ -203,6 +256,12 @@ def test_one_clear_error_and_the_cache_as_it_was(name, filled, saved):
             "positions must be a whole number, got bool",
         ),
         (
+            lambda cache, at: cache.save(at, KEY, positions=3),
+            ValueError,
+            "positions must be where a pass of the model ended (here at 2, 5, 9), got 3: their bits depend on the length of the pass, "
+            "so run the prefix through the model by itself",
+        ),
+        (
             lambda cache, at: cache.save(at, KEY, positions=3, tokens=TOKENS[:, :2]),
             ValueError,
             "tokens must be [2, at least 3], got [2, 2]",
@@ -266,3 +325,12 @@ def test_a_digest_tells_trainings_apart(model):
     assert model_digest(changed) != model_digest(model)
     with pytest.raises(TypeError, match=r"^model must be a torch module, got str$"):
         model_digest("gpt2")
+
+
+def test_packed_weights_have_no_digest():
+    class Packed(torch.nn.Module):
+        def _save_to_state_dict(self, destination, prefix, keep_vars):
+            destination[f"{prefix}packed"] = (torch.zeros(1), None)
+
+    with pytest.raises(TypeError, match=r"^weights must be plain tensors to be told apart, got tuple for packed: give a model_id"):
+        model_digest(Packed())

@@ -6,26 +6,34 @@ import hashlib
 import json
 from typing import Any
 
+from hushvec._validate import kind
 from hushvec.errors import MissingExtraError
 
 # Of a configuration, what says nothing about the numbers that a model computes.
 _NOT_THE_MODEL = {"_name_or_path", "architectures", "transformers_version"}
+_NOT_THE_ADAPTER = {"auto_mapping", "base_model_name_or_path", "inference_mode", "peft_version", "revision"}
+
+# Of an adapter layer: scratch space, how it was loaded, and what the property active_adapters says in one form.
+_NOT_THE_LAYER = {"_caches", "kwargs", "active_adapter", "_active_adapter"}
 
 
 def model_digest(model: Any) -> str:
-    """SHA-256 over a model's configuration and all its weights, as 64 hexadecimal digits.
+    """SHA-256 over a model's configuration, all its weights and the state of its adapters, as 64 hexadecimal digits.
 
     Keys and values belong to the weights that made them. Two trainings of one architecture, an adapter before and after a step,
-    two precisions of one checkpoint: each has a digest of its own. Every weight is read once.
+    two precisions of one checkpoint, and one model with another PEFT adapter active, disabled, merged or scaled: each has a digest of
+    its own. Every weight is read once, those of inactive adapters too.
 
     Args:
         model: a torch module; its `config` counts if it has one.
 
     Raises:
         MissingExtraError: torch is not installed.
-        TypeError: model is no torch module.
+        TypeError: model is no torch module, or has weights that are no plain tensors (packed ones of torch's own quantisation).
 
     Edge cases:
+        Adapters count as they are at the call: ask again after switching them. What is in no weight, configuration or PEFT layer is
+        not seen: hooks, replaced methods, the attention kernel.
         Another release of transformers may write a configuration with other fields: the digest is then another one, and a cache
         saved before is refused, never used wrongly.
     """
@@ -37,11 +45,45 @@ def model_digest(model: Any) -> str:
         raise TypeError(f"model must be a torch module, got {type(model).__name__}")
     digest = hashlib.sha256()
     digest.update(_configuration(getattr(model, "config", None)))
+    state = _adapter_state(model)
+    digest.update(len(state).to_bytes(8, "little") + state)
     for name, weight in sorted(model.state_dict().items()):
+        if not isinstance(weight, torch.Tensor) or weight.is_quantized:
+            found = f"{kind(weight)} for {name}"
+            raise TypeError(f"weights must be plain tensors to be told apart, got {found}: give a model_id of your own")
         described = json.dumps([name, str(weight.dtype), list(weight.shape)])
         digest.update(len(described).to_bytes(8, "little") + described.encode())
         digest.update(weight.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
     return digest.hexdigest()
+
+
+def _adapter_state(model: Any) -> bytes:
+    """Which adapters take part and how. PEFT keeps that in attributes of its layers: the weights of all adapters are there whichever
+    is active."""
+    import torch
+
+    own = vars(torch.nn.Module()).keys() | _NOT_THE_LAYER
+    layers = []
+    for name, module in model.named_modules():
+        if isinstance(getattr(type(module), "active_adapters", None), property):
+            fields = {field: value for field, value in vars(module).items() if field not in own}
+            layers.append([name, type(module).__name__, _plain(module.active_adapters), _plain(fields)])
+    return json.dumps(layers, sort_keys=True).encode() if layers else b""
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it, the same in every process; of an object that is no value, what it is."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(json.dumps(_plain(one), sort_keys=True) for one in value)
+    if callable(getattr(value, "to_dict", None)):
+        return _plain({name: one for name, one in value.to_dict().items() if name not in _NOT_THE_ADAPTER})
+    return kind(value)
 
 
 def _configuration(config: Any) -> bytes:
