@@ -53,6 +53,9 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
         capacity: positions to make room for at first; room doubles when it is used up, and the old pages are zeroed.
         strict: as for SecureBuffer.
         sliding_window: positions that a token attends to, itself included; None is all.
+
+    `pass_ends` are the lengths up to which the contents were computed without anything else: by passes that ended there. Bits of a
+    position depend on how many others its pass had, cropped ones too, and on the rows of its batch, also those that are gone.
     """
 
     is_compileable = False
@@ -69,6 +72,7 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
         self._first_capacity = capacity
         self._strict = strict
         self._length = 0
+        self.pass_ends: list[int] = []
 
     # ---- what transformers calls ----
 
@@ -88,6 +92,8 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
             held = self._make_room(states, max(after, self._first_capacity if held is None else 2 * held.capacity))
         for kept, new in zip(held.tensors(), states):
             kept[:, :, before:after].copy_(new)
+        if before == (self.pass_ends[-1] if self.pass_ends else 0):
+            self.pass_ends.append(after)
         self._length = after
         self._show(before)
         return self.keys, self.values
@@ -131,7 +137,7 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
         if self.held is not None:
             self.held.buffer.scrub()
         self._drop_spare()
-        self._length = 0
+        self._forget()
         self._show(0)
 
     def release(self) -> None:
@@ -140,15 +146,15 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
             self.held.buffer.release()
         self._drop_spare()
         self.held = None
-        self._length = 0
+        self._forget()
         self.keys = self.values = None
         self.is_initialized = False
 
-    def hold(self, held: KeysAndValues, length: int) -> None:
+    def hold(self, held: KeysAndValues, length: int, pass_ends: Sequence[int]) -> None:
         """Take over what was filled elsewhere; what was here before is zeroed."""
         self.release()
         self._adopt(held)
-        self._length = length
+        self._length, self.pass_ends = length, list(pass_ends)
         self._show(0)
 
     def copy(self) -> SecureLayer:
@@ -159,7 +165,7 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
             like = self.held.tensors()
             held = KeysAndValues(like, like[0].shape[0], self.held.capacity, strict=self._strict)
             _copy_positions(self.held, held, self._length, range(like[0].shape[0]))
-            twin.hold(held, self._length)
+            twin.hold(held, self._length, self.pass_ends)
         return twin
 
     # ---- inside ----
@@ -220,6 +226,8 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
         _copy_positions(old, new, self._length, rows)
         old.buffer.scrub()
         self._spare = old
+        if not set(range(old.shapes[0][0])) <= set(rows):
+            self.pass_ends = []
         self._adopt(new)
         self._show(self._length)
 
@@ -230,7 +238,11 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
         for tensor in self.held.tensors():
             tensor[:, :, length : self._length].zero_()
         self._length = length
+        self.pass_ends = [end for end in self.pass_ends if end <= length]
         self._show(length)
+
+    def _forget(self) -> None:
+        self._length, self.pass_ends = 0, []
 
     def _drop_spare(self) -> None:
         if self._spare is not None:

@@ -82,7 +82,8 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
 
     @classmethod
     def for_model(cls, model: Any, *, capacity: int = 256, strict: bool = False) -> SecureCache:
-        """A cache for this model and its present weights, which are read once for their digest."""
+        """A cache for this model with its present weights, which are read once for their digest, and adapters: use another cache for
+        another adapter."""
         return cls(model.config, capacity=capacity, strict=strict, model_id=model_digest(model))
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
@@ -117,24 +118,28 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
     def save(self, path: str | PathLike[str], key: Key, *, positions: int, tokens: Any = None) -> None:
         """Write the first positions, and no others, encrypted with AES-256-GCM under a nonce drawn for this file.
 
-        Keys and values of a causal model's first N positions depend on the first N tokens alone: save a system prompt's, and what
-        users wrote after it is not in the file.
+        In exact arithmetic keys and values of a causal model's first N positions depend on the first N tokens alone. Their last bits
+        depend on how many positions the same pass had, because kernels of matrix products choose their blocks by it. So run the
+        prefix through the model by itself: positions that were computed together with later ones, or in a batch with rows that are
+        gone, are refused.
 
         Args:
             path: of the file; it appears whole or not at all.
             key: 32 bytes, uniformly random and secret; not kept.
-            positions: how many, from the first.
+            positions: how many, from the first; a pass of the model must have ended there.
             tokens: [batch, at least `positions`] token ids that the positions were computed from; a digest of them is saved inside
                 the encryption, and `load` can compare it.
 
         Raises:
             MissingExtraError: cryptography is not installed.
-            TypeError, ValueError: a bad key, more positions than there are, tokens of another shape, no model_id.
+            TypeError, ValueError: a bad key, more positions than there are, tokens of another shape, no model_id, or a pass that went
+                on behind the positions.
             SecureMemoryError: the contents were lost to a fork.
 
         Guarantees:
             Without the key the file shows the model_id, the shapes and the number of positions, and nothing else; a changed file is
-            refused. One key is good for 2^32 files (NIST SP 800-38D, section 8.3).
+            refused. With the key it shows nothing of what came after the positions, not even how much it was. One key is good for
+            2^32 files (NIST SP 800-38D, section 8.3).
         """
         secret = key_bytes(key)
         count = whole_number("positions", positions, at_least=1)
@@ -143,6 +148,7 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         held: list[KeysAndValues] = [layer.held for layer in self.layers]   # all of one length, which is not 0
         header = self._header(held, count)
         digest = _NO_TOKENS if tokens is None else _digest_of(tokens, header.batch, count)
+        self._require_own_pass(count)
 
         def pieces() -> Iterator[memoryview]:
             yield memoryview(digest)
@@ -194,6 +200,16 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         self._take_over(fresh, header)
         return header.positions
 
+    def _require_own_pass(self, positions: int) -> None:
+        """Refuse positions whose last bits tell of others."""
+        ends = sorted(set.intersection(*(set(layer.pass_ends) for layer in self.layers)))
+        if positions not in ends:
+            shown = "at none here" if not ends else f"here at {', '.join(map(str, ends[:8]))}{', ...' if len(ends) > 8 else ''}"
+            raise ValueError(
+                f"positions must be where a pass of the model ended ({shown}), got {positions}: their bits depend on the length of "
+                "the pass, so run the prefix through the model by itself"
+            )
+
     def _named(self) -> str:
         if self.model_id is None:
             raise ValueError("model_id must be given before a cache is saved or loaded: see SecureCache.for_model")
@@ -233,7 +249,7 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         if not self.layers:
             self.layers = [SecureLayer(self.capacity, strict=self.strict, sliding_window=layer.window) for layer in header.layers]
         for layer, held in zip(self.layers, fresh):
-            layer.hold(held, header.positions)
+            layer.hold(held, header.positions, [header.positions])
 
 
 def _windows(config: Any) -> list[int | None]:
