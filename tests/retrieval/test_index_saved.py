@@ -1,5 +1,6 @@
 """An index in a folder: what comes back, what is refused, and a process that is killed at every step of a save."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -160,6 +161,7 @@ def test_a_folder_that_is_no_index_is_left_alone(tmp_path):
     [
         (lambda folder: (folder / "index.json").write_text("{"), "cannot be read as JSON"),
         (lambda folder: (folder / "index.json").write_text('{"index_format": 2}'), "must be an index of format 1"),
+        (lambda folder: (folder / "index.json").write_text("[" * 100_000), "cannot be read as JSON"),
         (lambda folder: (folder / "index.json").write_text('{"index_format": 1}'), "does not describe an index"),
         (lambda folder: next(folder.glob("rows-*")).unlink(), "is incomplete: rows-.* is missing"),
         (lambda folder: next(folder.glob("ids-*")).unlink(), "is incomplete: ids-.* is missing"),
@@ -252,3 +254,30 @@ def test_a_killed_save_leaves_the_old_index_or_the_new_one(tmp_path):
     sizes = list(map(int, sizes.split()))
     assert set(sizes) == {30, 60} and sizes == sorted(sizes) and sizes.count(30) > 8
     assert names.split() == ["ids", "index.json", "receipts", "rows"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"next_default": 2**63}, r"next_default must be in \[2, 9223372036854775807\] for these ids, got 9223372036854775808"),
+        ({"next_default": 0}, r"next_default must be in \[2, 9223372036854775807\] for these ids, got 0"),
+        ({"next_default": -(2**70)}, "next_default must be >= 0"),
+        ({"next_default": "a"}, "next_default must be a whole number, got str"),
+        ({"ids": [1, 2**65]}, "ids must fit into 64 bits with a sign"),
+        ({"ids": [1, 1]}, "ids must be unique, got 1 twice"),
+        ({"ids": [1.5, 2.5]}, "ids must be all integers or all strings"),
+        ({"ids": [[1], [2]]}, "ids must be all integers or all strings"),
+    ],
+)
+def test_forged_ids_are_refused(tmp_path, change, message):
+    """With lengths and digests that fit: ids that wrap around, come twice or are none make no index."""
+    index = PrivateIndex(4, store="numpy")
+    index.add(np.eye(4, dtype=np.float32)[:2])
+    index.save(tmp_path)
+    manifest = json.loads((tmp_path / "index.json").read_text())
+    ids = tmp_path / manifest["files"]["ids"]["name"]
+    ids.write_text(json.dumps(json.loads(ids.read_text()) | change))
+    manifest["files"]["ids"] |= {"bytes": ids.stat().st_size, "sha256": hashlib.sha256(ids.read_bytes()).hexdigest()}
+    (tmp_path / "index.json").write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match=message):
+        PrivateIndex.load(tmp_path)

@@ -49,7 +49,7 @@ def _queries(index: PrivateIndex) -> Iterator[str]:
     if noise is None:
         return
     epsilon, delta = noise.cost(index.columns)
-    yield f"queries: {_mechanism(noise.mechanism)}, epsilon = {epsilon!r}, delta = {delta!r} for each {_UNITS[noise.per]}"
+    yield f"queries: {_mechanism(noise.mechanism)}, epsilon = {epsilon!r}, delta = {delta!r} for each {_UNITS[str(noise.per)]}"
     if noise.per == PER_QUERY:
         costs = "; ".join(f"{queries}: {_cost(index.query_guarantee(queries))}" for queries in _QUERIES)
         yield f"whoever asks is charged, by the number of queries in a search: {costs}"

@@ -21,6 +21,21 @@ class RowIds:
         self.next_default = next_default
         self._sorted: tuple[NDArray[Any], NDArray[np.int64]] | None = None
 
+    @classmethod
+    def restored(cls, ids: Any, next_default: Any) -> RowIds:
+        """Those of a file, which may hold anything.
+
+        Raises:
+            TypeError, ValueError: ids that no index has, or default ids that would wrap around or come twice.
+        """
+        values = _as_ids(ids) if ids else np.empty(0, np.int64)
+        _require_unique(values)
+        taken = int(values.max()) if values.dtype == np.int64 and len(values) else -1
+        least = max(0, min(taken, _LARGEST - 1) + 1)
+        if not least <= _validate.whole_number("next_default", next_default, at_least=0) <= _LARGEST:
+            raise ValueError(f"next_default must be in [{least}, {_LARGEST}] for these ids, got {next_default}")
+        return cls(values, next_default)
+
     def __len__(self) -> int:
         return len(self.values)
 

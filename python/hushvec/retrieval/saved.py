@@ -173,7 +173,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{folder} holds no index: {MANIFEST} is missing")
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(manifest, dict) or manifest.get("index_format") != INDEX_FORMAT:
         raise ValueError(f"{path} must be an index of format {INDEX_FORMAT}")
@@ -197,8 +197,7 @@ def _projection(path: Path | None) -> PublicProjection | None:
 
 def _ids(path: Path) -> RowIds:
     stored = json.loads(path.read_text(encoding="utf-8"))
-    values = np.array(stored["ids"], object if stored["ids"] and isinstance(stored["ids"][0], str) else np.int64)
-    return RowIds(values, stored["next_default"])
+    return RowIds.restored(stored["ids"], stored["next_default"])
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -53,7 +53,8 @@ def model_digest(model: Any) -> str:
             raise TypeError(f"weights must be plain tensors to be told apart, got {found}: give a model_id of your own")
         described = json.dumps([name, str(weight.dtype), list(weight.shape)])
         digest.update(len(described).to_bytes(8, "little") + described.encode())
-        digest.update(weight.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
+        content: Any = weight.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
+        digest.update(content)
     return digest.hexdigest()
 
 

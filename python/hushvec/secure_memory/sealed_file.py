@@ -156,7 +156,7 @@ def _header(described: bytes, path: Path) -> Header:
         numbers = [header.batch, header.positions, header.plain_bytes]
         numbers += [size for layer in layers for size in (layer.heads, layer.key_width, layer.value_width, layer.window or 0)]
         sound = all(type(size) is int and size >= 0 for size in numbers) and isinstance(header.dtype, str)
-    except (ValueError, TypeError, AttributeError, KeyError):
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         sound = False
     if not sound:
         raise CacheFileError(f"{path}: its header cannot be read")
