@@ -129,7 +129,7 @@ def test_a_file_does_not_tell_how_much_followed(model, tmp_path):
 
 
 def test_positions_of_a_longer_pass_are_refused(model, tmp_path):
-    """Their bits depend on the length of the pass: in one of 64 tokens the first 40 have others than in one of 40."""
+    """Their bits depend on the length of the pass, by the kernels of the machine."""
     prompt = torch.arange(60)[None] * 11 % 61 + 1
     path = tmp_path / "prefix.kv"
     with SecureCache.for_model(model) as cache, torch.no_grad():

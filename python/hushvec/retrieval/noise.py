@@ -31,7 +31,7 @@ class VectorNoise:
     Args:
         epsilon, delta, mechanism, sigma, clip_norm: as in `hushvec.privatize`; the mechanism is "privunit" if not named, or a ready
             object of hushvec.mechanisms, which has its own epsilon (`PrivUnit(epsilon=10, dimension=384, corpus_size=2000)`).
-        per: "record": every row is another person: whoever asks two queries, or has two rows, pays twice and is charged once.
+        per: "record": every row is another person's; one with two rows, or with two queries, loses twice what is stated and charged.
             "release": all rows of one `add`, or of one `search`, are about one person and released together at this price. "query",
             for queries alone: all queries of one `search` are one person's, each with the noise of a single query; the search is
             charged what they cost together. None: "record" for documents, "query" for queries.

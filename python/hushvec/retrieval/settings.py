@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _KINDS: dict[str, type[VectorNoise] | type[ScoreNoise]] = {"documents": VectorNoise, "queries": VectorNoise, "scores": ScoreNoise}
 SIDES = tuple(_KINDS)
 
-# Whose rows are, where the noise does not say: nobody asks one question only.
+# Whose rows are, where the noise does not say: several queries of one search are usually one person's.
 _PER = {"documents": "record", "queries": PER_QUERY}
 
 
