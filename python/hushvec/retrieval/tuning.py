@@ -136,8 +136,8 @@ def tune_epsilon(
     Guarantees:
         None for documents. Private documents choose the epsilon, and replacing one of them can move it from one end of the search to
         the other: the release at that epsilon is then not epsilon-DP, whatever its receipt says. That this attack fails says nothing
-        about the next one. `epsilon_proven` holds against all of them, is usually far smaller, and follows from the limit and the claim's delta.
-        The claim stays what the index's receipts say.
+        about the next one. `epsilon_proven` holds against all of them, is usually far smaller, and follows from the limit and the
+        claim's delta. The claim stays what the index's receipts say.
 
     Edge cases:
         The limit met at `high`: that is the answer after one trial. Not met at `low`: epsilon is None. The rate is not exactly
