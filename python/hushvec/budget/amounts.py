@@ -68,11 +68,13 @@ def units_of(value: float) -> int:
     return int(whole + part) * _power_of_ten(DECIMALS + int(exponent or 0) - len(part))
 
 
+@lru_cache(maxsize=1024)  # all that a float64 can ask for; making one takes longer than reading a file's status
 def _power_of_ten(exponent: int) -> int:
     power: int = 10**exponent
     return power
 
 
+@lru_cache(maxsize=256)  # the amounts of one program's charges are few
 def text_of(units: int) -> str:
     """The decimal number, without exponent and without zeros that say nothing: 0, 0.00001, 12.5."""
     whole, part = divmod(units, UNIT)

@@ -5,16 +5,29 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from urllib.parse import quote
 
+from hushvec.budget import mounts
 from hushvec.budget.store import COLUMNS, TABLE, WAIT_SECONDS, Fields, StoreFailure
 
 OWNER_ONLY_FOLDER, OWNER_ONLY_FILE = 0o700, 0o600
 ROWS_AT_ONCE = 1000
+
+# SQLite puts a ledger's log and the index of the log beside the path that it is opened by. They are part of the ledger: who
+# reaches the same file by a path with other ones beside it does not see its charges.
+LOGS = ("-wal", "-shm")
+
+# Types of file systems that several machines write at once. SQLite's locks and the shared index of its log do not reach over them.
+NETWORK_FILE_SYSTEMS = frozenset(
+    {"afs", "beegfs", "ceph", "cifs", "fuse.ceph-fuse", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs", "gpfs", "lustre"}
+    | {"nfs", "nfs4", "smb3"}
+)
 
 _PLACES = ", ".join("?" * len(COLUMNS.split(", ")))
 _INSERT = f"INSERT INTO {TABLE} ({COLUMNS}) VALUES ({_PLACES})"
@@ -42,6 +55,8 @@ _SCHEMA = (
 BUSY = "database is locked"  # SQLITE_BUSY, of which Python 3.10 gives only the text
 PAUSE_SECONDS = 0.002
 
+_Identity = tuple[tuple[int, int, int], ...]
+
 # Closing any descriptor of a file drops all locks that the process has on it, so while one thread creates a file no other
 # thread may open it.
 _creating = threading.Lock()
@@ -59,7 +74,10 @@ class SQLiteStore:
         self._path = Path(os.path.abspath(path))
         self._create = create
         self._connection: sqlite3.Connection | None = None
-        self._identity: tuple[int, int] | None = None
+        self._files: tuple[str, ...] = ()  # of the open connection: the database and its logs, without symbolic links
+        self._is_given_real = False
+        self._identity: _Identity = ()
+        self._database: _Identity = ()  # of the first connection: a later one must be to the same file
         self._pid = os.getpid()
         self._in_use = False
 
@@ -71,25 +89,21 @@ class SQLiteStore:
     def address(self) -> str:
         return str(self._path)
 
-    @contextlib.contextmanager
-    def write(self, key: str) -> Iterator[_Transaction]:
-        with self._transaction("BEGIN IMMEDIATE") as connection:
-            yield _Transaction(connection, key)
+    def write(self, key: str) -> AbstractContextManager[_Transaction]:
+        return self._transaction("BEGIN IMMEDIATE", key)
 
-    @contextlib.contextmanager
-    def read(self, key: str) -> Iterator[_Transaction]:
-        with self._transaction("BEGIN") as connection:
-            yield _Transaction(connection, key)
+    def read(self, key: str) -> AbstractContextManager[_Transaction]:
+        return self._transaction("BEGIN", key)
 
     def rows(self, key: str) -> Iterator[Fields]:
-        with self._transaction("BEGIN") as connection:
-            cursor = connection.execute(f"{_OF_KEY} ORDER BY sequence", (key,))
+        with self.read(key) as transaction:
+            cursor = transaction.execute(f"{_OF_KEY} ORDER BY sequence", key)
             while some := cursor.fetchmany(ROWS_AT_ONCE):
                 yield from some
 
     def keys(self) -> list[str]:
-        with self._transaction("BEGIN") as connection:
-            return [key for (key,) in connection.execute(f"SELECT DISTINCT budget_key FROM {TABLE} ORDER BY budget_key")]
+        with self.read("") as transaction:
+            return [key for (key,) in transaction.execute(f"SELECT DISTINCT budget_key FROM {TABLE} ORDER BY budget_key")]
 
     def close(self) -> None:
         if self._in_use:
@@ -100,7 +114,7 @@ class SQLiteStore:
                 connection.close()
 
     @contextlib.contextmanager
-    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, begin: str, key: str) -> Iterator[_Transaction]:
         if self._in_use:
             raise StoreFailure(f"{self.name}: another call of this process is not finished")
         committing = False
@@ -109,7 +123,7 @@ class SQLiteStore:
             connection = self._opened()
             connection.execute(begin)
             self._require_same_file()
-            yield connection
+            yield _Transaction(connection, key)
             committing = begin != "BEGIN"
             connection.execute("COMMIT")
         except sqlite3.Error as error:
@@ -128,10 +142,16 @@ class SQLiteStore:
             return self._connection
         self._pid = os.getpid()
         with _creating:
-            self._require_file()
+            real = self._require_file()
+            self._files = (real, *(real + suffix for suffix in LOGS))
+            self._is_given_real = real == str(self._path)
+            self._require_one_view()
+            database = _identity_of(self._files[:1])
+            if self._database and database != self._database:
+                raise StoreFailure(f"{self.name}: the file was replaced, open the budget again")
             try:
                 connection = sqlite3.connect(
-                    f"file:{quote(str(self._path))}?mode=rw",
+                    f"file:{quote(real)}?mode=rw",
                     uri=True,
                     timeout=WAIT_SECONDS,
                     isolation_level=None,
@@ -140,12 +160,15 @@ class SQLiteStore:
             except sqlite3.Error as error:
                 raise StoreFailure(f"{self.name}: {error}") from error
         try:
-            self._identity = self._file_identity()
             self._prepare(connection)
+            self._identity = _identity_of(self._files)
+            self._require_plain_files()
+            if self._identity[:1] != database:
+                raise StoreFailure(f"{self.name}: the file was replaced while it was opened")
         except BaseException:
             connection.close()
             raise
-        self._connection = connection
+        self._connection, self._database = connection, database
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -163,39 +186,81 @@ class SQLiteStore:
                 for statement in _SCHEMA:
                     connection.execute(statement)
                 connection.execute("COMMIT")
+        connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # from the first reading on, the logs are open
+        if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+            self._files = self._files[:1]  # a copy by SQLite's own tools has no log until someone may write to it
 
-    def _require_file(self) -> None:
-        """The file, made if it may be. A file that is there is not opened here: see `_creating`."""
+    def _require_file(self) -> str:
+        """The file's path without symbolic links; made if it may be. A file that is there is not opened here: see `_creating`."""
         try:
-            if self._path.is_dir():
+            real = Path(os.path.realpath(self._path))
+            if real.is_dir():
                 raise StoreFailure(f"{self.name}: must be a file, is a folder")
-            if self._path.exists():
-                return
-            if not self._create:
+            if real.exists():
+                return str(real)
+            if not self._create or self._database:
                 raise StoreFailure(f"{self.name}: there is no such file")
-            self._path.parent.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
+            real.parent.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
             with contextlib.suppress(FileExistsError):
-                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, OWNER_ONLY_FILE))
-            folder = os.open(self._path.parent, os.O_RDONLY)
+                os.close(os.open(real, os.O_CREAT | os.O_EXCL | os.O_RDWR, OWNER_ONLY_FILE))
+            folder = os.open(real.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)  # or a power cut loses the name of a file whose content is safe
             finally:
                 os.close(folder)
+            return str(real)
         except OSError as error:
             raise StoreFailure(f"{self.name}: {error.strerror}: {error.filename}") from error
 
-    def _require_same_file(self) -> None:
-        """Charges to a file that was moved away or replaced would be seen by nobody."""
-        if self._file_identity() != self._identity:
-            self._give_up()
-            raise StoreFailure(f"{self.name}: the file was removed or replaced while it was open")
-
-    def _file_identity(self) -> tuple[int, int] | None:
+    def _require_one_view(self) -> None:
+        """Whoever opens the ledger must find the same log beside it: no second name, no mount of the file alone, one machine."""
+        self._require_plain_files()
         try:
-            status = self._path.stat()
+            seen = mounts.mounts()
+        except OSError as error:
+            raise StoreFailure(f"{self.name}: mounts must be known: {error.strerror}: {error.filename}") from error
+        for path in self._files:
+            if any(mount.point == path for mount in seen):
+                raise StoreFailure(
+                    f"{self.name}: {os.path.basename(path)} is a mount of its own, and other paths to the file have another log "
+                    "beside them: mount its folder"
+                )
+        mount = mounts.holding(self._files[0], seen)
+        if mount is not None and mount.kind in NETWORK_FILE_SYSTEMS:
+            raise StoreFailure(
+                f"{self.name}: {mount.point} is a network file system ({mount.kind}), which locks cannot be trusted on: "
+                "use a local disk or PostgreSQL"
+            )
+
+    def _require_plain_files(self) -> None:
+        for path in self._files:
+            with contextlib.suppress(OSError):  # a log that is not there is made; what cannot be looked at cannot be opened
+                status = os.lstat(path)
+                if not stat.S_ISREG(status.st_mode):
+                    raise StoreFailure(f"{self.name}: {os.path.basename(path)} must be a plain file")
+                if status.st_nlink > 1:
+                    raise StoreFailure(
+                        f"{self.name}: {os.path.basename(path)} must have one name, has {status.st_nlink} (hard links): "
+                        "each name of a ledger has a log of its own, and charges by one are not seen by the other"
+                    )
+
+    def _require_same_file(self) -> None:
+        """Charges to a file that was moved away or replaced, or that got a second name, would be seen by nobody else."""
+        if _identity_of(self._files) == self._identity and self._leads_there():
+            return
+        self._give_up()
+        self._require_plain_files()
+        raise StoreFailure(f"{self.name}: the file or its log was removed or replaced while it was open")
+
+    def _leads_there(self) -> bool:
+        """Whether the path as it was given, if it is another one, still leads to the file."""
+        if self._is_given_real:
+            return True
+        try:
+            status = os.stat(self._path)
         except OSError:
-            return None
-        return status.st_dev, status.st_ino
+            return False
+        return (status.st_dev, status.st_ino) == self._identity[0][:2]
 
     def _roll_back(self) -> None:
         try:
@@ -229,9 +294,20 @@ class _Transaction:
     def append(self, fields: Fields) -> None:
         self._connection.execute(_INSERT, fields)
 
+    def execute(self, statement: str, *values: object) -> sqlite3.Cursor:
+        return self._connection.execute(statement, values)
+
     def _one(self, statement: str, *values: object) -> Fields | None:
-        found: Fields | None = self._connection.execute(statement, values).fetchone()
+        found: Fields | None = self.execute(statement, *values).fetchone()
         return found
+
+
+def _identity_of(paths: tuple[str, ...]) -> _Identity:
+    """Device, number and how many names each file has; nothing where one is missing. Called for every charge, so it is brief."""
+    try:
+        return tuple([(status.st_dev, status.st_ino, status.st_nlink) for status in map(os.lstat, paths)])
+    except OSError:
+        return ()
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> str:
