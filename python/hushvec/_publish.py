@@ -1,82 +1,145 @@
-"""Files and folders that appear whole or not at all: values together with their receipt, texts, bytes."""
+"""Files and folders that appear whole or not at all, and who may read them: the one place where hushvec writes files.
+
+    PRIVATE     its owner alone (0600, folders 0700): unprotected vectors and texts, keys, secrets, states that can be resumed
+    mode_of(x)  who may read the file x, that is what an output is made of, less the umask
+    SHARED      what the umask leaves: reports, tables, figures, public maps, weights made of public texts
+
+A file that fewer may read keeps that when it is written anew. Unfinished files lie beside the target, under names that nobody
+can guess, never behind a link, and for their owner alone until they are whole.
+"""
 
 from __future__ import annotations
 
+import io
 import os
+import secrets
 import shutil
-import tempfile
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 RECEIPT_SUFFIX = ".receipt.json"
+
+PRIVATE = 0o600
+SHARED = 0o666
+PRIVATE_FOLDER = 0o700
+
+_LONGEST_STEM = 70  # characters of the target's name in that of an unfinished file, which must not be too long either
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def receipt_path(output: Path) -> Path:
     return output.with_name(output.name + RECEIPT_SUFFIX)
 
 
+def mode_of(path: Path) -> int:
+    """The mode of an output that is made of this file: those who may read and write the one may read and write the other."""
+    return stat.S_IMODE(path.stat().st_mode) & SHARED
+
+
+class Unfinished:
+    """A new file beside its target.
+
+    Args:
+        output: the target.
+        mode: that the file is to have, less the umask, and less what an older file under that name does not grant.
+    """
+
+    def __init__(self, output: Path, mode: int) -> None:
+        self.output, self.path = output, _beside(output)
+        self._mode = mode
+
+    def create(self) -> None:
+        handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, self._mode)
+        self.file: BinaryIO = os.fdopen(handle, "wb")
+        self._mode = stat.S_IMODE(os.fstat(handle).st_mode)  # what the umask has left of it
+        with suppress(FileNotFoundError):
+            self._mode &= stat.S_IMODE(os.lstat(self.output).st_mode)
+        os.fchmod(handle, PRIVATE)
+
+    def complete(self) -> None:
+        """What was written is on stable storage, and may be read by those who are to read it."""
+        self.file.flush()
+        os.fchmod(self.file.fileno(), self._mode)
+        os.fsync(self.file.fileno())
+        self.file.close()
+
+    def take_place(self) -> None:
+        os.replace(self.path, self.output)
+
+    def remove(self) -> None:
+        """Remove what has not taken its place, whatever has become of it."""
+        try:
+            if hasattr(self, "file"):
+                self.file.close()
+        finally:
+            self.path.unlink(missing_ok=True)
+
+
+def _beside(output: Path) -> Path:
+    """A path beside the output that nobody can guess. Who made it comes last but one, so that leftovers of the dead are known."""
+    return output.with_name(f".{output.name[:_LONGEST_STEM]}.{secrets.token_hex(8)}.{os.getpid()}.partial")
+
+
 @contextmanager
-def published(output: Path) -> Iterator[tuple[Path, Path]]:
-    """Two unfinished files beside the output; both take their places when the block ends well, neither if it does not.
+def unfinished(output: Path, *, mode: int = PRIVATE) -> Iterator[Unfinished]:
+    """A new file beside the output, gone when the block ends unless it has taken its place."""
+    beside = Unfinished(output, mode)
+    try:  # around the making too: a signal may end the program right behind it
+        beside.create()
+        yield beside
+    finally:
+        beside.remove()
+
+
+@contextmanager
+def published(output: Path, *, mode: int) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Two unfinished files, for the output and its receipt; both take their places when the block ends well, neither if it does not.
 
     An old receipt goes first: at no moment do new values stand beside a receipt of others.
     """
-    final = (output, receipt_path(output))
-    partial = tuple(path.with_name(f".{path.name}.{os.getpid()}.partial") for path in final)
-    try:
-        yield partial[0], partial[1]
-        for path in partial:
-            with path.open("rb+") as file:
-                os.fsync(file.fileno())
-        final[1].unlink(missing_ok=True)
-        for unfinished, path in zip(partial, final):
-            os.replace(unfinished, path)
-    finally:
-        for path in partial:
-            path.unlink(missing_ok=True)
+    with unfinished(output, mode=mode) as values, unfinished(receipt_path(output), mode=mode) as receipt:
+        yield values.file, receipt.file
+        values.complete()
+        receipt.complete()
+        receipt.output.unlink(missing_ok=True)
+        values.take_place()
+        receipt.take_place()
 
 
 @contextmanager
-def published_text(output: Path) -> Iterator[TextIO]:
-    """A file beside the output, which takes its place when the block ends well."""
+def published_bytes(output: Path, *, mode: int = PRIVATE) -> Iterator[BinaryIO]:
+    """A binary file beside the output, which takes its place when the block ends well."""
+    with unfinished(output, mode=mode) as beside:
+        yield beside.file
+        beside.complete()
+        beside.take_place()
+
+
+@contextmanager
+def published_text(output: Path, *, mode: int = PRIVATE) -> Iterator[TextIO]:
+    """`published_bytes` for text in UTF-8, line ends as they are written."""
     if output.exists() and not output.is_file():
         raise ValueError(f"{output}: must be a plain file")
-    partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("x", encoding="utf-8", newline="") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, output)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-@contextmanager
-def published_bytes(output: Path) -> Iterator[BinaryIO]:
-    """A binary file beside the output, of a name that nobody else has, which takes its place when the block ends well."""
-    handle, beside = tempfile.mkstemp(prefix=f".{output.name}.", dir=output.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, output)
-    except BaseException:
-        os.unlink(beside)
-        raise
+    with published_bytes(output, mode=mode) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        yield text
+        text.detach()
 
 
 @contextmanager
 def published_folder(output: Path) -> Iterator[Path]:
-    """A folder beside the output, which takes its place when the block ends well, unless another process was faster: for what is
-    the same whoever makes it."""
+    """A private folder beside the output, which takes its place when the block ends well, unless another process was faster: for
+    what is the same whoever makes it."""
     output.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
+    beside = _beside(output)
     try:
+        beside.mkdir(mode=PRIVATE_FOLDER)
         yield beside
+        for path in beside.rglob("*"):
+            path.chmod(PRIVATE_FOLDER if path.is_dir() else PRIVATE)
         try:
             os.rename(beside, output)
         except OSError:
@@ -84,3 +147,42 @@ def published_folder(output: Path) -> Iterator[Path]:
                 raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+class Discarded(io.RawIOBase):
+    """A file that keeps nothing: to learn whether a writer refuses something, before it is too late for that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._length = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        length = memoryview(content).nbytes
+        self._length += length
+        return length
+
+    def tell(self) -> int:
+        return self._length
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder that its owner alone may enter, and what is missing above it; one that is there stays as it is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+
+
+def private_file(path: Path) -> None:
+    """Make an empty file for its owner alone, for libraries that write to a path.
+
+    Raises:
+        FileExistsError: there is one of that name, or a link.
+    """
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, PRIVATE))
+
+
+def private_opener(path: str, flags: int) -> int:
+    """`opener` of a file that is written at its place: made for its owner alone if it is not there, and never behind a link."""
+    return os.open(path, flags | os.O_CREAT | _NO_LINK, PRIVATE)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from cli.command import assert_one_line, hushvec
+from cli.command import assert_one_line, hushvec, hushvec_here
 
 ROWS, DIMENSION = 300, 64
 
@@ -249,7 +249,7 @@ def test_bad_files(tmp_path, kind, content, text):
     source, output = tmp_path / f"in.{kind}", tmp_path / f"out.{kind}"
     source.write_bytes(content)
     output.write_bytes(b"what was there")
-    assert_one_line(hushvec("privatize", source, "-o", output, "--epsilon", 8), f"in.{kind}", text)
+    assert_one_line(hushvec("privatize", source, "-o", output, "--epsilon", 8, "--force"), f"in.{kind}", text)
     assert names(tmp_path) == [f"in.{kind}", f"out.{kind}"]
     assert output.read_bytes() == b"what was there"
 
@@ -334,11 +334,73 @@ def test_bad_arguments(tmp_path, arguments, text):
     assert names(tmp_path) == before
 
 
-def test_an_output_may_replace_its_input(tmp_path):
+def test_an_output_may_replace_its_input_by_force(tmp_path):
     x = vectors()
     np.save(tmp_path / "x.npy", x)
-    assert hushvec("privatize", tmp_path / "x.npy", "-o", tmp_path / "x.npy", "--epsilon", 8).code == 0
+    command = ("privatize", tmp_path / "x.npy", "-o", tmp_path / "x.npy", "--epsilon", 8)
+    assert_one_line(hushvec_here(*command), "x.npy: must not exist")
+    assert hushvec_here(*command, "--force").code == 0
     assert_released(x, np.load(tmp_path / "x.npy"), read_receipt(tmp_path / "x.npy"))
+
+
+@pytest.mark.parametrize("there", ["out.npy", "out.npy.receipt.json"])
+def test_a_release_is_not_replaced_without_force(tmp_path, there):
+    """Two releases cost two; the first receipt must not vanish unnoticed, and nothing may be charged for the refused one."""
+    store = tmp_path / "budgets.sqlite"
+    hv.PrivacyBudget(20.0, persist_key="notes", store=str(store)).close()
+    np.save(tmp_path / "in.npy", vectors())
+    command = ("privatize", tmp_path / "in.npy", "-o", tmp_path / "out.npy", "--epsilon", 8, "--budget", "notes")
+    command += ("--budget-store", store, "--json")
+    assert hushvec_here(*command).code == 0
+    for name in {"out.npy", "out.npy.receipt.json"} - {there}:
+        (tmp_path / name).unlink()
+    before = (tmp_path / there).read_bytes()
+    assert_one_line(hushvec_here(*command), f"{there}: must not exist: a release there counts beside a new one", "--force")
+    assert (tmp_path / there).read_bytes() == before
+    with hv.PrivacyBudget.reopen("notes", store=str(store)) as budget:
+        assert budget.consumed() == 8.0
+        finished = hushvec_here(*command, "--force")
+        assert finished.code == 0, finished.err
+        assert "if a release was there before, both count: their losses add up" in json.loads(finished.out)["receipt"]["notes"]
+        assert budget.consumed() == 16.0
+
+
+def test_what_cannot_be_written_is_refused_before_the_charge(tmp_path):
+    """Python reads more as JSON than JSON has; the writer found out when the budget was charged."""
+    store = tmp_path / "budgets.sqlite"
+    hv.PrivacyBudget(20.0, persist_key="notes", store=str(store)).close()
+    good = '{"id": 1, "embedding": [1.0, 2.0], "text": "a"}'
+    with hv.PrivacyBudget.reopen("notes", store=str(store)) as budget:
+        for kept, text in (
+            ("NaN", "'id' cannot be copied: JSON has no NaN or Infinity"),
+            ('[{"deep": -Infinity}]', "'id' cannot be copied: JSON has no NaN or Infinity"),
+('"half \\ud800"', "'id' cannot be copied: it has half of a surrogate pair"),
+        ):
+            line = good.replace("1,", f"{kept},", 1)
+            (tmp_path / "in.jsonl").write_text(f"{good}\n{line}\n")
+            command = ("privatize", tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", "--epsilon", 8, "--keep", "id")
+            assert_one_line(hushvec_here(*command, "--budget", "notes", "--budget-store", store), "in.jsonl: line 2", text)
+        (tmp_path / "in.jsonl").write_text(good)
+        command = ("privatize", tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", "--epsilon", 8, "--keep", "id,id")
+        assert_one_line(hushvec_here(*command, "--budget", "notes", "--budget-store", store), "--keep must name 'id' once")
+        assert budget.consumed() == 0.0
+    assert names(tmp_path)[-1] == "in.jsonl"
+
+
+@pytest.mark.parametrize(("mode", "expected"), [(0o600, 0o600), (0o640, 0o640), (0o666, 0o644)])
+def test_who_may_read_the_input_may_read_the_output(tmp_path, mode, expected):
+    np.save(tmp_path / "in.npy", vectors())
+    (tmp_path / "in.npy").chmod(mode)
+    (tmp_path / "strict.npy").touch(mode=0o600)
+    before = os.umask(0o022)
+    try:
+        for name, wanted in (("out.npy", expected), ("strict.npy", 0o600)):
+            command = ("privatize", tmp_path / "in.npy", "-o", tmp_path / name, "--epsilon", 8, "--force")
+            assert hushvec_here(*command).code == 0
+            assert (tmp_path / name).stat().st_mode & 0o777 == wanted
+            assert (tmp_path / f"{name}.receipt.json").stat().st_mode & 0o777 == expected
+    finally:
+        os.umask(before)
 
 
 def test_a_full_disk_leaves_nothing(tmp_path):

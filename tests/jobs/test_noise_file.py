@@ -184,3 +184,43 @@ def test_other_mistakes(tmp_path, job, rows):
         noise_file(source, tmp_path / "out.parquet", NoiseJob.start(dimension=DIMENSION, epsilon=4.0, dtype="float64"))
     with pytest.raises(ValueError, match=r"embedding must hold 13 numbers, got 12 numbers in row 0"):
         noise_file(source, tmp_path / "out.parquet", NoiseJob.start(dimension=13, epsilon=4.0))
+
+
+def test_another_job_s_release_is_not_replaced(tmp_path, job, rows):
+    """The same job writes the same again; another job's release beside a first one is a second one, and is not charged by accident."""
+    source, target = write(tmp_path / "in.parquet", table_of(rows)), tmp_path / "out.parquet"
+    first = noise_file(source, target, job)
+    before = target.read_bytes()
+    assert noise_file(source, target, job) == first
+    other, budget = NoiseJob.start(dimension=DIMENSION, epsilon=4.0), hv.PrivacyBudget(10.0)
+    with pytest.raises(FileExistsError, match=r"out\.parquet must not exist: a release there counts beside a new one"):
+        noise_file(source, target, other, budget=budget)
+    assert (target.read_bytes(), budget.consumed()) == (before, 0.0)
+    noise_file(source, target, other, budget=budget, overwrite=True)
+    assert target.read_bytes() != before
+    assert budget.consumed() == 4.0
+    target.unlink()
+    with pytest.raises(FileExistsError, match=r"out\.parquet\.receipt\.json must not exist"):
+        noise_file(source, target, job)
+
+
+def test_a_column_that_cannot_be_written_is_refused_before_the_charge(tmp_path, job, rows):
+    """A column that is said to have no nulls, with one: readers take it, writers do not."""
+    table = table_of(rows)
+    holed = pa.array([None, *range(ROWS - 1)], pa.int64())
+    schema = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("embedding", table.schema.field("embedding").type)])
+    source = tmp_path / "in.arrow"
+    with pa.ipc.new_file(source, schema) as sink:
+        sink.write_batch(pa.RecordBatch.from_arrays([holed, table["embedding"].combine_chunks()], schema=schema))
+    budget = hv.PrivacyBudget(10.0)
+    with pytest.raises(ValueError, match=r"target must take all columns that are copied: .*non-nullable"):
+        noise_file(source, tmp_path / "out.parquet", job, keep=["n"], budget=budget)
+    assert budget.consumed() == 0.0
+    assert [path.name for path in tmp_path.iterdir()] == ["in.arrow"]
+
+
+def test_who_may_read_the_source_may_read_the_target(tmp_path, job, rows):
+    source = write(tmp_path / "in.parquet", table_of(rows))
+    source.chmod(0o600)
+    noise_file(source, tmp_path / "out.parquet", job)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}

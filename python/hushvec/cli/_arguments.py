@@ -7,8 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from hushvec import Generator
+from hushvec._publish import receipt_path
 from hushvec.mechanisms import MECHANISMS
 from hushvec.release import PER
+
+NOTE_REPLACED = "if a release was there before, both count: their losses add up"
 
 Subparsers = Any  # argparse has no public name for it
 
@@ -36,6 +39,26 @@ def add_release_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unsafe-seed", type=int, metavar="SEED", help="reproducible noise, which gives NO privacy; the receipt says so"
     )
+
+
+def add_force_argument(parser: argparse.ArgumentParser) -> None:
+    """For commands that release something into OUT."""
+    parser.add_argument("--force", action="store_true", help="replace OUT and its receipt: if it was a release, both releases count")
+
+
+def replaced_release(options: argparse.Namespace) -> tuple[str, ...]:
+    """Refuse to replace OUT or its receipt without --force, before anything is charged. Returns what the new receipt says of it.
+
+    A second release of the same people does not undo the first, which may have been copied, and whose receipt would be lost.
+    """
+    there = next((path for path in (options.output, receipt_path(options.output)) if path.exists()), None)
+    if there is None:
+        return ()
+    if not options.force:
+        raise ValueError(
+            f"{there}: must not exist: a release there counts beside a new one; choose another name, or --force to replace it"
+        )
+    return (NOTE_REPLACED,)
 
 
 def make_generator(options: argparse.Namespace) -> Generator:

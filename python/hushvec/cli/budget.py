@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hushvec._publish import SHARED, published_text
 from hushvec.budget import BudgetState, PrivacyBudget, budget_keys, export_head, verify_export, verify_ledger
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json, table
@@ -107,7 +106,8 @@ def _export(options: argparse.Namespace) -> int:
     if options.output is None:
         print_json(export)
         return 0
-    _write(Path(options.output), export)
+    with published_text(Path(options.output), mode=SHARED) as file:
+        file.write(json.dumps(export, indent=2, ensure_ascii=False) + "\n")
     head = export["head"]
     if options.json:
         print_json({"output": options.output, **head})
@@ -174,15 +174,3 @@ def _read(name: str) -> Mapping[str, Any]:
     return found
 
 
-def _write(path: Path, export: Mapping[str, Any]) -> None:
-    """Beside it and renamed, so that there is never half a file under its name."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with beside.open("x", encoding="utf-8") as file:
-            json.dump(export, file, indent=2, ensure_ascii=False)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import BinaryIO
 
-from hushvec._arrays import require_finite
 from hushvec._progress import Progress
-from hushvec._publish import published, receipt_path
+from hushvec._publish import mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
-from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
+from hushvec.cli._arguments import (
+    Subparsers,
+    add_command,
+    add_force_argument,
+    add_release_arguments,
+    make_generator,
+    replaced_release,
+)
 from hushvec.cli._output import print_json, receipt_lines
-from hushvec.cli.files import Columns, FileError, Source, open_source
+from hushvec.cli.files import Columns, FileError, Source, open_source, rehearse
 from hushvec.receipts import Receipt
 from hushvec.release import ReleasePlan, charged, plan_release, require_chargeable
 
@@ -28,11 +35,13 @@ def add_to(subparsers: Subparsers) -> None:
             ".parquet  a column of float lists; other columns are dropped unless --keep names them\n"
             ".jsonl    a list of numbers under --column, or with --text-key a text that is embedded first;\n"
             "          other keys are dropped unless --keep names them\n\n"
-            "What --keep names is copied as it is and has no protection. OUT appears when all is done, or not at all."
+            "What --keep names is copied as it is and has no protection. OUT is written atomically, for those who may read IN.\n"
+            "An OUT that is there already is refused without --force."
         ),
     )
     parser.add_argument("input", metavar="IN", type=Path)
     parser.add_argument("-o", "--output", metavar="OUT", type=Path, required=True, help="file of the same kind")
+    add_force_argument(parser)
     parser.add_argument("--epsilon", type=float, help="needed by every mechanism but empirical")
     add_release_arguments(parser)
     parser.add_argument("--normalize", action="store_true", help="unit rows before the noise (clip norm 1)")
@@ -46,17 +55,18 @@ def add_to(subparsers: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     _check_output(options.input, options.output)
-    kept = tuple(name for name in options.keep.split(",") if name)
+    replaced = replaced_release(options)
+    kept = _kept(options)
     source = open_source(options.input, Columns(vector=options.column, text=options.text_key, keep=kept))
     plan = _plan(options, source)
-    notes = _notes(options.text_key, kept)
-    with published(options.output) as (partial, receipt_partial):
+    notes = (*_notes(options.text_key, kept), *replaced)
+    with published(options.output, mode=mode_of(options.input)) as (file, receipt_file):
         paid = None if options.budget is None else _charged(options, source, plan, plan.receipt(source.count(), notes=notes))
-        rows = _release(source, plan, options.input, partial)
+        rows = _release(source, plan, options.input, file)
         if paid is not None and rows != paid.rows:
             raise FileError(options.input, f"the file changed while it was read: {paid.rows} rows were charged")
         receipt = paid or plan.receipt(rows, notes=notes)
-        receipt_partial.write_text(receipt.to_json() + "\n", encoding="utf-8")
+        receipt_file.write(f"{receipt.to_json()}\n".encode())
     _report(options, receipt)
     return 0
 
@@ -68,6 +78,14 @@ def _check_output(source: Path, output: Path) -> None:
         raise FileError(output, "must be a plain file")
     if not output.parent.is_dir():
         raise FileError(output, f"the folder {output.parent} must exist")
+
+
+def _kept(options: argparse.Namespace) -> tuple[str, ...]:
+    kept = tuple(name for name in options.keep.split(",") if name)
+    twice = next((name for name in kept if kept.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"--keep must name {twice!r} once")
+    return kept
 
 
 def _plan(options: argparse.Namespace, source: Source) -> ReleasePlan:
@@ -91,22 +109,15 @@ def _charged(options: argparse.Namespace, source: Source, plan: ReleasePlan, rec
     """Charge the budget once nothing in the file can be refused any more. Embedded texts are finite, and slow to make twice."""
     with PrivacyBudget.reopen(options.budget, store=options.budget_store) as budget:
         require_chargeable(budget, plan)
-        if options.text_key is None:
-            done = 0
-            for part in source.parts():
-                try:
-                    require_finite("x", part.values, first_row=done)
-                except ValueError as error:
-                    raise FileError(options.input, str(error)) from None
-                done += len(part.values)
+        rehearse(options.input, source)
         return charged(receipt, budget, plan)
 
 
-def _release(source: Source, plan: ReleasePlan, path: Path, partial: Path) -> int:
-    """Write all rows to `partial` and return their number."""
+def _release(source: Source, plan: ReleasePlan, path: Path, file: BinaryIO) -> int:
+    """Write all rows to `file` and return their number."""
     planned = plan.mechanism.rows_per_person
     done = 0
-    with source.sink(partial) as sink, Progress("rows", source.count()) as progress:
+    with source.sink(file) as sink, Progress("rows", source.count()) as progress:
         for part in source.parts():
             rows = len(part.values)
             if plan.per == "release" and done + rows > planned:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hushvec import _core, _validate
-from hushvec._publish import published_bytes
+from hushvec._publish import private_opener, published_bytes
 from hushvec.collect.errors import MemoError
 
 _VERSION = 1
@@ -129,7 +129,7 @@ class Memo:
             if self._path is None:
                 yield
                 return
-            with self._path.with_name(self._path.name + ".lock").open("a") as lock:
+            with open(f"{self._path}.lock", "a", opener=private_opener) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 if self._path.exists():
                     self._read(self._path)

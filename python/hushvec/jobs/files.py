@@ -8,8 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from hushvec import _validate
 from hushvec._progress import Progress
-from hushvec._publish import published
+from hushvec._publish import Discarded, mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
 from hushvec.errors import MissingExtraError
 from hushvec.jobs import columns
@@ -37,6 +38,7 @@ def noise_file(
     partition: int = 0,
     budget: PrivacyBudget | None = None,
     progress: Report | None = None,
+    overwrite: bool = False,
 ) -> Receipt:
     """Release the vectors of a Parquet or Arrow IPC file into another; the receipt goes to TARGET.receipt.json.
 
@@ -49,6 +51,7 @@ def noise_file(
         partition: number of this file in a data set of several.
         budget: charged for the job, once, after the whole file was read and found good.
         progress: called with (rows done, rows in all) after every part. None: a bar on standard error, for a person at a terminal.
+        overwrite: replace a target, or a receipt beside it, that another job wrote. Both releases count: their losses add up.
 
     Returns:
         The receipt, for this file's rows.
@@ -57,10 +60,12 @@ def noise_file(
         TypeError, ValueError: as `noise_batch`, the row named; an unknown suffix; a column missing or named twice.
         PrivacyBudgetExhaustedError, BudgetError: as `NoiseJob.charge`.
         MissingExtraError: pyarrow is not installed.
+        FileExistsError: the target or its receipt is there, and not by this job; nothing was charged.
         OSError: a file cannot be read or written.
 
     Guarantees:
-        Target and receipt appear when all is done, or not at all. Run again with the same job, in whatever process, it writes the
+        Target and receipt are written atomically, for those who may read the source. Whatever a writer could refuse is found before
+        the budget is charged. Run again with the same job, in whatever process, it writes the
         same vectors: a run that was cut off is repeated, not resumed.
 
     Example:
@@ -76,7 +81,7 @@ def noise_file(
         >>> folder.cleanup()
     """
     kept = _kept(column, id_column, keep)
-    output = _checked_target(Path(target))
+    output = _checked_target(Path(target), job, _validate.flag("overwrite", overwrite))
     with _opened(Path(source)) as file:
         schema = file.schema
         names = [name for name in schema.names if name == column or name in kept]
@@ -94,17 +99,17 @@ def noise_file(
                 done += batch.num_rows
 
         paid = job
-        if budget is not None:
-            for _ in noised():
-                pass
-            paid = job.charge(budget)
-        with published(output) as (partial, receipt_partial):
-            rows = _written(noised(), _target_schema(schema, names, column, job), partial, output, file.rows, progress)
+        target_schema = _target_schema(schema, names, column, job)
+        with published(output, mode=mode_of(Path(source))) as (values, receipt_file):
+            if budget is not None:
+                _written(noised(), target_schema, Discarded(), output, file.rows, _no_report)
+                paid = job.charge(budget)
+            rows = _written(noised(), target_schema, values, output, file.rows, progress)
             if rows != file.rows:
                 raise ValueError(f"{source} must not change while it is read: {file.rows} rows were counted, got {rows}")
             notes = (f"copied without protection: {', '.join(kept)}",) if kept else ()
             receipt = paid.receipt(rows, notes=notes)
-            receipt_partial.write_text(receipt.to_json() + "\n", encoding="utf-8")
+            receipt_file.write(f"{receipt.to_json()}\n".encode())
     return receipt
 
 
@@ -117,12 +122,25 @@ def _kept(column: str, id_column: str | None, keep: Sequence[str]) -> tuple[str,
     return tuple(names)
 
 
-def _checked_target(path: Path) -> Path:
+def _checked_target(path: Path, job: NoiseJob, overwrite: bool) -> Path:
     if path.suffix.lower() not in PARQUET + ARROW:
         raise ValueError(f"target must end in {', '.join(PARQUET + ARROW)}, got {str(path)!r}")
     if path.exists() and not path.is_file():
         raise ValueError(f"target must be a plain file, got {str(path)!r}")
+    there = next((one for one in (path, receipt_path(path)) if one.exists()), None)
+    if there is not None and not overwrite and not _is_by(job, receipt_path(path)):
+        raise FileExistsError(
+            f"{there} must not exist: a release there counts beside a new one; choose another name, or overwrite=True to replace it"
+        )
     return path
+
+
+def _is_by(job: NoiseJob, receipt: Path) -> bool:
+    """Whether the job wrote the file of this receipt, and would write the same again."""
+    try:
+        return job.note in Receipt.from_json(receipt.read_text(encoding="utf-8")).notes
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 def _target_schema(schema: Any, names: list[str], column: str, job: NoiseJob) -> Any:
@@ -133,11 +151,15 @@ def _target_schema(schema: Any, names: list[str], column: str, job: NoiseJob) ->
     return pyarrow.schema(fields)
 
 
-def _written(batches: Iterator[Any], schema: Any, partial: Path, output: Path, total: int, report: Report | None) -> int:
+def _no_report(done: int, total: int) -> None:
+    """For a rehearsal."""
+
+
+def _written(batches: Iterator[Any], schema: Any, file: Any, output: Path, total: int, report: Report | None) -> int:
     import pyarrow
 
     done = 0
-    with _sink(partial, output, schema) as sink, Progress("rows", total) as bar:
+    with _sink(file, output, schema) as sink, Progress("rows", total) as bar:
         for batch in batches:
             sink.write_batch(pyarrow.RecordBatch.from_arrays(batch.columns, schema=schema))
             done += batch.num_rows
@@ -149,14 +171,17 @@ def _written(batches: Iterator[Any], schema: Any, partial: Path, output: Path, t
 
 
 @contextmanager
-def _sink(partial: Path, output: Path, schema: Any) -> Iterator[Any]:
-    """A writer of the kind that the output's name asks for, into a file that is not there yet."""
+def _sink(file: Any, output: Path, schema: Any) -> Iterator[Any]:
+    """A writer of the kind that the output's name asks for."""
     import pyarrow.ipc
     import pyarrow.parquet
 
     kind = pyarrow.parquet.ParquetWriter if output.suffix.lower() in PARQUET else pyarrow.ipc.new_file
-    with partial.open("xb") as file, kind(file, schema) as sink:
-        yield sink
+    try:
+        with kind(file, schema) as sink:
+            yield sink
+    except pyarrow.ArrowException as error:
+        raise ValueError(f"target must take all columns that are copied: {error}") from None
 
 
 class _ParquetFile:

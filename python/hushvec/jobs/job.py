@@ -185,6 +185,11 @@ class NoiseJob:
         """Under which the job is in a budget's ledger."""
         return f"job-{self.id}"
 
+    @property
+    def note(self) -> str:
+        """The job's name in its receipts."""
+        return f"job {self.id}: each row's key stream is keyed by the job's key, the row's place and its bytes"
+
     def charge(self, budget: PrivacyBudget) -> NoiseJob:
         """The same job, paid for: the budget is charged unless this job already was.
 
@@ -229,8 +234,7 @@ class NoiseJob:
             renormalize=self.renormalize,
             generator=_validate.generator(generator),
         )
-        how = f"job {self.id}: each row's key stream is keyed by the job's key, the row's place and its bytes"
-        receipt = plan.receipt(_validate.whole_number("rows", rows, at_least=0), notes=(how, *notes))
+        receipt = plan.receipt(_validate.whole_number("rows", rows, at_least=0), notes=(self.note, *notes))
         return replace(receipt, charge=self.entry)
 
     def noise(self, name: str, values: NDArray[Any], places: derivation.Places, label: Callable[[int], str]) -> NDArray[Any]:

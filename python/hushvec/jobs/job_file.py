@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushvec import _core
+from hushvec._publish import Unfinished, unfinished
 from hushvec.jobs import derivation
 from hushvec.mechanisms import EmpiricalGaussian, PrivUnit
 from hushvec.receipts import LedgerEntry
@@ -19,31 +20,28 @@ from hushvec.receipts import LedgerEntry
 if TYPE_CHECKING:
     from hushvec.jobs.job import NoiseJob
 
-_OWNER_ONLY = 0o600
 _LARGEST_FILE = 1 << 16
 _FIELDS = ("job_version", "format_version", "id", "key", "arguments", "charge")
 
 
 def kept(job: NoiseJob, path: Path) -> NoiseJob:
     """`job`, now in the file, or the job that was there first."""
-    unfinished = _written_beside(job, path)
-    try:
-        os.link(unfinished, path)  # fails where the file exists: of many at once, one is first
-        _sync_folder(path)
-        return job
-    except FileExistsError:
-        present = read(path)
-    finally:
-        unfinished.unlink()
+    with _written_beside(job, path) as beside:
+        try:
+            os.link(beside.path, path)  # fails where the file exists: of many at once, one is first
+            _sync_folder(path)
+            return job
+        except FileExistsError:
+            present = read(path)
     if present.parameters != job.parameters:
         raise ValueError(f"{path} holds a job with other parameters: {_difference(present.parameters, job.parameters)}")
     return present
 
 
 def write(job: NoiseJob, path: Path) -> None:
-    unfinished = _written_beside(job, path)
-    os.replace(unfinished, path)
-    _sync_folder(path)
+    with _written_beside(job, path) as beside:
+        beside.take_place()
+        _sync_folder(path)
 
 
 def read(path: Path) -> NoiseJob:
@@ -110,19 +108,12 @@ def _arguments(job: NoiseJob) -> dict[str, Any]:
     }
 
 
-def _written_beside(job: NoiseJob, path: Path) -> Path:
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
-    try:
-        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY), "w") as file:
-            os.fchmod(file.fileno(), _OWNER_ONLY)
-            file.write(_text_of(job))
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        with suppress(FileNotFoundError):
-            unfinished.unlink()
-        raise
-    return unfinished
+@contextmanager
+def _written_beside(job: NoiseJob, path: Path) -> Iterator[Unfinished]:
+    with unfinished(path) as beside:
+        beside.file.write(_text_of(job).encode())
+        beside.complete()
+        yield beside
 
 
 def _sync_folder(path: Path) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _arrays, _validate
-from hushvec._publish import published_bytes
+from hushvec._publish import SHARED, published_bytes
 
 FORMAT = 1
 _FIELDS = ("format", "digest", "mean", "components", "scales")
@@ -243,7 +243,7 @@ class PublicProjection:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the map as an .npz file of its arrays, format and digest: beside `path` first, then in one step onto it."""
         fields: dict[str, Any] = {"format": FORMAT, "digest": self.digest, **self._stored()}
-        with published_bytes(Path(path)) as file:
+        with published_bytes(Path(path), mode=SHARED) as file:
             np.savez(file, **fields)
 
     @classmethod

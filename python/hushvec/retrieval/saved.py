@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hushvec import _core
-from hushvec._publish import published_bytes
+from hushvec._publish import private_file, private_folder, published_bytes
 from hushvec.receipts import Receipt
 from hushvec.retrieval.row_ids import RowIds
 from hushvec.retrieval.settings import SIDES, IndexSettings
@@ -57,11 +57,12 @@ def save(folder: Path, content: Content) -> None:
         OSError: it cannot be written. What was there before is still there then.
     """
     _require_place(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     tag = secrets.token_hex(8)
     files: dict[str, dict[str, Any]] = {}
     for kind, (suffix, write) in _parts(content).items():
         name = f"{kind}-{tag}{suffix}"
+        private_file(folder / name)  # which its writer then only fills
         write(folder / name)
         files[kind] = {"name": name, "bytes": _synced_size(folder / name), "sha256": _digest(folder / name)}
     manifest = {

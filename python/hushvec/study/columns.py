@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from hushvec._publish import published_text
+from hushvec._publish import SHARED, published_text
 
 Row = dict[str, Any]
 
@@ -163,7 +163,7 @@ def empty_row() -> Row:
 
 def write_rows(rows: Iterable[Mapping[str, Any]], output: Path) -> None:
     """The rows as a CSV file with all columns, which appears whole or not at all."""
-    with published_text(output) as file:
+    with published_text(output, mode=SHARED) as file:
         _write(rows, file)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _validate
-from hushvec._publish import published_bytes
+from hushvec._publish import private_folder, published_bytes
 from hushvec.errors import MissingExtraError
 
 FORMAT = "hushvec embeddings 1"
@@ -159,7 +159,7 @@ class EmbeddingCache:
         stored = _library().numpy.save(
             {"keys": shard.keys, "rows": shard.rows}, {"format": FORMAT, "model": self.model_id, "sha256": digest}
         )
-        self._folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self._folder)
         path = self._folder / f"{digest[:32]}{_SUFFIX}"
         with published_bytes(path) as file:
             file.write(stored)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hushvec._publish import published_bytes, published_text
+from hushvec._publish import SHARED, published_bytes, published_text
 from hushvec.study.charts import FAINT, INK, RAMP, Figure, Panel, Series, drawn_as, svg_of
 from hushvec.study.points import (
     AUC,
@@ -138,10 +138,10 @@ def save_figures(figures: Iterable[Figure], folder: str | os.PathLike[str]) -> l
             path = Path(folder) / figure.folder / f"{figure.name}.{kind}"
             path.parent.mkdir(parents=True, exist_ok=True)
             if kind == "svg":
-                with published_text(path) as text:
+                with published_text(path, mode=SHARED) as text:
                     text.write(svg_of(figure))
             else:
-                with published_bytes(path) as file:
+                with published_bytes(path, mode=SHARED) as file:
                     file.write(drawn_as(figure, "pdf"))
             written.append(path)
     return written

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hushvec._publish import published_text
+from hushvec._publish import SHARED, published_text
 from hushvec.study.latex import latex_table
 from hushvec.study.points import (
     AUC,
@@ -495,7 +495,7 @@ def _yes(value: bool) -> str:
 
 def _write_csv(table: Table, path: Path) -> None:
     wide = [any(isinstance(line[place], Estimate) for line in table.lines) for place in range(len(table.headings))]
-    with published_text(path) as file:
+    with published_text(path, mode=SHARED) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([name for heading, is_wide in zip(table.headings, wide) for name in _csv_names(heading.name, is_wide)])
         for line in table.lines:
@@ -522,5 +522,5 @@ def _write_latex(table: Table, path: Path) -> None:
     titles = [heading.title for heading in table.headings]
     texts = [[cell_text(cell, heading.digits) for cell, heading in zip(line, table.headings)] for line in table.lines]
     numeric = [not any(isinstance(line[place], str) for line in table.lines) for place in range(len(titles))]
-    with published_text(path) as file:
+    with published_text(path, mode=SHARED) as file:
         file.write(latex_table(titles, texts, numeric, caption=f"{table.title}. {table.note}", label=f"tab:{table.name}"))

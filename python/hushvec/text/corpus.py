@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hushvec import _validate
 from hushvec._lines import texts_of_file
 from hushvec._progress import Progress
-from hushvec._publish import published_bytes
+from hushvec._publish import SHARED, published_bytes
 
 FORMAT = 1
 DEFAULT_KEY = "text"
@@ -158,7 +158,7 @@ class PublicCorpus:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the corpus as an .npz file: beside `path` first, then in one step onto it."""
         fields: dict[str, Any] = {"format": FORMAT, "digest": self.digest, **self._stored()}
-        with published_bytes(Path(path)) as file:
+        with published_bytes(Path(path), mode=SHARED) as file:
             np.savez(file, **fields)
 
     @classmethod

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from hushvec._publish import private_opener
+
 _MAGIC = b"hushvec-steps/1 "
 _ID_DIGITS = 32
 _HEADER = len(_MAGIC) + _ID_DIGITS + 1
@@ -56,7 +58,7 @@ class StepJournal:
             raise ValueError(f"{self.path}: must be the journal of run {run_id}, got that of run {self.run_id}")
         new = self.run_id is None
         content = (_MAGIC + run_id.encode() + b"\n" if new else b"") + _STEP
-        handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | (os.O_EXCL if new else 0), 0o600)
+        handle = private_opener(os.fspath(self.path), os.O_WRONLY | os.O_APPEND | (os.O_EXCL if new else 0))
         try:
             if not new and os.fstat(handle).st_size != _HEADER + self.steps:
                 raise ValueError(f"{self.path}: must have {self.steps} steps, got another number: two processes write to it")

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
+from hushvec._arrays import require_finite
+from hushvec._publish import Discarded
+
 # Elements that are in memory at once: 16 MB of float32.
 PART_ELEMENTS = 1 << 22
 
@@ -36,11 +39,11 @@ class Source(Protocol):
     def count(self) -> int:
         """How many rows there are; may read the file once."""
 
-    def parts(self) -> Iterator[Part]:
-        """The rows in order, a bounded number at a time."""
+    def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
+        """The rows in order, a bounded number at a time. In a rehearsal everything is checked, but texts are zeros, not embedded."""
 
-    def sink(self, path: Path) -> AbstractContextManager[Sink]:
-        """A new file of this sort for as many rows."""
+    def sink(self, file: Any) -> AbstractContextManager[Sink]:
+        """A file of this sort for as many rows, into an empty one that is open for writing bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +60,23 @@ class FileError(ValueError):
 
     def __init__(self, path: Path, message: str) -> None:
         super().__init__(f"{path}: {message}")
+
+
+def rehearse(path: Path, source: Source) -> None:
+    """Read and write the whole file without a result: whatever could be refused on the way is refused here, before a charge.
+
+    Raises:
+        FileError: what the file holds cannot be released, or not be copied.
+    """
+    done = 0
+    with source.sink(Discarded()) as sink:
+        for part in source.parts(rehearsal=True):
+            try:
+                require_finite("x", part.values, first_row=done)
+            except ValueError as error:
+                raise FileError(path, str(error)) from None
+            sink.write(part.values, part.kept)
+            done += len(part.values)
 
 
 DEFAULT_VECTOR = "embedding"

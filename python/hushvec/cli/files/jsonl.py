@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,23 +36,27 @@ class JsonlSource:
     def count(self) -> int:
         return sum(1 for _ in self._lines())
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
         lines = self._lines()
         if self._text is None:
             while numbered := list(islice(lines, rows_per_part(self.dimension))):
                 records = [self._record(*line) for line in numbered]
                 yield Part(self._vectors(numbered, records), self._kept(numbered, records))
             return
-        embedder = MiniLMEmbedder()
+        embedder = self._embedder
         while numbered := list(islice(lines, TEXTS_PER_PART)):
             records = [self._record(*line) for line in numbered]
             texts = [self._text_of(number, record) for (number, _), record in zip(numbered, records)]
-            yield Part(embedder.embed(texts), self._kept(numbered, records))
+            rows = np.zeros((len(texts), DIMENSION), np.float32) if rehearsal else embedder.embed(texts)
+            yield Part(rows, self._kept(numbered, records))
 
     @contextmanager
-    def sink(self, path: Path) -> Iterator[_JsonlSink]:
-        with path.open("x", encoding="utf-8") as file:
-            yield _JsonlSink(file, self._vector)
+    def sink(self, file: Any) -> Iterator[_JsonlSink]:
+        yield _JsonlSink(file, self._vector)
+
+    @cached_property
+    def _embedder(self) -> MiniLMEmbedder:
+        return MiniLMEmbedder()
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         """(line number from 1, line) of every line that is not blank."""
@@ -83,6 +88,8 @@ class JsonlSource:
         text = self._field(number, record, self._text)
         if not isinstance(text, str):
             raise self._fault(number, f"{self._text!r} must be a string, got {type(text).__name__}")
+        if not _is_unicode(text):
+            raise self._fault(number, f"{self._text!r} must have no half of a surrogate pair")
         return text
 
     def _list_of(self, number: int, record: dict[str, Any]) -> list[float]:
@@ -107,18 +114,40 @@ class JsonlSource:
         return vectors
 
     def _kept(self, numbered: list[tuple[int, bytes]], records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [
-            {name: self._field(number, record, name) for name in self._keep} for (number, _), record in zip(numbered, records)
-        ]
+        return [self._copied(number, record) for (number, _), record in zip(numbered, records)]
+
+    def _copied(self, number: int, record: dict[str, Any]) -> dict[str, Any]:
+        """The fields to keep. JSON knows neither NaN nor halves of surrogate pairs, though Python's reader takes both."""
+        kept = {name: self._field(number, record, name) for name in self._keep}
+        for name, value in kept.items():
+            try:
+                written = _line(value)
+            except (ValueError, RecursionError):
+                raise self._fault(number, f"{name!r} cannot be copied: JSON has no NaN or Infinity") from None
+            if not _is_unicode(written):
+                raise self._fault(number, f"{name!r} cannot be copied: it has half of a surrogate pair")
+        return kept
 
     def _fault(self, number: int, message: str) -> FileError:
         return FileError(self._path, f"line {number}: {message}")
 
 
 class _JsonlSink:
-    def __init__(self, file: TextIO, vector: str) -> None:
+    def __init__(self, file: BinaryIO, vector: str) -> None:
         self._file, self._vector = file, vector
 
     def write(self, values: NDArray[Any], kept: list[dict[str, Any]]) -> None:
         for row, others in zip(values.tolist(), kept):
-            self._file.write(json.dumps({**others, self._vector: row}, ensure_ascii=False, allow_nan=False) + "\n")
+            self._file.write((_line({**others, self._vector: row}) + "\n").encode())
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -31,7 +31,7 @@ class NpySource:
     def count(self) -> int:
         return self._shape[0] if len(self._shape) == 2 else 1
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
         if self.count() == 0:
             return
         order = "F" if self._fortran_order else "C"
@@ -43,11 +43,10 @@ class NpySource:
             yield Part(np.array(matrix[first : first + step], self._stored.newbyteorder("="), order="C"), None)
 
     @contextmanager
-    def sink(self, path: Path) -> Iterator[_NpySink]:
-        with path.open("xb") as file:
-            header = {"descr": npy.dtype_to_descr(self._stored.newbyteorder("=")), "fortran_order": False, "shape": self._shape}
-            npy.write_array_header_1_0(file, header)
-            yield _NpySink(file)
+    def sink(self, file: Any) -> Iterator[_NpySink]:
+        header = {"descr": npy.dtype_to_descr(self._stored.newbyteorder("=")), "fortran_order": False, "shape": self._shape}
+        npy.write_array_header_1_0(file, header)
+        yield _NpySink(file)
 
     def _check(self) -> None:
         if len(self._shape) not in (1, 2):

@@ -39,18 +39,21 @@ class ParquetSource:
         rows: int = self._file.metadata.num_rows
         return rows
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
         first_row = 0
         for batch in self._batches(rows_per_part(self.dimension)):
             yield Part(self._values(batch, first_row), batch.select(self._keep))
             first_row += batch.num_rows
 
     @contextmanager
-    def sink(self, path: Path) -> Iterator[_ParquetSink]:
+    def sink(self, file: Any) -> Iterator[_ParquetSink]:
         field = self._arrow.field(self._vector, self._vector_type(), nullable=False)
         schema = self._arrow.schema([*(self._schema.field(name) for name in self._keep), field])
-        with path.open("xb") as file, self._parquet.ParquetWriter(file, schema) as writer:
-            yield _ParquetSink(self._arrow, writer, schema)
+        try:
+            with self._parquet.ParquetWriter(file, schema) as writer:
+                yield _ParquetSink(self._arrow, writer, schema)
+        except self._arrow.ArrowException as error:
+            raise FileError(self._path, f"a column cannot be copied: {error}") from None
 
     def _check_columns(self) -> None:
         for name in (self._vector, *self._keep):

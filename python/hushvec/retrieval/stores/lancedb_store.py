@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._publish import PRIVATE_FOLDER, private_folder
 from hushvec.errors import MissingExtraError
 from hushvec.retrieval.stores.keys import KeyedStore, Keys
 
@@ -40,11 +41,15 @@ class LanceStore(KeyedStore):
         self._schema = pyarrow.schema(
             [pyarrow.field(_KEY, pyarrow.int64()), pyarrow.field(_VECTOR, pyarrow.list_(pyarrow.float32(), columns))]
         )
+        if folder is not None:
+            private_folder(folder)
         database: Any = lancedb.connect("memory://" if folder is None else str(folder))
         try:
             self._table = database.create_table(table, schema=self._schema, exist_ok=True)
         except ValueError as error:
             raise ValueError(f"table {table!r} must have rows of {columns} elements, and keys: {error}") from None
+        if folder is not None:
+            (folder / f"{table}.lance").chmod(PRIVATE_FOLDER)  # whoever made the folder around it
         self.keys = Keys(np.sort(self._column(_KEY).to_numpy()))
 
     def add(self, rows: NDArray[np.float32]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._publish import PRIVATE_FOLDER, private_folder
 from hushvec.errors import MissingExtraError
 from hushvec.retrieval.stores.keys import KeyedStore, Keys
 
@@ -39,11 +40,15 @@ class QdrantStore(KeyedStore):
         self.folder = folder
         self._columns = columns
         self._collection = collection
+        if folder is not None:
+            private_folder(folder)
         client = qdrant_client.QdrantClient(":memory:") if folder is None else qdrant_client.QdrantClient(path=str(folder))
         self._client = client
         wanted = self._models.VectorParams(size=columns, distance=self._models.Distance.DOT)
         if not client.collection_exists(collection):
             client.create_collection(collection, vectors_config=wanted)
+        if folder is not None:
+            (folder / "collection" / collection).chmod(PRIVATE_FOLDER)  # whoever made the folder around it
         there = client.get_collection(collection).config.params.vectors
         if not (isinstance(there, type(wanted)) and there.size == columns and there.distance == wanted.distance):
             raise ValueError(f"collection {collection!r} must have inner products of {columns} elements, got {there}")

@@ -13,7 +13,7 @@ from typing import Any
 
 from hushvec import _core, _validate
 from hushvec._progress import Progress
-from hushvec._publish import published_text
+from hushvec._publish import SHARED, published_text
 from hushvec.errors import MissingExtraError
 from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec.retrieval.measures.intervals import require_settings
@@ -160,7 +160,7 @@ def clinical_study(settings: Settings, folder: Path) -> dict[str, Any]:
         "rows": rows,
         "agreement": agreement,
     }
-    with published_text(folder / "clinical.json") as file:
+    with published_text(folder / "clinical.json", mode=SHARED) as file:
         file.write(_json(study))
     write_csv(folder / "clinical.csv", rows)
     if agreement:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hushvec._publish import published_text
+from hushvec._publish import SHARED, published_text
 from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec.study.charts import INK, Figure, Panel, Series, svg_of
 from hushvec.study.clinical.contenders import CLASSICAL, EMPIRICAL, LDP
@@ -44,7 +44,7 @@ def write_figure(path: Path, rows: Sequence[Mapping[str, Any]], cohort: str, pat
         log_x=True,
         y_range=(0.0, 1.0),
     )
-    with published_text(path) as file:
+    with published_text(path, mode=SHARED) as file:
         file.write(svg_of(figure))
 
 

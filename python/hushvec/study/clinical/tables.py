@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hushvec._publish import published_text
+from hushvec._publish import SHARED, published_text
 from hushvec.study.clinical.contenders import EMPIRICAL, LDP
 from hushvec.study.clinical.findings import bought, classical
 from hushvec.study.latex import latex_table
@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 def write_csv(path: Path, rows: Sequence[Row]) -> None:
     """All fields of all rows; an empty cell where a row has none."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    with published_text(path) as file:
+    with published_text(path, mode=SHARED) as file:
         writer = csv.DictWriter(file, names, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
@@ -27,7 +27,7 @@ def write_csv(path: Path, rows: Sequence[Row]) -> None:
 def write_latex(path: Path, rows: Sequence[Row], agreement: Sequence[Row]) -> None:
     """One file with every table."""
     made = [*(_grid(cohort, some) for cohort, some in _by_cohort(rows)), _sigmas(rows), _classical(rows), _agreement(agreement)]
-    with published_text(path) as file:
+    with published_text(path, mode=SHARED) as file:
         file.write("\n".join(table for table in made if table))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from hushvec import _core, _validate
 from hushvec._progress import Progress
-from hushvec._publish import published_text
+from hushvec._publish import SHARED, published_text
 from hushvec.errors import MissingExtraError
 from hushvec.study.clinical.results import Measurement, measured
 from hushvec.study.clinical.tables import write_csv
@@ -154,7 +154,7 @@ def personalize_study(settings: Settings, folder: Path, *, figure: bool = True) 
         "rows": rows,
         "audits": audited,
     }
-    with published_text(folder / "personalize.json") as file:
+    with published_text(folder / "personalize.json", mode=SHARED) as file:
         json.dump(study, file, indent=1, ensure_ascii=False, allow_nan=False)
         file.write("\n")
     write_csv(folder / "personalize.csv", rows)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hushvec._publish import published_text
+from hushvec._publish import SHARED, published_text
 from hushvec.study.charts import Figure, Panel, Series, svg_of
 from hushvec.study.latex import latex_table
 from hushvec.study.points import Estimate
@@ -25,7 +25,7 @@ def write_latex(path: Path, lines: Sequence[Row], audits: Sequence[Row]) -> None
         audits: rows of audits; none if there are none.
     """
     made = [_worth(lines)] + ([_audits(audits)] if audits else [])
-    with published_text(path) as file:
+    with published_text(path, mode=SHARED) as file:
         file.write("\n".join(made))
 
 
@@ -38,7 +38,7 @@ def write_figure(path: Path, lines: Sequence[Row], name: str) -> None:
     shown = [(measure, title) for measure, title in _MEASURES[:2] if lines[0][f"{measure}_after"] is not None]
     shown = shown if len(shown) == 2 else [_MEASURES[0], _MEASURES[2]]
     for measure, title in shown:
-        with published_text(path.with_name(f"{path.stem}_{measure}{path.suffix}")) as file:
+        with published_text(path.with_name(f"{path.stem}_{measure}{path.suffix}"), mode=SHARED) as file:
             file.write(svg_of(_figure(lines, measure, title, name)))
 
 

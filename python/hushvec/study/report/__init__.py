@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hushvec._publish import published_text
+from hushvec._publish import SHARED, published_text
 from hushvec.study.charts import Figure
 from hushvec.study.figures import roc_figures, save_figures, study_figures
 from hushvec.study.points import Conditions
@@ -50,7 +50,7 @@ def write_report(folder: str | os.PathLike[str]) -> Path:
     figures = [*study_figures(rows, main), *roc_figures([(record.rows[0], record.curves) for record in records], main)]
     drawn = {path.stem: path for path in save_figures(figures, study.path / "figures") if path.suffix == ".svg"}
     page = study.path / REPORT
-    with published_text(page) as file:
+    with published_text(page, mode=SHARED) as file:
         file.write(page_of(configuration, records, study_tables(rows, main), _with_drawings(figures, drawn)))
     return page
 

@@ -12,10 +12,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from hushvec._publish import SHARED, published_bytes
 
 RUN_FILE = "run.json"
 PROJECTION_FILE = "projection.npz"
@@ -72,17 +73,10 @@ def write_run(folder: Path, run: Mapping[str, Any]) -> None:
     write_file(folder / RUN_FILE, (json.dumps(run, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
-def write_file(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes, *, mode: int = SHARED) -> None:
     """Write beside, then rename: a reader sees the old file or the new one."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with published_bytes(path, mode=mode) as file:
+        file.write(content)
 
 
 def _flat(said: Mapping[str, Any], before: str = "") -> dict[str, Any]:

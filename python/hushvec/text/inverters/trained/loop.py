@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._progress import Progress
+from hushvec._publish import PRIVATE
 from hushvec.text.inverters.trained.batches import Batches, in_order, labels_of
 from hushvec.text.inverters.trained.curve import write_curve
 from hushvec.text.inverters.trained.folder import CHECKPOINT_FILE, write_file
@@ -200,7 +201,7 @@ class TrainingLoop:
             },
             content,
         )
-        write_file(self._folder / CHECKPOINT_FILE, content.getvalue())
+        write_file(self._folder / CHECKPOINT_FILE, content.getvalue(), mode=PRIVATE)
 
     def read_checkpoint(self) -> bool:
         """Go back to the last checkpoint; whether there is one.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hushvec import _validate
 from hushvec._progress import Progress
+from hushvec._publish import private_opener
 from hushvec.models.sources import SourceModel
 
 EMBEDDINGS_FILE = "embeddings.npy"
@@ -74,7 +75,7 @@ def kept_embeddings(folder: Path, model: SourceModel, texts: Sequence[str], dime
 
 def _compute(path: Path, model: SourceModel, texts: Sequence[str], dimension: int) -> None:
     partial = path.with_name(path.name + PARTIAL_SUFFIX)
-    with partial.open("ab") as file, Progress("embedding", len(texts)) as progress:
+    with open(partial, "ab", opener=private_opener) as file, Progress("embedding", len(texts)) as progress:
         done = _rows_there(file, len(texts), dimension)
         progress.advance(done)
         for first in range(done, len(texts), TEXTS_AT_ONCE):

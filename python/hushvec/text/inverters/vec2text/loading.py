@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hushvec._publish import SHARED, published_bytes
 from hushvec.errors import MissingExtraError
 from hushvec.text.checkpoints import (
     CONFIG_FILE,
@@ -98,15 +99,8 @@ def save_checkpoint(folder: Path, model: InversionModel | Corrector, tokens: Tok
     files[WEIGHT_FILES[0]] = save(weights, metadata={"format": "pt"})
     files[CONFIG_FILE] = (json.dumps(model.config.as_json(model.kind), indent=2) + "\n").encode()
     for name, content in files.items():
-        partial = folder / f".{name}.{os.getpid()}.partial"
-        try:
-            with partial.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(partial, folder / name)
-        finally:
-            partial.unlink(missing_ok=True)
+        with published_bytes(folder / name, mode=SHARED) as file:
+            file.write(content)
 
 
 def default_embedder(inversion: Checkpoint, *, max_len: int, device: Any = None) -> GTREmbedder:
