@@ -7,13 +7,14 @@ import os
 import pickle
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import hushvec as hv
 from hushvec.jobs import NoiseJob, noise_batch
-from hushvec.mechanisms import Gaussian, PrivUnit
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, PrivUnit
 
 SETTING = dict(dimension=16, epsilon=2.0, delta=1e-6)
 
@@ -259,3 +260,16 @@ def test_bad_seeds(seed, error):
 def test_bad_numbers_of_rows(rows, error):
     with pytest.raises(error, match="rows must be"):
         NoiseJob.start(**SETTING).receipt(rows)
+
+
+@pytest.mark.parametrize("number", [int, np.float32, np.int64, Fraction])
+@pytest.mark.parametrize("kind", [Gaussian, Laplacian, PrivUnit, EmpiricalGaussian])
+def test_a_mechanism_of_any_kind_of_numbers_makes_a_job(tmp_path, kind, number):
+    """8 is 8.0: in the job's id, in its file, in the receipt."""
+    name = "chosen_sigma" if kind is EmpiricalGaussian else "epsilon"
+    mechanism = kind(**{name: number(8)}, dimension=np.int64(4), clip_norm=number(2))
+    assert mechanism == kind(**{name: 8.0}, dimension=4, clip_norm=2.0)
+    job = NoiseJob.start(dimension=4, mechanism=mechanism, path=tmp_path / "job.json")
+    assert len(job.id) == 32
+    assert NoiseJob.load(tmp_path / "job.json").parameters == job.parameters
+    assert type(job.receipt(1).epsilon) is float

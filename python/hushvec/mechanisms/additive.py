@@ -52,9 +52,13 @@ class Mechanism(ABC):
     rows_per_person: int = 1
 
     def __post_init__(self) -> None:
-        _validate.whole_number("dimension", self.dimension, at_least=1)
-        _validate.clip_norm(self.clip_norm)
-        _validate.whole_number("rows_per_person", self.rows_per_person, at_least=1)
+        self._keep("dimension", _validate.whole_number("dimension", self.dimension, at_least=1))
+        self._keep("clip_norm", _validate.clip_norm(self.clip_norm))
+        self._keep("rows_per_person", _validate.whole_number("rows_per_person", self.rows_per_person, at_least=1))
+
+    def _keep(self, name: str, value: float) -> None:
+        """The checked form of an argument in its place: 8 and numpy's 8 are the float 8.0 in receipts, jobs and files alike."""
+        object.__setattr__(self, name, value)
 
     @property
     @abstractmethod
@@ -182,8 +186,8 @@ class Gaussian(_GaussianNoise):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _validate.positive("epsilon", self.epsilon)
-        _validate.delta(self.delta)
+        self._keep("epsilon", _validate.positive("epsilon", self.epsilon))
+        self._keep("delta", _validate.delta(self.delta))
 
     @cached_property
     def sigma(self) -> float:
@@ -226,8 +230,8 @@ class EmpiricalGaussian(_GaussianNoise):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _validate.positive("sigma", self.chosen_sigma)
-        _validate.delta(self.delta)
+        self._keep("chosen_sigma", _validate.positive("sigma", self.chosen_sigma))
+        self._keep("delta", _validate.delta(self.delta))
 
     @cached_property
     def sigma(self) -> float:
@@ -279,7 +283,7 @@ class Laplacian(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _validate.positive("epsilon", self.epsilon)
+        self._keep("epsilon", _validate.positive("epsilon", self.epsilon))
 
     @cached_property
     def scale(self) -> float:
@@ -327,7 +331,7 @@ class L2Laplace(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _validate.positive("epsilon", self.epsilon)
+        self._keep("epsilon", _validate.positive("epsilon", self.epsilon))
 
     @cached_property
     def scale(self) -> float:

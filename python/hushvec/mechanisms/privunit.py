@@ -74,9 +74,9 @@ class PrivUnit(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _validate.positive("epsilon", self.epsilon)
+        self._keep("epsilon", _validate.positive("epsilon", self.epsilon))
         if self.corpus_size is not None:
-            _validate.whole_number("corpus_size", self.corpus_size, at_least=1)
+            self._keep("corpus_size", _validate.whole_number("corpus_size", self.corpus_size, at_least=1))
         if not SMALLEST_EPSILON <= self.epsilon_per_row <= LARGEST_EPSILON:
             rows = "" if self.rows_per_person == 1 else f" times the {self.rows_per_person} rows of a person"
             raise ValueError(f"epsilon must be in [2^-20, 4096]{rows} for privunit, got {self.epsilon!r}")
