@@ -15,6 +15,7 @@ from hushvec.budget.chain import ChainReport, Head, check_chain, require_sealed,
 from hushvec.budget.charge import BudgetState, Charge, charge_of_row, require_same_amounts, state_of
 from hushvec.budget.filter import after, fits, refusal, warn_if_over
 from hushvec.budget.group_commit import GroupCommit
+from hushvec.budget.keys import plain_form
 from hushvec.budget.rows import BLOCK, Row, Terms, charge_row, open_row, reset_row, terms_of, total_of
 from hushvec.budget.store import Fields, Store, StoreFailure, Transaction
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
@@ -139,6 +140,7 @@ class DurableLedger:
             with self._store.write(self._key) as transaction:
                 found = transaction.first()
                 if found is None:
+                    self._require_distinct(transaction.keys())
                     row = open_row(terms, time_us=_now(), charge_id=secrets.token_hex(16))
                     transaction.append(row)
                     return row
@@ -149,6 +151,15 @@ class DurableLedger:
         if own != terms:
             raise ValueError(f"budget {self._key!r} in {self.name} must keep what it was opened with ({own}), got ({terms})")
         return first
+
+    def _require_distinct(self, keys: Iterable[str]) -> None:
+        """A new ledger must not be taken for one that is there, which an older version of hushvec may have named otherwise."""
+        alike = next((key for key in keys if plain_form(key) == self._key), None)
+        if alike is not None:
+            raise ValueError(
+                f"persist_key {self._key!a:.80} looks like {alike!a:.80}, a ledger that is there already: "
+                f"open that one with PrivacyBudget.reopen({alike!a:.80})"
+            )
 
     def _last(self) -> Row:
         with self._group.turn, self._failures(), self._store.read(self._key) as transaction:

@@ -23,6 +23,7 @@ from hushvec.budget.charge import BudgetState, Charge
 from hushvec.budget.durable import DurableLedger
 from hushvec.budget.export import export_of
 from hushvec.budget.filter import default_max_delta, is_exhausted, left
+from hushvec.budget.keys import require_plain
 from hushvec.budget.location import DEFAULT_KEY, is_memory, open_store
 from hushvec.budget.memory import MemoryLedger
 from hushvec.budget.rows import BLOCK, MOST_TEXT, POLICIES, Terms
@@ -41,7 +42,8 @@ class PrivacyBudget:
             1e-2, which is room for 100 to 1000 releases at the delta that `privatize` has by default (1e-5). 0: only mechanisms
             without delta.
         max_rho: limit on the sum of rho (zero-concentrated differential privacy), > 0, in place of the two above.
-        persist_key: name of the ledger in its store, printable text. With a name and no store the ledger is in an SQLite file:
+        persist_key: name of the ledger in its store, printable text in Unicode form NFC, without invisible characters and
+            without blanks at its ends. With a name and no store the ledger is in an SQLite file:
             $HUSHVEC_BUDGET_STORE, or else $XDG_STATE_HOME/hushvec/budget.sqlite, or else ~/.local/state/hushvec/budget.sqlite.
         store: a path or sqlite:///path; postgresql://user@host/database; "memory". None with no persist_key either is memory:
             the ledger of this process, gone with it. One store holds any number of ledgers.
@@ -50,7 +52,8 @@ class PrivacyBudget:
 
     Raises:
         TypeError: wrong kinds; no limit, or limits in both currencies.
-        ValueError: a value out of its range; an existing ledger was opened with other limits or another policy.
+        ValueError: a value out of its range; an existing ledger was opened with other limits or another policy; a new one
+            has a key that looks like that of a ledger in the store.
         BudgetError: the store cannot be used.
         MissingExtraError: postgresql:// without the packages of the extra "postgresql".
 
@@ -87,7 +90,7 @@ class PrivacyBudget:
         store: str | PathLike[str] | None = None,
         on_exhausted: str = BLOCK,
     ) -> None:
-        key = _key(persist_key)
+        key = require_plain(_key(persist_key))
         terms = _terms(key, max_epsilon, max_delta, max_rho, on_exhausted)
         if is_memory(persist_key, store):
             self._ledger: MemoryLedger | DurableLedger | _Closed = MemoryLedger(terms)

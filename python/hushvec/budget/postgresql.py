@@ -52,6 +52,7 @@ _STATEMENTS = {
     "last": f"{_OF_KEY} ORDER BY sequence DESC LIMIT 1",
     "find": f"{_OF_KEY} AND period = :period AND charge_id = :charge_id",
     "all": f"{_OF_KEY} ORDER BY sequence",
+    "keys": f"SELECT DISTINCT budget_key FROM {TABLE}",
     "insert": f"INSERT INTO {TABLE} ({COLUMNS}) VALUES ({', '.join(f':{name}' for name in FIELDS)})",
 }
 
@@ -118,8 +119,8 @@ class PostgreSQLStore:
                 yield tuple(row)
 
     def keys(self) -> list[str]:
-        with self._transaction(commits=False) as connection:
-            return sorted(key for (key,) in connection.execute(self._text(f"SELECT DISTINCT budget_key FROM {TABLE}")))
+        with self.read("") as transaction:
+            return transaction.keys()
 
     def close(self) -> None:
         if not self._in_use:
@@ -190,6 +191,9 @@ class _Transaction:
 
     def append(self, fields: Fields) -> None:
         self._new.append(fields)
+
+    def keys(self) -> list[str]:
+        return sorted(key for (key,) in self._connection.execute(self._statements["keys"]))
 
     def flush(self) -> None:
         if self._new:

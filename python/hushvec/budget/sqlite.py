@@ -103,7 +103,7 @@ class SQLiteStore:
 
     def keys(self) -> list[str]:
         with self.read("") as transaction:
-            return [key for (key,) in transaction.execute(f"SELECT DISTINCT budget_key FROM {TABLE} ORDER BY budget_key")]
+            return transaction.keys()
 
     def close(self) -> None:
         if self._in_use:
@@ -293,6 +293,9 @@ class _Transaction:
 
     def append(self, fields: Fields) -> None:
         self._connection.execute(_INSERT, fields)
+
+    def keys(self) -> list[str]:
+        return [key for (key,) in self.execute(f"SELECT DISTINCT budget_key FROM {TABLE} ORDER BY budget_key")]
 
     def execute(self, statement: str, *values: object) -> sqlite3.Cursor:
         return self._connection.execute(statement, values)

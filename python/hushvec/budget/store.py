@@ -44,6 +44,9 @@ class Transaction(Protocol):
     def append(self, fields: Fields) -> None:
         """Add a row."""
 
+    def keys(self) -> list[str]:
+        """The keys of all ledgers in the store, sorted."""
+
 
 class Store(Protocol):
     """A database with the rows of any number of ledgers. Calls come one at a time.

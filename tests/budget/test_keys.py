@@ -1,0 +1,57 @@
+"""Keys that look alike are refused: each would be a ledger of its own, with the whole limit."""
+
+import unicodedata
+
+import pytest
+
+from hushvec.budget import PrivacyBudget, budget_keys, ledger, verify_ledger
+
+NFC, NFD = (unicodedata.normalize(form, "Übung") for form in ("NFC", "NFD"))
+UNUSUAL = [NFD, "notes ", " notes", "no\u034ftes", "notes\ufe0f", "\u3164notes", "notes\u2800", "notes\U000e0100"]
+
+
+@pytest.fixture
+def as_before(monkeypatch):
+    """Ledgers as hushvec made them when every printable key would do."""
+
+    def make(store, key):
+        with monkeypatch.context() as patched:
+            patched.setattr(ledger, "require_plain", lambda one: one)
+            with PrivacyBudget(10.0, persist_key=key, store=store) as budget:
+                budget.consume(4.0)
+
+    return make
+
+
+@pytest.mark.parametrize("key", [*UNUSUAL, "notes\u00a0", "notes\u200b", "\ufeffnotes", "notes\x00", " "])
+def test_a_new_ledger_has_a_plain_key(make, key):
+    with pytest.raises(ValueError, match="persist_key must be"):
+        make(10.0, key=key)
+
+
+@pytest.mark.parametrize("key", ["notes", NFC, "研究 7", "two words", "🙂", "naïve café"])
+def test_plain_keys(make, key):
+    assert make(10.0, key=key).state().key == key
+
+
+@pytest.mark.parametrize("key", UNUSUAL)
+def test_an_old_ledger_is_still_there(make_durable, as_before, key):
+    store = make_durable.store
+    key = f"{key} of {make_durable.key}" if key in (NFD, " notes", "\u3164notes") else f"{make_durable.key} {key}"
+    as_before(store, key)
+    assert key in budget_keys(store)
+    assert verify_ledger(key, store=store).holds
+    with pytest.raises(ValueError, match=r"opened by PrivacyBudget\.reopen"):
+        PrivacyBudget(10.0, persist_key=key, store=store)
+    with PrivacyBudget.reopen(key, store=store) as budget:
+        assert (budget.remaining(), budget.export()["budget_key"]) == (6.0, key)
+
+
+@pytest.mark.parametrize(("old", "new"), [(NFD, NFC), ("notes ", "notes"), ("no\u034ftes", "notes")])
+def test_a_plain_key_is_not_a_second_limit_for_an_old_ledger(make_durable, as_before, old, new):
+    """Whoever corrects a key that is refused now must not get an empty ledger beside the spent one."""
+    store, mark = make_durable.store, make_durable.key
+    as_before(store, f"{mark} {old}")
+    with pytest.raises(ValueError, match=r"looks like .* a ledger that is there already: open that one with PrivacyBudget\.reopen"):
+        PrivacyBudget(10.0, persist_key=f"{mark} {new}", store=store)
+    assert f"{mark} {new}" not in budget_keys(store)
