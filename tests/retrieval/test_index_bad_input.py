@@ -22,6 +22,7 @@ def budget():
 ADDED = [
     (ROWS[:2], [1, 1], ValueError, "ids must be unique, got 1 twice"),
     (ROWS[:2], ["a", "a"], ValueError, "ids must be unique, got 'a' twice"),
+    (ROWS[:2], ["a", "\ud800"], ValueError, "ids must be Unicode text"),
     (ROWS[:2], [3, 4], ValueError, "ids must be new, got 3, which the index has"),
     (ROWS[:2], [30], ValueError, "ids must be as many as the 2 vectors, got 1"),
     (ROWS[:2], ["a", "b"], TypeError, "ids must be integers as those in the index, got strings"),

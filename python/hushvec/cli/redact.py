@@ -13,7 +13,7 @@ from typing import TextIO
 
 from hushvec._lines import json_record, lines_with_ends
 from hushvec._progress import Progress
-from hushvec._publish import published_text
+from hushvec._publish import PRIVATE, mode_of, published_text
 from hushvec.cli._arguments import Subparsers, add_command, comma_separated
 from hushvec.cli._documents import read_utf8, source_name
 from hushvec.cli._output import print_json, table
@@ -108,7 +108,7 @@ def _one(options: argparse.Namespace, redactor: Redactor) -> int:
     text = options.text if options.text is not None else read_utf8(options.source)
     redaction = redactor.redact(text)
     if options.output is not None:
-        with published_text(options.output) as file:
+        with published_text(options.output, mode=_mode(options)) as file:
             file.write(redaction.text)
         _report(options, Counter(span.category for span in redaction.spans), texts=1)
     elif options.json:
@@ -124,7 +124,7 @@ def _many(options: argparse.Namespace, redactor: Redactor) -> int:
     lines = lines_with_ends(content)
     name = source_name(options.source)
     counts: Counter[str] = Counter()
-    with Progress("texts", len(lines)) as progress, _sink(options.output) as file:
+    with Progress("texts", len(lines)) as progress, _sink(options) as file:
         for number, line in enumerate(lines, 1):
             for part, redaction in _redacted(redactor, line, options, f"{name}: line {number}"):
                 file.write(part)
@@ -153,12 +153,18 @@ def _redacted(redactor: Redactor, line: str, options: argparse.Namespace, where:
 
 
 @contextmanager
-def _sink(output: Path | None) -> Iterator[TextIO]:
-    if output is None:
+def _sink(options: argparse.Namespace) -> Iterator[TextIO]:
+    if options.output is None:
         yield sys.stdout
         return
-    with published_text(output) as file:
+    with published_text(options.output, mode=_mode(options)) as file:
         yield file
+
+
+def _mode(options: argparse.Namespace) -> int:
+    """Who may read the input may read the output. A text that came in another way is nobody's but the user's."""
+    source = options.source
+    return PRIVATE if options.text is not None or source in (None, "-") else mode_of(Path(source))
 
 
 def _report(options: argparse.Namespace, counts: Counter[str], *, texts: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -153,6 +154,8 @@ def _require_new(folder: Path) -> None:
         raise ValueError(f"{folder}: must be empty or not exist, so that nothing in it is overwritten")
     if not folder.parent.is_dir():
         raise ValueError(f"{folder}: the folder {folder.parent} must exist")
+    if not os.access(folder if folder.exists() else folder.parent, os.W_OK | os.X_OK):
+        raise ValueError(f"{folder}: must be a place that can be written to")
 
 
 def _document_noise(options: argparse.Namespace, budget: PrivacyBudget | None) -> VectorNoise | None:

@@ -44,7 +44,7 @@ class RowIds:
 
         Raises:
             TypeError: neither integers nor strings, or of another kind than those that are there.
-            ValueError: not as many as rows, an id twice, or one that the index has.
+            ValueError: not as many as rows, an id twice, one that the index has, or one that no file can hold.
         """
         if ids is None:
             return self._default(rows)
@@ -52,6 +52,7 @@ class RowIds:
         if len(new) != rows:
             raise ValueError(f"ids must be as many as the {rows} vectors, got {len(new)}")
         _require_unique(new)
+        _require_unicode(new)
         self._require_same_kind(new)
         _, there = self._look_up(new)
         if there.any():
@@ -123,6 +124,15 @@ def _as_ids(ids: Any) -> NDArray[Any]:
         values[:] = listed
         return values
     return np.array([_whole(one) for one in listed], np.int64)
+
+
+def _require_unicode(ids: NDArray[Any]) -> None:
+    """Text that `save` can write: to learn of half a surrogate pair when the rows are paid for would be too late."""
+    for one in ids.tolist() if ids.dtype == object else ():
+        try:
+            one.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"ids must be Unicode text, got {_shown(one)}") from None
 
 
 def _whole(one: Any) -> int:
