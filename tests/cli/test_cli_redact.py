@@ -124,3 +124,15 @@ def test_bad_input(tmp_path, arguments, text):
     )  # fmt: skip
     assert_one_line(finished, text)
     assert not list(tmp_path.glob("out*")) and not list(tmp_path.glob(".out*"))
+
+
+def test_who_may_read_the_input_may_read_the_output(tmp_path):
+    """A private text has a private redaction; a text that came in otherwise is for the user alone."""
+    (tmp_path / "in.txt").write_text(TEXT)
+    for mode in (0o600, 0o640):
+        (tmp_path / "in.txt").chmod(mode)
+        (tmp_path / "out.txt").unlink(missing_ok=True)
+        redacted(tmp_path / "in.txt", "-o", tmp_path / "out.txt")
+        assert (tmp_path / "out.txt").stat().st_mode & 0o777 == mode
+    redacted("--text", TEXT, "-o", tmp_path / "text.txt")
+    assert (tmp_path / "text.txt").stat().st_mode & 0o777 == 0o600
