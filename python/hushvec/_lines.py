@@ -64,16 +64,38 @@ def json_record(line: str, text_key: str, where: str) -> Record:
     return Record(fields, fields[text_key])
 
 
-def require_utf8(text: str, where: str) -> str:
-    """The text, unless it holds half of a surrogate pair, as a JSON string can.
+def json_line(value: Any) -> str:
+    """JSON on one line.
 
     Raises:
-        ValueError: it cannot be written as UTF-8; the message begins with `where`.
+        ValueError: why it is none, though Python's reader may have taken it: JSON knows neither NaN nor halves of surrogate pairs.
     """
+    try:
+        line = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (ValueError, RecursionError):
+        raise ValueError("JSON has no NaN or Infinity") from None
+    if not is_unicode(line):
+        raise ValueError("it has half of a surrogate pair")
+    return line
+
+
+def is_unicode(text: str) -> bool:
+    """Whether UTF-8 can hold it: a JSON string may have half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{where}: must be text that UTF-8 can hold, got half of a surrogate pair") from None
+        return False
+    return True
+
+
+def require_utf8(text: str, where: str) -> str:
+    """The text, unless it cannot be written as UTF-8.
+
+    Raises:
+        ValueError: it cannot; the message begins with `where`.
+    """
+    if not is_unicode(text):
+        raise ValueError(f"{where}: must be text that UTF-8 can hold, got half of a surrogate pair")
     return text
 
 

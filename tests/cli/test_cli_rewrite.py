@@ -72,6 +72,35 @@ def test_json_lines_keep_what_is_named(tmp_path):
     assert not any("secret" in record or "body" in record or "Contact" in record["output"] for record in records)
 
 
+def test_what_json_cannot_hold_is_refused_before_the_charge(tmp_path):
+    store, source = tmp_path / "budget.sqlite", tmp_path / "notes.jsonl"
+    with hv.PrivacyBudget(40.0, max_delta=0.1, persist_key="notes", store=store) as budget:
+        source.write_text(f'{{"id": 1, "body": "{CONTACT}"}}\n{{"id": NaN, "body": "{CONTACT}"}}\n')
+        arguments = ("rewrite", source, "--text-key", "body", "--keep", "id", "--budget", "notes", "--budget-store", store)
+        assert_one_line(hushvec_here(*arguments), "line 2: 'id' cannot be copied: JSON has no NaN or Infinity")
+        assert budget.consumed() == 0.0
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_a_release_is_not_replaced_without_force(tmp_path, lines):
+    """Two releases cost two, and the second receipt says so."""
+    source, output, store = tmp_path / "in.txt", tmp_path / "out.json", tmp_path / "budget.sqlite"
+    source.write_text("The train is late.\n")
+    source.chmod(0o600)
+    with hv.PrivacyBudget(40.0, max_delta=0.1, persist_key="notes", store=store) as budget:
+        command = ("rewrite", source, "-o", output, "--json", "--budget", "notes", "--budget-store", store)
+        command += ("--lines",) * lines
+        assert hushvec_here(*command).code == 0
+        first = output.read_bytes()
+        assert_one_line(hushvec_here(*command), "out.json: must not exist: a release there counts beside a new one")
+        assert output.read_bytes() == first and budget.consumed() == 16.0
+        assert hushvec_here(*command, "--force").code == 0
+        assert budget.consumed() == 32.0
+    note = "if a release was there before, both count: their losses add up"
+    assert note in json.loads(output.read_text())["receipt"]["notes"]
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("out.json*")} == {0o600}
+
+
 def test_a_public_file_to_decode_to(tmp_path):
     public = tmp_path / "public.txt"
     public.write_text("A cat sat on the mat.\nStocks fell sharply today.\nRain is expected in the north.\n")

@@ -37,7 +37,7 @@ while os.read(0, 1):
 
 class Child:
     def __init__(self, generator):
-        one_thread = {name: "1" for name in ("HUSHVEC_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+        one_thread = dict.fromkeys(("HUSHVEC_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         # Nothing is given back to the kernel, so what the allocator knows of mappings is as true after as it was before.
         heap = {"PYTHONMALLOC": "malloc", "MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
         self.process = subprocess.Popen(

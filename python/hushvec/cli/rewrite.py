@@ -7,15 +7,16 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from hushvec._lines import json_record, numbered_lines
+from hushvec._lines import json_line, json_record, numbered_lines
 from hushvec._progress import Progress
-from hushvec._publish import published_text, receipt_path
+from hushvec._publish import SHARED, mode_of, published_text, receipt_path
 from hushvec.accounting.calibration import COMPOSITIONS
 from hushvec.budget import PrivacyBudget
-from hushvec.cli._arguments import Subparsers, add_command, comma_separated
+from hushvec.cli._arguments import Subparsers, add_command, add_force_argument, comma_separated, replaced_release
 from hushvec.cli._documents import read_utf8, source_name
 from hushvec.cli._output import print_json
 from hushvec.text.rewriting.results import Rewriting
@@ -33,7 +34,8 @@ def add_to(subparsers: Subparsers) -> None:
             "Rewrite a text with differential privacy: personal data becomes placeholders, the rest is embedded, clipped, noised\n"
             "and inverted to text. The [DP] line belongs to the output wherever it goes.\n\n"
             "The input is one text, unless --lines (every line is a document) or --text-key (JSON lines) says otherwise; then the\n"
-            "output is JSON lines. No original is printed or written without --show-original. OUT is written atomically.\n\n"
+            "output is JSON lines. No original is printed or written without --show-original. OUT is written atomically; one that is\n"
+            "there already is refused without --force.\n\n"
             "gaussian noise at the default epsilon leaves little of a text: --mechanism privunit leaves the most."
         ),
     )
@@ -44,6 +46,7 @@ def add_to(subparsers: Subparsers) -> None:
     many.add_argument("--text-key", metavar="KEY", help="JSON lines: the document is the text under this key")
     parser.add_argument("--keep", metavar="NAMES", help="JSON lines: keys to copy unprotected, separated by commas")
     parser.add_argument("-o", "--output", metavar="OUT", type=Path, help="file to write (default: standard output)")
+    add_force_argument(parser)
     parser.add_argument(
         "--show-original",
         action="store_true",
@@ -76,10 +79,11 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("--show-original must come without --output: OUT is for what may be published")
     if options.keep is not None and options.text_key is None:
         raise ValueError("--keep must come with --text-key, whose other keys it names")
+    replaced = () if options.output is None else replaced_release(options)
     content = options.text if options.text is not None else read_utf8(options.source)
     if options.lines or options.text_key is not None:
-        return _many(options, list(_documents(options, content)))
-    return _one(options, content)
+        return _many(options, list(_documents(options, content)), replaced)
+    return _one(options, content, replaced)
 
 
 def _rewriter(options: argparse.Namespace) -> Rewriter:
@@ -110,7 +114,12 @@ def _budget(options: argparse.Namespace) -> Iterator[PrivacyBudget | None]:
         yield budget
 
 
-def _one(options: argparse.Namespace, text: str) -> int:
+def _mode(options: argparse.Namespace) -> int:
+    """Who may read OUT: whoever may read the input, where that is a file."""
+    return SHARED if options.source in (None, "-") else mode_of(Path(options.source))
+
+
+def _one(options: argparse.Namespace, text: str, replaced: tuple[str, ...]) -> int:
     rewriter = _rewriter(options)
     if options.output is None:
         with _budget(options) as budget:
@@ -121,23 +130,29 @@ def _one(options: argparse.Namespace, text: str) -> int:
             original = f"=== ORIGINAL ===\n{text.rstrip()}\n\n" if options.show_original else ""
             print(f"{original}=== OUTPUT ===\n{result.output}\n\n{result.dp_line}")
         return 0
-    with published_text(options.output) as file:
+    with published_text(options.output, mode=_mode(options)) as file:
         with _budget(options) as budget:
-            result = rewriter.rewrite(text, budget=budget)
+            result = _noted(rewriter.rewrite(text, budget=budget), replaced)
         if options.json:
             file.write(json.dumps(result.to_dict(private=False), indent=2, ensure_ascii=False) + "\n")
         else:
             file.write(f"{result.output}\n\n{result.dp_line}\n")
-        _write_receipt(options.output, result)
+        _write_receipt(options, result)
     print(result.dp_line)
     return 0
 
 
-def _write_receipt(output: Path, result: Rewriting) -> None:
+def _noted(result: Rewriting, notes: tuple[str, ...]) -> Rewriting:
+    """With further notes in its receipt, if it has one."""
+    receipt = result.receipt
+    return result if receipt is None else replace(result, receipt=replace(receipt, notes=(*receipt.notes, *notes)))
+
+
+def _write_receipt(options: argparse.Namespace, result: Rewriting) -> None:
     """Beside the output, before it appears; without a release there is none, and an old one goes."""
-    receipt_path(output).unlink(missing_ok=True)
+    receipt_path(options.output).unlink(missing_ok=True)
     if result.receipt is not None:
-        with published_text(receipt_path(output)) as file:
+        with published_text(receipt_path(options.output), mode=_mode(options)) as file:
             file.write(result.receipt.to_json() + "\n")
 
 
@@ -155,20 +170,29 @@ def _documents(options: argparse.Namespace, content: str) -> Iterator[tuple[str,
         missing = [key for key in keep if key not in record.fields]
         if missing:
             raise ValueError(f"{where}: has no key {missing[0]!r} to keep")
-        yield record.text, {key: record.fields[key] for key in keep}
+        yield record.text, {key: _copied(record.fields[key], key, where) for key in keep}
 
 
-def _many(options: argparse.Namespace, documents: list[tuple[str, dict[str, Any]]]) -> int:
+def _copied(value: Any, key: str, where: str) -> Any:
+    """A value to keep, which the output can hold."""
+    try:
+        json_line(value)
+    except ValueError as reason:
+        raise ValueError(f"{where}: {key!r} cannot be copied: {reason}") from None
+    return value
+
+
+def _many(options: argparse.Namespace, documents: list[tuple[str, dict[str, Any]]], replaced: tuple[str, ...]) -> int:
     if not documents:
         raise ValueError("the input must hold at least one document")
     rewriter = _rewriter(options)
-    sink: Any = nullcontext(sys.stdout) if options.output is None else published_text(options.output)
+    sink: Any = nullcontext(sys.stdout) if options.output is None else published_text(options.output, mode=_mode(options))
     with sink as file, _budget(options) as budget, Progress("documents", len(documents)) as progress:
         if budget is not None:
             _require_enough(budget, len(documents), options.epsilon)
         results = rewriter.rewrite_all((text for text, _ in documents), budget=budget)
         for result, (_, kept) in zip(results, documents, strict=True):
-            _write_line(file, result, kept, private=options.show_original)
+            _write_line(file, _noted(result, replaced), kept, private=options.show_original)
             progress.advance(1)
     if options.output is not None:
         print(f"{options.output}: {len(documents)} documents")
@@ -185,4 +209,4 @@ def _require_enough(budget: PrivacyBudget, documents: int, epsilon: float) -> No
 
 
 def _write_line(file: TextIO, result: Rewriting, kept: dict[str, Any], *, private: bool) -> None:
-    file.write(json.dumps({**kept, **result.to_dict(private=private)}, ensure_ascii=False) + "\n")
+    file.write(json_line({**kept, **result.to_dict(private=private)}) + "\n")

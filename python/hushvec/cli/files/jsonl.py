@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._lines import is_unicode, json_line
 from hushvec.cli.files import DEFAULT_VECTOR, Columns, FileError, Part, rows_per_part
 from hushvec.text.embedder import DIMENSION, MiniLMEmbedder
 
@@ -88,7 +89,7 @@ class JsonlSource:
         text = self._field(number, record, self._text)
         if not isinstance(text, str):
             raise self._fault(number, f"{self._text!r} must be a string, got {type(text).__name__}")
-        if not _is_unicode(text):
+        if not is_unicode(text):
             raise self._fault(number, f"{self._text!r} must have no half of a surrogate pair")
         return text
 
@@ -117,15 +118,13 @@ class JsonlSource:
         return [self._copied(number, record) for (number, _), record in zip(numbered, records)]
 
     def _copied(self, number: int, record: dict[str, Any]) -> dict[str, Any]:
-        """The fields to keep. JSON knows neither NaN nor halves of surrogate pairs, though Python's reader takes both."""
+        """The fields to keep, which the output can hold."""
         kept = {name: self._field(number, record, name) for name in self._keep}
         for name, value in kept.items():
             try:
-                written = _line(value)
-            except (ValueError, RecursionError):
-                raise self._fault(number, f"{name!r} cannot be copied: JSON has no NaN or Infinity") from None
-            if not _is_unicode(written):
-                raise self._fault(number, f"{name!r} cannot be copied: it has half of a surrogate pair")
+                json_line(value)
+            except ValueError as reason:
+                raise self._fault(number, f"{name!r} cannot be copied: {reason}") from None
         return kept
 
     def _fault(self, number: int, message: str) -> FileError:
@@ -138,16 +137,4 @@ class _JsonlSink:
 
     def write(self, values: NDArray[Any], kept: list[dict[str, Any]]) -> None:
         for row, others in zip(values.tolist(), kept):
-            self._file.write((_line({**others, self._vector: row}) + "\n").encode())
-
-
-def _line(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+            self._file.write((json_line({**others, self._vector: row}) + "\n").encode())
