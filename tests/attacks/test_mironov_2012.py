@@ -1,11 +1,11 @@
 """Mironov, "On significance of the least significant bits for differential privacy" (2012), section 4: porous support.
 
-A textbook Laplace sampler maps 2^53 uniforms to floating-point numbers. Most numbers near an output of x are not outputs of x at all, so
-one release often says for certain which of two inputs it came from. The attack goes back from an output to the uniforms that could have
-made it, for each candidate x, and rules out an x that none of them leads from.
+A textbook Laplace sampler maps 2^53 uniforms to floating-point numbers. Many numbers near an output of x are not outputs of x at all,
+so one release often says for certain which of two inputs it came from. The attack goes back from an output to the uniforms that could
+have made it, for each candidate x, and rules out an x that none of them leads from.
 
-Every test: n outputs of each of two neighbours; statistic: the epsilon that counts of fixed events prove (Clopper-Pearson, Bonferroni),
-alpha = 1e-6.
+Every test: n outputs of each of two neighbours; statistic: the epsilon that counts of fixed events prove (Clopper-Pearson,
+Bonferroni), alpha = 1e-6.
 """
 
 import numpy as np
