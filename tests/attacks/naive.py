@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from hushvec import _core
-
 
 def uniforms(rng, shape):
     """Multiples of 2^-53 in (0, 1): what most languages call a random double, without its zero."""
@@ -65,8 +63,3 @@ def gumbel_top_1(scores, epsilon, sensitivity, rng, factor=1.0):
     """The exponential mechanism with noise of scale 2 sensitivity / epsilon; `factor` makes it wrong."""
     noise = -np.log(-np.log(uniforms(rng, scores.shape)))
     return np.argmax(factor * epsilon * scores / (2 * sensitivity) + noise, axis=1)
-
-
-def reused(seed):
-    """A key stream that starts again with every call."""
-    return lambda: _core.Generator.unsafe_seeded(seed)

@@ -12,8 +12,9 @@ import numpy as np
 
 import hushvec as hv
 from attacks import naive
+from audit.samplers import L2LaplaceForC, numpy_generator
 from hushvec.collect import BloomFilter, Vocabulary
-from hushvec.mechanisms import Gaussian, L2Laplace
+from hushvec.mechanisms import Gaussian
 from hushvec.mechanisms.top_k import GumbelTopK
 from hushvec.retrieval import PrivateIndex, ScoreNoise
 from hushvec.training import clip_and_noise_gradients
@@ -117,14 +118,9 @@ def gumbel_scores(side, candidates, up=1):
 def naive_selection(epsilon, factor, candidates=5):
     def of(side, n, stream):
         scores = np.tile(gumbel_scores(side, candidates), (n, 1))
-        return one_hot(naive.gumbel_top_1(scores, epsilon, 1.0, seeded_by(stream), factor), candidates)
+        return one_hot(naive.gumbel_top_1(scores, epsilon, 1.0, numpy_generator(stream), factor), candidates)
 
     return of
-
-
-def seeded_by(stream):
-    """numpy's generator, keyed by a hushvec stream, for mechanisms of the tests' own."""
-    return np.random.default_rng(hv.gaussian_noise(8, generator=stream).view(np.uint32))
 
 
 def response(epsilon, labels=10):
@@ -139,7 +135,7 @@ def dictionary_response(epsilon, labels=10):
     """The truth with probability e^epsilon / (1 + e^epsilon), else any word: really ln(1 + labels e^epsilon)."""
 
     def of(side, n, stream):
-        rng = seeded_by(stream)
+        rng = numpy_generator(stream)
         honest = rng.random(n) < 1 / (1 + math.exp(-epsilon))
         return one_hot(np.where(honest, (0, labels - 1)[side], rng.integers(0, labels, n)), labels)
 
@@ -221,14 +217,6 @@ CORRECT = {
 
 # One call is one release: fewer of them.
 CORRECT_CALLS = {"clip_and_noise_gradients": Case(epsilon=6.0, delta=DELTA, mu=1 / 0.7, of=summed(0.7))}
-
-
-class L2LaplaceForC(L2Laplace):
-    """2C written as C."""
-
-    @property
-    def sensitivity(self):
-        return super().sensitivity / 2
 
 
 def applied(mechanism, dimension):

@@ -1,5 +1,5 @@
 """Haney, Desfontaines, Hartman, Shrestha, Hay, "Precision-based attacks and interval refining: how to break, then fix, differential
-privacy on finite computers" (2022), section 3: the precision of an output.
+privacy on finite computers" (2022): the precision of an output.
 
 Floating-point numbers are spaced more widely the larger they are. A sum of data and noise has low bits that depend on how large the
 data were, and so has rounding to a grid that was chosen by the data. The attack looks only at the precision of an output, the exponent

@@ -1,4 +1,4 @@
-"""Mironov, "On significance of the least significant bits for differential privacy" (2012), section 4: porous support.
+"""Mironov, "On significance of the least significant bits for differential privacy" (2012): porous support.
 
 A textbook Laplace sampler maps 2^53 uniforms to floating-point numbers. Many numbers near an output of x are not outputs of x at all,
 so one release often says for certain which of two inputs it came from. The attack goes back from an output to the uniforms that could

@@ -379,7 +379,7 @@ def zero_rows_are_skipped(x):
     return privatized(epsilon=2.0)(x[np.abs(x).sum(axis=1) > 0])
 
 
-def centred_by_the_mean_of_all(x):
+def centered_by_the_mean_of_all(x):
     return privatized(epsilon=2.0)(x - x.mean(axis=0))
 
 
@@ -403,7 +403,7 @@ VECTOR_MUTANTS = {
     clip_norm_from_the_data: ("draws", "zeros"),
     epsilon_from_the_data: ("charges", "huge"),
     zero_rows_are_skipped: ("draws", "zeros"),
-    centred_by_the_mean_of_all: ("sensitivity", "another"),
+    centered_by_the_mean_of_all: ("sensitivity", "another"),
     one_value_beside_the_noise: ("results", "another"),
     charged_after_the_release: ("drawn before charged", "another"),
     charged_by_need: ("charges", "huge"),

@@ -85,6 +85,14 @@ class GaussianForC(Gaussian):
         return super().sensitivity / 2
 
 
+class GaussianTenPercentLow(Gaussian):
+    """0.9 of the noise."""
+
+    @property
+    def noise_parameter(self):
+        return 0.9 * super().noise_parameter
+
+
 class L2LaplaceForC(L2Laplace):
     """2C written as C."""
 

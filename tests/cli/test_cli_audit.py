@@ -2,10 +2,14 @@
 
 import json
 import os
+import re
 
 import pytest
 
+from audit import samplers
 from cli.command import assert_one_line, hushvec
+from hushvec.audit import MechanismTarget
+from hushvec.cli import audit, main
 
 
 def answer(*arguments, code=0):
@@ -89,3 +93,17 @@ def test_a_flagged_mechanism_is_exit_code_1(tmp_path):
 
 def with_path(folder):
     return {"PYTHONPATH": os.pathsep.join(part for part in (str(folder), os.environ.get("PYTHONPATH", "")) if part)}
+
+
+def test_text_has_an_estimate_with_its_standard_error():
+    finished = hushvec("audit", "mechanism", "--mechanism", "laplacian", "--epsilon", 1, "--dimension", 1, "--samples", 20_000)
+    assert finished.code == 0
+    assert re.search(r"pair +epsilon >= 0\.\d+ by [^;]*; estimate \d\.\d{4} with standard error 0\.\d{4} by ", finished.out)
+
+
+def test_a_suspicious_claim_is_said_to_be_and_exits_with_0(monkeypatch, capsys):
+    low = MechanismTarget(samplers.GaussianTenPercentLow(epsilon=8.0, dimension=8), samplers.seeds(5))
+    monkeypatch.setattr(audit, "_target", lambda options: low)
+    assert main(["audit", "mechanism", "--epsilon", "8", "--method", "pair"]) == 0
+    verdict = "SUSPICIOUS: not refuted, but an estimate is more than 3 standard errors above the claim (confidence 0.999)"
+    assert verdict in capsys.readouterr().out

@@ -7,6 +7,7 @@ Three methods. "pair" tells two neighbouring inputs apart, "one-run" guesses the
 noise that comes back. An audit can refute a claim and never prove one; docs/audit.md says what it can see.
 """
 
+from hushvec.audit.estimates import Estimate
 from hushvec.audit.one_run import audit_one_run, one_run_epsilon, one_run_p_value
 from hushvec.audit.pair import audit_pair
 from hushvec.audit.repeats import audit_repeats
@@ -19,6 +20,7 @@ __all__ = [
     "Audit",
     "AuditResult",
     "AuditTarget",
+    "Estimate",
     "LabelTarget",
     "MechanismTarget",
     "RepeatsResult",

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from hushvec import _validate
+from hushvec.audit import estimates
 from hushvec.audit.arguments import Progress, parts, require_confidence, require_samples
 from hushvec.audit.binomial import MARGIN, log_probabilities_down, upper_tail
 from hushvec.audit.results import AuditResult
@@ -100,6 +101,9 @@ def audit_one_run(
         delta=target.delta,
         epsilon_lower=bounds[best],
         epsilon_ceiling=max(one_run_epsilon(samples, guesses, guesses, target.delta, alpha) for guesses in tried),
+        estimate=estimates.most_telling(
+            estimates.of_guesses(samples, guesses, int(right[guesses - 1]), target.delta) for guesses in tried
+        ),
         confidence=confidence,
         samples=samples,
         statistic=statistic.name,

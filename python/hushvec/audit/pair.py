@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from hushvec.audit import estimates
 from hushvec.audit.arguments import Progress, parts, require_confidence, require_samples
 from hushvec.audit.binomial import clopper_pearson_lower, clopper_pearson_upper, wilson
 from hushvec.audit.results import AuditResult
@@ -79,7 +80,8 @@ def audit_pair(
 
     Edge cases:
         More epsilon than the ceiling cannot be refuted: `could_flag` says so. For Gaussian noise, details["gaussian"] has a
-        sharper bound that assumes the trade-off curve to be Gaussian; it never flags.
+        sharper bound that assumes the trade-off curve to be Gaussian; it never flags. The estimate from that curve can make the
+        result `suspicious`.
 
     Reference:
         Jagielski, Ullman, Oprea, "Auditing differentially private machine learning" (2020), section 3; Nasr et al., "Tight
@@ -111,6 +113,10 @@ def audit_pair(
         for event, count in zip(events, counts)
     ]
     bound, event, count = max(found, key=lambda tried: tried[0])
+    estimated = [
+        estimates.of_event(tried.statistic.name, seen[tried.likelier], seen[1 - tried.likelier], judging_rows, target.delta)
+        for _, tried, seen in found
+    ]
     details: dict[str, Any] = {
         "judged": judging_rows,
         "event": str(event),
@@ -121,6 +127,7 @@ def audit_pair(
     }
     if target.name in _GAUSSIAN_LAWS and target.delta > 0:
         details["gaussian"] = _gaussian_bound(judging_rows - hits, alarms, judging_rows, target.delta, 1 - confidence)
+        estimated.append(estimates.of_gaussian_curve(judging_rows - hits, alarms, judging_rows, target.delta))
     return AuditResult(
         mechanism=target.name,
         method="pair",
@@ -128,6 +135,7 @@ def audit_pair(
         delta=target.delta,
         epsilon_lower=bound,
         epsilon_ceiling=epsilon_bound(judging_rows, 0, judging_rows, target.delta, alpha),
+        estimate=estimates.most_telling(estimated),
         confidence=confidence,
         samples=samples,
         statistic=event.statistic.name,

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from hushvec.audit.estimates import Estimate
+
 
 @dataclass(frozen=True, kw_only=True)
 class AuditResult:
@@ -18,6 +20,7 @@ class AuditResult:
         delta: the delta that goes with it.
         epsilon_lower: with probability at least `confidence`, the true epsilon at this delta is no smaller.
         epsilon_ceiling: the largest epsilon_lower that this many samples could have given.
+        estimate: of what was tried, the estimate of epsilon whose lower end, 3 standard errors down, is highest; None without one.
         confidence: over the randomness of the samples, everything that was tried included.
         samples: outputs for each of the two inputs ("pair"), or records ("one-run").
         statistic: the number that outputs were reduced to, of those that were tried the one with the best bound.
@@ -31,6 +34,7 @@ class AuditResult:
     delta: float
     epsilon_lower: float
     epsilon_ceiling: float
+    estimate: Estimate | None
     confidence: float
     samples: int
     statistic: str
@@ -43,13 +47,18 @@ class AuditResult:
         return self.epsilon_lower > self.epsilon_claimed
 
     @property
+    def suspicious(self) -> bool:
+        """Whether the claim is not refuted, and yet an estimate is more than 3 standard errors above it. No proof of anything."""
+        return not self.flagged and self.estimate is not None and self.estimate.low > self.epsilon_claimed
+
+    @property
     def could_flag(self) -> bool:
         """Whether this many samples could have refuted the claim at all."""
         return self.epsilon_ceiling > self.epsilon_claimed
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
-        return {**asdict(self), "flagged": self.flagged, "could_flag": self.could_flag}
+        return {**asdict(self), "flagged": self.flagged, "suspicious": self.suspicious, "could_flag": self.could_flag}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +87,14 @@ class RepeatsResult:
         """Whether noise repeats."""
         return self.p_value <= 1 - self.confidence
 
+    @property
+    def suspicious(self) -> bool:
+        """Never: repeats are tested, not estimated."""
+        return False
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
-        return {**asdict(self), "flagged": self.flagged}
+        return {**asdict(self), "flagged": self.flagged, "suspicious": self.suspicious}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,10 +114,16 @@ class Audit:
         """Whether any method refutes the claim."""
         return any(result.flagged for result in self.results)
 
+    @property
+    def suspicious(self) -> bool:
+        """Whether no method refutes the claim, and an estimate of one is more than 3 standard errors above it."""
+        return not self.flagged and any(result.suspicious for result in self.results)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
         return {
             "flagged": self.flagged,
+            "suspicious": self.suspicious,
             "confidence": self.confidence,
             "results": [result.to_dict() for result in self.results],
         }

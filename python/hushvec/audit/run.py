@@ -39,7 +39,8 @@ def audit_mechanism(
         progress: called with the number of rows just released.
 
     Returns:
-        An Audit: one result for each method, and `flagged` if any of them refutes the claim.
+        An Audit: one result for each method, `flagged` if any of them refutes the claim, and `suspicious` if none does but an
+        estimate stands more than 3 standard errors above it.
 
     Raises:
         TypeError: wrong kinds.
@@ -50,7 +51,8 @@ def audit_mechanism(
         was not refuted: no audit can show more.
 
     Edge cases:
-        An epsilon above about ln(samples) cannot be refuted, and a small excess of epsilon needs many samples.
+        An epsilon above about ln(samples) cannot be refuted, and a small excess of epsilon needs many samples: `suspicious` sees
+        more of those, and calls a correct mechanism suspicious in about two audits of a thousand (docs/audit.md).
 
     Reference:
         docs/proofs/audit.md.

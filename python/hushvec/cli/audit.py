@@ -8,7 +8,18 @@ import math
 import hushvec
 from hushvec import _validate
 from hushvec._progress import Progress
-from hushvec.audit import METHODS, Audit, AuditResult, AuditTarget, LabelTarget, MechanismTarget, RepeatsResult, audit_mechanism
+from hushvec.audit import (
+    METHODS,
+    Audit,
+    AuditResult,
+    AuditTarget,
+    Estimate,
+    LabelTarget,
+    MechanismTarget,
+    RepeatsResult,
+    audit_mechanism,
+)
+from hushvec.audit.estimates import SUSPICIOUS_ERRORS
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json
 from hushvec.mechanisms import MECHANISMS
@@ -33,7 +44,8 @@ def add_to(subparsers: Subparsers) -> None:
         description=(
             "Draw samples from the real code and bound its epsilon from below. Exit code 0: the claim was not\n"
             "refuted, which proves nothing; 1: it was. A correct mechanism is flagged with probability at most\n"
-            "1 - confidence. Small dimensions and an epsilon of 1 to 4 show most."
+            "1 - confidence. A claim that is not refuted is SUSPICIOUS, with exit code 0, where an estimate of\n"
+            "epsilon is more than 3 standard errors above it. Small dimensions and an epsilon of 1 to 4 show most."
         ),
     )
     parser.add_argument("--mechanism", choices=(*MECHANISMS, RANDOMIZED_RESPONSE), default="gaussian", help="default gaussian")
@@ -100,20 +112,34 @@ def _randomized_response(options: argparse.Namespace) -> AuditTarget:
 
 
 def _lines(target: AuditTarget, audit: Audit) -> list[tuple[str, str]]:
-    verdict = "FLAGGED: the claim is refuted" if audit.flagged else "consistent with the claim, which is no proof of it"
     return [
         ("mechanism", target.name),
         ("claimed", f"epsilon {target.epsilon!r}, delta {target.delta!r}"),
         *((result.method, _found(result)) for result in audit.results),
-        ("verdict", f"{verdict} (confidence {audit.confidence:g})"),
+        ("verdict", f"{_verdict(audit)} (confidence {audit.confidence:g})"),
     ]
+
+
+def _verdict(audit: Audit) -> str:
+    if audit.flagged:
+        return "FLAGGED: the claim is refuted"
+    if audit.suspicious:
+        return f"SUSPICIOUS: not refuted, but an estimate is more than {SUSPICIOUS_ERRORS:g} standard errors above the claim"
+    return "consistent with the claim, which is no proof of it"
 
 
 def _found(result: AuditResult | RepeatsResult) -> str:
     if isinstance(result, RepeatsResult):
-        return f"{'noise repeats' if result.flagged else 'no repeated noise found'}, p = {result.p_value:.3g} ({result.statistic})"
+        return (
+            f"{'noise repeats' if result.flagged else 'no repeated noise found'}, p = {result.p_value:.3g} ({result.statistic})"
+        )
     blind = "" if result.could_flag else "; could not have refuted the claim"
-    return f"epsilon >= {_down(result.epsilon_lower)} by {result.statistic}, of at most {_down(result.epsilon_ceiling)}{blind}"
+    bound = f"epsilon >= {_down(result.epsilon_lower)} by {result.statistic}, of at most {_down(result.epsilon_ceiling)}{blind}"
+    return bound if result.estimate is None else f"{bound}; estimate {_estimated(result.estimate)}"
+
+
+def _estimated(estimate: Estimate) -> str:
+    return f"{estimate.epsilon:.4f} with standard error {estimate.standard_error:.4f} by {estimate.of}"
 
 
 def _down(bound: float) -> str:

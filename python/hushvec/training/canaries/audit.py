@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hushvec import _validate
 from hushvec.audit import AuditResult, one_run_epsilon
+from hushvec.audit.estimates import most_telling, of_guesses
 
 Model = TypeVar("Model")
 
@@ -103,6 +104,7 @@ def audit_training(
         delta=delta,
         epsilon_lower=bounds[best],
         epsilon_ceiling=max(one_run_epsilon(canaries, guesses, guesses, delta, alpha) for guesses in tried),
+        estimate=most_telling(of_guesses(canaries, guesses, found, delta) for guesses, found in zip(tried, right)),
         confidence=confidence,
         samples=canaries,
         statistic="score",
