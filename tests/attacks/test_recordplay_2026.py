@@ -10,6 +10,7 @@ said not to repeat, whose chance of a false alarm is below 2^-100.
 
 import dataclasses
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -341,27 +342,30 @@ def test_domains_are_public(name):
     assert trace.steps == []
 
 
-@pytest.mark.parametrize("name", [*VECTORS, *LABELS])
+@pytest.mark.parametrize("name", [name for name in (*VECTORS, *LABELS) if name not in ("GumbelTopK", "PrivateIndex gumbel")])
 def test_noise_never_repeats(name):
-    """The same data three times: every draw of every run has another answer (at least 128 bits of noise in each)."""
+    """The same data three times: no two draws have the same answer. Each has 100 bits of noise and more; orders of a few ids have not,
+    and are left out.
+    """
     pipeline, data = (VECTORS[name], X) if name in VECTORS else (LABELS[name], WORDS)
-    answers = [repr(answer) + as_bytes(answer) for _ in range(3) for answer in record(pipeline, data).answers]
-    if name == "GumbelTopK" or name == "PrivateIndex gumbel":
-        pytest.skip("an order of a few ids has too few bits to tell two draws apart")
-    assert len(set(answers)) == len(answers)
+    answers = [as_bytes(answer) for _ in range(3) for answer in record(pipeline, data).answers]
+    assert len(set(answers)) == len(answers) > 0
 
 
 def as_bytes(answer):
-    if isinstance(answer, (list, tuple)):
-        return "".join(map(as_bytes, answer))
-    return np.asarray(answer).tobytes().hex() if isinstance(answer, np.ndarray) else ""
+    return b"".join(map(as_bytes, answer)) if isinstance(answer, (list, tuple)) else np.asarray(answer).tobytes()
 
 
 @pytest.mark.parametrize("name", [name for name in VECTORS if name not in UNCHARGED])
-def test_every_release_is_charged(name):
-    """The same data twice against one ledger: a second release is a second charge, of the same amount."""
-    charges = [record(VECTORS[name], X).charges for _ in range(2)]
-    assert charges[0] == charges[1] and all(charge[1] > 0 for charge in charges[0])
+def test_every_release_is_charged(name, monkeypatch):
+    """The same data twice against one ledger: the second release costs what the first did."""
+    ledger = hv.PrivacyBudget(10_000.0, max_delta=0.5)
+    monkeypatch.setattr(sys.modules[__name__], "budget", lambda: ledger)
+    record(VECTORS[name], X)
+    once = ledger.consumed()
+    record(VECTORS[name], X)
+    assert ledger.consumed() == pytest.approx(2 * once, rel=1e-12)
+    assert once > 0
 
 
 # ---- mutants: each a wrapper that somebody might write ----
