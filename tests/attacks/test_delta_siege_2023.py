@@ -21,7 +21,7 @@ from attacks.evidence import ALPHA
 from reference.sizes import scaled
 from statistical.draws import generator
 
-N = scaled(200_000, 5_000_000)
+N = scaled(200_000, 1_000_000)
 CALLS = scaled(4_000, 200_000)
 
 

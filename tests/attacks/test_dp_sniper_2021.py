@@ -14,7 +14,7 @@ from attacks.evidence import counts, epsilon_shown
 from reference.sizes import scaled
 from statistical.draws import generator
 
-N = scaled(120_000, 3_000_000)
+N = scaled(120_000, 1_000_000)
 CALLS = scaled(3_000, 200_000)
 SHARES = (0.5, 0.1, 0.01, 0.003)
 

@@ -33,9 +33,7 @@ def test_without_delta_it_is_a_binomial_tail(guesses, right):
     assert p == pytest.approx(stats.binom.sf(right - 1, guesses, 1 / (1 + math.exp(-1.0))), rel=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("records", "guesses", "right", "delta"), [(500, 100, 90, 0.0), (500, 100, 90, 1e-6), (9000, 50, 50, 1e-7)]
-)
+@pytest.mark.parametrize(("records", "guesses", "right", "delta"), [(500, 100, 90, 0.0), (500, 100, 90, 1e-6), (9000, 50, 50, 1e-7)])
 @pytest.mark.parametrize("alpha", [0.05, 1e-3])
 def test_epsilon_is_where_the_p_value_passes_alpha(records, guesses, right, delta, alpha):
     epsilon = one_run_epsilon(records, guesses, right, delta, alpha)
