@@ -140,19 +140,104 @@ def test_other_releases_of_the_account_come_back():
 def test_a_budget_is_not_charged_twice_for_one_run(tmp_path):
     with PrivacyBudget(20.0, 1e-3, persist_key="run", store=tmp_path / "budget.sqlite") as budget:
         model = model_of()
-        optimizer = optimizer_of(model, budget=budget, steps=6)
+        optimizer = optimizer_of(model, budget=budget, steps=6, journal=tmp_path / "j")
         run(model, optimizer, 2)
         save_checkpoint(tmp_path / "c", optimizer, model)
         run(model, optimizer, 1)   # lost with the process
         charged = budget.consumed()
     with PrivacyBudget.reopen("run", store=tmp_path / "budget.sqlite") as budget:
         model = model_of()
-        optimizer = optimizer_of(model, budget=budget, steps=6)
+        optimizer = optimizer_of(model, budget=budget, steps=6, journal=tmp_path / "j")
         load_checkpoint(tmp_path / "c", optimizer, model)
-        run(model, optimizer, 4)
+        run(model, optimizer, 3)
         assert budget.consumed() == charged == optimizer.epsilon() and budget.state().rows == 2
         with pytest.raises(PrivacyBudgetExhaustedError):
             run(model, optimizer, 1)
+
+
+class Told:
+    """A budget of the caller's own."""
+
+    def __init__(self):
+        self.charges = []
+
+    def consume(self, epsilon, delta):
+        self.charges.append(epsilon)
+
+
+class TestBranches:
+    """Runs that go on from one checkpoint. Without a journal nothing proves that there is only one."""
+
+    @staticmethod
+    def branch(path, budget, **changed):
+        model = model_of()
+        optimizer = optimizer_of(model, budget=budget, steps=4, **changed)
+        load_checkpoint(path, optimizer, model)
+        run(model, optimizer, 1)
+        return optimizer
+
+    @pytest.mark.parametrize("steps_before", [0, 1])
+    @pytest.mark.parametrize("made", [lambda: PrivacyBudget(100.0, 1e-3), Told], ids=["ledger", "own"])
+    def test_every_branch_is_charged_for_its_own_run(self, tmp_path, made, steps_before):
+        model, budget = model_of(), made()
+        optimizer = optimizer_of(model, budget=budget, steps=4)
+        run(model, optimizer, steps_before)
+        save_checkpoint(tmp_path / "c", optimizer, model)
+        branches = [self.branch(tmp_path / "c", budget) for _ in range(3)]
+        cost = optimizer.schedule.epsilon(4, 1e-5)
+        runs = 3 + min(1, steps_before)
+        if isinstance(budget, Told):
+            assert budget.charges == [cost] * runs
+        else:
+            assert budget.consumed() == pytest.approx(runs * cost) and budget.state().rows == 1 + runs
+            assert len({one.guarantee().charge["charge_id"] for one in branches}) == 3
+        assert all(NOTE_RESUMED in one.guarantee().notes for one in branches)
+
+    def test_a_branch_that_does_not_fit_the_budget_is_refused(self, tmp_path):
+        model = model_of()
+        budget = PrivacyBudget(optimizer_of(model).schedule.epsilon(4, 1e-5) * 1.5, 1e-3)
+        optimizer = optimizer_of(model, budget=budget, steps=4)
+        run(model, optimizer, 1)
+        save_checkpoint(tmp_path / "c", optimizer, model)
+        run(model, optimizer, 1)
+        with pytest.raises(PrivacyBudgetExhaustedError):
+            self.branch(tmp_path / "c", budget)
+
+    @pytest.mark.parametrize("made", [lambda: PrivacyBudget(100.0, 1e-3), Told], ids=["ledger", "own"])
+    def test_the_journal_proves_that_branches_are_one_run(self, tmp_path, made):
+        model, budget = model_of(), made()
+        optimizer = optimizer_of(model, budget=budget, steps=4, journal=tmp_path / "j")
+        run(model, optimizer, 1)
+        save_checkpoint(tmp_path / "c", optimizer, model)
+        branches = [self.branch(tmp_path / "c", budget, journal=tmp_path / "j") for _ in range(3)]
+        assert [one.steps_taken for one in branches] == [2, 3, 4]
+        with pytest.raises(PrivacyBudgetExhaustedError, match="the schedule of 4 steps is used up"):
+            self.branch(tmp_path / "c", budget, journal=tmp_path / "j")
+        charges = budget.charges if isinstance(budget, Told) else budget.export()["rows"][1:]
+        assert len(charges) == 1
+
+    def test_a_copy_of_the_journal_proves_nothing(self, tmp_path):
+        model, budget = model_of(), PrivacyBudget(100.0, 1e-3)
+        optimizer = optimizer_of(model, budget=budget, steps=4, journal=tmp_path / "j")
+        run(model, optimizer, 1)
+        save_checkpoint(tmp_path / "c", optimizer, model)
+        (tmp_path / "copy").write_bytes((tmp_path / "j").read_bytes())
+        with pytest.raises(ValueError, match="must be the file that the run began, got a copy of it"):
+            self.branch(tmp_path / "c", budget, journal=tmp_path / "copy")
+        alone = optimizer_of(model_of(), budget=budget, steps=4, journal=tmp_path / "copy")   # no checkpoint is loaded
+        alone.empty_batch()
+        with pytest.raises(ValueError, match="got a copy of it"):
+            alone.step()
+        (tmp_path / "j").rename(tmp_path / "moved")
+        assert self.branch(tmp_path / "c", budget, journal=tmp_path / "moved").steps_taken == 2
+
+    def test_a_fork_cannot_go_on_with_the_run(self):
+        optimizer = optimizer_of(model_of(), budget=PrivacyBudget(100.0, 1e-3), steps=4)
+        optimizer.empty_batch()
+        optimizer._account._process += 1   # what os.getpid() says in a child
+        with pytest.raises(ValueError, match="got a fork of it"):
+            optimizer.step()
+        assert optimizer.steps_taken == 0 and optimizer.budget.consumed() == 0
 
 
 class TestJournal:

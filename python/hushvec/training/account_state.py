@@ -9,7 +9,7 @@ from typing import Any
 from hushvec import _validate
 from hushvec.accounting import Accountant, PrivacyLoss
 from hushvec.training.journal import StepJournal
-from hushvec.training.run_account import Record, RunAccount, is_ledger
+from hushvec.training.run_account import Record, RunAccount, is_ledger, new_run_id
 from hushvec.training.schedule import StepSchedule
 
 VERSION = 1
@@ -50,14 +50,25 @@ def take_over(account: RunAccount, stored: Mapping[str, Any]) -> None:
     """Go on from what `require_loadable` returned."""
     for loss, count in _others(stored, account.schedule):
         account.accountant.add(loss, count)
-    now = account.record
+    now, goes_on = account.record, _goes_on(account.journal, stored)
     account.record = Record(**{one.name: stored[one.name] for one in fields(Record)})
     account.record.steps = now.steps
     account.count(max(0, stored["steps"] - now.steps))
     account.record.resumed += 1
     account.record.noise_free = account.record.noise_free or now.noise_free
     # A PrivacyBudget is asked again, under the same charge_id; what another budget was told is not told twice.
-    account.record.charged = stored["charged"] and not is_ledger(account.budget)
+    account.record.charged = goes_on and stored["charged"] and not is_ledger(account.budget)
+    if not goes_on:
+        account.record.run_id, account.record.charge = new_run_id(), None
+
+
+def _goes_on(journal: StepJournal | None, stored: Mapping[str, Any]) -> bool:
+    """Whether it is the same run that goes on, and not one branch of many from its checkpoint.
+
+    The journal proves it: it has all steps of all branches. Without one, the charge that the checkpoint knows of has paid for
+    whatever went on from it before, so what goes on now is a run of its own and is charged for all of its steps.
+    """
+    return journal is not None and journal.run_id == stored["run_id"]
 
 
 def _require_unused(account: RunAccount) -> None:
@@ -82,6 +93,7 @@ def _require_journal_of(journal: StepJournal, run_id: str, steps: int) -> None:
         raise ValueError(f"the journal must be that of run {run_id}, got that of run {journal.run_id}")
     if journal.steps < steps:
         raise ValueError(f"the journal must have at least {steps} steps, got {journal.steps}")
+    journal.require_original()
 
 
 def _others(stored: Mapping[str, Any], schedule: StepSchedule) -> list[tuple[PrivacyLoss, int]]:

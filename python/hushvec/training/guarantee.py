@@ -19,8 +19,8 @@ NOTE_POISSON = (
 )
 NOTE_BATCH = "the gradient of a batch was clipped as a whole: its sensitivity is twice the clip norm"
 NOTE_RESUMED = (
-    "the run was resumed: steps after its last checkpoint that were lost with their process are not counted, "
-    "so nothing computed in them may have been seen"
+    "the run was resumed without a journal: this is one branch. Steps of other runs from the same checkpoint, and steps after it that "
+    "were lost with their process, are not counted; nothing computed in them may have been seen, or their cost adds to this"
 )
 NOTE_BUDGET = "the budget was charged for the whole schedule before its first step"
 

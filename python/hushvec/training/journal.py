@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 from pathlib import Path
 
 from hushvec._publish import private_opener
 
-_MAGIC = b"hushvec-steps/1 "
-_ID_DIGITS = 32
-_HEADER = len(_MAGIC) + _ID_DIGITS + 1
+# The run, and the number that the file system gave the file: a copy has another one, and cannot know of steps counted elsewhere.
+_HEADER = re.compile(rb"hushvec-steps/2 ([0-9a-f]{32}) ([0-9a-f]{16})\n")
+_HEADER_LENGTH = len("hushvec-steps/2 ") + 32 + 1 + 16 + 1
 _STEP = b"."
 
 
@@ -25,9 +27,12 @@ class StepJournal:
 
     Guarantees:
         When `append` returns, the byte is on stable storage. A length is the count, so there is no moment at which it is wrong.
+        One process writes: `append` refuses a file that another one has written to since.
 
     Edge cases:
-        One process writes at a time; a second one that resumes the same run while the first is alive is not noticed.
+        A copy is refused by its file number (inode), and so is a journal restored from a backup or moved to another file system:
+        steps counted in the original are not in it. Renaming keeps the number. A copy of the whole file system (a restored disk
+        image) has the same numbers and is not noticed.
 
     Example:
         >>> import tempfile
@@ -44,6 +49,7 @@ class StepJournal:
         self.path = Path(path)
         self.run_id: str | None = None
         self.steps = 0
+        self._file_number = self._made_as = 0
         if self.path.exists():
             self._read()
 
@@ -51,33 +57,50 @@ class StepJournal:
         """One step more of this run.
 
         Raises:
-            ValueError: the file is of another run, or another process has written to it.
+            ValueError: the file is of another run, a copy, or another process has written to it.
             OSError: it cannot be written.
         """
         if self.run_id is not None and run_id != self.run_id:
             raise ValueError(f"{self.path}: must be the journal of run {run_id}, got that of run {self.run_id}")
+        self.require_original()
         new = self.run_id is None
-        content = (_MAGIC + run_id.encode() + b"\n" if new else b"") + _STEP
         handle = private_opener(os.fspath(self.path), os.O_WRONLY | os.O_APPEND | (os.O_EXCL if new else 0))
         try:
-            if not new and os.fstat(handle).st_size != _HEADER + self.steps:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            status = os.fstat(handle)
+            if not new and (status.st_size, status.st_ino) != (_HEADER_LENGTH + self.steps, self._file_number):
                 raise ValueError(f"{self.path}: must have {self.steps} steps, got another number: two processes write to it")
-            if os.write(handle, content) != len(content):
+            header = b"hushvec-steps/2 %s %016x\n" % (run_id.encode(), status.st_ino) if new else b""
+            if os.write(handle, header + _STEP) != len(header) + 1:
                 raise OSError(f"{self.path}: a step could not be written whole")
             os.fsync(handle)
         finally:
             os.close(handle)
         if new:
             _sync_folder(self.path.parent)
+            self._file_number = self._made_as = status.st_ino
         self.run_id, self.steps = run_id, self.steps + 1
 
+    def require_original(self) -> None:
+        """Refuse a copy.
+
+        Raises:
+            ValueError: the file's number is not the one that it was made with.
+        """
+        if self._made_as != self._file_number:
+            raise ValueError(
+                f"{self.path}: must be the file that the run began, got a copy of it: steps counted in the original are not in the "
+                "copy (resume without a journal, as a run of its own)"
+            )
+
     def _read(self) -> None:
-        content = self.path.read_bytes()
-        run_id = content[len(_MAGIC) : _HEADER - 1].decode("ascii", "replace")
-        named = content.startswith(_MAGIC) and content[_HEADER - 1 : _HEADER] == b"\n"
-        if not (named and set(run_id) <= set("0123456789abcdef") and set(content[_HEADER:]) <= set(_STEP)):
+        with self.path.open("rb") as file:
+            content, self._file_number = file.read(), os.fstat(file.fileno()).st_ino
+        header = _HEADER.match(content)
+        if header is None or content.strip(_STEP)[_HEADER_LENGTH:]:
             raise ValueError(f"{self.path}: must be a journal of steps, got something else")
-        self.run_id, self.steps = run_id, len(content) - _HEADER
+        self.run_id, self.steps = header[1].decode(), len(content) - _HEADER_LENGTH
+        self._made_as = int(header[2], 16)
 
 
 def _sync_folder(folder: Path) -> None:

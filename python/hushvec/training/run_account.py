@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import secrets
 from dataclasses import asdict, dataclass, field
 from os import PathLike
@@ -17,12 +18,18 @@ from hushvec.training.schedule import StepSchedule
 from hushvec.training.settings import Settings
 
 
+def new_run_id() -> str:
+    """Of a run that no journal and no charge knows."""
+    return secrets.token_hex(16)
+
+
 @dataclass(kw_only=True)
 class Record:
     """What has happened in a run. A checkpoint keeps all of it.
 
     Args:
-        run_id: 32 random hex digits; the journal and the budget's charge carry them.
+        run_id: 32 random hex digits; the journal and the budget's charge carry them. A run that goes on from a checkpoint without
+            a journal gets new ones: it is one branch of what may be many.
         steps: that are accounted for.
         resumed: how often the run went on from a checkpoint.
         float_sums, noise_free, seeded: whether a step had a sum made in floating point, no noise, or noise of a seeded key.
@@ -30,7 +37,7 @@ class Record:
         charge: the row of the budget's ledger as a mapping, or None.
     """
 
-    run_id: str = field(default_factory=lambda: secrets.token_hex(16))
+    run_id: str = field(default_factory=new_run_id)
     steps: int = 0
     resumed: int = 0
     float_sums: bool = False
@@ -68,6 +75,7 @@ class RunAccount:
         self.planned_cost = None if budget is None else self._cost_of_all_steps(budget, generator)
         self.record = Record()
         self.drawn_here = False
+        self._process = os.getpid()
         self.journal = None if journal is None else StepJournal(journal)
         if self.journal is not None and self.journal.run_id is not None:
             self.record.run_id = self.journal.run_id
@@ -75,6 +83,11 @@ class RunAccount:
 
     def charge_step(self, *, float_sum: bool, seeded: bool) -> None:
         """Everything that a step costs, before its noise: the budget, then the journal, then the accountant."""
+        if os.getpid() != self._process:
+            raise ValueError(
+                "step() must be called in the process that made the optimizer, got a fork of it: each process would account for its "
+                "own steps, and the budget's one charge would pay for both (save a checkpoint and load it there)"
+            )
         planned = self.settings.steps
         if planned is not None and self.record.steps >= planned:
             raise PrivacyBudgetExhaustedError(
