@@ -24,7 +24,7 @@ def loss(predict, rows, labels):
     return torch.nn.functional.cross_entropy(predict(rows), labels)
 
 
-def optimizer_of(model, inner=None, **changed):
+def optimizer_of(model, inner=None, /, **changed):
     arguments = dict(
         clip_norm=1.0, noise_multiplier=1.0, expected_batch_size=8.0, sampling_probability=1.0, delta=1e-5, clipping="exact"
     )

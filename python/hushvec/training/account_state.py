@@ -12,7 +12,7 @@ from hushvec.training.journal import StepJournal
 from hushvec.training.run_account import Record, RunAccount, is_ledger, new_run_id
 from hushvec.training.schedule import StepSchedule
 
-VERSION = 1
+VERSION = 2
 _FIELDS = {"version", "settings", "accountant", *(one.name for one in fields(Record))}
 
 
@@ -56,6 +56,7 @@ def take_over(account: RunAccount, stored: Mapping[str, Any]) -> None:
     account.count(max(0, stored["steps"] - now.steps))
     account.record.resumed += 1
     account.record.noise_free = account.record.noise_free or now.noise_free
+    account.record.allowed_buffers = sorted({*stored["allowed_buffers"], *now.allowed_buffers})
     # A PrivacyBudget is asked again, under the same charge_id; what another budget was told is not told twice.
     account.record.charged = goes_on and stored["charged"] and not is_ledger(account.budget)
     if not goes_on:

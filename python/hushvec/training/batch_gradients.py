@@ -3,6 +3,7 @@
     p.grad_sample                                   [B, *p.shape], from Opacus's GradSampleModule or per_example_gradients
     p.clipped_sum, p.clipped_rows, p.clipped_norm   a sum of gradients clipped during the backward pass (ghost clipping)
     p.grad                                          the gradient of the batch, where the batch is what is clipped
+    p.grad_batch                                    a BatchMark, where the backward pass is this library's
 """
 
 from __future__ import annotations
@@ -39,15 +40,52 @@ class Sums:
     count: int
 
 
-def trainable(groups: Iterable[dict[str, Any]]) -> Named:
-    """Parameters of an optimizer that require a gradient, each with the name that an error gives it."""
+class BatchMark:
+    """What all gradients of one backward pass have in common, as p.grad_batch: one step takes them, and takes them together.
+
+    Two steps on parts of one gradient release it as two vectors of norm clip_norm, from one sample of the data; accounting knows
+    steps on samples of their own.
+    """
+
+    def __init__(self) -> None:
+        self.taken = False
+
+
+def mark(parameters: Iterable[torch.nn.Parameter]) -> None:
+    """These have gradients of a new backward pass."""
+    new = BatchMark()
+    for parameter in parameters:
+        parameter.grad_batch = new  # type: ignore[attr-defined]
+
+
+def untaken_marks(parameters: Named) -> list[BatchMark]:
+    """Of the gradients on these parameters.
+
+    Raises:
+        ValueError: another step has taken part of them.
+    """
+    marks = {id(found): found for _, parameter in parameters if (found := getattr(parameter, "grad_batch", None)) is not None}
+    if any(found.taken for found in marks.values()):
+        raise ValueError(
+            "gradients of a backward pass must be taken by one step of one optimizer, got some that another step has taken part of: "
+            "the batch would be released twice and accounted for as two samples (step all parameters together)"
+        )
+    return list(marks.values())
+
+
+def all_of(groups: Iterable[dict[str, Any]]) -> Named:
+    """Parameters of an optimizer, each with the name that an error gives it."""
     found: Named = []
     for number, group in enumerate(groups):
         names = group.get("param_names")
         for index, parameter in enumerate(group["params"]):
-            if parameter.requires_grad:
-                found.append((repr(names[index]) if names else f"param_groups[{number}]['params'][{index}]", parameter))
+            found.append((repr(names[index]) if names else f"param_groups[{number}]['params'][{index}]", parameter))
     return found
+
+
+def trainable(groups: Iterable[dict[str, Any]]) -> Named:
+    """Those that require a gradient."""
+    return [(name, parameter) for name, parameter in all_of(groups) if parameter.requires_grad]
 
 
 def clear(parameters: Named) -> None:
@@ -58,6 +96,8 @@ def clear(parameters: Named) -> None:
         if getattr(parameter, "clipped_sum", None) is not None:
             parameter.clipped_sum = None  # type: ignore[attr-defined]
             parameter.clipped_rows = 0  # type: ignore[attr-defined]
+        if getattr(parameter, "grad_batch", None) is not None:
+            parameter.grad_batch = None  # type: ignore[attr-defined]
 
 
 def of_examples(parameters: Named, clip_norm: float) -> Rows | Sums | None:

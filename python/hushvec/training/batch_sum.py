@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
 from hushvec import _core
 from hushvec._clipped_sums import ClippedSum
 from hushvec.training import batch_gradients
-from hushvec.training.batch_gradients import Named, Rows, Sums
+from hushvec.training.batch_gradients import BatchMark, Named, Rows, Sums
 from hushvec.training.gradients import add_rows
 from hushvec.training.settings import Settings
 
@@ -24,8 +26,11 @@ class BatchSum:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.begun = False
+        self._failed = False
+        self._marks: list[BatchMark] = []
         self.sum: ClippedSum | None = None
         self._shapes: list[tuple[int, ...]] = []
+        self._summed: list[int] = []
         self._float_totals: list[torch.Tensor] | None = None
 
     @property
@@ -35,6 +40,7 @@ class BatchSum:
 
     def take(self, parameters: Named) -> bool:
         """Gradients on the parameters into the sum; False where there are none. If it raises, nothing has changed."""
+        self._require_whole()
         if not parameters:
             raise ValueError("optimizer must have a parameter that requires a gradient, got none")
         total = self._sum_for(parameters)
@@ -45,15 +51,25 @@ class BatchSum:
             found = batch_gradients.of_examples(parameters, self._settings.clip_norm)
         if found is None:
             return False
+        marks = batch_gradients.untaken_marks(parameters)
         if isinstance(found, Rows):
             self._add_rows(total, found)
         else:
             self._add_sums(total, found)
+        for mark in marks:
+            mark.taken = True
+        self._marks += marks
         self.begun = True
         return True
 
+    @property
+    def has_examples(self) -> bool:
+        """Whether anything but empty samples has been taken."""
+        return self.is_float or (self.sum is not None and self.sum.rows > 0)
+
     def take_nothing(self, parameters: Named) -> None:
         """The batch is begun, by an empty sample."""
+        self._require_whole()
         self._sum_for(parameters)
         self.begun = True
 
@@ -62,12 +78,33 @@ class BatchSum:
         if self.sum is not None:
             self.sum.reset()
         self._float_totals = None
-        self.begun = False
+        self.begun = self._failed = False
+        self._marks = []
+
+    @contextmanager
+    def dropped_on_error(self) -> Iterator[None]:
+        """Whatever is raised inside drops the sum. Of a batch in parts no more is taken then until `discard`."""
+        in_parts = self.has_examples or self._failed
+        try:
+            yield
+        except BaseException:
+            for mark in self._marks:  # nothing of them was released
+                mark.taken = False
+            self.discard()
+            self._failed = in_parts
+            raise
+
+    def _require_whole(self) -> None:
+        if self._failed:
+            raise ValueError(
+                "the batch must be whole, got more of one whose parts were dropped because one of them failed: call discard(), then "
+                "give it again from its first part, or go on to the next"
+            )
 
     def draw(self, parameters: Named, generator: _core.Generator) -> list[torch.Tensor]:
         """The noisy sum for every parameter; no batch is begun afterwards."""
         out = [torch.empty(parameter.shape, dtype=torch.float32, device=parameter.device) for _, parameter in parameters]
-        totals, self._float_totals = self._float_totals, None
+        self._marks, totals, self._float_totals = [], self._float_totals, None
         noisy: list[torch.Tensor] = self._sum_for(parameters).release(generator, out)
         if totals is not None:
             noisy = [total.to(torch.float64) + part for total, part in zip(totals, noisy)]
@@ -89,9 +126,10 @@ class BatchSum:
     def _sum_for(self, parameters: Named) -> ClippedSum:
         """The sum for these parameters: a new one where they have changed, which they must not within a batch."""
         shapes = [tuple(parameter.shape) for _, parameter in parameters]
+        if self.begun and [id(parameter) for _, parameter in parameters] != self._summed:
+            raise ValueError("parameters must not change within a batch, got others that require a gradient than before")
+        self._summed = [id(parameter) for _, parameter in parameters]
         if self.sum is None or shapes != self._shapes:
-            if self.begun:
-                raise ValueError("parameters must not change within a batch, got other shapes than before")
             settings = self._settings
             self.sum = ClippedSum(
                 shapes,

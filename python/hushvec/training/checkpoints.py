@@ -27,7 +27,9 @@ def save_checkpoint(
         extra: more to keep (an epoch, a scheduler's state): tensors, numbers, texts, and lists and dicts of them.
 
     Raises:
-        ValueError: a batch is begun.
+        ValueError: a batch is begun; the model has a parameter or buffer that the optimizer does not watch, or state of its own
+            (`get_extra_state`), which nothing can look into.
+        ModelChangedError: a parameter or buffer has changed outside of the private steps, and would carry examples without noise.
         TypeError: wrong kinds.
         OSError: the file cannot be written; an older one is as it was.
 
@@ -53,6 +55,7 @@ def save_checkpoint(
         True
     """
     _require_kinds(optimizer, model)
+    optimizer.require_unchanged(model)
     content = {
         "format": FORMAT,
         "optimizer": optimizer.state_dict(),
@@ -87,6 +90,7 @@ def load_checkpoint(path: str | os.PathLike[str], optimizer: DPOptimizer, model:
     _require_fitting(model, content["model"])
     optimizer.load_state_dict(content["optimizer"])
     model.load_state_dict(content["model"])
+    optimizer._take_as_is()
     extra: dict[str, Any] = content["extra"]
     return extra
 

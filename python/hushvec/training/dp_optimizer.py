@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
 
@@ -16,12 +16,19 @@ from hushvec.training import account_state, batch_gradients
 from hushvec.training.batch_gradients import Named
 from hushvec.training.batch_sum import BatchSum
 from hushvec.training.guarantee import TrainingGuarantee, guarantee_of
+from hushvec.training.model_watch import ModelWatch, leave, model_of, stepped_by_another
 from hushvec.training.run_account import RunAccount
 from hushvec.training.settings import BATCH, Settings
 
 WHY_NOT_BATCH = (
     'clipping="batch" clips the gradient of a whole batch, which one example can move by 2 clip_norm and not by clip_norm: '
     "most runs that do so claim half the epsilon they have. allow_batch_level=True accounts for it as it is"
+)
+
+
+WHY_NO_SCALER = (
+    "grad_scaler must be None, got a GradScaler: it skips a step when a gradient of the batch overflows, and its scale follows the "
+    "batches, both of which anyone can see (use bfloat16, or call step() yourself on losses times a public constant)"
 )
 
 
@@ -46,21 +53,32 @@ class DPOptimizer(torch.optim.Optimizer):
         steps: the most steps there will be. Needed with a budget; one more is refused.
         journal: path of a file that counts steps before they are drawn, for runs whose lost steps may have been seen.
         allow_batch_level: account for clipping="batch" with its sensitivity 2 C.
+        model: the whole module that forward passes go through. Its parameters and buffers must change in private steps only. None:
+            the model that `per_example_gradients` or `GhostClipping` was given, from its first gradients on; with gradients of
+            another source no model is known, and no claim is made.
+        allow_buffers: names of the model's buffers that a forward pass may write, since they hold nothing of the examples.
+        independent_batches: whether other optimizers with this accountant, budget or these parameters draw batches of their own.
+            Without it they are refused: two releases of one batch cost more than two batches.
 
     Raises:
         TypeError: wrong kinds; steps or delta missing beside a budget.
-        ValueError: a value out of its range; the optimizer needs a closure; no parameter requires a gradient.
+        ValueError: a value out of its range; the optimizer needs a closure; no parameter requires a gradient; the accountant is
+            another DPOptimizer's; a parameter is not the model's.
 
     Guarantees:
         One step is the Gaussian mechanism on a Poisson sample: sum of gradients of norm at most C in real arithmetic, plus
         N(0, (noise_multiplier C)^2) over the reals, rounded to a public grid. k steps are (epsilon(delta), delta)-DP under the
         adjacency, for a reader of all parameters after every step. The accountant, and the budget before it, are charged before
-        noise is drawn; a step that is refused leaves parameters, optimizer state and accountant as they were. docs/training.md
-        says what is left to the model and the sampler.
+        noise is drawn; a step that is refused leaves parameters, optimizer state and accountant as they were. What forward passes
+        write into the watched model is refused; what a module keeps in Python attributes is not seen. docs/training.md says what
+        is left to the model and the sampler.
 
     Edge cases:
         An empty Poisson batch is a step of noise alone: gradients of 0 rows, or `empty_batch()`. Gradients are taken once: `step`
-        clears p.grad_sample and p.clipped_sum. If the wrapped optimizer itself raises, its step was drawn and is charged.
+        clears p.grad_sample and p.clipped_sum, and p.grad of parameters that do not require a gradient. If the wrapped optimizer
+        itself raises, its step was drawn and is charged. Once a part of a batch has failed, its sum is dropped and `discard()` has
+        to be called before the batch is given again, whole. torch's GradScaler is refused: the steps that it skips depend on the
+        batch, and so does its scale; bfloat16 needs none.
 
     Reference:
         Abadi et al. (2016); Mironov, Talwar, Zhang (2019); docs/proofs/dp_sgd.md.
@@ -79,6 +97,9 @@ class DPOptimizer(torch.optim.Optimizer):
         0.1995
     """
 
+    # torch's GradScaler then calls step() in every iteration, with itself as an argument, in place of skipping it silently.
+    _step_supports_amp_scaling = True
+
     def __init__(
         self,
         optimizer: torch.optim.Optimizer,
@@ -96,6 +117,9 @@ class DPOptimizer(torch.optim.Optimizer):
         steps: int | None = None,
         journal: str | PathLike[str] | None = None,
         allow_batch_level: bool = False,
+        model: torch.nn.Module | None = None,
+        allow_buffers: Sequence[str] = (),
+        independent_batches: bool = False,
     ) -> None:
         # The base class is there for what asks isinstance; everything it would hold is the wrapped optimizer's.
         self.optimizer = _require_optimizer(optimizer)
@@ -113,8 +137,17 @@ class DPOptimizer(torch.optim.Optimizer):
             raise ValueError(WHY_NOT_BATCH)
         self.delta = None if delta is None else _validate.delta(delta)
         self.generator = _validate.generator(generator)
+        self._watch = ModelWatch(model, self._named, allow_buffers=allow_buffers)
+        if model is not None and not self._watch.covers(self._named().values()):
+            raise ValueError("model must have all parameters of the optimizer, got one that is not among model.parameters()")
         self._account = RunAccount(
-            self.settings, accountant=accountant, budget=budget, generator=self.generator, delta=self.delta, journal=journal
+            self.settings,
+            accountant=accountant,
+            budget=budget,
+            generator=self.generator,
+            delta=self.delta,
+            journal=journal,
+            independent_batches=_validate.flag("independent_batches", independent_batches),
         )
         self._batch = BatchSum(self.settings)
 
@@ -163,11 +196,14 @@ class DPOptimizer(torch.optim.Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """That of the wrapped optimizer; not between the parts of a batch."""
         self._require_no_batch("add_param_group")
+        self._watch.require_unchanged(exact=True)
         self.optimizer.add_param_group(param_group)
+        if self._watch.model is None:
+            self._watch.rebase()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget p.grad and the gradients of examples. Parts of a batch that `accumulate` took are kept."""
-        batch_gradients.clear(self._parameters())
+        batch_gradients.clear(batch_gradients.all_of(self.optimizer.param_groups))
         self.optimizer.zero_grad(set_to_none)
 
     def accumulate(self) -> None:
@@ -177,13 +213,17 @@ class DPOptimizer(torch.optim.Optimizer):
 
         Raises:
             ValueError, TypeError: as `step`; there are no gradients; a whole batch's gradient is clipped, which has no parts.
+            The parts before are dropped then, and `discard()` has to be called before anything else is taken: whoever begins a
+            batch again after an error would otherwise count its first parts twice.
         """
         if self.settings.clips_batches:
             raise ValueError('accumulate() needs examples to be clipped, got clipping="batch"')
-        parameters = self._parameters()
-        if not self._batch.take(parameters):
-            raise ValueError("accumulate() needs gradients of examples on the parameters, got none")
-        batch_gradients.clear(parameters)
+        with self._batch.dropped_on_error():
+            parameters = self._parameters()
+            self._require_untouched(parameters, exact=False)
+            if not self._batch.take(parameters):
+                raise ValueError("accumulate() needs gradients of examples on the parameters, got none")
+            batch_gradients.clear(self._all_parameters())
 
     def empty_batch(self) -> None:
         """Say that the Poisson sample held no example, where no backward pass could run. `step` then adds noise alone."""
@@ -193,44 +233,72 @@ class DPOptimizer(torch.optim.Optimizer):
         self._batch.take_nothing(parameters)
 
     def discard(self) -> None:
-        """Forget the parts of a batch that `accumulate` took."""
+        """Forget the parts of a batch that `accumulate` took, or that one of them failed: a batch can be begun."""
         self._batch.discard()
 
+    def accept_changes(self) -> None:
+        """Take the model as it is now, after a change that no private data came into: loading weights, clamping, moving to a device.
+
+        The guarantee says that it rests on this.
+        """
+        self._require_no_batch("accept_changes")
+        self._take_as_is()
+        self._account.record.accepted = True
+
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+    def step(  # type: ignore[override]
+        self, closure: Callable[[], float] | None = None, *, grad_scaler: Any = None
+    ) -> float | None:
         """Clip, sum, charge, add noise, divide by the expected batch size, and let the wrapped optimizer step.
 
         Args:
             closure: called once, first: a backward pass that leaves gradients of examples, and returns the loss.
+            grad_scaler: what torch.amp.GradScaler.step passes; refused.
 
         Returns:
             What the closure returned, or None.
 
         Raises:
-            ValueError, TypeError: no batch, or gradients that cannot be used: NaN, Inf, shapes, dtypes, a parameter without one.
+            ValueError, TypeError: no batch, or gradients that cannot be used: NaN, Inf, shapes, dtypes, a parameter without one; a
+                part of the batch has failed before; a GradScaler.
+            ModelChangedError: the model has changed since the last step.
             PrivacyBudgetExhaustedError: the budget has not enough left, or all planned steps are taken.
             BudgetError, OSError: the budget's store or the journal cannot be used.
             Parameters, optimizer state and accountant are then as before, and the sum of a batch is empty.
         """
         value = None
-        if closure is not None:
-            with torch.enable_grad():
-                value = closure()
-        parameters = self._parameters()
-        taken = self._batch.take(parameters)
-        if not (taken or self._batch.begun):
-            raise ValueError(_NO_BATCH[self.settings.clips_batches])
-        try:
-            self._account.charge_step(float_sum=self._batch.is_float, seeded=self.generator.seeded)
-        except BaseException:
-            self.discard()
-            raise
-        noisy = self._batch.draw(parameters, self.generator)
-        batch_gradients.clear(parameters)
+        with self._batch.dropped_on_error():
+            if grad_scaler is not None:
+                raise ValueError(WHY_NO_SCALER)
+            if closure is not None:
+                with torch.enable_grad():
+                    value = closure()
+            parameters = self._parameters()
+            exact = _is_exact_step(self.steps_taken)
+            self._require_untouched(parameters, exact=exact)
+            taken = self._batch.take(parameters)
+            if not (taken or self._batch.begun):
+                raise ValueError(_NO_BATCH[self.settings.clips_batches])
+            self._account.charge_step(
+                float_sum=self._batch.is_float,
+                seeded=self.generator.seeded,
+                watched=not self._batch.has_examples or self._watch.covers(parameter for _, parameter in parameters),
+            )
+            everything = self._all_parameters()
+            try:
+                noisy = self._batch.draw(parameters, self.generator)
+            finally:  # charged: whatever happens now, the batch is used up
+                batch_gradients.clear(everything)
+        for _, parameter in everything:
+            parameter.grad = None  # a raw gradient on a parameter that is not stepped privately would step it
         divisor = 1.0 if self.settings.clips_batches else self.settings.expected_batch_size
         for (_, parameter), gradient in zip(parameters, noisy):
             parameter.grad = (gradient / divisor).to(parameter.dtype)
-        self.optimizer.step()
+        try:
+            self.optimizer.step()
+        finally:
+            self._watch.stepped((parameter for _, parameter in parameters), exact=_is_exact_step(self.steps_taken))
+            leave((parameter for _, parameter in parameters), self._account)
         return value
 
     def epsilon(self, delta: float | None = None) -> float:
@@ -242,8 +310,10 @@ class DPOptimizer(torch.optim.Optimizer):
         return self._account.epsilon(delta)
 
     def guarantee(self, delta: float | None = None) -> TrainingGuarantee:
-        """What holds so far. `delta` as in `epsilon`."""
-        return guarantee_of(self._account, delta, key_is_seeded=self.generator.seeded)
+        """What holds so far. `delta` as in `epsilon`. Compares digests of the whole model: about a second for a gigabyte."""
+        return guarantee_of(
+            self._account, delta, key_is_seeded=self.generator.seeded, changes=self._watch.changes(exact=True)
+        )
 
     def describe(self, delta: float | None = None) -> str:
         """`guarantee` as text."""
@@ -275,6 +345,23 @@ class DPOptimizer(torch.optim.Optimizer):
         privacy = account_state.require_loadable(self._account, state_dict)
         self.optimizer.load_state_dict(state_dict["optimizer"])
         account_state.take_over(self._account, privacy)
+        self._take_as_is()
+
+    def require_unchanged(self, model: torch.nn.Module) -> None:
+        """Refuse a model that is not as the private steps left it, before it is written or published.
+
+        Args:
+            model: what is to be written. Where no model is watched, it is from now on; the steps before stay without a claim.
+
+        Raises:
+            ModelChangedError: a parameter or buffer of it has changed outside of the private steps.
+            ValueError: it has a parameter or buffer that is not watched.
+        """
+        if self._watch.model is None:
+            self._watch.require_unchanged(exact=True)
+            self._watch = ModelWatch(model)
+        self._watch.require_unchanged(exact=True)
+        self._watch.require_all_of(model)
 
     def __repr__(self) -> str:
         return f"DPOptimizer({type(self.optimizer).__name__}, {self.settings}, steps_taken={self.steps_taken})"
@@ -285,9 +372,41 @@ class DPOptimizer(torch.optim.Optimizer):
     def _parameters(self) -> Named:
         return batch_gradients.trainable(self.optimizer.param_groups)
 
+    def _all_parameters(self) -> Named:
+        return batch_gradients.all_of(self.optimizer.param_groups)
+
+    def _named(self) -> dict[str, torch.Tensor]:
+        return dict(self._all_parameters())
+
+    def _take_as_is(self) -> None:
+        """The model and its parameters are this run's, as they are."""
+        self._watch.rebase()
+        leave((parameter for _, parameter in self._parameters()), self._account)
+
+    def _require_own_parameters(self) -> None:
+        if not self._account.independent_batches and stepped_by_another(self._named().values(), self._account):
+            raise ValueError(
+                "optimizer must have parameters of its own, got one that another DPOptimizer has stepped: its steps are not in this "
+                "account (give both one accountant and independent_batches=True, or start from fresh parameters)"
+            )
+
+    def _require_untouched(self, parameters: Named, *, exact: bool) -> None:
+        """Nothing but private steps of this optimizer has changed the model since the last one."""
+        self._require_own_parameters()
+        self._watch.require_unchanged(exact=exact)
+        if self._watch.model is None and (model := model_of(parameter for _, parameter in parameters)) is not None:
+            self._watch = ModelWatch(model)
+        if allowed := self._watch.allowed:
+            self._account.record.allowed_buffers = sorted(allowed.union(self._account.record.allowed_buffers))
+
     def _require_no_batch(self, name: str) -> None:
         if self._batch.begun:
             raise ValueError(f"{name}() needs a batch to be finished: call step() or discard() first")
+
+
+def _is_exact_step(steps: int) -> bool:
+    """Whether digests are compared in the step after so many: 0, 1, 2, 4, 8, ..."""
+    return steps & (steps - 1) == 0
 
 
 _NO_BATCH = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,11 +12,24 @@ from hushvec.training.run_account import RunAccount
 
 NOTE_NOISE_FREE = "at least one step had no noise: there is no privacy"
 NOTE_GRADIENTS = (
-    "each gradient is taken to depend on its own example and the parameters alone; layers that mix examples, or kernels whose "
-    "last bits depend on the batch, are the model's business"
+    "each gradient is taken to depend on its own example and the parameters alone; layers that mix examples, losses divided by a "
+    "number that depends on the batch, state that a module keeps in Python attributes, or kernels whose last bits depend on the "
+    "batch, are the model's business"
 )
 NOTE_POISSON = (
-    "each example was in each batch with sampling_probability, independently; the optimizer cannot see how batches were drawn"
+    "each example was in each batch with sampling_probability, independently, and each step had a batch of its own; the optimizer "
+    "cannot see how batches were drawn"
+)
+NOTE_UNWATCHED = (
+    "at least one step had gradients of a model that was not watched: a forward pass may have written examples into its buffers or "
+    "frozen parameters without noise (give DPOptimizer model=)"
+)
+NOTE_CHANGED = "the model has changed outside of the private steps, and may hold examples without noise: {}"
+NOTE_ALLOWED = "buffers that forward passes may write are taken to hold nothing of the examples: {}"
+NOTE_ACCEPTED = "changes of the model that accept_changes() was told of are taken to hold nothing of the examples"
+NOTE_OTHERS = (
+    "other optimizers with the same accountant, budget or parameters are taken to draw batches of their own, independently; what is "
+    "not in the accountant adds to this"
 )
 NOTE_BATCH = "the gradient of a batch was clipped as a whole: its sensitivity is twice the clip norm"
 NOTE_RESUMED = (
@@ -46,7 +60,8 @@ class TrainingGuarantee:
         grade: "exact": sums and noise are those of the ideal mechanism, rounded. "float": a sum was made in floating point.
         key_source: "os" or "seed".
         resumed: how often the run went on from a checkpoint.
-        is_dp_claim: whether (epsilon, delta) is claimed at all: noise in every step, exact grade, a key of the operating system.
+        is_dp_claim: whether (epsilon, delta) is claimed at all: noise in every step, exact grade, a key of the operating system, a
+            model that was watched in every step and has changed in private steps only.
         charge: the row of the budget's ledger as a mapping, or None.
         notes: conditions, one sentence each.
     """
@@ -90,13 +105,16 @@ class TrainingGuarantee:
         return "\n".join(lines)
 
 
-def guarantee_of(account: RunAccount, delta: float | None, *, key_is_seeded: bool) -> TrainingGuarantee:
+def guarantee_of(
+    account: RunAccount, delta: float | None, *, key_is_seeded: bool, changes: Sequence[str] = ()
+) -> TrainingGuarantee:
     """What holds after the steps in the account.
 
     Args:
         account: of the run.
         delta: in (0, 1); that of the run if None.
         key_is_seeded: whether the next step's noise would come from a seeded key.
+        changes: names of parameters and buffers that have changed outside of the private steps.
     """
     checked, settings, record = account.delta_or_own(delta), account.settings, account.record
     priced = len(account.accountant) > 0 and not record.noise_free
@@ -106,6 +124,11 @@ def guarantee_of(account: RunAccount, delta: float | None, *, key_is_seeded: boo
         NOTE_NOISE_FREE: noise_free,
         NOTE_FLOAT: record.float_sums,
         NOTE_SEED: seeded,
+        NOTE_UNWATCHED: record.unwatched,
+        NOTE_CHANGED.format(", ".join(changes)): bool(changes),
+        NOTE_ALLOWED.format(", ".join(record.allowed_buffers)): bool(record.allowed_buffers),
+        NOTE_ACCEPTED: record.accepted,
+        NOTE_OTHERS: account.independent_batches,
         NOTE_BATCH: settings.clips_batches,
         NOTE_GRADIENTS: not settings.clips_batches,
         NOTE_POISSON: settings.sampling_probability < 1,
@@ -129,7 +152,7 @@ def guarantee_of(account: RunAccount, delta: float | None, *, key_is_seeded: boo
         grade="float" if record.float_sums else "exact",
         key_source="seed" if seeded else "os",
         resumed=record.resumed,
-        is_dp_claim=not (noise_free or record.float_sums or seeded),
+        is_dp_claim=not (noise_free or record.float_sums or seeded or record.unwatched or changes),
         charge=record.charge,
         notes=tuple(note for note, holds in applies.items() if holds),
     )

@@ -9,6 +9,7 @@ import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from hushvec import _validate
+from hushvec.training import batch_gradients, model_watch
 
 
 def require_independent_examples(model: torch.nn.Module) -> None:
@@ -46,7 +47,7 @@ def per_example_gradients(
     """Leave the gradient of every example in p.grad_sample of every parameter that requires one.
 
     Args:
-        model: called through `loss`; not changed but for p.grad_sample.
+        model: called through `loss`; not changed but for p.grad_sample and p.grad_batch.
         loss: `loss(predict, *example) -> scalar tensor`. `predict` is the model as a function; the example is a batch of one, cut
             from `batch`: what works on a batch works here.
         *batch: tensors [B, ...], or mappings, lists and tuples of them.
@@ -59,6 +60,7 @@ def per_example_gradients(
         TypeError: wrong kinds.
         ValueError: tensors of different B; a layer that mixes examples; p.grad_sample is there already; no parameter requires a
             gradient.
+        ModelChangedError: the forward pass has written into a parameter or buffer (running statistics, max_norm).
 
     Guarantees:
         Row i is the gradient of example i's loss alone, as far as torch's batched kernels compute rows apart. Random layers
@@ -92,11 +94,13 @@ def per_example_gradients(
     for name, parameter in parameters.items():
         if getattr(parameter, "grad_sample", None) is not None:
             raise ValueError(f"grad_sample of {name!r} must be taken by accumulate() or step() first, or dropped by zero_grad()")
+    model_watch.announce(model)
     if size == 0:
         for parameter in parameters.values():
             parameter.grad_sample = parameter.new_zeros((0, *parameter.shape))  # type: ignore[attr-defined]
         return torch.zeros(0)
     names = _trained_names(model, parameters)
+    before = model_watch.look_at(model)
 
     def of_one(trained: dict[str, torch.Tensor], *example: Any) -> tuple[torch.Tensor, torch.Tensor]:
         def predict(*arguments: Any, **named: Any) -> Any:
@@ -113,8 +117,10 @@ def per_example_gradients(
         chunk_size=chunk_size,
     )
     gradients, losses = per_example({name: parameter.detach() for name, parameter in parameters.items()}, *batch)
+    model_watch.require_untouched(model, before)
     for name, parameter in parameters.items():
         parameter.grad_sample = gradients[name]  # type: ignore[attr-defined]
+    batch_gradients.mark(parameters.values())
     return losses  # type: ignore[no-any-return]
 
 

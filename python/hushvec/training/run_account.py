@@ -13,6 +13,7 @@ from hushvec import _core, _validate
 from hushvec.accounting import Accountant
 from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.release import Budget, entry_of_charge, require_budget, require_secret_key
+from hushvec.training import shared
 from hushvec.training.journal import StepJournal
 from hushvec.training.schedule import StepSchedule
 from hushvec.training.settings import Settings
@@ -33,6 +34,9 @@ class Record:
         steps: that are accounted for.
         resumed: how often the run went on from a checkpoint.
         float_sums, noise_free, seeded: whether a step had a sum made in floating point, no noise, or noise of a seeded key.
+        unwatched: whether a step took gradients of a model that was not watched.
+        accepted: whether the user has vouched for changes of the model.
+        allowed_buffers: names of buffers that forward passes may write.
         charged: whether the budget was.
         charge: the row of the budget's ledger as a mapping, or None.
     """
@@ -43,6 +47,9 @@ class Record:
     float_sums: bool = False
     noise_free: bool = False
     seeded: bool = False
+    unwatched: bool = False
+    accepted: bool = False
+    allowed_buffers: list[str] = field(default_factory=list)
     charged: bool = False
     charge: dict[str, Any] | None = None
 
@@ -57,6 +64,7 @@ class RunAccount:
         generator: whose key has to be secret if there is a budget.
         delta: of the budget's charge, and of answers that are asked for without one.
         journal: path of a file that counts steps before they are drawn, or None.
+        independent_batches: whether other runs with this accountant, budget or these parameters draw batches of their own.
     """
 
     def __init__(
@@ -68,10 +76,13 @@ class RunAccount:
         generator: _core.Generator,
         delta: float | None,
         journal: str | PathLike[str] | None,
+        independent_batches: bool,
     ) -> None:
+        self.independent_batches = independent_batches
         self.settings, self.delta, self.budget = settings, delta, budget
         self.schedule = settings.schedule
         self.accountant = _require_accountant(accountant, self.schedule)
+        shared.require_accountant_alone(self)
         self.planned_cost = None if budget is None else self._cost_of_all_steps(budget, generator)
         self.record = Record()
         self.drawn_here = False
@@ -81,7 +92,7 @@ class RunAccount:
             self.record.run_id = self.journal.run_id
             self.count(self.journal.steps)
 
-    def charge_step(self, *, float_sum: bool, seeded: bool) -> None:
+    def charge_step(self, *, float_sum: bool, seeded: bool, watched: bool) -> None:
         """Everything that a step costs, before its noise: the budget, then the journal, then the accountant."""
         if os.getpid() != self._process:
             raise ValueError(
@@ -93,6 +104,7 @@ class RunAccount:
             raise PrivacyBudgetExhaustedError(
                 f"the schedule of {planned} steps is used up", hint="plan a longer run: more steps cost more epsilon"
             )
+        shared.require_budget_alone(self)
         self._charge_budget()
         if self.journal is not None:
             self.journal.append(self.record.run_id)
@@ -100,6 +112,7 @@ class RunAccount:
         self.drawn_here = True
         self.record.float_sums = self.record.float_sums or float_sum
         self.record.seeded = self.record.seeded or seeded
+        self.record.unwatched = self.record.unwatched or not watched
 
     def count(self, steps: int) -> None:
         """So many steps more."""

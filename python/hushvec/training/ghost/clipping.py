@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -38,6 +39,7 @@ class GhostClipping:
         check: whether the first batch of two or more examples is looked at more closely: that the loss of one example asks nothing of
             the rows of others, and that the sum over examples is the gradient that autograd finds. One more forward pass' worth of
             memory and two more backward passes, once.
+        allow_buffers: names of buffers that forward passes may write, since they hold nothing of the examples.
 
     Raises:
         TypeError, ValueError: a bad argument, no trainable parameter, a trainable parameter of another kind of layer (it is named),
@@ -71,10 +73,11 @@ class GhostClipping:
         (tensor([[0.6000, 1.3000]]), 2)
     """
 
-    def __init__(self, model: Any, clip_norm: float, *, check: bool = True) -> None:
+    def __init__(self, model: Any, clip_norm: float, *, check: bool = True, allow_buffers: Sequence[str] = ()) -> None:
         try:
             import torch
 
+            from hushvec.training.model_watch import ModelWatch
             from hushvec.training.per_example import require_independent_examples
         except ImportError:
             raise MissingExtraError("ghost clipping", "training") from None
@@ -87,6 +90,8 @@ class GhostClipping:
         self._parameters, layers = _trainable(model)
         self._recorder = Recorder(layers)
         self._norms: Any = None
+        self._watch = ModelWatch(model, allow_buffers=allow_buffers)
+        self._glances = 0
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -113,9 +118,11 @@ class GhostClipping:
             TypeError, ValueError: losses of another shape or kind, NaN or Inf in them or in a gradient (the example is named), a layer
                 whose input has another first axis than the batch, trainable parameters other than at the beginning.
             GhostClippingError: see above.
+            ModelChangedError: a buffer or a frozen parameter has changed since the beginning.
         """
         uses = self._recorder.take()
         self._require_same_parameters()
+        self._require_untouched()
         examples = _require_losses(losses)
         edges = [use.edge for _, _, use in uses]
         if not edges:
@@ -186,6 +193,10 @@ class GhostClipping:
     def _add(self, sums: dict[str, Any], examples: int) -> None:
         import torch
 
+        from hushvec.training import batch_gradients
+
+        if all(getattr(parameter, "clipped_sum", None) is None for parameter in self._parameters.values()):
+            batch_gradients.mark(self._parameters.values())
         for name, parameter in self._parameters.items():
             before = getattr(parameter, "clipped_sum", None)
             more = sums.get(name)
@@ -200,6 +211,16 @@ class GhostClipping:
         if now != set(self._parameters):
             name = sorted(now ^ set(self._parameters))[0]
             raise ValueError(f"trainable parameters must stay those that GhostClipping was made for, got another state of {name}")
+
+    def _require_untouched(self) -> None:
+        """The forward pass has written into no buffer and no frozen parameter. Trained ones are the optimizer's to watch."""
+        from hushvec.training.per_example import require_independent_examples
+
+        require_independent_examples(self._model)
+        self._watch.stepped(self._parameters.values(), exact=False)
+        # Digests of everything in batches 1, 2, 4, 8, ...: for writes that no version counter shows.
+        self._watch.require_unchanged(exact=self._glances & (self._glances - 1) == 0)
+        self._glances += 1
 
     def _require_separate(self, losses: Any, uses: list[tuple[str, Any, Any]], edges: list[Any]) -> None:
         """One example's loss must ask nothing of the rows of others."""

@@ -1,0 +1,59 @@
+"""What several runs of one process share, and must not: an accountant, a budget, parameters.
+
+A step is accounted for as a Poisson sample of its own. Two optimizers that step on one batch release two vectors of norm clip_norm
+from one sample, which costs more than two steps on two samples (docs/proofs/dp_sgd.md, "One sample, two releases"). Nothing in the
+gradients shows it, so runs that are accounted for together have to say that their batches are independent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakSet
+
+from torch.utils.weak import WeakIdKeyDictionary
+
+_WHY = (
+    "{name} must be of one optimizer, got {what}: two that step on one batch cost more than two steps on two batches. One optimizer "
+    "with all parameters clips and accounts for them together; if the other one draws batches of its own, pass "
+    "independent_batches=True"
+)
+
+_accountants: WeakIdKeyDictionary = WeakIdKeyDictionary()  # those that a run has had
+_charging: WeakSet[Any] = WeakSet()  # runs that have asked a budget
+
+
+def require_accountant_alone(run: Any) -> None:
+    """No other run has had the run's accountant.
+
+    Raises:
+        ValueError: one has, and the batches are not said to be independent.
+    """
+    if run.accountant in _accountants and not run.independent_batches:
+        raise ValueError(_WHY.format(name="accountant", what="that of another DPOptimizer"))
+    _accountants[run.accountant] = True
+
+
+def require_budget_alone(run: Any) -> None:
+    """No other living run that the budget has paid for has steps left, but for those that share this one's journal.
+
+    Raises:
+        ValueError: one has, and the batches are not said to be independent.
+    """
+    if run.budget is None or run.record.charged:
+        return
+    ledger = ledger_of(run.budget)
+    for other in () if run.independent_batches else tuple(_charging):
+        same = other.budget is run.budget or (ledger is not None and ledger_of(other.budget) == ledger)
+        if same and other.record.charged and other.record.run_id != run.record.run_id and other.record.steps < other.settings.steps:
+            raise ValueError(_WHY.format(name="budget", what="one that pays for another DPOptimizer with steps left"))
+    _charging.add(run)
+
+
+def ledger_of(budget: Any) -> str | None:
+    """Which ledger a PrivacyBudget charges; None for a budget of the caller's own, or one that is closed."""
+    from hushvec.budget import PrivacyBudget
+
+    try:
+        return budget.state().ledger if isinstance(budget, PrivacyBudget) else None
+    except ValueError:
+        return None

@@ -1,0 +1,156 @@
+"""Two releases of one batch: refused where an accountant, a budget, parameters or gradients show it."""
+
+import pytest
+import torch
+from small_runs import examples_of, loss, model_of, optimizer_of
+
+from hushvec.accounting import Accountant
+from hushvec.budget import PrivacyBudget
+from hushvec.training import load_checkpoint, per_example_gradients, save_checkpoint
+from hushvec.training.ghost import GhostClipping
+from hushvec.training.guarantee import NOTE_OTHERS
+
+
+def halves(model, **changed):
+    return [optimizer_of(model, torch.optim.SGD(layer.parameters(), lr=0.1), **changed) for layer in (model[0], model[2])]
+
+
+class Told:
+    __slots__ = ("charges",)   # no weak references to it
+
+    def __init__(self):
+        self.charges = 0
+
+    def consume(self, epsilon, delta):
+        self.charges += 1
+
+
+def empty_step(optimizer):
+    optimizer.empty_batch()
+    optimizer.step()
+
+
+def test_an_accountant_is_of_one_optimizer():
+    accountant = Accountant(adjacency="add-remove")
+    with pytest.raises(ValueError, match=r"accountant must be of one optimizer.* pass independent_batches=True"):
+        halves(model_of(), accountant=accountant)
+    with pytest.raises(ValueError, match="accountant must be of one optimizer"):   # nor after the first has gone
+        optimizer_of(model_of(), accountant=accountant)
+    optimizer = optimizer_of(model_of(), accountant=accountant, independent_batches=True)
+    empty_step(optimizer)
+    assert NOTE_OTHERS in optimizer.guarantee().notes and len(accountant) == 1
+
+
+@pytest.mark.parametrize("how", ["object", "own", "ledger"])
+def test_a_budget_is_of_one_optimizer_with_steps_left(how, tmp_path):
+    def opened():
+        return PrivacyBudget(100.0, 1e-3, persist_key="run", store=tmp_path / "budget.sqlite")
+
+    first = Told() if how == "own" else opened() if how == "ledger" else PrivacyBudget(100.0, 1e-3)
+    second = opened() if how == "ledger" else first
+    one, other = (optimizer_of(model_of(), budget=budget, steps=2) for budget in (first, second))
+    empty_step(one)
+    other.empty_batch()
+    with pytest.raises(ValueError, match="budget must be of one optimizer"):
+        other.step()
+    assert other.steps_taken == 0 and (first.charges == 1 if how == "own" else second.state().rows == 2)
+    empty_step(optimizer_of(model_of(), budget=second, steps=2, independent_batches=True))
+    empty_step(one)   # the last of its steps: the next run of the budget is another training, with batches of its own
+    empty_step(optimizer_of(model_of(), budget=second, steps=2, independent_batches=True))
+
+
+def test_parameters_are_stepped_by_one_optimizer(tmp_path):
+    model = model_of()
+    first, second = optimizer_of(model), optimizer_of(model)
+    for optimizer in (first, second):
+        per_example_gradients(model, loss, *examples_of(4))
+        if optimizer is first:
+            optimizer.step()
+            continue
+        with pytest.raises(ValueError, match="one that another DPOptimizer has stepped: its steps are not in this account"):
+            optimizer.step()
+    assert second.steps_taken == 0
+    save_checkpoint(tmp_path / "c", first, model)
+    load_checkpoint(tmp_path / "c", second, model)   # now they are: the account came with them
+    second.step()
+    assert second.steps_taken == 2
+
+
+@pytest.mark.parametrize("source", ["rows", "sums"])
+def test_gradients_of_one_batch_are_not_released_in_two_steps(source):
+    """Not by two optimizers that each account for themselves, nor where the flag says what is not so."""
+    model, (rows, labels) = model_of(), examples_of(4)
+    accountant = Accountant(adjacency="add-remove")
+    first, second = halves(model, accountant=accountant, independent_batches=True)
+    ghost = GhostClipping(model, 1.0) if source == "sums" else None
+
+    def leave():
+        if ghost is None:
+            per_example_gradients(model, loss, rows, labels)
+        else:
+            ghost.backward(torch.nn.functional.cross_entropy(model(rows), labels, reduction="none"))
+
+    leave()
+    first.step()
+    with pytest.raises(ValueError, match="must be taken by one step of one optimizer, got some that another step has taken part of"):
+        second.step()
+    assert len(accountant) == 1
+    second.zero_grad()
+    for optimizer, other in ((second, first), (first, second), (second, first)):   # a batch for each, in turn
+        leave()
+        other.zero_grad()
+        optimizer.step()
+    assert len(accountant) == 4 and first.guarantee().is_dp_claim == (source == "rows")
+
+
+def test_a_group_that_is_frozen_for_one_step_is_not_stepped_on_the_same_batch_later():
+    model = model_of()
+    optimizer = optimizer_of(model)
+    per_example_gradients(model, loss, *examples_of(4))
+    model[0].requires_grad_(False)
+    optimizer.step()
+    model[0].requires_grad_(True)
+    model[2].requires_grad_(False)
+    with pytest.raises(ValueError, match="needs gradients of examples, got none"):
+        optimizer.step()
+
+
+def test_other_optimizers_that_step_the_model_without_privacy_are_noticed():
+    model = model_of()
+    optimizer = optimizer_of(model, torch.optim.SGD(model[2].parameters(), lr=0.1), model=model)
+    ordinary = torch.optim.SGD(model[0].parameters(), lr=0.1)
+    loss(model, *examples_of(4)).backward()
+    ordinary.step()
+    optimizer.zero_grad()
+    optimizer.empty_batch()
+    with pytest.raises(ValueError, match=r"got another '0\.bias'"):
+        optimizer.step()
+
+
+def test_a_raw_gradient_on_a_frozen_parameter_moves_nothing():
+    """Left by a backward pass before it was frozen, or on a group that came later."""
+    model, later = model_of(), torch.nn.Linear(2, 2)
+    loss(model, *examples_of(4)).backward()
+    later(torch.ones(1, 2)).sum().backward()
+    later.requires_grad_(False)
+    optimizer = optimizer_of(model, model=torch.nn.ModuleList([model, later]))
+    optimizer.add_param_group({"params": later.parameters()})
+    model[0].requires_grad_(False)
+    before = [parameter.clone() for parameter in (*model[0].parameters(), *later.parameters())]
+    empty_step(optimizer)
+    assert all(torch.equal(old, new) for old, new in zip(before, (*model[0].parameters(), *later.parameters())))
+    assert all(parameter.grad is None for parameter in (*model[0].parameters(), *later.parameters()))
+
+
+def test_a_grad_scaler_is_refused():
+    """Its step would be skipped where a gradient overflows, silently, and its scale tells of it."""
+    model = model_of()
+    optimizer = optimizer_of(model)
+    scaler = torch.amp.GradScaler("cpu")
+    scaler.scale(loss(model, *examples_of(4))).backward()
+    optimizer.empty_batch()
+    with pytest.warns(FutureWarning), pytest.raises(ValueError, match="grad_scaler must be None, got a GradScaler"):
+        scaler.step(optimizer)
+    assert optimizer.steps_taken == 0
+    torch.amp.GradScaler("cpu", enabled=False).step(optimizer, lambda: optimizer.empty_batch())
+    assert optimizer.steps_taken == 1
