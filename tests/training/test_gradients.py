@@ -128,3 +128,13 @@ def test_bad_input_is_named(case):
     gradients, clip_norm, noise, arguments, kind, text = BAD[case]
     with pytest.raises(kind, match=text):
         clip_and_noise_gradients(gradients, clip_norm, noise, **arguments)
+
+
+def test_gradients_that_the_units_of_a_sum_do_not_hold():
+    """A clip norm that "does not clip" drops them one and all: refused above 2^20, and without noise said below."""
+    rows = np.full((2, 3), 1e-3, np.float32)
+    with pytest.raises(ValueError, match=r"clip_norm must be <= 2\^20 for gradients, got 1073741824\.0"):
+        clip_and_noise_gradients(rows, 2.0**30, 0.0)
+    with pytest.warns(UserWarning, match=r"gradients of at most 0\.001 are rounded to multiples of 0\.0312"):
+        assert not clip_and_noise_gradients(rows, 2.0**20, 0.0).any()
+    assert clip_and_noise_gradients(rows, 1.0, 0.0) == pytest.approx(2e-3, rel=1e-3)

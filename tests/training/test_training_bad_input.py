@@ -192,6 +192,10 @@ def test_a_step_that_was_refused_can_be_taken_again():
 
 ARGUMENTS = {
     "clip_norm": (0.0, ValueError, "clip_norm must be > 0"),
+    "clip_norm above what units hold": (2.0**30, ValueError, r"clip_norm must be <= 2\^20 for gradients, got 1073741824\.0"),
+    "noise_multiplier below the grid": (1e-12, ValueError, r"must have a common grid: clip_norm / sigma must be <= 2\^30"),
+    "noise_multiplier above it": (1e300, ValueError, r"must have a common grid: sigma must be <= 2\^100"),
+    "independent_batches": (None, TypeError, "independent_batches must be True or False"),
     "clip_norm kind": ("1", TypeError, "clip_norm must be a number"),
     "noise_multiplier": (-0.1, ValueError, "noise_multiplier must be >= 0"),
     "noise_multiplier nan": (math.nan, ValueError, "noise_multiplier must be finite"),

@@ -12,7 +12,7 @@ from hushvec import _core
 from hushvec._clipped_sums import ClippedSum
 from hushvec.training import batch_gradients
 from hushvec.training.batch_gradients import BatchMark, Named, Rows, Sums
-from hushvec.training.gradients import add_rows
+from hushvec.training.gradients import add_rows, warn_if_lost
 from hushvec.training.settings import Settings
 
 
@@ -114,6 +114,8 @@ class BatchSum:
     def _add_rows(self, total: ClippedSum, found: Rows) -> None:
         if self.is_float:
             raise ValueError("gradients must be of one kind within a batch, got grad_sample after clipped_sum")
+        if found.count and self._settings.noise_multiplier == 0:
+            warn_if_lost(found.parts, self._settings.clip_norm)
         if found.count:
             add_rows(total, found.parts, found.names)
 

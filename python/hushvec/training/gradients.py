@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import warnings
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -14,10 +16,48 @@ from hushvec.accounting.rounding import fraction_up
 
 CLIPPINGS = ("auto", "exact", "estimated")
 
+# Sums are held in units of clip_norm 2^-25 (docs/format.md section 7), and what is below a unit is dropped. Up to here a unit is at
+# most 2^-5; above, gradients of the usual size vanish one and all, which "clip at 1e9, that is not at all" would not say.
+LARGEST_CLIP_NORM = 2.0**20
+# Units in the largest gradient below which a sum without noise is worth a warning: fewer than 8 bits of it are kept.
+FEW_UNITS = 2**8
+
 
 def sigma_of(noise_multiplier: float, clip_norm: float) -> float:
     """noise_multiplier * clip_norm, rounded up."""
     return fraction_up(Fraction(noise_multiplier) * Fraction(clip_norm))
+
+
+def require_scales(clip_norm: float, noise_multiplier: float) -> tuple[float, float]:
+    """Both as floats, if gradients can be clipped to this norm and get this noise.
+
+    Raises:
+        TypeError, ValueError: a value is out of its range, or the two are too far apart for one grid.
+    """
+    norm = _validate.clip_norm(clip_norm)
+    if norm > LARGEST_CLIP_NORM:
+        raise ValueError(
+            f"clip_norm must be <= 2^20 for gradients, got {norm!r}: sums are held in units of clip_norm 2^-25, and smaller "
+            "gradients vanish (scale the loss instead; without clipping there is no privacy)"
+        )
+    multiplier = _validate.not_negative("noise_multiplier", noise_multiplier)
+    try:
+        ClippedSum([(1,)], clip_norm=norm, sigma=sigma_of(multiplier, norm))
+    except ValueError as error:
+        raise ValueError(f"noise_multiplier {multiplier!r} and clip_norm {norm!r} must have a common grid: {error}") from None
+    return norm, multiplier
+
+
+def warn_if_lost(parts: list[Any], clip_norm: float) -> None:
+    """Gradients without noise that the units of the sum hardly hold. With noise they are far below it; without, nobody's secret."""
+    unit = math.ldexp(1.0, math.ceil(math.log2(clip_norm)) - 25)
+    largest = max((float(abs(part).max()) for part in parts if math.prod(part.shape)), default=0.0)
+    if 0 < largest < FEW_UNITS * unit:
+        warnings.warn(
+            f"gradients of at most {largest:.3g} are rounded to multiples of {unit:.3g}, which clip_norm = {clip_norm!r} sets: "
+            "lower it",
+            stacklevel=3,
+        )
 
 
 def clip_and_noise_gradients(
@@ -35,7 +75,7 @@ def clip_and_noise_gradients(
     Args:
         per_sample_grads: an array [B, ...], or a list, tuple or mapping of arrays [B, ...], one for each parameter; numpy or torch.
             An example's norm is taken over all of them together.
-        clip_norm: C, the largest norm of one example's gradient, in its unit; in [2^-100, 2^100].
+        clip_norm: C, the largest norm of one example's gradient, in its unit; in [2^-100, 2^20]. What is below C 2^-25 is dropped.
         noise_multiplier: sigma / C, >= 0. 0 adds no noise and gives no privacy.
         divisor: what the noisy sum is divided by: a public constant, such as the expected batch size. None: 1. Never the true size.
         clipping: "exact": rows longer than C come to norm C (1 - 2^-20). "estimated": to at least 0.97 C, from one read of the
@@ -56,7 +96,8 @@ def clip_and_noise_gradients(
         (epsilon, gaussian_delta(epsilon, noise_multiplier, 1))-DP under add-remove, before any amplification.
 
     Edge cases:
-        An example of norm 0 counts as it is. Results saturate at the end of the grid (docs/format.md).
+        An example of norm 0 counts as it is. Results saturate at the end of the grid (docs/format.md). Without noise a warning says
+        when the gradients are hardly above C 2^-25.
 
     Reference:
         Abadi et al. (2016), algorithm 1; docs/proofs/dp_sgd.md; docs/format.md section 7.
@@ -70,8 +111,7 @@ def clip_and_noise_gradients(
         {'weight': (10, 3), 'bias': (10,)}
     """
     names, parts = _parts(per_sample_grads)
-    clip_norm = _validate.clip_norm(clip_norm)
-    noise_multiplier = _validate.not_negative("noise_multiplier", noise_multiplier)
+    clip_norm, noise_multiplier = require_scales(clip_norm, noise_multiplier)
     divide_by = 1.0 if divisor is None else _validate.positive("divisor", divisor)
     _validate.choice("clipping", clipping, CLIPPINGS)
     source = _validate.generator(generator)
@@ -89,6 +129,8 @@ def clip_and_noise_gradients(
         sigma=sigma_of(noise_multiplier, clip_norm),
         clipping=clipping,
     )
+    if rows and noise_multiplier == 0:
+        warn_if_lost(parts, clip_norm)
     if rows:
         add_rows(total, [part.detach() if is_torch(part) else part for part in parts], names)
     noisy = total.release(source, [_empty(part) for part in parts])

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hushvec import _validate
-from hushvec.training.gradients import CLIPPINGS, sigma_of
+from hushvec.training.gradients import CLIPPINGS, require_scales, sigma_of
 from hushvec.training.schedule import StepSchedule
 
 BATCH = "batch"
@@ -30,9 +30,10 @@ class Settings:
     steps: int | None
 
     def __post_init__(self) -> None:
+        clip_norm, noise_multiplier = require_scales(self.clip_norm, self.noise_multiplier)
         checked = {
-            "clip_norm": _validate.clip_norm(self.clip_norm),
-            "noise_multiplier": _validate.not_negative("noise_multiplier", self.noise_multiplier),
+            "clip_norm": clip_norm,
+            "noise_multiplier": noise_multiplier,
             "expected_batch_size": _validate.positive("expected_batch_size", self.expected_batch_size),
             "sampling_probability": _validate.positive("sampling_probability", self.sampling_probability),
             "clipping": _validate.choice("clipping", self.clipping, (*CLIPPINGS, BATCH)),
