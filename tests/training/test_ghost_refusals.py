@@ -5,6 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from ghost_models import gpt2, token_losses  # noqa: E402
 
+from hushvec.training import per_example_gradients  # noqa: E402
 from hushvec.training.ghost import GhostClipping, GhostClippingError, next_token_losses  # noqa: E402
 
 F = torch.nn.functional
@@ -115,6 +116,49 @@ def test_examples_that_are_tied_together(model, losses, said):
         ghost.backward(losses(model, torch.randn(4, 3)))
     assert said in str(caught.value)
     assert all(not hasattr(one, "clipped_sum") and one.grad is None for one in model.parameters())
+
+
+def mean_over_tokens(model, ids, mask):
+    """Losses as the transformers Trainer makes them: summed over valid tokens, divided by those of the whole batch."""
+    return (model(ids).square().sum(2) * mask).sum(1) / mask.sum()
+
+
+def mean_over_own_tokens(model, ids, mask):
+    return (model(ids).square().sum(2) * mask).sum(1) / mask.sum(1).clamp_min(1)
+
+
+def test_losses_divided_by_a_number_of_the_batch():
+    """The check of the first batch cannot see it: no loss depends on other rows. Halves of the batch show it."""
+    torch.manual_seed(0)
+    layer, rows = torch.nn.Linear(3, 3), torch.randn(4, 5, 3)
+    mask = (torch.arange(5) < torch.tensor([[1], [5], [2], [4]])).float()
+    with GhostClipping(layer, 1.0) as ghost:
+        ghost.backward(mean_over_tokens(layer, rows, mask))
+        ghost.require_own_losses(lambda *batch: mean_over_own_tokens(layer, *batch), rows, mask)
+        with pytest.raises(GhostClippingError, match="the loss of an example must not depend on the rest of the batch, got"):
+            ghost.require_own_losses(lambda *batch: mean_over_tokens(layer, *batch), rows, mask)
+        with pytest.raises(ValueError, match="batch must have at least 2 examples, got 1"):
+            ghost.require_own_losses(lambda *batch: mean_over_own_tokens(layer, *batch), rows[:1], mask[:1])
+        with pytest.raises(ValueError, match=r"losses must be a tensor \[4\], one loss for each example, got \[\]"):
+            ghost.require_own_losses(lambda *batch: mean_over_tokens(layer, *batch).sum(), rows, mask)
+    assert layer.training
+
+
+def test_a_divisor_that_a_model_is_given():
+    """`num_items_in_batch`, which transformers' Trainer passes to the model."""
+
+    class Divided(torch.nn.Linear):
+        def forward(self, rows, num_items_in_batch=None):
+            return super().forward(rows) / (num_items_in_batch or 1)
+
+    model = Divided(3, 2)
+    wrapped = torch.nn.Sequential(torch.nn.Linear(3, 2))
+    wrapped.forward = lambda rows, num_items_in_batch=None: wrapped[0](rows) / (num_items_in_batch or 1)
+    with GhostClipping(wrapped, 1.0), pytest.raises(GhostClippingError, match="num_items_in_batch must be left out"):
+        wrapped(torch.ones(2, 3), num_items_in_batch=7)
+    wrapped(torch.ones(2, 3), num_items_in_batch=7)   # the hook is gone
+    with pytest.raises(ValueError, match="num_items_in_batch must be left out"):
+        per_example_gradients(model, lambda predict, rows: predict(rows, num_items_in_batch=7).sum(), torch.ones(2, 3))
 
 
 def test_without_the_check_they_pass():

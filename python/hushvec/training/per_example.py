@@ -49,7 +49,7 @@ def per_example_gradients(
     Args:
         model: called through `loss`; not changed but for p.grad_sample and p.grad_batch.
         loss: `loss(predict, *example) -> scalar tensor`. `predict` is the model as a function; the example is a batch of one, cut
-            from `batch`: what works on a batch works here.
+            from `batch`: what works on a batch works here. It must use nothing else of the batch, such as its number of tokens.
         *batch: tensors [B, ...], or mappings, lists and tuples of them.
         chunk_size: examples computed at once; all if None. 1: the bits of a gradient depend on nothing but its example.
 
@@ -87,7 +87,7 @@ def per_example_gradients(
         raise TypeError(f"loss must be callable, got {_validate.kind(loss)}")
     if chunk_size is not None:
         chunk_size = _validate.whole_number("chunk_size", chunk_size, at_least=1)
-    size = _batch_size(batch)
+    size = batch_size(batch)
     parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if not parameters:
         raise ValueError("model must have a parameter that requires a gradient, got none")
@@ -104,10 +104,12 @@ def per_example_gradients(
 
     def of_one(trained: dict[str, torch.Tensor], *example: Any) -> tuple[torch.Tensor, torch.Tensor]:
         def predict(*arguments: Any, **named: Any) -> Any:
+            if named.get("num_items_in_batch") is not None:
+                raise ValueError("num_items_in_batch must be left out: it divides an example's loss by the tokens of the batch")
             replaced = {place: trained[name] for place, name in names.items()}
             return torch.func.functional_call(model, replaced, arguments, named, tie_weights=False)
 
-        value = loss(predict, *_map(example, lambda part: part[None]))
+        value = loss(predict, *map_tensors(example, lambda part: part[None]))
         return value, value.detach()
 
     per_example = torch.func.vmap(
@@ -139,9 +141,10 @@ def _trained_names(model: torch.nn.Module, parameters: dict[str, torch.nn.Parame
     return places
 
 
-def _batch_size(batch: tuple[Any, ...]) -> int:
+def batch_size(batch: tuple[Any, ...]) -> int:
+    """The number of examples that all tensors of a batch have."""
     sizes: list[int] = []
-    _map(batch, lambda part: sizes.append(_length(part)))
+    map_tensors(batch, lambda part: sizes.append(_length(part)))
     if not sizes:
         raise ValueError("batch must hold at least 1 tensor, got none")
     for size in sizes:
@@ -156,12 +159,12 @@ def _length(part: torch.Tensor) -> int:
     return len(part)
 
 
-def _map(structure: Any, function: Callable[[torch.Tensor], Any]) -> Any:
+def map_tensors(structure: Any, function: Callable[[torch.Tensor], Any]) -> Any:
     """The structure with the function's results in place of its tensors."""
     if isinstance(structure, torch.Tensor):
         return function(structure)
     if isinstance(structure, dict):
-        return {name: _map(part, function) for name, part in structure.items()}
+        return {name: map_tensors(part, function) for name, part in structure.items()}
     if isinstance(structure, (list, tuple)):
-        return type(structure)(_map(part, function) for part in structure)
+        return type(structure)(map_tensors(part, function) for part in structure)
     raise TypeError(f"batch must be of tensors, and mappings, lists and tuples of them, got {_validate.kind(structure)}")

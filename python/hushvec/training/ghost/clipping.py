@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -14,6 +14,10 @@ from hushvec.training.ghost.pieces import Norms, Piece
 
 # Room for the few roundings that scales are computed with.
 _ROOM = 2.0**-45
+
+
+# Relative to both losses: rounding of batched kernels is far below it, half of a divisor far above.
+_LOSS_TOLERANCE = 1e-3
 
 
 class GhostClippingError(RuntimeError):
@@ -38,7 +42,8 @@ class GhostClipping:
         clip_norm: C in [2^-100, 2^100], the largest L2 norm of an example's gradient.
         check: whether the first batch of two or more examples is looked at more closely: that the loss of one example asks nothing of
             the rows of others, and that the sum over examples is the gradient that autograd finds. One more forward pass' worth of
-            memory and two more backward passes, once.
+            memory and two more backward passes, once. A loss that is divided by a number of the batch, such as its valid tokens,
+            passes it: `require_own_losses` looks for that.
         allow_buffers: names of buffers that forward passes may write, since they hold nothing of the examples.
 
     Raises:
@@ -89,9 +94,68 @@ class GhostClipping:
         self._model = model
         self._parameters, layers = _trainable(model)
         self._recorder = Recorder(layers)
+        self._divisor = model.register_forward_pre_hook(_require_no_batch_divisor, with_kwargs=True)
         self._norms: Any = None
         self._watch = ModelWatch(model, allow_buffers=allow_buffers)
-        self._glances = 0
+        self._batches = 0
+
+    def require_own_losses(self, losses_of: Callable[..., Any], *batch: Any) -> None:
+        """Compare the losses of a batch with those of its halves: a loss must be the same whoever else is in the batch.
+
+        Nothing in one batch's losses shows by what they were divided. A mean over the tokens of the batch (`num_items_in_batch` of
+        transformers) gives every example a gradient that others scale; clipping bounds it, and it still moves when one of them goes.
+
+        Args:
+            losses_of: `losses_of(*batch)` -> losses [B], through the model, as they are given to `backward`.
+            *batch: tensors [B, ...], and mappings, lists and tuples of them; B >= 2, of examples of different lengths or with
+                different numbers of valid tokens, if they have any. Public ones: what is raised says by how much losses differ.
+
+        Raises:
+            GhostClippingError: a loss changes with the rest of the batch, by more than 1e-3 of it.
+            TypeError, ValueError: losses of another shape or kind, fewer than 2 examples.
+
+        Edge cases:
+            The model is in eval mode meanwhile, so that dropout does not differ. What depends on the batch in other batches only is
+            not found.
+
+        Example:
+            >>> import torch
+            >>> from hushvec.training.ghost import GhostClipping
+            >>> layer, rows = torch.nn.Linear(2, 1), torch.ones(4, 2)
+            >>> with GhostClipping(layer, clip_norm=1.0) as ghost:
+            ...     ghost.require_own_losses(lambda rows: layer(rows).sum(1), rows)
+            ...     ghost.require_own_losses(lambda rows: layer(rows).sum(1) / len(rows), rows)
+            Traceback (most recent call last):
+            hushvec.training.ghost.clipping.GhostClippingError: the loss of an example must not depend on the rest of the batch, got ...
+        """
+        import torch
+
+        from hushvec.training.per_example import batch_size, map_tensors
+
+        size = batch_size(batch)
+        if size < 2:
+            raise ValueError(f"batch must have at least 2 examples, got {size}")
+        halves = [slice(0, size // 2), slice(size // 2, size)]
+        was_training = self._model.training
+        self._model.eval()
+        try:
+            with torch.no_grad():
+                whole = _require_losses_of(losses_of(*batch), size)
+                parts = [
+                    _require_losses_of(losses_of(*map_tensors(batch, lambda part, cut=cut: part[cut])), cut.stop - cut.start)
+                    for cut in halves
+                ]
+        finally:
+            self._model.train(was_training)
+        alone = torch.cat(parts).double()
+        off = (whole.double() - alone).abs() / (whole.double().abs() + alone.abs()).clamp_min(torch.finfo(torch.float64).tiny)
+        worst = int(off.argmax())
+        if not float(off[worst]) <= _LOSS_TOLERANCE:
+            raise GhostClippingError(
+                "the loss of an example must not depend on the rest of the batch, got "
+                f"{float(whole[worst]):.6g} in a batch of {size} and {float(alone[worst]):.6g} in half of it: divide by public "
+                "constants or by the example's own number of tokens"
+            )
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -152,6 +216,7 @@ class GhostClipping:
     def remove(self) -> None:
         """Take the hooks off the model. Sums stay."""
         self._recorder.remove()
+        self._divisor.remove()
 
     def __enter__(self) -> GhostClipping:
         return self
@@ -217,10 +282,9 @@ class GhostClipping:
         from hushvec.training.per_example import require_independent_examples
 
         require_independent_examples(self._model)
-        self._watch.stepped(self._parameters.values(), exact=False)
-        # Digests of everything in batches 1, 2, 4, 8, ...: for writes that no version counter shows.
-        self._watch.require_unchanged(exact=self._glances & (self._glances - 1) == 0)
-        self._glances += 1
+        self._watch.forget(self._parameters.values())
+        self._watch.require_before_step(self._batches)
+        self._batches += 1
 
     def _require_separate(self, losses: Any, uses: list[tuple[str, Any, Any]], edges: list[Any]) -> None:
         """One example's loss must ask nothing of the rows of others."""
@@ -300,6 +364,23 @@ def _require_losses(losses: Any) -> int:
     if len(bad):
         raise ValueError(f"losses must be finite, got {losses[int(bad[0])].item()} for example {int(bad[0])}")
     return len(losses)
+
+
+def _require_losses_of(losses: Any, examples: int) -> Any:
+    import torch
+
+    if not isinstance(losses, torch.Tensor):
+        raise TypeError(f"losses must be a tensor, got {_validate.kind(losses)}")
+    if tuple(losses.shape) != (examples,):
+        raise ValueError(f"losses must be a tensor [{examples}], one loss for each example, got {list(losses.shape)}")
+    return losses
+
+
+def _require_no_batch_divisor(module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    if named.get("num_items_in_batch") is not None:
+        raise GhostClippingError(
+            "num_items_in_batch must be left out: losses that are divided by the tokens of the batch depend on other examples"
+        )
 
 
 def _gradients(loss: Any, inputs: list[Any], *, keep: bool) -> tuple[Any, ...]:
