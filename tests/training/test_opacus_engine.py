@@ -11,6 +11,7 @@ from small_runs import clipped_sum, gradients_by_loop, seeded
 
 from hushvec.accounting import PoissonSampledGaussianDP, compose
 from hushvec.training import PoissonSampler, opacus_accounting, secure_opacus
+from hushvec.training.model_watch import ModelChangedError
 
 ALPHA = 1e-6
 
@@ -197,6 +198,91 @@ def test_what_is_no_engine_is_refused(monkeypatch):
     monkeypatch.setattr("hushvec.training.opacus_engine.version", lambda name: "2.0.1")
     with pytest.raises(ValueError, match=r"opacus must be of release 1.6, got 2.0.1"):
         secure_opacus(engine_of())
+
+
+def with_table(engine, **arguments):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Embedding(50, 4, max_norm=0.5), torch.nn.Flatten(), torch.nn.Linear(4, 1))
+    data = torch.utils.data.TensorDataset(torch.randint(0, 50, (40, 1)), torch.zeros(40, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = torch.utils.data.DataLoader(data, batch_size=8)
+    return engine.make_private(
+        module=model, optimizer=optimizer, data_loader=loader, noise_multiplier=1.0, max_grad_norm=0.5, **arguments
+    )
+
+
+@pytest.mark.parametrize("frozen", [False, True], ids=["trained", "frozen"])
+def test_a_forward_pass_that_writes_is_refused(frozen, tmp_path):
+    """Rows of tokens in the data are rescaled, without noise."""
+    engine = secure_opacus(engine_of())
+    model, optimizer, _ = with_table(engine)
+    model._module[0].weight.requires_grad_(not frozen)
+    optimizer.zero_grad()
+    model(torch.tensor([[3], [4]])).sum().backward()
+    with pytest.raises(ModelChangedError, match=r"got another '0\.weight'"):
+        optimizer.step()
+    assert engine.accountant.history == []
+    with pytest.raises(ModelChangedError):
+        engine.save_checkpoint(path=tmp_path / "c", module=model)
+    with pytest.raises(ModelChangedError):
+        opacus_accounting(engine, 1e-5)
+    optimizer.accept_changes()
+    optimizer.zero_grad()
+    model._module[0].max_norm = None
+    model(torch.tensor([[3], [4]])).sum().backward()
+    optimizer.step()
+    engine.save_checkpoint(path=tmp_path / "c", module=model)
+    engine.load_checkpoint(path=tmp_path / "c", module=model)
+    assert opacus_accounting(engine, 1e-5).steps == 1
+
+
+@pytest.mark.filterwarnings("ignore:PrivacyEngine detected new dataset object")
+def test_one_accountant_is_of_one_optimizer():
+    first, second = secure_opacus(engine_of()), secure_opacus(engine_of())
+    private(first)
+    second.accountant = first.accountant
+    for engine in (first, second):
+        with pytest.raises(ValueError, match="accountant must be of one optimizer"):
+            private(engine)
+    private(secure_opacus(second, independent_batches=True))
+
+
+def test_a_step_that_fails_drops_its_batch():
+    engine = secure_opacus(engine_of())
+    model, optimizer, _ = private(engine, noise_multiplier=0.0)
+
+    def part():
+        optimizer.zero_grad()
+        model(torch.full((1, 3), 100.0)).sum().backward()
+
+    part()
+    optimizer.signal_skip_step(True)
+    optimizer.step()
+    part()
+    model._module.bias.grad_sample = torch.full((1, 2), math.nan)
+    with pytest.raises(ValueError, match="must be finite"):
+        optimizer.step()
+    part()
+    optimizer.step()
+    norm = float(torch.cat([parameter.grad.flatten() for parameter in model._module.parameters()]).norm())
+    assert norm * 8 == pytest.approx(0.5, rel=1e-3)   # once max_grad_norm, not twice
+
+
+def test_a_raw_gradient_and_a_grad_scaler_step_nothing():
+    model, optimizer, _ = private(secure_opacus(engine_of()))
+    rows, labels = torch.randn(4, 3), torch.zeros(4, dtype=torch.int64)
+    backward(model, rows, labels)
+    bias = model._module.bias
+    before, bias.requires_grad = bias.detach().clone(), False
+    scaler = torch.amp.GradScaler("cpu")
+    scaler.scale(torch.ones(()))
+    with pytest.warns(FutureWarning), pytest.raises(ValueError, match="grad_scaler must be None"):
+        scaler.step(optimizer)
+    optimizer.step()
+    assert torch.equal(bias, before) and bias.grad is None
+    model._module.requires_grad_(False)
+    with pytest.raises(ValueError, match="optimizer must have a parameter that requires a gradient, got none"):
+        optimizer.step()
 
 
 def test_twice_is_once():

@@ -131,6 +131,16 @@ def of_batch(parameters: Named) -> Rows | None:
     return Rows(parts, [f"grad of {name}" for name, _ in parameters])
 
 
+def require_no_scaler(value: Any) -> None:
+    """Refuse what torch.amp.GradScaler passes to `step` of an optimizer that says that it knows it."""
+    if value is not None:
+        raise ValueError(
+            "grad_scaler must be None, got a GradScaler: it skips a step when a gradient of the batch overflows, and its scale "
+            "follows the batches, both of which anyone can see (use bfloat16, or call step() yourself on losses times a public "
+            "constant)"
+        )
+
+
 def _rows(parameters: Named, found: list[Any]) -> Rows:
     parts: list[torch.Tensor] = []
     for (name, parameter), value in zip(parameters, found):

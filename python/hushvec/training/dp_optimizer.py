@@ -13,10 +13,10 @@ from hushvec import _core, _validate
 from hushvec.accounting import Accountant
 from hushvec.release import Budget
 from hushvec.training import account_state, batch_gradients
-from hushvec.training.batch_gradients import Named
+from hushvec.training.batch_gradients import Named, require_no_scaler
 from hushvec.training.batch_sum import BatchSum
 from hushvec.training.guarantee import TrainingGuarantee, guarantee_of
-from hushvec.training.model_watch import ModelWatch, leave, model_of, stepped_by_another
+from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, model_of, stepped_by_another
 from hushvec.training.run_account import RunAccount
 from hushvec.training.settings import BATCH, Settings
 
@@ -26,18 +26,13 @@ WHY_NOT_BATCH = (
 )
 
 
-WHY_NO_SCALER = (
-    "grad_scaler must be None, got a GradScaler: it skips a step when a gradient of the batch overflows, and its scale follows the "
-    "batches, both of which anyone can see (use bfloat16, or call step() yourself on losses times a public constant)"
-)
-
-
 class DPOptimizer(torch.optim.Optimizer):
     """DP-SGD around any torch optimizer that steps without a closure.
 
     Args:
         optimizer: whose parameters are trained: those that require a gradient. Learning-rate schedulers take the DPOptimizer.
-        clip_norm: C, the largest norm of one example's gradient over all parameters; in [2^-100, 2^100].
+        clip_norm: C, the largest norm of one example's gradient over all parameters; in [2^-100, 2^20]. What is below C 2^-25 is
+            dropped.
         noise_multiplier: sigma / C, >= 0. `noise_multiplier_for` solves for it. 0 trains without privacy, and says so.
         expected_batch_size: what the noisy sum is divided by, > 0; public. sampling_probability times the number of examples.
         sampling_probability: of each example in each batch, in (0, 1]; what `PoissonSampler` was given.
@@ -220,7 +215,7 @@ class DPOptimizer(torch.optim.Optimizer):
             raise ValueError('accumulate() needs examples to be clipped, got clipping="batch"')
         with self._batch.dropped_on_error():
             parameters = self._parameters()
-            self._require_untouched(parameters, exact=False)
+            self._require_untouched(parameters)
             if not self._batch.take(parameters):
                 raise ValueError("accumulate() needs gradients of examples on the parameters, got none")
             batch_gradients.clear(self._all_parameters())
@@ -268,14 +263,13 @@ class DPOptimizer(torch.optim.Optimizer):
         """
         value = None
         with self._batch.dropped_on_error():
-            if grad_scaler is not None:
-                raise ValueError(WHY_NO_SCALER)
+            require_no_scaler(grad_scaler)
             if closure is not None:
                 with torch.enable_grad():
                     value = closure()
             parameters = self._parameters()
-            exact = _is_exact_step(self.steps_taken)
-            self._require_untouched(parameters, exact=exact)
+            self._require_untouched(parameters)
+            self._watch.require_before_step(self.steps_taken)
             taken = self._batch.take(parameters)
             if not (taken or self._batch.begun):
                 raise ValueError(_NO_BATCH[self.settings.clips_batches])
@@ -297,7 +291,7 @@ class DPOptimizer(torch.optim.Optimizer):
         try:
             self.optimizer.step()
         finally:
-            self._watch.stepped((parameter for _, parameter in parameters), exact=_is_exact_step(self.steps_taken))
+            self._watch.stepped((parameter for _, parameter in parameters), self.steps_taken)
             leave((parameter for _, parameter in parameters), self._account)
         return value
 
@@ -383,17 +377,11 @@ class DPOptimizer(torch.optim.Optimizer):
         self._watch.rebase()
         leave((parameter for _, parameter in self._parameters()), self._account)
 
-    def _require_own_parameters(self) -> None:
+    def _require_untouched(self, parameters: Named) -> None:
+        """Nothing but private steps has changed the model since the last one, and those of its parameters are in this account."""
         if not self._account.independent_batches and stepped_by_another(self._named().values(), self._account):
-            raise ValueError(
-                "optimizer must have parameters of its own, got one that another DPOptimizer has stepped: its steps are not in this "
-                "account (give both one accountant and independent_batches=True, or start from fresh parameters)"
-            )
-
-    def _require_untouched(self, parameters: Named, *, exact: bool) -> None:
-        """Nothing but private steps of this optimizer has changed the model since the last one."""
-        self._require_own_parameters()
-        self._watch.require_unchanged(exact=exact)
+            raise ValueError(OTHERS_PARAMETERS)
+        self._watch.require_unchanged(exact=False)
         if self._watch.model is None and (model := model_of(parameter for _, parameter in parameters)) is not None:
             self._watch = ModelWatch(model)
         if allowed := self._watch.allowed:
@@ -402,11 +390,6 @@ class DPOptimizer(torch.optim.Optimizer):
     def _require_no_batch(self, name: str) -> None:
         if self._batch.begun:
             raise ValueError(f"{name}() needs a batch to be finished: call step() or discard() first")
-
-
-def _is_exact_step(steps: int) -> bool:
-    """Whether digests are compared in the step after so many: 0, 1, 2, 4, 8, ..."""
-    return steps & (steps - 1) == 0
 
 
 _NO_BATCH = {

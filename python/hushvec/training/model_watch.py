@@ -201,22 +201,35 @@ class ModelWatch:
         if found := self.changes(exact=exact):
             raise ModelChangedError(_WRITTEN.format(name=repr(found[0])))
 
-    def stepped(self, parameters: Iterable[torch.Tensor], *, exact: bool) -> None:
+    def require_before_step(self, steps: int) -> None:
+        """`require_unchanged`, with digests in the steps after 0, 1, 2, 4, 8, ... others."""
+        self.require_unchanged(exact=_is_exact(steps))
+
+    def stepped(self, parameters: Iterable[torch.Tensor], steps: int) -> None:
         """These parameters should be as they are now: a private step has left them so.
 
         Args:
-            exact: keep digests of their values too, for the next look.
+            steps: how many there were so far. Before some of the next, digests of these parameters are compared, too.
         """
+        for name, tensor in self.forget(parameters).items():
+            if _is_exact(steps):
+                self._digests[name] = digest_of(tensor)
+
+    def forget(self, parameters: Iterable[torch.Tensor]) -> Tensors:
+        """Whatever these parameters were, they should be as they are now. Returns them under all of their names."""
         ours = {id(parameter) for parameter in parameters}
-        for name, tensor in self._tensors().items():
-            if id(tensor) in ours:
-                self._before.stamps[name] = stamp_of(tensor)
-                self._digests.pop(name, None)
-                if exact:
-                    self._digests[name] = digest_of(tensor)
+        found = {name: tensor for name, tensor in self._tensors().items() if id(tensor) in ours}
+        for name, tensor in found.items():
+            self._before.stamps[name] = stamp_of(tensor)
+            self._digests.pop(name, None)
+        return found
 
     def _tensors(self) -> Tensors:
         return self._parameters() if self.model is None else tensors_of(self.model)
+
+
+def _is_exact(steps: int) -> bool:
+    return steps & (steps - 1) == 0
 
 
 # ---- who has said what about whom, in this process ----
@@ -259,6 +272,10 @@ def _left_by(tensor: torch.Tensor, stamp: Stamp) -> bool:
     return known is not None and known[:2] == (stamp.address, stamp.version)
 
 
+OTHERS_PARAMETERS = (
+    "optimizer must have parameters of its own, got one that another DPOptimizer has stepped: its steps are not in this account (give "
+    "both one accountant and independent_batches=True, or start from fresh parameters)"
+)
 _WRITTEN = (
     "the model must not change outside of the private steps, got another {name}: a forward pass that writes into the model (running "
     "statistics, max_norm, an average of its own) keeps what it has seen without noise. If no private data came into the change, call "

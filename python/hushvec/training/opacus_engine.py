@@ -6,6 +6,7 @@ So an engine becomes one of a class that overrides these two, and everything els
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -22,8 +23,10 @@ from hushvec._clipped_sums import ClippedSum
 from hushvec.accounting import Accountant, PoissonSampledGaussianDP
 from hushvec.training import batch_gradients
 from hushvec.training.batch_gradients import Named, Rows
-from hushvec.training.gradients import add_rows, sigma_of
+from hushvec.training.gradients import add_rows, require_scales, sigma_of
+from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, stepped_by_another
 from hushvec.training.sampler import PoissonSampler
+from hushvec.training.shared import require_accountant_alone
 
 # The releases that the overridden methods were read and tested in.
 OPACUS_RELEASES = ("1.6",)
@@ -31,12 +34,21 @@ GHOST = "ghost"
 ROW_MODES = ("hooks", "functorch", "ew")
 
 
-def secure_opacus(privacy_engine: Any, *, generator: _core.Generator | None = None) -> Any:
+def secure_opacus(
+    privacy_engine: Any,
+    *,
+    generator: _core.Generator | None = None,
+    allow_buffers: Sequence[str] = (),
+    independent_batches: bool = False,
+) -> Any:
     """Make an Opacus PrivacyEngine clip, add noise and draw batches as this library does.
 
     Args:
         privacy_engine: an opacus.PrivacyEngine without secure_mode, before `make_private`. It is changed, and keeps its accountant.
         generator: key stream of noise and batches; the process-wide one, keyed by the operating system, if None.
+        allow_buffers: names of the module's buffers that a forward pass may write, since they hold nothing of the examples.
+        independent_batches: whether `make_private` may be called several times with one accountant, or on parameters that another
+            optimizer has stepped: each of them then draws batches of its own.
 
     Returns:
         The same engine. `make_private` and `make_private_with_epsilon` then return an optimizer whose noise is exactly rounded
@@ -47,7 +59,10 @@ def secure_opacus(privacy_engine: Any, *, generator: _core.Generator | None = No
         TypeError: it is no PrivacyEngine, or one of a class derived from it.
         ValueError: secure_mode, which asks for another source; Opacus in a release that this was not tested with.
             `make_private` raises ValueError for what is not covered: clipping other than "flat", distributed training,
-            poisson_sampling=False, a noise_generator, and modes other than "hooks", "functorch", "ew" and "ghost".
+            poisson_sampling=False, a noise_generator, and modes other than "hooks", "functorch", "ew" and "ghost"; and for an
+            accountant that another optimizer has.
+            The optimizer's `step`, `save_checkpoint` of the engine and `opacus_accounting` raise ModelChangedError (a ValueError)
+            where a parameter or buffer has changed outside of the private steps: by a forward pass that writes.
 
     Guarantees:
         Those of `clip_and_noise_gradients` for the modes with per-example gradients. In mode "ghost" the noise alone is this
@@ -56,7 +71,9 @@ def secure_opacus(privacy_engine: Any, *, generator: _core.Generator | None = No
 
     Edge cases:
         Opacus's BatchMemoryManager works: parts of a batch are added up exactly. Two backward passes before one step are refused:
-        an example in both would count twice.
+        an example in both would count twice. A step that fails drops the sum of its batch, with the parts before. torch's GradScaler
+        is refused. After a change of the model that no private data came into, call `accept_changes()` of the optimizer.
+        Several runs from one checkpoint of the engine are several runs: Opacus's account counts each as if it were the only one.
 
     Reference:
         Yousefpour et al. (2021); docs/training.md, "With Opacus".
@@ -86,8 +103,13 @@ def secure_opacus(privacy_engine: Any, *, generator: _core.Generator | None = No
     if installed.rpartition(".")[0] not in OPACUS_RELEASES:
         raise ValueError(f"opacus must be of release {' or '.join(OPACUS_RELEASES)}, got {installed}")
     source = _validate.generator(generator)
+    _validate.strings("allow_buffers", allow_buffers)
+    independent = _validate.flag("independent_batches", independent_batches)
     privacy_engine.__class__ = ExactPrivacyEngine
     privacy_engine.hushvec_generator = source
+    privacy_engine.independent_batches = independent
+    privacy_engine.hushvec_allowed = tuple(allow_buffers)
+    privacy_engine.hushvec_watches = []
     return privacy_engine
 
 
@@ -95,6 +117,27 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
     """A PrivacyEngine whose optimizers and loaders draw from a hushvec.Generator. Made by `secure_opacus`."""
 
     hushvec_generator: _core.Generator
+    hushvec_allowed: tuple[str, ...]
+    hushvec_watches: list[ModelWatch]
+    independent_batches: bool
+    _model: torch.nn.Module  # that the next optimizer is for
+
+    def _prepare_model(self, module: torch.nn.Module, **arguments: Any) -> Any:
+        self._model = module
+        return super()._prepare_model(module, **arguments)
+
+    def save_checkpoint(self, *, module: Any, **arguments: Any) -> Any:
+        """As Opacus; not of a model that has changed outside of the private steps."""
+        for watch in self.hushvec_watches:
+            watch.require_unchanged(exact=True)
+        return super().save_checkpoint(module=module, **arguments)
+
+    def load_checkpoint(self, **arguments: Any) -> Any:
+        """As Opacus; the model is watched as it is afterwards."""
+        loaded = super().load_checkpoint(**arguments)
+        for watch in self.hushvec_watches:
+            watch.rebase()
+        return loaded
 
     def _prepare_optimizer(
         self,
@@ -111,6 +154,7 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
         **arguments: Any,
     ) -> Any:
         _require_covered(distributed, clipping, noise_generator, grad_sample_mode)
+        require_scales(max_grad_norm, noise_multiplier)
         if isinstance(optimizer, OpacusOptimizer):
             optimizer = optimizer.original_optimizer
         kind = ExactNoiseOptimizer if grad_sample_mode == GHOST else ExactOptimizer
@@ -123,6 +167,10 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
             **arguments,
         )
         private.hushvec_generator = self.hushvec_generator
+        private.hushvec_independent = self.independent_batches
+        private.hushvec_watch = ModelWatch(self._model, allow_buffers=self.hushvec_allowed)
+        require_accountant_alone(self)
+        self.hushvec_watches.append(private.hushvec_watch)
         return private
 
     def _prepare_data_loader(self, data_loader: Any, *, poisson_sampling: bool, distributed: bool, **arguments: Any) -> Any:
@@ -149,10 +197,63 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
         )
 
 
-class ExactOptimizer(OpacusOptimizer):  # type: ignore[misc]
-    """Opacus's optimizer with exact clipping, sums and noise."""
+class _Guarded:
+    """What a step of both optimizers refuses, and what it leaves behind where something fails."""
 
     hushvec_generator: _core.Generator
+    hushvec_watch: ModelWatch
+    hushvec_independent: bool
+    hushvec_steps: int = 0
+    # torch's GradScaler then calls step() in every iteration, with itself as an argument, in place of skipping it silently.
+    _step_supports_amp_scaling = True
+
+    original_optimizer: Any
+    param_groups: Any
+    pre_step: Callable[[], Any]
+
+    def step(self, closure: Callable[[], float] | None = None, *, grad_scaler: Any = None) -> Any:
+        """As Opacus. Raises ValueError for a GradScaler, ModelChangedError for a model that a forward pass has written to."""
+        try:
+            batch_gradients.require_no_scaler(grad_scaler)
+            if closure is not None:
+                with torch.enable_grad():
+                    closure()
+            parameters = [parameter for _, parameter in _named(self)]
+            if not parameters:
+                raise ValueError("optimizer must have a parameter that requires a gradient, got none")
+            if not self.hushvec_independent and stepped_by_another(parameters, self):
+                raise ValueError(OTHERS_PARAMETERS)
+            self.hushvec_watch.require_before_step(self.hushvec_steps)
+            steps = self.pre_step()
+        except BaseException:
+            self._drop_batch()
+            raise
+        if not steps:
+            return None
+        for _, parameter in batch_gradients.all_of(self.param_groups):
+            if not parameter.requires_grad:
+                parameter.grad = None  # a raw gradient that was left there would step it
+        self.hushvec_steps += 1
+        try:
+            return self.original_optimizer.step()
+        finally:
+            self.hushvec_watch.stepped(parameters, self.hushvec_steps)
+            leave(parameters, self)
+
+    def accept_changes(self) -> None:
+        """Take the model as it is now, after a change that no private data came into."""
+        self.hushvec_watch.rebase()
+        leave((parameter for _, parameter in _named(self)), self)
+
+    def _drop_batch(self) -> None:
+        """Sums and gradients, so that a batch that is given again counts once."""
+        for _, parameter in _named(self):
+            parameter.summed_grad = parameter.grad = None  # type: ignore[attr-defined]
+
+
+class ExactOptimizer(_Guarded, OpacusOptimizer):  # type: ignore[misc]
+    """Opacus's optimizer with exact clipping, sums and noise."""
+
     _sum: ClippedSum | None = None
     _sum_made_for: tuple[list[tuple[int, ...]], float, float] | None = None
 
@@ -173,6 +274,11 @@ class ExactOptimizer(OpacusOptimizer):  # type: ignore[misc]
             for part in passes:
                 part._processed = True
 
+    def _drop_batch(self) -> None:
+        super()._drop_batch()
+        if self._sum is not None:
+            self._sum.reset()
+
     def add_noise(self) -> None:
         """The noisy sum into p.grad."""
         parameters = _named(self)
@@ -191,10 +297,8 @@ class ExactOptimizer(OpacusOptimizer):  # type: ignore[misc]
         return self._sum
 
 
-class ExactNoiseOptimizer(OpacusGhostOptimizer):  # type: ignore[misc]
+class ExactNoiseOptimizer(_Guarded, OpacusGhostOptimizer):  # type: ignore[misc]
     """Opacus's optimizer of ghost clipping with this library's noise on Opacus's sums."""
-
-    hushvec_generator: _core.Generator
 
     def add_noise(self) -> None:
         """p.summed_grad with noise into p.grad."""
@@ -255,6 +359,7 @@ def opacus_accounting(privacy_engine: Any, delta: float) -> OpacusAccounting:
     Raises:
         TypeError: it is no PrivacyEngine.
         ValueError: it has not stepped, or a step had no noise.
+        ModelChangedError: an engine of `secure_opacus` whose model has changed outside of the private steps.
 
     Example:
         >>> import warnings
@@ -272,6 +377,9 @@ def opacus_accounting(privacy_engine: Any, delta: float) -> OpacusAccounting:
     if not isinstance(privacy_engine, PrivacyEngine):
         raise TypeError(f"privacy_engine must be an opacus.PrivacyEngine, got {_validate.kind(privacy_engine)}")
     checked = _validate.delta(delta)
+    if isinstance(privacy_engine, ExactPrivacyEngine):
+        for watch in privacy_engine.hushvec_watches:
+            watch.require_unchanged(exact=True)
     accountant = Accountant(adjacency="add-remove")
     for noise_multiplier, sample_rate, steps in privacy_engine.accountant.history:
         accountant.add(

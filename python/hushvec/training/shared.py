@@ -25,6 +25,9 @@ _charging: WeakSet[Any] = WeakSet()  # runs that have asked a budget
 def require_accountant_alone(run: Any) -> None:
     """No other run has had the run's accountant.
 
+    Args:
+        run: with `accountant` and `independent_batches`: a RunAccount, or an engine of Opacus.
+
     Raises:
         ValueError: one has, and the batches are not said to be independent.
     """
