@@ -171,7 +171,7 @@ class TestBranches:
     @staticmethod
     def branch(path, budget, **changed):
         model = model_of()
-        optimizer = optimizer_of(model, budget=budget, steps=4, **changed)
+        optimizer = optimizer_of(model, budget=budget, steps=4, independent_batches=True, **changed)
         load_checkpoint(path, optimizer, model)
         run(model, optimizer, 1)
         return optimizer
@@ -357,7 +357,7 @@ class TestRefusals:
         good = optimizer.state_dict()
         wrong = {
             "must be that of a DPOptimizer": [optimizer.optimizer.state_dict(), {}, None, {**good, "privacy": {}}],
-            "version must be 1, got 2": [{**good, "privacy": {**good["privacy"], "version": 2}}],
+            "version must be 2, got 1": [{**good, "privacy": {**good["privacy"], "version": 1}}],
             "must hold its 3 steps, got 0": [{**good, "privacy": {**good["privacy"], "steps": 3}}],
             "setting steps, got none": [{**good, "privacy": {**good["privacy"], "settings": {
                 name: value for name, value in good["privacy"]["settings"].items() if name != "steps"}}}],

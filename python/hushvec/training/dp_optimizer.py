@@ -269,7 +269,6 @@ class DPOptimizer(torch.optim.Optimizer):
                     value = closure()
             parameters = self._parameters()
             self._require_untouched(parameters)
-            self._watch.require_before_step(self.steps_taken)
             taken = self._batch.take(parameters)
             if not (taken or self._batch.begun):
                 raise ValueError(_NO_BATCH[self.settings.clips_batches])
@@ -379,9 +378,10 @@ class DPOptimizer(torch.optim.Optimizer):
 
     def _require_untouched(self, parameters: Named) -> None:
         """Nothing but private steps has changed the model since the last one, and those of its parameters are in this account."""
-        if not self._account.independent_batches and stepped_by_another(self._named().values(), self._account):
+        stepped = (parameter for _, parameter in parameters)
+        if not self._account.independent_batches and stepped_by_another(stepped, self._account):
             raise ValueError(OTHERS_PARAMETERS)
-        self._watch.require_unchanged(exact=False)
+        self._watch.require_before_step(self.steps_taken)
         if self._watch.model is None and (model := model_of(parameter for _, parameter in parameters)) is not None:
             self._watch = ModelWatch(model)
         if allowed := self._watch.allowed:

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 from weakref import ref
 
 import torch
 from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX
-from torch.utils.weak import WeakIdKeyDictionary
 
 from hushvec import _validate
+from hushvec.training.by_identity import ByIdentity
 
 # Elements up to which a buffer's values are compared in every batch. Running statistics are below it, tables of masks above.
 SMALL = 2**14
@@ -31,27 +31,33 @@ class ModelChangedError(ValueError):
     """A parameter or buffer has changed outside of the private steps. The message names it."""
 
 
-@dataclass(frozen=True)
-class Stamp:
-    """What changes when a tensor is replaced (it, or its storage) or written to."""
-
-    tensor: torch.Tensor
-    address: int
-    version: int
-
-    def same(self, other: Stamp) -> bool:
-        return self.tensor is other.tensor and (self.address, self.version) == (other.address, other.version)
+# A tensor, its address and its version counter: what changes when it or its storage is replaced, or written to. A plain tuple, as
+# there are some for every parameter in every step; never compared by ==, which would compare the tensors' elements.
+Stamp = tuple[torch.Tensor, int, int]
 
 
 def stamp_of(tensor: torch.Tensor) -> Stamp:
     # Tensors made in inference mode count no writes; they cannot be written to outside of it either.
     version = 0 if tensor.is_inference() else tensor._version
-    return Stamp(tensor, tensor.data_ptr() if tensor.layout == torch.strided else 0, version)
+    return tensor, tensor.data_ptr() if tensor.layout is torch.strided else 0, version
+
+
+def same(first: Stamp, second: Stamp) -> bool:
+    return first[0] is second[0] and first[1] == second[1] and first[2] == second[2]
 
 
 def tensors_of(model: torch.nn.Module) -> Tensors:
-    """Every parameter and buffer, under every name that it has."""
-    return {**dict(model.named_parameters(remove_duplicate=False)), **dict(model.named_buffers(remove_duplicate=False))}
+    """Every parameter and buffer, by its name in every module that has it.
+
+    In a fifth of the time of named_parameters and named_buffers, which look every tensor up among those they have seen.
+    """
+    return {
+        f"{path}.{name}" if path else name: tensor
+        for path, module in model.named_modules()
+        for held in (module._parameters, module._buffers)
+        for name, tensor in held.items()
+        if tensor is not None
+    }
 
 
 def digest_of(tensor: torch.Tensor) -> str:
@@ -59,7 +65,7 @@ def digest_of(tensor: torch.Tensor) -> str:
     if tensor.layout != torch.strided:
         return str(tensor.layout)
     plain = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
-    return hashlib.sha256(plain).hexdigest()
+    return hashlib.sha256(memoryview(plain)).hexdigest()
 
 
 class Glance:
@@ -78,7 +84,7 @@ class Glance:
         found = [
             name
             for name in {**self.stamps, **later.stamps}
-            if name not in self.stamps or name not in later.stamps or not self.stamps[name].same(later.stamps[name])
+            if name not in self.stamps or name not in later.stamps or not same(self.stamps[name], later.stamps[name])
         ]
         for kind in self._groups.keys() & later._groups.keys():
             if not torch.equal(self._values[kind], later._values[kind]):
@@ -87,15 +93,13 @@ class Glance:
 
     def _written(self, kind: Any, later: Glance) -> list[str]:
         """Which of the small buffers of a kind have other values."""
-        before, after = (
-            dict(zip((name for name, _ in one._groups[kind]), one._values[kind].split([_size(t) for _, t in one._groups[kind]])))
-            for one in (self, later)
-        )
+        before, after = self._values_by_name(kind), later._values_by_name(kind)
         return [name for name in before.keys() & after.keys() if not torch.equal(before[name], after[name])]
 
-
-def _size(tensor: torch.Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
+    def _values_by_name(self, kind: Any) -> Tensors:
+        group, values = self._groups[kind], self._values[kind]
+        ends = list(accumulate(tensor.numel() * tensor.element_size() for _, tensor in group))
+        return {name: values[begin:end] for (name, _), begin, end in zip(group, [0, *ends], ends)}
 
 
 def _bytes_of(tensors: list[torch.Tensor]) -> torch.Tensor:
@@ -114,7 +118,7 @@ def require_untouched(model: torch.nn.Module, before: Glance) -> None:
     Raises:
         ModelChangedError: it has.
     """
-    allowed = _allowed.get(model, frozenset())
+    allowed = allowed_of(model)
     for name in before.differences(look_at(model)):
         if name not in allowed:
             raise ModelChangedError(_WRITTEN.format(name=repr(name)))
@@ -128,15 +132,21 @@ class ModelWatch:
         parameters: gives those to watch by name, where there is no model.
         allow_buffers: names of buffers that forward passes may write, because they hold nothing of the examples (the vectors of a
             spectral norm are a function of the weights).
+        frozen_only: leave parameters that require a gradient to another watch.
 
     Raises:
         TypeError, ValueError: no module; a name that no buffer has.
     """
 
     def __init__(
-        self, model: torch.nn.Module | None, parameters: Callable[[], Tensors] = dict, *, allow_buffers: Sequence[str] = ()
+        self,
+        model: torch.nn.Module | None,
+        parameters: Callable[[], Tensors] = dict,
+        *,
+        allow_buffers: Sequence[str] = (),
+        frozen_only: bool = False,
     ) -> None:
-        self.model, self._parameters = model, parameters
+        self.model, self._parameters, self._frozen_only = model, parameters, frozen_only
         if model is not None and not isinstance(model, torch.nn.Module):
             raise TypeError(f"model must be a torch.nn.Module or None, got {_validate.kind(model)}")
         _validate.strings("allow_buffers", allow_buffers)
@@ -152,19 +162,19 @@ class ModelWatch:
     @property
     def allowed(self) -> frozenset[str]:
         """Names of buffers that forward passes may write: what all watches of the model were told."""
-        return _allowed.get(self.model, frozenset()) if self.model is not None else frozenset()
+        return allowed_of(self.model) if self.model is not None else frozenset()
 
     def rebase(self) -> None:
         """Everything is as it should be now."""
-        now = self._tensors()
+        now = self._seen = self._tensors()
         self._before = Glance(now)
         self._digests = {name: digest_of(tensor) for name, tensor in now.items() if name not in self.allowed}
 
     def covers(self, parameters: Iterable[torch.Tensor]) -> bool:
-        """Whether there is a model, and these are among its parameters."""
+        """Whether there is a model, and these are among its parameters, as they were last seen."""
         if self.model is None:
             return False
-        own = {id(parameter) for parameter in self.model.parameters()}
+        own = set(map(id, self._seen.values()))
         return all(id(parameter) in own for parameter in parameters)
 
     def require_all_of(self, model: torch.nn.Module) -> None:
@@ -185,11 +195,11 @@ class ModelWatch:
         Args:
             exact: compare digests of all values too, where there are some.
         """
-        now = self._tensors()
+        now = self._seen = self._tensors()
         glance = Glance(now)
         found = set(self._before.differences(glance))
         # Another DPOptimizer's private step is no write of a forward pass: that optimizer accounts for it.
-        stepped = {name for name in found if name in now and _left_by(now[name], glance.stamps[name])}
+        stepped = {name for name in found if name in now and _left_so(glance.stamps[name])}
         if exact:
             found |= {name for name, known in self._digests.items() if name in now and digest_of(now[name]) != known}
         return sorted(found - stepped - self.allowed)
@@ -211,21 +221,20 @@ class ModelWatch:
         Args:
             steps: how many there were so far. Before some of the next, digests of these parameters are compared, too.
         """
-        for name, tensor in self.forget(parameters).items():
-            if _is_exact(steps):
-                self._digests[name] = digest_of(tensor)
-
-    def forget(self, parameters: Iterable[torch.Tensor]) -> Tensors:
-        """Whatever these parameters were, they should be as they are now. Returns them under all of their names."""
         ours = {id(parameter) for parameter in parameters}
-        found = {name: tensor for name, tensor in self._tensors().items() if id(tensor) in ours}
-        for name, tensor in found.items():
-            self._before.stamps[name] = stamp_of(tensor)
-            self._digests.pop(name, None)
-        return found
+        for name, tensor in self._seen.items():
+            if id(tensor) in ours:
+                self._before.stamps[name] = stamp_of(tensor)
+                if _is_exact(steps):
+                    self._digests[name] = digest_of(tensor)
+                else:
+                    self._digests.pop(name, None)
 
     def _tensors(self) -> Tensors:
-        return self._parameters() if self.model is None else tensors_of(self.model)
+        if self.model is None:
+            return self._parameters()
+        found = tensors_of(self.model)
+        return {name: tensor for name, tensor in found.items() if not tensor.requires_grad} if self._frozen_only else found
 
 
 def _is_exact(steps: int) -> bool:
@@ -234,19 +243,24 @@ def _is_exact(steps: int) -> bool:
 
 # ---- who has said what about whom, in this process ----
 
-_models: WeakIdKeyDictionary = WeakIdKeyDictionary()  # parameter -> weak reference to the model that gradients of it came from
-_allowed: WeakIdKeyDictionary = WeakIdKeyDictionary()  # model -> names of buffers that forward passes may write
-_left: WeakIdKeyDictionary = WeakIdKeyDictionary()  # parameter -> (address, version) after its last private step, and the run's id
+_models: ByIdentity[ref[torch.nn.Module]] = ByIdentity()  # parameter -> the model that gradients of it came from
+_allowed: ByIdentity[frozenset[str]] = ByIdentity()  # model -> names of buffers that forward passes may write
+_left: ByIdentity[tuple[int, int, ref[Any]]] = ByIdentity()  # parameter -> address, version, run of its last private step
 
 
 def announce(model: torch.nn.Module, allowed: frozenset[str] = frozenset()) -> None:
     """Gradients on the model's parameters come from this model, for `model_of`; its forward passes may write these buffers."""
     if allowed:
-        _allowed[model] = allowed | _allowed.get(model, frozenset())
+        _allowed[model] = allowed | allowed_of(model)
     for parameter in model.parameters():
         known = _models.get(parameter)
         if known is None or known() is not model:
             _models[parameter] = ref(model)
+
+
+def allowed_of(model: torch.nn.Module) -> frozenset[str]:
+    """Names of the buffers that its forward passes may write."""
+    return _allowed.get(model) or frozenset()
 
 
 def model_of(parameters: Iterable[torch.Tensor]) -> torch.nn.Module | None:
@@ -257,9 +271,10 @@ def model_of(parameters: Iterable[torch.Tensor]) -> torch.nn.Module | None:
 
 def leave(parameters: Iterable[torch.Tensor], run: object) -> None:
     """A run's private step has left them as they are."""
+    whose = ref(run)
     for parameter in parameters:
-        stamp = stamp_of(parameter)
-        _left[parameter] = (stamp.address, stamp.version, ref(run))
+        _, address, version = stamp_of(parameter)
+        _left[parameter] = address, version, whose
 
 
 def stepped_by_another(parameters: Iterable[torch.Tensor], run: object) -> bool:
@@ -267,9 +282,9 @@ def stepped_by_another(parameters: Iterable[torch.Tensor], run: object) -> bool:
     return any((known := _left.get(parameter)) is not None and known[2]() is not run for parameter in parameters)
 
 
-def _left_by(tensor: torch.Tensor, stamp: Stamp) -> bool:
-    known = _left.get(tensor)
-    return known is not None and known[:2] == (stamp.address, stamp.version)
+def _left_so(stamp: Stamp) -> bool:
+    known = _left.get(stamp[0])
+    return known is not None and known[:2] == stamp[1:]
 
 
 OTHERS_PARAMETERS = (

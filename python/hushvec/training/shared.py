@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakSet
 
-from torch.utils.weak import WeakIdKeyDictionary
+from hushvec.training.by_identity import ByIdentity
 
 _WHY = (
     "{name} must be of one optimizer, got {what}: two that step on one batch cost more than two steps on two batches. One optimizer "
@@ -18,7 +18,7 @@ _WHY = (
     "independent_batches=True"
 )
 
-_accountants: WeakIdKeyDictionary = WeakIdKeyDictionary()  # those that a run has had
+_accountants: ByIdentity[bool] = ByIdentity()  # those that a run has had
 _charging: WeakSet[Any] = WeakSet()  # runs that have asked a budget
 
 
@@ -31,7 +31,7 @@ def require_accountant_alone(run: Any) -> None:
     Raises:
         ValueError: one has, and the batches are not said to be independent.
     """
-    if run.accountant in _accountants and not run.independent_batches:
+    if _accountants.get(run.accountant) and not run.independent_batches:
         raise ValueError(_WHY.format(name="accountant", what="that of another DPOptimizer"))
     _accountants[run.accountant] = True
 

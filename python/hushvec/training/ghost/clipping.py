@@ -96,7 +96,7 @@ class GhostClipping:
         self._recorder = Recorder(layers)
         self._divisor = model.register_forward_pre_hook(_require_no_batch_divisor, with_kwargs=True)
         self._norms: Any = None
-        self._watch = ModelWatch(model, allow_buffers=allow_buffers)
+        self._watch = ModelWatch(model, allow_buffers=allow_buffers, frozen_only=True)
         self._batches = 0
 
     def require_own_losses(self, losses_of: Callable[..., Any], *batch: Any) -> None:
@@ -126,7 +126,7 @@ class GhostClipping:
             ...     ghost.require_own_losses(lambda rows: layer(rows).sum(1), rows)
             ...     ghost.require_own_losses(lambda rows: layer(rows).sum(1) / len(rows), rows)
             Traceback (most recent call last):
-            hushvec.training.ghost.clipping.GhostClippingError: the loss of an example must not depend on the rest of the batch, got ...
+            hushvec.training.ghost.clipping.GhostClippingError: the loss of an example must not depend on ...
         """
         import torch
 
@@ -282,7 +282,6 @@ class GhostClipping:
         from hushvec.training.per_example import require_independent_examples
 
         require_independent_examples(self._model)
-        self._watch.forget(self._parameters.values())
         self._watch.require_before_step(self._batches)
         self._batches += 1
 
@@ -337,7 +336,7 @@ def _trainable(model: Any) -> tuple[dict[str, Any], list[tuple[str, Any]]]:
             if reason is not None:
                 raise ValueError(
                     f"trainable parameters must belong to Linear, Embedding, LayerNorm or Conv1D layers, got {name} of {reason}; "
-                    "freeze it, or clip per-example gradients instead"
+                    "clip per-example gradients instead, or freeze it if its forward pass writes nothing, as max_norm does"
                 )
             if not parameter.is_floating_point():
                 raise ValueError(f"trainable parameters must be real floating-point numbers, got {name} of {parameter.dtype}")

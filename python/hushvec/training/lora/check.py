@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -199,14 +198,10 @@ def _answers(model: Any, probe: Any) -> Any:
 
 def _base_digests(model: Any) -> dict[str, str]:
     """name -> SHA-256, of everything that is not the adapter's."""
-    import torch
+    from hushvec.training.model_watch import digest_of, tensors_of
 
-    kept = {
-        **dict(model.named_parameters(remove_duplicate=False)),
-        **dict(model.named_buffers(remove_duplicate=False)),
-    }
     return {
-        name: hashlib.sha256(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()).hexdigest()
-        for name, value in kept.items()
+        name: digest_of(value)
+        for name, value in tensors_of(model).items()
         if "lora_" not in name
     }
