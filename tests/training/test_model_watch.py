@@ -4,10 +4,9 @@ import pytest
 import torch
 from small_runs import examples_of, loss, model_of, optimizer_of
 
-from hushvec.training import load_checkpoint, per_example_gradients, save_checkpoint
+from hushvec.training import ModelChangedError, load_checkpoint, per_example_gradients, save_checkpoint
 from hushvec.training.ghost import GhostClipping
 from hushvec.training.guarantee import NOTE_ACCEPTED, NOTE_ALLOWED, NOTE_CHANGED, NOTE_UNWATCHED
-from hushvec.training.model_watch import ModelChangedError
 
 F = torch.nn.functional
 
@@ -226,3 +225,9 @@ def test_a_checkpoint_is_loaded_into_a_watched_model(tmp_path):
     per_example_gradients(model, loss, *examples_of(4))
     resumed.step()
     assert resumed.steps_taken == 2 and resumed.guarantee().is_dp_claim
+    with GhostClipping(model, 1.0) as ghost:   # made before the weights are loaded, frozen ones among them
+        again = optimizer_of(model, model=model)
+        load_checkpoint(tmp_path / "c", again, model)
+        ghost.backward(model(examples_of(4)[0]).square().sum(1))
+        again.step()
+    assert again.steps_taken == 2

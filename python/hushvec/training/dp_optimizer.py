@@ -290,8 +290,7 @@ class DPOptimizer(torch.optim.Optimizer):
         try:
             self.optimizer.step()
         finally:
-            self._watch.stepped((parameter for _, parameter in parameters), self.steps_taken)
-            leave((parameter for _, parameter in parameters), self._account)
+            self._watch.stepped((parameter for _, parameter in parameters), self.steps_taken, self._account)
         return value
 
     def epsilon(self, delta: float | None = None) -> float:

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Any
-from weakref import ref
+from weakref import WeakSet, ref
 
 import torch
 from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX
@@ -47,17 +47,26 @@ def same(first: Stamp, second: Stamp) -> bool:
 
 
 def tensors_of(model: torch.nn.Module) -> Tensors:
-    """Every parameter and buffer, by its name in every module that has it.
+    """Every parameter and buffer, by its name in every module that has it; a module in several places by one of its names.
 
-    In a fifth of the time of named_parameters and named_buffers, which look every tensor up among those they have seen.
+    A loop of its own, since every step runs it: named_parameters and named_buffers take five times as long.
     """
-    return {
-        f"{path}.{name}" if path else name: tensor
-        for path, module in model.named_modules()
-        for held in (module._parameters, module._buffers)
-        for name, tensor in held.items()
-        if tensor is not None
-    }
+    found: Tensors = {}
+    seen: set[int] = set()
+    waiting: list[tuple[str, torch.nn.Module]] = [("", model)]
+    while waiting:
+        path, module = waiting.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        for held in (module._parameters, module._buffers):
+            for name, tensor in held.items():
+                if tensor is not None:
+                    found[path + name] = tensor
+        for name, inner in module._modules.items():
+            if inner is not None:
+                waiting.append((f"{path}{name}.", inner))
+    return found
 
 
 def digest_of(tensor: torch.Tensor) -> str:
@@ -65,18 +74,25 @@ def digest_of(tensor: torch.Tensor) -> str:
     if tensor.layout != torch.strided:
         return str(tensor.layout)
     plain = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
-    return hashlib.sha256(memoryview(plain)).hexdigest()
+    return hashlib.sha256(plain.data).hexdigest()
 
 
 class Glance:
-    """The cheap look at tensors: stamps of all, values of small buffers."""
+    """The cheap look at tensors: stamps of all, values of small buffers.
 
-    def __init__(self, tensors: Tensors) -> None:
+    Args:
+        tensors: to look at.
+        after: an earlier look, whose small buffers are looked at again; None: this is the first.
+    """
+
+    def __init__(self, tensors: Tensors, after: Glance | None = None) -> None:
         self.stamps = {name: stamp_of(tensor) for name, tensor in tensors.items()}
+        small = [name for name, tensor in tensors.items() if _is_small_buffer(tensor)] if after is None else after.small
+        self.small: list[str] = [name for name in small if name in tensors]
         self._groups: dict[Any, list[tuple[str, torch.Tensor]]] = {}
-        for name, tensor in tensors.items():
-            if not isinstance(tensor, torch.nn.Parameter) and tensor.numel() <= SMALL and tensor.layout == torch.strided:
-                self._groups.setdefault((tensor.dtype, tensor.device), []).append((name, tensor.detach()))
+        for name in self.small:
+            tensor = tensors[name].detach()
+            self._groups.setdefault((tensor.dtype, tensor.device), []).append((name, tensor))
         self._values = {kind: _bytes_of([tensor for _, tensor in group]) for kind, group in self._groups.items()}
 
     def differences(self, later: Glance) -> list[str]:
@@ -102,6 +118,10 @@ class Glance:
         return {name: values[begin:end] for (name, _), begin, end in zip(group, [0, *ends], ends)}
 
 
+def _is_small_buffer(tensor: torch.Tensor) -> bool:
+    return not isinstance(tensor, torch.nn.Parameter) and tensor.numel() <= SMALL and tensor.layout == torch.strided
+
+
 def _bytes_of(tensors: list[torch.Tensor]) -> torch.Tensor:
     """A copy of their values, in one run."""
     return torch.cat([tensor.reshape(-1) for tensor in tensors]).view(torch.uint8)
@@ -119,7 +139,7 @@ def require_untouched(model: torch.nn.Module, before: Glance) -> None:
         ModelChangedError: it has.
     """
     allowed = allowed_of(model)
-    for name in before.differences(look_at(model)):
+    for name in before.differences(Glance(tensors_of(model), before)):
         if name not in allowed:
             raise ModelChangedError(_WRITTEN.format(name=repr(name)))
 
@@ -150,14 +170,17 @@ class ModelWatch:
         if model is not None and not isinstance(model, torch.nn.Module):
             raise TypeError(f"model must be a torch.nn.Module or None, got {_validate.kind(model)}")
         _validate.strings("allow_buffers", allow_buffers)
-        buffers = dict(model.named_buffers(remove_duplicate=False)) if model is not None else {}
+        tensors = tensors_of(model) if model is not None and allow_buffers else {}
+        buffers = [name for name, tensor in tensors.items() if not isinstance(tensor, torch.nn.Parameter)]
         for name in allow_buffers:
             if name not in buffers:
                 there = ", ".join(buffers) or "none"
                 raise ValueError(f"allow_buffers must name buffers of the model, got {name!r}; there are {there}")
         if model is not None:
             announce(model, frozenset(allow_buffers))
-        self.rebase()
+        self._take_as_is()
+        if frozen_only:
+            _of_frozen.add(self)
 
     @property
     def allowed(self) -> frozenset[str]:
@@ -165,7 +188,11 @@ class ModelWatch:
         return allowed_of(self.model) if self.model is not None else frozenset()
 
     def rebase(self) -> None:
-        """Everything is as it should be now."""
+        """Everything is as it should be now, for the sources of the model's gradients too."""
+        for watch in (self, *(other for other in _of_frozen if other.model is self.model and other is not self)):
+            watch._take_as_is()
+
+    def _take_as_is(self) -> None:
         now = self._seen = self._tensors()
         self._before = Glance(now)
         self._digests = {name: digest_of(tensor) for name, tensor in now.items() if name not in self.allowed}
@@ -196,7 +223,7 @@ class ModelWatch:
             exact: compare digests of all values too, where there are some.
         """
         now = self._seen = self._tensors()
-        glance = Glance(now)
+        glance = Glance(now, self._before)
         found = set(self._before.differences(glance))
         # Another DPOptimizer's private step is no write of a forward pass: that optimizer accounts for it.
         stepped = {name for name in found if name in now and _left_so(glance.stamps[name])}
@@ -215,16 +242,18 @@ class ModelWatch:
         """`require_unchanged`, with digests in the steps after 0, 1, 2, 4, 8, ... others."""
         self.require_unchanged(exact=_is_exact(steps))
 
-    def stepped(self, parameters: Iterable[torch.Tensor], steps: int) -> None:
+    def stepped(self, parameters: Iterable[torch.Tensor], steps: int, run: object) -> None:
         """These parameters should be as they are now: a private step has left them so.
 
         Args:
             steps: how many there were so far. Before some of the next, digests of these parameters are compared, too.
+            run: whose step it was.
         """
-        ours = {id(parameter) for parameter in parameters}
+        ours, whose = {id(parameter) for parameter in parameters}, ref(run)
         for name, tensor in self._seen.items():
             if id(tensor) in ours:
-                self._before.stamps[name] = stamp_of(tensor)
+                self._before.stamps[name] = stamp = stamp_of(tensor)
+                _left[tensor] = stamp[1], stamp[2], whose
                 if _is_exact(steps):
                     self._digests[name] = digest_of(tensor)
                 else:
@@ -245,6 +274,7 @@ def _is_exact(steps: int) -> bool:
 
 _models: ByIdentity[ref[torch.nn.Module]] = ByIdentity()  # parameter -> the model that gradients of it came from
 _allowed: ByIdentity[frozenset[str]] = ByIdentity()  # model -> names of buffers that forward passes may write
+_of_frozen: WeakSet[ModelWatch] = WeakSet()  # those that sources of gradients have
 _left: ByIdentity[tuple[int, int, ref[Any]]] = ByIdentity()  # parameter -> address, version, run of its last private step
 
 

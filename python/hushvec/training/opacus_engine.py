@@ -237,8 +237,7 @@ class _Guarded:
         try:
             return self.original_optimizer.step()
         finally:
-            self.hushvec_watch.stepped(parameters, self.hushvec_steps)
-            leave(parameters, self)
+            self.hushvec_watch.stepped(parameters, self.hushvec_steps, self)
 
     def accept_changes(self) -> None:
         """Take the model as it is now, after a change that no private data came into."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakSet
 
+from hushvec.errors import BudgetError
 from hushvec.training.by_identity import ByIdentity
 
 _WHY = (
@@ -53,10 +54,10 @@ def require_budget_alone(run: Any) -> None:
 
 
 def ledger_of(budget: Any) -> str | None:
-    """Which ledger a PrivacyBudget charges; None for a budget of the caller's own, or one that is closed."""
+    """Which ledger a PrivacyBudget charges; None for a budget of the caller's own, or one that cannot be read."""
     from hushvec.budget import PrivacyBudget
 
     try:
         return budget.state().ledger if isinstance(budget, PrivacyBudget) else None
-    except ValueError:
+    except (BudgetError, ValueError):
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from types import TracebackType
 from typing import Any
 
@@ -142,8 +143,7 @@ class GhostClipping:
             with torch.no_grad():
                 whole = _require_losses_of(losses_of(*batch), size)
                 parts = [
-                    _require_losses_of(losses_of(*map_tensors(batch, lambda part, cut=cut: part[cut])), cut.stop - cut.start)
-                    for cut in halves
+                    _require_losses_of(losses_of(*map_tensors(batch, itemgetter(cut))), cut.stop - cut.start) for cut in halves
                 ]
         finally:
             self._model.train(was_training)
