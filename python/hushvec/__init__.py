@@ -8,6 +8,9 @@
 
 from typing import TYPE_CHECKING
 
+from hushvec import _interpreter  # noqa: F401  # refuses subinterpreters, before the core is loaded
+
+# isort: split
 from hushvec._backends import backends, set_num_threads
 from hushvec._core import Generator
 from hushvec._core import __version__ as __version__

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _core
+from hushvec._recording import recording_error, require_no_recorder
 from hushvec._validate import kind, whole_number
 
 ArrayT = TypeVar("ArrayT")
@@ -56,7 +57,7 @@ def device_scope(x: Any) -> contextlib.AbstractContextManager[Any]:
 
 def is_traced(x: Any) -> bool:
     """Whether torch.compile is recording a call on x, and not running it."""
-    return is_torch(x) and bool(sys.modules["torch"].compiler.is_compiling())
+    return is_torch(x) and bool(sys.modules["torch"].compiler.is_dynamo_compiling())
 
 
 def array_kind(x: Any) -> str:
@@ -78,6 +79,7 @@ def require_array(name: str, x: Any) -> None:
     elif is_cupy(x):
         _require_dtype(name, x, NUMPY_DTYPES)
     else:
+        require_no_recorder()  # what stands for an array there is none
         raise TypeError(f"{name} must be a numpy array, a torch tensor or a CuPy array, got {kind(x)}")
     if x.ndim not in (1, 2):
         raise ValueError(f"{name} must have 1 or 2 dimensions, got {x.ndim}")
@@ -97,10 +99,22 @@ def _require_tensor(name: str, x: Any) -> None:
         raise TypeError(f"{name} must be a dense tensor, got layout {x.layout}")
     if x.device.type not in ("cpu", "cuda"):
         raise ValueError(f"{name} must be on the CPU or a CUDA device, got {x.device}")
+    if _is_fake(x):
+        require_no_recorder()
+        raise recording_error("noise", "FakeTensorMode")
     if not is_traced(x) and x.is_neg():  # torch.compile cannot ask; the compiled call refuses it
         raise ValueError(f"{name} must hold its own signs, got a negated view: pass {name}.resolve_neg()")
     if x.requires_grad:
+        require_no_recorder()  # a transform of torch.func asks for the gradient, where detach() would not help
         raise ValueError(f"{name} must not require grad, got requires_grad=True (pass {name}.detach())")
+
+
+def _is_fake(x: Any) -> bool:
+    """Whether a tensor is one of those that stand for others while a program is recorded. The mode that made it may be over."""
+    if type(x) is sys.modules["torch"].Tensor:
+        return False
+    module = sys.modules.get("torch._subclasses.fake_tensor")
+    return module is not None and isinstance(x, module.FakeTensor)
 
 
 def _require_dtype(name: str, x: Any, accepted: tuple[str, ...]) -> None:

@@ -118,17 +118,23 @@ def _index(x: Any) -> int:
 def _stream_or_state(cuda: ModuleType, source: Any, array: Any, stream: int) -> Any:
     if not isinstance(source, _core.Generator):
         return source
-    device, index = device_of(array), _index(array)
-    states = _states.setdefault(source, {})
-    place = (os.getpid(), device)
+    place, index = (os.getpid(), device_of(array)), _index(array)
     if cuda.is_capturing(stream, index):
+        states = _states.get(source, {})
         if place not in states:
-            raise RuntimeError(f"generator must have been used on {device} before a graph is captured: run the call once outside")
+            raise RuntimeError(f"generator must have been used on {place[1]} before a graph is captured: run the call once outside")
         _captured.append(states[place])
         return states[place]
-    if place not in states:
-        states[place] = _state_on_device(source._apart(index), array)
+    prepare_capture(source, array)
     return source._reserve()
+
+
+def prepare_capture(generator: _core.Generator, array: Any) -> None:
+    """Make the state that a graph captured on the device of `array` draws from, if there is none. Not inside of a capture."""
+    states = _states.setdefault(generator, {})
+    place = (os.getpid(), device_of(array))
+    if place not in states:
+        states[place] = _state_on_device(generator._apart(_index(array)), array)
 
 
 def _state_on_device(stream: object, like: Any) -> Any:

@@ -12,6 +12,7 @@ from numbers import Real
 from typing import Any
 
 from hushvec import _core
+from hushvec._recording import require_no_recorder
 
 SMALLEST_NORM = 2.0**-100
 LARGEST_NORM = 2.0**100
@@ -107,7 +108,8 @@ _DEFAULT_GENERATOR = _core.default_generator()
 
 
 def generator(value: Any) -> _core.Generator:
-    """The given generator, or the one of the process."""
+    """The given generator, or the one of the process, for a draw: refused where the caller is being recorded into a program."""
+    require_no_recorder()
     if value is None:
         return _DEFAULT_GENERATOR
     if not isinstance(value, _core.Generator):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hushvec import _core, _kernels
 from hushvec._arrays import ArrayT, is_traced, output_like, require_array
+from hushvec._recording import require_no_recorder
 from hushvec._validate import clip_norm as require_clip_norm
 from hushvec._validate import flag, not_negative, positive
 from hushvec._validate import generator as require_generator
@@ -26,7 +27,8 @@ def clip(x: ArrayT, clip_norm: float, *, out: ArrayT | None = None) -> ArrayT:
         ValueError: clip_norm out of range; NaN or Inf in x (the row is named); a wrong shape, a read-only `out`, or one that
             overlaps x without being x; a tensor that requires grad or lies on another device. Nothing is written in any of
             these cases, but for NaN or Inf on CUDA: `out` then holds a result in which such rows are zero.
-        RuntimeError: no CUDA backend or driver for an x on CUDA.
+        RuntimeError: no CUDA backend or driver for an x on CUDA; a caller that is being exported, traced, transformed by torch.func
+            or run on fake tensors, which would not see that rows are clipped.
 
     Guarantees:
         |row|_2 <= clip_norm in real arithmetic, not only up to rounding. Rows of norm up to clip_norm (1 - 2^-20) come back
@@ -45,6 +47,7 @@ def clip(x: ArrayT, clip_norm: float, *, out: ArrayT | None = None) -> ArrayT:
         >>> bool(abs(np.linalg.norm(row) - 1) < 1e-5)
         True
     """
+    require_no_recorder("clip")
     require_array("x", x)
     clip_norm = require_clip_norm(clip_norm)
     target = output_like(x, out)
@@ -81,7 +84,8 @@ def clip_and_noise(
             row is named); a wrong shape, a read-only `out`, or one that overlaps x without being x; a tensor that requires
             grad or lies on another device. Nothing is written in any of these cases, but for NaN or Inf on CUDA: `out` then
             holds a release in which such rows count as zero rows.
-        RuntimeError: no CUDA backend or driver for an x on CUDA; a captured graph without an ordinary call before.
+        RuntimeError: no CUDA backend or driver for an x on CUDA; a captured graph without an ordinary call before; a caller that is
+            being exported, traced, transformed by torch.func or run on fake tensors.
 
     Guarantees:
         Adjacency: replace one row; unit of privacy: one row; L2 sensitivity 2 clip_norm. With exact=True every output is
@@ -95,8 +99,8 @@ def clip_and_noise(
         at 2^24 g, float16 and bfloat16 results at their largest finite value. On CUDA the work runs on the caller's current
         stream, which is waited for. Inside a CUDA graph capture nothing waits: rows with NaN or Inf are released as zero rows
         without an error; the generator must have been used on the device once before; every replay draws anew; two graphs of
-        one generator must not run at the same time. Under torch.compile the noise comes from a stream of the program, one for
-        each device; `generator` must be None.
+        one generator must not run at the same time. Under torch.compile every call of the program draws anew, on the CPU from the
+        process-wide generator and on CUDA from one for each device; `generator` must be None.
 
     Reference:
         Balle and Wang, "Improving the Gaussian mechanism for differential privacy" (2018), theorem 8; docs/format.md
@@ -108,6 +112,7 @@ def clip_and_noise(
         >>> hv.clip_and_noise(np.ones((4, 384), np.float32), clip_norm=1.0, sigma=sigma).shape
         (4, 384)
     """
+    source = require_generator(generator)
     if is_traced(x):
         from hushvec import _torch_ops
 
@@ -115,7 +120,6 @@ def clip_and_noise(
     require_array("x", x)
     clip_norm = require_clip_norm(clip_norm)
     sigma = positive("sigma", sigma) if flag("exact", exact) else not_negative("sigma", sigma)
-    source = require_generator(generator)
     target = output_like(x, out)
     _kernels.clip_and_noise(x, clip_norm, sigma, target, source, "gaussian", exact, out_is_fresh=out is None)
     return target

@@ -49,7 +49,8 @@ def gaussian_noise(
         TypeError: wrong kinds, or a dtype that `like` or `out` contradicts.
         ValueError: sigma < 0, NaN or above 2^100; a shape that is not 1-D or 2-D or differs from that of `out`; read-only `out`;
             a tensor that requires grad.
-        RuntimeError: no CUDA backend or driver for an array on CUDA; a captured graph without an ordinary call before.
+        RuntimeError: no CUDA backend or driver for an array on CUDA; a captured graph without an ordinary call before; a caller that
+            is being exported, traced, transformed by torch.func or run on fake tensors, whatever array it asks for.
 
     Guarantees:
         The stream is cryptographic (ChaCha) and never repeats. float64 samples come from 64 bits a uniform, the others from
@@ -59,8 +60,8 @@ def gaussian_noise(
     Edge cases:
         A length of 0 gives an empty array; sigma = 0 gives zeros. On CUDA the work runs on the caller's current stream; inside
         a CUDA graph capture the generator must have been used on the device once before, every replay draws anew, and two
-        graphs of one generator must not run at the same time. Under torch.compile the noise comes from a stream of the
-        program, one for each device; `generator` must be None.
+        graphs of one generator must not run at the same time. Under torch.compile every call of the program draws anew, on the CPU
+        from the process-wide generator and on CUDA from one for each device; `generator` must be None.
 
     Reference:
         Box and Muller, "A note on the generation of random normal deviates" (1958), equation 1; docs/format.md section 3.
@@ -70,7 +71,7 @@ def gaussian_noise(
         >>> hv.gaussian_noise((2, 384), sigma=0.1).shape
         (2, 384)
     """
-    return _noise("gaussian", "sigma", sigma, generator, noise_target(shape, dtype, like, out))
+    return _noise("gaussian", "sigma", sigma, generator, shape, dtype, like, out)
 
 
 def laplacian_noise(
@@ -115,7 +116,7 @@ def laplacian_noise(
         >>> hv.laplacian_noise(384, scale=0.5).dtype
         dtype('float32')
     """
-    return _noise("laplacian", "scale", scale, generator, noise_target(shape, dtype, like, out))
+    return _noise("laplacian", "scale", scale, generator, shape, dtype, like, out)
 
 
 def l2_laplace_noise(
@@ -143,6 +144,7 @@ def l2_laplace_noise(
     Raises:
         TypeError: wrong kinds, or a dtype that `like` or `out` contradicts.
         ValueError: scale < 0, NaN or above 2^100; a wrong shape; read-only `out`; arrays on CUDA.
+        RuntimeError: a caller that is being recorded, as `gaussian_noise`.
 
     Guarantees:
         As `gaussian_noise`: a building block without a privacy claim.
@@ -158,16 +160,20 @@ def l2_laplace_noise(
         >>> hv.l2_laplace_noise((3, 384), scale=0.01).shape
         (3, 384)
     """
-    return _noise("l2_laplace", "scale", scale, generator, noise_target(shape, dtype, like, out))
+    return _noise("l2_laplace", "scale", scale, generator, shape, dtype, like, out)
 
 
-def _noise(law: str, name: str, scale: float, generator: _core.Generator | None, target: Any) -> Any:
+def _noise(
+    law: str, name: str, scale: float, generator: _core.Generator | None, shape: Any, dtype: Any, like: Any, out: Any
+) -> Any:
+    source = require_generator(generator)
+    target = noise_target(shape, dtype, like, out)
     if law != "l2_laplace" and is_traced(target):
         from hushvec import _torch_ops
 
         return _torch_ops.traced_noise(law, target, scale, generator)
     scale = not_negative(name, scale)
-    _kernels.fill(target, law, scale, require_generator(generator))
+    _kernels.fill(target, law, scale, source)
     return target
 
 

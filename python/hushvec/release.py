@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from hushvec import _arrays, _core, _kernels, _validate
+from hushvec._recording import require_no_recorder
 from hushvec.mechanisms import (
     MECHANISMS,
     EmpiricalGaussian,
@@ -102,7 +103,8 @@ def privatize(
         ValueError: a value out of its range; NaN or Inf in x (the row is named); arguments that contradict each other;
             "l2_laplace" or "privunit" on CUDA, which has no kernel for it.
             All arguments are checked before the budget is charged, and the budget before anything is released.
-        RuntimeError: no CUDA backend or driver for an x on CUDA, or a CUDA graph being captured.
+        RuntimeError: no CUDA backend or driver for an x on CUDA; a CUDA graph being captured; a caller that is being exported, traced,
+            transformed by torch.func or run on fake tensors.
 
     Guarantees:
         Adjacency: replace one row (`per="record"`) or all of them (`per="release"`). Sensitivity: 2 clip_norm in L2, with the
@@ -154,6 +156,7 @@ def release_planned(
     projection: PublicProjection | None = None,
 ) -> Release:
     """`privatize` from where its arguments are checked. `projection` is the map that x has been through already."""
+    require_no_recorder()
     receipt = plan.receipt(_arrays.rows_and_dimension(x)[0], notes=notes, projection=projection)
     _kernels.require_release(x, plan.mechanism.law)
     if budget is not None:
@@ -266,6 +269,7 @@ def plan_release(
     generator: _core.Generator | None,
 ) -> ReleasePlan:
     """Check every argument of `privatize` but the rows themselves. `rows` counts all of them; only per="release" uses it."""
+    source = _validate.generator(generator)
     if dimension < 1:
         raise ValueError("x must have at least 1 column, got 0")
     rows_of_one = rows_per_person(_validate.choice("per", per, PER), rows)
@@ -283,7 +287,7 @@ def plan_release(
         dtype=dtype,
         normalize=normalize,
         renormalize=_validate.flag("renormalize", renormalize),
-        generator=_validate.generator(generator),
+        generator=source,
     )
 
 

@@ -2,7 +2,7 @@
 
 import ast
 import doctest
-import importlib
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -59,7 +59,9 @@ PUBLIC = [
 LAYERS = {
     "_core": 0,
     "_cuda": 0,
+    "_interpreter": 0,
     "_lazy": 0,
+    "_recording": 0,
     "errors": 0,
     "_validate": 1,
     "_lines": 1,
@@ -212,8 +214,19 @@ def test_import_loads_numpy_and_the_core_only():
         "print(' '.join(sorted(top for top in tops if top not in sys.stdlib_module_names)))"
     )
     printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    # numpy may load parts of itself lazily; Cython runtimes it carries are not packages of their own
-    assert set(printed.split()) - {"numpy"} <= {"hushvec"}
+    # numpy may load parts of itself lazily; Cython runtimes it carries are not packages of their own; the other is Python's
+    assert set(printed.split()) - {"numpy", "_xxsubinterpreters"} <= {"hushvec"}
+
+
+def test_a_subinterpreter_is_refused():
+    """Without the check it hangs."""
+    interpreters = next((name for name in ("_interpreters", "_xxsubinterpreters") if importlib.util.find_spec(name)), None)
+    if interpreters is None:
+        pytest.skip("this Python cannot make subinterpreters")
+    script = "try: import hushvec\nexcept ImportError as error: print(error, flush=True)"
+    code = f"import {interpreters} as interpreters; interpreters.run_string(interpreters.create(), {script!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("hushvec must be imported in the main interpreter, got a subinterpreter")
 
 
 @pytest.mark.alone

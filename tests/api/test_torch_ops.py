@@ -1,5 +1,7 @@
 """The custom operators on the CPU: eager bits, and what torch.compile may not do to them."""
 
+import copy
+import io
 import os
 import subprocess
 import sys
@@ -41,13 +43,41 @@ def test_bits_are_those_of_the_eager_functions(dtype, exact):
     assert state[NONCE] == 5
 
 
-def test_a_state_holds_the_key_the_nonce_and_the_rounds():
+def test_a_state_holds_a_seed_but_no_key():
     seed = 2**255 + 12345
-    state = stream_state(seed=seed, rounds=8)
-    assert state.numpy()[:4].tobytes() == seed.to_bytes(32, "little")
-    assert state[NONCE] == 0 and state[ROUNDS] == 8
-    a, b = stream_state(), stream_state()
-    assert not torch.equal(a[:4], b[:4]) and a[ROUNDS] == 20
+    seeded, keyed_by_os = stream_state(seed=seed, rounds=8), stream_state(rounds=12)
+    assert seeded.numpy()[:4].tobytes() == seed.to_bytes(32, "little")
+    assert seeded[NONCE] == 0 and seeded[ROUNDS] == 8
+    assert not keyed_by_os[:ROUNDS].any() and keyed_by_os[ROUNDS] == 12
+    assert not torch.equal(seeded[6:], keyed_by_os[6:])
+
+
+def saved_and_loaded(state):
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    return torch.load(file)
+
+
+@pytest.mark.parametrize("copied", [torch.clone, copy.copy, copy.deepcopy, saved_and_loaded])
+def test_a_copy_of_a_state_never_repeats_its_noise(copied):
+    state = stream_state()
+    gaussian_noise_(torch.empty(4), 1.0, state)
+    drawn = [torch.empty(4) for _ in range(4)]
+    for out, source in zip(drawn, [state, copied(state)] * 2):
+        gaussian_noise_(out, 1.0, source)
+    assert all_different(drawn)
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_another_process_refuses_a_state(seed, tmp_path):
+    torch.save(stream_state(seed=seed), tmp_path / "state")
+    code = (
+        "import sys, torch; from hushvec.integrations.torch_ops import clip_and_noise; "
+        "clip_and_noise(torch.ones(2, 4), 1.0, 0.5, True, torch.load(sys.argv[1]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "state")], capture_output=True, text=True)
+    assert "RuntimeError: state must come from stream_state in this process" in done.stderr
 
 
 def test_streams_apart_from_a_generator():
@@ -154,9 +184,9 @@ def test_schemas():
             ValueError,
             "x must be finite, got nan in row 1",
         ),
-        (lambda s: gaussian_noise_(torch.ones(3), 1.0, s[:5]), ValueError, r"state must be a tensor of 6 int64 words .*\(5,\)"),
-        (lambda s: gaussian_noise_(torch.ones(3), 1.0, s.float()), ValueError, "state must be a tensor of 6 int64 words"),
-        (lambda s: gaussian_noise_(torch.ones(3), 1.0, torch.ones_like(s)), ValueError, "state must have 20, 12 or 8 rounds, got 1"),
+        (lambda s: gaussian_noise_(torch.ones(3), 1.0, s[:5]), ValueError, r"state must be a tensor of 8 int64 words .*\(5,\)"),
+        (lambda s: gaussian_noise_(torch.ones(3), 1.0, s.float()), ValueError, "state must be a tensor of 8 int64 words"),
+        (lambda s: gaussian_noise_(torch.ones(3), 1.0, torch.ones_like(s)), RuntimeError, "state must come from stream_state"),
     ],
 )
 def test_refused(call, error, text):
@@ -180,26 +210,23 @@ def test_bad_states_are_not_made(rounds):
 
 def test_a_forked_child_has_streams_of_its_own():
     keyed_by_os, seeded = stream_state(), stream_state(seed=3)
-    before = keyed_by_os.numpy().tobytes()
+    gaussian_noise_(torch.empty(4), 1.0, keyed_by_os)
     reader, writer = os.pipe()
     child = os.fork()
+    out = torch.empty(4)
     if child == 0:
-        report = keyed_by_os.numpy().tobytes() + bytes([int(seeded[ROUNDS])])
-        os.write(writer, report)
+        try:
+            gaussian_noise_(torch.empty(4), 1.0, seeded)
+        except RuntimeError as error:
+            gaussian_noise_(out, 1.0, keyed_by_os)
+            os.write(writer, out.numpy().tobytes() + str(error).encode())
         os._exit(0)
-    os.waitpid(child, 0)
+    gaussian_noise_(out, 1.0, keyed_by_os)
     report = os.read(reader, 1000)
-    assert len(report) == 49
-    assert report[:32] != before[:32] and report[32:48] == before[32:48]
-    assert report[48] == 0
-    assert keyed_by_os.numpy().tobytes() == before and seeded[ROUNDS] == 20
-
-
-def test_a_seeded_state_of_the_parent_is_refused():
-    state = stream_state(seed=3)
-    state[ROUNDS] = 0  # what a forked child finds
-    with pytest.raises(RuntimeError, match="this seeded state belongs to the parent process"):
-        gaussian_noise_(torch.ones(3), 1.0, state)
+    os.waitpid(child, 0)
+    assert report[16:].startswith(b"state must come from stream_state in this process")
+    assert len(report) > 16 and report[:16] != out.numpy().tobytes()
+    gaussian_noise_(out, 1.0, seeded)
 
 
 def test_eager_work_loads_no_operators():

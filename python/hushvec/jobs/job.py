@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _arrays, _core, _validate
+from hushvec._recording import require_no_recorder
 from hushvec.budget import PrivacyBudget
 from hushvec.jobs import derivation, job_file
 from hushvec.mechanisms import Mechanism, PrivUnit
@@ -243,6 +244,7 @@ class NoiseJob:
         Raises:
             ValueError: NaN or Inf in `name`, in the row that `label` names.
         """
+        require_no_recorder()
         source = np.ascontiguousarray(values)
         if self.normalize:
             _require_finite(name, source, label)

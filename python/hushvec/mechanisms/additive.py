@@ -135,10 +135,8 @@ class Mechanism(ABC):
         Nothing is written where x is refused, unless `out_is_fresh` says that no one else can see `out` yet: then a part
         of the result may be in it, and x is read from memory once and not twice. On CUDA `out` always holds a result then.
         """
-        exact = self.grade == "exact"
-        _kernels.clip_and_noise(
-            x, self.clip_norm, self.noise_parameter, out, generator, self.law, exact, out_is_fresh=out_is_fresh
-        )
+        source, exact = _validate.generator(generator), self.grade == "exact"
+        _kernels.clip_and_noise(x, self.clip_norm, self.noise_parameter, out, source, self.law, exact, out_is_fresh=out_is_fresh)
 
 
 class _GaussianNoise(Mechanism):

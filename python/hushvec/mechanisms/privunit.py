@@ -152,7 +152,8 @@ class PrivUnit(Mechanism):
 
         Nothing is written where x is refused, unless `out_is_fresh` says that no one else can see `out` yet.
         """
-        _kernels.privunit(x, self.cap_probability, self.threshold, self.sigma, out, generator, out_is_fresh=out_is_fresh)
+        source = _validate.generator(generator)
+        _kernels.privunit(x, self.cap_probability, self.threshold, self.sigma, out, source, out_is_fresh=out_is_fresh)
 
 
 def top_1_probability(cap_probability: float, threshold: float, corpus_size: int) -> float:

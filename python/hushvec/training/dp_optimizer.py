@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from hushvec import _core, _validate
+from hushvec._recording import require_no_recorder
 from hushvec.accounting import Accountant
 from hushvec.release import Budget
 from hushvec.training import account_state, batch_gradients
@@ -259,8 +260,10 @@ class DPOptimizer(torch.optim.Optimizer):
             ModelChangedError: the model has changed since the last step.
             PrivacyBudgetExhaustedError: the budget has not enough left, or all planned steps are taken.
             BudgetError, OSError: the budget's store or the journal cannot be used.
+            RuntimeError: a caller that is being exported, traced or transformed by torch.func.
             Parameters, optimizer state and accountant are then as before, and the sum of a batch is empty.
         """
+        require_no_recorder()
         value = None
         with self._batch.dropped_on_error():
             require_no_scaler(grad_scaler)

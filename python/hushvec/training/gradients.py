@@ -89,6 +89,7 @@ def clip_and_noise_gradients(
     Raises:
         TypeError: wrong kinds or dtypes.
         ValueError: NaN or Inf (array and row are named); B that differs between arrays, or 0; a value out of its range.
+        RuntimeError: a caller that is being exported, traced, transformed by torch.func or run on fake tensors.
 
     Guarantees:
         The sum before the noise is exact and moves by at most C in L2 when an example is added or removed, 2 C when one is
@@ -110,11 +111,11 @@ def clip_and_noise_gradients(
         >>> {name: part.shape for name, part in noisy.items()}
         {'weight': (10, 3), 'bias': (10,)}
     """
+    source = _validate.generator(generator)
     names, parts = _parts(per_sample_grads)
     clip_norm, noise_multiplier = require_scales(clip_norm, noise_multiplier)
     divide_by = 1.0 if divisor is None else _validate.positive("divisor", divisor)
     _validate.choice("clipping", clipping, CLIPPINGS)
-    source = _validate.generator(generator)
     for name, part in zip(names, parts):
         if part.ndim < 1:
             raise ValueError(f"{name} must have at least 1 dimension, that of the examples, got 0")
