@@ -8,14 +8,18 @@ torch.compile is no recorder in this sense: it turns the calls into operators (`
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+
+# `_torch_recording.recorder` once torch is loaded: before that nothing records, and torch is not ours to load.
+_recorder: Callable[[], str | None] | None = None
 
 
 def require_no_recorder(what: str = "noise") -> None:
     """Raise where the caller is being recorded; called before anything is drawn, charged or released."""
-    recorder = _recorder()
-    if recorder is not None:
-        raise recording_error(what, recorder)
+    recorder = _recorder or _found_recorder()
+    name = None if recorder is None else recorder()
+    if name is not None:
+        raise recording_error(what, name)
 
 
 def recording_error(what: str, recorder: str) -> RuntimeError:
@@ -25,30 +29,10 @@ def recording_error(what: str, recorder: str) -> RuntimeError:
     )
 
 
-def _recorder() -> str | None:
-    """What records this thread's calls, as an error names it; None where nothing does."""
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "compiler"):  # not loaded, or another thread is loading it
-        return None
-    if torch.compiler.is_dynamo_compiling():
-        # The rest is nothing that dynamo could follow. torch before 2.7 cannot say whether it exports.
-        return "torch.export" if hasattr(torch.compiler, "is_exporting") and torch.compiler.is_exporting() else None
-    core = torch._C
-    if core._len_torch_dispatch_stack():
-        return _name_of_mode(torch)
-    if core._get_tracing_state() is not None:
-        return "torch.jit.trace"
-    if core._functorch.peek_interpreter_stack() is not None:
-        return "a transform of torch.func (vmap, grad, functionalize, ...)"
-    tracer = sys.modules.get("torch.fx._symbolic_trace")
-    return "torch.fx.symbolic_trace or make_fx" if getattr(tracer, "_is_fx_tracing_flag", False) else None
+def _found_recorder() -> Callable[[], str | None] | None:
+    global _recorder
+    if "torch" in sys.modules:
+        from hushvec._torch_recording import recorder
 
-
-def _name_of_mode(torch: Any) -> str | None:
-    """Other modes only watch: they count operations, or print them."""
-    core, key = torch._C, torch._C._TorchDispatchModeKey
-    if core._get_dispatch_mode(key.PROXY) is not None:
-        return "make_fx"
-    if core._get_dispatch_mode(key.FAKE) is not None:
-        return "torch.export" if torch.compiler.is_compiling() else "FakeTensorMode"
-    return None if core._get_dispatch_mode(key.FUNCTIONAL) is None else "FunctionalTensorMode"
+        _recorder = recorder
+    return _recorder

@@ -25,6 +25,7 @@ import torch
 from hushvec import _core, _cuda_backend, _kernels, _validate
 from hushvec._arrays import device_of, new_array, require_array
 from hushvec._recording import recording_error, require_no_recorder
+from hushvec._torch_recording import is_exporting
 
 STREAM_WORDS = 6
 ROUNDS_WORD = 5
@@ -180,7 +181,7 @@ def _(x: torch.Tensor, clip_norm: float, sigma: float, exact: bool, state: torch
 
 def _refuse_export() -> None:
     """torch.compile, make_fx and fake tensors of the caller's also call what stands for an operator, and may."""
-    if torch.compiler.is_exporting():
+    if is_exporting():
         raise recording_error("noise", "torch.export")
 
 
@@ -193,6 +194,7 @@ def _fill(out: torch.Tensor, law: str, scale: float, state: torch.Tensor) -> Non
 
 
 def traced_noise(law: str, out: torch.Tensor, scale: float, generator: Any) -> torch.Tensor:
+    _refuse_export()
     _no_generator(generator)
     _no_gradient("out", out)
     fill = gaussian_noise_ if law == "gaussian" else laplacian_noise_
@@ -203,6 +205,7 @@ def traced_noise(law: str, out: torch.Tensor, scale: float, generator: Any) -> t
 def traced_clip_and_noise(
     x: torch.Tensor, clip_norm: float, sigma: float, exact: bool, out: torch.Tensor | None, generator: Any
 ) -> torch.Tensor:
+    _refuse_export()
     _no_generator(generator)
     _no_gradient("x", x)
     noisy = clip_and_noise(x, float(clip_norm), float(sigma), exact, _default_state(device_of(x)))

@@ -74,6 +74,7 @@ def whole_number(name: str, value: Any, *, at_least: int) -> int:
     try:
         converted = operator.index(value)
     except TypeError:
+        require_no_recorder()  # what stands for a number there is none
         raise TypeError(f"{name} must be a whole number, got {kind(value)}") from None
     if converted < at_least:
         raise ValueError(f"{name} must be >= {at_least}, got {converted}")

@@ -112,11 +112,11 @@ def clip_and_noise(
         >>> hv.clip_and_noise(np.ones((4, 384), np.float32), clip_norm=1.0, sigma=sigma).shape
         (4, 384)
     """
-    source = require_generator(generator)
     if is_traced(x):
         from hushvec import _torch_ops
 
         return _torch_ops.traced_clip_and_noise(x, clip_norm, sigma, exact, out, generator)  # type: ignore[arg-type, return-value]
+    source = require_generator(generator)
     require_array("x", x)
     clip_norm = require_clip_norm(clip_norm)
     sigma = positive("sigma", sigma) if flag("exact", exact) else not_negative("sigma", sigma)

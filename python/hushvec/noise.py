@@ -71,7 +71,7 @@ def gaussian_noise(
         >>> hv.gaussian_noise((2, 384), sigma=0.1).shape
         (2, 384)
     """
-    return _noise("gaussian", "sigma", sigma, generator, shape, dtype, like, out)
+    return _noise("gaussian", "sigma", sigma, generator, noise_target(shape, dtype, like, out))
 
 
 def laplacian_noise(
@@ -116,7 +116,7 @@ def laplacian_noise(
         >>> hv.laplacian_noise(384, scale=0.5).dtype
         dtype('float32')
     """
-    return _noise("laplacian", "scale", scale, generator, shape, dtype, like, out)
+    return _noise("laplacian", "scale", scale, generator, noise_target(shape, dtype, like, out))
 
 
 def l2_laplace_noise(
@@ -160,20 +160,16 @@ def l2_laplace_noise(
         >>> hv.l2_laplace_noise((3, 384), scale=0.01).shape
         (3, 384)
     """
-    return _noise("l2_laplace", "scale", scale, generator, shape, dtype, like, out)
+    return _noise("l2_laplace", "scale", scale, generator, noise_target(shape, dtype, like, out))
 
 
-def _noise(
-    law: str, name: str, scale: float, generator: _core.Generator | None, shape: Any, dtype: Any, like: Any, out: Any
-) -> Any:
-    source = require_generator(generator)
-    target = noise_target(shape, dtype, like, out)
+def _noise(law: str, name: str, scale: float, generator: _core.Generator | None, target: Any) -> Any:
     if law != "l2_laplace" and is_traced(target):
         from hushvec import _torch_ops
 
         return _torch_ops.traced_noise(law, target, scale, generator)
     scale = not_negative(name, scale)
-    _kernels.fill(target, law, scale, source)
+    _kernels.fill(target, law, scale, require_generator(generator))
     return target
 
 

@@ -62,6 +62,7 @@ LAYERS = {
     "_interpreter": 0,
     "_lazy": 0,
     "_recording": 0,
+    "_torch_recording": 0,
     "errors": 0,
     "_validate": 1,
     "_lines": 1,
@@ -109,6 +110,7 @@ ALWAYS_THERE = {"numpy"}
 # Modules that are themselves imported only where their library is in use.
 NEEDS = {
     "_torch_ops.py": {"torch"},
+    "_torch_recording.py": {"torch"},
     "batch_gradients.py": {"torch"},
     "batch_sum.py": {"torch"},
     "checkpoints.py": {"torch"},   # of training; that of text imports nothing

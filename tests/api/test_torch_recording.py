@@ -13,6 +13,7 @@ from hushvec import _core
 
 torch = pytest.importorskip("torch")
 
+import torch.utils.flop_counter  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
@@ -55,7 +56,7 @@ DRAWS = {
     "gaussian_noise without x": lambda x: x + torch.from_numpy(hv.gaussian_noise(4)),
     "laplacian_noise": lambda x: hv.laplacian_noise((2, 4), like=x),
     "l2_laplace_noise": lambda x: hv.l2_laplace_noise((2, 4), like=x),
-    "noise into out": lambda x: hv.gaussian_noise((2, 4), out=x),
+    "noise into out": lambda x: hv.gaussian_noise(x.shape, out=x),
     "clip_and_noise": lambda x: hv.clip_and_noise(x, 1.0, 0.5),
     "privatize": lambda x: hv.privatize(x, epsilon=1.0, budget=Budget()).values,
     "clip_and_noise_gradients": lambda x: clip_and_noise_gradients(x, 1.0, 1.0),
@@ -138,6 +139,11 @@ def test_a_tensor_whose_mode_is_over_is_refused():
     for draw in ("clip_and_noise", "privatize"):
         with pytest.raises(RuntimeError, match=REFUSED + "FakeTensorMode"):
             DRAWS[draw](x)
+
+
+def test_a_mode_that_only_watches_is_no_recorder():
+    with torch.utils.flop_counter.FlopCounterMode(display=False):
+        assert draws_anew(DRAWS["clip_and_noise"], torch.ones(2, 4))
 
 
 def test_torch_compile_works_after_every_recorder():
