@@ -94,15 +94,16 @@ def _require_ndarray(name: str, x: NDArray[Any]) -> None:
 
 
 def _require_tensor(name: str, x: Any) -> None:
+    torch = sys.modules["torch"]
     _require_dtype(name, x, TORCH_DTYPES)
     if str(x.layout) != "torch.strided":
         raise TypeError(f"{name} must be a dense tensor, got layout {x.layout}")
     if x.device.type not in ("cpu", "cuda"):
         raise ValueError(f"{name} must be on the CPU or a CUDA device, got {x.device}")
-    if _is_fake(x):
+    if type(x) is not torch.Tensor and _is_fake(x):
         require_no_recorder()
         raise recording_error("noise", "FakeTensorMode")
-    if not is_traced(x) and x.is_neg():  # torch.compile cannot ask; the compiled call refuses it
+    if not torch.compiler.is_dynamo_compiling() and x.is_neg():  # torch.compile cannot ask; the compiled call refuses it
         raise ValueError(f"{name} must hold its own signs, got a negated view: pass {name}.resolve_neg()")
     if x.requires_grad:
         require_no_recorder()  # a transform of torch.func asks for the gradient, where detach() would not help
@@ -111,8 +112,6 @@ def _require_tensor(name: str, x: Any) -> None:
 
 def _is_fake(x: Any) -> bool:
     """Whether a tensor is one of those that stand for others while a program is recorded. The mode that made it may be over."""
-    if type(x) is sys.modules["torch"].Tensor:
-        return False
     module = sys.modules.get("torch._subclasses.fake_tensor")
     return module is not None and isinstance(x, module.FakeTensor)
 

@@ -8,7 +8,7 @@ import torch.fx._symbolic_trace as symbolic_trace
 _is_compiled = torch.compiler.is_dynamo_compiling
 _modes = torch._C._len_torch_dispatch_stack
 _mode = torch._C._get_dispatch_mode
-_trace = torch._C._get_tracing_state
+_is_traced = torch._C._is_tracing
 _transform = torch._C._functorch.peek_interpreter_stack
 _RECORDING_MODES = {
     torch._C._TorchDispatchModeKey.PROXY: "make_fx",
@@ -21,9 +21,9 @@ def recorder() -> str | None:
     """The recorder as an error names it; None where there is none."""
     if _is_compiled():  # dynamo could not follow the rest
         return "torch.export" if is_exporting() else None
-    if _modes() == 0 and _trace() is None and _transform() is None and not symbolic_trace._is_fx_tracing_flag:
+    if not (_modes() or _is_traced() or symbolic_trace._is_fx_tracing_flag) and _transform() is None:
         return None
-    if _trace() is not None:
+    if _is_traced():
         return "torch.jit.trace"
     if _transform() is not None:
         return "a transform of torch.func (vmap, grad, functionalize, ...)"

@@ -156,10 +156,10 @@ def release_planned(
     projection: PublicProjection | None = None,
 ) -> Release:
     """`privatize` from where its arguments are checked. `projection` is the map that x has been through already."""
-    require_no_recorder()
     receipt = plan.receipt(_arrays.rows_and_dimension(x)[0], notes=notes, projection=projection)
     _kernels.require_release(x, plan.mechanism.law)
     if budget is not None:
+        require_no_recorder()  # plans may be older than the call
         require_chargeable(budget, plan)
         _arrays.require_finite("x", x)
         receipt = charged(receipt, budget, plan)

@@ -13,9 +13,10 @@ from hushvec import _core
 
 torch = pytest.importorskip("torch")
 
-import torch.utils.flop_counter  # noqa: E402
+from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 from hushvec import _torch_ops  # noqa: E402
 from hushvec.jobs import NoiseJob, noise_batch  # noqa: E402
@@ -34,9 +35,10 @@ class Budget:
 
 
 private = hv.wrap_embedding_model(
-    lambda texts: np.ones((len(texts), 4), np.float32), hv.dp_embedding_middleware(epsilon=1.0, clip_norm=1.0)
+    lambda texts: np.ones((len(texts), 4), np.float32), hv.dp_embedding_middleware(epsilon=1.0, clip_norm=1.0, budget=Budget())
 )
-private.embed(["a", "b"])
+with pytest.raises(Charged):
+    private.embed(["a", "b"])  # its plan is kept
 job = NoiseJob.start(dimension=4, epsilon=1.0)
 
 
@@ -142,7 +144,7 @@ def test_a_tensor_whose_mode_is_over_is_refused():
 
 
 def test_a_mode_that_only_watches_is_no_recorder():
-    with torch.utils.flop_counter.FlopCounterMode(display=False):
+    with FlopCounterMode(display=False):
         assert draws_anew(DRAWS["clip_and_noise"], torch.ones(2, 4))
 
 
@@ -212,7 +214,7 @@ def test_a_saved_program_holds_no_key_and_draws_nothing_elsewhere(tmp_path):
 
 @pytest.mark.parametrize("compiler", ["eager", "aot_eager"])
 def test_a_compiled_program_draws_anew_without_compiling_again(compiler):
-    counter = torch._dynamo.testing.CompileCounterWithBackend(compiler)
+    counter = CompileCounterWithBackend(compiler)
     program = torch.compile(lambda x: hv.clip_and_noise(x, 1.0, 0.5), backend=counter, fullgraph=True, dynamic=True)
     for rows in (2, 3, 4):
         assert draws_anew(program, torch.ones(rows, 4))
