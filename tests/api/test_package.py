@@ -124,6 +124,7 @@ NEEDS = {
     "llama_index.py": {"llama_index"},
     "model.py": {"torch", "transformers"},
     "opacus_engine.py": {"opacus", "torch"},
+    "model_watch.py": {"torch"},
     "per_example.py": {"torch"},
     "sentence_transformers.py": {"sentence_transformers"},
     "sklearn.py": {"sklearn"},
