@@ -1,6 +1,7 @@
 #include "array/staging.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -55,6 +56,10 @@ void scatter_as(const Buffer* buffer, const MatrixView& array, std::size_t first
 template <class T>
 void gather_same(const MatrixView& array, std::size_t first_sample, std::size_t count, T* buffer) {
     if (!array.rows_are_contiguous()) return gather_as<T>(array, first_sample, count, buffer, [](T v) { return v; });
+    if (array.is_flat()) {
+        std::memcpy(buffer, reinterpret_cast<const T*>(array.data) + first_sample, count * sizeof(T));
+        return;
+    }
     for_each_stretch(array, first_sample, count, [&](const std::byte* from, std::ptrdiff_t, std::size_t length) {
         std::memcpy(buffer, from, length * sizeof(T));
         buffer += length;
@@ -132,19 +137,24 @@ void scatter_narrow(const float* buffer, const MatrixView& array, std::size_t fi
     }
 }
 
+// The compiler may take no later use of the buffer from the array that it was filled from.
+void end_of_reading() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
 }  // namespace
 
 void gather(const MatrixView& array, std::size_t first_sample, std::size_t count, float* buffer) {
     switch (array.dtype) {
-        case DType::float32: return gather_same(array, first_sample, count, buffer);
+        case DType::float32: gather_same(array, first_sample, count, buffer); break;
         case DType::float16:
-        case DType::bfloat16: return gather_narrow(array, first_sample, count, buffer);
-        case DType::float64: return gather_as<double>(array, first_sample, count, buffer, [](double v) { return static_cast<float>(v); });
+        case DType::bfloat16: gather_narrow(array, first_sample, count, buffer); break;
+        case DType::float64: gather_as<double>(array, first_sample, count, buffer, [](double v) { return static_cast<float>(v); });
     }
+    end_of_reading();
 }
 
 void gather(const MatrixView& array, std::size_t first_sample, std::size_t count, double* buffer) {
     gather_same(array, first_sample, count, buffer);
+    end_of_reading();
 }
 
 void scatter(const float* buffer, const MatrixView& array, std::size_t first_sample, std::size_t count, Rounding rounding) {

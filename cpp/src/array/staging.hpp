@@ -12,6 +12,7 @@ namespace hushvec {
 enum class Rounding { nearest, toward_zero };   // of float16 and bfloat16 on the way out
 
 // Widening is exact. `buffer` is float for float32, float16 and bfloat16 arrays, double for float64 ones.
+// Each element is read once, and what follows sees the buffer: another thread that writes to the array cannot come between two uses.
 void gather(const MatrixView& array, std::size_t first_sample, std::size_t count, float* buffer);
 void gather(const MatrixView& array, std::size_t first_sample, std::size_t count, double* buffer);
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "array/staging.hpp"
-#include "clip/row_blocks.hpp"
+#include "clip/staged_rows.hpp"
 #include "clip/validate.hpp"
 #include "dispatch/dispatch.hpp"
 
@@ -18,32 +18,37 @@ void scale_row(const double* row, std::size_t count, double scale, double* out) 
     for (std::size_t j = 0; j < count; ++j) out[j] = row[j] * scale;
 }
 
-// Any strides and dtypes, through a stage. Rounding towards zero keeps 16-bit results inside the ball.
+// Writes clipped rows. Rounding towards zero keeps 16-bit results inside the ball.
 template <class Scale>
-void clip_row_staged(const MatrixView& x, std::size_t row, Scale scale, const MatrixView& out, std::vector<Scale>& stage) {
-    for (std::size_t column = 0; column < x.columns; column += kStageSamples) {
-        const std::size_t count = std::min(kStageSamples, x.columns - column);
-        const std::size_t sample = row * x.columns + column;
-        gather(x, sample, count, stage.data());
-        scale_row(stage.data(), count, scale, stage.data());
-        scatter(stage.data(), out, sample, count, Rounding::toward_zero);
+class ClipWork {
+public:
+    explicit ClipWork(const MatrixView& out)
+        : out_(out), direct_(out.dtype == dtype_of<Scale> && out.rows_are_contiguous()), scaled_(direct_ ? 0 : kStageSamples) {}
+
+    void operator()(const StagedRows<Scale>& rows, std::size_t begin, std::size_t end) {
+        for (std::size_t sample = begin; sample < end;) {
+            const std::size_t row = sample / rows.columns(), column = sample % rows.columns();
+            std::size_t count = std::min(rows.columns() - column, end - sample);
+            if (direct_) {
+                scale_row(rows.at(sample), count, rows.scale(row), reinterpret_cast<Scale*>(out_.at(row, column)));
+            } else {
+                count = std::min(count, kStageSamples);
+                scale_row(rows.at(sample), count, rows.scale(row), scaled_.data());
+                scatter(scaled_.data(), out_, sample, count, Rounding::toward_zero);
+            }
+            sample += count;
+        }
     }
-}
+
+private:
+    const MatrixView& out_;
+    const bool direct_;
+    std::vector<Scale> scaled_;
+};
 
 template <class Scale>
 void clip_rows(const MatrixView& x, double clip_norm, const MatrixView& out, Output output) {
-    const bool direct = x.dtype == dtype_of<Scale> && x.rows_are_contiguous() && out.rows_are_contiguous();
-    for_clipped_samples<Scale>(x, clip_norm, 1.0, x.columns, output,
-                               [&](std::size_t begin, std::size_t end, const std::vector<Scale>& scales, std::size_t) {
-        std::vector<Scale> stage(direct ? 0 : std::min(kStageSamples, x.columns));
-        for (std::size_t row = begin / x.columns; row < end / x.columns; ++row) {
-            if (direct) {
-                scale_row(reinterpret_cast<const Scale*>(x.at(row, 0)), x.columns, scales[row], reinterpret_cast<Scale*>(out.at(row, 0)));
-            } else {
-                clip_row_staged(x, row, scales[row], out, stage);
-            }
-        }
-    });
+    for_clipped_rows<Scale>(x, clip_norm, 1.0, 1, output, [&] { return ClipWork<Scale>(out); });
 }
 
 }  // namespace

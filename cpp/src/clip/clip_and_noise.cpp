@@ -1,11 +1,12 @@
-// Clipping fused with noise: the scales of some rows, then one pass over them that reads x, makes the noise and writes the
-// result. Any split into runs gives the same bits, so threads and blocks take any share.
+// Clipping fused with noise: rows are staged, their scales found, and one pass over the stage makes the noise and writes the result.
+// Any split into blocks gives the same bits, so threads take any share.
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "array/staging.hpp"
-#include "clip/row_blocks.hpp"
 #include "clip/run_kernel.hpp"
+#include "clip/staged_rows.hpp"
 #include "clip/validate.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/clip.hpp"
@@ -18,130 +19,123 @@ namespace {
 constexpr std::size_t kStageGroups = 16;        // 16 KiB of float32: stays in the first-level cache
 constexpr std::size_t kStageSamples = kStageGroups * kGroupSamples;
 constexpr std::size_t kVector = 16;             // elements of a NoiseRun scale vector
-// How far ahead of use x and y are fetched: one page, where hardware prefetchers stop.
-// Measured on Intel Sapphire Rapids class, 10,000 x 768: 1.30 -> 1.05 ns an element at 20 rounds.
-constexpr std::size_t kPrefetchBytes = 4096;
+constexpr std::size_t kPrefetchBytes = 4096;    // how far ahead of use y is fetched: one page, where hardware prefetchers stop
 
-// q of every sample in [first, first + count), padded with zeros to whole groups.
-template <class Scale>
-void expand_scales(const std::vector<Scale>& scales, std::size_t columns, std::size_t first, std::size_t count, Scale* out) {
-    std::size_t row = first / columns;
-    if (columns == 1) {
-        std::copy_n(scales.begin() + static_cast<std::ptrdiff_t>(row), count, out);
-        return;
-    }
-    std::size_t left_in_row = columns - first % columns;
-    while (count > 0) {
-        const std::size_t length = std::min(count, left_in_row);
-        out = std::fill_n(out, length, scales[row++]);
-        count -= length;
-        left_in_row = columns;
-    }
-}
-
-// Groups [begin, end) of flat float32 memory, all of them whole, in rows of whole groups: one run per stretch of a row.
-template <class Kernel>
-void noise_aligned_rows(const MatrixView& x, const std::vector<float>& scales, const MatrixView& out, const Kernel& kernel,
-                        std::size_t begin, std::size_t end, std::size_t x_bytes_ahead) {
-    const float* from = reinterpret_cast<const float*>(x.data);
-    float* to = reinterpret_cast<float*>(out.data);
-    const std::size_t groups_per_row = x.columns / kGroupSamples;
-    for (std::size_t group = begin; group < end;) {
-        const std::size_t row = group / groups_per_row;
-        const std::size_t groups = std::min(end, (row + 1) * groups_per_row) - group;
-        const std::size_t first = group * kGroupSamples;
-        float row_scale[kVector];
-        std::fill_n(row_scale, kVector, scales[row]);
-        kernel(NoiseRun<float>{group, groups, from + first, row_scale, 0, to + first, x_bytes_ahead, kPrefetchBytes});
+// Groups of 256 samples that touch samples [begin, end), at most `most` at a time: visit(group, groups, whole), where `whole` says that
+// all their samples are in the range. The groups at the ends, if they are not, come alone.
+template <class Visit>
+void for_groups(std::size_t begin, std::size_t end, std::size_t most, Visit visit) {
+    const std::size_t last = (end + kGroupSamples - 1) / kGroupSamples;
+    for (std::size_t group = begin / kGroupSamples; group < last;) {
+        const bool whole = group * kGroupSamples >= begin && (group + 1) * kGroupSamples <= end;
+        const std::size_t groups = whole ? std::min(end / kGroupSamples - group, most) : 1;
+        visit(group, groups, whole);
         group += groups;
     }
 }
 
-// The same for rows of any length in flat float32 memory: q is written out per element.
-template <class Kernel>
-void noise_flat_rows(const MatrixView& x, const std::vector<float>& scales, const MatrixView& out, const Kernel& kernel,
-                     std::size_t begin, std::size_t end, std::size_t x_bytes_ahead) {
-    const float* from = reinterpret_cast<const float*>(x.data);
-    float* to = reinterpret_cast<float*>(out.data);
-    std::vector<float> row_scale(kStageSamples);
-    for (std::size_t group = begin; group < end; group += kStageGroups) {
-        const std::size_t groups = std::min(kStageGroups, end - group);
-        const std::size_t first = group * kGroupSamples;
-        expand_scales(scales, x.columns, first, groups * kGroupSamples, row_scale.data());
-        kernel(NoiseRun<float>{group, groups, from + first, row_scale.data(), kVector, to + first, x_bytes_ahead, kPrefetchBytes});
-    }
+// Writes what the groups hold of samples [begin, end).
+template <class Value>
+void scatter_groups(const Value* values, std::size_t group, std::size_t groups, std::size_t begin, std::size_t end, const MatrixView& out) {
+    const std::size_t first = std::max(begin, group * kGroupSamples), last = std::min(end, (group + groups) * kGroupSamples);
+    scatter(values + (first - group * kGroupSamples), out, first, last - first, Rounding::nearest);
 }
 
-// Any strides, any dtype, and the cut-off last group: through buffers of whole groups.
-template <class Element, class Kernel>
-void noise_staged(const MatrixView& x, const std::vector<Element>& scales, const MatrixView& out, const Kernel& kernel,
-                  std::size_t begin, std::size_t end) {
-    std::vector<Element> elements(kStageSamples), row_scale(kStageSamples);
-    std::vector<float> result(kStageSamples);
-    for (std::size_t group = begin; group < end; group += kStageGroups) {
-        const std::size_t groups = std::min(kStageGroups, end - group);
-        const std::size_t first = group * kGroupSamples;
-        const std::size_t count = std::min(groups * kGroupSamples, x.size() - first);
-        gather(x, first, count, elements.data());
-        std::fill(elements.begin() + static_cast<std::ptrdiff_t>(count), elements.end(), Element{0});
-        expand_scales(scales, x.columns, first, count, row_scale.data());
-        kernel(NoiseRun<Element>{group, groups, elements.data(), row_scale.data(), kVector, result.data(), 0, 0});
-        scatter(result.data(), out, first, count, Rounding::nearest);
-    }
-}
+// The kernel on staged rows, straight into flat float32 memory where that takes whole groups.
+template <class Scale>
+class NoiseWork {
+public:
+    NoiseWork(const RunKernel& kernel, const MatrixView& out)
+        : kernel_(kernel), out_(out), flat_(out.dtype == DType::float32 && out.is_flat()),
+          row_scale_(std::make_unique_for_overwrite<Scale[]>(kStageSamples)), result_(std::make_unique_for_overwrite<float[]>(kStageSamples)) {}
 
-// The work of one call on samples [begin, end): whole groups, but for the cut-off last group of the array.
-template <class Kernel>
-auto float32_noise(const MatrixView& x, const MatrixView& out, const Kernel& kernel) {
-    const bool flat = x.dtype == DType::float32 && x.is_flat() && out.is_flat();
-    const std::size_t direct = flat ? x.size() / kGroupSamples : 0;   // whole groups that need no stage
-    return [=, &x, &out](std::size_t begin_sample, std::size_t end_sample, const std::vector<float>& scales, std::size_t fetch) {
-        const std::size_t begin = begin_sample / kGroupSamples;
-        const std::size_t end = (end_sample + kGroupSamples - 1) / kGroupSamples;
-        const std::size_t middle = std::clamp(direct, begin, end);
-        const std::size_t x_bytes_ahead = fetch != 0 ? fetch * sizeof(float) : kPrefetchBytes;
-        if (x.columns % kGroupSamples == 0) {
-            noise_aligned_rows(x, scales, out, kernel, begin, middle, x_bytes_ahead);
-        } else {
-            noise_flat_rows(x, scales, out, kernel, begin, middle, x_bytes_ahead);
+    void operator()(const StagedRows<Scale>& rows, std::size_t begin, std::size_t end) {
+        if (rows.columns() % kGroupSamples != 0) {
+            return for_groups(begin, end, kStageGroups, [&](std::size_t group, std::size_t groups, bool whole) {
+                rows.expand_scales(group * kGroupSamples, groups * kGroupSamples, row_scale_.get());
+                run(rows, group, groups, kVector, flat_ && whole, begin, end);
+            });
         }
-        noise_staged<float>(x, scales, out, kernel, middle, end);
-    };
-}
+        for (std::size_t sample = begin; sample < end;) {   // one run for each stretch of a row
+            const std::size_t row = sample / rows.columns();
+            const std::size_t stretch = std::min(end, (row + 1) * rows.columns());
+            std::fill_n(row_scale_.get(), kVector, rows.scale(row));
+            for_groups(sample, stretch, flat_ ? stretch : kStageGroups,
+                       [&](std::size_t group, std::size_t groups, bool) { run(rows, group, groups, 0, flat_, begin, end); });
+            sample = stretch;
+        }
+    }
+
+private:
+    void run(const StagedRows<Scale>& rows, std::size_t group, std::size_t groups, std::size_t scale_step, bool direct, std::size_t begin,
+             std::size_t end) {
+        const std::size_t first = group * kGroupSamples;
+        float* y = direct ? reinterpret_cast<float*>(out_.data) + first : result_.get();
+        kernel_(NoiseRun<Scale>{group, groups, rows.at(first), row_scale_.get(), scale_step, y, rows.bytes_to_next_block(),
+                                direct ? kPrefetchBytes : 0});
+        if (!direct) scatter_groups(result_.get(), group, groups, begin, end, out_);
+    }
+
+    const RunKernel& kernel_;
+    const MatrixView& out_;
+    const bool flat_;
+    const std::unique_ptr<Scale[]> row_scale_;
+    const std::unique_ptr<float[]> result_;
+};
 
 // The float grade of float64 rows: y = x q + sigma Z in float64.
-void add_float64_noise(const KeyStream& stream, const MatrixView& x, const std::vector<double>& scales, const MatrixView& out, Law law,
-                       double sigma, std::size_t begin_sample, std::size_t end_sample) {
-    std::vector<double> elements(kStageSamples), noise(kStageSamples), row_scale(kStageSamples);
-    for (std::size_t first = begin_sample; first < end_sample; first += kStageSamples) {
-        const std::size_t count = std::min(kStageSamples, end_sample - first);
-        const std::size_t groups = (count + kGroupSamples - 1) / kGroupSamples;
-        gather(x, first, count, elements.data());
-        expand_scales(scales, x.columns, first, count, row_scale.data());
-        float64_noise(stream, law, sigma, first / kGroupSamples, groups, noise.data());
-        for (std::size_t i = 0; i < count; ++i) noise[i] += elements[i] * row_scale[i];
-        scatter(noise.data(), out, first, count, Rounding::nearest);
+class Float64NoiseWork {
+public:
+    Float64NoiseWork(const KeyStream& stream, Law law, double sigma, const MatrixView& out)
+        : stream_(stream), law_(law), sigma_(sigma), out_(out), noise_(kStageSamples), row_scale_(kStageSamples) {}
+
+    void operator()(const StagedRows<double>& rows, std::size_t begin, std::size_t end) {
+        for_groups(begin, end, kStageGroups, [&](std::size_t group, std::size_t groups, bool) {
+            const std::size_t first = group * kGroupSamples, count = groups * kGroupSamples;
+            const double* elements = rows.at(first);
+            rows.expand_scales(first, count, row_scale_.data());
+            float64_noise(stream_, law_, sigma_, group, groups, noise_.data());
+            for (std::size_t i = 0; i < count; ++i) noise_[i] += elements[i] * row_scale_[i];
+            scatter_groups(noise_.data(), group, groups, begin, end, out_);
+        });
     }
-}
+
+private:
+    const KeyStream& stream_;
+    const Law law_;
+    const double sigma_;
+    const MatrixView& out_;
+    std::vector<double> noise_, row_scale_;
+};
 
 // L2-Laplace draws a radius per row, so rows are the unit of work.
 template <class Scale>
-void add_l2_laplace(const KeyStream& stream, const MatrixView& x, const std::vector<Scale>& scales, const MatrixView& out, double scale,
-                    std::size_t begin, std::size_t end) {
-    const std::size_t at_once = std::max<std::size_t>(1, kStageSamples / x.columns);
-    const bool wide = x.dtype == DType::float64;
-    std::vector<Scale> elements(at_once * x.columns), row_scale(at_once * x.columns);
-    std::vector<double> noise(at_once * x.columns);
-    for (std::size_t row = begin; row < end; row += at_once) {
-        const std::size_t rows = std::min(at_once, end - row);
-        const std::size_t count = rows * x.columns;
-        gather(x, row * x.columns, count, elements.data());
-        expand_scales(scales, x.columns, row * x.columns, count, row_scale.data());
-        l2_laplace_rows(stream, scale, row, rows, x.columns, wide, noise.data());
-        for (std::size_t i = 0; i < count; ++i) elements[i] = static_cast<Scale>(double{elements[i]} * double{row_scale[i]} + noise[i]);
-        scatter(elements.data(), out, row * x.columns, count, Rounding::nearest);
+class L2LaplaceWork {
+public:
+    L2LaplaceWork(const KeyStream& stream, double scale, const MatrixView& out)
+        : stream_(stream), scale_(scale), out_(out), at_once_(std::max<std::size_t>(1, kStageSamples / out.columns)),
+          values_(at_once_ * out.columns), row_scale_(values_.size()), noise_(values_.size()) {}
+
+    void operator()(const StagedRows<Scale>& rows, std::size_t begin, std::size_t end) {
+        const bool wide = out_.dtype == DType::float64;
+        for (std::size_t first = begin; first < end; first += values_.size()) {
+            const std::size_t count = std::min(values_.size(), end - first);
+            const Scale* elements = rows.at(first);
+            rows.expand_scales(first, count, row_scale_.data());
+            l2_laplace_rows(stream_, scale_, first / out_.columns, count / out_.columns, out_.columns, wide, noise_.data());
+            for (std::size_t i = 0; i < count; ++i) values_[i] = static_cast<Scale>(double{elements[i]} * double{row_scale_[i]} + noise_[i]);
+            scatter(values_.data(), out_, first, count, Rounding::nearest);
+        }
     }
-}
+
+private:
+    const KeyStream& stream_;
+    const double scale_;
+    const MatrixView& out_;
+    const std::size_t at_once_;   // rows
+    std::vector<Scale> values_, row_scale_;
+    std::vector<double> noise_;
+};
 
 // What one call is asked for, checked.
 struct Request {
@@ -157,26 +151,25 @@ struct Request {
     double unit() const { return grid.grid == 0 ? 1.0 : double{grid.grid}; }
 };
 
+template <class Scale, class MakeWork>
+void run(const Request& r, std::size_t grain, MakeWork make_work) {
+    for_clipped_rows<Scale>(r.x, r.clip_norm, r.unit(), grain, r.output, make_work);
+}
+
 template <class Scale>
 void run_l2_laplace(const Request& r) {
-    for_clipped_samples<Scale>(r.x, r.clip_norm, r.unit(), r.x.columns, r.output,
-                               [&](std::size_t begin, std::size_t end, const std::vector<Scale>& scales, std::size_t) {
-        add_l2_laplace(r.stream, r.x, scales, r.out, r.sigma, begin / r.x.columns, end / r.x.columns);
-    });
+    run<Scale>(r, r.x.columns, [&] { return L2LaplaceWork<Scale>(r.stream, r.sigma, r.out); });
 }
 
 void run_float32(const Request& r) {
     const RunKernel kernel = {r.stream, r.law, r.grid, static_cast<float>(r.sigma)};
-    for_clipped_samples<float>(r.x, r.clip_norm, r.unit(), kGroupSamples, r.output, float32_noise(r.x, r.out, kernel));
+    run<float>(r, kGroupSamples, [&] { return NoiseWork<float>(kernel, r.out); });
 }
 
 void run_float64(const Request& r) {
+    if (r.grid.grid == 0) return run<double>(r, kGroupSamples, [&] { return Float64NoiseWork(r.stream, r.law, r.sigma, r.out); });
     const RunKernel kernel = {r.stream, r.law, r.grid, 0};
-    for_clipped_samples<double>(r.x, r.clip_norm, r.unit(), kGroupSamples, r.output,
-                                [&](std::size_t begin, std::size_t end, const std::vector<double>& scales, std::size_t) {
-        if (r.grid.grid == 0) return add_float64_noise(r.stream, r.x, scales, r.out, r.law, r.sigma, begin, end);
-        noise_staged<double>(r.x, scales, r.out, kernel, begin / kGroupSamples, (end + kGroupSamples - 1) / kGroupSamples);
-    });
+    run<double>(r, kGroupSamples, [&] { return NoiseWork<double>(kernel, r.out); });
 }
 
 }  // namespace

@@ -1,8 +1,13 @@
 // Rows with a key stream each. A row is worked off alone, as row 0 of a call of one row, so nothing around it can change its bits.
+//
+// Rows are copied out of the caller's memory first, some at a time: key, norm and values are those of one reading. Other data can then
+// never get a stream that was keyed by these, however often another thread writes to the row.
 #include "hushvec/keyed_rows.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -20,16 +25,41 @@ constexpr std::size_t kStageGroups = 16;      // 16 KiB of float32: stays in the
 constexpr std::size_t kVector = 16;           // elements of a NoiseRun scale vector
 constexpr std::size_t kBytesAhead = 4096;     // one page, where hardware prefetchers stop
 
-// Rows whose keys are made together, one a lane.
+// Rows whose keys are made together, one a lane; fewer where they are so long that 16 would be a copy of more than this.
 constexpr std::size_t kRowsAtOnce = 16;
+constexpr std::size_t kStageBytes = std::size_t{1} << 24;
 
-// Streams of rows [first, last) of x, at most kRowsAtOnce. Wiped when they go.
+// Rows as they lie in memory, some at a time in a copy of one thread's own.
+class RowStage {
+public:
+    explicit RowStage(const MatrixView& x)
+        : x_(x), row_bytes_(x.columns * item_size(x.dtype)), at_once_(std::clamp<std::size_t>(kStageBytes / row_bytes_, 1, kRowsAtOnce)),
+          memory_(std::make_unique_for_overwrite<std::byte[]>(at_once_ * row_bytes_)) {}
+
+    std::size_t at_once() const { return at_once_; }
+
+    // Rows [first, last), at most at_once() of them: row 0 of the result is `first`.
+    MatrixView load(std::size_t first, std::size_t last) {
+        std::memcpy(memory_.get(), x_.at(first, 0), (last - first) * row_bytes_);
+        std::atomic_signal_fence(std::memory_order_seq_cst);   // the compiler may take no later use from x
+        MatrixView rows = x_;
+        rows.data = memory_.get();
+        rows.rows = last - first;
+        return rows;
+    }
+
+private:
+    const MatrixView& x_;
+    const std::size_t row_bytes_;
+    const std::size_t at_once_;
+    const std::unique_ptr<std::byte[]> memory_;
+};
+
+// Streams of staged rows, whose first is row `first` of the call. Wiped when they go.
 class RowStreams {
 public:
-    RowStreams(const Blake2bKey& key, const std::uint8_t* places, const MatrixView& x, std::size_t first, std::size_t last)
-        : first_(first) {
-        active_kernels().row_keys({key.state, places + first * kRowPlaceBytes, x.at(first, 0), x.columns * item_size(x.dtype),
-                                   last - first, keys_});
+    RowStreams(const Blake2bKey& key, const std::uint8_t* places, const MatrixView& rows, std::size_t first) {
+        active_kernels().row_keys({key.state, places + first * kRowPlaceBytes, rows.data, rows.columns * item_size(rows.dtype), rows.rows, keys_});
     }
     ~RowStreams() { explicit_bzero(keys_, sizeof keys_); }
     RowStreams(const RowStreams&) = delete;
@@ -37,19 +67,25 @@ public:
 
     KeyStream of(std::size_t row) const {
         KeyStream stream;
-        std::copy_n(keys_[row - first_], 8, stream.key);
+        std::copy_n(keys_[row], 8, stream.key);
         return stream;
     }
 
 private:
-    std::size_t first_;
     RowKey keys_[kRowsAtOnce];
 };
 
-// Calls work(begin, end) on at most kRowsAtOnce rows at a time.
-template <class Work>
-void for_runs_of_rows(std::size_t begin, std::size_t end, Work work) {
-    for (; begin < end; begin += kRowsAtOnce) work(begin, std::min(begin + kRowsAtOnce, end));
+// Calls work(staged rows, first) on all rows of x, some at a time: `first` is which row of x the first of them is. False ends a thread's
+// share; otherwise work must not throw.
+template <class MakeWork>
+void for_staged_rows(const MatrixView& x, MakeWork make_work) {
+    parallel_for(x.rows, x.columns, [&](std::size_t begin, std::size_t end) {
+        RowStage stage(x);
+        auto work = make_work();
+        for (std::size_t first = begin; first < end; first += stage.at_once()) {
+            if (!work(stage.load(first, std::min(first + stage.at_once(), end)), first)) return;
+        }
+    });
 }
 
 MatrixView row_of(const MatrixView& matrix, std::size_t row) {
@@ -59,67 +95,75 @@ MatrixView row_of(const MatrixView& matrix, std::size_t row) {
     return one;
 }
 
-// Buffers of one thread, and rows through them.
+// Buffers of one thread, and staged rows through them.
 template <class Element>
 class RowWorker {
 public:
     RowWorker(const MatrixView& x, const MatrixView& out)
-        : x_(x), out_(out), whole_groups_(x.dtype == DType::float32 ? x.columns / kGroupSamples : 0),
+        : out_(out), whole_groups_(x.dtype == DType::float32 ? x.columns / kGroupSamples : 0),
           stage_groups_(std::min(kStageGroups, (x.columns + kGroupSamples - 1) / kGroupSamples)),
           elements_(stage_groups_ * kGroupSamples), result_(stage_groups_ * kGroupSamples) {}
 
-    void run(std::size_t row, Element scale, const RunKernel& kernel) {
+    // Row `row` of `rows` becomes row `target` of the output.
+    void run(const MatrixView& rows, std::size_t row, std::size_t target, Element scale, const RunKernel& kernel) {
         Element scales[kVector];
         std::fill_n(scales, kVector, scale);
         if constexpr (std::is_same_v<Element, float>) {
             if (whole_groups_ > 0) {
-                kernel(NoiseRun<float>{0, whole_groups_, reinterpret_cast<const float*>(x_.at(row, 0)), scales, 0,
-                                       reinterpret_cast<float*>(out_.at(row, 0)), kBytesAhead, kBytesAhead});
+                kernel(NoiseRun<float>{0, whole_groups_, reinterpret_cast<const float*>(rows.at(row, 0)), scales, 0,
+                                       reinterpret_cast<float*>(out_.at(target, 0)), 0, kBytesAhead});
             }
         }
-        const std::size_t groups = (x_.columns + kGroupSamples - 1) / kGroupSamples;
+        const std::size_t groups = (rows.columns + kGroupSamples - 1) / kGroupSamples;
         for (std::size_t group = whole_groups_; group < groups; group += stage_groups_) {
             const std::size_t at_once = std::min(stage_groups_, groups - group);
             const std::size_t first = group * kGroupSamples;
-            const std::size_t count = std::min(at_once * kGroupSamples, x_.columns - first);
-            gather(x_, row * x_.columns + first, count, elements_.data());
+            const std::size_t count = std::min(at_once * kGroupSamples, rows.columns - first);
+            gather(rows, row * rows.columns + first, count, elements_.data());
             std::fill_n(elements_.begin() + static_cast<std::ptrdiff_t>(count), at_once * kGroupSamples - count, Element{0});
             kernel(NoiseRun<Element>{group, at_once, elements_.data(), scales, 0, result_.data(), 0, 0});
-            scatter(result_.data(), out_, row * x_.columns + first, count, Rounding::nearest);
+            scatter(result_.data(), out_, target * rows.columns + first, count, Rounding::nearest);
         }
     }
 
 private:
-    const MatrixView& x_;
     const MatrixView& out_;
-    const std::size_t whole_groups_;   // that need no stage
+    const std::size_t whole_groups_;   // that can be read and written where they lie
     const std::size_t stage_groups_;
     std::vector<Element> elements_;
     std::vector<float> result_;
 };
 
+// q of each staged row. Returns how many come before the first with NaN or Inf.
 template <class Element>
-void noise_rows(const RowKeySource& source, const MatrixView& x, double clip_norm, Law law, ExactGrid grid, const MatrixView& out) {
-    RowScales<Element> scales(x, clip_norm, double{grid.grid});
-    const Blake2bKey key(source.key);
-    parallel_for(x.rows, x.columns, [&](std::size_t begin, std::size_t end) {
-        RowWorker<Element> worker(x, out);
-        for_runs_of_rows(begin, end, [&](std::size_t first, std::size_t last) {
-            if (!scales.find(first, last)) return;
-            const RowStreams streams(key, source.places, x, first, last);
-            for (std::size_t row = first; row < last; ++row) {
-                worker.run(row, scales.values()[row], RunKernel{streams.of(row), law, grid, 0});
-            }
-        });
-    });
-    scales.require_finite();
+std::size_t scales_of(const MatrixView& rows, double clip_norm, double grid, std::vector<Element>& widened, Element* scales) {
+    const Element* elements = reinterpret_cast<const Element*>(rows.data);
+    if (rows.dtype != dtype_of<Element>) {
+        widened.resize(rows.size());
+        gather(rows, 0, rows.size(), widened.data());
+        elements = widened.data();
+    }
+    return row_scales(elements, rows.rows, rows.columns, clip_norm, grid, scales);
 }
 
 template <class Element>
-void require_finite_rows(const MatrixView& x) {
-    RowScales<Element> scales(x, 1.0, 1.0);
-    parallel_for(x.rows, x.columns, [&](std::size_t begin, std::size_t end) { scales.find(begin, end); });
-    scales.require_finite();
+void noise_rows(const RowKeySource& source, const MatrixView& x, double clip_norm, Law law, ExactGrid grid, const MatrixView& out) {
+    FirstBadRow bad(x.rows);
+    const Blake2bKey key(source.key);
+    for_staged_rows(x, [&] {
+        return [&, worker = RowWorker<Element>(x, out), widened = std::vector<Element>()](const MatrixView& rows, std::size_t first) mutable {
+            Element scales[kRowsAtOnce];
+            const std::size_t good = scales_of(rows, clip_norm, double{grid.grid}, widened, scales);
+            if (good < rows.rows) bad.note(first + good);
+            if (good < rows.rows) return false;
+            const RowStreams streams(key, source.places, rows, first);
+            for (std::size_t row = 0; row < rows.rows; ++row) {
+                worker.run(rows, row, first + row, scales[row], RunKernel{streams.of(row), law, grid, 0});
+            }
+            return true;
+        };
+    });
+    bad.require_none(x);
 }
 
 void check_layout(const MatrixView& x, const MatrixView& out) {
@@ -148,16 +192,23 @@ void privunit_keyed(const RowKeySource& source, const MatrixView& x, PrivUnitLaw
     privunit_grid(sigma);
     if (x.size() == 0) return;
     check_layout(x, out);
-    x.dtype == DType::float64 ? require_finite_rows<double>(x) : require_finite_rows<float>(x);
+    FirstBadRow bad(x.rows);
     const Blake2bKey key(source.key);
-    parallel_for(x.rows, x.columns, [&](std::size_t begin, std::size_t end) {
-        for_runs_of_rows(begin, end, [&](std::size_t first, std::size_t last) {
-            const RowStreams streams(key, source.places, x, first, last);
-            for (std::size_t row = first; row < last; ++row) {
-                privunit(streams.of(row), row_of(x, row), law, sigma, row_of(out, row), Output::fresh);
+    for_staged_rows(x, [&] {
+        return [&](const MatrixView& rows, std::size_t first) {
+            const RowStreams streams(key, source.places, rows, first);
+            for (std::size_t row = 0; row < rows.rows; ++row) {
+                try {
+                    privunit(streams.of(row), row_of(rows, row), law, sigma, row_of(out, first + row), Output::fresh);
+                } catch (const NonFiniteRow&) {
+                    bad.note(first + row);
+                    return false;
+                }
             }
-        });
+            return true;
+        };
     });
+    bad.require_none(x);
 }
 
 }  // namespace hushvec

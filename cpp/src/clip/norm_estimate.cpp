@@ -43,7 +43,7 @@ struct Seen {
 void read_whole(const MatrixView& part, std::size_t row, std::size_t first, PartReader<float>& reader, Seen& seen) {
     for (std::size_t column = first; column < part.columns; column += kStretch) {
         const std::size_t count = std::min(kStretch, part.columns - column);
-        seen.exact += active_kernels().sum_of_squares_here(reader.run(part, row, column, count), count);
+        seen.exact += active_kernels().sum_of_squares(reader.run(part, row, column, count), count);
     }
 }
 
@@ -57,7 +57,7 @@ void read_sample(const MatrixView& part, std::size_t row, PartReader<float>& rea
             for (std::size_t byte = 0; byte < kSampleElements * sizeof(float); byte += kCacheLine) prefetch_to_read(next, byte);
         }
         const float* elements = reader.run(part, row, sample_of_stretch(stretch), kSampleElements);
-        seen.add_sample(active_kernels().sum_of_squares_here(elements, kSampleElements));
+        seen.add_sample(active_kernels().sum_of_squares(elements, kSampleElements));
     }
     read_whole(part, row, stretches * kStretch, reader, seen);
 }

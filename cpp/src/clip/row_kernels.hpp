@@ -9,14 +9,10 @@
 #include <type_traits>
 
 #include "lanes/inline.hpp"
-#include "lanes/prefetch.hpp"
 
 namespace hushvec {
 
 inline constexpr std::size_t kNormAccumulators = 32;
-// Rows are read one after another, so what lies this far on is the next rows. Hardware prefetchers alone leave the pass
-// waiting for memory: clip_and_noise of 10,000 x 768 at 12 rounds on Intel Sapphire Rapids class, 1.13 -> 0.95 ns an element.
-inline constexpr std::size_t kNormBytesAhead = 8192;
 
 template <class V>
 HUSHVEC_INLINE typename V::F64Pair load_as_float64(const float* p) { return V::load_widened(p); }
@@ -47,8 +43,7 @@ template <class V, class Element>
     return sum[0];
 }
 
-// ahead is 0 for a row whose neighbours in memory are not read next.
-template <class V, class Element, std::size_t ahead = kNormBytesAhead>
+template <class V, class Element>
 double sum_of_squares(const Element* row, std::size_t dimension) {
     if (dimension > 0 && dimension <= kFewElements) return sum_of_few_squares<V>(row, dimension);
     constexpr std::size_t vectors = kNormAccumulators / V::lanes;
@@ -57,9 +52,6 @@ double sum_of_squares(const Element* row, std::size_t dimension) {
 
     const std::size_t whole = dimension / kNormAccumulators * kNormAccumulators;
     for (std::size_t j = 0; j < whole; j += kNormAccumulators) {
-        if constexpr (ahead > 0) {
-            for (std::size_t byte = 0; byte < kNormAccumulators * sizeof(Element); byte += kCacheLine) prefetch_to_read(row + j, ahead + byte);
-        }
         for (std::size_t v = 0; v < vectors; ++v) {
             const auto x = load_as_float64<V>(row + j + v * V::lanes);
             if constexpr (std::is_same_v<Element, float>) {

@@ -3,40 +3,40 @@
 
 #include <atomic>
 #include <cstddef>
-#include <vector>
+#include <span>
 
 #include "hushvec/array.hpp"
 
 namespace hushvec {
 
-// Throws NonFiniteRow with the first NaN or Inf of a row that has one.
-[[noreturn]] void throw_non_finite(const MatrixView& x, std::size_t row);
+// The scale of a row, NaN where it holds NaN or Inf. float is for float32, float16 and bfloat16 rows, double for float64 rows.
+// The row must be memory that nobody else writes to: what is released under a scale is the very row that it was found for.
+double row_scale(std::span<const float> row, double clip_norm);
+double row_scale(std::span<const double> row, double clip_norm);
 
-// One q per row, found in ranges of rows that threads may share out. Scale is float for float32, float16 and bfloat16 rows,
-// double for float64 rows; grid is 1 for plain clipping.
+// q of rows that lie one after the other, of `columns` elements each. Returns how many come before the first with NaN or Inf.
 template <class Scale>
-class RowScales {
+std::size_t row_scales(const Scale* elements, std::size_t rows, std::size_t columns, double clip_norm, double grid, Scale* scales);
+
+// The first row that threads found to hold NaN or Inf.
+class FirstBadRow {
 public:
-    RowScales(const MatrixView& x, double clip_norm, double grid);
+    explicit FirstBadRow(std::size_t rows) : rows_(rows), first_(rows) {}
 
-    // Finds q of rows [begin, end); false where one of them holds NaN or Inf, with the rows behind it left out.
-    bool find(std::size_t begin, std::size_t end);
+    void note(std::size_t row) {
+        std::size_t known = first_.load();
+        while (row < known && !first_.compare_exchange_weak(known, row)) {}
+    }
 
-    // Throws NonFiniteRow for the first row that find met with NaN or Inf.
-    void require_finite() const;
-
-    const std::vector<Scale>& values() const { return scales_; }
+    // Throws NonFiniteRow.
+    void require_none(const MatrixView& x) const;
 
 private:
-    bool is_one_short_element(std::size_t row) const;
-    double scale_of_row(std::size_t row, std::vector<Scale>& buffer) const;
-
-    const MatrixView x_;
-    const double clip_norm_;
-    const double grid_;
-    const bool direct_;   // rows can be read where they lie
-    std::vector<Scale> scales_;
-    std::atomic<std::size_t> first_bad_;
+    const std::size_t rows_;
+    std::atomic<std::size_t> first_;
 };
+
+// Throws NonFiniteRow for the first row with NaN or Inf.
+void require_finite(const MatrixView& x);
 
 }  // namespace hushvec

@@ -11,7 +11,7 @@
 namespace hushvec {
 namespace {
 
-// Squares of float32 numbers are exact in float64 and neither overflow nor vanish there. `to` may be `from`.
+// Squares of float32 numbers are exact in float64 and neither overflow nor vanish there. `to` may be `from`, which nobody else may write to.
 void to_unit_length(const float* from, std::size_t count, float* to) {
     const double norm = std::sqrt(active_kernels().sum_of_squares(from, count));
     const double divisor = norm == 0 ? 1.0 : norm;
@@ -33,11 +33,13 @@ void to_unit_length(std::vector<double>& row) {
     for (double& element : row) element /= norm;
 }
 
-// float32 rows that can be read and written where they lie: without the stage, half the time.
+// Flat float32 results need no second copy on their way out.
 void run_direct(const MatrixView& x, const MatrixView& out) {
     parallel_for(x.rows, x.columns, [&](std::size_t begin, std::size_t end) {
+        std::vector<float> row(x.columns);
         for (std::size_t i = begin; i < end; ++i) {
-            to_unit_length(reinterpret_cast<const float*>(x.at(i, 0)), x.columns, reinterpret_cast<float*>(out.at(i, 0)));
+            gather(x, i * x.columns, x.columns, row.data());
+            to_unit_length(row.data(), x.columns, reinterpret_cast<float*>(out.at(i, 0)));
         }
     });
 }
@@ -58,8 +60,7 @@ void run(const MatrixView& x, const MatrixView& out) {
 
 void unit_rows(const MatrixView& x, const MatrixView& out) {
     if (x.size() == 0) return;
-    const bool narrow = x.dtype == DType::float32 && out.dtype == DType::float32;
-    if (narrow && x.rows_are_contiguous() && out.rows_are_contiguous()) return run_direct(x, out);
+    if (out.dtype == DType::float32 && out.rows_are_contiguous()) return run_direct(x, out);
     x.dtype == DType::float64 ? run<double>(x, out) : run<float>(x, out);
 }
 

@@ -35,7 +35,6 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .sum_of_squares = sum_of_squares<V, float>,
         .sum_of_squares_f64 = sum_of_squares<V, double>,
         .scale_row = scale_row<V>,
-        .sum_of_squares_here = sum_of_squares<V, float, 0>,
         .sums_of_squares = sums_of_squares<V>,
         .add_rows = add_rows<V>,
         .put_integers = put_integers<V>,

@@ -21,7 +21,7 @@ struct NoiseRun {
     const Element* row_scale;      // q per element, read as 16-vectors:
     std::size_t row_scale_step;    //   16 for one value per element, 0 for one row whose q fills 16 elements
     float* y;                      // may be x itself
-    std::size_t x_bytes_ahead;     // how far ahead of use x is fetched; 0 where it is at hand
+    std::size_t x_bytes_ahead;     // from x to what is fetched in step with it, such as the next rows where x is a copy; 0: nothing
     std::size_t y_bytes_ahead;
 };
 
@@ -79,7 +79,6 @@ struct Kernels {
     void (*scale_row)(const float* row, std::size_t dimension, float scale, float* out);
 
     // sums of clipped rows
-    double (*sum_of_squares_here)(const float* row, std::size_t dimension);   // of a stretch whose neighbours are not read next
     void (*sums_of_squares)(const float* const* rows, std::size_t count, std::size_t columns, double* squares);   // rows side by side
     void (*add_rows)(const RowsToAdd&);
     void (*put_integers)(const std::uint32_t* integers, std::size_t count, Put put, std::uint32_t* sums);

@@ -16,19 +16,7 @@ constexpr double kSmallestNorm = 0x1p-100;   // below it, a row has no direction
 
 }  // namespace
 
-Directions::Directions(const MatrixView& x)
-    : x_(x), direct_(x.dtype == DType::float32 && x.rows_are_contiguous()),
-      narrow_(x.dtype == DType::float64 || direct_ ? 0 : x.columns), wide_(x.dtype == DType::float64 ? x.columns : 0) {}
-
-double Directions::norm_of_narrow(std::size_t row, const float*& elements) {
-    if (direct_) {
-        elements = reinterpret_cast<const float*>(x_.at(row, 0));
-    } else {
-        gather(x_, row * x_.columns, x_.columns, narrow_.data());
-        elements = narrow_.data();
-    }
-    return std::sqrt(active_kernels().sum_of_squares(elements, x_.columns));
-}
+Directions::Directions(const MatrixView& x) : x_(x), wide_(x.dtype == DType::float64 ? x.columns : 0) {}
 
 double Directions::norm_of_wide(std::size_t row) {
     gather(x_, row * x_.columns, x_.columns, wide_.data());
@@ -47,8 +35,8 @@ double Directions::norm_of_wide(std::size_t row) {
 
 bool Directions::find(std::size_t row, float* direction) {
     const bool wide = x_.dtype == DType::float64;
-    const float* elements = nullptr;
-    const double norm = wide ? norm_of_wide(row) : norm_of_narrow(row, elements);
+    if (!wide) gather(x_, row * x_.columns, x_.columns, direction);
+    const double norm = wide ? norm_of_wide(row) : std::sqrt(active_kernels().sum_of_squares(direction, x_.columns));
     if (!std::isfinite(norm)) return false;
     if (norm < kSmallestNorm) {
         std::fill_n(direction, x_.columns, 0.0f);
@@ -59,14 +47,9 @@ bool Directions::find(std::size_t row, float* direction) {
         std::transform(wide_.begin(), wide_.end(), direction,
                        [scale](double element) { return static_cast<float>(std::nearbyint(element * scale)); });
     } else {
-        active_kernels().round_row(elements, x_.columns, static_cast<float>(scale), direction);
+        active_kernels().round_row(direction, x_.columns, static_cast<float>(scale), direction);
     }
     return true;
-}
-
-bool Directions::is_finite(std::size_t row) {
-    const float* elements = nullptr;
-    return std::isfinite(x_.dtype == DType::float64 ? norm_of_wide(row) : norm_of_narrow(row, elements));
 }
 
 }  // namespace hushvec

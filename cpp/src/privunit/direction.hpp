@@ -15,18 +15,14 @@ class Directions {
 public:
     explicit Directions(const MatrixView& x);
 
-    // Writes X of a row, zeros where it has no direction. False, and nothing is written, for a row with NaN or Inf.
+    // Writes X of a row, zeros where it has no direction. False for a row with NaN or Inf, of which nothing can be used. Norm and elements
+    // are those of one reading of the row, which another thread may be writing to.
     bool find(std::size_t row, float* direction);
 
-    bool is_finite(std::size_t row);
-
 private:
-    double norm_of_narrow(std::size_t row, const float*& elements);
     double norm_of_wide(std::size_t row);
 
     const MatrixView x_;
-    const bool direct_;            // float32 rows that can be read where they lie
-    std::vector<float> narrow_;
     std::vector<double> wide_;     // a float64 row, scaled where its squares overflow
 };
 

@@ -4,7 +4,6 @@
 #include "privunit/privunit.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -196,22 +195,6 @@ void RowWorker::settle(std::size_t begin, std::size_t end, float* y) {
     });
 }
 
-void keep_smallest(std::atomic<std::size_t>& known, std::size_t value) {
-    std::size_t now = known.load();
-    while (value < now && !known.compare_exchange_weak(now, value)) {}
-}
-
-void require_finite_rows(const MatrixView& x) {
-    std::atomic<std::size_t> bad{x.rows};
-    parallel_for(x.rows, x.columns, [&](std::size_t begin, std::size_t end) {
-        Directions directions(x);
-        for (std::size_t row = begin; row < end; ++row) {
-            if (!directions.is_finite(row)) return keep_smallest(bad, row);
-        }
-    });
-    if (bad < x.rows) throw_non_finite(x, bad);
-}
-
 }  // namespace
 
 ExactGrid privunit_grid(double sigma) {
@@ -229,17 +212,17 @@ void privunit_trial(const KeyStream& stream, const MatrixView& x, PrivUnitLaw la
     privunit_epsilon(law);   // its checks
     const ExactGrid grid = privunit_grid(sigma);
     if (x.size() == 0) return;
-    if (output == Output::in_use) require_finite_rows(x);
+    if (output == Output::in_use) require_finite(x);
 
     const Request request = {stream, x, law, grid.sigma / grid.grid, grid.grid, out, trial};
-    std::atomic<std::size_t> bad{x.rows};
+    FirstBadRow bad(x.rows);
     parallel_for((x.rows + kRowsOfChunk - 1) / kRowsOfChunk, kRowsOfChunk * x.columns, [&](std::size_t begin, std::size_t end) {
         RowWorker worker(request);
         for (std::size_t chunk = begin; chunk < end; ++chunk) {
-            if (!worker.run_chunk(chunk)) return keep_smallest(bad, worker.bad_row());
+            if (!worker.run_chunk(chunk)) return bad.note(worker.bad_row());
         }
     });
-    if (bad < x.rows) throw_non_finite(x, bad);
+    bad.require_none(x);
 }
 
 }  // namespace hushvec

@@ -1,0 +1,160 @@
+// Clipped rows, a block at a time, through a copy that belongs to the thread at work.
+//
+// Another thread may write to the caller's rows during a call: a buffer that is filled again, a mapped file, a shared tensor. With the
+// norm from one reading of a row and its values from another, a row of any length could pass for a short one. So a block is copied
+// first, in one reading, and norm and values are those of the copy: each released row is the mechanism's answer to some finite row inside
+// the ball. The copy stays in the first-level cache, and while one block gets its noise the next is fetched.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+
+#include "array/staging.hpp"
+#include "clip/row_scale.hpp"
+#include "hushvec/clip.hpp"
+#include "hushvec/keystream.hpp"
+#include "parallel/threads.hpp"
+
+namespace hushvec {
+
+// What one thread holds of the rows: some of them, in whole groups of 256 samples, and their q. Scale is float for float32, float16 and
+// bfloat16 rows, double for float64 rows.
+template <class Scale>
+class StagedRows {
+public:
+    StagedRows(const MatrixView& x, double clip_norm, double grid, std::size_t most_rows)
+        : x_(x), clip_norm_(clip_norm), grid_(grid), most_rows_(most_rows),
+          memory_(std::make_unique_for_overwrite<Scale[]>(most_rows * x.columns + 2 * kGroupSamples + kLine)),
+          elements_(aligned(memory_.get())), scales_(std::make_unique_for_overwrite<Scale[]>(most_rows)) {}
+
+    // Rows [begin, end), at most most_rows. False where one of them holds NaN or Inf, which bad_row() then names.
+    bool load(std::size_t begin, std::size_t end, bool on_all_threads = false) {
+        begin_ = begin;
+        first_ = begin * columns();
+        end_ = end * columns();
+        const std::size_t offset = first_ % kGroupSamples, behind = offset + (end_ - first_);
+        std::fill_n(elements_, offset, Scale{0});
+        if (on_all_threads) {
+            parallel_for((end_ - first_ + kPiece - 1) / kPiece, kPiece / kCopiesOfASample, [&](std::size_t from, std::size_t to) {
+                const std::size_t at = from * kPiece;
+                gather(x_, first_ + at, std::min(to * kPiece, end_ - first_) - at, elements_ + offset + at);
+            });
+        } else {
+            gather(x_, first_, end_ - first_, elements_ + offset);
+        }
+        std::fill_n(elements_ + behind, (kGroupSamples - behind % kGroupSamples) % kGroupSamples, Scale{0});
+        bad_row_ = begin + row_scales(elements_ + offset, end - begin, columns(), clip_norm_, grid_, scales_.get());
+        return bad_row_ == end;
+    }
+
+    std::size_t bad_row() const { return bad_row_; }
+    std::size_t columns() const { return x_.columns; }
+    std::size_t first_sample() const { return first_; }   // of the rows at hand
+    std::size_t end_sample() const { return end_; }
+
+    // q of a row at hand.
+    Scale scale(std::size_t row) const { return scales_[row - begin_]; }
+
+    // A sample and those behind it, to the end of the last group. Groups that the rows begin and end in are there as a whole, with zeros
+    // for the samples of other rows.
+    const Scale* at(std::size_t sample) const { return elements_ + (sample - first_ / kGroupSamples * kGroupSamples); }
+
+    // q of every sample in [sample, sample + count), 0 for those of other rows.
+    void expand_scales(std::size_t sample, std::size_t count, Scale* out) const {
+        const std::size_t before = sample < first_ ? std::min(first_ - sample, count) : 0;
+        out = std::fill_n(out, before, Scale{0});
+        sample += before;
+        count -= before;
+        const std::size_t here = sample < end_ ? std::min(end_ - sample, count) : 0;
+        std::fill_n(out + here, count - here, Scale{0});
+        if (columns() == 1) {
+            std::copy_n(scales_.get() + (sample - first_), here, out);
+            return;
+        }
+        const Scale* scale = scales_.get() + (sample - first_) / columns();
+        std::size_t left_in_row = columns() - sample % columns();
+        for (std::size_t left = here; left > 0; left_in_row = columns()) {
+            const std::size_t length = std::min(left, left_in_row);
+            out = std::fill_n(out, length, *scale++);
+            left -= length;
+        }
+    }
+
+    // From a sample at hand to the one in its place of the next block, where the caller has it: what to fetch meanwhile.
+    std::size_t bytes_to_next_block() const {
+        if (x_.dtype != dtype_of<Scale> || !x_.is_flat()) return 0;
+        const std::size_t next = first_ + most_rows_ * columns();
+        return reinterpret_cast<std::uintptr_t>(x_.data) + next * sizeof(Scale) - reinterpret_cast<std::uintptr_t>(at(first_));
+    }
+
+private:
+    static constexpr std::size_t kLine = 64 / sizeof(Scale);
+    static constexpr std::size_t kPiece = std::size_t{1} << 16;
+    static constexpr std::size_t kCopiesOfASample = 4;   // a copied element is this much less work than a sample
+
+    static Scale* aligned(Scale* memory) {
+        const auto misplaced = reinterpret_cast<std::uintptr_t>(memory) % 64;
+        return misplaced == 0 ? memory : memory + (64 - misplaced) / sizeof(Scale);
+    }
+
+    const MatrixView& x_;
+    const double clip_norm_;
+    const double grid_;
+    const std::size_t most_rows_;
+    const std::unique_ptr<Scale[]> memory_;
+    Scale* const elements_;
+    const std::unique_ptr<Scale[]> scales_;
+    std::size_t begin_ = 0, first_ = 0, end_ = 0, bad_row_ = 0;
+};
+
+// A block of rows that make whole grains: 16 KiB of float32.
+inline constexpr std::size_t kBlockSamples = std::size_t{1} << 12;
+// Where only many rows make whole grains, the groups at both ends of a block are made twice: fewer, larger blocks. Below the 128 KiB from
+// which the C library maps memory anew for every call.
+inline constexpr std::size_t kLargeBlockSamples = 3 * (std::size_t{1} << 13);
+
+inline std::size_t rows_of_block(std::size_t columns, std::size_t grain) {
+    const std::size_t aligned = grain / std::gcd(columns, grain);
+    if (aligned * columns > kLargeBlockSamples) return std::max<std::size_t>(1, kLargeBlockSamples / columns);
+    return aligned * std::max<std::size_t>(1, kBlockSamples / (aligned * columns));
+}
+
+// Stages all rows and calls work(staged rows, first_sample, last_sample) on ranges that cover all samples, each of whole rows or, within
+// a row, of whole grains. Every thread works with a `work` of its own, from make_work(). An output in use is untouched where x holds
+// NaN or Inf; if such a number appears only during the call, a part of it is written. Throws NonFiniteRow; work must not throw.
+template <class Scale, class MakeWork>
+void for_clipped_rows(const MatrixView& x, double clip_norm, double grid, std::size_t grain, Output output, MakeWork make_work) {
+    if (output == Output::in_use) require_finite(x);
+    FirstBadRow bad(x.rows);
+    const std::size_t at_once = std::min(x.rows, rows_of_block(x.columns, grain));
+
+    if (x.rows < useful_threads(x.size(), 1)) {   // few long rows: all threads work at each
+        StagedRows<Scale> rows(x, clip_norm, grid, 1);
+        for (std::size_t row = 0; row < x.rows; ++row) {
+            if (!rows.load(row, row + 1, true)) {
+                bad.note(row);
+                break;
+            }
+            const std::size_t first = rows.first_sample() / grain, last = (rows.end_sample() + grain - 1) / grain;
+            parallel_for(last - first, grain, [&](std::size_t begin, std::size_t end) {
+                make_work()(rows, std::max((first + begin) * grain, rows.first_sample()), std::min((first + end) * grain, rows.end_sample()));
+            });
+        }
+        return bad.require_none(x);
+    }
+
+    parallel_for((x.rows + at_once - 1) / at_once, at_once * x.columns, [&](std::size_t begin, std::size_t end) {
+        StagedRows<Scale> rows(x, clip_norm, grid, at_once);
+        auto work = make_work();
+        for (std::size_t block = begin; block < end; ++block) {
+            if (!rows.load(block * at_once, std::min((block + 1) * at_once, x.rows))) return bad.note(rows.bad_row());
+            work(rows, rows.first_sample(), rows.end_sample());
+        }
+    });
+    bad.require_none(x);
+}
+
+}  // namespace hushvec
