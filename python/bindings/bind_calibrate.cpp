@@ -40,9 +40,8 @@ Array fill(std::size_t length, Compute compute) {
 template <class Scalar, class Elements>
 void bind_triple(py::module_& m, const char* function, const char* first, const char* second, const char* doc,
                  Scalar scalar, Elements elements) {
-    m.def(function, scalar, py::arg(first), py::arg(second), py::arg("sensitivity"), doc);
-    m.def(
-        function,
+    hushvec::python::define(m, function, scalar, py::arg(first), py::arg(second), py::arg("sensitivity"), doc);
+    hushvec::python::define(m, function,
         [=](const Array& a, const Array& b, const Array& c) {
             const auto x = read(first, a);
             const auto y = read(second, b);
@@ -73,12 +72,11 @@ void bind_calibrate(py::module_& m) {
         [](double e, double p, double d) { return hushvec::gaussian_sigma(e, p, d); },
         [](In e, In p, In d, Out out) { hushvec::gaussian_sigma(e, p, d, out); });
 
-    m.def("gaussian_sigma_classical",
-          py::overload_cast<double, double, double, bool>(&hushvec::gaussian_sigma_classical), py::arg("epsilon"),
-          py::arg("delta"), py::arg("sensitivity"), py::arg("allow_unproven") = false,
-          "sensitivity * sqrt(2 ln(1.25/delta)) / epsilon; proved for epsilon < 1 only.");
-    m.def(
-        "gaussian_sigma_classical",
+    define(m, "gaussian_sigma_classical",
+           py::overload_cast<double, double, double, bool>(&hushvec::gaussian_sigma_classical), py::arg("epsilon"),
+           py::arg("delta"), py::arg("sensitivity"), py::arg("allow_unproven") = false,
+           "sensitivity * sqrt(2 ln(1.25/delta)) / epsilon; proved for epsilon < 1 only.");
+    define(m, "gaussian_sigma_classical",
         [](const Array& epsilon, const Array& delta, const Array& sensitivity, bool allow_unproven) {
             const auto e = read("epsilon", epsilon);
             const auto p = read("delta", delta);
@@ -88,10 +86,9 @@ void bind_calibrate(py::module_& m) {
         py::arg("epsilon").noconvert(), py::arg("delta").noconvert(), py::arg("sensitivity").noconvert(),
         py::arg("allow_unproven") = false);
 
-    m.def("laplace_scale", py::overload_cast<double, double>(&hushvec::laplace_scale), py::arg("epsilon"),
-          py::arg("sensitivity"), "sensitivity / epsilon, rounded up.");
-    m.def(
-        "laplace_scale",
+    define(m, "laplace_scale", py::overload_cast<double, double>(&hushvec::laplace_scale), py::arg("epsilon"),
+           py::arg("sensitivity"), "sensitivity / epsilon, rounded up.");
+    define(m, "laplace_scale",
         [](const Array& epsilon, const Array& sensitivity) {
             const auto e = read("epsilon", epsilon);
             const auto d = read("sensitivity", sensitivity);

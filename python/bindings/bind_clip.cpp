@@ -46,11 +46,11 @@ float clip_and_noise_array(py::handle x, double clip_norm, double sigma, py::han
 }  // namespace
 
 void bind_clip(py::module_& module) {
-    module.def("clip", &clip_array, py::arg("x"), py::arg("clip_norm"), py::arg("out"),
-               py::arg("out_is_fresh") = false);
-    module.def("clip_and_noise", &clip_and_noise_array, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"),
-               py::arg("source"), py::arg("law"), py::arg("exact"), py::arg("out_is_fresh") = false);
-    module.def("exact_grid", [](double sigma, double clip_norm) {
+    define(module, "clip", &clip_array, py::arg("x"), py::arg("clip_norm"), py::arg("out"),
+           py::arg("out_is_fresh") = false);
+    define(module, "clip_and_noise", &clip_and_noise_array, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"),
+           py::arg("source"), py::arg("law"), py::arg("exact"), py::arg("out_is_fresh") = false);
+    define(module, "exact_grid", [](double sigma, double clip_norm) {
         const ExactGrid grid = exact_grid(sigma, clip_norm);
         return std::pair{grid.sigma, grid.grid};
     }, py::arg("sigma"), py::arg("clip_norm"));

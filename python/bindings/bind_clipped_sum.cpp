@@ -85,14 +85,14 @@ void bind_clipped_sum(py::module_& module) {
         .def(py::init([](std::vector<std::size_t> columns, double clip_norm, double sigma, std::size_t most_rows, const std::string& clipping) {
                  return std::make_unique<ClippedSum>(std::move(columns), clip_norm, sigma, most_rows, clipping_named(clipping));
              }),
-             py::arg("columns"), py::arg("clip_norm"), py::arg("sigma"), py::arg("most_rows"), py::arg("clipping"))
-        .def("add", &add, py::arg("parts"))
-        .def("release", &release, py::arg("out"), py::arg("source"))
-        .def("_units", &units)
+             py::arg("columns"), py::arg("clip_norm"), py::arg("sigma"), py::arg("most_rows"), py::arg("clipping"), InFloatModes())
+        .def("add", &add, py::arg("parts"), InFloatModes())
+        .def("release", &release, py::arg("out"), py::arg("source"), InFloatModes())
+        .def("_units", &units, InFloatModes())
         .def("reset", &ClippedSum::reset)
         .def_property_readonly("rows", &ClippedSum::rows)
         .def_property_readonly("corrected_rows", &ClippedSum::corrected_rows);
-    module.def("sum_unit", &sum_unit, py::arg("clip_norm"));
+    define(module, "sum_unit", &sum_unit, py::arg("clip_norm"));
 }
 
 }  // namespace hushvec::python

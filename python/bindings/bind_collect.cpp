@@ -32,6 +32,17 @@ Array<T> require_array(const py::array& array, const char* name, const char* dty
     return py::reinterpret_borrow<Array<T>>(array);
 }
 
+// The caller's codes, read once: those that are checked are those that are used, whoever writes to the array meanwhile.
+template <class Code>
+std::vector<Code> checked_codes(const Array<Code>& given, std::uint64_t labels) {
+    const Code* in = given.data();
+    const auto count = static_cast<std::size_t>(given.size());
+    const py::gil_scoped_release unlocked;
+    std::vector<Code> codes(in, in + count);
+    check_codes(codes.data(), count, labels);
+    return codes;
+}
+
 void require_bits(std::size_t bits) {
     if (bits < 1 || bits > kMostReportBits) throw py::value_error("bits must be in [1, 2^24], got " + std::to_string(bits));
 }
@@ -55,18 +66,12 @@ Array<std::uint32_t> bit_reports(const py::array& given, std::size_t bits, const
                                  py::handle source) {
     require_bits(bits);
     const BitLaw bit_law = law_of_bits(law);
-    const auto codes = require_array<std::int64_t>(given, "codes", "int64");
-    const auto count = static_cast<std::size_t>(codes.size());
-    const std::int64_t* in = codes.data();
-    {
-        const py::gil_scoped_release unlocked;
-        check_codes(in, count, bits);
-    }
-    Array<std::uint32_t> out({codes.size(), static_cast<py::ssize_t>(report_words(bits))});
+    const std::vector<std::int64_t> codes = checked_codes(require_array<std::int64_t>(given, "codes", "int64"), bits);
+    Array<std::uint32_t> out({static_cast<py::ssize_t>(codes.size()), static_cast<py::ssize_t>(report_words(bits))});
     std::uint32_t* result = out.mutable_data();
     const WipedStream stream = reserve_from(source);
     const py::gil_scoped_release unlocked;
-    one_bit_reports(stream, bit_law, in, count, bits, result);
+    one_bit_reports(stream, bit_law, codes.data(), codes.size(), bits, result);
     return out;
 }
 
@@ -113,12 +118,11 @@ void count_bits_by_group_of(const py::array& given, std::size_t bits, const py::
     if (given_counts.ndim() != 2 || given_counts.shape(0) < 1) throw py::value_error("counts must have two dimensions");
     const auto group_count = static_cast<std::size_t>(given_counts.shape(0));
     auto counts = require_counts(given_counts, group_count * bits);
-    const std::uint32_t* of_rows = groups.data();
+    const std::vector<std::uint32_t> of_rows = checked_codes(groups, group_count);
     std::int64_t* result = counts.mutable_data();
     const py::gil_scoped_release unlocked;
-    check_codes(of_rows, rows.rows, group_count);
     check_bit_rows(rows);
-    count_bits_by_group(rows, of_rows, group_count, result);
+    count_bits_by_group(rows, of_rows.data(), group_count, result);
 }
 
 template <class... Codes>
@@ -131,8 +135,7 @@ void count_any(const py::array& codes, Array<std::int64_t>& counts) {
         const auto labels = static_cast<std::uint64_t>(counts.size());
         std::int64_t* result = counts.mutable_data();
         const py::gil_scoped_release unlocked;
-        check_codes(in, count, labels);
-        count_codes(in, count, result);
+        count_codes(in, count, labels, result);
         return true;
     };
     if (!(count_if(Codes{}) || ...)) {
@@ -161,18 +164,12 @@ Array<std::uint32_t> hadamard_reports_of(const py::array& given, std::uint64_t w
     if (other < 1 || Uint128{other} * cells > Uint128{1} << 64 || truth != 0 - (cells - 1) * other) {
         throw py::value_error("law must be that of " + std::to_string(cells) + " labels");
     }
-    const auto codes = require_array<std::int64_t>(given, "codes", "int64");
-    const auto count = static_cast<std::size_t>(codes.size());
-    const std::int64_t* in = codes.data();
-    {
-        const py::gil_scoped_release unlocked;
-        check_codes(in, count, words);
-    }
-    Array<std::uint32_t> out(codes.size());
+    const std::vector<std::int64_t> codes = checked_codes(require_array<std::int64_t>(given, "codes", "int64"), words);
+    Array<std::uint32_t> out(static_cast<py::ssize_t>(codes.size()));
     std::uint32_t* result = out.mutable_data();
     const WipedStream stream = reserve_from(source);
     const py::gil_scoped_release unlocked;
-    hadamard_reports(stream, {blocks, order, {cells, truth, other}}, in, count, result);
+    hadamard_reports(stream, {blocks, order, {cells, truth, other}}, codes.data(), codes.size(), result);
     return out;
 }
 
@@ -189,16 +186,16 @@ Array<std::int64_t> ones_by(const std::string& backend, const Array<std::uint32_
 }  // namespace
 
 void bind_collect(py::module_& module) {
-    module.def("bit_reports", &bit_reports, py::arg("codes"), py::arg("bits"), py::arg("law"), py::arg("source"));
-    module.def("perturb_bits", &perturbed_bits, py::arg("truth"), py::arg("bits"), py::arg("law"), py::arg("source"));
-    module.def("count_bits", &count_bits_of, py::arg("reports"), py::arg("bits"), py::arg("counts"));
-    module.def("count_bits_by_group", &count_bits_by_group_of, py::arg("reports"), py::arg("bits"), py::arg("groups"), py::arg("counts"));
-    module.def("count_codes", &count_codes_of, py::arg("codes"), py::arg("counts"));
-    module.def("hadamard_reports", &hadamard_reports_of, py::arg("codes"), py::arg("words"), py::arg("blocks"), py::arg("order"),
-               py::arg("law"), py::arg("source"));
+    define(module, "bit_reports", &bit_reports, py::arg("codes"), py::arg("bits"), py::arg("law"), py::arg("source"));
+    define(module, "perturb_bits", &perturbed_bits, py::arg("truth"), py::arg("bits"), py::arg("law"), py::arg("source"));
+    define(module, "count_bits", &count_bits_of, py::arg("reports"), py::arg("bits"), py::arg("counts"));
+    define(module, "count_bits_by_group", &count_bits_by_group_of, py::arg("reports"), py::arg("bits"), py::arg("groups"), py::arg("counts"));
+    define(module, "count_codes", &count_codes_of, py::arg("codes"), py::arg("counts"));
+    define(module, "hadamard_reports", &hadamard_reports_of, py::arg("codes"), py::arg("words"), py::arg("blocks"), py::arg("order"),
+           py::arg("law"), py::arg("source"));
 
     py::module_ testing = module.def_submodule("_testing");
-    testing.def("count_bits", &ones_by, py::arg("backend"), py::arg("reports"), py::arg("bits"));
+    define(testing, "count_bits", &ones_by, py::arg("backend"), py::arg("reports"), py::arg("bits"));
 }
 
 }  // namespace hushvec::python

@@ -46,11 +46,12 @@ Array<Code> respond(const Array<Code>& codes, const ResponseLaw& law, py::handle
     Code* result = out.mutable_data();
     {
         const py::gil_scoped_release unlocked;
-        check_codes(in, count, law.labels);
+        std::copy_n(in, count, result);   // the codes that are checked are those that are answered for, whoever writes to the array
+        check_codes(result, count, law.labels);
     }
     const WipedStream stream = reserve_from(source);
     const py::gil_scoped_release unlocked;
-    randomized_response(stream, law, in, count, result);
+    randomized_response(stream, law, result, count, result);
     return out;
 }
 
@@ -173,17 +174,17 @@ Array<double> gumbel_caps(const Array<std::uint32_t>& words) {
 }  // namespace
 
 void bind_discrete(py::module_& module) {
-    module.def("response_law", &response_law_of, py::arg("epsilon"), py::arg("labels"));
-    module.def("randomized_response", &randomized_response_of, py::arg("codes"), py::arg("labels"), py::arg("law"), py::arg("source"));
-    module.def("poisson_sample", &poisson_sample_of, py::arg("count"), py::arg("threshold"), py::arg("source"));
-    module.def("gumbel_top_k", &gumbel_top_k_of, py::arg("scores"), py::arg("picks"), py::arg("epsilon"), py::arg("sensitivity"),
-               py::arg("source"), py::arg("bound_factor") = 1.0);
-    module.def("stream_block", &stream_block, py::arg("stream"), py::arg("domain"), py::arg("index"));
+    define(module, "response_law", &response_law_of, py::arg("epsilon"), py::arg("labels"));
+    define(module, "randomized_response", &randomized_response_of, py::arg("codes"), py::arg("labels"), py::arg("law"), py::arg("source"));
+    define(module, "poisson_sample", &poisson_sample_of, py::arg("count"), py::arg("threshold"), py::arg("source"));
+    define(module, "gumbel_top_k", &gumbel_top_k_of, py::arg("scores"), py::arg("picks"), py::arg("epsilon"), py::arg("sensitivity"),
+           py::arg("source"), py::arg("bound_factor") = 1.0);
+    define(module, "stream_block", &stream_block, py::arg("stream"), py::arg("domain"), py::arg("index"));
 
     py::module_ testing = module.def_submodule("_testing");
-    testing.def("response_intervals", &response_intervals, py::arg("epsilon"), py::arg("labels"), py::arg("uniforms"));
-    testing.def("gumbel_brackets", &gumbel_brackets, py::arg("prefixes"));
-    testing.def("gumbel_caps", &gumbel_caps, py::arg("words"));
+    define(testing, "response_intervals", &response_intervals, py::arg("epsilon"), py::arg("labels"), py::arg("uniforms"));
+    define(testing, "gumbel_brackets", &gumbel_brackets, py::arg("prefixes"));
+    define(testing, "gumbel_caps", &gumbel_caps, py::arg("words"));
 }
 
 }  // namespace hushvec::python

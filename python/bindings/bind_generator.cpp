@@ -143,9 +143,9 @@ void bind_generator(py::module_& module) {
         .def("__deepcopy__", [](const Generator&, const py::dict&) -> py::object {
             throw py::type_error("a Generator cannot be copied or pickled: two copies would repeat one key stream");
         });
-    module.def("default_generator", &default_generator);
-    module.def("_state_words", &state_words, py::arg("stream"));
-    module.def("_take_from_state", &take_from_state, py::arg("state").noconvert());
+    define(module, "default_generator", &default_generator);
+    define(module, "_state_words", &state_words, py::arg("stream"));
+    define(module, "_take_from_state", &take_from_state, py::arg("state").noconvert());
 }
 
 }  // namespace hushvec::python

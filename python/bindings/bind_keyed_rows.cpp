@@ -69,11 +69,11 @@ void unit_rows_array(py::handle x, py::handle out) {
 }  // namespace
 
 void bind_keyed_rows(py::module_& module) {
-    module.def("clip_and_noise_keyed", &clip_and_noise_array, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"),
-               py::arg("key"), py::arg("places").noconvert(), py::arg("law"));
-    module.def("privunit_keyed", &privunit_array, py::arg("x"), py::arg("cap_probability"), py::arg("threshold"), py::arg("sigma"),
-               py::arg("out"), py::arg("key"), py::arg("places").noconvert());
-    module.def("unit_rows", &unit_rows_array, py::arg("x"), py::arg("out"));
+    define(module, "clip_and_noise_keyed", &clip_and_noise_array, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"),
+           py::arg("key"), py::arg("places").noconvert(), py::arg("law"));
+    define(module, "privunit_keyed", &privunit_array, py::arg("x"), py::arg("cap_probability"), py::arg("threshold"), py::arg("sigma"),
+           py::arg("out"), py::arg("key"), py::arg("places").noconvert());
+    define(module, "unit_rows", &unit_rows_array, py::arg("x"), py::arg("out"));
 }
 
 }  // namespace hushvec::python

@@ -21,12 +21,12 @@ void fill(Law law, py::handle out, double scale, py::handle source) {
 }  // namespace
 
 void bind_noise(py::module_& module) {
-    module.def("fill_gaussian", [](py::handle out, double sigma, py::handle source) { fill(Law::gaussian, out, sigma, source); },
-               py::arg("out"), py::arg("sigma"), py::arg("source"));
-    module.def("fill_laplacian", [](py::handle out, double scale, py::handle source) { fill(Law::laplacian, out, scale, source); },
-               py::arg("out"), py::arg("scale"), py::arg("source"));
-    module.def("fill_l2_laplace", [](py::handle out, double scale, py::handle source) { fill(Law::l2_laplace, out, scale, source); },
-               py::arg("out"), py::arg("scale"), py::arg("source"));
+    define(module, "fill_gaussian", [](py::handle out, double sigma, py::handle source) { fill(Law::gaussian, out, sigma, source); },
+           py::arg("out"), py::arg("sigma"), py::arg("source"));
+    define(module, "fill_laplacian", [](py::handle out, double scale, py::handle source) { fill(Law::laplacian, out, scale, source); },
+           py::arg("out"), py::arg("scale"), py::arg("source"));
+    define(module, "fill_l2_laplace", [](py::handle out, double scale, py::handle source) { fill(Law::l2_laplace, out, scale, source); },
+           py::arg("out"), py::arg("scale"), py::arg("source"));
 }
 
 }  // namespace hushvec::python

@@ -29,19 +29,19 @@ void privunit_array(py::handle x, double cap_probability, double threshold, doub
 }  // namespace
 
 void bind_privunit(py::module_& module) {
-    module.def("privunit", &privunit_array, py::arg("x"), py::arg("cap_probability"), py::arg("threshold"), py::arg("sigma"),
-               py::arg("out"), py::arg("source"), py::arg("out_is_fresh") = false);
-    module.def("privunit_law", [](double epsilon, std::optional<double> threshold) {
+    define(module, "privunit", &privunit_array, py::arg("x"), py::arg("cap_probability"), py::arg("threshold"), py::arg("sigma"),
+           py::arg("out"), py::arg("source"), py::arg("out_is_fresh") = false);
+    define(module, "privunit_law", [](double epsilon, std::optional<double> threshold) {
         const PrivUnitLaw law = threshold ? privunit_law(epsilon, *threshold) : privunit_law(epsilon);
         return std::pair{law.cap_probability, law.threshold};
     }, py::arg("epsilon"), py::arg("threshold") = py::none());
-    module.def("privunit_epsilon", [](double cap_probability, double threshold) {
+    define(module, "privunit_epsilon", [](double cap_probability, double threshold) {
         return privunit_epsilon({cap_probability, threshold});
     }, py::arg("cap_probability"), py::arg("threshold"));
-    module.def("privunit_mean", [](double cap_probability, double threshold) {
+    define(module, "privunit_mean", [](double cap_probability, double threshold) {
         return privunit_mean({cap_probability, threshold});
     }, py::arg("cap_probability"), py::arg("threshold"));
-    module.def("privunit_grid", [](double sigma) {
+    define(module, "privunit_grid", [](double sigma) {
         const ExactGrid grid = privunit_grid(sigma);
         return std::pair{grid.sigma, grid.grid};
     }, py::arg("sigma"));

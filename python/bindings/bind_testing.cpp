@@ -184,28 +184,28 @@ py::dict error_bounds(const std::string& backend) {
 
 void bind_testing(py::module_& module) {
     py::module_ testing = module.def_submodule("_testing", "Hooks for the tests of hushvec; not part of its interface.");
-    testing.def("chacha_block", &block, py::arg("key"), py::arg("counter"), py::arg("nonce"), py::arg("rounds"));
-    testing.def("row_keys", &row_keys, py::arg("backend"), py::arg("key"), py::arg("places"), py::arg("rows"), py::arg("row_bytes"));
-    testing.def("keystream", &keystream, py::arg("backend"), py::arg("key"), py::arg("nonce"), py::arg("rounds"), py::arg("domain"),
+    define(testing, "chacha_block", &block, py::arg("key"), py::arg("counter"), py::arg("nonce"), py::arg("rounds"));
+    define(testing, "row_keys", &row_keys, py::arg("backend"), py::arg("key"), py::arg("places"), py::arg("rows"), py::arg("row_bytes"));
+    define(testing, "keystream", &keystream, py::arg("backend"), py::arg("key"), py::arg("nonce"), py::arg("rounds"), py::arg("domain"),
                 py::arg("first_group"), py::arg("groups"));
-    testing.def("normals", &normals, py::arg("backend"), py::arg("radius_words"), py::arg("angle_words"));
-    testing.def("exponentials", &exponentials, py::arg("backend"), py::arg("words"));
-    testing.def("normals_f64", &normals_f64, py::arg("backend"), py::arg("radius_words"), py::arg("radius_low"), py::arg("angle_words"),
+    define(testing, "normals", &normals, py::arg("backend"), py::arg("radius_words"), py::arg("angle_words"));
+    define(testing, "exponentials", &exponentials, py::arg("backend"), py::arg("words"));
+    define(testing, "normals_f64", &normals_f64, py::arg("backend"), py::arg("radius_words"), py::arg("radius_low"), py::arg("angle_words"),
                 py::arg("angle_low"));
-    testing.def("laplaces_f64", &laplaces_f64, py::arg("backend"), py::arg("words"), py::arg("low"));
-    testing.def("exact_gaussian", &exact_gaussian, py::arg("backend"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),
+    define(testing, "laplaces_f64", &laplaces_f64, py::arg("backend"), py::arg("words"), py::arg("low"));
+    define(testing, "exact_gaussian", &exact_gaussian, py::arg("backend"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),
                 py::arg("first_pair"), py::arg("radius_words"), py::arg("angle_words"), py::arg("x_cos"), py::arg("x_sin"), py::arg("s"),
                 py::arg("bound_factor") = 1.0f);
-    testing.def("exact_laplace", &exact_laplace, py::arg("backend"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),
+    define(testing, "exact_laplace", &exact_laplace, py::arg("backend"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),
                 py::arg("first_sample"), py::arg("words"), py::arg("x"), py::arg("s"), py::arg("bound_factor") = 1.0f);
-    testing.def("settle_gaussian", &settle_one_gaussian, py::arg("level"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),
+    define(testing, "settle_gaussian", &settle_one_gaussian, py::arg("level"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),
                 py::arg("pair"), py::arg("sine"), py::arg("radius_word"), py::arg("angle_word"), py::arg("x"), py::arg("s"));
-    testing.def("settle_laplace", &settle_one_laplace, py::arg("level"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),
+    define(testing, "settle_laplace", &settle_one_laplace, py::arg("level"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),
                 py::arg("sample"), py::arg("word"), py::arg("x"), py::arg("s"));
-    testing.def("privunit", &privunit_levels, py::arg("key"), py::arg("nonce"), py::arg("rounds"), py::arg("x"),
+    define(testing, "privunit", &privunit_levels, py::arg("key"), py::arg("nonce"), py::arg("rounds"), py::arg("x"),
                 py::arg("cap_probability"), py::arg("threshold"), py::arg("sigma"), py::arg("out"), py::arg("bound_factor") = 1.0,
                 py::arg("first_level") = 2);
-    testing.def("error_bounds", &error_bounds, py::arg("backend"));
+    define(testing, "error_bounds", &error_bounds, py::arg("backend"));
 }
 
 }  // namespace hushvec::python

@@ -55,9 +55,9 @@ void count_bits_by_group(const BitRows& reports, const std::uint32_t* groups, st
 
 // ---- reports of codes ----
 
-// counts[codes[i]] grows by one for each i. All codes must have been checked.
+// counts[codes[i]] grows by one for each i. Throws std::invalid_argument, with nothing counted, unless all codes are in [0, labels).
 template <class Code>
-void count_codes(const Code* codes, std::size_t count, std::int64_t* counts);
+void count_codes(const Code* codes, std::size_t count, std::uint64_t labels, std::int64_t* counts);
 
 // ---- Hadamard response ----
 

@@ -29,9 +29,10 @@ struct ResponseLaw {
 // 2 <= labels <= kMostLabels, and where epsilon is so small that 64 bits cannot give the truth its share.
 ResponseLaw response_law(double epsilon, std::uint64_t labels);
 
-// Throws std::invalid_argument unless all codes are in [0, labels). Code is any fixed-width integer of 8 to 64 bits.
+// Throws std::invalid_argument unless all codes are in [0, labels). Code is any fixed-width integer of 8 to 64 bits; codes[0] is at
+// `first_position` of what the caller has. What is checked must be memory that nobody else writes to: it is read again.
 template <class Code>
-void check_codes(const Code* codes, std::size_t count, std::uint64_t labels);
+void check_codes(const Code* codes, std::size_t count, std::uint64_t labels, std::size_t first_position = 0);
 
 // out[i] is codes[i] or another code, by the law. Both lie in [0, law.labels); out may be codes.
 template <class Code>

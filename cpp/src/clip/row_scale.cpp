@@ -1,9 +1,7 @@
 #include "clip/row_scale.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -13,7 +11,6 @@
 #include "clip/row_scale_arithmetic.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/clip.hpp"
-#include "lanes/prefetch.hpp"
 #include "parallel/threads.hpp"
 
 namespace hushvec {
@@ -36,24 +33,16 @@ double first_non_finite(const MatrixView& x, std::size_t row) {
 
 // ---- is it finite? ----
 
-constexpr std::size_t kFiniteRun = 4096;      // elements of one answer, and of the stage where rows must be copied
-constexpr std::size_t kBytesAhead = 8192;     // two pages: hardware prefetchers stop at their ends
+constexpr std::size_t kFiniteRun = 4096;   // elements of one answer, and of the stage where rows must be copied
 
-// All exponent bits are set in NaN and Inf, and in nothing else.
-template <class Element>
-bool all_finite(const Element* elements, std::size_t count) {
-    using Bits = std::conditional_t<std::is_same_v<Element, float>, std::uint32_t, std::uint64_t>;
-    constexpr Bits kExponent = std::bit_cast<Bits>(std::numeric_limits<Element>::infinity());
-    constexpr std::size_t kLine = kCacheLine / sizeof(Element);
-    Bits bad = 0;
-    std::size_t j = 0;
-    for (; j + kLine <= count; j += kLine) {
-        prefetch_to_read(elements + j, kBytesAhead);
-        for (std::size_t i = 0; i < kLine; ++i) bad |= static_cast<Bits>((std::bit_cast<Bits>(elements[j + i]) & kExponent) == kExponent);
-    }
-    for (; j < count; ++j) bad |= static_cast<Bits>((std::bit_cast<Bits>(elements[j]) & kExponent) == kExponent);
-    return bad == 0;
-}
+bool all_finite(const float* elements, std::size_t count) { return active_kernels().all_finite(elements, count); }
+bool all_finite(const double* elements, std::size_t count) { return active_kernels().all_finite_f64(elements, count); }
+
+double sum_of_squares(const float* row, std::size_t count) { return active_kernels().sum_of_squares(row, count); }
+double sum_of_squares(const double* row, std::size_t count) { return active_kernels().sum_of_squares_f64(row, count); }
+
+double copy_and_square(const float* row, std::size_t count, float* copy) { return active_kernels().copy_and_square(row, count, copy); }
+double copy_and_square(const double* row, std::size_t count, double* copy) { return active_kernels().copy_and_square_f64(row, count, copy); }
 
 template <class Element>
 class FiniteRows {
@@ -102,12 +91,18 @@ void require_finite(const MatrixView& x) {
     x.dtype == DType::float64 ? require_finite_elements<double>(x) : require_finite_elements<float>(x);
 }
 
-double row_scale(std::span<const float> row, double clip_norm) {
-    return float32_scale(active_kernels().sum_of_squares(row.data(), row.size()), clip_norm);
+template <class Scale>
+double stage_row(const MatrixView& x, std::size_t row, Scale* copy) {
+    if (x.dtype == dtype_of<Scale> && x.rows_are_contiguous()) {
+        return copy_and_square(reinterpret_cast<const Scale*>(x.at(row, 0)), x.columns, copy);
+    }
+    gather(x, row * x.columns, x.columns, copy);
+    return sum_of_squares(copy, x.columns);
 }
 
-double row_scale(std::span<const double> row, double clip_norm) {
-    const double sum = active_kernels().sum_of_squares_f64(row.data(), row.size());
+double row_scale(std::span<const float>, double sum_of_squares, double clip_norm) { return float32_scale(sum_of_squares, clip_norm); }
+
+double row_scale(std::span<const double> row, double sum, double clip_norm) {
     if (std::isfinite(sum)) return float64_scale(sum, clip_norm);
     double largest = 0;
     for (const double element : row) {
@@ -117,7 +112,7 @@ double row_scale(std::span<const double> row, double clip_norm) {
     const int exponent = reduction_exponent(largest);
     std::vector<double> reduced(row.begin(), row.end());
     for (double& element : reduced) element = std::ldexp(element, -exponent);
-    return reduced_float64_scale(active_kernels().sum_of_squares_f64(reduced.data(), reduced.size()), exponent, clip_norm);
+    return reduced_float64_scale(sum_of_squares(reduced.data(), reduced.size()), exponent, clip_norm);
 }
 
 // A row of one float32 has the norm |x| exactly: the square is exact in float64, and its root is x again. Scores of one query are
@@ -133,13 +128,16 @@ std::size_t row_scales(const Scale* elements, std::size_t rows, std::size_t colu
                 continue;
             }
         }
-        const double scale = row_scale(std::span<const Scale>(elements + row * columns, columns), clip_norm);
+        const std::span<const Scale> one(elements + row * columns, columns);
+        const double scale = row_scale(one, sum_of_squares(one.data(), columns), clip_norm);
         if (std::isnan(scale)) return row;
         scales[row] = in_grid_units(scale, grid, Scale{});
     }
     return rows;
 }
 
+template double stage_row<float>(const MatrixView&, std::size_t, float*);
+template double stage_row<double>(const MatrixView&, std::size_t, double*);
 template std::size_t row_scales<float>(const float*, std::size_t, std::size_t, double, double, float*);
 template std::size_t row_scales<double>(const double*, std::size_t, std::size_t, double, double, double*);
 

@@ -9,12 +9,18 @@
 
 namespace hushvec {
 
-// The scale of a row, NaN where it holds NaN or Inf. float is for float32, float16 and bfloat16 rows, double for float64 rows.
-// The row must be memory that nobody else writes to: what is released under a scale is the very row that it was found for.
-double row_scale(std::span<const float> row, double clip_norm);
-double row_scale(std::span<const double> row, double clip_norm);
+// Copies a row of x, each element in one reading, and returns the sum of the squares of the copy. Scale is float for float32, float16 and
+// bfloat16 rows, double for float64 rows.
+//
+// Another thread may write to x meanwhile. Whatever is done with a row must be done with the copy that its norm was found for.
+template <class Scale>
+double stage_row(const MatrixView& x, std::size_t row, Scale* copy);
 
-// q of rows that lie one after the other, of `columns` elements each. Returns how many come before the first with NaN or Inf.
+// The scale of a row of this sum of squares, NaN where it holds NaN or Inf.
+double row_scale(std::span<const float> row, double sum_of_squares, double clip_norm);
+double row_scale(std::span<const double> row, double sum_of_squares, double clip_norm);
+
+// q of staged rows that lie one after the other, of `columns` elements each. Returns how many come before the first with NaN or Inf.
 template <class Scale>
 std::size_t row_scales(const Scale* elements, std::size_t rows, std::size_t columns, double clip_norm, double grid, Scale* scales);
 

@@ -7,13 +7,16 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <span>
 
 #include "array/staging.hpp"
 #include "clip/row_scale.hpp"
+#include "clip/row_scale_arithmetic.hpp"
 #include "hushvec/clip.hpp"
 #include "hushvec/keystream.hpp"
 #include "parallel/threads.hpp"
@@ -37,16 +40,14 @@ public:
         end_ = end * columns();
         const std::size_t offset = first_ % kGroupSamples, behind = offset + (end_ - first_);
         std::fill_n(elements_, offset, Scale{0});
-        if (on_all_threads) {
-            parallel_for((end_ - first_ + kPiece - 1) / kPiece, kPiece / kCopiesOfASample, [&](std::size_t from, std::size_t to) {
-                const std::size_t at = from * kPiece;
-                gather(x_, first_ + at, std::min(to * kPiece, end_ - first_) - at, elements_ + offset + at);
-            });
-        } else {
-            gather(x_, first_, end_ - first_, elements_ + offset);
-        }
         std::fill_n(elements_ + behind, (kGroupSamples - behind % kGroupSamples) % kGroupSamples, Scale{0});
-        bad_row_ = begin + row_scales(elements_ + offset, end - begin, columns(), clip_norm_, grid_, scales_.get());
+        Scale* const copy = elements_ + offset;
+        if (columns() >= kLongRow && !on_all_threads) {
+            bad_row_ = begin + load_row_by_row(copy);
+        } else {
+            gather_all(copy, on_all_threads);
+            bad_row_ = begin + row_scales(copy, end - begin, columns(), clip_norm_, grid_, scales_.get());
+        }
         return bad_row_ == end;
     }
 
@@ -94,6 +95,27 @@ private:
     static constexpr std::size_t kLine = 64 / sizeof(Scale);
     static constexpr std::size_t kPiece = std::size_t{1} << 16;
     static constexpr std::size_t kCopiesOfASample = 4;   // a copied element is this much less work than a sample
+    static constexpr std::size_t kLongRow = 64;          // from here on copied and squared in one go
+
+    // How many rows come before the first with NaN or Inf.
+    std::size_t load_row_by_row(Scale* copy) {
+        const std::size_t rows = (end_ - first_) / columns();
+        for (std::size_t row = 0; row < rows; ++row, copy += columns()) {
+            const double sum = stage_row(x_, begin_ + row, copy);
+            const double scale = row_scale(std::span<const Scale>(copy, columns()), sum, clip_norm_);
+            if (std::isnan(scale)) return row;
+            scales_[row] = in_grid_units(scale, grid_, Scale{});
+        }
+        return rows;
+    }
+
+    void gather_all(Scale* copy, bool on_all_threads) {
+        if (!on_all_threads) return gather(x_, first_, end_ - first_, copy);
+        parallel_for((end_ - first_ + kPiece - 1) / kPiece, kPiece / kCopiesOfASample, [&](std::size_t from, std::size_t to) {
+            const std::size_t at = from * kPiece;
+            gather(x_, first_ + at, std::min(to * kPiece, end_ - first_) - at, copy + at);
+        });
+    }
 
     static Scale* aligned(Scale* memory) {
         const auto misplaced = reinterpret_cast<std::uintptr_t>(memory) % 64;
@@ -127,9 +149,10 @@ inline std::size_t rows_of_block(std::size_t columns, std::size_t grain) {
 // NaN or Inf; if such a number appears only during the call, a part of it is written. Throws NonFiniteRow; work must not throw.
 template <class Scale, class MakeWork>
 void for_clipped_rows(const MatrixView& x, double clip_norm, double grid, std::size_t grain, Output output, MakeWork make_work) {
-    if (output == Output::in_use) require_finite(x);
+    const bool one_block = x.size() <= kLargeBlockSamples;   // read before anything is written
+    if (output == Output::in_use && !one_block) require_finite(x);
     FirstBadRow bad(x.rows);
-    const std::size_t at_once = std::min(x.rows, rows_of_block(x.columns, grain));
+    const std::size_t at_once = one_block && output == Output::in_use ? x.rows : std::min(x.rows, rows_of_block(x.columns, grain));
 
     if (x.rows < useful_threads(x.size(), 1)) {   // few long rows: all threads work at each
         StagedRows<Scale> rows(x, clip_norm, grid, 1);

@@ -5,24 +5,25 @@
 #include <vector>
 
 #include "array/staging.hpp"
+#include "clip/row_scale.hpp"
 #include "dispatch/dispatch.hpp"
 #include "parallel/threads.hpp"
 
 namespace hushvec {
 namespace {
 
-// Squares of float32 numbers are exact in float64 and neither overflow nor vanish there. `to` may be `from`, which nobody else may write to.
-void to_unit_length(const float* from, std::size_t count, float* to) {
-    const double norm = std::sqrt(active_kernels().sum_of_squares(from, count));
+// `row` has this sum of squares. Squares of float32 numbers are exact in float64 and neither overflow nor vanish there. `to` may be `row`.
+void to_unit_length(const float* row, std::size_t count, double sum_of_squares, float* to) {
+    const double norm = std::sqrt(sum_of_squares);
     const double divisor = norm == 0 ? 1.0 : norm;
 #pragma GCC ivdep
-    for (std::size_t j = 0; j < count; ++j) to[j] = static_cast<float>(double{from[j]} / divisor);
+    for (std::size_t j = 0; j < count; ++j) to[j] = static_cast<float>(double{row[j]} / divisor);
 }
 
-void to_unit_length(std::vector<float>& row) { to_unit_length(row.data(), row.size(), row.data()); }
+void to_unit_length(std::vector<float>& row, double sum_of_squares) { to_unit_length(row.data(), row.size(), sum_of_squares, row.data()); }
 
 // Scaled by a power of two first, so that the largest element is in [1/2, 1).
-void to_unit_length(std::vector<double>& row) {
+void to_unit_length(std::vector<double>& row, double) {
     double largest = 0;
     for (const double element : row) largest = std::max(largest, std::abs(element));
     if (largest == 0) return;
@@ -38,8 +39,8 @@ void run_direct(const MatrixView& x, const MatrixView& out) {
     parallel_for(x.rows, x.columns, [&](std::size_t begin, std::size_t end) {
         std::vector<float> row(x.columns);
         for (std::size_t i = begin; i < end; ++i) {
-            gather(x, i * x.columns, x.columns, row.data());
-            to_unit_length(row.data(), x.columns, reinterpret_cast<float*>(out.at(i, 0)));
+            const double sum_of_squares = stage_row(x, i, row.data());
+            to_unit_length(row.data(), x.columns, sum_of_squares, reinterpret_cast<float*>(out.at(i, 0)));
         }
     });
 }
@@ -49,8 +50,7 @@ void run(const MatrixView& x, const MatrixView& out) {
     parallel_for(x.rows, x.columns, [&](std::size_t begin, std::size_t end) {
         std::vector<Element> row(x.columns);
         for (std::size_t i = begin; i < end; ++i) {
-            gather(x, i * x.columns, x.columns, row.data());
-            to_unit_length(row);
+            to_unit_length(row, stage_row(x, i, row.data()));
             scatter(row.data(), out, i * x.columns, x.columns, Rounding::nearest);
         }
     });

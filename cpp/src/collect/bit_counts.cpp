@@ -130,18 +130,28 @@ void count_bits_by_group(const BitRows& reports, const std::uint32_t* groups, st
     });
 }
 
+// Codes are checked and counted in a copy: another thread may write to the caller's.
 template <class Code>
-void count_codes(const Code* codes, std::size_t count, std::int64_t* counts) {
-    for (std::size_t i = 0; i < count; ++i) ++counts[static_cast<std::size_t>(codes[i])];
+void count_codes(const Code* codes, std::size_t count, std::uint64_t labels, std::int64_t* counts) {
+    constexpr std::size_t kAtOnce = 4096;
+    std::vector<std::int64_t> tallies(labels);
+    Code some[kAtOnce];
+    for (std::size_t first = 0; first < count; first += kAtOnce) {
+        const std::size_t length = std::min(kAtOnce, count - first);
+        std::copy_n(codes + first, length, some);
+        check_codes(some, length, labels, first);
+        for (std::size_t i = 0; i < length; ++i) ++tallies[static_cast<std::size_t>(some[i])];
+    }
+    for (std::size_t label = 0; label < labels; ++label) counts[label] += tallies[label];
 }
 
-template void count_codes<std::int8_t>(const std::int8_t*, std::size_t, std::int64_t*);
-template void count_codes<std::int16_t>(const std::int16_t*, std::size_t, std::int64_t*);
-template void count_codes<std::int32_t>(const std::int32_t*, std::size_t, std::int64_t*);
-template void count_codes<std::int64_t>(const std::int64_t*, std::size_t, std::int64_t*);
-template void count_codes<std::uint8_t>(const std::uint8_t*, std::size_t, std::int64_t*);
-template void count_codes<std::uint16_t>(const std::uint16_t*, std::size_t, std::int64_t*);
-template void count_codes<std::uint32_t>(const std::uint32_t*, std::size_t, std::int64_t*);
-template void count_codes<std::uint64_t>(const std::uint64_t*, std::size_t, std::int64_t*);
+template void count_codes<std::int8_t>(const std::int8_t*, std::size_t, std::uint64_t, std::int64_t*);
+template void count_codes<std::int16_t>(const std::int16_t*, std::size_t, std::uint64_t, std::int64_t*);
+template void count_codes<std::int32_t>(const std::int32_t*, std::size_t, std::uint64_t, std::int64_t*);
+template void count_codes<std::int64_t>(const std::int64_t*, std::size_t, std::uint64_t, std::int64_t*);
+template void count_codes<std::uint8_t>(const std::uint8_t*, std::size_t, std::uint64_t, std::int64_t*);
+template void count_codes<std::uint16_t>(const std::uint16_t*, std::size_t, std::uint64_t, std::int64_t*);
+template void count_codes<std::uint32_t>(const std::uint32_t*, std::size_t, std::uint64_t, std::int64_t*);
+template void count_codes<std::uint64_t>(const std::uint64_t*, std::size_t, std::uint64_t, std::int64_t*);
 
 }  // namespace hushvec

@@ -4,6 +4,7 @@
 // open after 16 digits, so that the other 48 are hardly ever drawn: 2 bytes of key stream a bit instead of 8. Which digits are
 // drawn depends on the uniforms and the thresholds, never on the truth.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "dispatch/dispatch.hpp"
@@ -69,9 +70,10 @@ void draw_unit(const KeyStream& stream, const BitLaw& law, std::uint64_t unit, c
         active_kernels().keystream(stream, domain::kMoreDigits, unit * kMoreGroups + group, 1, more);
         take_group(more, from_one, from_zero);
     }
-    for (std::size_t word = 0; word < words; ++word) {
-        out[word] = (from_one.below(word) & truth[word]) | (from_zero.below(word) & ~truth[word]);
-    }
+    std::uint32_t bits[kUnitWords];   // read once: with one of two readings in each half, a bit could follow neither law
+    std::copy_n(truth, words, bits);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    for (std::size_t word = 0; word < words; ++word) out[word] = (from_one.below(word) & bits[word]) | (from_zero.below(word) & ~bits[word]);
 }
 
 std::uint32_t used_bits_of_last_word(std::size_t bits) {

@@ -45,13 +45,13 @@ bool is_code(Code value, std::uint64_t labels) {
 }  // namespace
 
 template <class Code>
-void check_codes(const Code* codes, std::size_t count, std::uint64_t labels) {
+void check_codes(const Code* codes, std::size_t count, std::uint64_t labels, std::size_t first_position) {
     bool all = true;
     for (std::size_t i = 0; i < count; ++i) all &= is_code(codes[i], labels);
     if (all) return;
     const Code* wrong = std::find_if_not(codes, codes + count, [&](Code value) { return is_code(value, labels); });
     throw std::invalid_argument("codes must be in [0, " + std::to_string(labels) + "), got " + std::to_string(*wrong) + " at position " +
-                                std::to_string(wrong - codes));
+                                std::to_string(first_position + static_cast<std::size_t>(wrong - codes)));
 }
 
 template <class Code>
@@ -64,7 +64,7 @@ void randomized_response(const KeyStream& stream, const ResponseLaw& law, const 
 }
 
 #define HUSHVEC_FOR_CODE(Code)                                                     \
-    template void check_codes<Code>(const Code*, std::size_t, std::uint64_t);      \
+    template void check_codes<Code>(const Code*, std::size_t, std::uint64_t, std::size_t); \
     template void randomized_response<Code>(const KeyStream&, const ResponseLaw&, const Code*, std::size_t, Code*)
 HUSHVEC_FOR_CODE(std::int8_t);
 HUSHVEC_FOR_CODE(std::int16_t);

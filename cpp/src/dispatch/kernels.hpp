@@ -76,6 +76,10 @@ struct Kernels {
     // clip
     double (*sum_of_squares)(const float* row, std::size_t dimension);
     double (*sum_of_squares_f64)(const double* row, std::size_t dimension);
+    double (*copy_and_square)(const float* row, std::size_t dimension, float* copy);   // of rows that others may write to
+    double (*copy_and_square_f64)(const double* row, std::size_t dimension, double* copy);
+    bool (*all_finite)(const float* elements, std::size_t count);
+    bool (*all_finite_f64)(const double* elements, std::size_t count);
     void (*scale_row)(const float* row, std::size_t dimension, float scale, float* out);
 
     // sums of clipped rows

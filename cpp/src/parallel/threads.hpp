@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "hushvec/float_modes.hpp"
 #include "hushvec/threads.hpp"
 
 namespace hushvec {
@@ -36,7 +37,10 @@ void parallel_for(std::size_t count, std::size_t samples_each, Work work) {
     std::vector<std::thread> helpers;
     helpers.reserve(threads - 1);
     for (std::size_t part = 1; part < threads; ++part) {
-        helpers.emplace_back([=, &work] { work(range_begin(part, threads, count), range_begin(part + 1, threads, count)); });
+        helpers.emplace_back([=, &work] {
+            const FloatModes modes;
+            work(range_begin(part, threads, count), range_begin(part + 1, threads, count));
+        });
     }
     work(0, range_begin(1, threads, count));
     for (std::thread& helper : helpers) helper.join();
@@ -92,6 +96,7 @@ void parallel_ranges(std::size_t count, std::size_t samples_each, MakeWorker mak
     if (threads == 1) return take_ranges();
     const auto crew = std::make_shared<Crew>();
     const auto help = [crew, &take_ranges] {
+        const FloatModes modes;
         if (!crew->enter()) return;   // take_ranges may be gone
         take_ranges();
         crew->leave();

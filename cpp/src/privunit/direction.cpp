@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "array/staging.hpp"
+#include "clip/row_scale.hpp"
 #include "clip/row_scale_arithmetic.hpp"
 #include "dispatch/dispatch.hpp"
 
@@ -19,9 +19,7 @@ constexpr double kSmallestNorm = 0x1p-100;   // below it, a row has no direction
 Directions::Directions(const MatrixView& x) : x_(x), wide_(x.dtype == DType::float64 ? x.columns : 0) {}
 
 double Directions::norm_of_wide(std::size_t row) {
-    gather(x_, row * x_.columns, x_.columns, wide_.data());
-    const auto sum_of_squares = [&] { return active_kernels().sum_of_squares_f64(wide_.data(), wide_.size()); };
-    const double sum = sum_of_squares();
+    const double sum = stage_row(x_, row, wide_.data());
     if (std::isfinite(sum)) return std::sqrt(sum);
     double largest = 0;
     for (const double element : wide_) {
@@ -30,13 +28,12 @@ double Directions::norm_of_wide(std::size_t row) {
     }
     const int exponent = reduction_exponent(largest);
     for (double& element : wide_) element = std::ldexp(element, -exponent);
-    return std::sqrt(sum_of_squares());
+    return std::sqrt(active_kernels().sum_of_squares_f64(wide_.data(), wide_.size()));
 }
 
 bool Directions::find(std::size_t row, float* direction) {
     const bool wide = x_.dtype == DType::float64;
-    if (!wide) gather(x_, row * x_.columns, x_.columns, direction);
-    const double norm = wide ? norm_of_wide(row) : std::sqrt(active_kernels().sum_of_squares(direction, x_.columns));
+    const double norm = wide ? norm_of_wide(row) : std::sqrt(stage_row(x_, row, direction));
     if (!std::isfinite(norm)) return false;
     if (norm < kSmallestNorm) {
         std::fill_n(direction, x_.columns, 0.0f);

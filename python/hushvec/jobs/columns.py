@@ -124,7 +124,8 @@ def _id_array(name: str, ids: Any) -> NDArray[Any]:
         if not (arrow.types.is_integer(ids.type) or _is_text(arrow.types, ids.type)):
             raise TypeError(f"{name} must hold whole numbers or strings, got {ids.type}")
         return np.asarray(ids.to_numpy(zero_copy_only=False))
-    array = ids if isinstance(ids, np.ndarray) and ids.dtype.kind != "O" else _from_sequence(name, ids)
+    # A copy of an array that another thread may write to: ids that are unique stay so.
+    array = ids.copy() if isinstance(ids, np.ndarray) and ids.dtype.kind != "O" else _from_sequence(name, ids)
     if array.ndim != 1 or array.dtype.kind not in "iuUO":
         raise TypeError(f"{name} must hold whole numbers or strings in one dimension, got {array.dtype}[{array.ndim}-D]")
     return array

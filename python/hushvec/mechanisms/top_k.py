@@ -156,7 +156,7 @@ class GumbelTopK:
             raise ValueError(f"scores must have one or two dimensions, got {given.ndim}")
         if given.size > _MOST_SAMPLES:
             raise ValueError(f"scores must be at most 2^40, got {given.size}")
-        rows = _as_floats(np.atleast_2d(given))
+        rows = _copied_as_floats(np.atleast_2d(given))
         indices, undecided, stream = _core.gumbel_top_k(rows, self.k, float(self._eps0), self.sensitivity, source)
         for row, candidates in undecided:
             indices[row] = self._settled(rows, row, candidates, stream)
@@ -190,15 +190,19 @@ def _known_bits(stream: object, sample: int, step: int) -> int:
     return bits
 
 
-def _as_floats(scores: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers in a C-contiguous float32 or float64 array."""
+def _copied_as_floats(scores: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers in a C-contiguous float32 or float64 array of their own.
+
+    Always a copy: scores are read several times, once more where an order must be settled, and another thread may write to the caller's.
+    """
     kind, size = scores.dtype.kind, scores.dtype.itemsize
     if kind == "f" and size <= 8:
-        return np.ascontiguousarray(scores, dtype=np.float64 if size == 8 else np.float32)
+        return np.array(scores, dtype=np.float64 if size == 8 else np.float32, order="C")
     if kind in "iu":
-        if scores.size and max(int(scores.max()), -int(scores.min())) > _LARGEST_WHOLE:
+        own = np.array(scores, order="C")
+        if own.size and max(int(own.max()), -int(own.min())) > _LARGEST_WHOLE:
             raise ValueError("scores of an integer dtype must be at most 2^53 in magnitude: they would round in float64")
-        return np.ascontiguousarray(scores, dtype=np.float64)
+        return own.astype(np.float64)
     raise TypeError(f"scores must be floats of at most 64 bits or integers, got {scores.dtype}")
 
 
