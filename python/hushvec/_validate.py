@@ -17,6 +17,23 @@ from hushvec._recording import require_no_recorder
 SMALLEST_NORM = 2.0**-100
 LARGEST_NORM = 2.0**100
 
+# Not literals where they are added: the compiler would do the sum itself, in its own mode.
+_ONE = 1.0
+_TINY = 2.0**-55
+
+
+def rounding_to_nearest() -> None:
+    """Refuse a thread in which Python's own floats round up, down or towards zero.
+
+    The core sets its modes in every call. Bounds that Python and numpy compute are proved for rounding to nearest, and could come out too
+    small in a thread where someone called fesetround.
+    """
+    if _ONE + _TINY != _ONE or _ONE - _TINY != _ONE:
+        raise RuntimeError(
+            "floating-point numbers must be rounded to nearest in this thread, got another rounding mode "
+            "(other code set it: fesetround(FE_TONEAREST) puts it back)"
+        )
+
 
 def number(name: str, value: Any) -> float:
     """A finite float."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-from hushvec import _core
+from hushvec import _core, _validate
 from hushvec._receipt_fields import (
     ROUNDS,
     Number,
@@ -305,6 +305,7 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
         >>> hv.verify_receipt(dataclasses.replace(receipt, epsilon=7.0)).status
         'does not hold'
     """
+    _validate.rounding_to_nearest()
     if isinstance(receipt, Mapping):
         receipt = receipt_from_dict(receipt)
     if not isinstance(receipt, Receipt):

@@ -104,7 +104,7 @@ def privatize(
             "l2_laplace" or "privunit" on CUDA, which has no kernel for it.
             All arguments are checked before the budget is charged, and the budget before anything is released.
         RuntimeError: no CUDA backend or driver for an x on CUDA; a CUDA graph being captured; a caller that is being exported, traced,
-            transformed by torch.func or run on fake tensors.
+            transformed by torch.func or run on fake tensors; floating-point numbers are not rounded to nearest in this thread.
 
     Guarantees:
         Adjacency: replace one row (`per="record"`) or all of them (`per="release"`). Sensitivity: 2 clip_norm in L2, with the
@@ -270,6 +270,7 @@ def plan_release(
 ) -> ReleasePlan:
     """Check every argument of `privatize` but the rows themselves. `rows` counts all of them; only per="release" uses it."""
     source = _validate.generator(generator)
+    _validate.rounding_to_nearest()
     if dimension < 1:
         raise ValueError("x must have at least 1 column, got 0")
     rows_of_one = rows_per_person(_validate.choice("per", per, PER), rows)
@@ -346,6 +347,7 @@ def entry_of_charge(
     """Charge a budget; the row of its ledger, None for an object of the caller's own, which is told epsilon and delta alone."""
     from hushvec.budget import PrivacyBudget
 
+    _validate.rounding_to_nearest()
     if not isinstance(budget, PrivacyBudget):
         budget.consume(epsilon, delta)
         return None

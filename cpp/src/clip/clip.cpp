@@ -22,6 +22,8 @@ void scale_row(const double* row, std::size_t count, double scale, double* out) 
 template <class Scale>
 class ClipWork {
 public:
+    static constexpr bool kFetchesNextBlock = false;
+
     explicit ClipWork(const MatrixView& out)
         : out_(out), direct_(out.dtype == dtype_of<Scale> && out.rows_are_contiguous()), scaled_(direct_ ? 0 : kStageSamples) {}
 

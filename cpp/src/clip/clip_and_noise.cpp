@@ -2,6 +2,7 @@
 // Any split into blocks gives the same bits, so threads take any share.
 #include <algorithm>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "array/staging.hpp"
@@ -45,6 +46,9 @@ void scatter_groups(const Value* values, std::size_t group, std::size_t groups, 
 template <class Scale>
 class NoiseWork {
 public:
+    // The kernel asks for one line a vector: of float32 that is all of them.
+    static constexpr bool kFetchesNextBlock = std::is_same_v<Scale, float>;
+
     NoiseWork(const RunKernel& kernel, const MatrixView& out)
         : kernel_(kernel), out_(out), flat_(out.dtype == DType::float32 && out.is_flat()),
           row_scale_(std::make_unique_for_overwrite<Scale[]>(kStageSamples)), result_(std::make_unique_for_overwrite<float[]>(kStageSamples)) {}
@@ -71,7 +75,7 @@ private:
              std::size_t end) {
         const std::size_t first = group * kGroupSamples;
         float* y = direct ? reinterpret_cast<float*>(out_.data) + first : result_.get();
-        kernel_(NoiseRun<Scale>{group, groups, rows.at(first), row_scale_.get(), scale_step, y, rows.bytes_to_next_block(),
+        kernel_(NoiseRun<Scale>{group, groups, rows.at(first), row_scale_.get(), scale_step, y, kFetchesNextBlock ? rows.bytes_to_next_block() : 0,
                                 direct ? kPrefetchBytes : 0});
         if (!direct) scatter_groups(result_.get(), group, groups, begin, end, out_);
     }
@@ -86,6 +90,8 @@ private:
 // The float grade of float64 rows: y = x q + sigma Z in float64.
 class Float64NoiseWork {
 public:
+    static constexpr bool kFetchesNextBlock = false;
+
     Float64NoiseWork(const KeyStream& stream, Law law, double sigma, const MatrixView& out)
         : stream_(stream), law_(law), sigma_(sigma), out_(out), noise_(kStageSamples), row_scale_(kStageSamples) {}
 
@@ -112,6 +118,8 @@ private:
 template <class Scale>
 class L2LaplaceWork {
 public:
+    static constexpr bool kFetchesNextBlock = false;
+
     L2LaplaceWork(const KeyStream& stream, double scale, const MatrixView& out)
         : stream_(stream), scale_(scale), out_(out), at_once_(std::max<std::size_t>(1, kStageSamples / out.columns)),
           values_(at_once_ * out.columns), row_scale_(values_.size()), noise_(values_.size()) {}

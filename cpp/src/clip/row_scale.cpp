@@ -92,8 +92,9 @@ void require_finite(const MatrixView& x) {
 }
 
 template <class Scale>
-double stage_row(const MatrixView& x, std::size_t row, Scale* copy) {
+double stage_row(const MatrixView& x, std::size_t row, Scale* copy, std::size_t bytes_ahead) {
     if (x.dtype == dtype_of<Scale> && x.rows_are_contiguous()) {
+        if (bytes_ahead != 0) prefetch_run(x.at(row, 0), x.columns * sizeof(Scale), bytes_ahead);
         return copy_and_square(reinterpret_cast<const Scale*>(x.at(row, 0)), x.columns, copy);
     }
     gather(x, row * x.columns, x.columns, copy);
@@ -136,8 +137,8 @@ std::size_t row_scales(const Scale* elements, std::size_t rows, std::size_t colu
     return rows;
 }
 
-template double stage_row<float>(const MatrixView&, std::size_t, float*);
-template double stage_row<double>(const MatrixView&, std::size_t, double*);
+template double stage_row<float>(const MatrixView&, std::size_t, float*, std::size_t);
+template double stage_row<double>(const MatrixView&, std::size_t, double*, std::size_t);
 template std::size_t row_scales<float>(const float*, std::size_t, std::size_t, double, double, float*);
 template std::size_t row_scales<double>(const double*, std::size_t, std::size_t, double, double, double*);
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "hushvec/array.hpp"
+#include "lanes/prefetch.hpp"
 
 namespace hushvec {
 
@@ -13,8 +14,9 @@ namespace hushvec {
 // bfloat16 rows, double for float64 rows.
 //
 // Another thread may write to x meanwhile. Whatever is done with a row must be done with the copy that its norm was found for.
+// What lies bytes_ahead of a row is fetched, if that is not 0.
 template <class Scale>
-double stage_row(const MatrixView& x, std::size_t row, Scale* copy);
+double stage_row(const MatrixView& x, std::size_t row, Scale* copy, std::size_t bytes_ahead = kRowBytesAhead);
 
 // The scale of a row of this sum of squares, NaN where it holds NaN or Inf.
 double row_scale(std::span<const float> row, double sum_of_squares, double clip_norm);

@@ -28,8 +28,9 @@ namespace hushvec {
 template <class Scale>
 class StagedRows {
 public:
-    StagedRows(const MatrixView& x, double clip_norm, double grid, std::size_t most_rows)
-        : x_(x), clip_norm_(clip_norm), grid_(grid), most_rows_(most_rows),
+    // `work_fetches`: whether what is done with a block fetches the next one (bytes_to_next_block). Otherwise load() does.
+    StagedRows(const MatrixView& x, double clip_norm, double grid, std::size_t most_rows, bool work_fetches)
+        : x_(x), clip_norm_(clip_norm), grid_(grid), most_rows_(most_rows), bytes_ahead_(work_fetches ? 0 : kRowBytesAhead),
           memory_(std::make_unique_for_overwrite<Scale[]>(most_rows * x.columns + 2 * kGroupSamples + kLine)),
           elements_(aligned(memory_.get())), scales_(std::make_unique_for_overwrite<Scale[]>(most_rows)) {}
 
@@ -101,7 +102,7 @@ private:
     std::size_t load_row_by_row(Scale* copy) {
         const std::size_t rows = (end_ - first_) / columns();
         for (std::size_t row = 0; row < rows; ++row, copy += columns()) {
-            const double sum = stage_row(x_, begin_ + row, copy);
+            const double sum = stage_row(x_, begin_ + row, copy, bytes_ahead_);
             const double scale = row_scale(std::span<const Scale>(copy, columns()), sum, clip_norm_);
             if (std::isnan(scale)) return row;
             scales_[row] = in_grid_units(scale, grid_, Scale{});
@@ -126,14 +127,16 @@ private:
     const double clip_norm_;
     const double grid_;
     const std::size_t most_rows_;
+    const std::size_t bytes_ahead_;
     const std::unique_ptr<Scale[]> memory_;
     Scale* const elements_;
     const std::unique_ptr<Scale[]> scales_;
     std::size_t begin_ = 0, first_ = 0, end_ = 0, bad_row_ = 0;
 };
 
-// A block of rows that make whole grains: 16 KiB of float32.
-inline constexpr std::size_t kBlockSamples = std::size_t{1} << 12;
+// A block of rows that make whole grains: 8 KiB of float32, so that the first-level cache also holds its result and the block that is
+// fetched meanwhile. With 16 KiB 64 x 768 takes 1 % longer, and clip alone 10 %.
+inline constexpr std::size_t kBlockSamples = std::size_t{1} << 11;
 // Where only many rows make whole grains, the groups at both ends of a block are made twice: fewer, larger blocks. Below the 128 KiB from
 // which the C library maps memory anew for every call.
 inline constexpr std::size_t kLargeBlockSamples = 3 * (std::size_t{1} << 13);
@@ -151,11 +154,12 @@ template <class Scale, class MakeWork>
 void for_clipped_rows(const MatrixView& x, double clip_norm, double grid, std::size_t grain, Output output, MakeWork make_work) {
     const bool one_block = x.size() <= kLargeBlockSamples;   // read before anything is written
     if (output == Output::in_use && !one_block) require_finite(x);
+    constexpr bool work_fetches = decltype(make_work())::kFetchesNextBlock;
     FirstBadRow bad(x.rows);
     const std::size_t at_once = one_block && output == Output::in_use ? x.rows : std::min(x.rows, rows_of_block(x.columns, grain));
 
     if (x.rows < useful_threads(x.size(), 1)) {   // few long rows: all threads work at each
-        StagedRows<Scale> rows(x, clip_norm, grid, 1);
+        StagedRows<Scale> rows(x, clip_norm, grid, 1, work_fetches);
         for (std::size_t row = 0; row < x.rows; ++row) {
             if (!rows.load(row, row + 1, true)) {
                 bad.note(row);
@@ -170,7 +174,7 @@ void for_clipped_rows(const MatrixView& x, double clip_norm, double grid, std::s
     }
 
     parallel_for((x.rows + at_once - 1) / at_once, at_once * x.columns, [&](std::size_t begin, std::size_t end) {
-        StagedRows<Scale> rows(x, clip_norm, grid, at_once);
+        StagedRows<Scale> rows(x, clip_norm, grid, at_once, work_fetches);
         auto work = make_work();
         for (std::size_t block = begin; block < end; ++block) {
             if (!rows.load(block * at_once, std::min((block + 1) * at_once, x.rows))) return bad.note(rows.bad_row());

@@ -48,6 +48,7 @@ def amplify_by_poisson_sampling(release: Any, sampling_probability: float) -> Pr
         >>> round(loss.epsilon(0.0), 5)
         0.01704
     """
+    _validate.rounding_to_nearest()
     loss, count = one("release", release, adjacency="add-remove")
     q = _validate.positive("sampling_probability", sampling_probability)
     if q > 1:

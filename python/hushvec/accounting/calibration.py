@@ -46,6 +46,7 @@ def gaussian_sigma_for(
         >>> round(gaussian_sigma_for(4, 16.0, 1e-3, 3.0), 4), round(gaussian_sigma_for(4, 16.0, 1e-3, 3.0, composition="basic"), 4)
         (1.7316, 2.7196)
     """
+    _validate.rounding_to_nearest()
     count = _validate.whole_number("n_releases", n_releases, at_least=1)
     epsilon, delta = _validate.positive("epsilon", epsilon), _validate.delta(delta)
     sensitivity = _validate.positive("sensitivity", sensitivity)

@@ -88,6 +88,7 @@ def compose(releases: Any, *, delta: float | None = None, epsilon: float | None 
             Gaussian noise, or a delta below that of the releases; delta is needed and not given.
         TypeError: something is no release, or a count no whole number.
         MissingExtraError: releases are Poisson-sampled and hushvec[accounting] is not installed.
+        RuntimeError: floating-point numbers are not rounded to nearest in this thread.
 
     Guarantees:
         Valid for releases chosen adaptively, each with a loss fixed in advance, and never below what its theorem gives in real
@@ -121,6 +122,7 @@ def compose(releases: Any, *, delta: float | None = None, epsilon: float | None 
 
 def compose_collected(releases: Releases, *, delta: float | None, epsilon: float | None) -> Composition:
     """`compose` of releases that are checked already."""
+    _validate.rounding_to_nearest()
     if delta is not None and epsilon is not None:
         raise ValueError(f"delta and epsilon must not both be given, got delta = {delta!r} and epsilon = {epsilon!r}")
     _require_extra(releases)
