@@ -109,7 +109,7 @@ def secure_opacus(
     privacy_engine.hushvec_generator = source
     privacy_engine.independent_batches = independent
     privacy_engine.hushvec_allowed = tuple(allow_buffers)
-    privacy_engine.hushvec_watches = []
+    privacy_engine.__dict__.setdefault("hushvec_watches", [])  # a second call forgets no model
     return privacy_engine
 
 
