@@ -57,6 +57,7 @@ class ClippedSum:
         A row adds a vector of norm at most C in real arithmetic, and that vector depends on no other row: adding or removing a row
         moves the sum by at most C, replacing one by at most 2 C. Release adds N(0, sigma^2) to every element, rounded as an ideal
         Gaussian would be: rounding is post-processing. float64 rows are always clipped exactly. NaN and Inf are refused.
+        All of it for rows that nobody changes during `add`, which reads them for their norms and once more for the sum.
 
     Example:
         >>> import numpy as np

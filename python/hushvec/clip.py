@@ -26,13 +26,15 @@ def clip(x: ArrayT, clip_norm: float, *, out: ArrayT | None = None) -> ArrayT:
         TypeError: wrong kinds, or dtypes that differ.
         ValueError: clip_norm out of range; NaN or Inf in x (the row is named); a wrong shape, a read-only `out`, or one that
             overlaps x without being x; a tensor that requires grad or lies on another device. Nothing is written in any of
-            these cases, but for NaN or Inf on CUDA: `out` then holds a result in which such rows are zero.
+            these cases, but for NaN or Inf on CUDA, where `out` then holds a result in which such rows are zero, or that another
+            thread writes to x during the call.
         RuntimeError: no CUDA backend or driver for an x on CUDA; a caller that is being exported, traced, transformed by torch.func
             or run on fake tensors, which would not see that rows are clipped.
 
     Guarantees:
         |row|_2 <= clip_norm in real arithmetic, not only up to rounding. Rows of norm up to clip_norm (1 - 2^-20) come back
-        bit for bit. The same bits on every backend and for any number of threads.
+        bit for bit. The same bits on every backend and for any number of threads. On the CPU this holds even while another
+        thread writes to x: norm and values of a row are of one reading.
 
     Edge cases:
         A zero row stays zero. No rows or no columns: an empty array. On CUDA the work runs on the caller's current stream,
@@ -83,7 +85,7 @@ def clip_and_noise(
         ValueError: clip_norm or sigma out of range; clip_norm / sigma outside [2^-60, 2^30] where exact; NaN or Inf in x (the
             row is named); a wrong shape, a read-only `out`, or one that overlaps x without being x; a tensor that requires
             grad or lies on another device. Nothing is written in any of these cases, but for NaN or Inf on CUDA: `out` then
-            holds a release in which such rows count as zero rows.
+            holds a release in which such rows count as zero rows, or that another thread writes to x during the call.
         RuntimeError: no CUDA backend or driver for an x on CUDA; a captured graph without an ordinary call before; a caller that is
             being exported, traced, transformed by torch.func or run on fake tensors.
 
@@ -92,7 +94,8 @@ def clip_and_noise(
         round((clip(x) + sigma Z) / g) g over the reals for a public power of two g, hence exactly as private as the ideal
         Gaussian mechanism: (epsilon, gaussian_delta(epsilon, sigma, 2 clip_norm)) for every epsilon, for as long as the key
         stream cannot be told from random bits. sigma is rounded up to float32 first. The same bits on every CPU and CUDA
-        device. With exact=False, or a seeded generator, there is no such guarantee.
+        device. With exact=False, or a seeded generator, there is no such guarantee. On the CPU norm and values of a row are of
+        one reading, so that a row is clipped even while another thread writes to x; on CUDA x must not change during the call.
 
     Edge cases:
         No rows or no columns: an empty array. sigma = 0 is accepted only with exact=False and clips alone. Values saturate

@@ -110,7 +110,9 @@ def privatize(
         Adjacency: replace one row (`per="record"`) or all of them (`per="release"`). Sensitivity: 2 clip_norm in L2, with the
         factors of hushvec.mechanisms. The values are the ideal mechanism's, rounded to a public grid, so (epsilon, delta)
         holds as stated and not only up to floating-point error ("exact" grade; "l2_laplace" is "float" and promises
-        nothing). Where x has NaN or Inf the refusal is visible, hence part of what an observer sees.
+        nothing). Where x has NaN or Inf the refusal is visible, hence part of what an observer sees. On the CPU each row is read
+        once, so that this holds for what was read even while another thread writes to x (a mapped file, a reused buffer); on CUDA
+        x must not change during the call.
 
     Edge cases:
         No rows: empty values and a receipt for 0 rows. A row of zeros is a valid row. No columns: ValueError. A CUDA graph

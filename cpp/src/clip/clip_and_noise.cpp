@@ -1,10 +1,10 @@
 // Clipping fused with noise: rows are staged, their scales found, and one pass over the stage makes the noise and writes the result.
 // Any split into blocks gives the same bits, so threads take any share.
 #include <algorithm>
-#include <memory>
 #include <type_traits>
 #include <vector>
 
+#include "array/line_vector.hpp"
 #include "array/staging.hpp"
 #include "clip/run_kernel.hpp"
 #include "clip/staged_rows.hpp"
@@ -51,21 +51,20 @@ public:
 
     NoiseWork(const RunKernel& kernel, const MatrixView& out)
         : kernel_(kernel), out_(out), flat_(out.dtype == DType::float32 && out.is_flat()),
-          row_scale_(std::make_unique_for_overwrite<Scale[]>(kStageSamples)), result_(std::make_unique_for_overwrite<float[]>(kStageSamples)) {}
+          row_scale_(kStageSamples), result_(kStageSamples) {}
 
     void operator()(const StagedRows<Scale>& rows, std::size_t begin, std::size_t end) {
-        if (rows.columns() % kGroupSamples != 0) {
+        if (!flat_ || rows.columns() % kGroupSamples != 0) {
             return for_groups(begin, end, kStageGroups, [&](std::size_t group, std::size_t groups, bool whole) {
-                rows.expand_scales(group * kGroupSamples, groups * kGroupSamples, row_scale_.get());
+                rows.expand_scales(group * kGroupSamples, groups * kGroupSamples, row_scale_.data());
                 run(rows, group, groups, kVector, flat_ && whole, begin, end);
             });
         }
         for (std::size_t sample = begin; sample < end;) {   // one run for each stretch of a row
             const std::size_t row = sample / rows.columns();
             const std::size_t stretch = std::min(end, (row + 1) * rows.columns());
-            std::fill_n(row_scale_.get(), kVector, rows.scale(row));
-            for_groups(sample, stretch, flat_ ? stretch : kStageGroups,
-                       [&](std::size_t group, std::size_t groups, bool) { run(rows, group, groups, 0, flat_, begin, end); });
+            std::fill_n(row_scale_.data(), kVector, rows.scale(row));
+            run(rows, sample / kGroupSamples, (stretch - sample) / kGroupSamples, 0, true, begin, end);
             sample = stretch;
         }
     }
@@ -74,17 +73,17 @@ private:
     void run(const StagedRows<Scale>& rows, std::size_t group, std::size_t groups, std::size_t scale_step, bool direct, std::size_t begin,
              std::size_t end) {
         const std::size_t first = group * kGroupSamples;
-        float* y = direct ? reinterpret_cast<float*>(out_.data) + first : result_.get();
-        kernel_(NoiseRun<Scale>{group, groups, rows.at(first), row_scale_.get(), scale_step, y, kFetchesNextBlock ? rows.bytes_to_next_block() : 0,
+        float* y = direct ? reinterpret_cast<float*>(out_.data) + first : result_.data();
+        kernel_(NoiseRun<Scale>{group, groups, rows.at(first), row_scale_.data(), scale_step, y, kFetchesNextBlock ? rows.bytes_to_next_block() : 0,
                                 direct ? kPrefetchBytes : 0});
-        if (!direct) scatter_groups(result_.get(), group, groups, begin, end, out_);
+        if (!direct) scatter_groups(result_.data(), group, groups, begin, end, out_);
     }
 
     const RunKernel& kernel_;
     const MatrixView& out_;
     const bool flat_;
-    const std::unique_ptr<Scale[]> row_scale_;
-    const std::unique_ptr<float[]> result_;
+    LineVector<Scale> row_scale_;
+    LineVector<float> result_;
 };
 
 // The float grade of float64 rows: y = x q + sigma Z in float64.

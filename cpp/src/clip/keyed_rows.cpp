@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <memory>
 #include <type_traits>
 #include <vector>
 
+#include "array/line_vector.hpp"
 #include "array/staging.hpp"
 #include "clip/row_scale.hpp"
 #include "clip/run_kernel.hpp"
@@ -34,16 +34,16 @@ class RowStage {
 public:
     explicit RowStage(const MatrixView& x)
         : x_(x), row_bytes_(x.columns * item_size(x.dtype)), at_once_(std::clamp<std::size_t>(kStageBytes / row_bytes_, 1, kRowsAtOnce)),
-          memory_(std::make_unique_for_overwrite<std::byte[]>(at_once_ * row_bytes_)) {}
+          memory_(at_once_ * row_bytes_) {}
 
     std::size_t at_once() const { return at_once_; }
 
     // Rows [first, last), at most at_once() of them: row 0 of the result is `first`.
     MatrixView load(std::size_t first, std::size_t last) {
-        std::memcpy(memory_.get(), x_.at(first, 0), (last - first) * row_bytes_);
+        std::memcpy(memory_.data(), x_.at(first, 0), (last - first) * row_bytes_);
         std::atomic_signal_fence(std::memory_order_seq_cst);   // the compiler may take no later use from x
         MatrixView rows = x_;
-        rows.data = memory_.get();
+        rows.data = memory_.data();
         rows.rows = last - first;
         return rows;
     }
@@ -52,7 +52,7 @@ private:
     const MatrixView& x_;
     const std::size_t row_bytes_;
     const std::size_t at_once_;
-    const std::unique_ptr<std::byte[]> memory_;
+    LineVector<std::byte> memory_;
 };
 
 // Streams of staged rows, whose first is row `first` of the call. Wiped when they go.

@@ -105,14 +105,13 @@ double row_scale(std::span<const float>, double sum_of_squares, double clip_norm
 
 double row_scale(std::span<const double> row, double sum, double clip_norm) {
     if (std::isfinite(sum)) return float64_scale(sum, clip_norm);
+    if (!all_finite(row.data(), row.size())) return std::numeric_limits<double>::quiet_NaN();
     double largest = 0;
-    for (const double element : row) {
-        if (!std::isfinite(element)) return std::numeric_limits<double>::quiet_NaN();
-        largest = std::max(largest, std::fabs(element));
-    }
+    for (const double element : row) largest = std::max(largest, std::fabs(element));
     const int exponent = reduction_exponent(largest);
-    std::vector<double> reduced(row.begin(), row.end());
-    for (double& element : reduced) element = std::ldexp(element, -exponent);
+    const double factor = std::ldexp(1.0, -exponent);   // exact: a product with it is ldexp of the element, and vector code
+    std::vector<double> reduced(row.size());
+    for (std::size_t j = 0; j < row.size(); ++j) reduced[j] = row[j] * factor;
     return reduced_float64_scale(sum_of_squares(reduced.data(), reduced.size()), exponent, clip_norm);
 }
 

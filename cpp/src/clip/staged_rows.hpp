@@ -10,10 +10,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <numeric>
 #include <span>
 
+#include "array/line_vector.hpp"
 #include "array/staging.hpp"
 #include "clip/row_scale.hpp"
 #include "clip/row_scale_arithmetic.hpp"
@@ -31,8 +31,7 @@ public:
     // `work_fetches`: whether what is done with a block fetches the next one (bytes_to_next_block). Otherwise load() does.
     StagedRows(const MatrixView& x, double clip_norm, double grid, std::size_t most_rows, bool work_fetches)
         : x_(x), clip_norm_(clip_norm), grid_(grid), most_rows_(most_rows), bytes_ahead_(work_fetches ? 0 : kRowBytesAhead),
-          memory_(std::make_unique_for_overwrite<Scale[]>(most_rows * x.columns + 2 * kGroupSamples + kLine)),
-          elements_(aligned(memory_.get())), scales_(std::make_unique_for_overwrite<Scale[]>(most_rows)) {}
+          elements_(most_rows * x.columns + 2 * kGroupSamples), scales_(most_rows) {}
 
     // Rows [begin, end), at most most_rows. False where one of them holds NaN or Inf, which bad_row() then names.
     bool load(std::size_t begin, std::size_t end, bool on_all_threads = false) {
@@ -40,14 +39,14 @@ public:
         first_ = begin * columns();
         end_ = end * columns();
         const std::size_t offset = first_ % kGroupSamples, behind = offset + (end_ - first_);
-        std::fill_n(elements_, offset, Scale{0});
-        std::fill_n(elements_ + behind, (kGroupSamples - behind % kGroupSamples) % kGroupSamples, Scale{0});
-        Scale* const copy = elements_ + offset;
+        std::fill_n(elements_.data(), offset, Scale{0});
+        std::fill_n(elements_.data() + behind, (kGroupSamples - behind % kGroupSamples) % kGroupSamples, Scale{0});
+        Scale* const copy = elements_.data() + offset;
         if (columns() >= kLongRow && !on_all_threads) {
             bad_row_ = begin + load_row_by_row(copy);
         } else {
             gather_all(copy, on_all_threads);
-            bad_row_ = begin + row_scales(copy, end - begin, columns(), clip_norm_, grid_, scales_.get());
+            bad_row_ = begin + row_scales(copy, end - begin, columns(), clip_norm_, grid_, scales_.data());
         }
         return bad_row_ == end;
     }
@@ -62,7 +61,7 @@ public:
 
     // A sample and those behind it, to the end of the last group. Groups that the rows begin and end in are there as a whole, with zeros
     // for the samples of other rows.
-    const Scale* at(std::size_t sample) const { return elements_ + (sample - first_ / kGroupSamples * kGroupSamples); }
+    const Scale* at(std::size_t sample) const { return elements_.data() + (sample - first_ / kGroupSamples * kGroupSamples); }
 
     // q of every sample in [sample, sample + count), 0 for those of other rows.
     void expand_scales(std::size_t sample, std::size_t count, Scale* out) const {
@@ -73,10 +72,10 @@ public:
         const std::size_t here = sample < end_ ? std::min(end_ - sample, count) : 0;
         std::fill_n(out + here, count - here, Scale{0});
         if (columns() == 1) {
-            std::copy_n(scales_.get() + (sample - first_), here, out);
+            std::copy_n(scales_.data() + (sample - first_), here, out);
             return;
         }
-        const Scale* scale = scales_.get() + (sample - first_) / columns();
+        const Scale* scale = scales_.data() + (sample - first_) / columns();
         std::size_t left_in_row = columns() - sample % columns();
         for (std::size_t left = here; left > 0; left_in_row = columns()) {
             const std::size_t length = std::min(left, left_in_row);
@@ -93,7 +92,6 @@ public:
     }
 
 private:
-    static constexpr std::size_t kLine = 64 / sizeof(Scale);
     static constexpr std::size_t kPiece = std::size_t{1} << 16;
     static constexpr std::size_t kCopiesOfASample = 4;   // a copied element is this much less work than a sample
     static constexpr std::size_t kLongRow = 64;          // from here on copied and squared in one go
@@ -118,19 +116,13 @@ private:
         });
     }
 
-    static Scale* aligned(Scale* memory) {
-        const auto misplaced = reinterpret_cast<std::uintptr_t>(memory) % 64;
-        return misplaced == 0 ? memory : memory + (64 - misplaced) / sizeof(Scale);
-    }
-
     const MatrixView& x_;
     const double clip_norm_;
     const double grid_;
     const std::size_t most_rows_;
     const std::size_t bytes_ahead_;
-    const std::unique_ptr<Scale[]> memory_;
-    Scale* const elements_;
-    const std::unique_ptr<Scale[]> scales_;
+    LineVector<Scale> elements_;
+    LineVector<Scale> scales_;
     std::size_t begin_ = 0, first_ = 0, end_ = 0, bad_row_ = 0;
 };
 

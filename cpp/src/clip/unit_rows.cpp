@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "array/line_vector.hpp"
 #include "array/staging.hpp"
 #include "clip/row_scale.hpp"
 #include "dispatch/dispatch.hpp"
@@ -37,7 +38,7 @@ void to_unit_length(std::vector<double>& row, double) {
 // Flat float32 results need no second copy on their way out.
 void run_direct(const MatrixView& x, const MatrixView& out) {
     parallel_for(x.rows, x.columns, [&](std::size_t begin, std::size_t end) {
-        std::vector<float> row(x.columns);
+        LineVector<float> row(x.columns);
         for (std::size_t i = begin; i < end; ++i) {
             const double sum_of_squares = stage_row(x, i, row.data());
             to_unit_length(row.data(), x.columns, sum_of_squares, reinterpret_cast<float*>(out.at(i, 0)));

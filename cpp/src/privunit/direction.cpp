@@ -26,8 +26,8 @@ double Directions::norm_of_wide(std::size_t row) {
         if (!std::isfinite(element)) return std::numeric_limits<double>::quiet_NaN();
         largest = std::max(largest, std::abs(element));
     }
-    const int exponent = reduction_exponent(largest);
-    for (double& element : wide_) element = std::ldexp(element, -exponent);
+    const double factor = std::ldexp(1.0, -reduction_exponent(largest));   // exact
+    for (double& element : wide_) element *= factor;
     return std::sqrt(active_kernels().sum_of_squares_f64(wide_.data(), wide_.size()));
 }
 

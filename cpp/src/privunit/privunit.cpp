@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "array/line_vector.hpp"
 #include "array/staging.hpp"
 #include "clip/row_scale.hpp"
 #include "clip/validate.hpp"
@@ -90,7 +91,8 @@ private:
     const bool flat_;                            // float32 rows that results can be written to as groups
     Component components_[kRowsOfChunk];         // of the chunk's rows
     double squares_[kRowsOfChunk];               // R^2 of the chunk's rows
-    std::vector<float> direction_, push_, z_, y_, radius_squares_;
+    LineVector<float> direction_, push_, z_, y_;
+    std::vector<float> radius_squares_;
     std::vector<std::uint16_t> open_;
     std::size_t offset_ = 0;                     // of the rows at hand in the buffers
     std::size_t bad_row_ = 0;
@@ -131,7 +133,7 @@ bool RowWorker::run_rows(std::size_t begin, std::size_t end) {
     offset_ = first % kGroupSamples;
     const std::size_t groups = (offset_ + count + kGroupSamples - 1) / kGroupSamples;
     const bool whole = flat_ && groups * kGroupSamples == count;
-    for (auto* buffer : {&direction_, &push_, &z_}) buffer->resize(groups * kGroupSamples);
+    for (auto* buffer : {&direction_, &push_, &z_}) buffer->resize(groups * kGroupSamples, 0.0f);
     y_.resize(whole ? 0 : groups * kGroupSamples);
     radius_squares_.resize(groups);
     open_.resize(groups * kGroupSamples / kRun);

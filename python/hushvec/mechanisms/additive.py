@@ -133,7 +133,7 @@ class Mechanism(ABC):
         """out = the release of x: clipped, noised, exactly rounded where the grade is exact. x may be out.
 
         Nothing is written where x is refused, unless `out_is_fresh` says that no one else can see `out` yet: then a part
-        of the result may be in it, and x is read from memory once and not twice. On CUDA `out` always holds a result then.
+        of the result may be in it, and x is read once and not twice. On CUDA `out` always holds a result then.
         """
         source, exact = _validate.generator(generator), self.grade == "exact"
         _kernels.clip_and_noise(x, self.clip_norm, self.noise_parameter, out, source, self.law, exact, out_is_fresh=out_is_fresh)
