@@ -72,9 +72,9 @@ def gaussian_delta(epsilon, sigma, square):
 
 
 def privunit_epsilon(p, threshold):
-    """ln(p/(1-p)) + ln(q/(1-q)), q = Phi(threshold)."""
+    """|ln(p/(1-p)) + ln(q/(1-q))|, q = Phi(threshold): a cap less likely than chance costs as one that is more likely."""
     above = log_upper_tail(Decimal(threshold))
-    return (Decimal(p) / (1 - Decimal(p))).ln() + (1 - above.exp()).ln() - above
+    return abs((Decimal(p) / (1 - Decimal(p))).ln() + (1 - above.exp()).ln() - above)
 
 
 def decimal(fraction):

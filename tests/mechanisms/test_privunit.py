@@ -1,6 +1,7 @@
 """PrivUnitG as an object: its law against golden values and high precision, its cost, and what it says of its harm."""
 
 import csv
+import math
 from fractions import Fraction
 from pathlib import Path
 
@@ -26,11 +27,11 @@ def test_golden_laws(row):
 
 
 def exact_epsilon(cap_probability, threshold):
-    """ln(p/(1-p)) + ln(q/(1-q)) to 50 digits beyond the cancellation in 1 - q."""
+    """|ln(p/(1-p)) + ln(q/(1-q))| to 50 digits beyond the cancellation in 1 - q."""
     with mpmath.workdps(50):
         p, t = mpmath.mpf(cap_probability), mpmath.mpf(threshold)
         above = mpmath.erfc(t / mpmath.sqrt(2)) / 2
-        return mpmath.log(p / (1 - p)) + mpmath.log((1 - above) / above)
+        return abs(mpmath.log(p / (1 - p)) + mpmath.log((1 - above) / above))
 
 
 @pytest.mark.parametrize("epsilon", [2.0**-20, 1e-3, 0.3, 1.0, 5.0, 16.0, 100.0, 700.0, 1500.0, 4096.0])
@@ -41,12 +42,41 @@ def test_epsilon_is_never_exceeded_and_nearly_used_up(epsilon):
     assert true >= epsilon - 1e-12 * (1 + epsilon)
 
 
-@pytest.mark.parametrize("cap_probability", [0.25, 0.5, 0.75, 0.999, 1 - 2.0**-53])
+@pytest.mark.parametrize("cap_probability", [2.0**-53, 2.0**-10, 0.25, 0.5, 0.75, 0.999, 1 - 2.0**-53])
 @pytest.mark.parametrize("threshold", [0.0, 1e-9, 0.5, 1.0, 4.0, 20.0, 60.0, 128.0])
 def test_epsilon_of_any_law_is_rounded_up(cap_probability, threshold):
     found = _core.privunit_epsilon(cap_probability, threshold)
     true = exact_epsilon(cap_probability, threshold)
     assert true <= found <= true + 1e-12 * (1 + abs(true))
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.0, 5.0, 8.0, 8.2])
+@pytest.mark.parametrize("epsilon", [2.0**-20, 1e-3, 0.3])
+def test_a_law_with_a_given_threshold_keeps_epsilon_or_is_refused(epsilon, threshold):
+    """Where 1 - q is a few units of 2^-53, the next multiple below it may be too unlikely a cap."""
+    try:
+        law = _core.privunit_law(epsilon, threshold)
+    except ValueError as error:
+        assert "threshold must leave the cap a probability" in str(error) and threshold >= 5
+    else:
+        assert exact_epsilon(*law) <= epsilon
+
+
+def test_a_cap_less_likely_than_chance_costs_what_the_kernel_shows():
+    """n = 20,000 rows for each of u and -u: values below 0 are 1/p - 1 times as likely for u. Exact binomial tests, alpha = 1e-9."""
+    p, n = 2.0**-10, 20_000
+    rounded_below_0 = math.erfc(1 / 16 / math.sqrt(2))  # P(W < -1/16 | W < 0): the grid is 1/8
+    rows = np.zeros((n, 4), np.float32)
+    seen = []
+    for sign in (1, -1):
+        rows[:, 0] = sign
+        out = np.empty_like(rows)
+        _core.privunit(rows, p, 0.0, 1.0, out, hv.Generator.unsafe_seeded(7 + sign))
+        seen.append(int((out[:, 0] < 0).sum()))
+    for found, probability in zip(seen, (1 - p, p)):
+        assert checks.count(found, n, probability * rounded_below_0) > 1e-9
+    assert checks.count(seen[0], n, rounded_below_0 / 2) < 1e-9
+    assert _core.privunit_epsilon(p, 0.0) >= np.log((1 - p) / p) > 6.9
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 4.0, 16.0, 50.0])

@@ -99,6 +99,13 @@ def test_it_agrees_on_changed_receipts(checker, mechanism, changes):
     assert checker.check_receipt(changed.to_dict())[0] == hv.verify_receipt(changed).status
 
 
+def test_a_cap_less_likely_than_chance_does_not_hold(checker):
+    receipt = dataclasses.replace(receipt_of("privunit"), cap_probability=2.0**-10, threshold=0.0)
+    for epsilon, status in [(1e-6, "does not hold"), (6.9, "does not hold"), (6.94, "holds")]:
+        forged = dataclasses.replace(receipt, epsilon=epsilon)
+        assert hv.verify_receipt(forged).status == checker.check_receipt(forged.to_dict())[0] == status
+
+
 def run(*arguments):
     return subprocess.run([sys.executable, "-I", str(SCRIPT), *map(str, arguments)], capture_output=True, text=True, check=False)
 

@@ -9,7 +9,7 @@
 // that is, a standard Gaussian row conditioned on the half space <W, u> >= threshold with probability p, on the other otherwise.
 // With q = Phi(threshold) its density is the Gaussian one times p/(1 - q) or (1 - p)/q, so that for any two directions
 //
-//     epsilon = ln(p/(1 - p)) + ln(q/(1 - q)),     E<W, u> = p phi/(1 - q) - (1 - p) phi/q,     phi at the threshold
+//     epsilon = |ln(p/(1 - p)) + ln(q/(1 - q))|,   E<W, u> = p phi/(1 - q) - (1 - p) phi/q,     phi at the threshold
 #pragma once
 
 #include "hushvec/array.hpp"
@@ -30,10 +30,10 @@ inline constexpr double kLargestPrivUnitEpsilon = 0x1p12;
 // Throws std::invalid_argument outside [2^-20, 2^12].
 PrivUnitLaw privunit_law(double epsilon);
 
-// The law of at most this epsilon with a threshold given, in [0, 128]. Throws where even p = 2^-53 has a larger epsilon.
+// The law of at most this epsilon with a threshold given, in [0, 128]. Throws where no multiple of 2^-53 is so near to 1 - q.
 PrivUnitLaw privunit_law(double epsilon, double threshold);
 
-// epsilon of a law, rounded up: above the exact value by at most 1e-12 (1 + epsilon). May be negative where p is below 1 - q.
+// epsilon of a law, rounded up: above the exact value by at most 1e-12 (1 + epsilon). A p below 1 - q costs as one above it.
 // Throws std::invalid_argument unless 0 < p < 1 is a multiple of 2^-53 and 0 <= threshold <= 128.
 double privunit_epsilon(PrivUnitLaw law);
 

@@ -2,7 +2,7 @@
 //
 // With t the threshold, phi the normal density, M the Mills ratio (mills.hpp), Q = phi(t) M(t) = 1 - q:
 //
-//     epsilon = logit(p) + ln((1 - Q)/Q)          E<W, u> = p / M(t) - (1 - p) phi(t) / (1 - Q)
+//     epsilon = |logit(p) + ln((1 - Q)/Q)|        E<W, u> = p / M(t) - (1 - p) phi(t) / (1 - Q)
 //
 // At the best split E<W, u> equals the threshold, which gives one equation with one sign change to solve: with epsilon fixed,
 // p falls as t grows, and E<W, u> - t falls from above 0 at t = 0 to below 0 where p = 1/2.
@@ -51,9 +51,10 @@ double epsilon_margin(double cap_logit, const Tail& tail) {
     return kUnits * (8.0 + std::abs(cap_logit) + std::abs(tail.log));
 }
 
+// A cap that is less likely than chance, p < Q, tells as much as one that is as much more likely: hence the absolute value.
 double upper_epsilon(double cap_probability, const Tail& tail) {
     const double cap_logit = std::log(cap_probability / (1.0 - cap_probability));   // 1 - p is exact
-    return cap_logit + tail_logit(tail) + epsilon_margin(cap_logit, tail);
+    return std::abs(cap_logit + tail_logit(tail)) + epsilon_margin(cap_logit, tail);
 }
 
 double best_threshold(double epsilon) {
@@ -74,7 +75,7 @@ PrivUnitLaw largest_law(double epsilon, double threshold) {
     double p = std::floor(logistic(epsilon - tail_logit(tail)) / kProbabilityUnit) * kProbabilityUnit;
     p = std::min(p, 1.0 - kProbabilityUnit);
     for (double step = kProbabilityUnit; p > 0.0 && upper_epsilon(p, tail) > epsilon; step *= 2.0) p -= step;
-    if (!(p > 0.0)) throw_rule("threshold", kScalar, "must leave the cap a probability of 2^-53 or more at this epsilon", threshold);
+    if (!(p > 0.0)) throw_rule("threshold", kScalar, "must leave the cap a probability that is a multiple of 2^-53 at this epsilon", threshold);
     return {p, threshold};
 }
 

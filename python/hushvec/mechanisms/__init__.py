@@ -9,7 +9,7 @@ moves by at most 2C in L2. With r = rows_per_person and d = dimension:
     Laplacian    Laplace(scale) an element         L1: 2C r sqrt(d)      epsilon = sensitivity / scale
     L2Laplace    exp(-|z|_2 / scale) a row         sum of L2: 2C r       epsilon = sensitivity / scale
 
-    PrivUnit     on the direction of a row         does not enter        epsilon = r (logit p + logit q), in privunit.py
+    PrivUnit     on the direction of a row         does not enter        epsilon = r |logit p + logit q|, in privunit.py
 
 The r rows of a person are released jointly: their Gaussian noise is one Gaussian vector and their distance at most
 sqrt(sum (2C)^2). For the two Laplace kinds the log-densities of r rows add up, each at most (row distance) / scale, and the row's L1

@@ -7,7 +7,7 @@ The released row is clip_norm / E * W, where for a unit vector u of d elements
 
 W is a standard Gaussian row that falls into the cap {w: <w, u> >= threshold} with probability p instead of its own 1 - q, where
 q = Phi(threshold). Its density is the Gaussian one times p / (1 - q) inside and (1 - p) / q outside, whatever u is, hence
-epsilon = ln(p / (1 - p)) + ln(q / (1 - q)).
+epsilon = |ln(p / (1 - p)) + ln(q / (1 - q))|.
 """
 
 from __future__ import annotations
