@@ -22,9 +22,18 @@ if TYPE_CHECKING:
 
 REPORTS_KIND = "reports"
 REPORT_RECEIPT_VERSION = 1
-MECHANISMS = ("k_rr", "unary", "hadamard", "bloom")
 
 _WORDS = 1 << 64
+_MOST_CELLS = 1 << 24
+
+# Among how many outcomes the law of a mechanism chooses. Reports in bits have two: with more, the law would not be that of a bit.
+_CELLS: dict[str, tuple[str, Callable[[int], bool]]] = {
+    "k_rr": ("at least 2", lambda cells: cells >= 2),
+    "unary": ("2", lambda cells: cells == 2),
+    "hadamard": ("2 B, B a power of two", lambda cells: cells >= 2 and cells.bit_count() == 1),
+    "bloom": ("2", lambda cells: cells == 2),
+}
+MECHANISMS = tuple(_CELLS)
 _UP = Context(prec=80, rounding=ROUND_CEILING)
 
 
@@ -48,7 +57,7 @@ class ReportReceipt(ReceiptFields):
         words_of_one: how many words of one person the epsilon covers. Words that a memo had before are in earlier receipts; where
             no word is new, all words of the reports.
         memoised: whether the same word of the person always gives the same permanent report.
-        cells: how many outcomes the law below chooses among: k, 2 for bits, 2 B for Hadamard response.
+        cells: how many outcomes the law below chooses among: k, 2 for bits, 2 B for Hadamard response, B a power of two.
         truth_values, other_values: of the 2^64 values of a uniform, those of the truth and those of each other cell; for "bloom" of
             the permanent response.
         hashes: for "bloom" the bits that a word sets, at most; else 0.
@@ -155,6 +164,9 @@ def _law_faults(receipt: ReportReceipt) -> list[str]:
     if receipt.delta != 0:
         faults.append(f"delta must be 0 for {receipt.mechanism}, got {receipt.delta!r}")
     truth, other, cells = receipt.truth_values, receipt.other_values, receipt.cells
+    cells_rule, is_allowed = _CELLS[receipt.mechanism]
+    if not is_allowed(cells):
+        return [*faults, f"cells must be {cells_rule} for {receipt.mechanism}, got {cells}"]
     if truth + (cells - 1) * other != _WORDS:
         return [*faults, f"truth_values + {cells - 1} other_values must be 2^64, got {truth + (cells - 1) * other}"]
     if truth < other:
@@ -164,6 +176,8 @@ def _law_faults(receipt: ReportReceipt) -> list[str]:
         return [*faults, step]
     if receipt.per == "record" and receipt.words_of_one != 1:
         faults.append(f"words_of_one must be 1 where every report is another person's, got {receipt.words_of_one}")
+    if receipt.per == "record" and receipt.memoised:
+        faults.append("per must be 'release' where reports are memoised: a memo is one person's")
     if receipt.per == "release" and not receipt.memoised and receipt.words_of_one < receipt.reports:
         faults.append(f"words_of_one must be at least the {receipt.reports} reports of the person, got {receipt.words_of_one}")
     needed = epsilon_of_one(receipt)
@@ -183,8 +197,6 @@ def _step_fault(receipt: ReportReceipt) -> str | None:
         return None
     if receipt.hashes < 1:
         return f"hashes must be >= 1 for bloom, got {receipt.hashes}"
-    if receipt.cells != 2:
-        return f"cells must be 2 for bloom, got {receipt.cells}"
     if receipt.one_values <= receipt.zero_values or (receipt.zero_values == 0) != (receipt.one_values == _WORDS):
         return f"one_values must be > zero_values > 0, or 2^64 and 0; got {receipt.one_values} and {receipt.zero_values}"
     return None
@@ -203,7 +215,7 @@ _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
     "reports": WholeNumber(0),
     "words_of_one": WholeNumber(1),
     "memoised": boolean,
-    "cells": WholeNumber(2, below=(1 << 25) + 1),
+    "cells": WholeNumber(2, below=_MOST_CELLS + 1),
     "truth_values": WholeNumber(1, below=_WORDS),
     "other_values": WholeNumber(1, below=_WORDS),
     "hashes": WholeNumber(0),
