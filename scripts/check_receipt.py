@@ -238,7 +238,7 @@ def check_charge(receipt, export):
     if charge["ledger"] != export["ledger"]:
         return "the receipt names another ledger"
     row = rows[charge["sequence"] - 1] if 2 <= charge["sequence"] <= len(rows) else rows[0]
-    if row["entry_hash"] != charge["entry_hash"] or row["kind"] != "charge":
+    if row["kind"] != "charge" or any(row[name] != charge[name] for name in ("charge_id", "entry_hash")):
         return "the ledger has no such charge"
     if rows[0]["rho"]:
         enough = Decimal(row["rho"]) >= needed_rho(receipt)

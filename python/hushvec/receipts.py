@@ -402,9 +402,10 @@ def verify_charges(receipts: Sequence[AnyReceipt], export: Mapping[str, Any]) ->
     faults, paid = [], set()
     for number, receipt in enumerate(receipts, 1):
         fault = _charge_fault(receipt, export["ledger"], rows)
-        if fault is None and receipt.charge in paid:
+        place = receipt.charge and (receipt.charge.ledger, receipt.charge.sequence)
+        if fault is None and place in paid:
             fault = "another receipt names the same charge"
-        paid.add(receipt.charge)
+        paid.add(place)
         if fault is not None:
             faults.append(f"receipt {number}: {fault}")
     if faults:
@@ -419,7 +420,8 @@ def _charge_fault(receipt: AnyReceipt, ledger: str, rows: Mapping[int, Mapping[s
     if charge.ledger != ledger:
         return "it names another ledger"
     row = rows.get(charge.sequence)
-    if row is None or row["kind"] != "charge" or row["entry_hash"] != charge.entry_hash:
+    named = {"kind": "charge", "charge_id": charge.charge_id, "entry_hash": charge.entry_hash}
+    if row is None or any(row[name] != value for name, value in named.items()):
         return f"the ledger has no such charge as the one named, row {charge.sequence}"
     if rows[1]["rho"]:
         enough = Fraction(row["rho"]) >= Fraction(receipt.loss.rho)

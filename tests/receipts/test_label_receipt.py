@@ -238,6 +238,17 @@ def test_a_ledger_pays_for_labels_and_vectors(paid):
     assert hv.verify_charges([released()], export).status == "does not hold"
 
 
+def test_a_charge_pays_once_whatever_id_is_written_beside_it(paid):
+    receipts, export = paid
+    copies = [
+        dataclasses.replace(receipts[0], charge=dataclasses.replace(receipts[0].charge, charge_id=charge_id))
+        for charge_id in ("a", "b")
+    ]
+    assert hv.verify_charges(copies, export).reasons[0].startswith("receipt 1: the ledger has no such charge as the one named")
+    once = hv.verify_charges([receipts[0], dataclasses.replace(receipts[0], epsilon=0.5)], export)
+    assert once.reasons == ("receipt 2: another receipt names the same charge",)
+
+
 def test_a_ledger_in_rho_pays_for_labels():
     budget = hv.PrivacyBudget(max_rho=2.0)
     receipt = released(budget=budget)
