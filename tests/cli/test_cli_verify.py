@@ -135,9 +135,12 @@ def test_a_promise_for_all_of_them(files, epsilon, code):
 
 def test_one_bad_receipt_spoils_the_rest(files):
     paths = files(a=receipt().to_dict(), b=CASES["does not hold"][0]().to_dict())
-    assert hushvec("verify", *paths).code == 1
+    finished = hushvec("verify", *paths)
+    assert finished.code == 1 and "together" not in finished.out
     paths = files(a=receipt().to_dict(), b=CASES["not a DP claim"][0]().to_dict())
-    assert hushvec("verify", *paths).code == 2
+    finished = hushvec("verify", *paths)
+    assert finished.code == 2
+    assert "together: not a DP claim\n  all releases together would be" in finished.out
 
 
 def test_a_ledger_that_paid(files):

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import NoReturn
 
 import hushvec
+from hushvec.cli._printable import printable
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 
 BAD_INPUT = 2
@@ -74,4 +75,4 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _one_line(message: str) -> str:
-    return " ".join(message.split())
+    return printable(" ".join(message.split()))

@@ -1,4 +1,4 @@
-"""How results are printed: JSON, and tables of plain text."""
+"""How results are printed: JSON, and tables of plain text. What comes from a file cannot steer the terminal."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from hushvec.cli._printable import printable
 from hushvec.label_receipt import LabelReceipt
 from hushvec.receipts import Receipt
 from hushvec.report_receipt import ReportReceipt
@@ -13,12 +14,17 @@ from hushvec.selection_receipt import SelectionReceipt
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    """Print strict JSON, where what is not printable stands as the escape of a JSON string."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    print("".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text))
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell, numbers and words alike to the right, the first column to the left."""
-    lines = [header, *rows]
+    """Columns as wide as their widest cell, numbers and words alike to the right, the first column to the left.
+
+    Cells are `printable`.
+    """
+    lines = [[printable(cell) for cell in line] for line in (header, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     return "\n".join(
         "  ".join(
@@ -29,9 +35,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> str:
-    """`name   value` lines, indented."""
+    """`name   value` lines, indented. Values are `printable`."""
     width = max(len(name) for name, _ in pairs)
-    return "\n".join(f"  {name.ljust(width)}  {value}" for name, value in pairs)
+    return "\n".join(f"  {name.ljust(width)}  {printable(value)}" for name, value in pairs)
 
 
 def receipt_lines(receipt: Receipt | LabelReceipt | SelectionReceipt | ReportReceipt) -> str:

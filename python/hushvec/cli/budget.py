@@ -12,6 +12,7 @@ from hushvec._publish import SHARED, published_text
 from hushvec.budget import BudgetState, PrivacyBudget, budget_keys, export_head, verify_export, verify_ledger
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json, table
+from hushvec.cli._printable import say
 
 WRONG = 1
 SHOWN_HASH = 16  # characters of a hash that a person compares
@@ -81,9 +82,9 @@ def _verify(options: argparse.Namespace) -> int:
             }
         )
     elif report.head is not None:
-        print(f"holds: {report.rows} rows, the last with hash {report.head.entry_hash}")
+        say(f"holds: {report.rows} rows, the last with hash {report.head.entry_hash}")
     else:
-        print(f"does not hold: row {report.first_wrong}: {report.reason}")
+        say(f"does not hold: row {report.first_wrong}: {report.reason}")
     return 0 if report.holds else WRONG
 
 
@@ -96,7 +97,7 @@ def _reset(options: argparse.Namespace) -> int:
     if options.json:
         print_json(_as_json(state))
     else:
-        print(f"period {state.period} of {state.key!r} begins; nothing is spent in it")
+        say(f"period {state.period} of {state.key!r} begins; nothing is spent in it")
     return 0
 
 
@@ -112,7 +113,7 @@ def _export(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"output": options.output, **head})
     else:
-        print(f"{options.output}: {head['rows']} rows, the last with hash {head['entry_hash']}")
+        say(f"{options.output}: {head['rows']} rows, the last with hash {head['entry_hash']}")
     return 0
 
 

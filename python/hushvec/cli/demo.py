@@ -14,6 +14,7 @@ from hushvec._progress import Progress
 from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
 from hushvec.cli._nearest import cosines, nearest
 from hushvec.cli._output import facts, print_json, receipt_lines, table
+from hushvec.cli._printable import say
 from hushvec.cli._sentences import private_texts, public_sentences
 from hushvec.mechanisms import EmpiricalGaussian
 from hushvec.release import Release, privatize
@@ -209,7 +210,7 @@ def _print(outcome: _Outcome, sweep: list[dict[str, float]], seconds: dict[str, 
         _print_texts(outcome, rows)
     else:
         for row in rows:
-            print(f"after noise  {outcome.corpus[outcome.decoded[row]]}")
+            say(f"after noise  {outcome.corpus[outcome.decoded[row]]}")
         print("\n--show-original prints the texts beside them.\n")
     print(outcome.verdict)
     print(f"Cosine of a noisy vector with its clean one: {outcome.mean_cosine:.3f} on average, 1 before the noise.\n")
@@ -225,9 +226,9 @@ def _print(outcome: _Outcome, sweep: list[dict[str, float]], seconds: dict[str, 
 def _print_texts(outcome: _Outcome, rows: NDArray[Any]) -> None:
     before, after = _closeness(outcome, outcome.clean_decoded), _closeness(outcome, outcome.decoded)
     for row in rows:
-        print(f"text         {outcome.texts[row]}")
-        print(f"before noise {outcome.corpus[outcome.clean_decoded[row]]}  (cosine with the text {before[row]:.2f})")
-        print(f"after noise  {outcome.corpus[outcome.decoded[row]]}  (cosine with the text {after[row]:.2f})")
+        say(f"text         {outcome.texts[row]}")
+        say(f"before noise {outcome.corpus[outcome.clean_decoded[row]]}  (cosine with the text {before[row]:.2f})")
+        say(f"after noise  {outcome.corpus[outcome.decoded[row]]}  (cosine with the text {after[row]:.2f})")
         print()
 
 

@@ -18,6 +18,7 @@ from hushvec.cli._arguments import (
     replaced_release,
 )
 from hushvec.cli._output import print_json, receipt_lines
+from hushvec.cli._printable import say
 from hushvec.cli.files import Columns, FileError, Source, open_source, rehearse
 from hushvec.receipts import Receipt
 from hushvec.release import ReleasePlan, charged, plan_release, require_chargeable
@@ -146,4 +147,5 @@ def _report(options: argparse.Namespace, receipt: Receipt) -> None:
     if options.json:
         print_json({"output": str(options.output), "receipt_file": str(where), "receipt": receipt.to_dict()})
     else:
-        print(f"{options.output}\n{where}\n\n{receipt_lines(receipt)}")
+        say(str(options.output), str(where), "")
+        print(receipt_lines(receipt))

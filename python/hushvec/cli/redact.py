@@ -17,6 +17,7 @@ from hushvec._publish import PRIVATE, mode_of, published_text
 from hushvec.cli._arguments import Subparsers, add_command, comma_separated
 from hushvec.cli._documents import read_utf8, source_name
 from hushvec.cli._output import print_json, table
+from hushvec.cli._printable import say
 from hushvec.text.pii.redactor import Redaction, Redactor
 
 
@@ -100,7 +101,7 @@ def _list_rules(redactor: Redactor, *, as_json: bool) -> int:
         rows = [(rule.name, rule.category, rule.placeholder, f"{rule.score:g}", rule.summary) for rule in listed]
         widths = [max(len(row[column]) for row in rows) for column in range(4)] if rows else []
         for row in rows:
-            print("  ".join((*(cell.ljust(width) for cell, width in zip(row, widths)), row[4])))
+            say("  ".join((*(cell.ljust(width) for cell, width in zip(row, widths)), row[4])))
     return 0
 
 
@@ -171,6 +172,6 @@ def _report(options: argparse.Namespace, counts: Counter[str], *, texts: int) ->
     if options.json:
         print_json({"output": str(options.output), "texts": texts, "found": dict(sorted(counts.items()))})
     else:
-        print(options.output)
+        say(str(options.output))
         if counts:
             print(table(("category", "found"), [(name, str(count)) for name, count in sorted(counts.items())]))

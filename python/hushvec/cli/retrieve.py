@@ -18,6 +18,7 @@ from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import Subparsers, add_command, make_generator
 from hushvec.cli._documents import read_utf8
 from hushvec.cli._output import print_json, receipt_lines, table
+from hushvec.cli._printable import say
 from hushvec.cli.files import Columns, open_source
 from hushvec.mechanisms import MECHANISMS, PublicProjection
 from hushvec.release import PER
@@ -237,7 +238,7 @@ def _search(options: argparse.Namespace) -> int:
         if receipt is not None:
             claim = "" if receipt.is_dp_claim else ": NOT a DP claim"
             what = f"{name.replace('_', ' ')} of {len(answers)} queries"
-            print(f"\n{what}: epsilon = {receipt.epsilon!r}, delta = {receipt.delta!r}{claim}")
+            say("", f"{what}: epsilon = {receipt.epsilon!r}, delta = {receipt.delta!r}{claim}")
     return 0
 
 
@@ -289,9 +290,9 @@ def _print_index(options: argparse.Namespace, index: PrivateIndex, queries: int)
             }
         )
         return
-    print("\n".join(index.describe()))
+    say(*index.describe())
     if index.settings.scores is not None:
-        print(f"{queries} queries: {index.document_guarantee(queries)}")
+        say(f"{queries} queries: {index.document_guarantee(queries)}")
     for receipt in index.receipts:
         print(f"\n{receipt_lines(receipt)}")
 

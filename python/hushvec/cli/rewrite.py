@@ -19,6 +19,7 @@ from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import Subparsers, add_command, add_force_argument, comma_separated, replaced_release
 from hushvec.cli._documents import read_utf8, source_name
 from hushvec.cli._output import print_json
+from hushvec.cli._printable import say
 from hushvec.text.rewriting.results import Rewriting
 from hushvec.text.rewriting.rewriter import Rewriter
 from hushvec.text.rewriting.terms import LEVELS, REWRITING_MECHANISMS
@@ -195,7 +196,7 @@ def _many(options: argparse.Namespace, documents: list[tuple[str, dict[str, Any]
             _write_line(file, _noted(result, replaced), kept, private=options.show_original)
             progress.advance(1)
     if options.output is not None:
-        print(f"{options.output}: {len(documents)} documents")
+        say(f"{options.output}: {len(documents)} documents")
     return 0
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json, table
+from hushvec.cli._printable import say
 from hushvec.study.clinical.command import DESCRIPTION as CLINICAL
 from hushvec.study.clinical.command import add_arguments, run_clinical
 from hushvec.study.columns import Row, read_rows
@@ -90,8 +91,7 @@ def _run(options: argparse.Namespace, plan: Callable[[Configuration], list[Run]]
         return 0
     print(_table(done.rows))
     print()
-    print("\n".join(found.sentences))
-    print()
+    say(*found.sentences, "")
     print(
         facts([("runs", f"{done.runs}, {done.before} of them from before"), ("rows", f"{len(done.rows)} in {folder / RESULTS}")])
     )
@@ -110,8 +110,7 @@ def _report(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"report": str(page), "rows": len(rows)} | found.to_dict())
         return 0
-    print(page)
-    print("\n".join(found.sentences))
+    say(str(page), *found.sentences)
     return 0
 
 

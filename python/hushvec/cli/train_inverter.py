@@ -10,6 +10,7 @@ from typing import Any
 
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json
+from hushvec.cli._printable import say
 from hushvec.mechanisms import MECHANISMS, PublicProjection
 from hushvec.text.inverters.trained.curve import CURVE_FILE
 from hushvec.text.inverters.trained.folder import PROJECTION_FILE, read_run
@@ -81,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(summary.to_dict())
     else:
-        print(options.output)
+        say(str(options.output))
         print(facts(_facts(summary)))
     if summary.stopped_by is None or summary.finished:
         return 0

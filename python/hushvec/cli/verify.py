@@ -11,6 +11,7 @@ from typing import Any
 from hushvec.accounting import Composition, compose
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import print_json, receipt_lines
+from hushvec.cli._printable import say
 from hushvec.errors import ReceiptError
 from hushvec.label_receipt import LabelReceipt
 from hushvec.receipts import (
@@ -58,8 +59,10 @@ def run(options: argparse.Namespace) -> int:
     receipts = [_receipt(name) for name in options.receipts]
     found = [verify_receipt(receipt) for receipt in receipts]
     together = None
-    if len(receipts) > 1 or options.epsilon is not None or options.delta is not None:
-        together = _together(receipts, options.epsilon, options.delta)
+    statuses = {one.status for one in found}
+    # What a receipt that does not hold has lost is not known, nor is what it has lost together with others.
+    if DOES_NOT_HOLD not in statuses and (len(receipts) > 1 or options.epsilon is not None or options.delta is not None):
+        together = _together(receipts, options.epsilon, options.delta, claimed=NOT_A_CLAIM not in statuses)
         found.append(together[0])
     ledger = None if options.ledger is None else _ledger(receipts, options.ledger)
     if ledger is not None:
@@ -72,11 +75,15 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_CODES[status]
 
 
-def _together(receipts: list[AnyReceipt], epsilon: float | None, delta: float | None) -> tuple[Verification, Composition]:
+def _together(
+    receipts: list[AnyReceipt], epsilon: float | None, delta: float | None, *, claimed: bool
+) -> tuple[Verification, Composition]:
     composition = compose(receipts, delta=sum(receipt.delta for receipt in receipts) if delta is None else delta)
     promise = f"({composition.epsilon!r}, {composition.delta!r})-DP by {composition.theorem} composition ({composition.reference})"
     if epsilon is not None and composition.epsilon > epsilon:
         return Verification(DOES_NOT_HOLD, (f"epsilon = {epsilon!r} is less than the releases cost together: {promise}",)), composition
+    if not claimed:
+        return Verification(NOT_A_CLAIM, (f"all releases together would be {promise} if each made a claim",)), composition
     return Verification(HOLDS, (f"all releases together, about the same people, are {promise}",)), composition
 
 
@@ -124,19 +131,15 @@ def _print(
     together: tuple[Verification, Composition] | None,
     ledger: Verification | None,
 ) -> None:
-    print(status)
+    say(status)
     for name, receipt, one in zip(names, receipts, found):
         if len(receipts) > 1:
-            print(f"{name}: {one.status}")
-        for reason in one.reasons:
-            print(f"  {reason}")
-        print()
+            say(f"{name}: {one.status}")
+        say(*(f"  {reason}" for reason in one.reasons), "")
         print(receipt_lines(receipt))
     for title, further in (("together", together and together[0]), ("ledger", ledger)):
         if further is not None:
-            print(f"\n{title}: {further.status}")
-            for reason in further.reasons:
-                print(f"  {reason}")
+            say("", f"{title}: {further.status}", *(f"  {reason}" for reason in further.reasons))
 
 
 def _receipt(name: str) -> AnyReceipt:
