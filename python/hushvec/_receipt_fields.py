@@ -13,18 +13,34 @@ from hushvec.errors import ReceiptError
 ROUNDS = (8, 12, 20)
 
 _MOST_CHARACTERS = 1 << 20
+MOST_EXPORT_CHARACTERS = 1 << 30
 
 
-def json_object(text: str) -> Any:
-    """The value of a JSON text without repeated fields and without NaN or Inf."""
-    if len(text) > _MOST_CHARACTERS:
-        raise ReceiptError(f"receipt must have at most {_MOST_CHARACTERS} characters, got {len(text)}")
+def json_object(text: str, what: str = "receipt", most_characters: int = _MOST_CHARACTERS) -> Any:
+    """The value of a JSON text without repeated fields and without NaN or Inf.
+
+    Args:
+        what: the text is, for the message.
+        most_characters: that it may have.
+    """
+    if len(text) > most_characters:
+        raise ReceiptError(f"{what} must have at most {most_characters} characters, got {len(text)}")
+
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields = dict(pairs)
+        if len(fields) != len(pairs):
+            raise ReceiptError(f"{what} must not have a field twice")
+        return fields
+
+    def refuse_constant(constant: str) -> float:
+        raise ReceiptError(f"{what} must hold finite numbers, got {constant}")
+
     try:
-        return json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+        return json.loads(text, object_pairs_hook=distinct, parse_constant=refuse_constant)
     except ReceiptError:
         raise
     except (ValueError, RecursionError) as error:
-        raise ReceiptError(f"receipt must be JSON: {error}") from None
+        raise ReceiptError(f"{what} must be JSON: {error}") from None
 
 
 def require_fields(fields: Any, known: Collection[str]) -> None:
@@ -41,27 +57,20 @@ def require_fields(fields: Any, known: Collection[str]) -> None:
         raise ReceiptError("notes must be a list of strings")
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise ReceiptError("receipt must not have a field twice")
-    return fields
-
-
-def _refuse_constant(text: str) -> float:
-    raise ReceiptError(f"receipt must hold finite numbers, got {text}")
-
-
 class OneOf:
+    """A value of a set, of the same kind as in it: 1.0 and True are not 1."""
+
     def __init__(self, *accepted: str | int) -> None:
         self.accepted = accepted
 
     def __call__(self, name: str, value: Any) -> None:
-        if isinstance(value, bool) or value not in self.accepted:
+        if not any(type(value) is type(one) and value == one for one in self.accepted):
             raise ReceiptError(f"{name} must be one of {', '.join(map(repr, self.accepted))}, got {value!r:.60}")
 
 
 class Number:
+    """A finite float64. A whole number that float64 would round is none."""
+
     def __init__(self, rule: str, holds: Callable[[float], bool], *, optional: bool = False) -> None:
         self.rule, self.holds, self.optional = rule, holds, optional
 
@@ -70,13 +79,13 @@ class Number:
             return
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ReceiptError(f"{name} must be a number, got {type(value).__name__}")
-        if not (_is_finite(value) and self.holds(value)):
+        if not (_is_float64(value) and self.holds(value)):
             raise ReceiptError(f"{name} must be {self.rule}, got {value!r:.60}")
 
 
-def _is_finite(value: int | float) -> bool:
+def _is_float64(value: int | float) -> bool:
     try:
-        return math.isfinite(value)
+        return math.isfinite(value) and float(value) == value
     except OverflowError:  # an int beyond float64
         return False
 
@@ -104,6 +113,10 @@ def boolean(name: str, value: Any) -> None:
 def string(name: str, value: Any) -> None:
     if not isinstance(value, str):
         raise ReceiptError(f"{name} must be a string, got {type(value).__name__}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ReceiptError(f"{name} must be text that UTF-8 can hold, got {value!r:.60}") from None
 
 
 def number_of_text(name: str, value: Any) -> int:
@@ -115,8 +128,10 @@ def number_of_text(name: str, value: Any) -> int:
 
 
 def strings(name: str, value: Any) -> None:
-    if not isinstance(value, tuple) or not all(isinstance(note, str) for note in value):
+    if not isinstance(value, tuple):
         raise ReceiptError(f"{name} must be a list of strings")
+    for note in value:
+        string(name, note)
 
 
 def digest(name: str, value: Any) -> None:

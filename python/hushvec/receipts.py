@@ -369,8 +369,9 @@ def verify_charges(receipts: Sequence[AnyReceipt], export: Mapping[str, Any]) ->
         export: of `PrivacyBudget.export`, or the same read from JSON.
 
     Returns:
-        "holds", or "does not hold" with the reasons: a row that does not follow from the others; a receipt that names no charge,
-        another ledger, a charge that is not there, one that another receipt names too, or one smaller than its promise.
+        "holds", or "does not hold" with the reasons: a row that does not follow from the others; a receipt that does not hold
+        itself, or names no charge, another ledger, a charge that is not there, one that another receipt names too, or one smaller
+        than its promise.
 
     Raises:
         ValueError, TypeError: the export is none.
@@ -414,6 +415,8 @@ def verify_charges(receipts: Sequence[AnyReceipt], export: Mapping[str, Any]) ->
 
 
 def _charge_fault(receipt: AnyReceipt, ledger: str, rows: Mapping[int, Mapping[str, Any]]) -> str | None:
+    if verify_receipt(receipt).status == DOES_NOT_HOLD:
+        return "it does not hold"
     charge = receipt.charge
     if charge is None:
         return "it names no charge"
@@ -424,7 +427,7 @@ def _charge_fault(receipt: AnyReceipt, ledger: str, rows: Mapping[int, Mapping[s
     if row is None or any(row[name] != value for name, value in named.items()):
         return f"the ledger has no such charge as the one named, row {charge.sequence}"
     if rows[1]["rho"]:
-        enough = Fraction(row["rho"]) >= Fraction(receipt.loss.rho)
+        enough = Fraction(row["rho"]) >= Fraction(repr(receipt.loss.rho))
     else:
         enough = all(Fraction(row[name]) >= Fraction(repr(getattr(receipt, name))) for name in ("epsilon", "delta"))
     return None if enough else f"the charge named, row {charge.sequence}, is smaller than what it promises"

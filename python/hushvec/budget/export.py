@@ -63,8 +63,11 @@ def verify_export(export: Mapping[str, Any], heads: Iterable[Head | tuple[int, s
         (False, 2, 'entry_hash does not follow from the row')
     """
     _require_fields("export", export, _HEADER)
-    if export["budget_export_version"] != EXPORT_VERSION:
+    version = export["budget_export_version"]
+    if type(version) is not int or version != EXPORT_VERSION:
         raise ValueError(f"budget_export_version must be {EXPORT_VERSION}, got {export['budget_export_version']!r:.40}")
+    for name in ("library_version", "budget_key", "ledger"):
+        _require_text(name, export[name])
     key, rows = export["budget_key"], export["rows"]
     if not isinstance(rows, list):
         raise TypeError(f"rows must be a list, got {_validate.kind(rows)}")
@@ -88,9 +91,17 @@ def export_head(export: Mapping[str, Any]) -> Head:
     _require_fields("export", export, _HEADER)
     head = export["head"]
     _require_fields("head", head, ("rows", "entry_hash"))
-    if not isinstance(head["entry_hash"], str):
-        raise TypeError(f"entry_hash must be text, got {_validate.kind(head['entry_hash'])}")
+    _require_text("entry_hash", head["entry_hash"])
     return Head(_validate.whole_number("rows", head["rows"], at_least=1), head["entry_hash"])
+
+
+def _require_text(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text, got {_validate.kind(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} must be text that UTF-8 can hold, got {value!r:.60}") from None
 
 
 def _require_fields(what: str, fields: Any, names: tuple[str, ...]) -> None:

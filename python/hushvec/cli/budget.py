@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._publish import SHARED, published_text
+from hushvec._receipt_fields import MOST_EXPORT_CHARACTERS, json_object
 from hushvec.budget import BudgetState, PrivacyBudget, budget_keys, export_head, verify_export, verify_ledger
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json, table
@@ -167,9 +168,9 @@ def _spent(state: BudgetState) -> tuple[str, str, str]:
 
 def _read(name: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(Path(name).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name}: must be JSON: {error}") from None
+        found = json_object(Path(name).read_text(encoding="utf-8"), "export", MOST_EXPORT_CHARACTERS)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
     if not isinstance(found, dict):
         raise ValueError(f"{name}: must be a budget export")
     return found

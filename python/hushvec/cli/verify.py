@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
+from hushvec._receipt_fields import MOST_EXPORT_CHARACTERS, json_object
 from hushvec.accounting import Composition, compose
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import print_json, receipt_lines
@@ -31,7 +31,6 @@ AnyReceipt = Receipt | LabelReceipt | SelectionReceipt | ReportReceipt
 
 EXIT_CODES = {HOLDS: 0, DOES_NOT_HOLD: 1, NOT_A_CLAIM: 2}
 LARGEST_FILE = 1 << 22
-LARGEST_EXPORT = 1 << 30
 
 
 def add_to(subparsers: Subparsers) -> None:
@@ -89,7 +88,7 @@ def _together(
 
 def _ledger(receipts: list[AnyReceipt], name: str) -> Verification:
     try:
-        return verify_charges(receipts, json.loads(_read(name, LARGEST_EXPORT)))
+        return verify_charges(receipts, json_object(_read(name, MOST_EXPORT_CHARACTERS), "export", MOST_EXPORT_CHARACTERS))
     except (ValueError, TypeError) as error:
         raise ReceiptError(f"{name}: {error}") from None
 

@@ -1,0 +1,343 @@
+"""Forged receipts and ledgers, each decided by a seed: valid ones of every kind, and what forgers make of them."""
+
+import copy
+import dataclasses
+import json
+import math
+import types
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+import hushvec as hv
+from collect.surveys import vocabulary
+from hushvec import _core
+from hushvec.accounting import PureDP
+from hushvec.calibrate import gaussian_epsilon
+from hushvec.collect import BloomFilter, Memo
+from hushvec.label_release import privatize_labels
+from hushvec.release import entry_of_charge
+from hushvec.selection_receipt import SelectionReceipt
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "check_receipt.py"
+UNIFORM = 2**64
+ROWS = np.ones((4, 32), np.float32)
+HOSTILE_TEXTS = ("", "1", "01", "+1", " 1", "1_0", "\uff11", "\ud800", "\u202e", "\x1b[2K", "A" * 64, "0" * 64, "Block", "1/2", "é")
+HOSTILE_NUMBERS = (
+    0, 1, -1, 2, 3, 2**24, 2**24 + 1, 2**53 + 1, 2**63 - 1, 2**63, 2**64, 10**300, 10**400, 0.0, -0.0, 0.5, 1.0, 1.5, 2.0, 128.0,
+    5e-324, 1e-300, 2.0**-100, 2.0**-101, 2.0**-53, 2.0**-10, 1e-9, 2.0**100, 2.0**101, 1e300, 1.7976931348623157e308, 20.0,
+)  # fmt: skip
+HOSTILE = (*HOSTILE_TEXTS, *HOSTILE_NUMBERS, True, False, None, [], {}, [1], ["note"], [["note"]], ["\ud800"], {"a": 1})
+
+
+def module_of(source):
+    """The script of this source, loaded without being run."""
+    module = types.ModuleType("check_receipt")
+    exec(compile(source, str(SCRIPT), "exec"), module.__dict__)
+    return module
+
+
+@cache
+def genuine():
+    """(receipts as mappings, export of the ledger that paid for them), one pair for each currency."""
+    return [_paid_by(hv.PrivacyBudget(1e6, 0.5)), _paid_by(hv.PrivacyBudget(max_rho=1e9))]
+
+
+def _paid_by(budget):
+    receipts = []
+    arguments = {"gaussian": {}, "laplacian": {}, "l2_laplace": {}, "privunit": {}, "empirical": {"epsilon": None, "sigma": 0.3}}
+    for mechanism, own in arguments.items():
+        for per, epsilon in (("record", 8.0), ("release", 0.5)):
+            settings = {"epsilon": epsilon, "mechanism": mechanism, "per": per, "budget": budget, **own}
+            receipts.append(hv.privatize(ROWS, **settings).receipt)
+    for per, answers in (("record", 1), ("release", 3)):
+        receipts.append(privatize_labels([1] * answers, range(5), epsilon=1.5, per=per, budget=budget).receipt)
+    for mechanism in ("k_rr", "unary", "hadamard"):
+        words = vocabulary(30, 2.0, mechanism, words_per_user=2)
+        receipts.append(words.release(["word1", "word2"], per="release", budget=budget).receipt)
+        receipts.append(words.release("word1", budget=budget).receipt)
+    for settings in ({}, {"p": 0.0, "q": 1.0}):
+        words = BloomFilter(64, 2, epsilon=2.0, **settings)
+        receipts.append(words.release("word1", budget=budget).receipt)
+        receipts.append(words.release("word1", per="release", memo=Memo(), budget=budget).receipt)
+    selection = SelectionReceipt(
+        epsilon=3.0, delta=0.0, selections=3, picks=2, candidates=8, score_low=-1.0, score_high=1.0, sensitivity=1.0,
+        epsilon_per_pick=0.5, key_source="os", rounds=20, is_dp_claim=True, library_version=hv.__version__,
+    )  # fmt: skip
+    receipts.append(dataclasses.replace(selection, charge=entry_of_charge(budget, 3.0, 0.0, selection.loss.rho, "search")))
+    assert PureDP(epsilon=3.0).rho > selection.loss.rho
+    return [json.loads(receipt.to_json()) for receipt in receipts], json.loads(json.dumps(budget.export()))
+
+
+def forged_receipt(seed):
+    """The text of a receipt, one in twenty as it was issued."""
+    rng = np.random.default_rng((17, seed))
+    receipts, _ = genuine()[rng.integers(2)]
+    receipt = copy.deepcopy(receipts[rng.integers(len(receipts))])
+    if rng.random() < 0.05:
+        return json.dumps(receipt)
+    for change in sorted(rng.choice(len(_CHANGES), size=1 + (rng.random() < 0.25), p=_WEIGHTS)):
+        receipt = _CHANGES[change](rng, receipt)
+    text = json.dumps(receipt, ensure_ascii=bool(rng.integers(2)))
+    return _TRICKS[rng.integers(len(_TRICKS))](rng, text) if rng.random() < 0.15 else text
+
+
+def _pick(rng, options):
+    return options[rng.integers(len(options))]
+
+
+def _about_1(rng):
+    return 1 + rng.choice([-1, 1]) * 10.0 ** -rng.integers(1, 17)
+
+
+def _any_field(rng, receipt):
+    """A field set to a value that some other field may have."""
+    return {**receipt, _pick(rng, list(receipt)): copy.deepcopy(_pick(rng, HOSTILE))}
+
+
+def _other_kind(rng, receipt):
+    """The same value written as another JSON type."""
+    name = _pick(rng, list(receipt))
+    value = receipt[name]
+    forms = [str(value), [value], {name: value}, value is True, float(value) if isinstance(value, int) else 1]
+    return {**receipt, name: _pick(rng, forms)}
+
+
+def _fields(rng, receipt):
+    """A field dropped, added or renamed."""
+    name = _pick(rng, list(receipt))
+    rest = {one: value for one, value in receipt.items() if one != name}
+    return _pick(rng, [rest, {**receipt, "surprise": 1}, {**rest, name.upper(): receipt[name]}, {**receipt, "receipt_kind": "labels"}])
+
+
+def _promise(rng, receipt):
+    """epsilon or delta moved by a part of 10^-1 to 10^-17, or to the next float."""
+    name = _pick(rng, ["epsilon", "epsilon", "epsilon", "delta"])
+    value = receipt[name]
+    if not isinstance(value, float) or isinstance(value, bool):
+        return receipt
+    factor = _about_1(rng)
+    return {**receipt, name: _pick(rng, [value * factor, value * factor, math.nextafter(value, math.inf), math.nextafter(value, 0)])}
+
+
+def _neighbours(rng, receipt):
+    """A number moved a little, or by a power of two."""
+    names = [name for name, value in receipt.items() if type(value) in (int, float)]
+    if not names:
+        return receipt
+    name = _pick(rng, names)
+    value = receipt[name]
+    if type(value) is int:
+        return {**receipt, name: _pick(rng, [value + 1, value - 1, 2 * value, value // 2, -value])}
+    changed = [math.nextafter(value, 0), math.nextafter(value, math.inf), 2 * value, value / 2, value * (1 + 1e-6), -value]
+    return {**receipt, name: _pick(rng, changed)}
+
+
+def _words(rng, receipt):
+    """A word of a fixed set replaced by another one, or by one of none; a flag turned."""
+    words = {
+        "mechanism": "gaussian laplacian l2_laplace privunit empirical k_rr unary hadamard bloom randomized_response Gaussian",
+        "per": "record release Record", "sensitivity_norm": "l1 l2 linf", "grade": "exact float EXACT", "key_source": "os seed OS",
+        "dtype": "float32 float64 float16 bfloat16 float8", "scores": "none uniform source all", "nonfinite": "raise zero",
+        "receipt_kind": "labels reports selection vectors training", "adjacency": "replace-one add-remove",
+    }  # fmt: skip
+    flags = [name for name, value in receipt.items() if isinstance(value, bool)]
+    # Fields of few kinds come more often: their kinds are few among the receipts.
+    name = _pick(rng, [name for name in (*words, *flags, *["scores", "memoised"] * 5) if name in receipt])
+    value = not receipt[name] if name in flags else _pick(rng, words[name].split())
+    return {**receipt, "is_dp_claim": bool(rng.integers(2)), name: value}
+
+
+def _law(rng, receipt):
+    """Another law, mostly one that adds up; epsilon about what it gives."""
+    if receipt.get("mechanism") == "privunit":
+        p = _pick(rng, [2.0**-10, 2.0**-53, 2.0**-54, 1e-9, 0.5, 0.97, 1 - 2.0**-53, rng.random()])
+        t = _pick(rng, [0.0, 0.5, 1.2815515655446004, 3.0, 6.0, 8.2, 40.0, 128.0])
+        rows = receipt["rows"] if receipt["per"] == "release" else 1
+        needed = rows * _core.privunit_epsilon(p, t) if (p * 2**53).is_integer() else 7.0
+        return {**receipt, "cap_probability": p, "threshold": t, "epsilon": _pick(rng, [1e-6, 40.0, needed * _about_1(rng)])}
+    if "truth_values" not in receipt:
+        return _promise(rng, receipt)
+    name = "cells" if "cells" in receipt else "label_count"
+    cells = _pick(rng, [2, 3, 4, 5, 6, 64, 1000, 2**24, receipt[name]])
+    other = int(_pick(rng, [1, 2, 2**40, UNIFORM // cells, UNIFORM // (2 * cells), int(receipt["other_values"])]))
+    truth = UNIFORM - (cells - 1) * other + _pick(rng, [0, 0, 0, 0, 1, -1])
+    changed = {**receipt, name: cells, "truth_values": str(truth), "other_values": str(other)}
+    if rng.random() < 0.8 and truth > other:
+        rows = receipt.get("words_of_one", receipt.get("answers", 1))
+        changed["epsilon"] = rows * math.log(truth / other) * max(1, 2 * receipt.get("hashes", 0)) * _about_1(rng)
+    if "hashes" in receipt and rng.random() < 0.3:
+        changed["hashes"] = _pick(rng, [0, 1, 2, 2**40])
+        changed["one_values"] = str(_pick(rng, [0, 1, 2**63, UNIFORM - 1, UNIFORM, UNIFORM + 1]))
+        changed["zero_values"] = str(_pick(rng, [0, 1, 2**62, UNIFORM - 1, UNIFORM]))
+    return changed
+
+
+def _noise(rng, receipt):
+    """Another sigma or scale on its grid or beside it, and an epsilon about what it gives."""
+    name = next((name for name in ("sigma", "scale") if isinstance(receipt.get(name), float)), None)
+    if name is None:
+        return _law(rng, receipt)
+    value = float(np.float32(receipt[name] * 2.0 ** rng.uniform(-8, 8)))
+    value = _pick(rng, [value, value, value, math.nextafter(value, 0)])
+    grid = 2.0 ** (math.frexp(value)[1] - 1 - _pick(rng, [3, 6, 6, 6, 7]))
+    epsilon = receipt["epsilon"] * receipt[name] / value
+    delta = _pick(rng, [receipt["delta"], receipt["delta"], 1e-12, 1e-300, 0.5])
+    if receipt["mechanism"] in ("gaussian", "empirical") and 0 < delta < 1:
+        epsilon = float(gaussian_epsilon(delta, value, receipt["sensitivity"]))
+    epsilon *= _about_1(rng)
+    return {**receipt, name: value, "grid": _pick(rng, [grid, grid, None]), "epsilon": epsilon, "delta": delta}
+
+
+def _charge(rng, receipt):
+    """The charge's own fields."""
+    charge = receipt["charge"]
+    if not isinstance(charge, dict):
+        return {**receipt, "charge": _pick(rng, HOSTILE)}
+    name = _pick(rng, list(charge))
+    rest = {one: value for one, value in charge.items() if one != name}
+    values = [*HOSTILE, "0" * 64, "another", charge.get("sequence")]
+    changed = {**charge, name: _pick(rng, values)}
+    return {**receipt, "charge": _pick(rng, [*[changed] * 8, rest, {**charge, "surprise": 1}, list(charge)])}
+
+
+# In this order where there are several: the first two read fields that those behind them break.
+_CHANGES = (_law, _noise, _promise, _neighbours, _words, _charge, _any_field, _other_kind, _fields)
+_WEIGHTS = (0.16, 0.16, 0.14, 0.08, 0.12, 0.06, 0.18, 0.06, 0.04)
+
+
+def _replace_number(text):
+    """Epsilon written as JSON must not be, or may be but rarely is."""
+
+    def trick(rng, written):
+        head, _, tail = written.partition('"epsilon": ')
+        if not tail:
+            return written
+        end = min(place for place in (tail.find(","), tail.find("}")) if place >= 0)
+        return f'{head}"epsilon": {text}{tail[end:]}'
+
+    return trick
+
+
+def _twice(rng, written):
+    """A field a second time, in the receipt or in its charge."""
+    name = _pick(rng, ["epsilon", "delta", "is_dp_claim", "notes", "ledger", "sequence"])
+    head, _, tail = written.partition(f'"{name}": ')
+    end = min((place for place in (tail.find(", "), tail.find("}")) if place >= 0), default=0)
+    return f'{head}"{name}": {tail[:end]}, "{name}": {tail}' if tail else written
+
+
+_TRICKS = (
+    *map(_replace_number, ("NaN", "Infinity", "-Infinity", "1e400", "-1e400", "1E1", "01", "1.", ".5", "0x10", "-0", "9" * 5000)),
+    *[_twice] * 4,
+    lambda rng, written: "\ufeff" + written,
+    lambda rng, written: written + _pick(rng, [" ", "\n", "\x00", "{}", ",", "]", "\u00a0"]),
+    lambda rng, written: _pick(rng, [" ", "\n\t", "\u2028", "\x0c", "//\n"]) + written,
+    lambda rng, written: written[: rng.integers(len(written))],
+    lambda rng, written: "[" * int(_pick(rng, [1, 200, 2000, 100_000])) + written,
+    lambda rng, written: written.replace('"notes": [', '"notes": ' + "[" * int(_pick(rng, [2, 90, 5000])), 1),
+    lambda rng, written: written.replace('"notes": []', '"notes": ["\\ud800"]').replace('"notes": ["', '"notes": ["\\ud83d\\ude00'),
+    lambda rng, written: written.replace("e", "\\u0065", 1),
+    lambda rng, written: written.replace('"', "'"),
+    lambda rng, written: written.replace(", ", _pick(rng, [",", " , ", ",,", "\x0b, "])),
+    lambda rng, written: f"[{written}]",
+    lambda rng, written: json.dumps(written),
+    lambda rng, written: written.replace('"library_version": "', '"library_version": "' + _pick(rng, ["\n", "\t", "\\n", "\x7f"])),
+    lambda rng, written: written.replace('"notes": [', '"notes": ["' + "n" * 2**20 + '", ') if rng.random() < 0.05 else written,
+)
+
+
+def forged_ledger(seed, row_hash):
+    """(export, receipts) of a ledger in which something was changed, and of which a forger may have written all hashes anew."""
+    rng = np.random.default_rng((23, seed))
+    receipts, export = copy.deepcopy(genuine()[rng.integers(2)])
+    export["rows"] = export["rows"][: int(_pick(rng, [2, 3, 5, len(export["rows"])]))]
+    _sealed_anew(export, row_hash)
+    if rng.random() < 0.9:
+        _LEDGER_CHANGES[rng.integers(len(_LEDGER_CHANGES))](rng, export)
+    if rng.random() < 0.7:
+        _sealed_anew(export, row_hash)
+    chosen = [copy.deepcopy(_pick(rng, receipts[: int(_pick(rng, [1, 2, 5]))])) for _ in range(rng.integers(0, 4))]
+    if rng.random() < 0.5:
+        _name_rows(export, chosen)
+    if chosen and rng.random() < 0.4:
+        place = rng.integers(len(chosen))
+        chosen[place] = _charge(rng, chosen[place])
+    return export, chosen
+
+
+def _row(rng, export):
+    rows = export["rows"]
+    row = rows[rng.integers(len(rows))]
+    name = _pick(rng, list(row))
+    texts = ["", "0", "1", "10.5", "1/2", "1e1", "-1", "0.50", "01", ".5", "+1", " 1", "١", "0." + "0" * 322 + "1", "9" * 1001]
+    values = [*HOSTILE, *texts, "open", "charge", "reset", "block", "warn", "Block", "a\nb", "a\rb", "a\u2028b", rows[0].get(name)]
+    row[name] = _pick(rng, values)
+
+
+def _amount(rng, export):
+    row = _pick(rng, export["rows"])
+    name = _pick(rng, ["epsilon", "delta", "rho", "total_epsilon", "total_delta", "total_rho"])
+    row[name] = _pick(rng, ["", "0", "1/2", "0.5", "1e6", "1e1", "8"])
+
+
+def _terms(rng, export):
+    name = _pick(rng, ["policy", "epsilon", "rho", "kind"])
+    export["rows"][0][name] = _pick(rng, ["Block", "warn", "block", "", "1/2", "0.5", "1000000"])
+
+
+def _header(rng, export):
+    name = _pick(rng, list(export))
+    if name != "rows" or rng.random() < 0.3:
+        export[name] = copy.deepcopy(_pick(rng, [*HOSTILE, True, 1.0, {"rows": True, "entry_hash": "0" * 64}, [{}], "0" * 64]))
+
+
+def _order(rng, export):
+    rows = export["rows"]
+    place = int(rng.integers(len(rows)))
+    moved = rows.pop(place)
+    rows[int(rng.integers(len(rows) + 1)) : 0] = [] if rng.random() < 0.4 else [moved] * int(_pick(rng, [1, 1, 2]))
+
+
+def _row_fields(rng, export):
+    rows = export["rows"]
+    place = int(rng.integers(len(rows)))
+    name = _pick(rng, list(rows[place]))
+    rest = {one: value for one, value in rows[place].items() if one != name}
+    rows[place] = _pick(rng, [rest, {**rows[place], "surprise": 1}, [], None, "row"])
+
+
+def _reset(rng, export):
+    row = _pick(rng, export["rows"])
+    row |= {"kind": "reset", "epsilon": _pick(rng, ["", "", "0", "1"]), "delta": _pick(rng, ["", "", "0"]), "rho": ""}
+
+
+_LEDGER_CHANGES = (_row, _row, _row, _amount, _amount, _terms, _header, _order, _row_fields, _reset)
+
+
+def _sealed_anew(export, row_hash):
+    """Sequences, hashes, and often periods and totals as a forger would write them, as far as the rows allow it."""
+    previous = "0" * 64
+    try:
+        for number, row in enumerate(export["rows"], 1):
+            if type(row["sequence"]) is int:
+                row["sequence"] = number
+            row["previous_hash"] = previous
+            previous = row["entry_hash"] = row_hash(export["budget_key"], row)
+        if isinstance(export["head"], dict) and export["rows"]:
+            export["ledger"] = export["rows"][0]["entry_hash"]
+            export["head"] = {"rows": len(export["rows"]), "entry_hash": previous}
+    except (KeyError, TypeError, UnicodeEncodeError):
+        pass
+
+
+def _name_rows(export, receipts):
+    """Charges that name the rows as they are now."""
+    rows = export["rows"]
+    for receipt in receipts:
+        charge = receipt["charge"]
+        if isinstance(charge, dict) and isinstance(rows, list) and 0 < charge["sequence"] <= len(rows):
+            row = rows[charge["sequence"] - 1]
+            if isinstance(row, dict) and isinstance(row.get("entry_hash"), str) and isinstance(export["ledger"], str):
+                receipt["charge"] = {**charge, "ledger": export["ledger"], "entry_hash": row["entry_hash"]}
