@@ -4,7 +4,8 @@
     python check_receipt.py RECEIPT.json [RECEIPT.json ...] [--ledger EXPORT.json]
 
 Prints a line for each receipt and one for the ledger. Exit code 0: all hold; 1: one does not; 2: nothing is wrong, but a receipt
-makes no DP claim; 3: a file cannot be read. Guarantees are recomputed in 60-digit or rational arithmetic from docs/receipts.md and
+makes no DP claim; 3: a file cannot be read; 4: nothing is wrong, but this program cannot decide about a training, whose epsilon lies
+between two bounds that it proves. Guarantees are recomputed in 60-digit, rational or directed arithmetic from docs/receipts.md and
 docs/budget.md of hushvec, which describe every field. "holds" speaks of the numbers: nothing shows how given values were made.
 """
 
@@ -15,8 +16,9 @@ import math
 import re
 import struct
 import sys
-from decimal import Decimal, getcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, getcontext
 from fractions import Fraction
+from itertools import pairwise
 
 getcontext().prec = 60
 LN_SQRT_2PI = Decimal("6.2831853071795864769252867665590057683943387987502116419498891846156328").ln() / 2
@@ -104,6 +106,14 @@ REPORTS = {
     "truth_values": whole_text(1, WORDS - 1), "other_values": whole_text(1, WORDS - 1), "hashes": whole(0),
     "one_values": whole_text(0, WORDS), "zero_values": whole_text(0, WORDS - 1),
 }  # fmt: skip
+TRAINING = {
+    **SHARED, "receipt_kind": one_of("training"), "mechanism": one_of("dp_sgd"), "adjacency": one_of("add-remove", "replace-one"),
+    "epsilon": optional(number(lambda value: value >= 0)), "delta": number(lambda value: 0 < value < 1), "steps": whole(0),
+    "planned_steps": optional(whole(1)), "sampling_probability": number(lambda value: 0 < value <= 1),
+    "noise_multiplier": number(lambda value: value >= 0), "sigma": number(lambda value: value >= 0), "sensitivity": positive,
+    "clip_norm": number(lambda value: 2.0**-100 <= value <= 2.0**100), "expected_batch_size": positive, "resumed": whole(0),
+    "clipping": one_of("auto", "exact", "estimated", "batch"), "theorem": text, "grade": one_of("exact", "float"),
+}  # fmt: skip
 
 
 def require(what, fields, rules):
@@ -128,12 +138,16 @@ def check_receipt(receipt):
     no_claim = ["floating point: not protected"] * (receipt["grade"] == "float")
     no_claim += ["the key came from a seed"] * (receipt["key_source"] == "seed")
     no_claim += ["the model's own scores show which labels are true"] * (receipt.get("scores") == "source")
+    no_claim += ["there is no noise"] * (receipt.get("noise_multiplier") == 0)
     if receipt["is_dp_claim"]:
         faults += [f"is_dp_claim must be false: {reason}" for reason in no_claim]
     if faults:
         return "does not hold", faults
     if not receipt["is_dp_claim"]:
         return "not a DP claim", no_claim or ["the receipt makes none"]
+    doubt = training_doubt(receipt) if kind == "training" else None
+    if doubt is not None:
+        return "undecided", [doubt]
     return "holds", [f"({receipt['epsilon']}, {receipt['delta']})-DP, {receipt['adjacency']}, {kind}"]
 
 
@@ -309,6 +323,211 @@ def report_epsilon(receipt, one, zero):
     return hashes * log_ratio(q * (WORDS**2 - p), p * (WORDS**2 - q))
 
 
+# ---- training
+
+
+def training_faults(receipt):
+    factor, clip_norm = sensitivity_factor(receipt), Fraction(receipt["clip_norm"])
+    if Fraction(receipt["sensitivity"]) < factor * clip_norm:
+        yield "sensitivity is stated too small"
+    if Fraction(receipt["sigma"]) < Fraction(receipt["noise_multiplier"]) * clip_norm:
+        yield "sigma is below noise_multiplier times clip_norm"
+    if receipt["planned_steps"] is not None and receipt["steps"] > receipt["planned_steps"]:
+        yield "more steps were taken than planned"
+    if receipt["epsilon"] is None or (receipt["noise_multiplier"] == 0 and receipt["steps"] > 0):
+        if receipt["noise_multiplier"] > 0 or receipt["epsilon"] is not None:
+            yield "epsilon must be null where there is no noise, and only there"
+    elif steps_delta(receipt, receipt["epsilon"], upper=False) > Decimal(receipt["delta"]):
+        yield "the noise gives a larger delta"
+
+
+def sensitivity_factor(receipt):
+    """Sensitivity of a step in clip norms: docs/proofs/dp_sgd.md."""
+    replaced = receipt["adjacency"] == "replace-one"
+    if receipt["clipping"] == "batch":
+        return 4 if replaced and receipt["sampling_probability"] < 1 else 2
+    return 2 if replaced else 1
+
+
+def training_doubt(receipt):
+    """Why this program does not confirm a promise that it did not refute, or None."""
+    delta, low, high = Decimal(receipt["delta"]), Decimal(receipt["epsilon"]), Decimal(2) ** 20
+    if steps_delta(receipt, low, upper=True) <= delta:
+        return None
+    if steps_delta(receipt, high, upper=True) > delta:
+        return "the noise is too small, or the steps are too many, for this program's grid"
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if steps_delta(receipt, middle, upper=True) <= delta else (middle, high)
+    return f"({receipt['epsilon']}, {receipt['delta']})-DP is not refuted; this program proves ({high:.6g}, {receipt['delta']})-DP"
+
+
+def steps_delta(receipt, epsilon, upper):
+    """A bound of delta at this epsilon for all steps together, from above or from below; the exact one without sampling."""
+    steps, noise, chance = receipt["steps"], receipt["noise_multiplier"], Decimal(receipt["sampling_probability"])
+    if steps == 0:
+        return Decimal(0)
+    if chance == 1:
+        return gaussian_delta(epsilon, noise, Fraction(sensitivity_factor(receipt) ** 2 * steps))
+    deviation = Decimal(noise) / (2 if receipt["clipping"] == "batch" else 1)  # in lengths of the vector that is sampled
+    if deviation < Decimal("0.05") or deviation > 10**15 * chance or steps > 2**40:
+        return Decimal(upper)  # no grid for such losses
+    key = (receipt["adjacency"] == "replace-one", deviation, chance, steps, receipt["delta"], upper)
+    if key not in LAWS:
+        LAWS[key] = list(laws_of_steps(*key))
+    return max(law.delta(epsilon) for law in LAWS[key])
+
+
+# ---- k steps of a Poisson-sampled Gaussian
+#
+# One step is no worse than P = (1-q) N(0) + q N(1) against Q = N(0), in both directions, or under replace-one against
+# Q = (1-q) N(0) + q N(-1) (docs/proofs/subsampling.md). What matters of P and Q is the curve H(x) = P(A) - x Q(A), A where P's
+# density is above x times Q's: it is convex and falls from 1 at x = 0. Every convex curve above it, with corners at x = e^loss for
+# losses on a grid, is that of a law of losses that is worse; every such curve below it, and not below max(0, 1 - x), is that of a
+# law that is better. The steps of such laws are composed in whole numbers, rounded up or down, so that both bounds are proofs
+# (Blackwell 1953; Zhu, Dong, Wang 2022; Doroshenko and others 2022).
+
+LAWS = {}  # of trainings that were asked for
+UNIT = 10**30  # what a probability is a whole number of
+LONG = Context(prec=10**9, Emax=10**12, Emin=-(10**12))
+POINTS = 1500  # at which H is computed
+
+
+class Law:
+    """A loss that is start + i h with probability masses[i] / UNIT, and infinite with probability lost / UNIT."""
+
+    def __init__(self, h, start, masses, lost, upper, steps=1):
+        self.h, self.start, self.masses, self.lost, self.upper, self.steps = h, start, masses, lost, upper, steps
+
+    def then(self, other, tail):
+        """Both, one after the other. Ends below tail together go to a larger loss in bounds from above, else they are left out."""
+        masses, lost = products(self.masses, other.masses, self.upper), self.lost + other.lost
+        begin, end = short_of(masses, tail), len(masses) - short_of(masses[::-1], tail)
+        low, top, masses = sum(masses[:begin]), sum(masses[end:]), masses[begin:end]
+        if self.upper:
+            masses[0] += low
+            lost += top
+        return Law(self.h, self.start + other.start + begin * self.h, masses, lost, self.upper, self.steps + other.steps)
+
+    def delta(self, epsilon):
+        total, loss = Decimal(self.lost), self.start
+        for mass in self.masses:
+            if loss > epsilon:
+                total += mass * (1 - (Decimal(epsilon) - loss).exp())
+            loss += self.h
+        return total / UNIT
+
+
+def short_of(masses, tail):
+    """How many of the first masses are below tail together; never half of them."""
+    count, together = 0, masses[0]
+    while together < tail and 2 * count < len(masses) - 2:
+        count += 1
+        together += masses[count]
+    return count
+
+
+def products(left, right, upper):
+    """Sums of products along i + j, each divided by UNIT: one multiplication of numbers that have them as groups of digits."""
+    group, count = 72, len(left) + len(right) - 1  # 30 + 30 digits, and 12 for up to 10^12 of them
+    factors = (Decimal("".join(f"{mass:0{group}d}" for mass in masses)) for masses in (left, right))
+    digits = f"{LONG.multiply(*factors):f}".zfill(count * group)
+    sums = (int(digits[i : i + group]) for i in range(0, len(digits), group))
+    return [-(-one // UNIT) if upper else one // UNIT for one in sums]
+
+
+def laws_of_steps(replaced, deviation, chance, steps, delta, upper):
+    """Of removal and of addition, which mirror each other under replace-one."""
+    share = Decimal(delta) / (10**4 * steps)  # of delta, what lies beyond the grid may cost at each step
+    reach = 1 + deviation * (-2 * share.ln()).sqrt()
+    curve = [ratio_and_tails(reach * (2 * i - POINTS) / POINTS, replaced, deviation, chance) for i in range(POINTS + 1)]
+    variance = min(math.expm1(min(700, 1 / deviation**2)) * float(chance) ** 2, float(1 / deviation**2 + 1 / deviation**4))
+    variance *= 4 if replaced else 1
+    spread, width = 16 * math.sqrt(steps * variance) + steps * variance, float(curve[-1][0].ln() - curve[0][0].ln())
+    h = Decimal(max(math.sqrt(variance) / 8, width / 8000, spread / 20000))
+    mirrored = [(1 / x, 1 - q, 1 - p) for x, p, q in reversed(curve)]
+    for points in [curve] if replaced else [curve, mirrored]:
+        yield power((law_above if upper else law_below)(points, h), steps, max(1, int(share * UNIT)))
+
+
+def ratio_and_tails(point, replaced, deviation, chance):
+    """x, the quotient of P's and Q's densities at a point, and what P and Q have beyond it."""
+    at, tail = {}, {}
+    for mean in (0, 1, -1):
+        at[mean] = ((2 * mean * point - mean * mean) / (2 * deviation**2)).exp()
+        tail[mean] = log_upper_tail((point - mean) / deviation).exp()
+    p_at, q_at, p, q = ((1 - chance) * law[0] + chance * law[mean] for law in (at, tail) for mean in (1, -1))
+    return (p_at / q_at, p, q) if replaced else (p_at, p, tail[0])
+
+
+def law_above(points, h):
+    """The law of the curve of chords between the points of H, taken at the grid."""
+    known = [(Decimal(0), Decimal(1)), *((x, p - x * q) for x, p, q in points)]
+    start, knots, place = known[1][0].ln(), [], 1
+    while place < len(known):
+        x = (start + len(knots) * h).exp()
+        while place < len(known) and known[place][0] < x:
+            place += 1
+        (x0, y0), (x1, y1) = known[place - 1], known[min(place, len(known) - 1)]
+        knots.append((x, y0 + (y1 - y0) * (x - x0) / (x1 - x0) if place < len(known) else y1))
+    return law_of_curve(knots, h, start, upper=True)
+
+
+def law_below(points, h):
+    """The law of a curve whose every chord lies below one tangent p - x q of H. Its first part is 1 - x."""
+    lines = [(p, q) for _, p, q in points]
+    place = next((i for i, (x, _, _) in enumerate(points) if x.ln() > points[0][0].ln() + h), POINTS)
+    p, q = lines[place]
+    start = ((1 - p) / (1 - q)).ln()  # where this tangent meets 1 - x
+    knots = [(start.exp(), 1 - start.exp())]
+    while True:
+        x, y = knots[-1]
+        while place + 1 < len(lines) and lines[place + 1][0] - x * lines[place + 1][1] >= y:
+            place += 1
+        x = (start + len(knots) * h).exp()
+        y = lines[place][0] - x * lines[place][1]
+        if y <= max(0, 1 - x):
+            # From here on 0. The corner before comes down too: a chord from it to 0 could be above H.
+            return law_of_curve([*knots[:-1], (knots[-1][0], max(Decimal(0), 1 - knots[-1][0]))], h, start, upper=False)
+        knots.append((x, y))
+
+
+def law_of_curve(knots, h, start, upper):
+    """The law whose curve has corners at the knots: at x it has the mass x times the change of slope."""
+    corners = convex([(Decimal(0), Decimal(1), None), *((x, y, i) for i, (x, y) in enumerate(knots))])
+    slopes = [(y1 - y0) / (x1 - x0) for (x0, y0, _), (x1, y1, _) in pairwise(corners)] + [Decimal(0)]
+    masses, rounding = [0] * len(knots), ROUND_CEILING if upper else ROUND_FLOOR
+    for (x, _, i), before, after in zip(corners[1:], slopes, slopes[1:]):
+        # One unit beyond the rounding: the operations before it have lost less than 10^-35.
+        masses[i] = max(0, int((x * (after - before) * UNIT).to_integral_value(rounding)) + (1 if upper else -1))
+    return Law(h, start, masses, int(knots[-1][1] * UNIT) + 1 if upper else 0, upper)
+
+
+def convex(points):
+    """The corners of the largest convex curve that is nowhere above the points, which are in order."""
+    corners = []
+    for x, y, i in points:
+        while len(corners) > 1:
+            (x0, y0, _), (x1, y1, _) = corners[-2:]
+            if (y1 - y0) * (x - x0) <= (y - y0) * (x1 - x0):
+                break
+            corners.pop()
+        corners.append((x, y, i))
+    return corners
+
+
+def power(law, steps, tail):
+    """So many steps of one law: squares of it, multiplied."""
+    found = None
+    while True:
+        if steps & 1:
+            found = law if found is None else found.then(law, tail * (found.steps + law.steps))
+        steps >>= 1
+        if not steps:
+            return found
+        law = law.then(law, 2 * tail * law.steps)
+
+
 # ---- what a ledger in rho must have charged
 
 
@@ -329,11 +548,16 @@ def selection_rho(receipt):
     return decimal(receipt["selections"] * receipt["picks"] * Fraction(receipt["epsilon_per_pick"]) ** 2 / 8)
 
 
+def training_rho(receipt):
+    return decimal(receipt["steps"] * (sensitivity_factor(receipt) / Fraction(receipt["noise_multiplier"])) ** 2 / 2)
+
+
 KINDS = {
     "vectors": (VECTORS, vector_faults, vector_rho),
     "labels": (LABELS, label_faults, pure_rho),
     "selection": (SELECTION, selection_faults, selection_rho),
     "reports": (REPORTS, report_faults, pure_rho),
+    "training": (TRAINING, training_faults, training_rho),
 }
 
 
@@ -482,7 +706,8 @@ def main():
     except (OSError, RecursionError, ValueError, ArithmeticError) as error:
         print(f"check_receipt: {printable(' '.join(str(error).split()) or type(error).__name__)}", file=sys.stderr)
         return 3
-    return 1 if "does not hold" in statuses else 2 if "not a DP claim" in statuses else 0
+    codes = {"does not hold": 1, "not a DP claim": 2, "undecided": 4, "holds": 0}
+    return next(code for status, code in codes.items() if status in statuses)
 
 
 if __name__ == "__main__":

@@ -91,10 +91,12 @@ def _is_float64(value: int | float) -> bool:
 
 
 class WholeNumber:
-    def __init__(self, at_least: int, below: int = 2**63) -> None:
-        self.at_least, self.below = at_least, below
+    def __init__(self, at_least: int, below: int = 2**63, *, optional: bool = False) -> None:
+        self.at_least, self.below, self.optional = at_least, below, optional
 
     def __call__(self, name: str, value: Any) -> None:
+        if value is None and self.optional:
+            return
         if isinstance(value, bool) or not isinstance(value, int):
             raise ReceiptError(f"{name} must be a whole number, got {type(value).__name__}")
         if not self.at_least <= value < self.below:

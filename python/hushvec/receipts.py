@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from hushvec.label_receipt import LabelReceipt
     from hushvec.report_receipt import ReportReceipt
     from hushvec.selection_receipt import SelectionReceipt
+    from hushvec.training_receipt import TrainingReceipt
 
-    AnyReceipt: TypeAlias = "Receipt | LabelReceipt | SelectionReceipt | ReportReceipt"
+    AnyReceipt: TypeAlias = "Receipt | LabelReceipt | SelectionReceipt | ReportReceipt | TrainingReceipt"
 
 RECEIPT_VERSION = 1
 
@@ -111,6 +112,12 @@ class ReceiptFields:
         """The fields that JSON holds in another form than the receipt."""
         numbers = {name: number_of_text(name, fields[name]) for name in cls._text_numbers}
         return {**numbers, "notes": tuple(fields["notes"]), "charge": entry_of(fields["charge"])}
+
+    @property
+    def rho(self) -> float:
+        """The privacy loss in zero-concentrated DP, rounded up: what a ledger in rho must have been charged."""
+        rho: float = self.loss.rho  # type: ignore[attr-defined]
+        return rho
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values, in the order of their definition."""
@@ -271,8 +278,8 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
     """Recompute a receipt's guarantee from its parameters and compare it with what the receipt says.
 
     Args:
-        receipt: a `Receipt`, `LabelReceipt`, `SelectionReceipt` or `ReportReceipt`, or a mapping with the fields of one
-            (`json.load` of a receipt file).
+        receipt: a `Receipt`, `LabelReceipt`, `SelectionReceipt`, `ReportReceipt` or `TrainingReceipt`, or a mapping with the
+            fields of one (`json.load` of a receipt file).
 
     Returns:
         A `Verification`:
@@ -284,6 +291,7 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
     Raises:
         ReceiptError: the mapping is no receipt.
         TypeError: neither a receipt nor a mapping.
+        MissingExtraError: a training sampled its examples, and hushvec[accounting] is not installed.
 
     Guarantees:
         The sensitivity is recomputed from clip_norm, per, rows and dimension, never taken from the receipt. Laplace guarantees
@@ -324,15 +332,21 @@ def _kinds() -> dict[type[Any], Callable[[Any], Verification]]:
     from hushvec.label_receipt import LabelReceipt, verify_label_receipt
     from hushvec.report_receipt import ReportReceipt, verify_report_receipt
     from hushvec.selection_receipt import SelectionReceipt, verify_selection_receipt
+    from hushvec.training_receipt import TrainingReceipt, verify_training_receipt
 
-    return {LabelReceipt: verify_label_receipt, ReportReceipt: verify_report_receipt, SelectionReceipt: verify_selection_receipt}
+    return {
+        LabelReceipt: verify_label_receipt,
+        ReportReceipt: verify_report_receipt,
+        SelectionReceipt: verify_selection_receipt,
+        TrainingReceipt: verify_training_receipt,
+    }
 
 
 def _verify_other(receipt: Any) -> Verification:
     for kind, verify in _kinds().items():
         if isinstance(receipt, kind):
             return verify(receipt)
-    raise TypeError(f"receipt must be a hushvec.Receipt, a LabelReceipt or a mapping, got {type(receipt).__name__}")
+    raise TypeError(f"receipt must be a receipt of hushvec or a mapping, got {type(receipt).__name__}")
 
 
 def verification(
@@ -365,7 +379,7 @@ def verify_charges(receipts: Sequence[AnyReceipt], export: Mapping[str, Any]) ->
     """Check that a ledger holds, and that it paid for every receipt with a charge of its own.
 
     Args:
-        receipts: releases charged to one ledger, of vectors, labels, selections and reports.
+        receipts: releases charged to one ledger, of vectors, labels, selections, reports and trainings.
         export: of `PrivacyBudget.export`, or the same read from JSON.
 
     Returns:
@@ -427,7 +441,7 @@ def _charge_fault(receipt: AnyReceipt, ledger: str, rows: Mapping[int, Mapping[s
     if row is None or any(row[name] != value for name, value in named.items()):
         return f"the ledger has no such charge as the one named, row {charge.sequence}"
     if rows[1]["rho"]:
-        enough = Fraction(row["rho"]) >= Fraction(repr(receipt.loss.rho))
+        enough = Fraction(row["rho"]) >= Fraction(repr(receipt.rho))
     else:
         enough = all(Fraction(row[name]) >= Fraction(repr(getattr(receipt, name))) for name in ("epsilon", "delta"))
     return None if enough else f"the charge named, row {charge.sequence}, is smaller than what it promises"
@@ -591,6 +605,8 @@ def entry_or_none(name: str, value: Any) -> None:
 _POSITIVE = Number("> 0 and finite", lambda value: value > 0)
 _OPTIONAL_POSITIVE = Number("> 0 and finite, or null", lambda value: value > 0, optional=True)
 
+CLIP_NORM_RULE = Number("in [2^-100, 2^100]", lambda value: 2.0**-100 <= value <= 2.0**100)
+
 # Of the fields that receipts of every kind have.
 SHARED_RULES: dict[str, Callable[[str, Any], None]] = {
     "adjacency": OneOf(ADJACENCY),
@@ -610,7 +626,7 @@ _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
     "mechanism": OneOf(*MECHANISMS),
     "per": OneOf("record", "release"),
     "epsilon": Number(">= 0 and finite", lambda value: value >= 0),
-    "clip_norm": Number("in [2^-100, 2^100]", lambda value: 2.0**-100 <= value <= 2.0**100),
+    "clip_norm": CLIP_NORM_RULE,
     "sensitivity": _POSITIVE,
     "sensitivity_norm": OneOf("l1", "l2"),
     "sigma": _OPTIONAL_POSITIVE,

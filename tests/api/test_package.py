@@ -88,6 +88,7 @@ LAYERS = {
     "label_receipt": 9,
     "selection_receipt": 9,
     "report_receipt": 9,
+    "training_receipt": 9,
     "release": 10,
     "models": 10,
     "label_release": 10,

@@ -13,12 +13,13 @@ import numpy as np
 import hushvec as hv
 from collect.surveys import vocabulary
 from hushvec import _core
-from hushvec.accounting import PureDP
+from hushvec.accounting import compose
 from hushvec.calibrate import gaussian_epsilon
 from hushvec.collect import BloomFilter, Memo
 from hushvec.label_release import privatize_labels
 from hushvec.release import entry_of_charge
 from hushvec.selection_receipt import SelectionReceipt
+from hushvec.training_receipt import TrainingReceipt, sensitivity_factor
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "check_receipt.py"
 UNIFORM = 2**64
@@ -66,8 +67,26 @@ def _paid_by(budget):
         epsilon_per_pick=0.5, key_source="os", rounds=20, is_dp_claim=True, library_version=hv.__version__,
     )  # fmt: skip
     receipts.append(dataclasses.replace(selection, charge=entry_of_charge(budget, 3.0, 0.0, selection.loss.rho, "search")))
-    assert PureDP(epsilon=3.0).rho > selection.loss.rho
+    for settings in ({}, {"adjacency": "replace-one"}, {"clipping": "batch"}, {"grade": "float", "is_dp_claim": False}):
+        receipts.append(_paid_training(budget, training_receipt(**settings)))
     return [json.loads(receipt.to_json()) for receipt in receipts], json.loads(json.dumps(budget.export()))
+
+
+def training_receipt(**settings):
+    """Of 100 steps, without sampling unless told otherwise; epsilon is what they cost."""
+    fields = {
+        "adjacency": "add-remove", "epsilon": 0.0, "delta": 1e-5, "steps": 100, "sampling_probability": 1.0, "noise_multiplier": 8.0,
+        "clip_norm": 0.5, "clipping": "auto", "sigma": 4.0, "expected_batch_size": 64.0, "theorem": "gaussian", "grade": "exact",
+        "key_source": "os", "rounds": 20, "is_dp_claim": True, "library_version": hv.__version__, **settings,
+    }  # fmt: skip
+    clipped = "batch" if fields["clipping"] == "batch" else "example"
+    factor = sensitivity_factor(fields["adjacency"], clipped, fields["sampling_probability"])
+    receipt = TrainingReceipt(**fields, sensitivity=factor * fields["clip_norm"])
+    return dataclasses.replace(receipt, epsilon=compose([receipt], delta=receipt.delta).epsilon)
+
+
+def _paid_training(budget, receipt):
+    return dataclasses.replace(receipt, charge=entry_of_charge(budget, receipt.epsilon, receipt.delta, receipt.rho, "training"))
 
 
 def forged_receipt(seed):
@@ -79,6 +98,8 @@ def forged_receipt(seed):
         return json.dumps(receipt)
     for change in sorted(rng.choice(len(_CHANGES), size=1 + (rng.random() < 0.25), p=_WEIGHTS)):
         receipt = _CHANGES[change](rng, receipt)
+    if receipt.get("receipt_kind") == "training" and isinstance(receipt.get("sampling_probability"), float):
+        receipt["sampling_probability"] = max(1.0, receipt["sampling_probability"])  # what sampling costs takes seconds to recompute
     text = json.dumps(receipt, ensure_ascii=bool(rng.integers(2)))
     return _TRICKS[rng.integers(len(_TRICKS))](rng, text) if rng.random() < 0.15 else text
 
@@ -141,6 +162,7 @@ def _words(rng, receipt):
         "per": "record release Record", "sensitivity_norm": "l1 l2 linf", "grade": "exact float EXACT", "key_source": "os seed OS",
         "dtype": "float32 float64 float16 bfloat16 float8", "scores": "none uniform source all", "nonfinite": "raise zero",
         "receipt_kind": "labels reports selection vectors training", "adjacency": "replace-one add-remove",
+        "clipping": "auto exact estimated batch none",
     }  # fmt: skip
     flags = [name for name, value in receipt.items() if isinstance(value, bool)]
     # Fields of few kinds come more often: their kinds are few among the receipts.
@@ -179,6 +201,15 @@ def _noise(rng, receipt):
     name = next((name for name in ("sigma", "scale") if isinstance(receipt.get(name), float)), None)
     if name is None:
         return _law(rng, receipt)
+    if receipt.get("receipt_kind") == "training":
+        noise = _pick(rng, [receipt["noise_multiplier"], 2.0, 0.0, 20.0])
+        changed = {"steps": _pick(rng, [0, 1, 100, 10**6]), "noise_multiplier": noise, "sigma": max(noise, 1.0), "clip_norm": 1.0}
+        changed |= {"planned_steps": _pick(rng, [None, 99, 100, 10**7]), "epsilon": None}
+        changed["sensitivity"] = _pick(rng, [1.0, 2.0, 4.0, 4.0])
+        if noise > 0:
+            spread = math.sqrt(changed["steps"]) * _pick(rng, [1, 2, changed["sensitivity"]])
+            changed["epsilon"] = float(gaussian_epsilon(receipt["delta"], noise, spread)) * _about_1(rng) if spread else 0.0
+        return {**receipt, **changed}
     value = float(np.float32(receipt[name] * 2.0 ** rng.uniform(-8, 8)))
     value = _pick(rng, [value, value, value, math.nextafter(value, 0)])
     grid = 2.0 ** (math.frexp(value)[1] - 1 - _pick(rng, [3, 6, 6, 6, 7]))

@@ -98,7 +98,7 @@ def ledgers(script):
 def test_what_is_genuine_holds(script):
     for receipts, export in genuine():
         for receipt in receipts:
-            status = "not a DP claim" if receipt["mechanism"] == "l2_laplace" else "holds"
+            status = "holds" if receipt["is_dp_claim"] else "not a DP claim"
             assert by_script(script, json.dumps(receipt)) == by_hushvec(json.dumps(receipt)) == status
         assert by_script_with_ledger(script, export, receipts) == by_hushvec_with_ledger(export, receipts) == (True, True)
 
@@ -141,6 +141,9 @@ LAX_WITH_RECEIPTS = {
     "memos of many people": ('(words != 1 or receipt["memoised"])', "words != 1"),
     "sensitivity as stated": ('if Fraction(receipt["sensitivity"]) ** 2 < squared_sensitivity(receipt):', "if False:"),
     "epsilon a little too small": ("Fraction(epsilon)) ** 2 < square", "Fraction(epsilon)) ** 2 < square * (1 - Fraction(1, 10**6))"),
+    "noise below the multiplier": ('if Fraction(receipt["sigma"]) < Fraction(receipt["noise_multiplier"]) * clip_norm:', "if False:"),
+    "batches cost as examples": ('if receipt["clipping"] == "batch":', "if False:"),
+    "steps beyond the plan": ('receipt["steps"] > receipt["planned_steps"]', "False"),
     "labels with the model's scores": ('* (receipt.get("scores") == "source")', "* False"),
 }
 LAX_WITH_LEDGERS = {

@@ -142,9 +142,15 @@ def from_pair(epsilon: float, delta: float, *, adjacency: str) -> PrivacyLoss:
 
 def _counted(name: str, item: Any) -> tuple[PrivacyLoss | tuple[float, float], int]:
     if isinstance(item, Repeated):
-        return _release(name, item.item), item.count
+        release, of_one = _counted(name, item.item)
+        return release, of_one * item.count
     if isinstance(item, (tuple, list)) and len(item) == 2 and not _is_number(item[0]):
-        return _release(name, item[0]), _validate.whole_number(f"{name} count", item[1], at_least=1)
+        count = _validate.whole_number(f"{name} count", item[1], at_least=1)
+        release, of_one = _counted(name, item[0])
+        return release, of_one * count
+    attached = getattr(item, "loss", None)
+    if isinstance(attached, Repeated):
+        return _release(name, attached.item), attached.count
     return _release(name, item), 1
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hushvec import _core, _validate
+from hushvec._lines import require_utf8
 from hushvec.budget.chain import ChainReport, Head, check_chain
 from hushvec.budget.rows import FIELDS
 from hushvec.budget.store import Fields
@@ -98,10 +99,7 @@ def export_head(export: Mapping[str, Any]) -> Head:
 def _require_text(name: str, value: Any) -> None:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be text, got {_validate.kind(value)}")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"{name} must be text that UTF-8 can hold, got {value!r:.60}") from None
+    require_utf8(value, name)
 
 
 def _require_fields(what: str, fields: Any, names: tuple[str, ...]) -> None:

@@ -11,6 +11,9 @@ from hushvec.label_receipt import LabelReceipt
 from hushvec.receipts import Receipt
 from hushvec.report_receipt import ReportReceipt
 from hushvec.selection_receipt import SelectionReceipt
+from hushvec.training_receipt import TrainingReceipt
+
+AnyReceipt = Receipt | LabelReceipt | SelectionReceipt | ReportReceipt | TrainingReceipt
 
 
 def print_json(value: Any) -> None:
@@ -40,25 +43,27 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"  {name.ljust(width)}  {printable(value)}" for name, value in pairs)
 
 
-def receipt_lines(receipt: Receipt | LabelReceipt | SelectionReceipt | ReportReceipt) -> str:
+def receipt_lines(receipt: AnyReceipt) -> str:
     """What a person wants to see of a receipt."""
     if isinstance(receipt, SelectionReceipt):
         pairs = _selection_facts(receipt)
     elif isinstance(receipt, ReportReceipt):
         pairs = _report_facts(receipt)
+    elif isinstance(receipt, TrainingReceipt):
+        pairs = _training_facts(receipt)
     else:
         pairs = _label_facts(receipt) if isinstance(receipt, LabelReceipt) else _vector_facts(receipt)
     return facts([*_claim_facts(receipt), *pairs, ("key", _key(receipt)), *(("note", note) for note in receipt.notes)])
 
 
-def _claim_facts(receipt: Receipt | LabelReceipt | SelectionReceipt | ReportReceipt) -> list[tuple[str, str]]:
+def _claim_facts(receipt: AnyReceipt) -> list[tuple[str, str]]:
     return [
         ("claim", "differential privacy" if receipt.is_dp_claim else "none: NOT a DP claim"),
         ("epsilon, delta", f"{receipt.epsilon!r}, {receipt.delta!r}"),
     ]
 
 
-def _key(receipt: Receipt | LabelReceipt | SelectionReceipt | ReportReceipt) -> str:
+def _key(receipt: AnyReceipt) -> str:
     return f"{'operating system' if receipt.key_source == 'os' else 'user-given seed'}, ChaCha{receipt.rounds}"
 
 
@@ -79,6 +84,18 @@ def _report_facts(receipt: ReportReceipt) -> list[tuple[str, str]]:
         ("mechanism", f"{receipt.mechanism}, truth with {receipt.truth_values / 2**64:.6g} among {receipt.cells} cells"),
         ("reports", f"{receipt.reports}{', memoised' if receipt.memoised else ''}"),
         ("collection", f"SHA-256 {receipt.dictionary_digest}"),
+    ]
+
+
+def _training_facts(receipt: TrainingReceipt) -> list[tuple[str, str]]:
+    clipped = "the gradient of a batch" if receipt.clipping == "batch" else "each example's gradient"
+    planned = "" if receipt.planned_steps is None else f" of {receipt.planned_steps} planned"
+    return [
+        ("unit of privacy", f"one example of the training data, {receipt.adjacency}"),
+        ("mechanism", f"{receipt.mechanism}, sampling probability {receipt.sampling_probability:.6g}, sigma {receipt.sigma:.6g}"),
+        ("clipping", f"{clipped} to norm {receipt.clip_norm:.6g}, noise multiplier {receipt.noise_multiplier:.6g}"),
+        ("steps", f"{receipt.steps}{planned}"),
+        ("rounding", "exact" if receipt.grade == "exact" else "float: not protected against floating-point attacks"),
     ]
 
 

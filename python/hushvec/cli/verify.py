@@ -10,24 +10,18 @@ from typing import Any
 from hushvec._receipt_fields import MOST_EXPORT_CHARACTERS, json_object
 from hushvec.accounting import Composition, compose
 from hushvec.cli._arguments import Subparsers, add_command
-from hushvec.cli._output import print_json, receipt_lines
+from hushvec.cli._output import AnyReceipt, print_json, receipt_lines
 from hushvec.cli._printable import say
 from hushvec.errors import ReceiptError
-from hushvec.label_receipt import LabelReceipt
 from hushvec.receipts import (
     DOES_NOT_HOLD,
     HOLDS,
     NOT_A_CLAIM,
-    Receipt,
     Verification,
     receipt_from_json,
     verify_charges,
     verify_receipt,
 )
-from hushvec.report_receipt import ReportReceipt
-from hushvec.selection_receipt import SelectionReceipt
-
-AnyReceipt = Receipt | LabelReceipt | SelectionReceipt | ReportReceipt
 
 EXIT_CODES = {HOLDS: 0, DOES_NOT_HOLD: 1, NOT_A_CLAIM: 2}
 LARGEST_FILE = 1 << 22
@@ -40,11 +34,12 @@ def add_to(subparsers: Subparsers) -> None:
         run,
         help="recompute the guarantee of receipts",
         description=(
-            "Recompute the guarantee of receipts, of vectors and of labels, from their parameters.\n\n"
+            "Recompute the guarantee of receipts of every kind from their parameters.\n\n"
             "exit code 0  holds\n"
             "          1  does not hold: a stated number does not follow from the others, the releases together cost more\n"
             "             than --epsilon, or the ledger did not pay for a receipt\n"
-            "          2  not a DP claim (seeded key, float grade, labels with their model's scores), or no readable receipt\n\n"
+            "          2  not a DP claim (seeded key, float grade, labels with their model's scores, training without noise),\n"
+            "             or no readable receipt\n\n"
             "It checks the receipts' numbers. It cannot know whether given values were made that way."
         ),
     )
@@ -59,8 +54,10 @@ def run(options: argparse.Namespace) -> int:
     found = [verify_receipt(receipt) for receipt in receipts]
     together = None
     statuses = {one.status for one in found}
-    # What a receipt that does not hold has lost is not known, nor is what it has lost together with others.
-    if DOES_NOT_HOLD not in statuses and (len(receipts) > 1 or options.epsilon is not None or options.delta is not None):
+    asked = options.epsilon is not None or options.delta is not None
+    # Losses of two adjacencies have no sum, nor has the unknown loss behind a receipt that does not hold.
+    comparable = len({receipt.adjacency for receipt in receipts}) == 1
+    if DOES_NOT_HOLD not in statuses and (asked or (len(receipts) > 1 and comparable)):
         together = _together(receipts, options.epsilon, options.delta, claimed=NOT_A_CLAIM not in statuses)
         found.append(together[0])
     ledger = None if options.ledger is None else _ledger(receipts, options.ledger)

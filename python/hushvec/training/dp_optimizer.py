@@ -18,8 +18,10 @@ from hushvec.training.batch_gradients import Named, require_no_scaler
 from hushvec.training.batch_sum import BatchSum
 from hushvec.training.guarantee import TrainingGuarantee, guarantee_of
 from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, model_of, stepped_by_another
+from hushvec.training.receipt import receipt_of
 from hushvec.training.run_account import RunAccount
 from hushvec.training.settings import BATCH, Settings
+from hushvec.training_receipt import TrainingReceipt
 
 WHY_NOT_BATCH = (
     'clipping="batch" clips the gradient of a whole batch, which one example can move by 2 clip_norm and not by clip_norm: '
@@ -314,9 +316,9 @@ class DPOptimizer(torch.optim.Optimizer):
         """`guarantee` as text."""
         return str(self.guarantee(delta))
 
-    def receipt(self, delta: float | None = None) -> dict[str, Any]:
-        """`guarantee` as a mapping for JSON."""
-        return self.guarantee(delta).to_dict()
+    def receipt(self, delta: float | None = None) -> TrainingReceipt:
+        """What holds of the steps taken so far, of this run alone: a receipt that `hushvec.verify_receipt` reads."""
+        return receipt_of(self._account, self.guarantee(delta), rounds=self.generator.rounds)
 
     def state_dict(self) -> dict[str, Any]:
         """The wrapped optimizer's state and the account, in types that torch.save keeps and `weights_only` loads.

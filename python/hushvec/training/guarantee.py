@@ -9,8 +9,8 @@ from typing import Any
 
 from hushvec.receipts import NOTE_FLOAT, NOTE_SEED
 from hushvec.training.run_account import RunAccount
+from hushvec.training_receipt import NOTE_NOISE_FREE
 
-NOTE_NOISE_FREE = "at least one step had no noise: there is no privacy"
 NOTE_GRADIENTS = (
     "each gradient is taken to depend on its own example and the parameters alone; layers that mix examples, losses divided by a "
     "number that depends on the batch, state that a module keeps in Python attributes, or kernels whose last bits depend on the "

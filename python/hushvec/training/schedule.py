@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 
 from hushvec import _validate
-from hushvec.accounting import ADJACENCIES, GaussianDP, PoissonSampledGaussianDP, PrivacyLoss, compose
+from hushvec.accounting import ADJACENCIES, PrivacyLoss, compose
 from hushvec.accounting.rounding import up
+from hushvec.training_receipt import sensitivity_factor, step_loss
 
 UNITS = ("example", "batch")
 
@@ -50,15 +51,8 @@ class StepSchedule:
 
     @property
     def sensitivity_factor(self) -> int:
-        """Sensitivity of a step in clip norms: what sigma / clip_norm is divided by before it is a loss's noise multiplier.
-
-        A batch's clipped gradient lies anywhere in the ball, before and after one example changed: 2 clip norms apart. Under
-        sampling and replace-one both inputs lie that far from the gradient without the example, which the proved law takes as
-        vectors of norm 2 clip_norm.
-        """
-        if self.clipped == "example":
-            return 1 if self.adjacency == "add-remove" else 2
-        return 4 if self.adjacency == "replace-one" and self.sampling_probability < 1 else 2
+        """Sensitivity of a step in clip norms: what sigma / clip_norm is divided by before it is a loss's noise multiplier."""
+        return sensitivity_factor(self.adjacency, self.clipped, self.sampling_probability)
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -67,14 +61,7 @@ class StepSchedule:
         Raises:
             ValueError: there is no noise, so no loss is finite.
         """
-        if self.noise_multiplier == 0:
-            raise ValueError("noise_multiplier must be > 0 for a privacy loss, got 0.0")
-        multiplier = self.noise_multiplier / self.sensitivity_factor
-        if self.sampling_probability == 1:
-            return GaussianDP(noise_multiplier=multiplier, adjacency=self.adjacency)
-        return PoissonSampledGaussianDP(
-            noise_multiplier=multiplier, sampling_probability=self.sampling_probability, adjacency=self.adjacency
-        )
+        return step_loss(self.noise_multiplier, self.sampling_probability, self.adjacency, self.clipped)
 
     def epsilon(self, steps: int, delta: float) -> float:
         """Of so many steps together, rounded up; 0.0 for no steps, math.inf without noise."""
