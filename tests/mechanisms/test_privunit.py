@@ -60,7 +60,7 @@ def test_a_law_with_a_given_threshold_keeps_epsilon_or_is_refused(epsilon, thres
     """Where 1 - q is a few units of 2^-53, the next multiple below it may be too unlikely a cap."""
     refused = contextlib.nullcontext()
     if (epsilon, threshold) in REFUSED:
-        refused = pytest.raises(ValueError, match="threshold must leave the cap a probability that is a multiple of 2\\^-53")
+        refused = pytest.raises(ValueError, match="threshold must leave a multiple of 2\\^-53 for the cap")
     with refused:
         assert exact_epsilon(*_core.privunit_law(epsilon, threshold)) <= epsilon
 

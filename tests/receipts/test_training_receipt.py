@@ -160,6 +160,10 @@ def test_the_command_reads_it_beside_others(tmp_path):
     assert finished.code == 0
     assert "100 of 200 planned" in finished.out and "a note" in finished.out
     other.write_text(hv.privatize(np.ones((2, 8), np.float32), epsilon=1.0, mechanism="privunit").receipt.to_json())
+    unstarted = tmp_path / "unstarted.json"
+    unstarted.write_text(dataclasses.replace(training_receipt(), steps=0, epsilon=0.0).to_json())
+    assert hushvec("verify", path, unstarted).code == 0
+    assert "together: holds" in hushvec("verify", path, path).out
     beside = hushvec("verify", path, other)  # two adjacencies have no sum
     assert beside.code == 0 and "together" not in beside.out
 

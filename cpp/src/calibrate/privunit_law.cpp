@@ -75,7 +75,7 @@ PrivUnitLaw largest_law(double epsilon, double threshold) {
     double p = std::floor(logistic(epsilon - tail_logit(tail)) / kProbabilityUnit) * kProbabilityUnit;
     p = std::min(p, 1.0 - kProbabilityUnit);
     for (double step = kProbabilityUnit; p > 0.0 && upper_epsilon(p, tail) > epsilon; step *= 2.0) p -= step;
-    if (!(p > 0.0)) throw_rule("threshold", kScalar, "must leave the cap a probability that is a multiple of 2^-53 at this epsilon", threshold);
+    if (!(p > 0.0)) throw_rule("threshold", kScalar, "must leave a multiple of 2^-53 for the cap's probability at this epsilon", threshold);
     return {p, threshold};
 }
 

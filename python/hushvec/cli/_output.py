@@ -19,7 +19,11 @@ AnyReceipt = Receipt | LabelReceipt | SelectionReceipt | ReportReceipt | Trainin
 def print_json(value: Any) -> None:
     """Print strict JSON, where what is not printable stands as the escape of a JSON string."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    print("".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text))
+    print("\n".join(line if line.isprintable() else _escaped(line) for line in text.split("\n")))
+
+
+def _escaped(line: str) -> str:
+    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in line)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -22,6 +22,7 @@ from hushvec.receipts import (
     verify_charges,
     verify_receipt,
 )
+from hushvec.training_receipt import TrainingReceipt
 
 EXIT_CODES = {HOLDS: 0, DOES_NOT_HOLD: 1, NOT_A_CLAIM: 2}
 LARGEST_FILE = 1 << 22
@@ -55,8 +56,9 @@ def run(options: argparse.Namespace) -> int:
     together = None
     statuses = {one.status for one in found}
     asked = options.epsilon is not None or options.delta is not None
-    # Losses of two adjacencies have no sum, nor has the unknown loss behind a receipt that does not hold.
-    comparable = len({receipt.adjacency for receipt in receipts}) == 1
+    # Losses of two adjacencies have no sum, nor has the unknown loss behind a receipt that does not hold. Training has no loss before
+    # its first step, and no finite one without noise.
+    comparable = len({receipt.adjacency for receipt in receipts}) == 1 and all(map(_has_loss, receipts))
     if DOES_NOT_HOLD not in statuses and (asked or (len(receipts) > 1 and comparable)):
         together = _together(receipts, options.epsilon, options.delta, claimed=NOT_A_CLAIM not in statuses)
         found.append(together[0])
@@ -69,6 +71,10 @@ def run(options: argparse.Namespace) -> int:
     else:
         _print(status, options.receipts, receipts, found, together, ledger)
     return EXIT_CODES[status]
+
+
+def _has_loss(receipt: AnyReceipt) -> bool:
+    return not isinstance(receipt, TrainingReceipt) or (receipt.steps > 0 and receipt.epsilon is not None)
 
 
 def _together(
