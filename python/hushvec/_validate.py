@@ -25,8 +25,8 @@ _TINY = 2.0**-55
 def rounding_to_nearest() -> None:
     """Refuse a thread in which Python's own floats round up, down or towards zero.
 
-    The core sets its modes in every call. Bounds that Python and numpy compute are proved for rounding to nearest, and could come out too
-    small in a thread where someone called fesetround.
+    The core sets its modes in every call. Bounds that Python and numpy compute are proved for rounding to nearest, and could come
+    out too small in a thread where someone called fesetround.
     """
     if _ONE + _TINY != _ONE or _ONE - _TINY != _ONE:
         raise RuntimeError(

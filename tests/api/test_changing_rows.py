@@ -1,8 +1,8 @@
 """Another thread writes to the caller's array while a call reads it: each released row is still the release of one reading.
 
-Every row has a single element that is not zero, and the writer switches it between a short and a long row. A reading of the row is then
-one of the two, whatever moment it falls on, and with a seed each has one right answer. A norm from one reading and values from another
-give a third.
+Every row has a single element that is not zero, and the writer switches it between a short and a long row. A reading of the row is
+then one of the two, whatever moment it falls on, and with a seed each has one right answer. A norm from one reading and values from
+another give a third.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ def assert_of_one_reading(release, dtype, columns=COLUMNS):
         for _ in range(TRIES):
             released = release(x)
             is_right = (released == short).all(axis=1) | (released == long).all(axis=1)
-            assert is_right.all(), f"{np.flatnonzero(~is_right)[:5]}: {released[~is_right][:1, :4]}, not {short[0, :4]} or {long[0, :4]}"
+            assert is_right.all(), f"rows {np.flatnonzero(~is_right)[:5]}, the first {released[~is_right][:1, :4]}"
 
 
 def seeded():
@@ -95,19 +95,23 @@ def test_rows_that_are_not_contiguous(threads):
     assert_of_one_reading(lambda x: hv.clip_and_noise(x[::-1, ::2], 1.0, 0.25, generator=seeded()), "float32")
 
 
-def test_one_long_row():
-    """All threads work at it, after one copy."""
-    for element in (SHORT, LONG):
-        x = np.zeros(2**20, np.float32)
-        x[[0, -1]] = element
-        noisy = [hv.clip_and_noise(x.reshape(shape), 1.0, 0.25, generator=seeded()).ravel() for shape in ((1, -1),) * 2]
-        np.testing.assert_array_equal(*noisy)
-    short, long = (hv.clip(np.full((1, 2**20), element, np.float32), 1.0) for element in (2.0, 3.0))
+def test_one_long_row(threads):
+    """With two threads both work at it, after one copy."""
     x = np.full((1, 2**20), 2.0, np.float32)
     with written_to(x, 2.0, 3.0):
         for _ in range(TRIES):
             assert np.linalg.norm(hv.clip(x, 1.0).astype(np.float64)) <= 1
-    assert np.linalg.norm(short) <= 1.001 and np.linalg.norm(long) <= 1.001
+
+
+def test_one_long_row_has_the_same_bits_on_any_number_of_threads():
+    x = np.random.default_rng(3).standard_normal((1, 2**19 + 77)).astype(np.float32)
+    before = _core.get_num_threads()
+    noisy = []
+    for count in (1, 3):
+        hv.set_num_threads(count)
+        noisy.append(hv.clip_and_noise(x, 1.0, 0.25, generator=seeded()))
+    hv.set_num_threads(before)
+    np.testing.assert_array_equal(*noisy)
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float64", "float16"))
@@ -169,12 +173,13 @@ def test_a_row_that_becomes_infinite_is_refused(fresh):
 # ---- codes ----
 
 
-def outcome(call):
-    """What the call returned, or None where it refused."""
+def outcome(call, *arguments):
+    """What the call returned, or None where it refused: by the rule, and not because it met an odd number later on."""
     try:
-        return call()
+        return call(*arguments)
     except ValueError as refusal:
-        assert "must be in [0, 4)" in str(refusal) or "must be finite" in str(refusal), refusal
+        if "must be in [0, 4)" not in str(refusal) and "must be finite" not in str(refusal):
+            raise
         return None
 
 
@@ -188,17 +193,17 @@ def test_codes_stay_in_range(dtype):
     bits = np.zeros((len(codes), 1), np.uint32)
     with written_to(codes[200_000:], 1, 120), written_to(wide[200_000:], 1, 120), written_to(groups[200_000:], 1, 2**20):
         for _ in range(TRIES):
-            answers = outcome(lambda: _core.randomized_response(codes, 4, law, seeded()))
+            answers = outcome(_core.randomized_response, codes, 4, law, seeded())
             assert answers is None or int(answers.max()) < 4
-            reports = outcome(lambda: _core.bit_reports(wide, 4, (2**63, 2**62), seeded()))
+            reports = outcome(_core.bit_reports, wide, 4, (2**63, 2**62), seeded())
             assert reports is None or int(reports.max()) < 16
-            columns = outcome(lambda: _core.hadamard_reports(wide, 4, 1, 8, _core.response_law(1.0, 2), seeded()))
+            columns = outcome(_core.hadamard_reports, wide, 4, 1, 8, _core.response_law(1.0, 2), seeded())
             assert columns is None or int(columns.max()) < 8
             counts = np.zeros(4, np.int64)
-            outcome(lambda: _core.count_codes(codes, counts))
+            outcome(_core.count_codes, codes, counts)
             assert counts.sum() in (0, len(codes))
             by_group = np.zeros((4, 8), np.int64)
-            outcome(lambda: _core.count_bits_by_group(bits, 8, groups, by_group))
+            outcome(_core.count_bits_by_group, bits, 8, groups, by_group)
             assert not by_group.any()
 
 
@@ -207,5 +212,5 @@ def test_scores_are_read_once():
     selection = GumbelTopK(k=3, sensitivity=1.0, epsilon=1.0)
     with written_to(scores[100_000:], 1.0, np.nan):
         for _ in range(TRIES):
-            chosen = outcome(lambda: selection.select(scores))
+            chosen = outcome(selection.select, scores)
             assert chosen is None or len(set(chosen.tolist())) == 3

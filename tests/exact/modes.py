@@ -55,6 +55,7 @@ def _generator():
 def _clipping(dtype, shape):
     x = _rows(dtype, shape)
     small = np.full(shape, 3 * SUBNORMAL[dtype], dtype)
+    places = np.zeros((len(x), 40), np.uint8)
     for law in ("gaussian", "laplacian", "l2_laplace"):
         for exact in (True, False):
             if law != "l2_laplace" or not exact:
@@ -68,7 +69,6 @@ def _clipping(dtype, shape):
         push = np.empty_like(rows)
         yield lambda r=rows, o=push: _core.privunit(r, 0.75, 1.5, 1.0, o, _generator()), push
         keyed = np.empty_like(rows)
-        places = np.zeros((len(rows), 40), np.uint8)
         yield lambda r=rows, o=keyed: _core.clip_and_noise_keyed(r, 1.0, 0.3, o, bytes(32), places, "gaussian"), keyed
         keyed_push = np.empty_like(rows)
         yield lambda r=rows, o=keyed_push: _core.privunit_keyed(r, 0.75, 1.5, 1.0, o, bytes(32), places), keyed_push
@@ -122,7 +122,8 @@ def digests(mode):
     found = []
     arrays = [(dtype, shape) for dtype in SUBNORMAL for shape in ((40, 300), (600, 1024))]
     calls = [call for dtype, shape in arrays for call in _clipping(dtype, shape)]
-    calls += [_sum(dtype, how, columns) for dtype in SUBNORMAL for how, columns in (("exact", 700), ("exact", 2**18), ("estimated", 2**18))]
+    sums = (("exact", 700), ("exact", 2**18), ("estimated", 2**18))
+    calls += [_sum(dtype, how, columns) for dtype in SUBNORMAL for how, columns in sums]
     for call, out in calls:
         set_mode(mode)
         wanted = bits_of_mode()

@@ -1,4 +1,4 @@
-"""The bits do not depend on what other code did to the floating-point modes of the thread: `exact/modes.py` makes every call in each."""
+"""The bits do not depend on the floating-point modes that other code has set: `exact/modes.py` makes every call in each of them."""
 
 import json
 import os

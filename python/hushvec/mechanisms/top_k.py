@@ -193,7 +193,8 @@ def _known_bits(stream: object, sample: int, step: int) -> int:
 def _copied_as_floats(scores: NDArray[Any]) -> NDArray[Any]:
     """The same numbers in a C-contiguous float32 or float64 array of their own.
 
-    Always a copy: scores are read several times, once more where an order must be settled, and another thread may write to the caller's.
+    Always a copy: scores are read several times, once more where an order must be settled, and another thread may write to the
+    caller's.
     """
     kind, size = scores.dtype.kind, scores.dtype.itemsize
     if kind == "f" and size <= 8:
