@@ -22,6 +22,8 @@ ArrayT = TypeVar("ArrayT")
 NUMPY_DTYPES = ("float32", "float64", "float16")
 TORCH_DTYPES = (*NUMPY_DTYPES, "bfloat16")
 DEFAULT_DTYPE = "float32"
+# numpy spells a name anew each time, which takes it as long as a tenth of a small release.
+_NAMES = {np.dtype(name): name for name in NUMPY_DTYPES}
 
 # Rows are worked off in runs of about this many elements where a float64 copy is needed: 512 KB, within a second-level cache.
 SCRATCH_ELEMENTS = 1 << 16
@@ -67,7 +69,7 @@ def array_kind(x: Any) -> str:
 
 def dtype_name(x: Any) -> str:
     """ "float32", "float64", "float16" or "bfloat16", whatever the library calls it."""
-    return str(x.dtype).removeprefix("torch.") if is_torch(x) else str(x.dtype.name)
+    return str(x.dtype).removeprefix("torch.") if is_torch(x) else _NAMES.get(x.dtype) or str(x.dtype.name)
 
 
 def require_array(name: str, x: Any) -> None:
@@ -96,7 +98,7 @@ def _require_ndarray(name: str, x: NDArray[Any]) -> None:
 def _require_tensor(name: str, x: Any) -> None:
     torch = sys.modules["torch"]
     _require_dtype(name, x, TORCH_DTYPES)
-    if str(x.layout) != "torch.strided":
+    if x.layout is not torch.strided:
         raise TypeError(f"{name} must be a dense tensor, got layout {x.layout}")
     if x.device.type not in ("cpu", "cuda"):
         raise ValueError(f"{name} must be on the CPU or a CUDA device, got {x.device}")
