@@ -22,6 +22,7 @@ void bind_noise(pybind11::module_& module);
 void bind_clip(pybind11::module_& module);
 void bind_clipped_sum(pybind11::module_& module);
 void bind_privunit(pybind11::module_& module);
+void bind_products(pybind11::module_& module);
 void bind_keyed_rows(pybind11::module_& module);
 void bind_calibrate(pybind11::module_& module);
 void bind_discrete(pybind11::module_& module);

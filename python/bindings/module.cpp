@@ -18,6 +18,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_used()) {
     python::bind_clip(module);
     python::bind_clipped_sum(module);
     python::bind_privunit(module);
+    python::bind_products(module);
     python::bind_keyed_rows(module);
     python::bind_calibrate(module);
     python::bind_discrete(module);

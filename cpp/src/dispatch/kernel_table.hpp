@@ -11,6 +11,7 @@
 #include "noise/word_kernels.hpp"
 #include "privunit/row_round.hpp"
 #include "privunit/unit_normals.hpp"
+#include "products/product_kernels.hpp"
 #include "rng/row_keys.hpp"
 
 namespace hushvec {
@@ -47,6 +48,8 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .privunit_round = privunit_round<V>,
         .direction_products = direction_products<V>,
         .round_row = round_row<V>,
+        .inner_products = inner_products<V, float>,
+        .inner_products_f64 = inner_products<V, double>,
         .row_keys = row_keys<V>,
         .add_bit_rows = add_bit_rows<V>,
         .widen_float16 = widen_float16<V>,

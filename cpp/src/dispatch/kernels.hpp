@@ -50,6 +50,10 @@ enum class Put;
 struct PrivUnitRun;
 struct DirectionProducts;
 
+// products/product_kernels.hpp
+template <class Element>
+struct ProductRun;
+
 struct Kernels {
     const char* name;
     ErrorBound gaussian_bound;
@@ -93,6 +97,10 @@ struct Kernels {
     void (*privunit_round)(const PrivUnitRun&);
     DirectionProducts (*direction_products)(const float* direction, const float* z, std::size_t count);
     void (*round_row)(const float* row, std::size_t count, float scale, float* out);
+
+    // inner products of rows with rows
+    void (*inner_products)(const ProductRun<float>&);
+    void (*inner_products_f64)(const ProductRun<double>&);
 
     // rows with streams of their own
     void (*row_keys)(const RowKeyRun&);

@@ -73,6 +73,13 @@ struct Avx2 {
         return _mm256_min_ps(_mm256_max_ps(a, _mm256_xor_ps(limit, set(-0.0f))), limit);   // of a NaN the second operand stays
     }
     static U32 to_integer(F32 a) { return _mm256_cvttps_epi32(a); }   // towards zero; |a| < 2^31
+    // The sum of each vector's lanes, halved as a tree: lane l and lane l + 4 first.
+    static void sums_of_lanes(const F32 (&v)[4], float (&sums)[4]) {
+        const __m128 a = halved(v[0]), b = halved(v[1]), c = halved(v[2]), d = halved(v[3]);
+        const __m128 ab = _mm_add_ps(_mm_movelh_ps(a, b), _mm_movehl_ps(b, a));
+        const __m128 cd = _mm_add_ps(_mm_movelh_ps(c, d), _mm_movehl_ps(d, c));
+        _mm_storeu_ps(sums, _mm_add_ps(_mm_shuffle_ps(ab, cd, 0b10001000), _mm_shuffle_ps(ab, cd, 0b11011101)));
+    }
 
     static Mask not_less(F32 a, F32 b) { return _mm256_cmp_ps(a, b, _CMP_NLT_UQ); }   // true for NaN
     // Unsigned a > b: not (max(a, b) == b).
@@ -144,6 +151,7 @@ struct Avx2 {
     }
 
 private:
+    static __m128 halved(__m256 v) { return _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1)); }
     // AVX2 does not convert 64-bit integers. A word in the low bits of the significand of 2^52 adds its value; one in the
     // significand of 2^84 adds 2^32 times its value. The difference is exact, the sum rounds once.
     static __m256d to_double_signed(__m256i a) {

@@ -65,6 +65,13 @@ struct Avx512 {
     // a, or where |a| > limit the limit with the sign of a; some number in [-limit, limit] for NaN.
     static F32 limit_magnitude(F32 a, F32 limit) { return _mm512_range_ps(a, limit, 0b0010); }
     static U32 to_integer(F32 a) { return _mm512_cvttps_epi32(a); }   // towards zero; |a| < 2^31
+    // The sum of each vector's lanes, halved as a tree: lane l and lane l + 8 first.
+    static void sums_of_lanes(const F32 (&v)[4], float (&sums)[4]) {
+        const __m128 a = quartered(v[0]), b = quartered(v[1]), c = quartered(v[2]), d = quartered(v[3]);
+        const __m128 ab = _mm_add_ps(_mm_movelh_ps(a, b), _mm_movehl_ps(b, a));
+        const __m128 cd = _mm_add_ps(_mm_movelh_ps(c, d), _mm_movehl_ps(d, c));
+        _mm_storeu_ps(sums, _mm_add_ps(_mm_shuffle_ps(ab, cd, 0b10001000), _mm_shuffle_ps(ab, cd, 0b11011101)));
+    }
 
     static Mask not_less(F32 a, F32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLT_UQ); }   // true for NaN
     static Mask greater(U32 a, U32 b) { return _mm512_cmpgt_epu32_mask(a, b); }
@@ -140,6 +147,10 @@ struct Avx512 {
     }
 
 private:
+    static __m128 quartered(__m512 v) {
+        const __m256 halved = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+        return _mm_add_ps(_mm256_castps256_ps128(halved), _mm256_extractf128_ps(halved, 1));
+    }
     static __m512d flip_sign(__m512d value, __m512i word) {
         constexpr int a_xor_b_and_c = 0x78;
         const __m512i top_bit = _mm512_castpd_si512(_mm512_set1_pd(-0.0));

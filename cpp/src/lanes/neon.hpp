@@ -57,6 +57,10 @@ struct Neon {
     // a, or where |a| > limit the limit with the sign of a; some number in [-limit, limit] for NaN.
     static F32 limit_magnitude(F32 a, F32 limit) { return vminnmq_f32(vmaxnmq_f32(a, vnegq_f32(limit)), limit); }
     static U32 to_integer(F32 a) { return vreinterpretq_u32_s32(vcvtq_s32_f32(a)); }   // towards zero; |a| < 2^31
+    // The sum of each vector's lanes, halved as a tree: lane l and lane l + 2 first.
+    static void sums_of_lanes(const F32 (&v)[4], float (&sums)[4]) {
+        vst1q_f32(sums, vpaddq_f32(vcombine_f32(halved(v[0]), halved(v[1])), vcombine_f32(halved(v[2]), halved(v[3]))));
+    }
 
     static Mask not_less(F32 a, F32 b) { return vmvnq_u32(vcltq_f32(a, b)); }   // true for NaN
     static Mask greater(U32 a, U32 b) { return vcgtq_u32(a, b); }
@@ -110,6 +114,7 @@ struct Neon {
     static void store_float16(std::uint16_t* p, F32 v) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(v))); }
 
 private:
+    static float32x2_t halved(F32 v) { return vadd_f32(vget_low_f32(v), vget_high_f32(v)); }
     static float64x2_t flip_sign(float64x2_t value, uint64x2_t word) {
         return vreinterpretq_f64_u64(veorq_u64(vreinterpretq_u64_f64(value), vandq_u64(word, vdupq_n_u64(0x8000000000000000u))));
     }

@@ -75,6 +75,10 @@ struct Portable {
         return reinterpret<F32>((reinterpret<U32>(upper) & above) | (reinterpret<U32>(-limit) & ~above));
     }
     static HUSHVEC_INLINE U32 to_integer(F32 a) { return reinterpret<U32>(__builtin_convertvector(a, I32)); }   // towards zero; |a| < 2^31
+    // The sum of each vector's lanes, halved as a tree: lane l and lane l + 2 first.
+    static HUSHVEC_INLINE void sums_of_lanes(const F32 (&v)[4], float (&sums)[4]) {
+        for (std::size_t i = 0; i < 4; ++i) sums[i] = (v[i][0] + v[i][2]) + (v[i][1] + v[i][3]);
+    }
 
     static HUSHVEC_INLINE Mask not_less(F32 a, F32 b) { return ~reinterpret<U32>(a < b); }   // true for NaN
     static HUSHVEC_INLINE Mask greater(U32 a, U32 b) { return reinterpret<U32>(a > b); }
