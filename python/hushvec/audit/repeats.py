@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._products import product
 from hushvec.audit.arguments import CHUNK_NUMBERS, FEWEST_SAMPLES, Progress, require_confidence, require_samples
 from hushvec.audit.binomial import MARGIN, agreement_p_value, upper_tail
 from hushvec.audit.results import RepeatsResult
@@ -104,8 +105,7 @@ def _column(target: AuditTarget, outputs: Rows) -> Scores:
     if target.categorical:
         return outputs[:, 0].astype(np.float64)
     direction = np.random.default_rng(_DIRECTION_SEED).standard_normal(outputs.shape[1])
-    scores: Scores = outputs @ direction
-    return scores
+    return product(np.asarray(outputs, np.float64), direction)
 
 
 def _agreement(first: Scores, second: Scores) -> float:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._products import inner_products
+
 ROWS_AT_ONCE = 4096
 
 
 def nearest(vectors: NDArray[np.float32], corpus: NDArray[np.float32]) -> NDArray[np.intp]:
     """Index of the corpus row with the largest cosine, for every vector; corpus rows have unit length."""
-    runs = [(vectors[first : first + ROWS_AT_ONCE] @ corpus.T).argmax(axis=1) for first in range(0, len(vectors), ROWS_AT_ONCE)]
-    return np.concatenate(runs)
+    runs = [vectors[first : first + ROWS_AT_ONCE] for first in range(0, len(vectors), ROWS_AT_ONCE)]
+    return np.concatenate([inner_products(run, corpus).argmax(axis=1) for run in runs])
 
 
 def cosines(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _arrays, _validate
+from hushvec._products import product
 from hushvec._publish import SHARED, published_bytes
 
 FORMAT = 1
@@ -171,7 +172,8 @@ class PublicProjection:
             x: float array [d] or [n, d], numpy or torch on any device. Not changed.
 
         Returns:
-            A new array [m] or [n, m] of x's kind and device, float32. Computed in float64 and rounded once.
+            A new array [m] or [n, m] of x's kind and device, float32. Computed in float64 and rounded once. On the CPU, and without
+            gradients, a row's bits depend on the row alone, so that equal rows stay equal.
 
         Raises:
             TypeError: wrong kinds.
@@ -179,7 +181,7 @@ class PublicProjection:
         """
         wide = self._checked("x", x, self.dimension) - _like(x, self.mean)
         if self.components is not None:
-            wide = wide @ _like(x, self.components).T
+            wide = _coordinates(wide, self.components)
         return _narrowed("x", wide if self.scales is None else wide * _like(x, self.scales))
 
     def lift(self, y: Any) -> Any:
@@ -196,7 +198,7 @@ class PublicProjection:
         if self.scales is not None:
             wide = wide / _like(y, self.scales)
         if self.components is not None:
-            wide = wide @ _like(y, self.components)
+            wide = _coordinates(wide, self.components.T)
         return _narrowed("y", wide + _like(y, self.mean))
 
     def _checked(self, name: str, x: Any, dimension: int) -> Any:
@@ -342,6 +344,15 @@ def _like(x: Any, array: NDArray[np.float32]) -> Any:
     """The array in float64, of x's kind and on its device."""
     wide = array.astype(np.float64)
     return sys.modules["torch"].from_numpy(wide).to(x.device) if _arrays.is_torch(x) else wide
+
+
+def _coordinates(wide: Any, axes: NDArray[np.float32]) -> Any:
+    """Inner products of the rows of `wide`, or of its one row, with the axes, of its kind and on its device."""
+    torch = sys.modules["torch"] if _arrays.is_torch(wide) else None
+    if torch is not None and (wide.device.type != "cpu" or wide.requires_grad):
+        return wide @ _like(wide, axes).T
+    found = product(np.asarray(wide), axes.T.astype(np.float64))
+    return found if torch is None else torch.from_numpy(found)
 
 
 def _narrowed(name: str, wide: Any) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._products import inner_products
 from hushvec.retrieval.best import Best
 
 # Scores in a block: 512 KB, which stay in a second-level cache from their product to their maximum.
@@ -21,7 +22,9 @@ Scores = NDArray[np.float32]
 def best_of_matrix(
     rows: NDArray[np.float32], queries: NDArray[np.float32], k: int, change: Callable[[Scores], Scores] | None = None
 ) -> tuple[NDArray[np.int64], Scores]:
-    """Places and scores [m, k] of the largest inner products.
+    """Places and scores [m, k] of the largest inner products; of equal ones the earlier rows.
+
+    A score depends on its row and its query alone, so that equal rows have equal scores, and a query its answer in any company.
 
     Args:
         rows: float32 [n, columns].
@@ -42,8 +45,5 @@ def best_of_matrix(
 def score_blocks(rows: Scores, queries: Scores) -> Iterator[tuple[int, Scores]]:
     """The place of a block's first document and its scores [documents, m], a new array, for all documents in order."""
     step = max(_LEAST_DOCUMENTS, _BLOCK_SCORES // len(queries))
-    turned = np.ascontiguousarray(queries.T)
     for first in range(0, len(rows), step):
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = np.matmul(rows[first : first + step], turned)
-        yield first, scores
+        yield first, inner_products(rows[first : first + step], queries)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _core, _validate
+from hushvec._products import inner_products
 from hushvec.label_receipt import LabelReceipt
 from hushvec.label_release import privatize_labels
 from hushvec.mechanisms import RandomizedResponse
@@ -115,7 +116,7 @@ class PublicChoice:
             TypeError, ValueError: as in `release`.
         """
         rows = checked_rows(embeddings, self.corpus.dimension)
-        answers = [np.argmax(rows[block] @ self._directions.T, axis=1) for block in blocks(len(rows), len(self.numbers))]
+        answers = [np.argmax(inner_products(rows[block], self._directions), axis=1) for block in blocks(len(rows), len(self.numbers))]
         return np.concatenate(answers).astype(np.int32) if answers else np.empty(0, np.int32)
 
     def release(
@@ -155,7 +156,7 @@ def representatives(directions: Rows) -> NDArray[np.int64]:
     """
     numbers = _spread(len(directions), _MOST_CANDIDATES)
     seen = _spread(len(directions), 2 * _MOST_SEEN)[::2]
-    cosines = np.maximum(_others_only(directions[seen] @ directions[numbers].T, seen, numbers), 0).T.copy()
+    cosines = np.maximum(_others_only(inner_products(directions[seen], directions[numbers]), seen, numbers), 0).T.copy()
     reached = np.zeros(len(seen), np.float32)
     queue = [(-gain, place) for place, gain in enumerate(cosines.sum(axis=1).tolist())]
     heapq.heapify(queue)
@@ -179,7 +180,7 @@ def best_size(directions: Rows, order: NDArray[np.int64], epsilon: float) -> int
     """
     considered = order[:_MOST_CANDIDATES]
     held_out = _spread(len(directions), 2 * _MOST_SEEN)[1::2]
-    cosines = _others_only(directions[held_out] @ directions[considered].T, held_out, considered)
+    cosines = _others_only(inner_products(directions[held_out], directions[considered]), held_out, considered)
     sums = np.where(np.isfinite(cosines), cosines, 0).sum(axis=0, dtype=np.float64).cumsum() / len(held_out)
     best = np.maximum.accumulate(cosines, axis=1).mean(axis=0, dtype=np.float64)[1:]
     others = np.arange(1, len(considered))

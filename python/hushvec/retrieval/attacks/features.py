@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._products import product
+
 Ids = NDArray[np.int64]
 Scores = NDArray[np.float32]
 Rows = NDArray[np.float64]
@@ -179,7 +181,7 @@ def _gini(values: Rows) -> Rows:
     """Of each row. With values ascending, the sum of |x_i - x_j| over all pairs is 2 sum_i (2 i - n - 1) x_i."""
     count = values.shape[1]
     weights = 2.0 * np.arange(1, count + 1) - count - 1
-    difference = np.sort(values, axis=1) @ weights
+    difference = product(np.sort(values, axis=1), weights)
     size = np.abs(values).sum(axis=1) * count
     gini: Rows = np.divide(difference, size, out=np.zeros(len(values)), where=size > 0)
     return gini

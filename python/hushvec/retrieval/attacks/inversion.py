@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _validate
+from hushvec._products import inner_products, product
 from hushvec.receipts import Receipt
 from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec.retrieval.attacks.row_laws import log_densities
@@ -169,13 +170,13 @@ def _by_list(rows: Rows, truth: Rows, listed: Rows, receipt: Receipt | None, *, 
             above[part], equal[part] = (table > own).sum(axis=1), (table == own).sum(axis=1)
         best[part] = listed[np.argmax(table, axis=1)]
         weights = np.exp(table - table.max(axis=1, keepdims=True)).astype(np.float32)
-        mean[part] = weights @ listed
+        mean[part] = product(weights, listed)
     return _Guesses(above, equal, {"best candidate": _cosines(best, truth), "posterior mean": _cosines(mean, truth)})
 
 
 def _likelihoods(rows: Rows, listed: Rows, receipt: Receipt | None) -> NDArray[np.float64]:
     if receipt is None:
-        return (unit(rows) @ listed.T).astype(np.float64) * math.sqrt(rows.shape[1])
+        return inner_products(unit(rows), listed).astype(np.float64) * math.sqrt(rows.shape[1])
     return log_densities(rows, listed, receipt)
 
 
@@ -189,7 +190,7 @@ def _linear(rows: Rows, listed: Rows) -> Rows:
     values = np.maximum(values, 0.0)
     excess = float(np.square(rows, dtype=np.float64).sum(axis=1).mean() - np.square(listed, dtype=np.float64).sum(axis=1).mean())
     noise = max(excess / rows.shape[1], 1e-12)
-    shrunk = ((rows - centre) @ axes * (values / (values + noise))) @ axes.T
+    shrunk = inner_products(product(rows - centre, axes) * (values / (values + noise)), axes)
     estimate: Rows = (centre + shrunk).astype(np.float32)
     return estimate
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._products import product
+
 Rows = NDArray[np.float64]
 
 RIDGE = 1.0
@@ -34,7 +36,7 @@ class Logistic:
     def logits(self, features: Rows) -> Rows:
         """Log odds of each row."""
         scaled = self.weights / self.spread
-        found: Rows = (features - self.mean) @ scaled + self.intercept
+        found: Rows = product(features - self.mean, scaled) + self.intercept
         return found
 
 
@@ -53,9 +55,9 @@ def fit_logistic(features: Rows, truth: NDArray[np.bool_], *, ridge: float = RID
     weights = np.zeros(design.shape[1])
     loss = _loss(design, truth, penalty, weights)
     for _ in range(_STEPS):
-        chance = 1 / (1 + np.exp(-_clipped(design @ weights)))
-        gradient = design.T @ (chance - truth) + penalty * weights
-        curvature = (design * (chance * (1 - chance))[:, None]).T @ design + np.diag(penalty + 1e-9)
+        chance = 1 / (1 + np.exp(-_clipped(product(design, weights))))
+        gradient = product(design.T, chance - truth) + penalty * weights
+        curvature = product((design * (chance * (1 - chance))[:, None]).T, design) + np.diag(penalty + 1e-9)
         step = np.linalg.solve(curvature, gradient)
         weights, loss, gained = _shortened(design, truth, penalty, weights, step, loss)
         if gained <= _ENOUGH * max(1.0, abs(loss)):
@@ -78,7 +80,7 @@ def _shortened(
 
 
 def _loss(design: Rows, truth: NDArray[np.bool_], penalty: Rows, weights: Rows) -> float:
-    logits = design @ weights
+    logits = product(design, weights)
     return float(np.logaddexp(0.0, logits).sum() - logits[truth].sum() + 0.5 * (penalty * weights) @ weights)
 
 

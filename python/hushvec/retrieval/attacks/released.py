@@ -53,7 +53,8 @@ def _explained(candidates: Vectors, rows: Rows, receipt: Receipt | None) -> Any:
         table = log_densities(rows[first : first + _ROWS_AT_ONCE], candidates, receipt)
         table -= table.max(axis=1, keepdims=True)
         np.exp(table, out=table)
-        total += (1 / table.mean(axis=1)) @ table
+        table /= table.mean(axis=1, keepdims=True)
+        total += table.sum(axis=0)
     return np.log(np.maximum(total / len(rows), _SMALLEST))
 
 

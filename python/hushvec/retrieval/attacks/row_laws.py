@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._products import inner_products
 from hushvec.receipts import Receipt
 
 Rows = NDArray[np.float32]
@@ -77,7 +78,7 @@ def _deviation(receipt: Receipt) -> float:
 def _gaussian_of(sigma: float) -> Callable[[Rows, Rows], Table]:
     def law(rows: Rows, centres: Rows) -> Table:
         lengths = np.einsum("cd,cd->c", centres, centres, dtype=np.float64)
-        densities: Table = ((rows @ centres.T).astype(np.float64) - lengths / 2) / sigma**2
+        densities: Table = (inner_products(rows, centres).astype(np.float64) - lengths / 2) / sigma**2
         return densities
 
     return law
@@ -104,7 +105,7 @@ def _laplacian(rows: Rows, centres: Rows, receipt: Receipt | None) -> Table:
 
 def _l2_laplace(rows: Rows, centres: Rows, receipt: Receipt | None) -> Table:
     assert receipt is not None and receipt.scale is not None
-    squares = np.einsum("md,md->m", rows, rows, dtype=np.float64)[:, None] - 2 * (rows @ centres.T).astype(np.float64)
+    squares = np.einsum("md,md->m", rows, rows, dtype=np.float64)[:, None] - 2 * inner_products(rows, centres).astype(np.float64)
     squares += np.einsum("cd,cd->c", centres, centres, dtype=np.float64)
     densities: Table = -np.sqrt(np.maximum(squares, 0.0)) / receipt.scale
     return densities
@@ -118,8 +119,8 @@ def _privunit(rows: Rows, centres: Rows, receipt: Receipt | None) -> Table:
     """
     assert receipt is not None and receipt.sigma is not None and receipt.threshold is not None
     if receipt.renormalize:
-        return _privunit_direction(_unit(rows) @ _unit(centres).T, receipt)
-    along = (rows @ _unit(centres).T).astype(np.float64) / receipt.sigma
+        return _privunit_direction(inner_products(_unit(rows), _unit(centres)), receipt)
+    along = inner_products(rows, _unit(centres)).astype(np.float64) / receipt.sigma
     spread = max((receipt.grid or 0.0) / (receipt.sigma * math.sqrt(12)), _SHARPEST_EDGE)
     place = (along - receipt.threshold) / spread
     densities: Table = np.where(place > 0, receipt.epsilon, 0.0)

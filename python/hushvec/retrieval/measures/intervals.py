@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _validate
+from hushvec._products import product
 from hushvec.audit.binomial import clopper_pearson_lower
 
 # A kind costs one binomial draw a resample, about as much as eight plain units.
@@ -129,9 +130,9 @@ def resampled_means(
     kinds, counts = _kinds(table)
     if len(kinds) * UNITS_PER_KIND <= len(table):
         weights = rng.multinomial(len(table), counts / len(table), size=resamples).astype(np.float64)
-        totals = weights @ kinds
+        totals = product(weights, kinds)
     else:
-        totals = np.concatenate([block @ table for block in resampled_counts(len(table), resamples, rng)])
+        totals = np.concatenate([product(block, table) for block in resampled_counts(len(table), resamples, rng)])
     return np.asarray(totals[:, :-1] / totals[:, -1:])
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _validate
+from hushvec._products import product
 from hushvec.retrieval.measures.cosines import MEAN_COSINE
 from hushvec.retrieval.measures.intervals import UNITS_PER_KIND, Estimate, bootstrap, group_numbers, matrix_of, unit_sums
 
@@ -187,10 +188,10 @@ def _flipped_sums(differences: NDArray[np.float64], flips: int, rng: np.random.G
     for first in range(0, flips, at_once):
         rows = min(at_once, flips - first)
         if by_size:
-            yield (2 * rng.binomial(counts, 0.5, size=(rows, len(terms))) - counts) @ terms
+            yield product((2 * rng.binomial(counts, 0.5, size=(rows, len(terms))) - counts).astype(np.float64), terms)
         else:
             bits = np.frombuffer(rng.bytes(rows * -(-len(terms) // 8)), np.uint8).reshape(rows, -1)
-            yield 2.0 * (np.unpackbits(bits, axis=1, count=len(terms)).astype(np.float64) @ terms) - terms.sum()
+            yield 2.0 * product(np.unpackbits(bits, axis=1, count=len(terms)).astype(np.float64), terms) - terms.sum()
 
 
 def _values(name: str, evaluation: Evaluated, metric: Any) -> NDArray[np.float64]:

@@ -17,10 +17,6 @@ from hushvec.retrieval.stores.keys import Keys
 
 EXTRA = "faiss"
 
-# From so many queries on, a product of matrices is faster than FAISS's search: 0.55 of its time at 4 queries, 0.12 at 32 (100,000 x
-# 384, faiss-cpu 1.15, one thread, Intel Sapphire Rapids class); at 2 they are equal.
-_BATCH = 4
-
 # IVF: cells for n rows are about this times sqrt(n), as FAISS's guide has it; they are made anew when the rows are four times as many.
 _CELLS_FACTOR = 4
 _GROWTH = 4
@@ -43,7 +39,11 @@ def _faiss(feature: str) -> Any:
 
 
 class FlatStore:
-    """IndexFlatIP: exact. Batches go through one product of matrices over FAISS's own array, which takes less time."""
+    """IndexFlatIP: exact. Equal scores come in the order of the rows.
+
+    FAISS keeps the rows; they are compared by our own products, in its array. A query then has the same answer alone and in a batch,
+    which FAISS's search does not promise, at about its time for one query and half of it for four or more (docs/retrieval.md).
+    """
 
     suffix = ".npy"
 
@@ -65,10 +65,6 @@ class FlatStore:
         self._index.remove_ids(self._faiss.IDSelectorBatch(places))
 
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        if len(queries) < _BATCH:
-            scores, places = self._index.search(queries, k)
-            if places.min() >= 0:  # products that overflow are no results for FAISS
-                return places, scores
         return best_of_matrix(self.matrix(), queries, k)
 
     def vectors(self) -> NDArray[np.float32]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _core
+from hushvec._products import inner_products
 from hushvec.calibrate import gaussian_delta, gaussian_epsilon
 from hushvec.mechanisms import Mechanism
 from hushvec.release import privatize
@@ -154,7 +155,7 @@ def ranks_of(released: NDArray[np.float32], clean: NDArray[np.float32]) -> NDArr
     counted = []
     for first in range(0, len(clean), at_once):
         rows = own[first : first + at_once]
-        scores = released[rows] @ clean.T
+        scores = inner_products(released[rows], clean)
         mine = scores[np.arange(len(rows)), rows][:, None]
         before = (scores > mine) | ((scores == mine) & (own < rows[:, None]))
         counted.append(before.sum(axis=1))

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _validate
+from hushvec._products import product
 
 DIMENSION = 1920
 
@@ -166,7 +167,7 @@ class Population:
             second += strengths.twin * first
             diagnoses[1::2] = diagnoses[: rows - rows % 2 : 2]
         own /= np.sqrt(own.shape[1])
-        spread = own if directions.own is None else own @ directions.own
+        spread = own if directions.own is None else product(own, directions.own)
         mixed = (
             np.sqrt(strengths.mean) * directions.mean
             + np.sqrt(strengths.diagnosis) * directions.diagnoses[diagnoses]

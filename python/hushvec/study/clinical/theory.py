@@ -50,11 +50,11 @@ def expected_top_1(mechanism: Mechanism, others: int, own: float = 1.0) -> float
     scores, below = _normal_law()
     wins = below**others
     if own == 1:
-        return float(weight @ np.interp(along, scores, wins) / weight.sum())
+        return float((weight * np.interp(along, scores, wins)).sum() / weight.sum())
     aside = np.arange(-_TAIL, _TAIL + _STEP, 8 * _STEP)
     share = np.exp(-(aside**2) / 2)
     shown = math.sqrt(own) * along[:, None] + math.sqrt(1 - own) * aside
-    return float(weight @ np.interp(shown, scores, wins) @ share / (weight.sum() * share.sum()))
+    return float((weight[:, None] * np.interp(shown, scores, wins) * share).sum() / (weight.sum() * share.sum()))
 
 
 @lru_cache(maxsize=1)

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._products import inner_products, product
 from hushvec.mechanisms import PrivUnit, PublicProjection
 from hushvec.mechanisms.additive import Mechanism
 from hushvec.text.inverters.nearest_rows import NearestRows
@@ -62,7 +63,7 @@ class ReleaseDecoder:
     def _over_all(self, released: Rows) -> tuple[Rows, Rows]:
         """Posterior means of the candidates' directions [b, d] and of their rho c_i [b, m]."""
         weights = self.law.weights(released)
-        return weights @ self._directions, weights @ self.law.centres
+        return product(weights, self._directions), product(weights, self.law.centres)
 
     def _over_shortlists(self, released: Rows) -> tuple[Rows, Rows]:
         """The same over a part of the candidates: those nearest to each row, and of the rest a sample with their number's weight."""
@@ -77,10 +78,11 @@ class ReleaseDecoder:
             of_sample[row, again] = -np.inf  # counted once, among the nearest
             of_near = self.law.log_likelihood(released[row : row + 1], near)[0]
             (weights,) = softmax(np.concatenate([of_near, of_sample[row]])[None])
-            means[row] = weights[: len(near)] @ self._directions[near]
-            centres[row] = weights[: len(near)] @ self.law.centres[near]
+            of_those = weights[None, : len(near)]
+            means[row] = product(of_those, self._directions[near])[0]
+            centres[row] = product(of_those, self.law.centres[near])[0]
             of_sample[row] = weights[len(near) :]  # for all rows at once below: a product of matrices reads the sample once
-        return means + of_sample @ self._directions[sample], centres + of_sample @ self.law.centres[sample]
+        return means + product(of_sample, self._directions[sample]), centres + product(of_sample, self.law.centres[sample])
 
     def _shortlists(self, released: Rows) -> NDArray[np.int64]:
         queries = released if isinstance(self.mechanism, PrivUnit) else np.column_stack([released, np.ones(len(released), np.float32)])
@@ -129,7 +131,7 @@ def chosen_parts(targets: Rows, directions: Rows, parts: int) -> NDArray[np.int6
 
     The first is the one with the largest cosine; each further one is the best beside those before it, if it is an improvement.
     """
-    scores = unit_rows(targets) @ directions.T
+    scores = inner_products(unit_rows(targets), directions)
     chosen = np.full((len(targets), parts), -1, np.int64)
     chosen[:, 0] = scores.argmax(axis=1)
     together = directions[chosen[:, 0]]
@@ -137,7 +139,7 @@ def chosen_parts(targets: Rows, directions: Rows, parts: int) -> NDArray[np.int6
     for part in range(1, parts):
         so_far = together[open_rows]
         squares = np.einsum("ij,ij->i", so_far, so_far)
-        with_next = np.sqrt(np.maximum((squares + 1)[:, None] + 2 * (so_far @ directions.T), np.float32(1e-12)))
+        with_next = np.sqrt(np.maximum((squares + 1)[:, None] + 2 * inner_products(so_far, directions), np.float32(1e-12)))
         cosines = ((reached[open_rows] * np.sqrt(squares))[:, None] + scores[open_rows]) / with_next
         np.put_along_axis(cosines, chosen[open_rows, :part], -np.inf, axis=1)
         best, cosine = cosines.argmax(axis=1), cosines.max(axis=1)

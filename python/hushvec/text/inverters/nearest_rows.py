@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._products import inner_products
 from hushvec.text.inverters.posterior import Rows
 
 _ELEMENTS = 2**22  # of one [queries, rows] array: 16 MB
@@ -46,7 +47,7 @@ class NearestRows:
     def _exact(self, queries: Rows, count: int) -> NDArray[np.int64]:
         found = np.empty((len(queries), count), np.int64)
         for block in blocks(len(queries), len(self.rows)):
-            scores = queries[block] @ self.rows.T
+            scores = inner_products(queries[block], self.rows)
             found[block] = scores.argmax(axis=1)[:, None] if count == 1 else np.argpartition(-scores, count - 1, axis=1)[:, :count]
         return found
 

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _validate
+from hushvec._products import inner_products
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
 from hushvec.mechanisms.additive import Mechanism
 
@@ -158,7 +159,7 @@ def nearest_cosine(rows: Rows) -> float:
 
 
 def _nearest_others(directions: Rows, numbers: NDArray[np.int64]) -> Rows:
-    cosines = directions[numbers] @ directions.T
+    cosines = inner_products(directions[numbers], directions)
     cosines[np.arange(len(numbers)), numbers] = -1
     best: Rows = cosines.max(axis=1)
     return best
@@ -179,7 +180,7 @@ def unit_rows(rows: Rows) -> Rows:
 def _cap_arguments(mechanism: PrivUnit, directions: Rows, rho: float, released: Rows) -> Rows:
     """z = (t - rho <w, c>) / (tau |w|), so that x ~ N(rho c, tau^2 I) has w in its cap with probability 1 - Phi(z); [b, n]."""
     w = np.asarray(released * np.float32(1 / mechanism.sigma), np.float32)
-    z = np.asarray(w @ directions.T, np.float32)
+    z = inner_products(w, directions)
     z *= np.float32(-rho)
     z += np.float32(mechanism.threshold)
     tau = max(math.sqrt((1 - rho * rho) / w.shape[1]), _SMALLEST_TAU)
@@ -227,7 +228,7 @@ def log_upper_tail(z: float) -> float:
 
 def _squared_distances(a: Rows, b: Rows) -> Rows:
     squares = np.einsum("ij,ij->i", a, a)[:, None] + np.einsum("ij,ij->i", b, b)[None, :]
-    squares -= 2 * (a @ b.T)
+    squares -= 2 * inner_products(a, b)
     return np.asarray(np.maximum(squares, np.float32(0)))
 
 
