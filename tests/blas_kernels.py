@@ -18,6 +18,15 @@ NEEDED = {
 }
 
 
+def own_kernel():
+    """What OpenBLAS has chosen in this process; None where nobody tells."""
+    try:
+        from threadpoolctl import threadpool_info
+    except ImportError:
+        return None
+    return next((library.get("architecture") for library in threadpool_info() if library["internal_api"] == "openblas"), None)
+
+
 def reason_not_to_run(kernel):
     """Why this machine cannot run numpy with the kernel, or None."""
     if platform.machine() not in ("x86_64", "AMD64"):

@@ -43,7 +43,7 @@ def inner_products(a: NDArray[Float], b: NDArray[Float]) -> NDArray[Float]:
     """
     out = np.empty((len(a), len(b)), a.dtype)
     if out.size:
-        _core.inner_products(np.require(a, requirements="CA"), np.require(b, requirements="CA"), out)
+        _core.inner_products(np.require(a, requirements=["C", "A"]), np.require(b, requirements=["C", "A"]), out)
     return out
 
 

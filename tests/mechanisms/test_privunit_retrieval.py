@@ -20,6 +20,7 @@ POSTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "20newsgroups_
 COUNT = 2000
 
 pytestmark = [
+    pytest.mark.ranks,
     pytest.mark.skipif(os.environ.get("HUSHVEC_TEST_SCALE") != "full", reason="minutes: HUSHVEC_TEST_SCALE=full"),
     pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="the extra 'text' is not installed"),
     pytest.mark.skipif(not POSTS.exists(), reason="the 20 Newsgroups posts are not beside the project"),

@@ -9,6 +9,8 @@ import hushvec as hv
 from hushvec.retrieval.attacks.inversion import embedding_inversion, identification_bound
 from retrieval.small_indexes import directions, unit
 
+pytestmark = pytest.mark.ranks
+
 CLEAN = directions(400, 32)
 
 

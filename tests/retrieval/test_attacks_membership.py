@@ -14,6 +14,8 @@ from hushvec.retrieval.attacks.membership import ATTACKS, judge, membership_infe
 from hushvec.retrieval.attacks.shadows import play
 from retrieval.small_indexes import OnDocuments, OnQueries, OnScores, Plain, directions, near, signs
 
+pytestmark = pytest.mark.ranks
+
 FULL = os.environ.get("HUSHVEC_TEST_SCALE") == "full"
 FPRS = (0.001, 0.01, 0.05)
 POOL = directions(600, 16)

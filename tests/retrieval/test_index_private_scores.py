@@ -18,6 +18,8 @@ from hushvec.retrieval.noise import float32_down
 from hushvec.retrieval.private_scores import ScoreSearch
 from retrieval.index_cases import filled, some_rows, unit
 
+pytestmark = pytest.mark.ranks
+
 ALPHA = 1e-6
 RANGES = [(-1.0, 1.0), (0.0, 1.0), (-0.1, 0.1), (1 / 3, 0.7), (-5.0, 3.0), (0.1, 0.1 + 2e-16)]
 

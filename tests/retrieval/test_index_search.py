@@ -11,6 +11,8 @@ from hushvec.retrieval.best import Best
 from hushvec.retrieval.blocks import best_of_matrix
 from retrieval.index_cases import EXACT, STORES, best_by_sorting, filled, some_rows, unit
 
+pytestmark = pytest.mark.ranks
+
 ROWS = some_rows()
 
 

@@ -11,6 +11,8 @@ from hushvec.mechanisms import PrivUnit, PublicProjection
 from hushvec.retrieval import PrivateIndex, VectorNoise, compare, evaluate
 from hushvec.retrieval.evaluation import evaluate_results
 
+pytestmark = pytest.mark.ranks
+
 ROWS, DIMENSION = 300, 64
 OF_300 = evaluate_results(np.arange(300)[:, None], np.arange(300), k=1)
 

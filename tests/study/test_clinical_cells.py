@@ -17,6 +17,8 @@ from hushvec.study.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, PRIVUNI
 from hushvec.study.clinical.theory import expected_top_1
 from reference.sizes import SCALE
 
+pytestmark = pytest.mark.ranks
+
 stats = pytest.importorskip("scipy.stats")
 
 ALPHA = 1e-6

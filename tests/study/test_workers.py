@@ -21,6 +21,7 @@ pytest.importorskip("safetensors")
 FULL = os.environ.get("HUSHVEC_TEST_SCALE") == "full"
 
 
+@pytest.mark.ranks
 def test_figures_do_not_depend_on_workers(tmp_path):
     """The real run, on small data; the two workers' environment has one thread, as this process is told to have."""
     configuration = stand_ins.small(tmp_path, "privacy.noise=[pure]", "privacy.mechanisms=[doc_ldp, query_ldp]")

@@ -10,6 +10,8 @@ import hushvec as hv
 from hushvec.mechanisms import RandomizedResponse
 from hushvec.text.public_choice import PublicChoice, best_size, representatives
 
+pytestmark = pytest.mark.ranks
+
 
 def test_the_true_answer_is_the_nearest_representative():
     corpus = corpus_of(clustered(200, 16))

@@ -25,6 +25,8 @@ from hushvec.text.inverters.protocol import Inverter, LawInverter
 from hushvec.text.inverters.public import PublicInverter, on_grid
 from hushvec.text.inverters.spaces import DIMENSIONS, best_space
 
+pytestmark = pytest.mark.ranks
+
 MECHANISMS = {
     "gaussian": lambda d, clip_norm=1.0: Gaussian(epsilon=6.0, delta=1e-3, dimension=d, clip_norm=clip_norm),
     "empirical": lambda d, clip_norm=1.0: EmpiricalGaussian(chosen_sigma=0.4, dimension=d, clip_norm=clip_norm),

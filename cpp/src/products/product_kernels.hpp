@@ -85,15 +85,11 @@ struct Tile {
 
     // The next kPartialSums columns.
     HUSHVEC_INLINE void add(const Element* const (&a)[rows], const Element* const (&b)[columns], std::size_t k) {
-#pragma GCC unroll 4
         for (std::size_t p = 0; p < parts; ++p) {
             Vector right[columns];
-#pragma GCC unroll 4
             for (std::size_t c = 0; c < columns; ++c) right[c] = V::load(b[c] + k + p * V::lanes);
-#pragma GCC unroll 4
             for (std::size_t r = 0; r < rows; ++r) {
                 const Vector left = V::load(a[r] + k + p * V::lanes);
-#pragma GCC unroll 4
                 for (std::size_t c = 0; c < columns; ++c) sum[r][c][p] = V::multiply_add(left, right[c], sum[r][c][p]);
             }
         }
@@ -120,16 +116,13 @@ struct Tile {
     }
 
     HUSHVEC_INLINE void put(Element* out, std::size_t stride) {
-#pragma GCC unroll 4
         for (std::size_t half = parts / 2; half > 0; half /= 2) {
             for (auto& row : sum)
                 for (auto& pair : row)
                     for (std::size_t p = 0; p < half; ++p) pair[p] = V::add(pair[p], pair[p + half]);
         }
-#pragma GCC unroll 4
         for (std::size_t first = 0; first < rows * columns; first += 4) {
             Vector four[4];
-#pragma GCC unroll 4
             for (std::size_t i = 0; i < 4; ++i) {
                 const std::size_t pair = first + i < rows * columns ? first + i : first;
                 four[i] = sum[pair / columns][pair % columns][0];

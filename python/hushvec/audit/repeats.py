@@ -104,7 +104,7 @@ def _column(target: AuditTarget, outputs: Rows) -> Scores:
     """One number of every row."""
     if target.categorical:
         return outputs[:, 0].astype(np.float64)
-    direction = np.random.default_rng(_DIRECTION_SEED).standard_normal(outputs.shape[1])
+    direction = np.random.default_rng(_DIRECTION_SEED).standard_normal((outputs.shape[1],))
     return product(np.asarray(outputs, np.float64), direction)
 
 

@@ -77,7 +77,7 @@ def do_runs(
         runs: of hushvec.study.plan, for this configuration.
         folder: of the study; new, or one that was begun with this configuration.
         workers: processes, one thread each. 0: in this process, with as many threads as its libraries use, which may change the last
-            bits of figures.
+            bits of figures behind a public map that is fitted.
         embedder: model name -> model; used in this process only.
         perform: does a run; a function of a module, which a new process can import.
         progress: show a bar to a person.

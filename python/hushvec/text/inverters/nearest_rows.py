@@ -27,8 +27,9 @@ class NearestRows:
         rows: float32 [n, d].
 
     Guarantees:
-        Without FAISS the k largest inner products, ties aside. With it those of the lists that are nearest to the query, which are
-        nearly always the same; the same rows give the same answer either way.
+        Without FAISS the k largest inner products; of equal ones the first row, for count = 1, and some of them otherwise. With it
+        those of the lists that are nearest to the query, which are nearly always the same. Which lists those are FAISS decides with
+        its own BLAS: on another processor, or with other queries in the call, a list at the edge may be another.
     """
 
     def __init__(self, rows: Rows) -> None:
