@@ -3,6 +3,7 @@
 # ThreadSanitizer (CMakePresets.json; builds lie under build/). Needs cmake >= 3.21, make or ninja, and a compiler.
 #
 #   scripts/check_native.sh                   CXX=clang++ on a fresh tree chooses the compiler
+#   scripts/check_native.sh release           these presets only
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,7 +16,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 passed=0
 failed=0
-for preset in release asan tsan; do
+[ $# -gt 0 ] || set -- release asan tsan
+for preset in "$@"; do
   echo "== $preset: build"
   SECONDS=0
   if ! { cmake --preset "$preset" && cmake --build --preset "$preset" -j "$cores"; } >"$log" 2>&1; then

@@ -25,10 +25,9 @@ std::vector<LockedPages*>& live() {
 // Locks are not inherited. Pages are locked as they are touched: a child that only calls exec() pays for none.
 int lock_in_child(void* data, std::size_t size) {
 #ifdef MLOCK_ONFAULT
-    return mlock2(data, size, MLOCK_ONFAULT) == 0 ? 0 : errno;
-#else
-    return mlock(data, size) == 0 ? 0 : errno;
+    if (mlock2(data, size, MLOCK_ONFAULT) == 0) return 0;   // no such call before Linux 4.4, and in emulators
 #endif
+    return mlock(data, size) == 0 ? 0 : errno;
 }
 
 }  // namespace

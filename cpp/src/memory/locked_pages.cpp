@@ -40,8 +40,18 @@ std::uint8_t* map_between_guards(std::size_t mapped) {
 
 void unmap_with_guards(std::uint8_t* data, std::size_t mapped) { munmap(data - page_size(), mapped + 2 * page_size()); }
 
+// An emulator of the system may take all advice and do nothing (qemu-user does): then it also takes what is none.
+bool advice_is_heeded(std::uint8_t* data) {
+    constexpr int no_advice = 0x7FFFFFFF;
+    static const bool heeded = madvise(data, page_size(), no_advice) != 0;
+    return heeded;
+}
+
 // 0 where it was granted.
-int advise(std::uint8_t* data, std::size_t mapped, int advice) { return madvise(data, mapped, advice) == 0 ? 0 : errno; }
+int advise(std::uint8_t* data, std::size_t mapped, int advice) {
+    if (!advice_is_heeded(data)) return ENOSYS;
+    return madvise(data, mapped, advice) == 0 ? 0 : errno;
+}
 
 PageRefusals ask_for(std::uint8_t* data, std::size_t mapped, PageRequests requests) {
     PageRefusals refusals;
