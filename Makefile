@@ -6,7 +6,7 @@ PYTHON ?= python3
 # Bytecode of what is used is made when it is used: compiling all packages at once takes minutes.
 PIP = -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
-.PHONY: demo test native bench lint clean
+.PHONY: demo test native arm ranks bench lint clean
 
 demo: .venv/installed
 	.venv/bin/hushvec demo
@@ -24,9 +24,13 @@ SOURCES = pyproject.toml constraints.txt CMakeLists.txt $(shell find cpp cuda py
 	.venv-test/bin/python $(PIP) '.[torch,text,cli,test,dev]' cmake
 	touch $@
 
-test: .venv-test/installed lint native
+# mypy and the last of the emulated tests use one processor: the builds go on beside them. The tests that run alone are named by file, as
+# collecting the whole suite a second time, with every library that it imports, takes 44 s of processor time instead of 7.
+test: .venv-test/installed
+	$(MAKE) --jobs=2 lint native arm
 	.venv-test/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not alone"
-	.venv-test/bin/python -m pytest -m alone
+	.venv-test/bin/python -m pytest -m alone $(shell grep -rl --include='test_*.py' 'mark\.alone' tests)
+	$(MAKE) ranks
 
 lint: .venv-test/installed
 	.venv-test/bin/ruff check python tests examples
@@ -34,6 +38,14 @@ lint: .venv-test/installed
 
 native: .venv-test/installed
 	PATH="$(CURDIR)/.venv-test/bin:$$PATH" scripts/check_native.sh
+
+# The C++ tests for 64-bit ARM, cross-compiled and under emulation; skipped, with a reason, without the packages for it.
+arm: .venv-test/installed
+	PATH="$(CURDIR)/.venv-test/bin:$$PATH" scripts/check_arm.sh
+
+# Tests that rank, with the other kernels of numpy's BLAS.
+ranks: .venv-test/installed
+	.venv-test/bin/python scripts/check_ranks.py
 
 bench: .venv-test/installed
 	.venv-test/bin/python $(PIP) '.[bench]'
