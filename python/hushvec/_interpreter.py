@@ -1,7 +1,7 @@
 """Imported first: raises ImportError in a subinterpreter, where loading the core would hang.
 
 The bindings of the core take the GIL by a call that finds this thread's state in the main interpreter, and so would wait for the GIL
-that the thread itself holds. numpy, too, can be loaded in one interpreter only.
+that the thread itself holds. numpy does not support subinterpreters either.
 """
 
 from importlib import import_module

@@ -147,6 +147,23 @@ def test_the_operators_draw_from_their_state():
         clip_and_noise(x, 1.0, 0.5, True, host_state)
 
 
+def test_a_state_and_its_copies_draw_apart_and_a_graph_needs_the_state_itself():
+    from hushvec.integrations.torch_ops import clip_and_noise, stream_state
+
+    x, state = rows(), stream_state("cuda")
+    copy = state.clone()
+    assert not state[:5].any()
+    graph, result = captured(lambda: clip_and_noise(x, 1.0, 0.5, True, state))
+    seen = []
+    for _ in range(2):
+        graph.replay()
+        torch.cuda.synchronize()
+        seen += [result.clone(), clip_and_noise(x, 1.0, 0.5, True, state), clip_and_noise(x, 1.0, 0.5, True, copy)]
+    assert all_different(seen)
+    with pytest.raises(RuntimeError, match="state must be the tensor that stream_state returned"):
+        captured(lambda: clip_and_noise(x, 1.0, 0.5, True, copy))
+
+
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
 def test_compiled_programs_draw_anew(mode):
     x = rows()
