@@ -33,8 +33,8 @@ constexpr std::size_t kStageBytes = std::size_t{1} << 24;
 class RowStage {
 public:
     explicit RowStage(const MatrixView& x)
-        : x_(x), row_bytes_(x.columns * item_size(x.dtype)), at_once_(std::clamp<std::size_t>(kStageBytes / row_bytes_, 1, kRowsAtOnce)),
-          memory_(at_once_ * row_bytes_) {}
+        : x_(x), row_bytes_(x.columns * item_size(x.dtype)),
+          at_once_(std::clamp<std::size_t>(kStageBytes / row_bytes_, 1, std::min(kRowsAtOnce, x.rows))), memory_(at_once_ * row_bytes_) {}
 
     std::size_t at_once() const { return at_once_; }
 
