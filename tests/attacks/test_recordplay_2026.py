@@ -140,8 +140,8 @@ def training(x):
         rows = torch.from_numpy(x)
         model.weight.grad_sample, model.bias.grad_sample = rows[:, None, :], rows[:, :1]
         optimizer.step()
-    guarantee = {name: value for name, value in optimizer.receipt().items() if name not in ("charge", "run_id")}
-    return [parameter.detach().numpy() for parameter in model.parameters()], repr(guarantee), optimizer.epsilon()
+    receipt = {name: value for name, value in optimizer.receipt().to_dict().items() if name != "charge"}
+    return [parameter.detach().numpy() for parameter in model.parameters()], repr(receipt), optimizer.epsilon()
 
 
 def labels(words):
