@@ -67,6 +67,7 @@ LAYERS = {
     "_validate": 1,
     "_lines": 1,
     "_near_names": 1,
+    "_products": 1,
     "_progress": 1,
     "_publish": 1,
     "_receipt_fields": 1,
