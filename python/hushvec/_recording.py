@@ -31,7 +31,7 @@ def recording_error(what: str, recorder: str) -> RuntimeError:
 
 def _found_recorder() -> Callable[[], str | None] | None:
     global _recorder
-    if "torch" in sys.modules:
+    if sys.modules.get("torch") is not None:
         from hushvec._torch_recording import recorder
 
         _recorder = recorder

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec import _arrays
+from hushvec import _arrays, _recording
 
 torch = pytest.importorskip("torch")
 
@@ -16,10 +16,15 @@ no_device = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine h
 
 
 @pytest.fixture
-def on_cuda():
-    """Makes tensors without memory that say they are on cuda:0, or another device."""
+def on_cuda(monkeypatch):
+    """Makes tensors without memory that say they are on cuda:0, or another device.
+
+    Calls under FakeTensorMode are refused before anything else (tests/api/test_torch_recording.py), so that check is off here.
+    """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
+    monkeypatch.setattr(_arrays, "_is_fake", lambda x: False)
+    monkeypatch.setattr(_recording, "_recorder", lambda: None)
     with FakeTensorMode():
         yield lambda *shape, **options: torch.empty(*shape, **{"device": "cuda:0", **options})
 
