@@ -45,3 +45,12 @@ def digests():
         return subprocess.run([sys.executable, str(calls)], env=environment, capture_output=True, text=True, check=True).stdout.split()
 
     return printed
+
+
+@pytest.fixture(params=(1, 2))
+def threads(request, core):
+    """The number of threads that calls in this test use."""
+    before = core.get_num_threads()
+    core.set_num_threads(request.param)
+    yield request.param
+    core.set_num_threads(before)

@@ -62,14 +62,6 @@ def seeded():
     return hv.Generator.unsafe_seeded(11, rounds=8)
 
 
-@pytest.fixture(params=(1, 2))
-def threads(request):
-    before = _core.get_num_threads()
-    hv.set_num_threads(request.param)
-    yield request.param
-    hv.set_num_threads(before)
-
-
 @pytest.mark.parametrize("columns", (256, 200, 1))
 @pytest.mark.parametrize("dtype", ("float32", "float64", "float16"))
 @pytest.mark.parametrize("law", ("gaussian", "laplacian", "l2_laplace"))

@@ -13,14 +13,6 @@ LAWS = ("gaussian", "laplacian", "l2_laplace")
 SHAPES = ((400_001, 1), (1_601, 257), (1_203, 768), (9, 100_000))
 
 
-@pytest.fixture(params=(1, 2))
-def threads(request):
-    before = _core.get_num_threads()
-    hv.set_num_threads(request.param)
-    yield request.param
-    hv.set_num_threads(before)
-
-
 def noised(x, law, *, fresh, exact=True):
     out = np.full_like(x, np.nan)
     generator = hv.Generator.unsafe_seeded(SEED, rounds=8)
