@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from urllib.parse import quote
 
+from hushvec._publish import PRIVATE, PRIVATE_FOLDER
 from hushvec.budget import mounts
 from hushvec.budget.store import COLUMNS, TABLE, WAIT_SECONDS, Fields, StoreFailure
 
-OWNER_ONLY_FOLDER, OWNER_ONLY_FILE = 0o700, 0o600
 ROWS_AT_ONCE = 1000
 
 # SQLite puts a ledger's log and the index of the log beside the path that it is opened by. They are part of the ledger: who
@@ -200,9 +200,9 @@ class SQLiteStore:
                 return str(real)
             if not self._create or self._database:
                 raise StoreFailure(f"{self.name}: there is no such file")
-            real.parent.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
+            real.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             with contextlib.suppress(FileExistsError):
-                os.close(os.open(real, os.O_CREAT | os.O_EXCL | os.O_RDWR, OWNER_ONLY_FILE))
+                os.close(os.open(real, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
             folder = os.open(real.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)  # or a power cut loses the name of a file whose content is safe
