@@ -209,11 +209,11 @@ void pages_are_wiped_at_exit() {
           "pages are zeros after the exit handlers");
 }
 
-void make_noise(const KeyStream& stream) {
-    std::vector<float> out(100000);
-    for (const Law law : {Law::gaussian, Law::laplacian, Law::l2_laplace}) {
-        fill_noise(stream, law, 1.0, {reinterpret_cast<std::byte*>(out.data()), DType::float32, 1, out.size(), 0, sizeof(float)});
-    }
+constexpr Law kLaws[] = {Law::gaussian, Law::laplacian, Law::l2_laplace};
+
+void make_noise(const KeyStream& stream, Law law, DType dtype) {
+    std::vector<double> out(100000);
+    fill_noise(stream, law, 1.0, {reinterpret_cast<std::byte*>(out.data()), dtype, 1, out.size(), 0, static_cast<std::ptrdiff_t>(item_size(dtype))});
 }
 
 // With a seed the key of a call is the held key.
@@ -225,7 +225,7 @@ void a_held_key_lies_in_one_place() {
         explicit_bzero(seed.data(), seed.size());
         check(turned(generator.reserve().key) == key, "a call's key is the seed's");
         check(times_in_memory(key) == 1, "a key lies in its slot and nowhere else, after a call was given a copy");
-        make_noise(generator.reserve());
+        for (const Law law : kLaws) make_noise(generator.reserve(), law, DType::float32);
         check(times_in_memory(key) == 1, "a key lies in its slot and nowhere else, after it made noise");
         check(in_child([&] { return times_in_memory(key) == 0; }) == 0, "a child has no key of its parent");
     }
@@ -239,10 +239,19 @@ void a_calls_key_goes_with_the_call() {
         const WipedStream stream = generator.reserve();
         key = turned(stream.key);
         check(times_in_memory(key) == 1, "the key of a call lies in the call's copy and nowhere else");
-        make_noise(stream);
-        check(times_in_memory(key) == 1, "the key of a call lies there alone, after it made noise");
     }
     check(times_in_memory(key) == 0, "the key of a call goes with it");
+    for (const Law law : kLaws) {   // one at a time: the stack frame of one kernel overwrites another's
+        for (const DType dtype : {DType::float32, DType::float64}) {
+            {
+                const WipedStream stream = generator.reserve();
+                key = turned(stream.key);
+                make_noise(stream, law, dtype);
+                check(times_in_memory(key) == 1, "the key of a call lies there alone, after it made noise");
+            }
+            check(times_in_memory(key) == 0, "the key of a call goes with it, after it made noise");
+        }
+    }
     KeyStream copied;
     {
         const WipedStream stream = generator.reserve();
