@@ -48,6 +48,14 @@ def number(name: str, value: Any) -> float:
     return converted
 
 
+def keep_floats(frozen: Any, *names: str) -> None:
+    """Make numbers of a frozen dataclass Python floats: what JSON cannot write must not be found out after a charge. None stays."""
+    for name in names:
+        value = getattr(frozen, name)
+        if value is not None:
+            object.__setattr__(frozen, name, number(name, value))
+
+
 def positive(name: str, value: Any) -> float:
     converted = number(name, value)
     if converted <= 0:

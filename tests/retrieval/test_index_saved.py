@@ -52,6 +52,19 @@ def test_an_empty_index_comes_back(store, tmp_path):
     assert len(again) == 60
 
 
+def test_numbers_of_numpy_come_back(tmp_path):
+    """JSON does not know them, and rows are charged for long before an index is saved."""
+    eighth = np.float32(0.125)
+    index = PrivateIndex(
+        16,
+        documents=VectorNoise(epsilon=np.float32(50.0), delta=eighth, clip_norm=np.float16(1.0), mechanism="gaussian"),
+        scores=ScoreNoise(epsilon=np.float32(2.0), delta=eighth, score_range=(np.float32(-1), np.int64(1))),
+    )
+    index.add(ROWS)
+    index.save(tmp_path / "index")
+    assert PrivateIndex.load(tmp_path / "index").settings == index.settings
+
+
 def test_settings_come_back(tmp_path):
     projection = PublicProjection.johnson_lindenstrauss(16, 8, seed=1)
     index = PrivateIndex(

@@ -74,6 +74,7 @@ class VectorNoise:
     def __post_init__(self) -> None:
         if self.per is not None:
             _validate.choice("per", self.per, (*PER, PER_QUERY))
+        _validate.keep_floats(self, "epsilon", "delta", "sigma", "clip_norm")
         self.require_fit(self.mechanism.dimension if isinstance(self.mechanism, Mechanism) else 1, normalize=False)
         if self.budget is not None:
             require_budget(self.budget)
@@ -182,6 +183,7 @@ class ScoreNoise:
     budget: Budget | None = None
 
     def __post_init__(self) -> None:
+        _validate.keep_floats(self, "epsilon", "delta")
         _validate.positive("epsilon", self.epsilon)
         _validate.choice("mechanism", self.mechanism, SCORE_MECHANISMS)
         _validate.delta(self.delta, zero_allowed=self.mechanism != "gaussian")

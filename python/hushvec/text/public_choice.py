@@ -87,6 +87,7 @@ class PublicChoice:
             raise TypeError(f"corpus must be a PublicCorpus, got {_validate.kind(self.corpus)}")
         if len(self.corpus) < 2:
             raise ValueError(f"corpus must hold at least two texts, got {len(self.corpus)}")
+        _validate.keep_floats(self, "epsilon")
         _validate.positive("epsilon", self.epsilon)
         if self.size is not None and _validate.whole_number("size", self.size, at_least=2) > len(self.corpus):
             raise ValueError(f"size must be at most {len(self.corpus)}, the texts in corpus, got {self.size}")

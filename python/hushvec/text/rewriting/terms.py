@@ -56,7 +56,9 @@ class Terms:
         _validate.choice("composition", self.composition, COMPOSITIONS)
         _validate.clip_norm(self.clip_norm)
         _validate.delta(self.delta, zero_allowed=self.is_pure)
+        _validate.keep_floats(self, "delta", "clip_norm")
         if self.has_noise:
+            _validate.keep_floats(self, "epsilon")
             _validate.positive("epsilon", self.epsilon)
 
     @property
