@@ -182,7 +182,9 @@ def _many(options: argparse.Namespace, documents: list[tuple[str, dict[str, Any]
     if not documents:
         raise ValueError("the input must hold at least one document")
     rewriter = _rewriter(options)
-    sink: Any = nullcontext(sys.stdout) if options.output is None else published_text(options.output, mode=mode_of_output(options.source))
+    sink: Any = nullcontext(sys.stdout)
+    if options.output is not None:
+        sink = published_text(options.output, mode=mode_of_output(options.source))
     with sink as file, _budget(options) as budget, Progress("documents", len(documents)) as progress:
         if budget is not None:
             _require_enough(budget, len(documents), options.epsilon)
