@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hushvec._publish import private_opener
 
-# The run, and the number that the file system gave the file: a copy beside it has another one, and cannot know of steps counted there.
+# The run, and the number that the file system gave the file: a copy beside it has another one, and does not know of later steps.
 _HEADER = re.compile(rb"hushvec-steps/2 ([0-9a-f]{32}) ([0-9a-f]{16})\n")
 _HEADER_LENGTH = len("hushvec-steps/2 ") + 32 + 1 + 16 + 1
 _STEP = b"."
