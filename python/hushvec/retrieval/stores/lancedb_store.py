@@ -41,8 +41,6 @@ class LanceStore(KeyedStore):
         self._schema = pyarrow.schema(
             [pyarrow.field(_KEY, pyarrow.int64()), pyarrow.field(_VECTOR, pyarrow.list_(pyarrow.float32(), columns))]
         )
-        files = None if folder is None else folder / f"{table}.lance"
-        is_new = files is not None and not files.exists()
         if folder is not None:
             private_folder(folder)
         database: Any = lancedb.connect("memory://" if folder is None else str(folder))
@@ -50,8 +48,8 @@ class LanceStore(KeyedStore):
             self._table = database.create_table(table, schema=self._schema, exist_ok=True)
         except ValueError as error:
             raise ValueError(f"table {table!r} must have rows of {columns} elements, and keys: {error}") from None
-        if files is not None and is_new:
-            files.chmod(PRIVATE_FOLDER)  # whoever made the folder around it; one that is there stays as it is
+        if folder is not None:
+            (folder / f"{table}.lance").chmod(PRIVATE_FOLDER)  # whoever made the folder around it
         self.keys = Keys(np.sort(self._column(_KEY).to_numpy()))
 
     def add(self, rows: NDArray[np.float32]) -> None:

@@ -47,8 +47,8 @@ class QdrantStore(KeyedStore):
         wanted = self._models.VectorParams(size=columns, distance=self._models.Distance.DOT)
         if not client.collection_exists(collection):
             client.create_collection(collection, vectors_config=wanted)
-            if folder is not None:
-                (folder / "collection" / collection).chmod(PRIVATE_FOLDER)  # whoever made the folder around it
+        if folder is not None:
+            (folder / "collection" / collection).chmod(PRIVATE_FOLDER)  # whoever made the folder around it
         there = client.get_collection(collection).config.params.vectors
         if not (isinstance(there, type(wanted)) and there.size == columns and there.distance == wanted.distance):
             raise ValueError(f"collection {collection!r} must have inner products of {columns} elements, got {there}")
