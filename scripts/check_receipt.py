@@ -549,6 +549,8 @@ def selection_rho(receipt):
 
 
 def training_rho(receipt):
+    if receipt["steps"] == 0:
+        return Decimal(0)  # without noise, too: there is nothing to divide by
     return decimal(receipt["steps"] * (sensitivity_factor(receipt) / Fraction(receipt["noise_multiplier"])) ** 2 / 2)
 
 
@@ -647,6 +649,8 @@ def check_charge(receipt, export, paid):
     if named["sequence"] in paid:
         return "another receipt names the same charge"
     paid.add(named["sequence"])
+    if receipt["epsilon"] is None:
+        return "the receipt promises nothing that a charge could pay for"
     if rows[0]["rho"]:
         enough = Fraction(row["rho"]) >= Fraction(KINDS[receipt.get("receipt_kind", "vectors")][2](receipt))
     else:

@@ -68,12 +68,14 @@ def json_line(value: Any) -> str:
     """JSON on one line.
 
     Raises:
-        ValueError: why it is none, though Python's reader may have taken it: JSON knows neither NaN nor halves of surrogate pairs.
+        ValueError: why there is none, though Python's reader may have taken it: JSON knows neither NaN nor halves of surrogate pairs.
     """
     try:
         line = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    except (ValueError, RecursionError):
+    except ValueError:
         raise ValueError("JSON has no NaN or Infinity") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if not is_unicode(line):
         raise ValueError("it has half of a surrogate pair")
     return line

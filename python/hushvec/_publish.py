@@ -139,7 +139,8 @@ def published_folder(output: Path) -> Iterator[Path]:
         beside.mkdir(mode=PRIVATE_FOLDER)
         yield beside
         for path in beside.rglob("*"):
-            path.chmod(PRIVATE_FOLDER if path.is_dir() else PRIVATE)
+            if not path.is_symlink():  # whose target is not ours to change
+                path.chmod(PRIVATE_FOLDER if path.is_dir() else PRIVATE)
         try:
             os.rename(beside, output)
         except OSError:

@@ -440,6 +440,8 @@ def _charge_fault(receipt: AnyReceipt, ledger: str, rows: Mapping[int, Mapping[s
     named = {"kind": "charge", "charge_id": charge.charge_id, "entry_hash": charge.entry_hash}
     if row is None or any(row[name] != value for name, value in named.items()):
         return f"the ledger has no such charge as the one named, row {charge.sequence}"
+    if receipt.epsilon is None:
+        return "it promises nothing that a charge could pay for: its epsilon is null"
     if rows[1]["rho"]:
         enough = Fraction(row["rho"]) >= Fraction(repr(receipt.rho))
     else:

@@ -62,7 +62,8 @@ class TrainingReceipt(ReceiptFields):
         grade: "exact": sums and noise are those of the ideal mechanism, rounded. "float": a sum was made in floating point.
         key_source: "os" or "seed".
         rounds: of the ChaCha key stream: 20, 12 or 8.
-        is_dp_claim: whether the numbers are promised at all: noise in every step, exact grade, a key of the operating system.
+        is_dp_claim: whether the numbers are promised at all: noise in every step, exact grade, a key of the operating system, a
+            model that was watched in every step and has changed in private steps only.
         notes: what else a reader should know, in plain words.
         charge: the row of a budget's ledger that paid for the run, or None.
 

@@ -174,5 +174,3 @@ def _read(name: str) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{name}: must be a budget export")
     return found
-
-

@@ -13,9 +13,9 @@ from typing import TextIO
 
 from hushvec._lines import json_record, lines_with_ends
 from hushvec._progress import Progress
-from hushvec._publish import PRIVATE, mode_of, published_text
+from hushvec._publish import published_text
 from hushvec.cli._arguments import Subparsers, add_command, comma_separated
-from hushvec.cli._documents import read_utf8, source_name
+from hushvec.cli._documents import mode_of_output, read_utf8, source_name
 from hushvec.cli._output import print_json, table
 from hushvec.cli._printable import say
 from hushvec.text.pii.redactor import Redaction, Redactor
@@ -109,7 +109,7 @@ def _one(options: argparse.Namespace, redactor: Redactor) -> int:
     text = options.text if options.text is not None else read_utf8(options.source)
     redaction = redactor.redact(text)
     if options.output is not None:
-        with published_text(options.output, mode=_mode(options)) as file:
+        with published_text(options.output, mode=mode_of_output(options.source)) as file:
             file.write(redaction.text)
         _report(options, Counter(span.category for span in redaction.spans), texts=1)
     elif options.json:
@@ -158,14 +158,8 @@ def _sink(options: argparse.Namespace) -> Iterator[TextIO]:
     if options.output is None:
         yield sys.stdout
         return
-    with published_text(options.output, mode=_mode(options)) as file:
+    with published_text(options.output, mode=mode_of_output(options.source)) as file:
         yield file
-
-
-def _mode(options: argparse.Namespace) -> int:
-    """Who may read the input may read the output. A text that came in another way is nobody's but the user's."""
-    source = options.source
-    return PRIVATE if options.text is not None or source in (None, "-") else mode_of(Path(source))
 
 
 def _report(options: argparse.Namespace, counts: Counter[str], *, texts: int) -> None:

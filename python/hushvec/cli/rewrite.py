@@ -13,11 +13,11 @@ from typing import Any, TextIO
 
 from hushvec._lines import json_line, json_record, numbered_lines
 from hushvec._progress import Progress
-from hushvec._publish import SHARED, mode_of, published_text, receipt_path
+from hushvec._publish import published_text, receipt_path
 from hushvec.accounting.calibration import COMPOSITIONS
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import Subparsers, add_command, add_force_argument, comma_separated, replaced_release
-from hushvec.cli._documents import read_utf8, source_name
+from hushvec.cli._documents import mode_of_output, read_utf8, source_name
 from hushvec.cli._output import print_json
 from hushvec.cli._printable import say
 from hushvec.text.rewriting.results import Rewriting
@@ -115,11 +115,6 @@ def _budget(options: argparse.Namespace) -> Iterator[PrivacyBudget | None]:
         yield budget
 
 
-def _mode(options: argparse.Namespace) -> int:
-    """Who may read OUT: whoever may read the input, where that is a file."""
-    return SHARED if options.source in (None, "-") else mode_of(Path(options.source))
-
-
 def _one(options: argparse.Namespace, text: str, replaced: tuple[str, ...]) -> int:
     rewriter = _rewriter(options)
     if options.output is None:
@@ -131,7 +126,7 @@ def _one(options: argparse.Namespace, text: str, replaced: tuple[str, ...]) -> i
             original = f"=== ORIGINAL ===\n{text.rstrip()}\n\n" if options.show_original else ""
             print(f"{original}=== OUTPUT ===\n{result.output}\n\n{result.dp_line}")
         return 0
-    with published_text(options.output, mode=_mode(options)) as file:
+    with published_text(options.output, mode=mode_of_output(options.source)) as file:
         with _budget(options) as budget:
             result = _noted(rewriter.rewrite(text, budget=budget), replaced)
         if options.json:
@@ -153,7 +148,7 @@ def _write_receipt(options: argparse.Namespace, result: Rewriting) -> None:
     """Beside the output, before it appears; without a release there is none, and an old one goes."""
     receipt_path(options.output).unlink(missing_ok=True)
     if result.receipt is not None:
-        with published_text(receipt_path(options.output), mode=_mode(options)) as file:
+        with published_text(receipt_path(options.output), mode=mode_of_output(options.source)) as file:
             file.write(result.receipt.to_json() + "\n")
 
 
@@ -187,7 +182,9 @@ def _many(options: argparse.Namespace, documents: list[tuple[str, dict[str, Any]
     if not documents:
         raise ValueError("the input must hold at least one document")
     rewriter = _rewriter(options)
-    sink: Any = nullcontext(sys.stdout) if options.output is None else published_text(options.output, mode=_mode(options))
+    sink: Any = nullcontext(sys.stdout)
+    if options.output is not None:
+        sink = published_text(options.output, mode=mode_of_output(options.source))
     with sink as file, _budget(options) as budget, Progress("documents", len(documents)) as progress:
         if budget is not None:
             _require_enough(budget, len(documents), options.epsilon)

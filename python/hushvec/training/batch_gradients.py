@@ -131,9 +131,12 @@ def of_batch(parameters: Named) -> Rows | None:
     return Rows(parts, [f"grad of {name}" for name, _ in parameters])
 
 
-def require_no_scaler(value: Any) -> None:
-    """Refuse what torch.amp.GradScaler passes to `step` of an optimizer that says that it knows it."""
-    if value is not None:
+def require_no_scaler(optimizer: Any, value: Any) -> None:
+    """Refuse what torch.amp.GradScaler passes to `step` of an optimizer that says that it knows it.
+
+    It announces that it will pass nothing any more, and leave its scale and what it found on the optimizer.
+    """
+    if any(one is not None for one in (value, getattr(optimizer, "grad_scale", None), getattr(optimizer, "found_inf", None))):
         raise ValueError(
             "grad_scaler must be None, got a GradScaler: it skips a step when a gradient of the batch overflows, and its scale "
             "follows the batches, both of which anyone can see (use bfloat16, or call step() yourself on losses times a public "

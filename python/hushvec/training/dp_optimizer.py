@@ -268,7 +268,7 @@ class DPOptimizer(torch.optim.Optimizer):
         require_no_recorder()
         value = None
         with self._batch.dropped_on_error():
-            require_no_scaler(grad_scaler)
+            require_no_scaler(self, grad_scaler)
             if closure is not None:
                 with torch.enable_grad():
                     value = closure()

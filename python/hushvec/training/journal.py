@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hushvec._publish import private_opener
 
-# The run, and the number that the file system gave the file: a copy has another one, and cannot know of steps counted elsewhere.
+# The run, and the number that the file system gave the file: a copy beside it has another one, and knows of no later step.
 _HEADER = re.compile(rb"hushvec-steps/2 ([0-9a-f]{32}) ([0-9a-f]{16})\n")
 _HEADER_LENGTH = len("hushvec-steps/2 ") + 32 + 1 + 16 + 1
 _STEP = b"."
@@ -30,9 +30,10 @@ class StepJournal:
         One process writes: `append` refuses a file that another one has written to since.
 
     Edge cases:
-        A copy is refused by its file number (inode), and so is a journal restored from a backup or moved to another file system:
-        steps counted in the original are not in it. Renaming keeps the number. A copy of the whole file system (a restored disk
-        image) has the same numbers and is not noticed.
+        A copy under another name is refused by its file number (inode), and so is a journal that was moved to another file
+        system: steps counted in the original are not in it. Renaming keeps the number. An older journal is not noticed where it
+        got the number of the newer one: written over it (`cp backup journal`), in its place on a file system that gives a number
+        again once it is free (ext4 does), or in a copy of the whole file system (a restored disk image). Never put a journal back.
 
     Example:
         >>> import tempfile

@@ -214,7 +214,7 @@ class _Guarded:
     def step(self, closure: Callable[[], float] | None = None, *, grad_scaler: Any = None) -> Any:
         """As Opacus. Raises ValueError for a GradScaler, ModelChangedError for a model that a forward pass has written to."""
         try:
-            batch_gradients.require_no_scaler(grad_scaler)
+            batch_gradients.require_no_scaler(self, grad_scaler)
             if closure is not None:
                 with torch.enable_grad():
                     closure()

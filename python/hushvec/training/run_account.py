@@ -82,12 +82,12 @@ class RunAccount:
         self.settings, self.delta, self.budget = settings, delta, budget
         self.schedule = settings.schedule
         self.accountant = _require_accountant(accountant, self.schedule)
-        shared.require_accountant_alone(self)
         self.planned_cost = None if budget is None else self._cost_of_all_steps(budget, generator)
         self.record = Record()
         self.drawn_here = False
         self._process = os.getpid()
         self.journal = None if journal is None else StepJournal(journal)
+        shared.require_accountant_alone(self)  # behind all else that can be refused: a run that was never made has no accountant
         if self.journal is not None and self.journal.run_id is not None:
             self.record.run_id = self.journal.run_id
             self.count(self.journal.steps)

@@ -140,7 +140,7 @@ class GhostClipping:
         if size < 2:
             raise ValueError(f"batch must have at least 2 examples, got {size}")
         halves = [slice(0, size // 2), slice(size // 2, size)]
-        was_training = self._model.training
+        modes = [(module, module.training) for module in self._model.modules()]
         self._model.eval()
         try:
             with torch.no_grad():
@@ -149,7 +149,8 @@ class GhostClipping:
                     _require_losses_of(losses_of(*map_tensors(batch, itemgetter(cut))), cut.stop - cut.start) for cut in halves
                 ]
         finally:
-            self._model.train(was_training)
+            for module, training in modes:  # one by one: a layer that was in eval mode before must stay in it
+                module.training = training
         alone = torch.cat(parts).double()
         off = (whole.double() - alone).abs() / (whole.double().abs() + alone.abs()).clamp_min(torch.finfo(torch.float64).tiny)
         worst = int(off.argmax())
