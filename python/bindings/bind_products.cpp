@@ -40,7 +40,7 @@ void inner_products_array(py::handle a, py::handle b, py::handle out) {
 }  // namespace
 
 void bind_products(py::module_& module) {
-    module.def("inner_products", &inner_products_array, py::arg("a"), py::arg("b"), py::arg("out"));
+    define(module, "inner_products", &inner_products_array, py::arg("a"), py::arg("b"), py::arg("out"));
 }
 
 }  // namespace hushvec::python

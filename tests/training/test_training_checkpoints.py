@@ -11,6 +11,7 @@ import torch
 from killed_run import fresh, train
 from small_runs import examples_of, loss, model_of, optimizer_of, same_state, seeded, state_of
 
+import hushvec as hv
 from hushvec.accounting import Accountant, PureDP
 from hushvec.budget import PrivacyBudget
 from hushvec.errors import PrivacyBudgetExhaustedError
@@ -272,6 +273,21 @@ class TestJournal:
         run(other, optimizer_of(other, journal=tmp_path / "other"), 2)
         with pytest.raises(ValueError, match="the journal must be that of run"):
             optimizer_of(model_of(), journal=tmp_path / "other").load_state_dict(state)
+
+    def test_one_of_other_settings_is_refused(self, tmp_path):
+        """Its steps would be counted at the price of these."""
+        model = model_of()
+        run(model, optimizer_of(model, journal=tmp_path / "j", noise_multiplier=0.7), 2)
+        with pytest.raises(ValueError, match="must be the journal of a run with the settings of this one"):
+            optimizer_of(model_of(), journal=tmp_path / "j", noise_multiplier=2.0)
+
+    def test_it_knows_what_cannot_be_claimed_of_its_steps(self, tmp_path):
+        model = model_of()
+        run(model, optimizer_of(model, journal=tmp_path / "j", generator=hv.Generator.unsafe_seeded(1)), 1)
+        another = model_of()
+        run(another, optimizer_of(another, journal=tmp_path / "j"), 1)
+        receipt = optimizer_of(model_of(), journal=tmp_path / "j").receipt()
+        assert (receipt.steps, receipt.key_source, receipt.is_dp_claim) == (2, "seed", False)
 
     def test_two_writers_notice_each_other(self, tmp_path):
         model = model_of()

@@ -133,6 +133,12 @@ void count_bits_by_group(const BitRows& reports, const std::uint32_t* groups, st
 // Codes are checked and counted in a copy: another thread may write to the caller's.
 template <class Code>
 void count_codes(const Code* codes, std::size_t count, std::uint64_t labels, std::int64_t* counts) {
+    if (count < labels) {
+        const std::vector<Code> all(codes, codes + count);
+        check_codes(all.data(), count, labels, 0);
+        for (const Code code : all) ++counts[static_cast<std::size_t>(code)];
+        return;
+    }
     constexpr std::size_t kAtOnce = 4096;
     std::vector<std::int64_t> tallies(labels);
     Code some[kAtOnce];

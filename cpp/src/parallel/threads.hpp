@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "hushvec/float_modes.hpp"
+#include "hushvec/stack_frames.hpp"
 #include "hushvec/threads.hpp"
 
 namespace hushvec {
@@ -40,6 +41,7 @@ void parallel_for(std::size_t count, std::size_t samples_each, Work work) {
         helpers.emplace_back([=, &work] {
             const FloatModes modes;
             work(range_begin(part, threads, count), range_begin(part + 1, threads, count));
+            wipe_stack_below();   // the C library keeps the stacks of threads for others
         });
     }
     work(0, range_begin(1, threads, count));
@@ -99,6 +101,7 @@ void parallel_ranges(std::size_t count, std::size_t samples_each, MakeWorker mak
         const FloatModes modes;
         if (!crew->enter()) return;   // take_ranges may be gone
         take_ranges();
+        wipe_stack_below();
         crew->leave();
     };
     try {

@@ -28,9 +28,6 @@ public:
         first_column(2);
         first_column(3);
     }
-    ChaChaLanes(const ChaChaLanes&) = delete;
-    ChaChaLanes& operator=(const ChaChaLanes&) = delete;
-    HUSHVEC_DEVICE ~ChaChaLanes() { wipe(); }
 
     // Blocks first_block .. first_block + lanes - 1, which share the high counter word because groups are aligned.
     // Word w of lane l goes to words[w * word_stride + l].
@@ -102,15 +99,6 @@ private:
     static HUSHVEC_INLINE void diagonals(U32& s0, U32& s1, U32& s2, U32& s3, U32& s4, U32& s5, U32& s6, U32& s7,
                                          U32& s8, U32& s9, U32& s10, U32& s11, U32& s12, U32& s13, U32& s14, U32& s15) {
         four_quarter_rounds(s0, s5, s10, s15, s1, s6, s11, s12, s2, s7, s8, s13, s3, s4, s9, s14);
-    }
-
-    // Each of the two states tells the key, and both lie in the kernel's stack frame; on a device they lie in registers. The stores are
-    // volatile and not a call, which would have the compiler think that `words` of blocks() may overlap what that call has seen.
-    HUSHVEC_DEVICE void wipe() {
-#if !defined(__CUDACC__)
-        for (volatile std::uint32_t& word : initial_) word = 0;
-        for (volatile std::uint32_t& word : after_column_) word = 0;
-#endif
     }
 
     HUSHVEC_DEVICE void set_counter_high(std::uint32_t high) {

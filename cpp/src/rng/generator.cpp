@@ -73,7 +73,7 @@ void Generator::follow_fork() {
 }
 
 WipedStream Generator::reserve() {
-    WipedStream fresh{KeyStream{}};   // stays zero with a seed, whose streams can be repeated
+    WipedKey fresh;   // stays zero with a seed, whose streams can be repeated
     if (source_ == KeySource::os) fill_from_os(fresh.key, sizeof fresh.key);
     const std::lock_guard<std::mutex> lock(fork_lock());
     follow_fork();

@@ -296,7 +296,7 @@ class PrivateIndex:
         """Write rows, ids, receipts and settings into a folder, in one step: what was saved there before stays until all is written.
 
         Budgets and the generator are not saved. A store on disk keeps its rows where they are; what is saved is which of them belong
-        to the index, so what was added after the last save is not in it. Files are readable by whoever may read the folder, and hold
+        to the index, so what was added after the last save is not in it. Only the owner may read the files (mode 600), and they hold
         what `vectors` returns.
 
         Args:

@@ -56,6 +56,8 @@ def take_over(account: RunAccount, stored: Mapping[str, Any]) -> None:
     account.count(max(0, stored["steps"] - now.steps))
     account.record.resumed += 1
     account.record.noise_free = account.record.noise_free or now.noise_free
+    if account.journal is not None:
+        account.record.note(account.journal.flags)
     account.record.allowed_buffers = sorted({*stored["allowed_buffers"], *now.allowed_buffers})
     # A PrivacyBudget is asked again, under the same charge_id; what another budget was told is not told twice.
     account.record.charged = goes_on and stored["charged"] and not is_ledger(account.budget)

@@ -307,7 +307,8 @@ class DPOptimizer(torch.optim.Optimizer):
         return self._account.epsilon(delta)
 
     def guarantee(self, delta: float | None = None) -> TrainingGuarantee:
-        """What holds so far. `delta` as in `epsilon`. Compares digests of the whole model: about a second for a gigabyte."""
+        """What holds so far. `delta` as in `epsilon`. Compares digests of all that the last step did not change:
+        about a second for a gigabyte."""
         return guarantee_of(
             self._account, delta, key_is_seeded=self.generator.seeded, changes=self._watch.changes(exact=True)
         )

@@ -5,24 +5,36 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+from enum import IntFlag
 from pathlib import Path
 
 from hushvec._publish import private_opener
 
-# The run, and the number that the file system gave the file: a copy beside it has another one, and knows of no later step.
-_HEADER = re.compile(rb"hushvec-steps/2 ([0-9a-f]{32}) ([0-9a-f]{16})\n")
-_HEADER_LENGTH = len("hushvec-steps/2 ") + 32 + 1 + 16 + 1
-_STEP = b"."
+# The run, the number that the file system gave the file (a copy beside it has another one, and knows of no later step), and what
+# every step was made with.
+_HEADER = re.compile(rb"hushvec-steps/2 ([0-9a-f]{32}) ([0-9a-f]{16}) ([0-9a-f]{64})\n")
+_HEADER_LENGTH = len("hushvec-steps/2 ") + 32 + 1 + 16 + 1 + 64 + 1
+_STEPS = b".ABCDEFG"  # by the sum of its flags
+_UNKNOWN_SETTINGS = "0" * 64
+
+
+class StepFlags(IntFlag):
+    """What a guarantee has to say of a step, or of any step of a run."""
+
+    FLOAT_SUMS = 1  # the sum was made in floating point
+    SEEDED = 2  # the noise came from a seeded key
+    UNWATCHED = 4  # the gradients came from a model that was not watched
 
 
 class StepJournal:
-    """Steps of one run: a line that names the run, then one byte a step, appended and synced before the step's noise is drawn.
+    """Steps of one run: a line that names the run, then one byte per step, appended and synced before the step's noise is drawn.
 
     Args:
         path: the file; made by the first step. Its folder must exist.
+        settings: SHA-256, in hexadecimal, of what every step is made with; None: not compared.
 
     Raises:
-        ValueError: the file is something else, or damaged.
+        ValueError: the file is something else, damaged, or of a run with other settings.
         OSError: it cannot be read or written.
 
     Guarantees:
@@ -46,16 +58,21 @@ class StepJournal:
         >>> folder.cleanup()
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, settings: str | None = None) -> None:
         self.path = Path(path)
         self.run_id: str | None = None
-        self.steps = 0
+        self.steps, self.flags = 0, StepFlags(0)
+        self._settings = settings or _UNKNOWN_SETTINGS
         self._file_number = self._made_as = 0
         if self.path.exists():
             self._read()
 
-    def append(self, run_id: str) -> None:
+    def append(self, run_id: str, flags: int = 0) -> None:
         """One step more of this run.
+
+        Args:
+            run_id: 32 hexadecimal digits.
+            flags: the sum of its `StepFlags`.
 
         Raises:
             ValueError: the file is of another run, a copy, or another process has written to it.
@@ -71,8 +88,8 @@ class StepJournal:
             status = os.fstat(handle)
             if not new and (status.st_size, status.st_ino) != (_HEADER_LENGTH + self.steps, self._file_number):
                 raise ValueError(f"{self.path}: must have {self.steps} steps, got another number: two processes write to it")
-            header = b"hushvec-steps/2 %s %016x\n" % (run_id.encode(), status.st_ino) if new else b""
-            if os.write(handle, header + _STEP) != len(header) + 1:
+            header = b"hushvec-steps/2 %s %016x %s\n" % (run_id.encode(), status.st_ino, self._settings.encode()) if new else b""
+            if os.write(handle, header + _STEPS[flags : flags + 1]) != len(header) + 1:
                 raise OSError(f"{self.path}: a step could not be written whole")
             os.fsync(handle)
         finally:
@@ -80,7 +97,7 @@ class StepJournal:
         if new:
             _sync_folder(self.path.parent)
             self._file_number = self._made_as = status.st_ino
-        self.run_id, self.steps = run_id, self.steps + 1
+        self.run_id, self.steps, self.flags = run_id, self.steps + 1, self.flags | StepFlags(flags)
 
     def require_original(self) -> None:
         """Refuse a copy.
@@ -98,10 +115,18 @@ class StepJournal:
         with self.path.open("rb") as file:
             content, self._file_number = file.read(), os.fstat(file.fileno()).st_ino
         header = _HEADER.match(content)
-        if header is None or content.strip(_STEP)[_HEADER_LENGTH:]:
+        steps = content[_HEADER_LENGTH:]
+        if header is None or steps.strip(_STEPS):
             raise ValueError(f"{self.path}: must be a journal of steps, got something else")
-        self.run_id, self.steps = header[1].decode(), len(content) - _HEADER_LENGTH
-        self._made_as = int(header[2], 16)
+        if self._settings not in (_UNKNOWN_SETTINGS, header[3].decode()):
+            raise ValueError(
+                f"{self.path}: must be the journal of a run with the settings of this one, got one whose steps had others: they "
+                "would be counted at the wrong price"
+            )
+        self.run_id, self.steps = header[1].decode(), len(steps)
+        self._made_as, self._settings = int(header[2], 16), header[3].decode()
+        for step in set(steps):
+            self.flags |= StepFlags(_STEPS.index(step))
 
 
 def _sync_folder(folder: Path) -> None:

@@ -3,8 +3,9 @@
 A gradient is clipped and gets noise; a buffer that a layer updates, or a row of an embedding that it rescales, gets neither, and a
 checkpoint then carries it. Comparing every number after every batch would cost as much as the batch, so a batch compares each
 tensor's identity, address and version counter, and the values of small buffers: some of torch's own kernels (batch normalization)
-write without counting. Digests of everything are compared where a claim is made and, to notice writes through `.data`, in batches
-1, 2, 4, 8, ....
+write without counting. Writes through `.data` are not counted either: digests are compared where a claim is made, of all that no step
+has changed since they were taken, and in batches 1, 2, 3, 5, 9, 17, .... Between those, such a write to a parameter that is trained
+goes unnoticed.
 """
 
 from __future__ import annotations

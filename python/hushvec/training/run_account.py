@@ -14,7 +14,7 @@ from hushvec.accounting import Accountant
 from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.release import Budget, entry_of_charge, require_budget, require_secret_key
 from hushvec.training import shared
-from hushvec.training.journal import StepJournal
+from hushvec.training.journal import StepFlags, StepJournal
 from hushvec.training.schedule import StepSchedule
 from hushvec.training.settings import Settings
 
@@ -53,6 +53,12 @@ class Record:
     charged: bool = False
     charge: dict[str, Any] | None = None
 
+    def note(self, flags: int) -> None:
+        """What is to be said of a step, or of several."""
+        self.float_sums = self.float_sums or bool(flags & StepFlags.FLOAT_SUMS)
+        self.seeded = self.seeded or bool(flags & StepFlags.SEEDED)
+        self.unwatched = self.unwatched or bool(flags & StepFlags.UNWATCHED)
+
 
 class RunAccount:
     """Accountant, budget and journal of one run.
@@ -86,10 +92,11 @@ class RunAccount:
         self.record = Record()
         self.drawn_here = False
         self._process = os.getpid()
-        self.journal = None if journal is None else StepJournal(journal)
+        self.journal = None if journal is None else StepJournal(journal, settings=settings.digest)
         shared.require_accountant_alone(self)  # behind all else that can be refused: a run that was never made has no accountant
         if self.journal is not None and self.journal.run_id is not None:
             self.record.run_id = self.journal.run_id
+            self.record.note(self.journal.flags)
             self.count(self.journal.steps)
 
     def charge_step(self, *, float_sum: bool, seeded: bool, watched: bool) -> None:
@@ -106,13 +113,12 @@ class RunAccount:
             )
         shared.require_budget_alone(self)
         self._charge_budget()
+        flags = StepFlags.FLOAT_SUMS * float_sum | StepFlags.SEEDED * seeded | StepFlags.UNWATCHED * (not watched)
         if self.journal is not None:
-            self.journal.append(self.record.run_id)
+            self.journal.append(self.record.run_id, flags)
         self.count(1)
         self.drawn_here = True
-        self.record.float_sums = self.record.float_sums or float_sum
-        self.record.seeded = self.record.seeded or seeded
-        self.record.unwatched = self.record.unwatched or not watched
+        self.record.note(flags)
 
     def count(self, steps: int) -> None:
         """So many steps more."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -61,6 +63,11 @@ class Settings:
     def sigma(self) -> float:
         """Standard deviation of the noise on the sum, in the unit of the gradients."""
         return sigma_of(self.noise_multiplier, self.clip_norm)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, in hexadecimal, of the numbers."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     def require_same(self, stored: Mapping[str, Any]) -> None:
         """Refuse a checkpoint that was made with other ones."""
