@@ -19,6 +19,7 @@ from hushvec.accounting import (
     PoissonSampledGaussianDP,
     PrivacyLoss,
     PureDP,
+    Shuffled,
     ZeroConcentratedDP,
     extra,
 )
@@ -38,6 +39,7 @@ ALL = [
     LaplaceDP(noise_multiplier=1.5),
     PoissonSampledGaussianDP(noise_multiplier=1.0, sampling_probability=0.1),
     PoissonSampledGaussianDP(noise_multiplier=1.0, sampling_probability=0.1, adjacency="replace-one"),
+    Shuffled(epsilon=4.0, n=1_000),
 ]
 
 
@@ -195,6 +197,7 @@ GROWING = [
     (ZeroConcentratedDP, "rho", {}, 1),
     (GaussianDP, "noise_multiplier", {}, -1),
     (LaplaceDP, "noise_multiplier", {}, -1),
+    (Shuffled, "epsilon", {"n": 200}, 1),
     (PoissonSampledGaussianDP, "noise_multiplier", {"sampling_probability": 0.2}, -1),
     (PoissonSampledGaussianDP, "sampling_probability", {"noise_multiplier": 0.7}, 1),
     (PoissonSampledGaussianDP, "noise_multiplier", {"sampling_probability": 0.2, "adjacency": "replace-one"}, -1),
@@ -245,9 +248,9 @@ def test_every_loss_has_a_name_of_its_own():
     ],
 )
 def test_bad_parameters_are_refused(kind, value, error):
-    good = {"epsilon": 1.0, "delta": 1e-5, "rho": 0.1, "noise_multiplier": 1.0, "sampling_probability": 0.1}
+    good = {"epsilon": 1.0, "delta": 1e-5, "rho": 0.1, "noise_multiplier": 1.0, "sampling_probability": 0.1, "n": 9}
     names = next(loss for loss in ALL if type(loss) is kind).arguments.keys() - {"adjacency"}
-    for name in names:
+    for name in names - {"n"}:   # a whole number, which test_shuffling.py looks at
         if name == "delta" and value == 0:
             continue
         arguments = {one: good[one] for one in names} | {name: value}

@@ -21,6 +21,7 @@ from hushvec.accounting.losses import (
     PoissonSampledGaussianDP,
     PrivacyLoss,
     PureDP,
+    Shuffled,
     ZeroConcentratedDP,
 )
 from hushvec.accounting.releases import Repeated
@@ -38,6 +39,7 @@ __all__ = [
     "PrivacyLoss",
     "PureDP",
     "Repeated",
+    "Shuffled",
     "ZeroConcentratedDP",
     "amplify_by_poisson_sampling",
     "compose",

@@ -7,8 +7,8 @@ from collections import defaultdict
 from hushvec.accounting.losses import PrivacyLoss
 from hushvec.accounting.releases import Releases
 
-# Less noise is a larger loss; more of anything else is too (docs/proofs/composition.md, "Fewer different losses").
-_LESS_IS_WORSE = ("noise_multiplier",)
+# Less noise and fewer people are a larger loss; more of anything else is too (docs/proofs/composition.md, "Fewer different losses").
+_LESS_IS_WORSE = ("noise_multiplier", "n")
 
 
 def coarsened(releases: Releases, kinds: tuple[type[PrivacyLoss], ...], most: int) -> Releases:

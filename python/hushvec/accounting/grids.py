@@ -1,4 +1,4 @@
-"""dp-accounting's grid of a sampled Gaussian, all cells at once.
+"""dp-accounting's grids of sampled Gaussians and of shuffled reports, all cells at once.
 
 Its own constructor asks for the point at which the loss has a value cell by cell, a loop that takes most of the time of a
 composition. Here the points are `curves.crossings`; the probabilities beyond them and the masses (Connect the Dots) are
@@ -8,9 +8,11 @@ dp-accounting's, so the grid is the same up to the rounding of the points.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushvec.accounting import curves
 from hushvec.accounting.tilted import GridLaw
@@ -37,6 +39,13 @@ def sampled_gaussian(accounting: Any, deviation: float, probability: float, dire
     return of(
         accounting.pld.pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, first, last, np.clip(deltas, 0.0, 1.0))
     )
+
+
+def symmetric(accounting: Any, curve: Callable[[NDArray[np.float64]], NDArray[np.float64]], end: float, step: float) -> GridLaw:
+    """The loss of a pair that is its own mirror image, by its delta curve, on a grid between -end and end."""
+    last = max(1, math.ceil(end / step))
+    deltas = np.minimum.accumulate(np.clip(curve(np.arange(-last, last + 1, dtype=np.float64) * step), 0.0, 1.0))
+    return of(accounting.pld.pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, deltas))
 
 
 def of(masses: Any) -> GridLaw:

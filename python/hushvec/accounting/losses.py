@@ -10,6 +10,7 @@ A loss is a statement about a mechanism under one adjacency:
     GaussianDP                  no worse than two unit normals 1/noise_multiplier apart                      exact           yes  yes
     LaplaceDP                   no worse than two Laplace laws, distance/scale = 1/noise_multiplier          exact           yes  yes
     PoissonSampledGaussianDP    GaussianDP on a random subset                                                exact           yes  yes
+    Shuffled                    PureDP of each of n people's reports, seen in random order                   bound           yes  yes
 
 (* of the worst mechanism with that guarantee.)
 
@@ -32,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _validate
-from hushvec.accounting import conversions, poisson, rounding
+from hushvec.accounting import conversions, poisson, rounding, shuffling
 from hushvec.accounting.rounding import UNIT
 from hushvec.calibrate import gaussian_delta, gaussian_epsilon
 
@@ -46,6 +47,7 @@ __all__ = [
     "PoissonSampledGaussianDP",
     "PrivacyLoss",
     "PureDP",
+    "Shuffled",
     "ZeroConcentratedDP",
 ]
 
@@ -154,7 +156,25 @@ class PrivacyLoss(ABC):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, init=False)
-class PureDP(PrivacyLoss):
+class _OneEpsilon(PrivacyLoss):
+    """What is epsilon-DP, and of which rho and rdp know no more than that."""
+
+    epsilon_bound: float
+
+    @property
+    def pure_epsilon(self) -> float:
+        return self.epsilon_bound
+
+    @property
+    def rho(self) -> float:
+        return randomized_response_rho(self.epsilon_bound)
+
+    def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        return randomized_response_rdp(self.epsilon_bound, orders)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, init=False)
+class PureDP(_OneEpsilon):
     """epsilon-DP.
 
     Args:
@@ -174,7 +194,6 @@ class PureDP(PrivacyLoss):
     """
 
     name = "pure"
-    epsilon_bound: float
 
     def __init__(self, *, epsilon: float, adjacency: str = "replace-one") -> None:
         object.__setattr__(self, "epsilon_bound", epsilon)
@@ -187,17 +206,6 @@ class PureDP(PrivacyLoss):
 
     def _delta(self, epsilon: float) -> float:
         return randomized_response_delta(self.epsilon_bound, epsilon)
-
-    @property
-    def pure_epsilon(self) -> float:
-        return self.epsilon_bound
-
-    @property
-    def rho(self) -> float:
-        return randomized_response_rho(self.epsilon_bound)
-
-    def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        return randomized_response_rdp(self.epsilon_bound, orders)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, init=False)
@@ -490,6 +498,77 @@ class PoissonSampledGaussianDP(PrivacyLoss):
         return np.minimum(unsampled, curve(self.noise_multiplier, self.sampling_probability, orders))
 
 
+@dataclass(frozen=True, kw_only=True, repr=False, init=False)
+class Shuffled(_OneEpsilon):
+    """Local reports of n people, one each, seen only after a shuffler has put them in random order.
+
+    Args:
+        loss: PureDP of one report, or an object whose `loss` is that (a mechanism, a receipt).
+        n: >= 1, how many people's reports are shuffled together. Only people who follow the protocol count.
+        epsilon: > 0, of one report: instead of `loss`.
+        adjacency: "replace-one", and nothing else.
+
+    Raises:
+        ValueError: another adjacency; both of loss and epsilon, or neither; a value breaks its rule.
+        TypeError: the loss is not PureDP, n is no whole number.
+
+    Guarantees:
+        delta and epsilon hold against whoever sees only what an honest shuffler puts out: the reports in uniformly random order,
+        without names, times or anything else that tells them apart. Against the shuffler itself, and whoever sees a report on its
+        way to it, only the local guarantee holds. All n people use the same local randomizer, which may be any of this epsilon;
+        or they are asked in random order, each by a randomizer that may depend on the answers so far but not on who is asked.
+        Both numbers are never below the exact profile of the pair in docs/proofs/shuffling.md. delta = 0, rho and rdp are those of
+        one report, which shuffling cannot make worse.
+
+    Edge cases:
+        Under add-remove it is refused: the number of reports is seen, and tells whether a person is there. Where absent people
+        send the report of a fixed input, leaving is being replaced by that input, and this loss covers it. n = 1 costs what
+        one report does. Above n = 2^30, n counts in the closed form alone, and as 2^30 otherwise.
+
+    Reference:
+        Feldman, McMillan, Talwar, "Hiding Among the Clones" (2021); docs/proofs/shuffling.md, whose claim 1 is the pair used here.
+
+    Example:
+        >>> from hushvec.accounting import PureDP, Shuffled
+        >>> loss = Shuffled(PureDP(epsilon=8.0), 1_000_000)
+        >>> round(loss.epsilon(1e-6), 4), loss.epsilon(0.0)
+        (0.3037, 8.0)
+    """
+
+    name = "shuffled"
+    n: int
+
+    def __init__(
+        self, loss: Any = None, n: Any = None, *, epsilon: float | None = None, adjacency: str | None = None
+    ) -> None:
+        if loss is not None and epsilon is not None:
+            raise ValueError(f"loss and epsilon must not both be given, got {loss!r:.80} and {epsilon!r}")
+        if loss is not None:
+            report = loss if isinstance(loss, PrivacyLoss) else getattr(loss, "loss", loss)
+            if not isinstance(report, PureDP):
+                raise TypeError(f"loss must be PureDP, that of one person's report, got {_validate.kind(report)}")
+            if adjacency not in (None, report.adjacency):
+                raise ValueError(f"adjacency must be that of the loss, {report.adjacency!r}, got {adjacency!r}")
+            epsilon, adjacency = report.epsilon_bound, report.adjacency
+        object.__setattr__(self, "epsilon_bound", epsilon)
+        object.__setattr__(self, "n", n)
+        object.__setattr__(self, "adjacency", ADJACENCIES[0] if adjacency is None else adjacency)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.adjacency != "replace-one":
+            raise ValueError(
+                f"adjacency must be 'replace-one' for Shuffled, as the number of shuffled reports is public, got {self.adjacency!r}"
+            )
+        self._store_positive("epsilon_bound")
+        object.__setattr__(self, "n", _validate.whole_number("n", self.n, at_least=1))
+
+    def _delta(self, epsilon: float) -> float:
+        local = randomized_response_delta(self.epsilon_bound, epsilon)
+        return min(local, shuffling.shuffled_delta(self.epsilon_bound, self.n, epsilon)) if local else local
+
+
 LOSSES: dict[str, type[PrivacyLoss]] = {
     loss.name: loss
     for loss in (
@@ -500,6 +579,7 @@ LOSSES: dict[str, type[PrivacyLoss]] = {
         GaussianDP,
         LaplaceDP,
         PoissonSampledGaussianDP,
+        Shuffled,
     )
 }
 

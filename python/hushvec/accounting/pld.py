@@ -11,8 +11,8 @@ import math
 from functools import lru_cache, partial
 from typing import Any
 
-from hushvec.accounting import curves, extra, grids
-from hushvec.accounting.losses import GaussianDP, LaplaceDP, PoissonSampledGaussianDP, PrivacyLoss
+from hushvec.accounting import curves, extra, grids, shuffling
+from hushvec.accounting.losses import GaussianDP, LaplaceDP, PoissonSampledGaussianDP, PrivacyLoss, Shuffled
 from hushvec.accounting.releases import Releases, gaussian_part
 from hushvec.accounting.rounding import down
 from hushvec.accounting.tilted import GridLaw, Sum, shortfall
@@ -95,11 +95,25 @@ def _is_symmetric(loss: PrivacyLoss) -> bool:
 
 def _law(accounting: Any, loss: Any, direction: str, step: float) -> GridLaw:
     """The loss of one release on the grid, compared with the curve that it stands for where that is known."""
+    if _is_amplified(loss):
+        shuffled = partial(shuffling.shuffled_curve, *_batch(loss))
+        batch = grids.symmetric(accounting, shuffled, shuffling.far_end(*_batch(loss)), step)
+        return batch._replace(short=shortfall(batch, step, shuffled))
     curve = _gaussian_curve(loss, direction)
     law = grids.sampled_gaussian(accounting, *curve, step) if curve else None
     if curve is None or law is None:
         return grids.of(getattr(_one(accounting, loss, step), f"_pmf_{direction}"))
     return law._replace(short=shortfall(law, step, partial(curves.sampled_gaussian, *curve)))
+
+
+def _is_amplified(loss: Any) -> bool:
+    """Whether shuffling makes a difference: otherwise the loss is that of one report."""
+    return isinstance(loss, Shuffled) and shuffling.is_amplified(*_batch(loss))
+
+
+def _batch(loss: Shuffled) -> tuple[float, int]:
+    """The epsilon of a report, and how many people there are tables for."""
+    return loss.epsilon_bound, min(loss.n, shuffling.MOST_PEOPLE)
 
 
 def _gaussian_curve(loss: Any, direction: str) -> tuple[float, float, str] | None:
@@ -143,7 +157,7 @@ def _step(core: Releases) -> float:
         spread, reach = _spread(loss)
         variance += count * spread * spread
         widest = max(widest, reach)
-        if count > 100:
+        if count > 100 or _is_amplified(loss):
             finest = min(finest, spread / 10)
     width = widest + variance + 24 * math.sqrt(variance)
     return max(min(finest, COARSEST_STEP), FINEST_STEP, 2 * widest / MOST_CELLS_OF_ONE, 2 * width / MOST_CELLS)
@@ -156,4 +170,6 @@ def _spread(loss: Any) -> tuple[float, float]:
         variance = math.expm1(min(slope * slope, 50.0))
         reach = slope * slope / 2 + 9 * slope
         return min(loss.sampling_probability * math.sqrt(variance), slope), reach
+    if _is_amplified(loss):
+        return shuffling.deviation(*_batch(loss)), shuffling.far_end(*_batch(loss))
     return loss.pure_epsilon, loss.pure_epsilon

@@ -23,6 +23,7 @@ from hushvec.accounting.losses import (
     PoissonSampledGaussianDP,
     PrivacyLoss,
     PureDP,
+    Shuffled,
     ZeroConcentratedDP,
     with_failure,
 )
@@ -93,7 +94,10 @@ class Single(Theorem):
 
 
 class Basic(Theorem):
-    """Epsilons add up, deltas add up. Losses without an epsilon of their own get equal shares of the delta that is left."""
+    """Epsilons add up, deltas add up. Losses without an epsilon of their own get equal shares of the delta that is left.
+
+    Shuffled reports have one, of their local guarantee; they get a share too where that costs less.
+    """
 
     name = "basic"
     reference = "Dwork, McSherry, Nissim, Smith (2006); Dwork and Roth (2014), theorem 3.16"
@@ -106,8 +110,17 @@ class Basic(Theorem):
         spent = sum_up((loss.failure_delta, count) for loss, count in releases.counts)
         if spent > delta:
             return math.inf
-        sharing = [(loss, count) for loss, count in releases.counts if loss.pure_epsilon == math.inf]
-        fixed = [(loss.pure_epsilon, count) for loss, count in releases.counts if loss.pure_epsilon < math.inf]
+        alone = self._shared(releases, delta, spent, ())
+        return min(alone, self._shared(releases, delta, spent, (Shuffled,))) if _shuffled_share(releases) else alone
+
+    def _shared(self, releases: Releases, delta: float, spent: float, also: tuple[type[PrivacyLoss], ...]) -> float:
+        """`epsilon` where losses of the kinds `also` share delta, although they have an epsilon without it."""
+        sharing, fixed = [], []
+        for loss, count in releases.counts:
+            if loss.pure_epsilon == math.inf or isinstance(loss, also):
+                sharing.append((loss, count))
+            else:
+                fixed.append((loss.pure_epsilon, count))
         if not sharing:
             return sum_up(fixed)
         share = down((delta - spent) / sum(count for _, count in sharing))
@@ -118,10 +131,18 @@ class Basic(Theorem):
     def delta(self, releases: Releases, epsilon: float) -> float:
         if releases.are_pure:
             spent = sum_up((loss.failure_delta, count) for loss, count in releases.counts)
-            return min(1.0, spent) if sum_up((loss.pure_epsilon, count) for loss, count in releases.counts) <= epsilon else 1.0
+            if sum_up((loss.pure_epsilon, count) for loss, count in releases.counts) <= epsilon:
+                return min(1.0, spent)
+            if not _shuffled_share(releases):
+                return 1.0
         # Shares are sought on a scale of logarithms, as the smallest deltas are far below 1.
         found = smallest(lambda exponent: self.epsilon(releases, 10.0 ** (exponent - 300)) <= epsilon, 300.0)
         return 1.0 if found == 300.0 else up(10.0 ** (found - 300))
+
+
+def _shuffled_share(releases: Releases) -> bool:
+    """Whether there are shuffled reports, and few enough different ones to solve for their epsilons."""
+    return 0 < len(releases.of_kind(Shuffled)) <= MOST_INVERTED
 
 
 def _epsilons(sharing: list[tuple[PrivacyLoss, int]], share: float) -> list[tuple[float, int]]:
@@ -282,7 +303,7 @@ class LossDistributions(CoreTheorem):
         core = releases.core
         if core.are_gaussian:
             return "the Gaussian theorem is exact here"
-        if core.are_pure and not core.of_kind(LaplaceDP):
+        if core.are_pure and not (core.of_kind(LaplaceDP) or core.of_kind(Shuffled)):
             return "the optimal theorem is exact here"
         if pld.has_too_little_noise(core):
             return "too little Gaussian noise for a grid"
@@ -298,7 +319,7 @@ class LossDistributions(CoreTheorem):
 
 
 def _few(core: Releases) -> Releases:
-    return coarsened(core, (PureDP, BoundedRangeDP, LaplaceDP, PoissonSampledGaussianDP), MOST_GRIDS)
+    return coarsened(core, (PureDP, BoundedRangeDP, LaplaceDP, PoissonSampledGaussianDP, Shuffled), MOST_GRIDS)
 
 
 # In the order in which equal bounds are preferred.
