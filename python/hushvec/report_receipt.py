@@ -6,12 +6,12 @@ docs/receipts.md describes every field. Its kind stands in the field receipt_kin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hushvec import _core
+from hushvec import _core, _validate
 from hushvec._receipt_fields import Number, OneOf, WholeNumber, boolean, digest
 from hushvec.label_receipt import epsilon_of_law
 from hushvec.mechanisms import ADJACENCY
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 REPORTS_KIND = "reports"
 REPORT_RECEIPT_VERSION = 1
+
+NOTE_SHUFFLER = (
+    "this relies on those people following the protocol and on an honest shuffler that randomly reorders all reports and drops names, "
+    "times and other marks; against the shuffler and whoever sees reports before it, only the receipt's epsilon holds"
+)
 
 _WORDS = 1 << 64
 _MOST_CELLS = 1 << 24
@@ -35,6 +40,7 @@ _CELLS: dict[str, tuple[str, Callable[[int], bool]]] = {
 }
 MECHANISMS = tuple(_CELLS)
 _UP = Context(prec=80, rounding=ROUND_CEILING)
+_SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +125,44 @@ class ReportReceipt(ReceiptFields):
         from hushvec.accounting import PureDP
 
         return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
+
+    def with_shuffling(self, n: int, delta: float) -> ReportReceipt:
+        """The same receipt, with a note on what the reports promise once they are shuffled, and on whom that relies.
+
+        Args:
+            n: >= 1, how many people's reports to this collection are shuffled in one batch, equally many of each.
+            delta: in (0, 1), for which the note states the epsilon.
+
+        Returns:
+            A copy with one note more. No other field changes: `epsilon` stays what the reports promise against everyone, and is all
+            that is verified.
+
+        Raises:
+            ValueError: n or delta breaks its rule; the receipt does not hold or makes no claim; the reports are memoised, so that
+                other batches may hold them too.
+            TypeError: n is no whole number, delta no number.
+
+        Guarantees:
+            As `hushvec.accounting.Shuffled`, for the epsilon of this receipt; the number in the note is rounded up.
+
+        Example:
+            >>> from hushvec.collect import Vocabulary
+            >>> receipt = Vocabulary(["a", "b"], epsilon=8.0).release("a", per="release").receipt
+            >>> print(receipt.with_shuffling(1_000_000, 1e-6).notes[-1][:53])
+            (0.303695, 1e-06)-DP if shuffled in one batch of 1000
+        """
+        from hushvec.accounting import Shuffled
+
+        status = verify_report_receipt(self).status
+        if status != "holds":
+            raise ValueError(f"receipt must hold for a note on shuffling, got one that is found {status!r}")
+        if self.memoised:
+            raise ValueError("memoised must be False for a note on shuffling, as other batches may hold the same reports; got True")
+        checked = _validate.delta(delta)
+        loss = Shuffled(self.loss, n)
+        epsilon = _SIX_DIGITS.create_decimal(loss.epsilon(checked))
+        batch = f"one batch of {loss.n} people's reports to this collection, equally many of each"
+        return replace(self, notes=(*self.notes, f"({epsilon}, {checked!r})-DP if shuffled in {batch}: {NOTE_SHUFFLER}"))
 
 
 def permanent_epsilon(hashes: int, truth: int, other: int) -> Decimal:

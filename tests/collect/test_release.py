@@ -11,10 +11,11 @@ import pytest
 import hushvec as hv
 from collect.surveys import vocabulary
 from hushvec import _core
-from hushvec.accounting import compose
+from hushvec.accounting import PureDP, Shuffled, compose
 from hushvec.collect import BloomFilter, Memo, Vocabulary
 from hushvec.errors import PrivacyBudgetExhaustedError, ReceiptError
 from hushvec.report_receipt import ReportReceipt, verify_report_receipt
+from receipts.forgeries import SCRIPT, module_of
 
 MECHANISMS = ("k_rr", "unary", "hadamard")
 
@@ -234,3 +235,50 @@ def test_words_may_come_as_arrays():
     ours = vocabulary(30, 2.0, "k_rr")
     reports = [ours.report(w, generator=hv.Generator.unsafe_seeded(1)) for w in (["word1", "word2"], np.array(["word1", "word2"]))]
     assert (reports[0] == reports[1]).all() and len(ours.report("word1")) == 1 and len(ours.report([])) == 0
+
+
+def test_shuffled_collections_cost_what_their_epsilon_does():
+    """All words of a person together, whatever the mechanism: by the loss of hushvec.accounting."""
+    for ours in collections(words_per_user=2):
+        assert ours.shuffled(10_000) == Shuffled(PureDP(epsilon=ours.epsilon), 10_000)
+        assert ours.shuffled(10_000).epsilon(1e-6) < 0.2 < ours.epsilon
+    with pytest.raises(ValueError, match="n must be >= 1, got 0"):
+        vocabulary(30, 2.0, "unary").shuffled(0)
+
+
+def test_a_receipt_says_what_shuffling_adds_and_on_whom_it_relies():
+    receipt = vocabulary(30, 8.0, "k_rr").release("word1", per="release").receipt
+    noted = receipt.with_shuffling(1_000_000, 1e-6)
+    stated = float(noted.notes[-1].split(",")[0].removeprefix("("))
+    exact = Shuffled(receipt, 1_000_000).epsilon(1e-6)
+    assert exact <= stated <= exact * (1 + 1e-5)
+    assert all(part in noted.notes[-1] for part in ("1e-06", "1000000 people", "honest shuffler", "against the shuffler"))
+    assert dataclasses.replace(noted, notes=receipt.notes) == receipt
+    assert ReportReceipt.from_json(noted.to_json()) == noted
+    assert verify_report_receipt(noted) == verify_report_receipt(receipt)
+    assert module_of(SCRIPT.read_text()).check_receipt(json.loads(noted.to_json()))[0] == "holds"
+
+
+@pytest.mark.parametrize(
+    "n, delta, error, message",
+    [
+        (0, 1e-6, ValueError, "n must be >= 1, got 0"),
+        (2.5, 1e-6, TypeError, "n must be a whole number, got float"),
+        (100, 0.0, ValueError, "delta must be > 0 and < 1, got 0.0"),
+        (100, 1.0, ValueError, "delta must be > 0 and < 1, got 1.0"),
+        (100, "1e-6", TypeError, "delta must be a number, got str"),
+    ],
+)
+def test_a_note_on_shuffling_needs_people_and_a_delta(n, delta, error, message):
+    with pytest.raises(error, match=message):
+        vocabulary(30, 8.0, "k_rr").release("word1").receipt.with_shuffling(n, delta)
+
+
+def test_shuffling_adds_nothing_to_no_claim_and_is_not_stated_of_a_memo():
+    ours = vocabulary(30, 8.0, "k_rr")
+    with pytest.raises(ValueError, match="receipt must hold for a note on shuffling, got one that is found 'not a DP claim'"):
+        ours.release("word1", generator=hv.Generator.unsafe_seeded(1)).receipt.with_shuffling(100, 1e-6)
+    with pytest.raises(ValueError, match="receipt must hold for a note on shuffling, got one that is found 'does not hold'"):
+        dataclasses.replace(ours.release("word1").receipt, epsilon=1.0).with_shuffling(100, 1e-6)
+    with pytest.raises(ValueError, match=r"memoised must be False for a note on shuffling, .* got True"):
+        ours.release("word1", per="release", memo=Memo()).receipt.with_shuffling(100, 1e-6)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hushvec import _core, _validate
-from hushvec.accounting import PureDP
+from hushvec.accounting import PureDP, Shuffled
 from hushvec.collect.memo import Memo, require_memo
 from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.mechanisms import product_up
@@ -94,6 +94,40 @@ class Collection(ABC):
     @property
     @abstractmethod
     def _receipt_law(self) -> ReceiptLaw: ...
+
+    def shuffled(self, n: int) -> Shuffled:
+        """What one person's reports cost against whoever sees only the shuffled reports of n people.
+
+        Args:
+            n: >= 1, how many people report to this collection in the batch. Only those count who follow the protocol.
+
+        Returns:
+            A loss for `hushvec.accounting.compose`: ``vocabulary.shuffled(10**6).epsilon(1e-6)``.
+
+        Raises:
+            TypeError, ValueError: n is no whole number >= 1.
+
+        Guarantees:
+            For one batch, to which every person sends equally many reports: under replacement of all words of one person, by
+            `epsilon` and n, as `Shuffled` says. It takes an honest shuffler that puts all reports in random order and removes
+            names, times and whatever else tells people apart. Against the shuffler, and everyone who sees a report before it was
+            shuffled, `epsilon` holds and nothing smaller.
+
+        Edge cases:
+            Batches add up: ``compose([(vocabulary.shuffled(n), batches)], delta=...)``, where every batch has fresh reports.
+            Memoised reports are the same in every batch, and so link batches: this covers one batch of them, and several cost
+            `epsilon`.
+
+        Reference:
+            docs/proofs/shuffling.md.
+
+        Example:
+            >>> from hushvec.collect import Vocabulary
+            >>> loss = Vocabulary(["yes", "no"], epsilon=4.0).shuffled(100_000)
+            >>> round(loss.epsilon(1e-6), 3)
+            0.118
+        """
+        return Shuffled(epsilon=self.epsilon, n=n)
 
     def report(
         self,
