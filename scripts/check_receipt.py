@@ -95,6 +95,7 @@ LABELS = {
     **SHARED, "receipt_kind": one_of("labels"), "per": PER, "mechanism": one_of("randomized_response"),
     "label_count": whole(2, 2**24), "labels_digest": digest, "truth_values": whole_text(1, WORDS - 1),
     "other_values": whole_text(1, WORDS - 1), "answers": whole(0), "scores": one_of("none", "uniform", "source"),
+    "codebook": optional(digest),
 }  # fmt: skip
 SELECTION = {
     **SHARED, "receipt_kind": one_of("selection"), "mechanism": one_of("gumbel_top_k"), "selections": whole(1), "picks": whole(1),

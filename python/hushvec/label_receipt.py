@@ -20,8 +20,18 @@ from hushvec._receipt_fields import (
     OneOf,
     WholeNumber,
     digest,
+    optional_digest,
 )
-from hushvec.receipts import NOTE_SEED, SHARED_RULES, LedgerEntry, ReceiptFields, Verification, rows_per_person, verification
+from hushvec.receipts import (
+    NOTE_SEED,
+    SHARED_RULES,
+    LedgerEntry,
+    Receipt,
+    ReceiptFields,
+    Verification,
+    rows_per_person,
+    verification,
+)
 
 if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss
@@ -63,6 +73,8 @@ class LabelReceipt(ReceiptFields):
         grade: "exact".
         key_source: "os" or "seed".
         rounds: of the ChaCha key stream: 20, 12 or 8.
+        codebook: SHA-256 of the public codebook whose codes the labels are (`PublicCodebook.digest`), or None:
+            docs/proofs/codebook.md. The labels are then 0, ..., k - 1.
         is_dp_claim: whether the numbers are promised at all. False for a seeded key and for scores = "source".
         notes: what else a reader should know, in plain words.
         charge: the row of a budget's ledger that paid for the release, or None.
@@ -96,6 +108,7 @@ class LabelReceipt(ReceiptFields):
     library_version: str
     notes: tuple[str, ...] = ()
     charge: LedgerEntry | None = None
+    codebook: str | None = None
     format_version: int = _core.format_version
     receipt_version: int = LABEL_RECEIPT_VERSION
     receipt_kind: str = LABELS_KIND
@@ -115,6 +128,15 @@ class LabelReceipt(ReceiptFields):
         from hushvec.accounting import PureDP
 
         return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
+
+
+RowReceipt = Receipt | LabelReceipt
+"""What a release of rows can have: noisy vectors, or codes of a public codebook."""
+
+
+def released_rows(receipt: RowReceipt) -> int:
+    """How many rows the release has."""
+    return receipt.rows if isinstance(receipt, Receipt) else receipt.answers
 
 
 def labels_digest(labels: Sequence[Hashable]) -> str:
@@ -228,6 +250,7 @@ _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
     "other_values": WholeNumber(1, below=_WORDS),
     "answers": WholeNumber(0),
     "scores": OneOf(*SCORES),
+    "codebook": optional_digest,
     "receipt_version": OneOf(LABEL_RECEIPT_VERSION),
     "receipt_kind": OneOf(LABELS_KIND),
 }

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from hushvec import _arrays, _core, _kernels, _validate
+from hushvec import _arrays, _core, _validate
 from hushvec._recording import require_no_recorder
+from hushvec.label_receipt import MECHANISM as RANDOMIZED_RESPONSE
+from hushvec.label_receipt import LabelReceipt, RowReceipt, labels_digest, released_rows
 from hushvec.mechanisms import (
     MECHANISMS,
     EmpiricalGaussian,
@@ -16,16 +19,20 @@ from hushvec.mechanisms import (
     Laplacian,
     Mechanism,
     PrivUnit,
+    VectorMechanism,
 )
 from hushvec.receipts import NOTE_FLOAT, NOTE_SEED, LedgerEntry, Receipt, has_sigma, rows_per_person
 
 if TYPE_CHECKING:
-    from hushvec.mechanisms import PublicProjection
+    from hushvec.mechanisms import CodebookResponse, PublicProjection
 
 PER = ("record", "release")
 
+AnyReceipt = TypeVar("AnyReceipt", bound=RowReceipt)
+
 NOTE_EMPIRICAL = "sigma was chosen by the caller; epsilon is what it buys at this delta"
 NOTE_PROJECTION = "rows went through the public map named by projection; it is taken to be independent of them"
+NOTE_CODEBOOK = "rows were answered by a code of the public codebook named by codebook; it is taken to be independent of them"
 NOTE_RELEASE = "all rows are about one person; their number is treated as public"
 
 
@@ -41,11 +48,11 @@ class Release(NamedTuple):
 
     Args:
         values: the noisy rows, of the input's kind, shape and dtype.
-        receipt: what was done and what it promises.
+        receipt: what was done and what it promises; of labels where the mechanism answers with codes of a public codebook.
     """
 
     values: Any
-    receipt: Receipt
+    receipt: RowReceipt
 
 
 def privatize(
@@ -78,7 +85,7 @@ def privatize(
             "privunit": only the direction of a row, pure epsilon, several times the signal of "gaussian" at equal epsilon.
             "empirical": Gaussian noise of a given sigma; the receipt says which epsilon it buys.
             Or a ready object of hushvec.mechanisms for rows of x's length; epsilon and sigma must then be left out, and delta,
-            clip_norm and the rows of a person are the object's.
+            clip_norm and the rows of a person are the object's. `PublicCodebook.mechanism` makes one that answers with public rows.
         sigma: standard deviation for "empirical", in the unit of the clipped x; None for the others.
         normalize: bring rows to unit length before the noise; clip_norm must be 1. A zero row stays zero.
         renormalize: bring rows to unit length after the noise. Post-processing: costs no privacy.
@@ -159,7 +166,7 @@ def release_planned(
 ) -> Release:
     """`privatize` from where its arguments are checked. `projection` is the map that x has been through already."""
     receipt = plan.receipt(_arrays.rows_and_dimension(x)[0], notes=notes, projection=projection)
-    _kernels.require_release(x, plan.mechanism.law)
+    plan.mechanism.require_release(x)
     if budget is not None:
         require_no_recorder()  # plans may be older than the call
         require_chargeable(budget, plan)
@@ -212,9 +219,42 @@ class ReleasePlan:
     def is_dp_claim(self) -> bool:
         return self.mechanism.grade == "exact" and not self.generator.seeded
 
-    def receipt(self, rows: int, *, notes: tuple[str, ...] = (), projection: PublicProjection | None = None) -> Receipt:
+    def receipt(self, rows: int, *, notes: tuple[str, ...] = (), projection: PublicProjection | None = None) -> RowReceipt:
         """The receipt of a release of `rows` rows in total, with further notes of the caller and the map before the mechanism."""
+        if isinstance(self.mechanism, VectorMechanism):
+            return self.vector_receipt(rows, notes=notes, projection=projection)
+        if projection is not None:
+            raise ValueError("projection must be None with a codebook: fit the codebook on rows behind it, and release such rows")
+        return self._label_receipt(rows, notes)
+
+    def _label_receipt(self, rows: int, notes: tuple[str, ...]) -> LabelReceipt:
+        mechanism: CodebookResponse = self.mechanism  # type: ignore[assignment]
+        truth, other = mechanism.response.law
+        return LabelReceipt(
+            mechanism=RANDOMIZED_RESPONSE,
+            adjacency=mechanism.adjacency,
+            per=self.per,
+            epsilon=mechanism.epsilon,
+            delta=0.0,
+            label_count=len(mechanism.codebook),
+            labels_digest=_digest_of_codes(len(mechanism.codebook)),
+            truth_values=truth,
+            other_values=other,
+            answers=rows,
+            scores="none",
+            grade=mechanism.grade,
+            key_source=self.generator.key_source,
+            rounds=self.generator.rounds,
+            is_dp_claim=self.is_dp_claim,
+            library_version=_core.__version__,
+            notes=(*self._notes(), NOTE_CODEBOOK, *notes),
+            codebook=mechanism.codebook.digest,
+        )
+
+    def vector_receipt(self, rows: int, *, notes: tuple[str, ...] = (), projection: PublicProjection | None = None) -> Receipt:
+        """`receipt` where the mechanism is one of noisy vectors."""
         mechanism = self.mechanism
+        assert isinstance(mechanism, VectorMechanism)
         epsilon, delta = mechanism.cost
         return Receipt(
             mechanism=mechanism.name,
@@ -253,6 +293,9 @@ class ReleasePlan:
             NOTE_RELEASE: self.per == "release",
         }
         return tuple(note for note, holds in applies.items() if holds)
+
+
+_digest_of_codes = lru_cache(maxsize=64)(lambda count: labels_digest(range(count)))
 
 
 def plan_release(
@@ -333,13 +376,13 @@ def require_secret_key(generator: _core.Generator) -> None:
         raise ValueError("budget must be None with a seeded generator: such a release has no privacy to account for")
 
 
-def charged(receipt: Receipt, budget: Budget, plan: ReleasePlan) -> Receipt:
+def charged(receipt: AnyReceipt, budget: Budget, plan: ReleasePlan) -> AnyReceipt:
     """Charge the budget for a planned release, and name the entry in its receipt.
 
     Everything that could still refuse the release comes before this: a charge is for a release that happens.
     """
     epsilon, delta = plan.mechanism.cost
-    purpose = f"{receipt.mechanism}, {receipt.rows} x {receipt.dimension}, per {receipt.per}"
+    purpose = f"{plan.mechanism.name}, {released_rows(receipt)} x {plan.mechanism.dimension}, per {plan.per}"
     return replace(receipt, charge=entry_of_charge(budget, epsilon, delta, plan.mechanism.loss.rho, purpose))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hushvec.mechanisms import MECHANISMS, MetricLaplace, PublicProjection
+from hushvec.mechanisms import MECHANISMS, MetricLaplace, PublicCodebook, PublicProjection
 
 ROOT = Path(__file__).parents[2]
 NOTES = sorted((ROOT / "docs" / "proofs").glob("*.md"))
@@ -22,6 +22,7 @@ NOTE_OF = {
     **{kind: f"{name}.md" for name, kind in MECHANISMS.items()},
     MECHANISMS["empirical"]: "empirical_gaussian.md",
     MetricLaplace: "metric_dp.md",
+    PublicCodebook: "codebook.md",
     PublicProjection: "projection.md",
 }
 

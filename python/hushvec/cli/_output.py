@@ -111,6 +111,7 @@ def _label_facts(receipt: LabelReceipt) -> list[tuple[str, str]]:
         ("mechanism", f"{receipt.mechanism}, an answer is true with probability {receipt.truth_values / 2**64:.6g}"),
         ("answers", f"{receipt.answers}, from a list of {receipt.label_count} labels; scores: {receipt.scores}"),
         ("labels", f"SHA-256 {receipt.labels_digest}"),
+        *((("codebook", f"SHA-256 {receipt.codebook}"),) if receipt.codebook is not None else ()),
     ]
 
 

@@ -17,6 +17,7 @@ from hushvec.cli._output import facts, print_json, receipt_lines, table
 from hushvec.cli._printable import say
 from hushvec.cli._sentences import private_texts, public_sentences
 from hushvec.mechanisms import EmpiricalGaussian
+from hushvec.receipts import Receipt
 from hushvec.release import Release, privatize
 from hushvec.text.embedder import BATCH, MiniLMEmbedder
 
@@ -159,6 +160,7 @@ def _sweep(outcome: _Outcome, arguments: dict[str, Any]) -> list[dict[str, float
     lines = []
     for epsilon in SWEEP_EPSILONS:
         values, receipt = privatize(outcome.clean, **{**arguments, "epsilon": epsilon})
+        assert isinstance(receipt, Receipt)
         noise = receipt.sigma if receipt.sigma is not None else receipt.scale
         assert noise is not None
         lines.append(

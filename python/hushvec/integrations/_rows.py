@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+from hushvec.label_receipt import RowReceipt
 from hushvec.middleware import Embeddings
-from hushvec.receipts import Receipt
 
 Item = TypeVar("Item")
 
@@ -19,7 +19,7 @@ class ReleasedList(list[Item]):
         source: the embeddings that they are from. None, as for a host that rebuilds lists as `type(rows)(rows)`: no receipts.
     """
 
-    receipts: tuple[Receipt, ...]
+    receipts: tuple[RowReceipt, ...]
     usage: Mapping[str, Any]
     metadata: Mapping[str, Any]
 
@@ -30,7 +30,7 @@ class ReleasedList(list[Item]):
         self.metadata = {} if source is None else dict(source.metadata)
 
     @property
-    def receipt(self) -> Receipt | None:
+    def receipt(self) -> RowReceipt | None:
         """The receipt of the last private release, None if the values went through none."""
         return self.receipts[-1] if self.receipts else None
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from hushvec import _validate
 from hushvec.integrations._rows import ReleasedList, rows_as_lists
+from hushvec.label_receipt import RowReceipt
 from hushvec.middleware import EmbeddingMiddleware, Embeddings, WrappedEmbeddingModel, wrap_embedding_model
 from hushvec.models.results import Kind
-from hushvec.receipts import Receipt
 
-OnReceipt = Callable[[Receipt], Any]
+OnReceipt = Callable[[RowReceipt], Any]
 
 
 class PrivateSource:

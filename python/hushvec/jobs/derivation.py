@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.mechanisms import Mechanism, PrivUnit
+from hushvec.mechanisms import PrivUnit, VectorMechanism
 
 KEY_BYTES = 32
 PLACE_BYTES = 40
@@ -21,7 +21,7 @@ _POSITION, _NUMBER, _TEXT = 0, 1, 2
 Places = NDArray[np.uint8]
 
 
-def parameters_text(mechanism: Mechanism, *, dtype: str, normalize: bool, renormalize: bool) -> str:
+def parameters_text(mechanism: VectorMechanism, *, dtype: str, normalize: bool, renormalize: bool) -> str:
     """Everything beside key and rows that decides the result, and the promise: lines of a name and a value."""
     epsilon, delta = mechanism.cost
     fields = {

@@ -17,7 +17,7 @@ from hushvec import _arrays, _core, _validate
 from hushvec._recording import require_no_recorder
 from hushvec.budget import PrivacyBudget
 from hushvec.jobs import derivation, job_file
-from hushvec.mechanisms import Mechanism, PrivUnit
+from hushvec.mechanisms import Mechanism, PrivUnit, VectorMechanism
 from hushvec.receipts import LedgerEntry, Receipt
 from hushvec.release import ReleasePlan, plan_release
 
@@ -51,7 +51,7 @@ class NoiseJob:
         seen, are two releases of that row. So is a second data set under the same job. docs/scale-out.md says how to avoid both.
     """
 
-    mechanism: Mechanism
+    mechanism: VectorMechanism
     dtype: str
     normalize: bool
     renormalize: bool
@@ -235,7 +235,7 @@ class NoiseJob:
             renormalize=self.renormalize,
             generator=_validate.generator(generator),
         )
-        receipt = plan.receipt(_validate.whole_number("rows", rows, at_least=0), notes=(self.note, *notes))
+        receipt = plan.vector_receipt(_validate.whole_number("rows", rows, at_least=0), notes=(self.note, *notes))
         return replace(receipt, charge=self.entry)
 
     def noise(self, name: str, values: NDArray[Any], places: derivation.Places, label: Callable[[int], str]) -> NDArray[Any]:
@@ -293,9 +293,10 @@ def _planned(*, dimension: int, dtype: str, **arguments: Any) -> dict[str, Any]:
         generator=None,
         **arguments,
     )
-    if plan.mechanism.grade != "exact":
-        raise ValueError(f"mechanism must have an exact form in a job, got {plan.mechanism.name!r}")
-    return dict(mechanism=plan.mechanism, dtype=dtype, normalize=plan.normalize, renormalize=plan.renormalize)
+    mechanism = plan.mechanism
+    if mechanism.grade != "exact" or not isinstance(mechanism, VectorMechanism):
+        raise ValueError(f"mechanism must have an exact form in a job, and noisy vectors as its releases, got {mechanism.name!r}")
+    return dict(mechanism=mechanism, dtype=dtype, normalize=plan.normalize, renormalize=plan.renormalize)
 
 
 def _require_finite(name: str, values: NDArray[Any], label: Callable[[int], str]) -> None:

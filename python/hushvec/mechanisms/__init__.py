@@ -31,6 +31,7 @@ from hushvec.mechanisms.additive import (
     L2Laplace,
     Laplacian,
     Mechanism,
+    VectorMechanism,
     product_up,
     quotient_down,
     root_up,
@@ -40,9 +41,10 @@ from hushvec.mechanisms.additive import (
 from hushvec.mechanisms.privunit import PrivUnit
 
 # What `privatize` knows by name.
-MECHANISMS: dict[str, type[Mechanism]] = {**ADDITIVE, PrivUnit.name: PrivUnit}
+MECHANISMS: dict[str, type[VectorMechanism]] = {**ADDITIVE, PrivUnit.name: PrivUnit}
 
 if TYPE_CHECKING:
+    from hushvec.mechanisms.codebook import CodebookFit, CodebookResponse, PublicCodebook
     from hushvec.mechanisms.metric import MetricEpsilon, MetricLaplace
     from hushvec.mechanisms.projection import PublicProjection
     from hushvec.mechanisms.randomized_response import FrequencyEstimate, RandomizedResponse
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ADJACENCY",
     "MECHANISMS",
+    "CodebookFit",
+    "CodebookResponse",
     "EmpiricalGaussian",
     "FrequencyEstimate",
     "Gaussian",
@@ -61,8 +65,10 @@ __all__ = [
     "MetricEpsilon",
     "MetricLaplace",
     "PrivUnit",
+    "PublicCodebook",
     "PublicProjection",
     "RandomizedResponse",
+    "VectorMechanism",
     "product_up",
     "quotient_down",
     "root_up",
@@ -74,10 +80,13 @@ __all__ = [
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
+        "CodebookFit": "codebook",
+        "CodebookResponse": "codebook",
         "FrequencyEstimate": "randomized_response",
         "GumbelTopK": "top_k",
         "MetricEpsilon": "metric",
         "MetricLaplace": "metric",
+        "PublicCodebook": "codebook",
         "PublicProjection": "projection",
         "RandomizedResponse": "randomized_response",
     },

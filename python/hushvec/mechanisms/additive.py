@@ -44,7 +44,6 @@ class Mechanism(ABC):
     name: ClassVar[str]
     law: ClassVar[str]
     grade: ClassVar[str]
-    sensitivity_norm: ClassVar[str]
     adjacency: ClassVar[str] = ADJACENCY
 
     dimension: int
@@ -66,16 +65,6 @@ class Mechanism(ABC):
         """(epsilon, delta) that one release costs each person in it."""
 
     @property
-    @abstractmethod
-    def noise_parameter(self) -> float:
-        """sigma or scale, as used: a float32."""
-
-    @property
-    @abstractmethod
-    def noise_norm(self) -> float:
-        """Root mean square of the L2 norm of one row's noise."""
-
-    @property
     def loss(self) -> PrivacyLoss:
         """The privacy loss of one release, for `hushvec.accounting`: the cost in every other currency.
 
@@ -88,6 +77,46 @@ class Mechanism(ABC):
         if delta > 0:
             return ApproximateDP(epsilon=epsilon, delta=delta, adjacency=self.adjacency)
         return PureDP(epsilon=epsilon, adjacency=self.adjacency)
+
+    @abstractmethod
+    def expected_cosine(self, norm: float | None = None) -> float:
+        """About the cosine between a row and its release.
+
+        Args:
+            norm: L2 norm of the clipped row; clip_norm if None.
+        """
+
+    @abstractmethod
+    def describe(self) -> tuple[str, ...]:
+        """Lines that say what a release costs and what it leaves of a row, before anything is spent."""
+
+    def require_release(self, x: Any) -> None:
+        """Raise whatever would keep a release of x from being computed, short of NaN and Inf: what is charged for must happen."""
+        _kernels.require_release(x, self.law)
+
+    @abstractmethod
+    def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> None:
+        """out = the release of x; x may be out.
+
+        Nothing is written where x is refused, unless `out_is_fresh` says that no one else can see `out` yet: then a part
+        of the result may be in it, and x is read once and not twice. On CUDA `out` always holds a result then.
+        """
+
+
+class VectorMechanism(Mechanism):
+    """Mechanisms whose releases are noisy vectors: noise of one size, on a grid where the grade is exact."""
+
+    sensitivity_norm: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def noise_parameter(self) -> float:
+        """sigma or scale, as used: a float32."""
+
+    @property
+    @abstractmethod
+    def noise_norm(self) -> float:
+        """Root mean square of the L2 norm of one row's noise."""
 
     @property
     def sensitivity(self) -> float:
@@ -139,7 +168,7 @@ class Mechanism(ABC):
         _kernels.clip_and_noise(x, self.clip_norm, self.noise_parameter, out, source, self.law, exact, out_is_fresh=out_is_fresh)
 
 
-class _GaussianNoise(Mechanism):
+class _GaussianNoise(VectorMechanism):
     law = "gaussian"
     grade = "exact"
     sensitivity_norm = "l2"
@@ -252,7 +281,7 @@ class EmpiricalGaussian(_GaussianNoise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Laplacian(Mechanism):
+class Laplacian(VectorMechanism):
     """Independent Laplace noise on every element: pure epsilon-DP.
 
     Args:
@@ -301,7 +330,7 @@ class Laplacian(Mechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class L2Laplace(Mechanism):
+class L2Laplace(VectorMechanism):
     """A uniform direction with a Gamma(d, scale) length on every row: pure epsilon-DP from the L2 sensitivity.
 
     Args:
@@ -348,7 +377,7 @@ class L2Laplace(Mechanism):
         return self.epsilon, 0.0
 
 
-ADDITIVE: dict[str, type[Mechanism]] = {
+ADDITIVE: dict[str, type[VectorMechanism]] = {
     mechanism.name: mechanism for mechanism in (Gaussian, Laplacian, L2Laplace, EmpiricalGaussian)
 }
 

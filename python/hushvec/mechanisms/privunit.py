@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any
 
 from hushvec import _core, _kernels, _validate
-from hushvec.mechanisms.additive import Mechanism, as_used
+from hushvec.mechanisms.additive import VectorMechanism, as_used
 
 SMALLEST_EPSILON = 2.0**-20
 LARGEST_EPSILON = 2.0**12
@@ -28,7 +28,7 @@ LARGEST_THRESHOLD = 128.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivUnit(Mechanism):
+class PrivUnit(VectorMechanism):
     """PrivUnitG, its split of epsilon the best for unbiased directions or for retrieval.
 
     Args:

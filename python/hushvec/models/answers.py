@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from hushvec import _arrays, _validate
+from hushvec.label_receipt import RowReceipt
 from hushvec.models.results import EmbeddingResult
-from hushvec.receipts import Receipt
 
 # The names that models give to their vectors, in the order in which they are looked for.
 _VECTOR_NAMES = ("embeddings", "values", "data")
@@ -52,7 +52,7 @@ def _result_of(answer: Any) -> EmbeddingResult:
     return EmbeddingResult(vectors, _receipts_of(answer) or _receipts_of(vectors), **_reported_by(answer, _VECTOR_NAMES))
 
 
-def _receipts_of(answer: Any) -> tuple[Receipt, ...]:
+def _receipts_of(answer: Any) -> tuple[RowReceipt, ...]:
     """Of an answer that is private already: its own, or those of rows that were released one by one.
 
     Rows of one release share one object. Equal receipts may be those of two releases: a charge alone tells them apart.

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hushvec import _arrays
-from hushvec.receipts import Receipt
+from hushvec.label_receipt import RowReceipt
 
 Kind = Literal["document", "query"]
 KINDS: tuple[Kind, ...] = ("document", "query")
@@ -47,7 +47,7 @@ class EmbeddingResult:
     """
 
     values: Any
-    receipts: tuple[Receipt, ...] = ()
+    receipts: tuple[RowReceipt, ...] = ()
     usage: Mapping[str, Any] = field(default_factory=_nothing)
     metadata: Mapping[str, Any] = field(default_factory=_nothing)
 
@@ -61,7 +61,7 @@ class Embeddings(np.ndarray[Any, Any]):
         result: with values of any of its kinds. bfloat16, which numpy does not have, becomes float32; other values keep their dtype.
     """
 
-    receipts: tuple[Receipt, ...]
+    receipts: tuple[RowReceipt, ...]
     usage: Mapping[str, Any]
     metadata: Mapping[str, Any]
 
@@ -84,7 +84,7 @@ class Embeddings(np.ndarray[Any, Any]):
         return _rebuilt, parts
 
     @property
-    def receipt(self) -> Receipt | None:
+    def receipt(self) -> RowReceipt | None:
         """The receipt of the last private release, None if the values went through none."""
         return self.receipts[-1] if self.receipts else None
 
@@ -94,7 +94,7 @@ class Embeddings(np.ndarray[Any, Any]):
         return self.view(np.ndarray)
 
 
-def _rebuilt(values: Any, receipts: tuple[Receipt, ...], usage: dict[str, Any], metadata: dict[str, Any]) -> Embeddings:
+def _rebuilt(values: Any, receipts: tuple[RowReceipt, ...], usage: dict[str, Any], metadata: dict[str, Any]) -> Embeddings:
     return Embeddings(EmbeddingResult(values, receipts, usage, metadata))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from hushvec.receipts import Receipt
+    from hushvec.label_receipt import RowReceipt
     from hushvec.selection_receipt import SelectionReceipt
 
 
@@ -24,5 +24,5 @@ class SearchResult(NamedTuple):
 
     ids: NDArray[Any]
     scores: NDArray[Any] | None
-    query_receipt: Receipt | None = None
-    score_receipt: Receipt | SelectionReceipt | None = None
+    query_receipt: RowReceipt | None = None
+    score_receipt: RowReceipt | SelectionReceipt | None = None

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hushvec import _core, _validate
-from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, Mechanism, PrivUnit, product_up, quotient_down, root_up
+from hushvec.mechanisms import (
+    EmpiricalGaussian,
+    Gaussian,
+    Laplacian,
+    Mechanism,
+    PrivUnit,
+    VectorMechanism,
+    product_up,
+    quotient_down,
+    root_up,
+)
 from hushvec.release import PER, Budget, ReleasePlan, plan_release, require_budget
 
 if TYPE_CHECKING:
@@ -110,7 +120,9 @@ class VectorNoise:
     @property
     def is_of_directions(self) -> bool:
         """Whether rows come to one length by the mechanism itself."""
-        return self.mechanism == PrivUnit.name or isinstance(self.mechanism, PrivUnit)
+        if isinstance(self.mechanism, Mechanism):
+            return isinstance(self.mechanism, PrivUnit) or not isinstance(self.mechanism, VectorMechanism)
+        return self.mechanism == PrivUnit.name
 
     def require_fit(self, columns: int, *, normalize: bool) -> None:
         """Refuse what cannot be released: a mechanism for other rows, or a clip norm that unit rows contradict."""
@@ -221,7 +233,7 @@ class ScoreNoise:
         exact = (Fraction(self.high) - Fraction(self.low)) / 2
         return product_up(exact)
 
-    def for_queries(self, queries: int, *, k: int) -> Mechanism | GumbelTopK:
+    def for_queries(self, queries: int, *, k: int) -> VectorMechanism | GumbelTopK:
         """The mechanism that m queries of one search go through: for rows of m scores, or for one selection of k.
 
         A document's scores of m queries, shifted and clamped, are a row of norm at most sqrt(m) half_range: what the mechanism clips
@@ -255,7 +267,7 @@ class ScoreNoise:
     def noise_deviation(self, k: int = 1) -> float:
         """Standard deviation of the noise of one score, in units of a score."""
         mechanism = self.for_queries(1, k=_validate.whole_number("k", k, at_least=1))
-        return mechanism.noise_norm if isinstance(mechanism, Mechanism) else mechanism.noise_deviation
+        return mechanism.noise_norm if isinstance(mechanism, VectorMechanism) else mechanism.noise_deviation
 
 
 @lru_cache(maxsize=256)
@@ -273,7 +285,7 @@ def _of_one_person(single: Mechanism, rows: int) -> Mechanism:
 
 
 @lru_cache(maxsize=256)  # every search asks; exact arithmetic and calibration take longer than the noise of 100,000 scores
-def _noise_on_scores(mechanism: str, epsilon: float, delta: float, half_range: float, queries: int) -> Mechanism:
+def _noise_on_scores(mechanism: str, epsilon: float, delta: float, half_range: float, queries: int) -> VectorMechanism:
     """For rows of m scores: noise of the size that one query alone needs."""
     clip_norm = root_up(queries * Fraction(half_range) ** 2)
     if mechanism == "laplacian":

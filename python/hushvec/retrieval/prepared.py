@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _arrays
-from hushvec.receipts import Receipt
+from hushvec.label_receipt import RowReceipt
 from hushvec.release import Budget, ReleasePlan, release_planned
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Prepared(NamedTuple):
     projection: PublicProjection | None = None
     notes: tuple[str, ...] = ()
 
-    def release(self) -> tuple[NDArray[np.float32], Receipt | None]:
+    def release(self) -> tuple[NDArray[np.float32], RowReceipt | None]:
         """The rows as they may be stored or searched, and what was done. Charges first; NaN and Inf are refused before that."""
         if self.plan is None:
             return self.rows, None

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _arrays, _core, _validate
-from hushvec.receipts import Receipt
+from hushvec.label_receipt import RowReceipt
 from hushvec.release import Budget
 from hushvec.retrieval import saved
 from hushvec.retrieval.answers import SearchResult
@@ -144,7 +144,7 @@ class PrivateIndex:
         return self._ids.values.copy()
 
     @property
-    def receipts(self) -> tuple[Receipt, ...]:
+    def receipts(self) -> tuple[RowReceipt, ...]:
         """Of the documents, one for every `add` with noise, of rows deleted since too."""
         return tuple(self._receipts)
 
@@ -162,7 +162,7 @@ class PrivateIndex:
 
     # ---- rows in, rows out ----
 
-    def add(self, vectors: Any, ids: Any = None) -> Receipt | None:
+    def add(self, vectors: Any, ids: Any = None) -> RowReceipt | None:
         """Store rows, with noise first where documents have it.
 
         Args:

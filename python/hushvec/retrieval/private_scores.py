@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _core
-from hushvec.mechanisms import Mechanism
+from hushvec.mechanisms import VectorMechanism
 from hushvec.receipts import NOTE_SEED, Receipt
 from hushvec.release import ReleasePlan, charged, entry_of_charge
 from hushvec.retrieval.blocks import Scores, best_of_matrix, score_blocks
@@ -44,12 +44,12 @@ class ScoreSearch:
     def charge(self) -> Receipt | SelectionReceipt:
         """Charge the budget for all queries; the receipt of the search."""
         mechanism = self.noise.for_queries(self.queries, k=self.k)
-        if not isinstance(mechanism, Mechanism):
+        if not isinstance(mechanism, VectorMechanism):
             return self._charge_selection(mechanism)
         plan = ReleasePlan(
             mechanism=mechanism, per="record", dtype="float32", normalize=False, renormalize=False, generator=self.generator
         )
-        receipt = plan.receipt(self.documents, notes=(NOTE_SCORES.format(low=self.noise.low, high=self.noise.high),))
+        receipt = plan.vector_receipt(self.documents, notes=(NOTE_SCORES.format(low=self.noise.low, high=self.noise.high),))
         if self.noise.budget is None:
             return receipt
         return charged(receipt, self.noise.budget, plan)
@@ -81,7 +81,7 @@ class ScoreSearch:
     def answer(self, rows: Scores, queries: Scores) -> tuple[NDArray[np.int64], Scores | None]:
         """Places [m, k] and, where they are released, noisy scores."""
         mechanism = self.noise.for_queries(self.queries, k=self.k)
-        if not isinstance(mechanism, Mechanism):
+        if not isinstance(mechanism, VectorMechanism):
             return self._selected(mechanism, rows, queries), None
 
         def noisy(scores: Scores) -> Scores:

@@ -6,6 +6,7 @@
     ids-TAG.json            ids in the order of the rows
     receipts-TAG.json       of the documents
     projection-TAG.npz      the public map, if there is one
+    SIDE_codebook-TAG.npz   the public codebook of documents or queries, if there is one
 
 Files come first, under names that nobody has used; then index.json takes its place; then the files of the save before go.
 """
@@ -26,17 +27,18 @@ import numpy as np
 
 from hushvec import _core
 from hushvec._publish import private_file, private_folder, published_bytes
+from hushvec.label_receipt import LABELS_KIND, LabelReceipt, RowReceipt
 from hushvec.receipts import Receipt
 from hushvec.retrieval.row_ids import RowIds
 from hushvec.retrieval.settings import SIDES, IndexSettings
 from hushvec.retrieval.stores import DiskStore, Store, open_store
 
 if TYPE_CHECKING:
-    from hushvec.mechanisms import PublicProjection
+    from hushvec.mechanisms import PublicCodebook, PublicProjection
 
 INDEX_FORMAT = 1
 MANIFEST = "index.json"
-_OURS = re.compile(r"(rows|keys|ids|receipts|projection)-[0-9a-f]{16}\.(npy|faiss|json|npz)")
+_OURS = re.compile(r"(rows|keys|ids|receipts|projection|documents_codebook|queries_codebook)-[0-9a-f]{16}\.(npy|faiss|json|npz)")
 _HASHED_AT_ONCE = 1 << 22
 
 
@@ -46,7 +48,7 @@ class Content(NamedTuple):
     settings: IndexSettings
     store: Store
     ids: RowIds
-    receipts: tuple[Receipt, ...]
+    receipts: tuple[RowReceipt, ...]
 
 
 def save(folder: Path, content: Content) -> None:
@@ -94,10 +96,10 @@ def load(folder: Path, *, store_path: str | os.PathLike[str] | None) -> tuple[Co
     manifest = _manifest(folder)
     try:
         parts = {kind: _verified(folder, entry) for kind, entry in manifest["files"].items()}
-        settings = IndexSettings.from_dict(manifest["settings"], _projection(parts.get("projection")))
+        settings = IndexSettings.from_dict(manifest["settings"], _projection(parts.get("projection")), _codebooks(parts))
         budgeted = {name for name in SIDES if (manifest["settings"][name] or {}).get("budget")}
         ids = _ids(parts["ids"])
-        receipts = tuple(map(Receipt.from_dict, json.loads(parts["receipts"].read_text(encoding="utf-8"))))
+        receipts = tuple(map(_receipt, json.loads(parts["receipts"].read_text(encoding="utf-8"))))
     except (KeyError, TypeError, AttributeError) as mistake:
         raise ValueError(f"{folder / MANIFEST} does not describe an index: {mistake!r}") from None
     path = store_path if store_path is not None else manifest["store_path"]
@@ -129,6 +131,8 @@ def _parts(content: Content) -> dict[str, tuple[str, Callable[[Path], None]]]:
         parts["rows"] = (store.suffix, store.write)
     if content.settings.projection is not None:
         parts["projection"] = (".npz", content.settings.projection.save)
+    for side, codebook in content.settings.codebooks.items():
+        parts[f"{side}_codebook"] = (".npz", codebook.save)
     return parts
 
 
@@ -159,7 +163,8 @@ def _require_place(folder: Path) -> None:
 
 def _is_ours(name: str) -> bool:
     """A file of a save, finished or not."""
-    return bool(_OURS.fullmatch(name)) or name == MANIFEST or name.startswith((f".{MANIFEST}.", ".projection-"))
+    beside = (f".{MANIFEST}.", ".projection-", ".documents_codebook-", ".queries_codebook-")
+    return bool(_OURS.fullmatch(name)) or name == MANIFEST or name.startswith(beside)
 
 
 def _remove_others(folder: Path, named: set[str]) -> None:
@@ -194,6 +199,17 @@ def _projection(path: Path | None) -> PublicProjection | None:
     from hushvec.mechanisms import PublicProjection
 
     return None if path is None else PublicProjection.load(path)
+
+
+def _codebooks(parts: Mapping[str, Path]) -> dict[str, PublicCodebook]:
+    from hushvec.mechanisms import PublicCodebook
+
+    paths = {side: parts.get(f"{side}_codebook") for side in SIDES}
+    return {side: PublicCodebook.load(path) for side, path in paths.items() if path is not None}
+
+
+def _receipt(fields: Any) -> RowReceipt:
+    return LabelReceipt.from_dict(fields) if fields.get("receipt_kind") == LABELS_KIND else Receipt.from_dict(fields)
 
 
 def _ids(path: Path) -> RowIds:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hushvec import _core, _validate
-from hushvec.mechanisms import MECHANISMS, Mechanism
+from hushvec.mechanisms import MECHANISMS, Mechanism, VectorMechanism
 from hushvec.release import PER, Budget, require_projection, require_secret_key
 from hushvec.retrieval.noise import PER_QUERY, ScoreNoise, VectorNoise
 from hushvec.retrieval.stores import STORES, WITH_A_MATRIX
 
 if TYPE_CHECKING:
-    from hushvec.mechanisms import PublicProjection
+    from hushvec.mechanisms import PublicCodebook, PublicProjection
 
 _KINDS: dict[str, type[VectorNoise] | type[ScoreNoise]] = {"documents": VectorNoise, "queries": VectorNoise, "scores": ScoreNoise}
 SIDES = tuple(_KINDS)
@@ -82,6 +82,12 @@ class IndexSettings:
         sides = {name: getattr(self, name) for name in SIDES}
         return {name: side.budget for name, side in sides.items() if side is not None and side.budget is not None}
 
+    @property
+    def codebooks(self) -> dict[str, PublicCodebook]:
+        """Of the sides that answer with public codes."""
+        mechanisms: dict[str, Any] = {name: getattr(getattr(self, name), "mechanism", None) for name in SIDES}
+        return {name: mechanism.codebook for name, mechanism in mechanisms.items() if _is_response(mechanism)}
+
     def with_budgets(self, budgets: Mapping[str, Budget | None]) -> IndexSettings:
         """The same with these budgets, by side, and no others."""
         changed = {
@@ -94,7 +100,7 @@ class IndexSettings:
         if self.budgets:
             require_secret_key(generator)
 
-    # ---- as JSON; the projection is a file of its own ----
+    # ---- as JSON; projection and codebooks are files of their own ----
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -109,15 +115,17 @@ class IndexSettings:
         }
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any], projection: PublicProjection | None) -> IndexSettings:
-        """Without budgets.
+    def from_dict(
+        cls, fields: Mapping[str, Any], projection: PublicProjection | None, codebooks: Mapping[str, PublicCodebook]
+    ) -> IndexSettings:
+        """Without budgets. Projection and codebooks (by side) are files of their own.
 
         Raises:
             TypeError, ValueError: no such settings.
         """
         arguments: dict[str, Any] = {name: fields[name] for name in ("dimension", "store", "store_options", "normalize")}
         for name, kind in _KINDS.items():
-            arguments[name] = None if fields[name] is None else kind(**_noise_fields(fields[name]))
+            arguments[name] = None if fields[name] is None else kind(**_noise_fields(fields[name], codebooks.get(name)))
         queries = arguments["queries"]
         if queries is not None and "queries_per" not in fields and queries.per == "record":
             arguments["queries"] = replace(queries, per=PER_QUERY)  # what older files have for every index that named nothing
@@ -131,14 +139,22 @@ def _noise_to_dict(noise: VectorNoise | ScoreNoise | None) -> dict[str, Any] | N
     fields = {field.name: getattr(noise, field.name) for field in dataclasses.fields(noise) if field.init}
     fields["budget"] = noise.budget is not None
     mechanism = fields["mechanism"]
-    if isinstance(mechanism, Mechanism):
+    if _is_response(mechanism):
+        fields["mechanism"] = {"name": mechanism.name, "epsilon": mechanism.epsilon, "rows_per_person": mechanism.rows_per_person}
+    elif isinstance(mechanism, Mechanism):
         fields["mechanism"] = {"name": mechanism.name, **dataclasses.asdict(mechanism)}
     return fields
 
 
-def _noise_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
+def _noise_fields(stored: Mapping[str, Any], codebook: PublicCodebook | None) -> dict[str, Any]:
     fields = {**stored, "budget": None}
     if isinstance(fields["mechanism"], Mapping):
         ready = dict(fields["mechanism"])
-        fields["mechanism"] = MECHANISMS[ready.pop("name")](**ready)
+        kind = ready.pop("name")
+        fields["mechanism"] = MECHANISMS[kind](**ready) if codebook is None else codebook.mechanism(**ready)
     return fields
+
+
+def _is_response(mechanism: Any) -> bool:
+    """Whether releases are codes of a public codebook."""
+    return isinstance(mechanism, Mechanism) and not isinstance(mechanism, VectorMechanism)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hushvec import _core
 from hushvec._products import inner_products
 from hushvec.calibrate import gaussian_delta, gaussian_epsilon
-from hushvec.mechanisms import Mechanism
+from hushvec.mechanisms import VectorMechanism
 from hushvec.release import privatize
 from hushvec.retrieval.measures.cosines import cosines, theoretical_cosine
 from hushvec.retrieval.measures.intervals import Estimate, bootstrap
@@ -121,7 +121,7 @@ def measure(cell: Cell) -> dict[str, Any]:
     return row
 
 
-def _theory(cell: Cell, mechanism: Mechanism, others: int) -> float | None:
+def _theory(cell: Cell, mechanism: VectorMechanism, others: int) -> float | None:
     """Top-1 where it is known: patients who share the mean and nothing else, which a public map may take away."""
     strengths = cell.source.strengths if isinstance(cell.source, Population) else None
     if strengths is None or strengths.own_dimension is not None or strengths.diagnosis > 0 or strengths.twin > 0:
@@ -163,7 +163,7 @@ def ranks_of(released: NDArray[np.float32], clean: NDArray[np.float32]) -> NDArr
 
 
 def _draws(
-    clean: NDArray[np.float32], mechanism: Mechanism, cell: Cell
+    clean: NDArray[np.float32], mechanism: VectorMechanism, cell: Cell
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
     """Ranks and cosines of every patient, once a draw."""
     generator = _core.Generator.unsafe_seeded(noise_seed(cell.digest))
@@ -191,7 +191,7 @@ def _described(cell: Cell, dimension: int, components: int | None) -> dict[str, 
     }
 
 
-def _price(mechanism: Mechanism, cell: Cell) -> dict[str, Any]:
+def _price(mechanism: VectorMechanism, cell: Cell) -> dict[str, Any]:
     """What the mechanism really costs, and for Gaussian noise what it costs at other deltas and at the epsilon that was asked for."""
     epsilon, delta = mechanism.cost
     price: dict[str, Any] = {

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hushvec.calibrate import gaussian_sigma
-from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, Mechanism, PrivUnit
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit, VectorMechanism
 
 EMPIRICAL = "empirical"
 CLASSICAL = "gaussian (classical)"
@@ -38,18 +38,18 @@ class Setting:
         return self.epsilon
 
 
-def _classical(setting: Setting) -> Mechanism:
+def _classical(setting: Setting) -> VectorMechanism:
     """Gaussian noise of the published formula, with the epsilon that it really buys."""
     sigma = float(gaussian_sigma(setting.asked, setting.delta, 2.0, method="classical", allow_unproven=True))
     return EmpiricalGaussian(chosen_sigma=sigma, delta=setting.delta, dimension=setting.dimension)
 
 
-def _empirical(setting: Setting) -> Mechanism:
+def _empirical(setting: Setting) -> VectorMechanism:
     assert setting.sigma is not None
     return EmpiricalGaussian(chosen_sigma=setting.sigma, delta=setting.delta, dimension=setting.dimension)
 
 
-_BUILDERS: dict[str, Callable[[Setting], Mechanism]] = {
+_BUILDERS: dict[str, Callable[[Setting], VectorMechanism]] = {
     PRIVUNIT: lambda setting: PrivUnit(epsilon=setting.asked, dimension=setting.dimension),
     PRIVUNIT_CORPUS: lambda setting: PrivUnit(epsilon=setting.asked, dimension=setting.dimension, corpus_size=setting.others),
     "gaussian": lambda setting: Gaussian(epsilon=setting.asked, delta=setting.delta, dimension=setting.dimension),
@@ -63,6 +63,6 @@ _BUILDERS: dict[str, Callable[[Setting], Mechanism]] = {
 LDP = tuple(name for name in _BUILDERS if name != EMPIRICAL)
 
 
-def mechanism_for(name: str, setting: Setting) -> Mechanism:
+def mechanism_for(name: str, setting: Setting) -> VectorMechanism:
     """The mechanism of that name, for unit rows (clip_norm 1) and one row a person."""
     return _BUILDERS[name](setting)

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.mechanisms import Mechanism, PrivUnit
+from hushvec.mechanisms import PrivUnit, VectorMechanism
 
 # Normal laws are summed over this many standard deviations on either side, in steps that make the trapezoid rule exact to many digits.
 _TAIL, _STEP = 9.0, 2.0**-6
@@ -19,7 +19,7 @@ _LARGEST_SCORE = 10.0
 _SCORES = 1 << 13
 
 
-def expected_top_1(mechanism: Mechanism, others: int, own: float = 1.0) -> float:
+def expected_top_1(mechanism: VectorMechanism, others: int, own: float = 1.0) -> float:
     """Probability that a release is nearer to its own row than to each of n others.
 
     Rows are sqrt(1 - s) m + sqrt(s) z_i with m and z_i orthonormal, s = own. Let W be the released row in units of its noise across
@@ -64,7 +64,7 @@ def _normal_law() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return scores, np.array([0.5 * math.erfc(-score / math.sqrt(2)) for score in scores])
 
 
-def _along_the_row(mechanism: Mechanism) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _along_the_row(mechanism: VectorMechanism) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Values of a and their weights."""
     if not isinstance(mechanism, PrivUnit):
         noise = np.arange(-_TAIL, _TAIL + _STEP, _STEP)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hushvec._products import inner_products, product
 from hushvec.mechanisms import PrivUnit, PublicProjection
-from hushvec.mechanisms.additive import Mechanism
+from hushvec.mechanisms.additive import Mechanism, VectorMechanism
 from hushvec.text.inverters.nearest_rows import NearestRows
 from hushvec.text.inverters.posterior import CandidateLaw, Rows, nearest_cosine, row_lengths, softmax, unit_rows
 
@@ -37,7 +37,7 @@ class ReleaseDecoder:
     """
 
     embeddings: Rows
-    mechanism: Mechanism
+    mechanism: VectorMechanism
     projection: PublicProjection | None
     normalized: bool
     rho: float | None = None

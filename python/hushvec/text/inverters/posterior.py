@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from hushvec import _validate
 from hushvec._products import inner_products
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
-from hushvec.mechanisms.additive import Mechanism
+from hushvec.mechanisms.additive import VectorMechanism
 
 Rows = NDArray[np.float32]
 
@@ -56,7 +56,7 @@ class CandidateLaw:
         ValueError: another dimension, rho not in (0, 1].
     """
 
-    mechanism: Mechanism
+    mechanism: VectorMechanism
     candidates: Rows
     rho: float
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hushvec import _validate
 from hushvec.mechanisms import PublicProjection
-from hushvec.mechanisms.additive import Mechanism
+from hushvec.mechanisms.additive import VectorMechanism
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.decoding import MOST_TOGETHER, ReleaseDecoder, chosen_parts
 from hushvec.text.inverters.nearest_rows import NearestRows, blocks
@@ -96,7 +96,7 @@ class PublicInverter:
         return [text for block in blocks(len(rows), len(self.corpus)) for text in self.texts_nearest(rows[block])]
 
     def for_release(
-        self, mechanism: Mechanism, projection: PublicProjection | None, *, normalized: bool | None = None
+        self, mechanism: VectorMechanism, projection: PublicProjection | None, *, normalized: bool | None = None
     ) -> ReleasedInverter:
         """The inverter for rows that this mechanism released.
 
@@ -112,8 +112,8 @@ class PublicInverter:
         """
         if projection is not None and not isinstance(projection, PublicProjection):
             raise TypeError(f"projection must be a PublicProjection or None, got {_validate.kind(projection)}")
-        if not isinstance(mechanism, Mechanism):
-            raise TypeError(f"mechanism must be a mechanism of hushvec.mechanisms, got {_validate.kind(mechanism)}")
+        if not isinstance(mechanism, VectorMechanism):
+            raise TypeError(f"mechanism must be one of hushvec.mechanisms that releases vectors, got {_validate.kind(mechanism)}")
         if projection is not None and projection.dimension != self.corpus.dimension:
             raise ValueError(f"projection must take {self.corpus.dimension} columns, got {projection.dimension}")
         to_length = projection is not None if normalized is None else _validate.flag("normalized", normalized)

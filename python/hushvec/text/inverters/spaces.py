@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hushvec import _core, _validate
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection
-from hushvec.mechanisms.additive import Mechanism
+from hushvec.mechanisms.additive import VectorMechanism
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.decoding import ReleaseDecoder, as_taken_in, chosen_parts
 from hushvec.text.inverters.nearest_rows import blocks
@@ -111,7 +111,7 @@ def _principal(public: Rows) -> Rows:
     return np.asarray(axes[:, ::-1][:, :most].T, np.float32)
 
 
-def _recovered(private: Rows, public: Rows, mechanism: Mechanism, projection: PublicProjection | None) -> NDArray[np.float64]:
+def _recovered(private: Rows, public: Rows, mechanism: VectorMechanism, projection: PublicProjection | None) -> NDArray[np.float64]:
     """Cosine of each private row and the public one that a release of it decodes to, mean over the draws."""
     mapped = private if projection is None else np.asarray(projection.transform(private), np.float32)
     clean = as_taken_in(mapped, mechanism, projection is not None)
@@ -127,9 +127,9 @@ def _recovered(private: Rows, public: Rows, mechanism: Mechanism, projection: Pu
     return np.asarray(np.mean(cosines, axis=0))
 
 
-def _maker(name: str, epsilon: float, delta: float) -> Callable[[int], Mechanism]:
+def _maker(name: str, epsilon: float, delta: float) -> Callable[[int], VectorMechanism]:
     """The mechanism for rows of each dimension. Lengths do not matter: noise grows with clip_norm."""
-    makers: dict[str, Callable[[int], Mechanism]] = {
+    makers: dict[str, Callable[[int], VectorMechanism]] = {
         "gaussian": lambda dimension: Gaussian(epsilon=epsilon, delta=delta, dimension=dimension),
         "empirical": lambda dimension: Gaussian(epsilon=epsilon, delta=delta, dimension=dimension),
         "laplacian": lambda dimension: Laplacian(epsilon=epsilon, dimension=dimension),

@@ -15,7 +15,7 @@ from hushvec._core import Generator
 from hushvec.clip import clip
 from hushvec.label_receipt import LabelReceipt
 from hushvec.label_release import privatize_labels
-from hushvec.mechanisms import EmpiricalGaussian, Mechanism, PublicProjection
+from hushvec.mechanisms import EmpiricalGaussian, PublicProjection, VectorMechanism
 from hushvec.receipts import Receipt, has_sigma
 from hushvec.release import Budget, ReleasePlan, release_planned
 from hushvec.text.inverters.mapped import behind
@@ -94,7 +94,9 @@ class NoisePlan(Plan):
     def release(self, rows: Rows, budget: Budget | None) -> tuple[NDArray[Any], Receipt]:
         length = self.planned.mechanism.clip_norm
         mapped = rows if self.projection is None else behind(self.projection, rows, length)
-        return release_planned(self.padded(mapped), self.planned, budget=budget, notes=self.notes, projection=self.projection)
+        release = release_planned(self.padded(mapped), self.planned, budget=budget, notes=self.notes, projection=self.projection)
+        assert isinstance(release.receipt, Receipt)
+        return release.values, release.receipt
 
     def texts(self, values: NDArray[Any]) -> list[str]:
         return inverted(self.inverter, values)
@@ -212,7 +214,7 @@ class Planner:
             return self._projection
         return self._inverter.projection_for(self._terms.mechanism, epsilon) if isinstance(self._inverter, LawInverter) else None
 
-    def _inverter_for(self, mechanism: Mechanism, projection: PublicProjection | None) -> Inverter:
+    def _inverter_for(self, mechanism: VectorMechanism, projection: PublicProjection | None) -> Inverter:
         if isinstance(self._inverter, LawInverter):
             return self._inverter.for_release(mechanism, projection)
         return self._inverter if projection is None else _Lifting(self._inverter, projection)

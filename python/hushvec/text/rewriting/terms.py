@@ -10,11 +10,11 @@ from typing import Any
 from hushvec import _validate
 from hushvec.accounting.calibration import COMPOSITIONS, gaussian_sigma_for
 from hushvec.calibrate import gaussian_epsilon
-from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, Mechanism, PrivUnit
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit, VectorMechanism
 
 LEVELS = ("chunk", "document")
 
-_PURE: dict[str, Callable[..., Mechanism]] = {kind.name: kind for kind in (Laplacian, L2Laplace, PrivUnit)}
+_PURE: dict[str, Callable[..., VectorMechanism]] = {kind.name: kind for kind in (Laplacian, L2Laplace, PrivUnit)}
 CHOICE = "randomized_response"
 REWRITING_MECHANISMS = (Gaussian.name, *_PURE, CHOICE)
 DOCUMENT_MECHANISMS = (PrivUnit.name, CHOICE)
@@ -84,13 +84,13 @@ class Terms:
             epsilon = float(gaussian_epsilon(delta, self._gaussian_sigma(chunks), 2 * self.clip_norm))
         return Shares(epsilon, delta)
 
-    def sigma(self, chunks: int, mechanism: Mechanism) -> float | None:
+    def sigma(self, chunks: int, mechanism: VectorMechanism) -> float | None:
         """Standard deviation of the noise, Gaussian as calibrated before it is rounded up to a float32; None for Laplace noise."""
         if isinstance(mechanism, PrivUnit):
             return mechanism.sigma
         return None if self.is_pure else self._gaussian_sigma(chunks)
 
-    def mechanism_for(self, chunks: int, dimension: int) -> Mechanism:
+    def mechanism_for(self, chunks: int, dimension: int) -> VectorMechanism:
         """The mechanism that adds noise to rows [chunks, dimension] of one document; not for randomized response.
 
         Raises:

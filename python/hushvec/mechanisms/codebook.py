@@ -1,0 +1,555 @@
+"""Rows as one of k public rows: randomized response over a public codebook.
+
+A noisy vector spends epsilon on every direction in which a row could differ. Where public rows of the same kind exist, most of those
+directions never occur: a row is close to one of k codes, and randomized response releases which one. It tells the truth with
+probability e^epsilon / (e^epsilon + k - 1), so that from epsilon = 2 + ln k on nearly every release is the best code there is.
+
+The codebook must be **public**: fitted on rows that nobody needs protection from. docs/proofs/codebook.md says why such a release is
+exactly epsilon-DP, and docs/retrieval.md has measured figures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _arrays, _core, _validate
+from hushvec._products import inner_products
+from hushvec._publish import SHARED, published_bytes
+from hushvec.errors import MissingExtraError
+from hushvec.mechanisms.additive import Mechanism, quotient_down
+from hushvec.mechanisms.privunit import PrivUnit
+from hushvec.mechanisms.randomized_response import RandomizedResponse
+
+FORMAT = 1
+AUTO = "auto"
+_ARRAYS = ("codes", "sums")
+_FIELDS = ("format", "digest", "fitted_on", "rows", *_ARRAYS)
+
+_FEWEST_CODES = 8
+_MOST_CODES = 2**24
+_MOST_TRIED = 2**15  # public rows that the number of codes is chosen by; of more, as many at random
+_ROUNDS = 20  # of k-means
+_SCORES_AT_ONCE = 1 << 21  # 8 MiB of float32
+
+Rows = NDArray[np.float32]
+
+
+class CodebookFit(NamedTuple):
+    """How well a codebook serves rows, measured on a public sample of them. Cosines are means over the sample.
+
+    Args:
+        nearest_cosine: between a row and its nearest code: what the codebook keeps at epsilon = infinity.
+        expected_cosine: between a row and what is released for it, at the epsilon asked for.
+        privunit_cosine: what PrivUnit keeps at the same epsilon.
+        epsilon: that was asked for.
+    """
+
+    nearest_cosine: float
+    expected_cosine: float
+    privunit_cosine: float
+    epsilon: float
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether the codebook is expected to keep more than PrivUnit does."""
+        return self.expected_cosine > self.privunit_cosine
+
+    def __str__(self) -> str:
+        better = "the codebook is expected to do better" if self.is_worth_it else "PrivUnit is expected to do better"
+        return (
+            f"this codebook explains {self.nearest_cosine:.2f} of your sample's cosine; at epsilon {self.epsilon:g} a release keeps "
+            f"{self.expected_cosine:.2f}, PrivUnit {self.privunit_cosine:.2f}: {better}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PublicCodebook:
+    """k public unit rows, the codes, and the sums of the public rows that are nearest to each.
+
+    Made by `fit`, `of` or `load`; two codebooks are equal if their arrays are.
+
+    Args:
+        codes: float32 [k, d], rows of unit length, 2 <= k <= 2^24.
+        sums: float32 [k, d], for each code the sum of the public unit rows of its cell.
+        rows: how many public rows there were.
+        fitted_on: SHA-256, in hexadecimal, of those rows as float32; None if unknown.
+
+    Raises:
+        TypeError: wrong kinds.
+        ValueError: shapes that do not fit, fewer than two codes, NaN or Inf, codes that are not of unit length.
+
+    Guarantees:
+        `codebook.mechanism(epsilon)` is epsilon-DP for rows that the codebook was not made from. Fitted on the private rows the codes
+        are themselves a release of them, without any noise: nothing that a receipt says is true then. Rows whose digest is
+        `fitted_on` are refused; that catches a mistake, not every misuse.
+
+    Edge cases:
+        Cosines only: the length of a row has no influence. A row of zeros is nearest to the first code.
+
+    Reference:
+        Kairouz, Oh, Viswanath, "Extremal mechanisms for local differential privacy" (2016): randomized response is optimal for a
+        wide class of utilities at large epsilon. docs/proofs/codebook.md.
+
+    Example:
+        >>> import hushvec as hv, numpy as np
+        >>> from hushvec.mechanisms import PublicCodebook
+        >>> rng = np.random.default_rng(0)
+        >>> public, private = rng.standard_normal((500, 16)), rng.standard_normal((3, 16)).astype(np.float32)
+        >>> codebook = PublicCodebook.of(public[:64])
+        >>> release = hv.privatize(private, mechanism=codebook.mechanism(epsilon=8.0))
+        >>> release.values.shape, release.receipt.epsilon, release.receipt.codebook == codebook.digest
+        ((3, 16), 8.0, True)
+    """
+
+    codes: Rows
+    sums: Rows
+    rows: int
+    fitted_on: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in _ARRAYS:
+            object.__setattr__(self, name, _frozen(name, getattr(self, name)))
+        _validate.whole_number("rows", self.rows, at_least=1)
+        if not 2 <= len(self.codes) <= _MOST_CODES:
+            raise ValueError(f"codes must be at least 2 and at most 2^24, got {len(self.codes)}")
+        if self.sums.shape != self.codes.shape:
+            raise ValueError(f"sums must have shape {self.codes.shape}, that of codes, got {self.sums.shape}")
+        lengths = np.linalg.norm(self.codes.astype(np.float64), axis=1)
+        if (np.abs(lengths - 1) > 1e-5).any():
+            raise ValueError(f"codes must have unit length, got {float(lengths[np.abs(lengths - 1).argmax()])!r}")
+
+    # ---- where a codebook comes from ----
+
+    @classmethod
+    def fit(cls, public_rows: Any, *, epsilon: float | None = None, codes: int | str = AUTO, seed: int = 0) -> PublicCodebook:
+        """The centers of a spherical k-means of public rows. Needs FAISS (extra `faiss`).
+
+        Args:
+            public_rows: float array [n, d], numpy or torch: rows that nobody needs protection from, of the same kind as those that are
+                to be released, and never those themselves.
+            epsilon: > 0, of one release; needed with codes="auto".
+            codes: k, at most n. "auto": as many as keep most of the cosine of public rows that the centers were not made from, at
+                this epsilon; all rows themselves where nothing smaller is better.
+            seed: of the initial centers and of the rows held out, in [0, 2^31). No secret.
+
+        Raises:
+            TypeError: wrong kinds; codes="auto" without epsilon.
+            ValueError: not two-dimensional, fewer than 16 rows for "auto", NaN or Inf, a row of zeros, more codes than rows.
+            MissingExtraError: FAISS is not installed.
+        """
+        rows = _public_rows(public_rows)
+        start = _validate.whole_number("seed", seed, at_least=0)
+        if isinstance(codes, str):
+            _validate.choice("codes", codes, (AUTO,))
+            if epsilon is None:
+                raise TypeError("epsilon must be given with codes='auto', which depends on it")
+            count = _best_count(rows, _validate.positive("epsilon", epsilon), start)
+        else:
+            count = _validate.whole_number("codes", codes, at_least=2)
+        if count > len(rows):
+            raise ValueError(f"codes must be at most {len(rows)}, the public rows, got {count}")
+        return cls.of(public_rows) if count == len(rows) else cls._of_cells(_centers(rows, count, start), rows, public_rows)
+
+    @classmethod
+    def of(cls, public_rows: Any) -> PublicCodebook:
+        """Every public row is a code: for a public index that is searched, or where there are few rows.
+
+        Args:
+            public_rows: as for `fit`; at least two.
+        """
+        rows = _public_rows(public_rows)
+        return cls(rows, rows, len(rows), _digest_of_rows(public_rows))
+
+    @classmethod
+    def _of_cells(cls, centers: Rows, rows: Rows, given: Any) -> PublicCodebook:
+        """Empty cells are dropped: their codes would take probability from the others and mean nothing."""
+        used, cells = np.unique(_nearest(rows, centers), return_inverse=True)
+        sums = np.zeros((len(used), rows.shape[1]), np.float64)
+        np.add.at(sums, cells, rows)
+        return cls(_unit(sums), sums.astype(np.float32), len(rows), _digest_of_rows(given))
+
+    # ---- what it does ----
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def dimension(self) -> int:
+        """d of the rows."""
+        return int(self.codes.shape[1])
+
+    def mechanism(self, epsilon: float, *, rows_per_person: int = 1) -> CodebookResponse:
+        """Randomized response over the codes, for `hushvec.privatize(mechanism=)`.
+
+        Args:
+            epsilon: > 0, of all rows of a person together.
+            rows_per_person: as in every mechanism.
+        """
+        return CodebookResponse(codebook=self, epsilon=epsilon, dimension=self.dimension, rows_per_person=rows_per_person)
+
+    def encode(self, x: Any) -> NDArray[np.int32]:
+        """The number of the nearest code of each row [n]: private, not to be released.
+
+        Args:
+            x: float array [d] or [n, d], numpy or torch. Not changed.
+
+        Guarantees:
+            A row's code depends on the row and the codes alone, and is the same under every instruction set but the portable one.
+            Of codes with equal scores the first.
+
+        Raises:
+            TypeError: wrong kinds.
+            ValueError: another dimension, NaN or Inf.
+        """
+        _arrays.require_array("x", x)
+        count, dimension = _arrays.rows_and_dimension(x)
+        if dimension != self.dimension:
+            raise ValueError(f"x must have {self.dimension} columns, got {dimension}")
+        _arrays.require_finite("x", x)
+        return _nearest(_as_float32(x).reshape(count, dimension), self.codes)
+
+    def decode(self, codes: Any, epsilon: float) -> Rows:
+        """A unit row for each released code: the direction of the posterior mean of a public row, given the code.
+
+        Args:
+            codes: whole numbers in [0, k), released by randomized response with this epsilon for each.
+            epsilon: > 0, of one row.
+
+        Returns:
+            float32 [n, d]. Post-processing: it costs nothing.
+        """
+        numbers = np.asarray(codes)
+        if numbers.dtype.kind not in "iu":
+            raise TypeError(f"codes must be whole numbers, got {numbers.dtype}")
+        outside = numbers[(numbers < 0) | (numbers >= len(self))]
+        if outside.size:
+            raise ValueError(f"codes must be >= 0 and < {len(self)}, got {int(outside.flat[0])}")
+        decoded: Rows = self._decoded(RandomizedResponse(epsilon=epsilon, k=len(self)))[numbers]
+        return decoded
+
+    def _decoded(self, response: RandomizedResponse) -> Rows:
+        """[k, d]: sum over public rows u of P(code | u) u, to unit length."""
+        truth, other = response.probability_of_truth, response.probability_of_each_other
+        sums = self.sums.astype(np.float64)
+        return _unit((truth - other) * sums + other * sums.sum(axis=0))
+
+    def check(self, public_sample: Any, *, epsilon: float) -> CodebookFit:
+        """How well the codebook serves rows of the kind that it is meant for, before any epsilon is spent.
+
+        Args:
+            public_sample: float array [n, d]: **public** rows like those to be released, and not those that the codebook was made
+                from, which it fits too well. Never private ones: the answer is not private.
+            epsilon: > 0, of one release.
+
+        Raises:
+            TypeError, ValueError: as for `fit`.
+        """
+        rows = _public_rows(public_sample)
+        if rows.shape[1] != self.dimension:
+            raise ValueError(f"public_sample must have {self.dimension} columns, got {rows.shape[1]}")
+        cells = _nearest(rows, self.codes)
+        privunit = PrivUnit(epsilon=_validate.positive("epsilon", epsilon), dimension=self.dimension)
+        return CodebookFit(
+            nearest_cosine=float(np.einsum("nd,nd->n", rows, self.codes[cells], dtype=np.float64).mean()),
+            expected_cosine=_expected_cosine(self, rows, cells, epsilon),
+            privunit_cosine=privunit.expected_cosine(),
+            epsilon=float(epsilon),
+        )
+
+    def require_other_rows(self, *parts: Any) -> None:
+        """Refuse the rows that the codebook was made from.
+
+        Args:
+            parts: the rows to be released, in one array or in several.
+
+        Raises:
+            ValueError: they are the array that the codebook was fitted on.
+        """
+        count = sum(_arrays.rows_and_dimension(part)[0] for part in parts)
+        if self.fitted_on is not None and count == self.rows and _digest_of_rows(*parts) == self.fitted_on:
+            raise ValueError(
+                "codebook must be fitted on public rows, not on those to be released: x is the array it was fitted on "
+                f"(digest {self.fitted_on[:12]})"
+            )
+
+    # ---- which codebook it is ----
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256, in hexadecimal, of the codebook: format, shapes, and every float32 of codes and sums, little-endian."""
+        content = hashlib.sha256(f"hushvec public codebook {FORMAT}\n".encode())
+        for name in _ARRAYS:
+            array = getattr(self, name)
+            content.update(f"{name} {array.shape}\n".encode())
+            content.update(np.ascontiguousarray(array, "<f4").tobytes())
+        return content.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return self.digest == other.digest if isinstance(other, PublicCodebook) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"PublicCodebook({len(self)} codes, dimension {self.dimension}, digest {self.digest[:12]})"
+
+    # ---- on disk ----
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the codebook as an .npz file: beside `path` first, then in one step onto it."""
+        fields: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
+        with published_bytes(Path(path), mode=SHARED) as file:
+            np.savez(file, format=FORMAT, digest=self.digest, fitted_on=self.fitted_on or "", rows=self.rows, **fields)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PublicCodebook:
+        """The codebook that `save` wrote.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it is no such file, or not what was saved: its digest is another.
+        """
+        with open(path, "rb") as file:
+            try:
+                stored = _stored_fields(file)
+                codebook = cls(stored["codes"], stored["sums"], int(stored["rows"]), str(stored["fitted_on"]) or None)
+            # whatever a damaged archive makes of its reader: zip, zlib and numpy each have errors of their own
+            except Exception as mistake:
+                raise ValueError(f"{os.fspath(path)} is not a saved codebook: {mistake}") from None
+        if codebook.digest != str(stored["digest"]):
+            raise ValueError(f"{os.fspath(path)} has digest {codebook.digest}, but says {stored['digest']}")
+        return codebook
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodebookResponse(Mechanism):
+    """For every row its code by randomized response, decoded to a public unit row. Made by `PublicCodebook.mechanism`.
+
+    Args:
+        codebook: public.
+        epsilon: > 0, of all rows of a person together; each answer gets epsilon / rows_per_person.
+        dimension: d, that of the codebook.
+
+    Guarantees:
+        (epsilon, 0)-DP under replace-one of one person's rows, exact as sampled: the code is a function of the row and of public
+        data, whatever floating point makes of it; it is released by `RandomizedResponse`, and decoding sees the answer alone.
+
+    Edge cases:
+        Rows are directions: their length has no influence, and what is released has unit length.
+
+    Reference:
+        docs/proofs/codebook.md; Kairouz, Oh, Viswanath (2016).
+    """
+
+    name = "codebook"
+    law = "randomized_response"
+    grade = "exact"
+    codebook: PublicCodebook = field(repr=False)
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.codebook, PublicCodebook):
+            raise TypeError(f"codebook must be a PublicCodebook, got {_validate.kind(self.codebook)}")
+        self._keep("epsilon", _validate.positive("epsilon", self.epsilon))
+        if self.dimension != self.codebook.dimension:
+            raise ValueError(f"dimension must be {self.codebook.dimension}, that of the codebook, got {self.dimension}")
+        if self.clip_norm != 1:
+            raise ValueError(f"clip_norm must be 1.0 for a codebook, which releases unit rows, got {self.clip_norm!r}")
+        truth, other = self.response.law
+        if truth <= other:
+            raise ValueError(
+                f"epsilon must be large enough to prefer the truth among {len(self.codebook)} codes, got {self.epsilon!r}"
+            )
+
+    @cached_property
+    def response(self) -> RandomizedResponse:
+        """Over the codes, for one row."""
+        return RandomizedResponse(epsilon=quotient_down(self.epsilon, self.rows_per_person), k=len(self.codebook))
+
+    @cached_property
+    def table(self) -> Rows:
+        """[k, d]: what is released for each answer."""
+        table = self.codebook._decoded(self.response)
+        table.flags.writeable = False
+        return table
+
+    @property
+    def cost(self) -> tuple[float, float]:
+        return self.epsilon, 0.0
+
+    def expected_cosine(self, norm: float | None = None) -> float:
+        """About the cosine between a public row and its release, over the rows that the codebook was made from.
+
+        Args:
+            norm: has no influence: only the direction is released.
+        """
+        if norm is not None:
+            _validate.positive("norm", norm)
+        sums = self.codebook.sums.astype(np.float64)
+        truth, other = self.response.probability_of_truth, self.response.probability_of_each_other
+        hit = float(np.einsum("kd,kd->", sums, self.table))
+        anything = float(sums.sum(axis=0) @ self.table.sum(axis=0, dtype=np.float64))
+        return ((truth - other) * hit + other * anything) / self.codebook.rows
+
+    def describe(self) -> tuple[str, ...]:
+        epsilon, delta = self.cost
+        rows = f", {self.rows_per_person:,} rows a person" if self.rows_per_person > 1 else ""
+        return (
+            f"{self.name}, {len(self.codebook):,} public codes, dimension {self.dimension}{rows}",
+            f"an answer is the nearest code with probability {self.response.probability_of_truth:.4g}",
+            f"one release costs epsilon = {epsilon!r}, delta = {delta!r}",
+            f"expected cosine {self.expected_cosine():.4f} for rows like the public ones; check(sample, epsilon=) says it for yours",
+            "grade exact: the released bits carry the claim",
+        )
+
+    def require_release(self, x: Any) -> None:
+        super().require_release(x)
+        self.codebook.require_other_rows(x)
+
+    def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> None:
+        """out = the release of x, in the same dtype; x may be out. Arrays of the CPU."""
+        source = _validate.generator(generator)
+        answers = self.response.respond(self.codebook.encode(x), generator=source)
+        decoded = self.table[answers].reshape(tuple(x.shape))
+        if _arrays.is_torch(out):
+            out.copy_(sys.modules["torch"].from_numpy(decoded))
+        else:
+            out[...] = decoded
+
+
+# ---- the number of codes ----
+
+
+def _best_count(rows: Rows, epsilon: float, seed: int) -> int:
+    """k: of powers of two, and of all rows, what keeps most of the cosine of rows held out."""
+    if len(rows) < 2 * _FEWEST_CODES:
+        raise ValueError(
+            f"public_rows must be at least {2 * _FEWEST_CODES} with codes='auto', which holds half of them out, got {len(rows)}"
+        )
+    order = np.random.default_rng(seed).permutation(len(rows))[:_MOST_TRIED]
+    seen, held_out = rows[order[::2]], rows[order[1::2]]
+    best, best_score = 0, -math.inf
+    for count, codebook in _tried(seen, seed):
+        score = _expected_cosine(codebook, held_out, _nearest(held_out, codebook.codes), epsilon)
+        if score > best_score:
+            best, best_score = count, score
+        elif score < best_score / 2:  # far past the peak: more codes only dilute the truth
+            break
+    return len(rows) if best == len(seen) else best
+
+
+def _tried(seen: Rows, seed: int) -> Iterator[tuple[int, PublicCodebook]]:
+    count = _FEWEST_CODES
+    while count < len(seen):
+        yield count, PublicCodebook._of_cells(_centers(seen, count, seed), seen, seen)
+        count *= 2
+    yield len(seen), PublicCodebook.of(seen)
+
+
+def _expected_cosine(codebook: PublicCodebook, rows: Rows, cells: NDArray[np.int32], epsilon: float) -> float:
+    """Mean over the rows of E<row, release>: T <row, its own> + M (the sum over all others)."""
+    response = RandomizedResponse(epsilon=epsilon, k=len(codebook))
+    table = codebook._decoded(response)
+    truth, other = response.probability_of_truth, response.probability_of_each_other
+    hit = np.einsum("nd,nd->n", rows, table[cells], dtype=np.float64)
+    anything = rows.astype(np.float64) @ table.sum(axis=0, dtype=np.float64)
+    return float(((truth - other) * hit + other * anything).mean())
+
+
+def _centers(rows: Rows, count: int, seed: int) -> Rows:
+    try:
+        import faiss
+    except ImportError:
+        raise MissingExtraError("hushvec.mechanisms.PublicCodebook.fit", "faiss") from None
+    means = faiss.Kmeans(
+        rows.shape[1], count, niter=_ROUNDS, seed=seed, spherical=True, min_points_per_centroid=1, verbose=False
+    )
+    means.train(rows)
+    centers: Rows = _unit(means.centroids)
+    return centers
+
+
+# ---- rows ----
+
+
+def _nearest(rows: Rows, codes: Rows) -> NDArray[np.int32]:
+    at_once = max(1, _SCORES_AT_ONCE // len(codes))
+    nearest = np.empty(len(rows), np.int32)
+    for first in range(0, len(rows), at_once):
+        nearest[first : first + at_once] = np.argmax(inner_products(rows[first : first + at_once], codes), axis=1)
+    return nearest
+
+
+def _unit(rows: Any) -> Rows:
+    wide = np.asarray(rows, np.float64)
+    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+    unit: Rows = np.divide(wide, lengths, out=np.zeros_like(wide), where=lengths > 0).astype(np.float32)
+    return unit
+
+
+def _as_float32(x: Any) -> Rows:
+    """In float32; rows of float64, which may be beyond its range, to unit length first."""
+    values = x.detach() if _arrays.is_torch(x) else x
+    if _arrays.dtype_name(x) == "float64":
+        wide = np.atleast_2d(np.asarray(values))
+        largest = np.abs(wide).max(axis=1, keepdims=True, initial=0)
+        return _unit(np.divide(wide, largest, out=np.zeros_like(wide), where=largest > 0))
+    return np.ascontiguousarray(values.float().cpu().numpy() if _arrays.is_torch(x) else values, np.float32)
+
+
+def _digest_of_rows(*parts: Any) -> str:
+    content = hashlib.sha256()
+    for part in parts:
+        values = part.detach().cpu().float().numpy() if _arrays.is_torch(part) else part
+        with np.errstate(over="ignore"):
+            content.update(np.ascontiguousarray(values, "<f4").tobytes())
+    return content.hexdigest()
+
+
+def _public_rows(public_rows: Any) -> Rows:
+    """Unit rows in float32."""
+    name = "public_rows"
+    _arrays.require_array(name, public_rows)
+    if public_rows.ndim != 2 or public_rows.shape[0] < 2 or public_rows.shape[1] < 1:
+        raise ValueError(f"{name} must have at least two rows and one column, got shape {tuple(public_rows.shape)}")
+    _arrays.require_finite(name, public_rows)
+    rows = _unit(_as_float32(public_rows))
+    empty = np.flatnonzero(~rows.any(axis=1))
+    if len(empty):
+        raise ValueError(f"{name} must have no row of zeros, which has no direction, got one at row {int(empty[0])}")
+    return rows
+
+
+def _frozen(name: str, array: Any) -> Rows:
+    """A read-only copy: the digest is of what is used."""
+    if not isinstance(array, np.ndarray) or array.dtype != np.float32:
+        raise TypeError(f"{name} must be a float32 numpy array, got {getattr(array, 'dtype', _validate.kind(array))}")
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(f"{name} must have 2 dimensions, none empty, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite")
+    copy: Rows = np.array(array, np.float32, order="C") + np.float32(0.0)  # -0.0 becomes the zero that it equals
+    copy.flags.writeable = False
+    return copy
+
+
+def _stored_fields(file: Any) -> dict[str, Any]:
+    with np.load(file, allow_pickle=False) as archive:
+        if sorted(archive.files) != sorted(_FIELDS):
+            raise ValueError(f"fields must be {', '.join(_FIELDS)}, got {', '.join(archive.files)}")
+        stored = {name: archive[name] for name in archive.files}
+    if stored["format"].shape != () or int(stored["format"]) != FORMAT:
+        raise ValueError(f"format must be {FORMAT}, got {stored['format']}")
+    return stored
