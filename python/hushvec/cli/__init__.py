@@ -25,8 +25,8 @@ TERMINATED = 143
 
 # Modules of this package, in the order in which help lists them; a command's name has hyphens.
 _SUBCOMMANDS = (
-    "demo", "privatize", "redact", "rewrite", "train_inverter", "retrieve", "study", "sigma", "verify", "audit", "budget",
-    "backends",
+    "demo", "privatize", "codebook", "redact", "rewrite", "train_inverter", "retrieve", "study", "sigma", "verify", "audit",
+    "budget", "backends",
 )  # fmt: skip
 
 

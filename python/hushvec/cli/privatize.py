@@ -20,7 +20,8 @@ from hushvec.cli._arguments import (
 from hushvec.cli._output import print_json, receipt_lines
 from hushvec.cli._printable import say
 from hushvec.cli.files import Columns, FileError, Source, open_source, rehearse
-from hushvec.receipts import Receipt
+from hushvec.label_receipt import RowReceipt, released_rows
+from hushvec.mechanisms import CodebookResponse, PublicCodebook
 from hushvec.release import ReleasePlan, charged, plan_release, require_chargeable
 
 
@@ -45,6 +46,9 @@ def add_to(subparsers: Subparsers) -> None:
     add_force_argument(parser)
     parser.add_argument("--epsilon", type=float, help="needed by every mechanism but empirical")
     add_release_arguments(parser)
+    parser.add_argument(
+        "--codebook", metavar="FILE", type=Path, help="answer with codes of this public codebook (hushvec codebook), not with noise"
+    )
     parser.add_argument("--normalize", action="store_true", help="unit rows before the noise (clip norm 1)")
     parser.add_argument("--renormalize", action="store_true", help="unit rows after the noise")
     parser.add_argument("--budget", metavar="KEY", help="charge the ledger of this key first; it must exist (see hushvec budget)")
@@ -64,8 +68,8 @@ def run(options: argparse.Namespace) -> int:
     with published(options.output, mode=mode_of(options.input)) as (file, receipt_file):
         paid = None if options.budget is None else _charged(options, source, plan, plan.receipt(source.count(), notes=notes))
         rows = _release(source, plan, options.input, file)
-        if paid is not None and rows != paid.rows:
-            raise FileError(options.input, f"the file changed while it was read: {paid.rows} rows were charged")
+        if paid is not None and rows != released_rows(paid):
+            raise FileError(options.input, f"the file changed while it was read: {released_rows(paid)} rows were charged")
         receipt = paid or plan.receipt(rows, notes=notes)
         receipt_file.write(f"{receipt.to_json()}\n".encode())
     _report(options, receipt)
@@ -90,14 +94,16 @@ def _kept(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _plan(options: argparse.Namespace, source: Source) -> ReleasePlan:
+    rows = source.count() if options.per == "release" else 1
+    mechanism = options.mechanism if options.codebook is None else _response(options, source, rows)
     return plan_release(
-        rows=source.count() if options.per == "release" else 1,
+        rows=rows,
         dimension=source.dimension,
         dtype=source.dtype,
-        epsilon=options.epsilon,
+        epsilon=options.epsilon if options.codebook is None else None,
         delta=options.delta,
         clip_norm=options.clip_norm,
-        mechanism=options.mechanism,
+        mechanism=mechanism,
         sigma=options.sigma,
         normalize=options.normalize,
         renormalize=options.renormalize,
@@ -106,7 +112,18 @@ def _plan(options: argparse.Namespace, source: Source) -> ReleasePlan:
     )
 
 
-def _charged(options: argparse.Namespace, source: Source, plan: ReleasePlan, receipt: Receipt) -> Receipt:
+def _response(options: argparse.Namespace, source: Source, rows: int) -> CodebookResponse:
+    if options.mechanism != "gaussian" or options.clip_norm != 1:
+        raise ValueError("--codebook must come without --mechanism and --clip-norm: it answers with its own unit rows")
+    if options.epsilon is None:
+        raise ValueError("--epsilon must be given with --codebook")
+    codebook = PublicCodebook.load(options.codebook)
+    if options.text_key is None and source.count() == codebook.rows:  # texts would be embedded twice
+        codebook.require_other_rows(*(part.values for part in source.parts()))
+    return codebook.mechanism(options.epsilon, rows_per_person=max(1, rows))
+
+
+def _charged(options: argparse.Namespace, source: Source, plan: ReleasePlan, receipt: RowReceipt) -> RowReceipt:
     """Charge the budget once nothing in the file can be refused any more. Embedded texts are finite, and slow to make twice."""
     with PrivacyBudget.reopen(options.budget, store=options.budget_store) as budget:
         require_chargeable(budget, plan)
@@ -142,7 +159,7 @@ def _notes(text_key: str | None, kept: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _report(options: argparse.Namespace, receipt: Receipt) -> None:
+def _report(options: argparse.Namespace, receipt: RowReceipt) -> None:
     where = receipt_path(options.output)
     if options.json:
         print_json({"output": str(options.output), "receipt_file": str(where), "receipt": receipt.to_dict()})

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hushvec import _validate
+
+if TYPE_CHECKING:
+    from hushvec.mechanisms import PublicCodebook
 
 _TOP_1 = "ideal top-1"
 
@@ -86,6 +89,7 @@ def recommend(
     labels: int | Sequence[Hashable] | None = None,
     k: int | None = None,
     sensitivity: float | None = None,
+    codebook: PublicCodebook | None = None,
 ) -> Recommendation:
     """Say which mechanism gives the most at a price, and why, before anything is spent.
 
@@ -107,6 +111,8 @@ def recommend(
             among (public, optional): PrivUnit then splits epsilon for that.
         labels: how many labels, or the labels; needed for "labels".
         k: how many candidates are named; needed for "top_k".
+        codebook: for "retrieval": a codebook of public rows of the same kind, which usually keeps most where there are such rows.
+            Without one, `why` asks for it.
         sensitivity: for "top_k", the most that one score moves; 2 clip_norm, that of a product with a unit query, if None.
 
     Returns:
@@ -147,14 +153,15 @@ def recommend(
         labels=None if labels is None else _checked_labels(labels),
         k=None if k is None else _validate.whole_number("k", k, at_least=1),
         sensitivity=None if sensitivity is None else _validate.positive("sensitivity", sensitivity),
+        codebook=None if codebook is None else _checked_codebook(codebook, dimension),
     )
     asked = _TASKS[task]
-    for name in ("n", "labels", "k", "sensitivity"):
+    for name in ("n", "labels", "k", "sensitivity", "codebook"):
         if getattr(request, name) is None and name in asked.needs:
             raise TypeError(f"{name} must be given for task {task!r}")
         if getattr(request, name) is not None and name not in asked.needs + asked.takes:
             raise ValueError(f"{name} must be None for task {task!r}, got {getattr(request, name)!r}")
-    options = tuple(sorted((_option(entry, request) for entry in asked.entries), key=_rank))
+    options = tuple(sorted((_option(entry, request) for entry in _entries(request)), key=_rank))
     if options[0].mechanism is None:
         reasons = "; ".join(f"{option.name}: {option.remark}" for option in options)
         raise ValueError(f"no mechanism for task {task!r} at epsilon = {request.epsilon!r}, delta = {request.delta!r}: {reasons}")
@@ -177,6 +184,7 @@ class _Request:
     labels: int | Sequence[Hashable] | None
     k: int | None
     sensitivity: float | None
+    codebook: PublicCodebook | None
 
     @property
     def row_setting(self) -> dict[str, Any]:
@@ -273,6 +281,50 @@ def _pure_with_corpus(request: _Request) -> dict[str, Any]:
     return {"corpus_size": request.n, **_pure(request)} if _has_corpus(request) else _pure(request)
 
 
+def _checked_codebook(value: Any, dimension: int) -> PublicCodebook:
+    from hushvec.mechanisms import PublicCodebook
+
+    if not isinstance(value, PublicCodebook):
+        raise TypeError(f"codebook must be a hushvec.mechanisms.PublicCodebook or None, got {_validate.kind(value)}")
+    if value.dimension != dimension:
+        raise ValueError(f"codebook must be for {dimension} elements, got one for {value.dimension}")
+    return value
+
+
+def _entries(request: _Request) -> tuple[_Entry, ...]:
+    entries = _TASKS[request.task].entries
+    return entries if request.codebook is None else (*entries, _CODEBOOK)
+
+
+def _needs_no_identity(request: _Request) -> str:
+    return "a public code does not tell one row from others near it" if _has_corpus(request) else ""
+
+
+def _response_arguments(request: _Request) -> dict[str, Any]:
+    settings = {"dimension": request.dimension, "rows_per_person": request.rows_per_person}
+    return {"codebook": request.codebook, "epsilon": request.epsilon, **settings}
+
+
+def _response_figures(mechanism: Any, request: _Request) -> dict[str, float]:
+    return {"expected cosine": float(mechanism.expected_cosine())}
+
+
+def _public_kind(request: _Request) -> str:
+    return "for rows like the public ones: codebook.check(public_sample, epsilon=...) says whether yours are"
+
+
+_ARE_THERE_PUBLIC_ROWS = (
+    "Are there public rows of the same kind? Then a codebook of them may keep several times as much: "
+    "give codebook=PublicCodebook.fit(public_rows, epsilon=...)."
+)
+_CODEBOOK = _Entry(
+    name="codebook",
+    class_name="CodebookResponse",
+    arguments=_response_arguments,
+    figures=_response_figures,
+    obstacle=_needs_no_identity,
+    remark=_public_kind,
+)
 _ROWS = (
     _Entry(
         name="privunit",
@@ -335,7 +387,7 @@ def _top_k_figures(mechanism: Any, request: _Request) -> dict[str, float]:
 
 
 _TASKS: dict[str, _Task] = {
-    "retrieval": _Task(entries=_ROWS, ranked_by="expected cosine", larger_is_better=True, takes=("n",)),
+    "retrieval": _Task(entries=_ROWS, ranked_by="expected cosine", larger_is_better=True, takes=("n", "codebook")),
     "release": _Task(entries=_ROWS, ranked_by="noise norm", larger_is_better=False),
     "mean": _Task(entries=_ROWS, ranked_by="standard error", larger_is_better=False, needs=("n",)),
     "labels": _Task(
@@ -418,6 +470,8 @@ def _why(options: tuple[Option, ...], request: _Request) -> str:
         sentences.append(f"{told}, but is computed in floating point and carries no claim.")
     elif best.remark:
         sentences.append(f"{best.remark[0].upper()}{best.remark[1:]}.")
+    if "codebook" in _TASKS[request.task].takes and request.codebook is None and not _has_corpus(request):
+        sentences.append(_ARE_THERE_PUBLIC_ROWS)
     return " ".join(sentences)
 
 
