@@ -351,6 +351,13 @@ class TestInTheLibrary:
         else:
             assert again.document_guarantee() == (9.0, 0.0)
 
+    def test_an_index_refuses_it_behind_a_projection(self, of_rows):
+        from hushvec.retrieval import PrivateIndex, VectorNoise
+
+        noise, projection = VectorNoise(mechanism=of_rows.mechanism(9.0)), PublicProjection.mean_only(PUBLIC)
+        with pytest.raises(ValueError, match="projection must be None with a codebook"):
+            PrivateIndex(32, documents=noise, projection=projection, store="numpy")
+
     def test_the_rest_of_a_mechanism(self, of_rows):
         mechanism = of_rows.mechanism(8.0)
         assert mechanism.loss == PureDP(epsilon=8.0) and mechanism.cost == (8.0, 0.0)

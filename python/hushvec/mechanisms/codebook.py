@@ -143,6 +143,11 @@ class PublicCodebook:
                 this epsilon; all rows themselves where nothing smaller is better.
             seed: of the initial centers and of the rows held out, in [0, 2^31). No secret.
 
+        Edge cases:
+            The same rows may give another codebook on another machine: its linear algebra rounds differently. Whoever needs the same
+            one gets the file (`save`) and compares digests. Cells that stay empty are dropped, so there may be fewer codes than asked
+            for.
+
         Raises:
             TypeError: wrong kinds; codes="auto" without epsilon.
             ValueError: not two-dimensional, fewer than 16 rows for "auto", NaN or Inf, a row of zeros, more codes than rows.

@@ -56,6 +56,8 @@ class IndexSettings:
         _validate.flag("normalize", self.normalize)
         if self.projection is not None and require_projection(self.projection).dimension != self.dimension:
             raise ValueError(f"projection must be for {self.dimension} elements, got one for {self.projection.dimension}")
+        if self.projection is not None and self.codebooks:
+            raise ValueError("projection must be None with a codebook: fit the codebook on rows behind it, and add such rows")
         for noise in (self.documents, self.queries):
             if noise is not None:
                 noise.require_fit(self.columns, normalize=self.normalize)
