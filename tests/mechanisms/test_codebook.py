@@ -264,7 +264,7 @@ class TestReleases:
         from hushvec.jobs import NoiseJob
 
         budget = PrivacyBudget(max_epsilon=100.0)
-        with pytest.raises(ValueError, match="noisy vectors as its releases, got 'codebook'"):
+        with pytest.raises(ValueError, match="must have an exact form in a job, got 'codebook'"):
             NoiseJob.start(dimension=32, mechanism=of_rows.mechanism(8.0), budget=budget)
         assert budget.consumed() == 0
 

@@ -295,7 +295,7 @@ def _planned(*, dimension: int, dtype: str, **arguments: Any) -> dict[str, Any]:
     )
     mechanism = plan.mechanism
     if mechanism.grade != "exact" or not isinstance(mechanism, VectorMechanism):
-        raise ValueError(f"mechanism must have an exact form in a job, and noisy vectors as its releases, got {mechanism.name!r}")
+        raise ValueError(f"mechanism must have an exact form in a job, got {mechanism.name!r}")
     return dict(mechanism=mechanism, dtype=dtype, normalize=plan.normalize, renormalize=plan.renormalize)
 
 

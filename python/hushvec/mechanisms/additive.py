@@ -94,13 +94,17 @@ class Mechanism(ABC):
         """Raise whatever would keep a release of x from being computed, short of NaN and Inf: what is charged for must happen."""
         _kernels.require_release(x, self.law)
 
-    @abstractmethod
     def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> None:
-        """out = the release of x; x may be out.
+        """out = the release of x, in the same dtype: exactly rounded where the grade is exact. x may be out.
 
         Nothing is written where x is refused, unless `out_is_fresh` says that no one else can see `out` yet: then a part
         of the result may be in it, and x is read once and not twice. On CUDA `out` always holds a result then.
         """
+        self._release(x, out, _validate.generator(generator), out_is_fresh)
+
+    @abstractmethod
+    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> None:
+        """`apply`, with its generator checked."""
 
 
 class VectorMechanism(Mechanism):
@@ -158,13 +162,8 @@ class VectorMechanism(Mechanism):
         norm = f"{self.sensitivity_norm.upper()}, {self.adjacency}"
         return f"sensitivity {self.sensitivity:.6g} ({norm}), {name} {self.noise_parameter:.6g}"
 
-    def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> None:
-        """out = the release of x: clipped, noised, exactly rounded where the grade is exact. x may be out.
-
-        Nothing is written where x is refused, unless `out_is_fresh` says that no one else can see `out` yet: then a part
-        of the result may be in it, and x is read once and not twice. On CUDA `out` always holds a result then.
-        """
-        source, exact = _validate.generator(generator), self.grade == "exact"
+    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> None:
+        exact = self.grade == "exact"
         _kernels.clip_and_noise(x, self.clip_norm, self.noise_parameter, out, source, self.law, exact, out_is_fresh=out_is_fresh)
 
 

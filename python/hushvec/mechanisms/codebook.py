@@ -423,9 +423,8 @@ class CodebookResponse(Mechanism):
         super().require_release(x)
         self.codebook.require_other_rows(x)
 
-    def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> None:
-        """out = the release of x, in the same dtype; x may be out. Arrays of the CPU."""
-        source = _validate.generator(generator)
+    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> None:
+        """For arrays of the CPU."""
         answers = self.response.respond(self.codebook.encode(x), generator=source)
         decoded = self.table[answers].reshape(tuple(x.shape))
         if _arrays.is_torch(out):

@@ -147,12 +147,8 @@ class PrivUnit(VectorMechanism):
             f"threshold {self.threshold:.6g}, sigma {self.sigma:.6g}"
         )
 
-    def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> None:
-        """out = the release of x, in the same dtype; x may be out. CPU arrays only.
-
-        Nothing is written where x is refused, unless `out_is_fresh` says that no one else can see `out` yet.
-        """
-        source = _validate.generator(generator)
+    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> None:
+        """For arrays of the CPU."""
         _kernels.privunit(x, self.cap_probability, self.threshold, self.sigma, out, source, out_is_fresh=out_is_fresh)
 
 

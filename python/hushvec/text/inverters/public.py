@@ -113,7 +113,7 @@ class PublicInverter:
         if projection is not None and not isinstance(projection, PublicProjection):
             raise TypeError(f"projection must be a PublicProjection or None, got {_validate.kind(projection)}")
         if not isinstance(mechanism, VectorMechanism):
-            raise TypeError(f"mechanism must be one of hushvec.mechanisms that releases vectors, got {_validate.kind(mechanism)}")
+            raise TypeError(f"mechanism must be a mechanism of noisy vectors, got {_validate.kind(mechanism)}")
         if projection is not None and projection.dimension != self.corpus.dimension:
             raise ValueError(f"projection must take {self.corpus.dimension} columns, got {projection.dimension}")
         to_length = projection is not None if normalized is None else _validate.flag("normalized", normalized)
