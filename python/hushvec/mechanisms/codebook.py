@@ -27,6 +27,7 @@ from hushvec import _arrays, _core, _validate
 from hushvec._products import inner_products
 from hushvec._publish import SHARED, published_bytes
 from hushvec.errors import MissingExtraError
+from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, stored_fields
 from hushvec.mechanisms.additive import Mechanism, quotient_down
 from hushvec.mechanisms.privunit import PrivUnit
 from hushvec.mechanisms.randomized_response import RandomizedResponse
@@ -119,7 +120,7 @@ class PublicCodebook:
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
-            object.__setattr__(self, name, _frozen(name, getattr(self, name)))
+            object.__setattr__(self, name, frozen(name, getattr(self, name), 2))
         _validate.whole_number("rows", self.rows, at_least=1)
         if not 2 <= len(self.codes) <= _MOST_CODES:
             raise ValueError(f"codes must be at least 2 and at most 2^24, got {len(self.codes)}")
@@ -293,12 +294,10 @@ class PublicCodebook:
     @cached_property
     def digest(self) -> str:
         """SHA-256, in hexadecimal, of the codebook: format, shapes, and every float32 of codes and sums, little-endian."""
-        content = hashlib.sha256(f"hushvec public codebook {FORMAT}\n".encode())
-        for name in _ARRAYS:
-            array = getattr(self, name)
-            content.update(f"{name} {array.shape}\n".encode())
-            content.update(np.ascontiguousarray(array, "<f4").tobytes())
-        return content.hexdigest()
+        return digest_of("codebook", FORMAT, self._stored())
+
+    def _stored(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _ARRAYS}
 
     def __eq__(self, other: object) -> bool:
         return self.digest == other.digest if isinstance(other, PublicCodebook) else NotImplemented
@@ -313,9 +312,8 @@ class PublicCodebook:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the codebook as an .npz file: beside `path` first, then in one step onto it."""
-        fields: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
         with published_bytes(Path(path), mode=SHARED) as file:
-            np.savez(file, format=FORMAT, digest=self.digest, fitted_on=self.fitted_on or "", rows=self.rows, **fields)
+            np.savez(file, format=FORMAT, digest=self.digest, fitted_on=self.fitted_on or "", rows=self.rows, **self._stored())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PublicCodebook:
@@ -327,7 +325,7 @@ class PublicCodebook:
         """
         with open(path, "rb") as file:
             try:
-                stored = _stored_fields(file)
+                stored = stored_fields(file, _FIELDS, FORMAT)
                 codebook = cls(stored["codes"], stored["sums"], int(stored["rows"]), str(stored["fitted_on"]) or None)
             # whatever a damaged archive makes of its reader: zip, zlib and numpy each have errors of their own
             except Exception as mistake:
@@ -525,35 +523,9 @@ def _digest_of_rows(*parts: Any) -> str:
 def _public_rows(public_rows: Any) -> Rows:
     """Unit rows in float32."""
     name = "public_rows"
-    _arrays.require_array(name, public_rows)
-    if public_rows.ndim != 2 or public_rows.shape[0] < 2 or public_rows.shape[1] < 1:
-        raise ValueError(f"{name} must have at least two rows and one column, got shape {tuple(public_rows.shape)}")
-    _arrays.require_finite(name, public_rows)
+    require_public_rows(name, public_rows)
     rows = _unit(_as_float32(public_rows))
     empty = np.flatnonzero(~rows.any(axis=1))
     if len(empty):
         raise ValueError(f"{name} must have no row of zeros, which has no direction, got one at row {int(empty[0])}")
     return rows
-
-
-def _frozen(name: str, array: Any) -> Rows:
-    """A read-only copy: the digest is of what is used."""
-    if not isinstance(array, np.ndarray) or array.dtype != np.float32:
-        raise TypeError(f"{name} must be a float32 numpy array, got {getattr(array, 'dtype', _validate.kind(array))}")
-    if array.ndim != 2 or array.shape[1] == 0:
-        raise ValueError(f"{name} must have 2 dimensions, none empty, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite")
-    copy: Rows = np.array(array, np.float32, order="C") + np.float32(0.0)  # -0.0 becomes the zero that it equals
-    copy.flags.writeable = False
-    return copy
-
-
-def _stored_fields(file: Any) -> dict[str, Any]:
-    with np.load(file, allow_pickle=False) as archive:
-        if sorted(archive.files) != sorted(_FIELDS):
-            raise ValueError(f"fields must be {', '.join(_FIELDS)}, got {', '.join(archive.files)}")
-        stored = {name: archive[name] for name in archive.files}
-    if stored["format"].shape != () or int(stored["format"]) != FORMAT:
-        raise ValueError(f"format must be {FORMAT}, got {stored['format']}")
-    return stored

@@ -8,7 +8,6 @@ and why one fitted on the private rows costs everything; docs/mechanisms.md has 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from hushvec import _arrays, _validate
 from hushvec._products import product
 from hushvec._publish import SHARED, published_bytes
+from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, stored_fields
 
 FORMAT = 1
 _FIELDS = ("format", "digest", "mean", "components", "scales")
@@ -85,12 +85,12 @@ class PublicProjection:
     scales: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", _frozen("mean", self.mean, 1))
+        object.__setattr__(self, "mean", frozen("mean", self.mean, 1))
         if self.components is not None:
-            object.__setattr__(self, "components", _frozen("components", self.components, 2))
+            object.__setattr__(self, "components", frozen("components", self.components, 2))
             self._require_orthonormal()
         if self.scales is not None:
-            object.__setattr__(self, "scales", _frozen("scales", self.scales, 1))
+            object.__setattr__(self, "scales", frozen("scales", self.scales, 1))
             self._require_scales()
 
     # ---- where a public map comes from ----
@@ -216,11 +216,7 @@ class PublicProjection:
     @cached_property
     def digest(self) -> str:
         """SHA-256, in hexadecimal, of the map: format, shapes, and every float32 of mean, components, scales, little-endian."""
-        content = hashlib.sha256(f"hushvec public projection {FORMAT}\n".encode())
-        for name, array in self._stored().items():
-            content.update(f"{name} {array.shape}\n".encode())
-            content.update(np.ascontiguousarray(array, "<f4").tobytes())
-        return content.hexdigest()
+        return digest_of("projection", FORMAT, self._stored())
 
     def __eq__(self, other: object) -> bool:
         return self.digest == other.digest if isinstance(other, PublicProjection) else NotImplemented
@@ -258,7 +254,7 @@ class PublicProjection:
         """
         with open(path, "rb") as file:
             try:
-                stored = _stored_fields(file)
+                stored = stored_fields(file, _FIELDS, FORMAT)
                 projection = cls(stored["mean"], *(stored[name] if len(stored[name]) else None for name in ("components", "scales")))
             # whatever a damaged archive makes of its reader: zip, zlib and numpy each have errors of their own
             except Exception as mistake:
@@ -286,36 +282,8 @@ class PublicProjection:
             raise ValueError(f"scales must be > 0, got {float(self.scales.min())!r}")
 
 
-def _stored_fields(file: Any) -> dict[str, Any]:
-    with np.load(file, allow_pickle=False) as archive:
-        if sorted(archive.files) != sorted(_FIELDS):
-            raise ValueError(f"fields must be {', '.join(_FIELDS)}, got {', '.join(archive.files)}")
-        stored = {name: archive[name] for name in archive.files}
-    if stored["format"].shape != () or int(stored["format"]) != FORMAT:
-        raise ValueError(f"format must be {FORMAT}, got {stored['format']}")
-    return stored
-
-
-def _frozen(name: str, array: Any, dimensions: int) -> NDArray[np.float32]:
-    """A read-only float32 copy: the digest is of what is used."""
-    if not isinstance(array, np.ndarray) or array.dtype != np.float32:
-        raise TypeError(f"{name} must be a float32 numpy array, got {getattr(array, 'dtype', _validate.kind(array))}")
-    if array.ndim != dimensions or array.shape[-1] == 0:
-        raise ValueError(f"{name} must have {dimensions} dimension{'s' * (dimensions > 1)}, none empty, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite")
-    # + 0.0 makes -0.0 the zero that it equals, so that equal maps have equal digests
-    copy: NDArray[np.float32] = np.array(array, np.float32, order="C") + np.float32(0.0)
-    copy.flags.writeable = False
-    return copy
-
-
 def _public_rows(public_embeddings: Any) -> NDArray[np.float64]:
-    name = "public_embeddings"
-    _arrays.require_array(name, public_embeddings)
-    if public_embeddings.ndim != 2 or public_embeddings.shape[0] < 2 or public_embeddings.shape[1] < 1:
-        raise ValueError(f"{name} must have at least two rows and one column, got shape {tuple(public_embeddings.shape)}")
-    _arrays.require_finite(name, public_embeddings)
+    require_public_rows("public_embeddings", public_embeddings)
     if _arrays.is_torch(public_embeddings):
         public_embeddings = public_embeddings.double().cpu().numpy()
     return np.asarray(public_embeddings, np.float64)
