@@ -261,7 +261,7 @@ class PublicCodebook:
         Raises:
             TypeError, ValueError: as for `fit`.
         """
-        rows = _public_rows(public_sample)
+        rows = _public_rows(public_sample, "public_sample")
         if rows.shape[1] != self.dimension:
             raise ValueError(f"public_sample must have {self.dimension} columns, got {rows.shape[1]}")
         cells = _nearest(rows, self.codes)
@@ -520,9 +520,8 @@ def _digest_of_rows(*parts: Any) -> str:
     return content.hexdigest()
 
 
-def _public_rows(public_rows: Any) -> Rows:
-    """Unit rows in float32."""
-    name = "public_rows"
+def _public_rows(public_rows: Any, name: str = "public_rows") -> Rows:
+    """Unit rows in float32. `name`: of the argument, for errors."""
     require_public_rows(name, public_rows)
     rows = _unit(_as_float32(public_rows))
     empty = np.flatnonzero(~rows.any(axis=1))
