@@ -274,14 +274,6 @@ class TestReleases:
         text = "\n".join(of_rows.mechanism(8.0).describe())
         assert "600 public codes" in text and "epsilon = 8.0" in text and "expected cosine" in text
 
-    def test_a_job_refuses_it_before_the_charge(self, of_rows):
-        from hushvec.jobs import NoiseJob
-
-        budget = PrivacyBudget(max_epsilon=100.0)
-        with pytest.raises(ValueError, match="must have an exact form in a job, got 'codebook'"):
-            NoiseJob.start(dimension=32, mechanism=of_rows.mechanism(8.0), budget=budget)
-        assert budget.consumed() == 0
-
 
 class TestMisuse:
     def test_a_codebook_of_the_private_rows_shows_them(self):

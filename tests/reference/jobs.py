@@ -11,7 +11,7 @@ def parameters(**lines):
     """The text of a job's parameters; floats as `float.hex` writes them."""
     order = (
         "job_version", "mechanism", "epsilon", "delta", "dimension", "dtype", "clip_norm", "noise", "normalize", "renormalize",
-        "cap_probability", "threshold",
+        "cap_probability", "threshold", "codebook", "table",
     )  # fmt: skip
     shown = {name: value.hex() if isinstance(value, float) else value for name, value in lines.items()}
     return "".join(f"{name} {shown[name]}\n" for name in order if name in shown)
@@ -40,6 +40,16 @@ def place(partition=None, row=None, number=None, text=None):
 def row_key(key, text, where, row):
     """The ChaCha key of one row; `row` as the kernel gets it, in the job's dtype."""
     return hashlib.blake2b(where + row.tobytes(), key=rows_key(key, text), digest_size=32).digest()
+
+
+def answer_key(key, text, where, row, code):
+    """The ChaCha key of one answer: of the row and of its code."""
+    return hashlib.blake2b(where + row.tobytes() + int(code).to_bytes(4, "little"), key=rows_key(key, text), digest_size=32).digest()
+
+
+def digest(table):
+    """SHA-256 of a table of float32, little-endian."""
+    return hashlib.sha256(table.astype("<f4").tobytes()).hexdigest()
 
 
 def released(rows, key, text, places, clip_norm, noise, law, dtype="float32"):

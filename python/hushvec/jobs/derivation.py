@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.mechanisms import PrivUnit, VectorMechanism
+from hushvec.mechanisms import CodebookResponse, Mechanism, PrivUnit, VectorMechanism
 
 KEY_BYTES = 32
 PLACE_BYTES = 40
@@ -21,7 +21,7 @@ _POSITION, _NUMBER, _TEXT = 0, 1, 2
 Places = NDArray[np.uint8]
 
 
-def parameters_text(mechanism: VectorMechanism, *, dtype: str, normalize: bool, renormalize: bool) -> str:
+def parameters_text(mechanism: Mechanism, *, dtype: str, normalize: bool, renormalize: bool) -> str:
     """Everything beside key and rows that decides the result, and the promise: lines of a name and a value."""
     epsilon, delta = mechanism.cost
     fields = {
@@ -32,12 +32,15 @@ def parameters_text(mechanism: VectorMechanism, *, dtype: str, normalize: bool, 
         "dimension": mechanism.dimension,
         "dtype": dtype,
         "clip_norm": float(mechanism.clip_norm).hex(),
-        "noise": mechanism.noise_parameter.hex(),
-        "normalize": int(normalize),
-        "renormalize": int(renormalize),
     }
+    if isinstance(mechanism, VectorMechanism):
+        fields["noise"] = mechanism.noise_parameter.hex()
+    fields |= {"normalize": int(normalize), "renormalize": int(renormalize)}
     if isinstance(mechanism, PrivUnit):
         fields |= {"cap_probability": mechanism.cap_probability.hex(), "threshold": mechanism.threshold.hex()}
+    if isinstance(mechanism, CodebookResponse):
+        table = np.ascontiguousarray(mechanism.table, "<f4")
+        fields |= {"codebook": mechanism.codebook.digest, "table": hashlib.sha256(table.tobytes()).hexdigest()}
     return "".join(f"{name} {value}\n" for name, value in fields.items())
 
 
@@ -53,6 +56,11 @@ def job_id(key: bytes, parameters: str) -> str:
 
 def _keyed(key: bytes, parameters: str, purpose: bytes, size: int) -> hashlib.blake2b:
     return hashlib.blake2b(parameters.encode("ascii"), key=key, person=purpose, digest_size=size)
+
+
+def row_key(key: bytes, place: bytes, content: bytes) -> bytes:
+    """The key of one row's stream, where it is not made in the core."""
+    return hashlib.blake2b(place + content, key=key, digest_size=KEY_BYTES).digest()
 
 
 def positions(partition: int, first_row: int, rows: int) -> Places:

@@ -16,7 +16,8 @@ from hushvec.errors import MissingExtraError
 from hushvec.jobs import columns
 from hushvec.jobs.batch import noise_batch
 from hushvec.jobs.job import NoiseJob
-from hushvec.receipts import Receipt
+from hushvec.label_receipt import RowReceipt
+from hushvec.receipts import receipt_from_json
 
 # Elements that are in memory at once: 16 MB of float32.
 PART_ELEMENTS = 1 << 22
@@ -39,7 +40,7 @@ def noise_file(
     budget: PrivacyBudget | None = None,
     progress: Report | None = None,
     overwrite: bool = False,
-) -> Receipt:
+) -> RowReceipt:
     """Release the vectors of a Parquet or Arrow IPC file into another; the receipt goes to TARGET.receipt.json.
 
     Args:
@@ -138,7 +139,7 @@ def _checked_target(path: Path, job: NoiseJob, overwrite: bool) -> Path:
 def _is_by(job: NoiseJob, receipt: Path) -> bool:
     """Whether the job wrote the file of this receipt, and would write the same again."""
     try:
-        return job.note in Receipt.from_json(receipt.read_text(encoding="utf-8")).notes
+        return job.note in receipt_from_json(receipt.read_text(encoding="utf-8")).notes
     except (OSError, ValueError, TypeError):
         return False
 

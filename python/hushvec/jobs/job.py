@@ -17,8 +17,10 @@ from hushvec import _arrays, _core, _validate
 from hushvec._recording import require_no_recorder
 from hushvec.budget import PrivacyBudget
 from hushvec.jobs import derivation, job_file
-from hushvec.mechanisms import Mechanism, PrivUnit, VectorMechanism
-from hushvec.receipts import LedgerEntry, Receipt
+from hushvec.jobs.answers import answered
+from hushvec.label_receipt import RowReceipt
+from hushvec.mechanisms import CodebookResponse, Mechanism, PrivUnit, PublicCodebook, VectorMechanism
+from hushvec.receipts import LedgerEntry
 from hushvec.release import ReleasePlan, plan_release
 
 _LARGEST_SEED_BITS = 8 * derivation.KEY_BYTES
@@ -51,7 +53,7 @@ class NoiseJob:
         seen, are two releases of that row. So is a second data set under the same job. docs/scale-out.md says how to avoid both.
     """
 
-    mechanism: VectorMechanism
+    mechanism: Mechanism
     dtype: str
     normalize: bool
     renormalize: bool
@@ -82,7 +84,8 @@ class NoiseJob:
             dimension: d, elements in a row.
             dtype: of the rows.
             epsilon, delta, clip_norm, mechanism, sigma, normalize, renormalize: as for `hushvec.privatize`; the mechanism must
-                have an exact form ("l2_laplace" has none). Every row is another person (`per="record"`).
+                have an exact form ("l2_laplace" has none). `PublicCodebook.mechanism` has one. Every row is another person
+                (`per="record"`).
             budget: charged once for the job, under its id, however often and by how many processes it is started from one path.
             path: where the job is kept, a file that only its owner can read. All who start a job from one path get one job.
                 Delete the file when the job is done.
@@ -124,14 +127,19 @@ class NoiseJob:
         return paid
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> NoiseJob:
+    def load(cls, path: str | PathLike[str], *, codebook: PublicCodebook | None = None) -> NoiseJob:
         """The job of a file that `start` or `save` wrote.
 
+        Args:
+            path: of the file.
+            codebook: that the job was started with, if it answers with codes: the file has only its digest.
+
         Raises:
-            ValueError: not a job file, or one whose noise this version of hushvec would compute otherwise.
+            TypeError: a codebook is missing, or is none.
+            ValueError: not a job file, or one whose noise this version of hushvec would compute otherwise; another codebook.
             OSError: the file cannot be read, or others than its owner may read it.
         """
-        return job_file.read(Path(path))
+        return job_file.read(Path(path), codebook)
 
     @classmethod
     def unsafe_seeded(
@@ -219,8 +227,8 @@ class NoiseJob:
         """
         job_file.write(self, Path(path))
 
-    def receipt(self, rows: int, *, notes: tuple[str, ...] = ()) -> Receipt:
-        """The receipt of the whole job.
+    def receipt(self, rows: int, *, notes: tuple[str, ...] = ()) -> RowReceipt:
+        """The receipt of the whole job; one of labels, with the codebook's digest, if it answers with codes.
 
         Args:
             rows: how many rows were released, by all workers together.
@@ -235,7 +243,7 @@ class NoiseJob:
             renormalize=self.renormalize,
             generator=_validate.generator(generator),
         )
-        receipt = plan.vector_receipt(_validate.whole_number("rows", rows, at_least=0), notes=(self.note, *notes))
+        receipt = plan.receipt(_validate.whole_number("rows", rows, at_least=0), notes=(self.note, *notes))
         return replace(receipt, charge=self.entry)
 
     def noise(self, name: str, values: NDArray[Any], places: derivation.Places, label: Callable[[int], str]) -> NDArray[Any]:
@@ -262,6 +270,10 @@ class NoiseJob:
 
     def _run(self, source: NDArray[Any], out: NDArray[Any], places: derivation.Places) -> None:
         mechanism, key = self.mechanism, self._rows_key
+        if isinstance(mechanism, CodebookResponse):
+            out[...] = answered(mechanism, source, key, places)
+            return
+        assert isinstance(mechanism, VectorMechanism)
         if isinstance(mechanism, PrivUnit):
             law = mechanism.cap_probability, mechanism.threshold
             _core.privunit_keyed(source, *law, mechanism.noise_parameter, out, key, places)
@@ -273,6 +285,8 @@ class NoiseJob:
         return derivation.rows_key(self._key, self.parameters)
 
     def __getstate__(self) -> dict[str, Any]:
+        if isinstance(self.mechanism, CodebookResponse):
+            _ = self.mechanism.table  # goes along: another machine might round it otherwise
         return {name: value for name, value in self.__dict__.items() if name not in ("id", "parameters", "_rows_key")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -294,7 +308,7 @@ def _planned(*, dimension: int, dtype: str, **arguments: Any) -> dict[str, Any]:
         **arguments,
     )
     mechanism = plan.mechanism
-    if mechanism.grade != "exact" or not isinstance(mechanism, VectorMechanism):
+    if mechanism.grade != "exact":
         raise ValueError(f"mechanism must have an exact form in a job, got {mechanism.name!r}")
     return dict(mechanism=mechanism, dtype=dtype, normalize=plan.normalize, renormalize=plan.renormalize)
 

@@ -11,10 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hushvec import _core
+from hushvec import _core, _validate
 from hushvec._publish import Unfinished, unfinished
 from hushvec.jobs import derivation
-from hushvec.mechanisms import EmpiricalGaussian, PrivUnit
+from hushvec.mechanisms import CodebookResponse, EmpiricalGaussian, PrivUnit, PublicCodebook
 from hushvec.receipts import LedgerEntry
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def kept(job: NoiseJob, path: Path) -> NoiseJob:
             _sync_folder(path)
             return job
         except FileExistsError:
-            present = read(path)
+            present = read(path, job.mechanism.codebook if isinstance(job.mechanism, CodebookResponse) else None)
     if present.parameters != job.parameters:
         raise ValueError(f"{path} holds a job with other parameters: {_difference(present.parameters, job.parameters)}")
     return present
@@ -44,22 +44,42 @@ def write(job: NoiseJob, path: Path) -> None:
         _sync_folder(path)
 
 
-def read(path: Path) -> NoiseJob:
+def read(path: Path, codebook: PublicCodebook | None = None) -> NoiseJob:
     with path.open("rb") as file:
         mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
         if mode & 0o077:
             raise PermissionError(f"{path} must be readable by its owner alone (mode 600), got mode {mode:o}")
         text = file.read(_LARGEST_FILE)
-    try:
+    with _as_bad_file(path):
         fields = json.loads(text)
         if not isinstance(fields, dict) or set(fields) != set(_FIELDS):
             raise ValueError(f"its fields must be {', '.join(_FIELDS)}")
-        return _job_of(fields)
+    _require_codebook(path, fields["arguments"], codebook)
+    with _as_bad_file(path):
+        return _job_of(fields, codebook)
+
+
+@contextmanager
+def _as_bad_file(path: Path) -> Iterator[None]:
+    """Whatever is wrong in the file, as one error that names it."""
+    try:
+        yield
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{path} must be a job file of this version of hushvec: {error}") from None
 
 
-def _job_of(fields: dict[str, Any]) -> NoiseJob:
+def _require_codebook(path: Path, arguments: Any, codebook: PublicCodebook | None) -> None:
+    """The file names the codebook by its digest; whoever reads it brings the codebook."""
+    digest = arguments.get("codebook") if isinstance(arguments, dict) else None
+    if codebook is not None and not isinstance(codebook, PublicCodebook):
+        raise TypeError(f"codebook must be a hushvec.mechanisms.PublicCodebook or None, got {_validate.kind(codebook)}")
+    if codebook is None and digest is not None:
+        raise TypeError(f"codebook must be given for the job in {path}: the one with digest {digest!r:.80}")
+    if codebook is not None and codebook.digest != digest:
+        raise ValueError(f"codebook must be that of the job in {path}, {digest!r:.80}, got one with digest {codebook.digest!r}")
+
+
+def _job_of(fields: dict[str, Any], codebook: PublicCodebook | None) -> NoiseJob:
     from hushvec.jobs.job import NoiseJob, _planned
 
     versions = (fields["job_version"], fields["format_version"])
@@ -69,10 +89,18 @@ def _job_of(fields: dict[str, Any]) -> NoiseJob:
     if len(key) != derivation.KEY_BYTES:
         raise ValueError(f"its key must have {derivation.KEY_BYTES} bytes, got {len(key)}")
     entry = None if fields["charge"] is None else LedgerEntry(**fields["charge"])
-    job = NoiseJob(**_planned(**fields["arguments"]), entry=entry, _key=key)
+    job = NoiseJob(**_planned(**_with_codebook(fields["arguments"], codebook)), entry=entry, _key=key)
     if job.id != fields["id"]:
         raise ValueError("its id does not follow from its key and parameters, so its noise would be another")
     return job
+
+
+def _with_codebook(arguments: dict[str, Any], codebook: PublicCodebook | None) -> dict[str, Any]:
+    """The arguments of `start`, with a mechanism of the codebook in the place of the codebook's digest."""
+    if codebook is None:
+        return arguments
+    others = {name: value for name, value in arguments.items() if name != "codebook"}
+    return {**others, "mechanism": codebook.mechanism(arguments["epsilon"]), "epsilon": None}
 
 
 def _text_of(job: NoiseJob) -> str:
@@ -105,6 +133,7 @@ def _arguments(job: NoiseJob) -> dict[str, Any]:
         "clip_norm": mechanism.clip_norm,
         "normalize": job.normalize,
         "renormalize": job.renormalize,
+        **({"codebook": mechanism.codebook.digest} if isinstance(mechanism, CodebookResponse) else {}),
     }
 
 

@@ -420,8 +420,8 @@ class CodebookResponse(Mechanism):
             >>> import numpy as np
             >>> from hushvec.mechanisms import PublicCodebook
             >>> loss = PublicCodebook.of(np.eye(32, dtype=np.float32)).mechanism(8.0).shuffled(10**6)
-            >>> round(loss.epsilon(1e-6), 3), round(loss.epsilon(1e-8), 3)
-            (0.304, 0.382)
+            >>> round(loss.epsilon(1e-6), 3)
+            0.304
         """
         from hushvec.accounting import Shuffled
 
