@@ -151,7 +151,7 @@ def test_a_warning_is_one_line(rows):
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         finished = run("build", rows / "rows.npy", "-o", rows / "cells", "--epsilon", 4, "--store", "ivf")
-    assert finished.err.startswith("hushvec retrieve build: warning: store 'ivf' loses about half of the answers")
+    assert finished.err.startswith("hushvec retrieve build: warning: store 'ivf' loses answers")
     assert finished.err.count("\n") == 1
     assert "store 'ivf' loses" in finished.out
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hushvec import mechanisms
-from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit
+from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, top_1_bound
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "mechanisms.md").read_text()
@@ -32,6 +32,19 @@ def test_expected_cosines_are_the_codes():
         stated = (privunit, gaussian, laplacian, l2_laplace)
         kinds = (PrivUnit(**price), Gaussian(delta=1e-5, **price), Laplacian(**price), L2Laplace(**price))
         assert [f"{kind.expected_cosine():.4f}" for kind in kinds] == list(stated)
+
+
+def test_bounds_are_the_codes():
+    (rows,) = tables_below("## Ask first")
+    for count, *cells in rows:
+        stated = [top_1_bound(epsilon, int(count.replace(",", ""))) for epsilon in (4, 8, 10, 12, 16)]
+        assert cells == [f"{100 * bound:.1f}" for bound in stated]
+
+
+def test_documents_have_a_bound_at_most_7_percent_larger():
+    pairs = [(epsilon, count) for epsilon in (1, 4, 8, 10, 12, 16) for count in (100, 2000, 100_000, 10**6)]
+    ratios = [top_1_bound(*pair, noise_on="documents") / top_1_bound(*pair) for pair in pairs]
+    assert 1 < min(ratios) and 1.05 < max(ratios) <= 1.07
 
 
 def test_measured_shares_are_the_studys():

@@ -20,7 +20,7 @@ _KINDS: dict[str, type[VectorNoise] | type[ScoreNoise]] = {"documents": VectorNo
 SIDES = tuple(_KINDS)
 
 NOTE_CELLS = (
-    "store 'ivf' loses about half of the answers with this much noise on documents, as its cells are made for rows without noise: "
+    "store 'ivf' loses answers with this much noise on documents (half of them at epsilon 16), as noise spreads rows over all cells: "
     "use 'flat', or 'hnsw' with store_options={'ef_search': 256}"
 )
 
