@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from hushvec import _arrays, _core, _validate
 from hushvec._recording import require_no_recorder
+from hushvec.clip import clip
 from hushvec.label_receipt import MECHANISM as RANDOMIZED_RESPONSE
 from hushvec.label_receipt import LabelReceipt, RowReceipt, labels_digest, released_rows
 from hushvec.mechanisms import (
@@ -215,6 +216,23 @@ class ReleasePlan:
             _arrays.unit_rows(values, values)
         return values
 
+    def without_noise(self, x: Any) -> Any:
+        """What the noisy version of x is without its noise: directions of length clip_norm, or clipped rows. Private like x.
+
+        Args:
+            x: as for `run`.
+        """
+        _arrays.require_finite("x", x)
+        values = _arrays.empty_like(x)
+        if self.normalize or releases_directions(self.mechanism):
+            _arrays.unit_rows(x, values)
+            values *= self.mechanism.clip_norm
+        else:
+            clip(x, self.mechanism.clip_norm, out=values)
+        if self.renormalize:
+            _arrays.unit_rows(values, values)
+        return values
+
     @property
     def is_dp_claim(self) -> bool:
         return self.mechanism.grade == "exact" and not self.generator.seeded
@@ -293,6 +311,11 @@ class ReleasePlan:
             NOTE_RELEASE: self.per == "release",
         }
         return tuple(note for note, holds in applies.items() if holds)
+
+
+def releases_directions(mechanism: Mechanism) -> bool:
+    """Whether the length of a row has no influence on its release."""
+    return isinstance(mechanism, PrivUnit) or not isinstance(mechanism, VectorMechanism)
 
 
 _digest_of_codes = lru_cache(maxsize=64)(lambda count: labels_digest(range(count)))

@@ -119,11 +119,14 @@ NEEDS = {
     "chroma.py": {"chromadb"},
     "dp_optimizer.py": {"torch"},
     "haystack.py": {"haystack"},
+    "haystack_store.py": {"haystack"},
     "langchain.py": {"langchain_core"},
+    "langchain_store.py": {"langchain_core"},
     "beams.py": {"torch"},
     "cache_layer.py": {"torch", "transformers"},
     "transformers_cache.py": {"torch", "transformers"},
     "llama_index.py": {"llama_index"},
+    "llama_index_store.py": {"llama_index"},
     "model.py": {"torch", "transformers"},
     "opacus_engine.py": {"opacus", "torch"},
     "model_watch.py": {"torch"},
@@ -280,6 +283,7 @@ EXAMPLES_NEED = {
     "training": "dp_accounting",
     "adapter": "peft",
     "forgetful": "transformers",
+    "vector_store": "langchain_core",
 }
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 

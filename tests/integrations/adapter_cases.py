@@ -111,19 +111,19 @@ class Host:
     queries_take_lists: bool = False
 
 
-def langchain_host(model, middleware, on_receipt=None):
+def langchain_host(model, middleware, on_receipt=None, noise_on="both"):
     pytest.importorskip("langchain_core", reason="langchain-core is not installed")
     from hushvec.integrations.langchain import PrivateEmbeddings
 
-    adapter = PrivateEmbeddings(model, middleware, on_receipt=on_receipt)
+    adapter = PrivateEmbeddings(model, middleware, on_receipt=on_receipt, noise_on=noise_on)
     return Host(adapter.embed_documents, adapter.embed_query, adapter.aembed_documents, adapter.aembed_query)
 
 
-def llama_index_host(model, middleware, on_receipt=None):
+def llama_index_host(model, middleware, on_receipt=None, noise_on="both"):
     pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
     from hushvec.integrations.llama_index import PrivateEmbedding
 
-    adapter = PrivateEmbedding(model, middleware, on_receipt=on_receipt)
+    adapter = PrivateEmbedding(model, middleware, on_receipt=on_receipt, noise_on=noise_on)
     return Host(
         adapter.get_text_embedding_batch,
         adapter.get_query_embedding,
@@ -133,12 +133,12 @@ def llama_index_host(model, middleware, on_receipt=None):
     )
 
 
-def haystack_host(model, middleware, on_receipt=None):
+def haystack_host(model, middleware, on_receipt=None, noise_on="both"):
     haystack = pytest.importorskip("haystack", reason="haystack-ai is not installed")
     from hushvec.integrations.haystack import PrivateDocumentEmbedder, PrivateTextEmbedder
 
-    of_documents = PrivateDocumentEmbedder(model, middleware, on_receipt)
-    of_text = PrivateTextEmbedder(of_documents._source.wrapped, None, on_receipt)
+    of_documents = PrivateDocumentEmbedder(model, middleware, on_receipt, noise_on=noise_on)
+    of_text = PrivateTextEmbedder(of_documents._source.wrapped, None, on_receipt, noise_on)
 
     def documents_of(texts):
         return texts and [haystack.Document(content=text) for text in texts]
@@ -158,15 +158,14 @@ def haystack_host(model, middleware, on_receipt=None):
     )
 
 
-def chroma_host(model, middleware, on_receipt=None):
+def chroma_host(model, middleware, on_receipt=None, noise_on="both"):
     pytest.importorskip("chromadb", reason="chromadb is not installed")
     from hushvec.integrations.chroma import PrivateEmbeddingFunction
 
-    adapter = PrivateEmbeddingFunction(model, middleware, on_receipt=on_receipt)
+    adapter = PrivateEmbeddingFunction(model, middleware, on_receipt=on_receipt, noise_on=noise_on)
 
     def query(text):
         rows = adapter.embed_query([text])
-        assert rows.receipt is not None
         return Row(rows[0], rows.receipt)
 
     def documents(texts):
@@ -176,12 +175,12 @@ def chroma_host(model, middleware, on_receipt=None):
     return Host(documents, query)
 
 
-def sentence_transformers_host(model, middleware, on_receipt=None):
+def sentence_transformers_host(model, middleware, on_receipt=None, noise_on="both"):
     if find_spec("sentence_transformers") is None:
         pytest.skip("sentence-transformers is not installed")
     from hushvec.integrations.sentence_transformers import PrivateSentenceTransformer
 
-    adapter = PrivateSentenceTransformer(model, middleware, on_receipt=on_receipt)
+    adapter = PrivateSentenceTransformer(model, middleware, on_receipt=on_receipt, noise_on=noise_on)
 
     def documents(texts):
         rows = adapter.encode_document(texts)
@@ -190,12 +189,12 @@ def sentence_transformers_host(model, middleware, on_receipt=None):
     return Host(documents, adapter.encode_query, queries_take_lists=True)
 
 
-def sklearn_host(model, middleware, on_receipt=None):
+def sklearn_host(model, middleware, on_receipt=None, noise_on="both"):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     from hushvec.integrations.sklearn import PrivateTextTransformer
 
-    of_documents = PrivateTextTransformer(model, middleware, on_receipt=on_receipt).fit(None)
-    of_queries = PrivateTextTransformer(of_documents.source_.wrapped, kind="query", on_receipt=on_receipt).fit(None)
+    of_documents = PrivateTextTransformer(model, middleware, on_receipt=on_receipt, noise_on=noise_on).fit(None)
+    of_queries = PrivateTextTransformer(of_documents.source_.wrapped, kind="query", on_receipt=on_receipt, noise_on=noise_on).fit(None)
 
     def rows(adapter, texts):
         rows = adapter.transform(texts)

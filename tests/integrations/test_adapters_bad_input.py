@@ -17,6 +17,9 @@ EXTRAS = {
     "chroma": ("chromadb", "chroma"),
     "sentence_transformers": ("sentence_transformers", "text"),
     "sklearn": ("sklearn", "sklearn"),
+    "langchain_store": ("langchain_core", "langchain"),
+    "llama_index_store": ("llama_index", "llama-index"),
+    "haystack_store": ("haystack", "haystack"),
 }
 
 

@@ -53,9 +53,10 @@ def name():
     return f"test-{uuid.uuid4().hex}"
 
 
-def test_a_collection_stores_and_searches_private_rows(client, name):
+@pytest.mark.parametrize("noise_on, released", [("both", [3, 1, 2]), ("documents", [3, 1])])
+def test_a_collection_stores_and_searches_private_rows(client, name, noise_on, released):
     receipts = []
-    function = PrivateEmbeddingFunction(ToyModel(), faint(), on_receipt=receipts.append)
+    function = PrivateEmbeddingFunction(ToyModel(), faint(), on_receipt=receipts.append, noise_on=noise_on)
     collection = client.create_collection(name, embedding_function=function)
     collection.add(ids=list("abc"), documents=list("abc"))
     collection.upsert(ids=["d"], documents=["d"])
@@ -64,7 +65,8 @@ def test_a_collection_stores_and_searches_private_rows(client, name):
     assert collection.query(query_embeddings=[unit_row("b")], n_results=1)["ids"] == [["b"]]
     assert [receipt.rows for receipt in receipts] == [3, 1]
     collection.query(query_texts=["a", "b"], n_results=1)
-    assert receipts[-1].rows == 2 and function._source.wrapped.model.model.calls[-1] == (["a", "b"], "query")
+    assert [receipt.rows for receipt in receipts] == released
+    assert function._source.wrapped.model.model.calls[-1] == (["a", "b"], "query")
 
 
 def test_rows_are_numpy_arrays_with_a_receipt():

@@ -46,7 +46,7 @@ def test_pipelines_index_and_search():
     )
     assert answer["embedder"]["meta"]["receipts"] == (receipts[0],) and receipts[0].rows == 3
     assert {document.content for document in store.filter_documents() if is_near(document.embedding, document.content)} == set("abc")
-    found = searching(store, PrivateTextEmbedder(model, on_receipt=receipts.append)).run(
+    found = searching(store, PrivateTextEmbedder(model, on_receipt=receipts.append, noise_on="both")).run(
         {"embedder": {"text": "b"}}, include_outputs_from={"embedder"}
     )
     assert len(found["retriever"]["documents"]) == 1

@@ -17,7 +17,11 @@ NEEDS = {
     "sentence_transformers": "sentence_transformers",
     "sklearn": "sklearn",
     "openai": "json",
+    "langchain_store": "langchain_core",
+    "llama_index_store": "llama_index",
+    "haystack_store": "haystack",
 }
+STORES = ("langchain_store", "llama_index_store", "haystack_store")
 
 
 def library_of(snippet):
@@ -25,7 +29,7 @@ def library_of(snippet):
 
 
 def test_every_adapter_has_a_snippet():
-    assert sorted(map(library_of, SNIPPETS)) == sorted(adapter_cases.HOSTS) == sorted(NEEDS)
+    assert sorted(map(library_of, SNIPPETS)) == sorted([*adapter_cases.HOSTS, *STORES]) == sorted(NEEDS)
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=library_of)

@@ -39,7 +39,7 @@ class OwnEmbeddings(Embeddings):
 
 def test_a_vector_store_finds_private_rows():
     receipts = []
-    store = InMemoryVectorStore(PrivateEmbeddings(ToyModel(), faint(), on_receipt=receipts.append))
+    store = InMemoryVectorStore(PrivateEmbeddings(ToyModel(), faint(), on_receipt=receipts.append, noise_on="both"))
     store.add_documents([Document(page_content=text) for text in "abc"])
     found = store.similarity_search_by_vector(unit_row("b").tolist(), k=1)
     assert [document.page_content for document in found] == ["b"]
@@ -70,13 +70,15 @@ def test_a_model_without_unit_norm_needs_a_bound():
     model = DeterministicFakeEmbedding(size=8)
     with pytest.raises(ValueError, match="unit norm"):
         PrivateEmbeddings(model, private()).embed_query("a")
-    row = PrivateEmbeddings(model, private(clip_norm=4.0)).embed_query("a")
+    with pytest.raises(ValueError, match="unit norm"):
+        PrivateEmbeddings(model, private()).embed_documents(["a"])
+    (row,) = PrivateEmbeddings(model, private(clip_norm=4.0)).embed_documents(["a"])
     assert row.receipt.clip_norm == 4.0 and len(row) == 8
 
 
 def test_private_rows_wrapped_again_keep_both_receipts():
-    once = PrivateEmbeddings(ToyModel(), faint())
-    twice = PrivateEmbeddings(once, private(clip_norm=1.0))
+    once = PrivateEmbeddings(ToyModel(), faint(), noise_on="both")
+    twice = PrivateEmbeddings(once, private(clip_norm=1.0), noise_on="both")
     assert [receipt.epsilon for receipt in twice.embed_documents(["a", "b"]).receipts] == [1e6, EPSILON]
     assert [receipt.epsilon for receipt in twice.embed_query("a").receipts] == [1e6, EPSILON]
     queries = hv.wrap_embedding_model(once, private(clip_norm=1.0)).embed(["a", "b"], "query")
@@ -85,7 +87,7 @@ def test_private_rows_wrapped_again_keep_both_receipts():
 
 def test_an_exhausted_budget_passes_through_a_store():
     budget = hv.PrivacyBudget(EPSILON)
-    store = InMemoryVectorStore(PrivateEmbeddings(ToyModel(), private(budget)))
+    store = InMemoryVectorStore(PrivateEmbeddings(ToyModel(), private(budget), noise_on="both"))
     store.add_texts(["a", "b"])
     with pytest.raises(hv.PrivacyBudgetExhaustedError):
         store.similarity_search("a")

@@ -37,7 +37,7 @@ def nodes(texts="abc"):
 
 def test_an_index_stores_and_searches_private_rows():
     receipts = []
-    model = PrivateEmbedding(ToyModel(), faint(), on_receipt=receipts.append)
+    model = PrivateEmbedding(ToyModel(), faint(), on_receipt=receipts.append, noise_on="both")
     index = VectorStoreIndex(nodes(), embed_model=model)
     found = index.as_retriever(similarity_top_k=1).retrieve("b")
     assert len(found) == 1

@@ -34,7 +34,7 @@ def small_model():
 
 @pytest.fixture
 def adapter(small_model):
-    return PrivateSentenceTransformer(small_model, faint())
+    return PrivateSentenceTransformer(small_model, faint(), noise_on="both")
 
 
 def distance(rows, others):

@@ -217,7 +217,7 @@ from hushvec.retrieval import PrivateIndex, VectorNoise
 folder = Path(sys.argv[1])
 rows = np.random.default_rng(0).standard_normal((60, 16)).astype(np.float32)
 index = PrivateIndex(16, store="numpy")
-index.add(rows[:30])
+index.add(rows[:30], texts=["a"] * 30)
 index.save(folder)
 index.add(rows[30:])
 
@@ -266,7 +266,7 @@ def test_a_killed_save_leaves_the_old_index_or_the_new_one(tmp_path):
     sizes, names = finished.stdout.splitlines()
     sizes = list(map(int, sizes.split()))
     assert set(sizes) == {30, 60} and sizes == sorted(sizes) and sizes.count(30) > 8
-    assert names.split() == ["ids", "index.json", "receipts", "rows"]
+    assert names.split() == ["documents", "ids", "index.json", "receipts", "rows"]
 
 
 @pytest.mark.parametrize(

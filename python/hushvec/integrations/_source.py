@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from hushvec import _validate
 from hushvec.integrations._rows import ReleasedList, rows_as_lists
 from hushvec.label_receipt import RowReceipt
 from hushvec.middleware import EmbeddingMiddleware, Embeddings, WrappedEmbeddingModel, wrap_embedding_model
-from hushvec.models.results import Kind
+from hushvec.models.results import KINDS, Kind
 
 OnReceipt = Callable[[RowReceipt], Any]
+NoiseOn = Literal["documents", "queries", "both"]
+
+_NOISED: dict[str, tuple[Kind, ...]] = {"documents": ("document",), "queries": ("query",), "both": KINDS}
 
 
 class PrivateSource:
@@ -22,9 +25,12 @@ class PrivateSource:
         middleware: a step or a list of them, put around the model; None for a model that is wrapped already.
         on_receipt: called with each receipt, before the rows of its release are handed on. What it raises goes to the caller; the
             release stays charged.
+        noise_on: whose rows are released. The others come out clean, without charge and receipt, but through all else that the
+            middleware does. A text of unknown kind is a document.
 
     Raises:
         TypeError: a model that is not wrapped, without middleware; on_receipt that cannot be called.
+        ValueError: an unknown noise_on; no step that adds noise.
     """
 
     def __init__(
@@ -32,15 +38,28 @@ class PrivateSource:
         model: Any,
         middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
         on_receipt: OnReceipt | None = None,
+        noise_on: NoiseOn = "documents",
     ) -> None:
+        noised = _NOISED[_validate.choice("noise_on", noise_on, _NOISED)]
         self.wrapped = wrapped_model(model, middleware)
         self.on_receipt = require_on_receipt(on_receipt)
+        if not self.wrapped.adds_noise:
+            raise ValueError(
+                "middleware must have a step that adds noise, such as hushvec.dp_embedding_middleware, got none "
+                "(a step of your own says so by adds_noise)"
+            )
+        self._sides = {kind: self.wrapped if kind in noised else self.wrapped.without_noise() for kind in KINDS}
+
+    def side(self, kind: Kind) -> WrappedEmbeddingModel:
+        """The wrapped model for texts of this kind, with or without its noise."""
+        _validate.choice("kind", kind, KINDS)
+        return self._sides[kind]
 
     def embed(self, texts: Sequence[str], kind: Kind) -> Embeddings:
-        return self.reported(self.wrapped.embed(texts, kind))
+        return self.reported(self.side(kind).embed(texts, kind))
 
     async def aembed(self, texts: Sequence[str], kind: Kind) -> Embeddings:
-        return self.reported(await self.wrapped.aembed(texts, kind))
+        return self.reported(await self.side(kind).aembed(texts, kind))
 
     def rows(self, texts: Sequence[str], kind: Kind) -> ReleasedList[ReleasedList[float]]:
         return rows_as_lists(self.embed(texts, kind))

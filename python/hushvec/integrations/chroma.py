@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from hushvec.errors import MissingExtraError
 from hushvec.integrations._rows import ReleasedList, rows_as_arrays
-from hushvec.integrations._source import OnReceipt, PrivateSource
+from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
 from hushvec.middleware import EmbeddingMiddleware
 
 try:
@@ -58,22 +58,25 @@ class _NotOpened(_Remembered):
 
 @register_embedding_function
 class PrivateEmbeddingFunction(_Remembered):
-    """A Chroma embedding function whose rows are private releases, those of queries included.
+    """A Chroma embedding function whose rows of documents, queries or both are private releases.
 
     Args:
         model: a WrappedEmbeddingModel, or any model together with middleware.
         middleware: a step or a list of them; None for a model that is wrapped already.
         on_receipt: called with each receipt, such as the `append` of a list: a collection keeps none.
+        noise_on: "documents": against whoever sees the index or its answers; a question is embedded clean, without charge or receipt.
+            "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
 
     Returns:
         From a call: a list of rows, numpy arrays [d], with `receipt`.
 
     Raises:
         TypeError: a model that is not wrapped, without middleware.
+        ValueError: an unknown noise_on; no step that adds noise.
         At embedding: what the wrapped model raises; a collection adds words to the message. Nothing is charged for a refusal.
 
     Guarantees:
-        Those of the middleware, for the rows. A collection stores documents and metadata beside them as they are: give it ids and
+        Those of the middleware, for the rows that noise_on names. A collection stores documents and metadata beside them as they are: give it ids and
         embeddings only where the texts must not be kept.
 
     Edge cases:
@@ -98,8 +101,9 @@ class PrivateEmbeddingFunction(_Remembered):
         middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
         *,
         on_receipt: OnReceipt | None = None,
+        noise_on: NoiseOn = "documents",
     ) -> None:
-        self._source = PrivateSource(model, middleware, on_receipt)
+        self._source = PrivateSource(model, middleware, on_receipt, noise_on)
 
     def __call__(self, input: Documents) -> ReleasedList[Any]:
         """Rows for documents that are stored."""

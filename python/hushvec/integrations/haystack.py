@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from hushvec import _validate
 from hushvec.errors import MissingExtraError
 from hushvec.integrations._rows import rows_as_lists
-from hushvec.integrations._source import OnReceipt, PrivateSource
+from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
 from hushvec.middleware import EmbeddingMiddleware, Embeddings
 
 try:
@@ -26,8 +26,9 @@ class _Embedder:
         model: Any,
         middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
         on_receipt: OnReceipt | None = None,
+        noise_on: NoiseOn = "documents",
     ) -> None:
-        self._source = PrivateSource(model, middleware, on_receipt)
+        self._source = PrivateSource(model, middleware, on_receipt, noise_on)
 
     def warm_up(self) -> None:
         """Load the wrapped model, if it loads itself by a method of this name."""
@@ -49,23 +50,26 @@ class _Embedder:
 
 @component
 class PrivateTextEmbedder(_Embedder):
-    """A Haystack text embedder, for queries, whose embedding is a private release.
+    """A Haystack text embedder, for queries. Its embedding is a private release if noise_on says so.
 
     Args:
         model: a WrappedEmbeddingModel, or any model together with middleware.
         middleware: a step or a list of them; None for a model that is wrapped already.
         on_receipt: called with each receipt, such as the `append` of a list.
+        noise_on: "documents": against whoever sees the index or its answers; a question is embedded clean, without charge or receipt.
+            "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
 
     Returns:
         From `run`: "embedding", a list of floats with `receipt`, and "meta" with "receipts" beside what the model reported.
 
     Raises:
         TypeError: a model that is not wrapped, without middleware.
+        ValueError: an unknown noise_on; no step that adds noise.
         From `run`: what the wrapped model raises, and nothing is charged for a refusal. A pipeline puts it as the cause into its
         PipelineRuntimeError.
 
     Guarantees:
-        Those of the middleware. Each `run` is one release; a query costs like a document.
+        Those of the middleware, with noise_on="queries" or "both": each `run` is one release then.
 
     Edge cases:
         `to_dict` is refused.
@@ -77,7 +81,8 @@ class PrivateTextEmbedder(_Embedder):
         >>> import hushvec as hv
         >>> from haystack.components.embedders import MockTextEmbedder
         >>> from hushvec.integrations.haystack import PrivateTextEmbedder
-        >>> private = PrivateTextEmbedder(MockTextEmbedder(dimension=8), hv.dp_embedding_middleware(epsilon=8.0))
+        >>> noise = hv.dp_embedding_middleware(epsilon=8.0)
+        >>> private = PrivateTextEmbedder(MockTextEmbedder(dimension=8), noise, noise_on="queries")
         >>> answer = private.run("a")
         >>> len(answer["embedding"]), answer["meta"]["receipts"][0].epsilon
         (8, 8.0)
@@ -88,8 +93,9 @@ class PrivateTextEmbedder(_Embedder):
         model: Any,
         middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
         on_receipt: OnReceipt | None = None,
+        noise_on: NoiseOn = "documents",
     ) -> None:
-        _Embedder.__init__(self, model, middleware, on_receipt)
+        _Embedder.__init__(self, model, middleware, on_receipt, noise_on)
 
     @component.output_types(embedding=list[float], meta=dict[str, Any])  # type: ignore[untyped-decorator]
     def run(self, text: str) -> dict[str, Any]:
@@ -107,7 +113,7 @@ class PrivateDocumentEmbedder(_Embedder):
     """A Haystack document embedder whose embeddings are one private release.
 
     Args:
-        model, middleware, on_receipt: as for PrivateTextEmbedder.
+        model, middleware, on_receipt, noise_on: as for PrivateTextEmbedder.
         meta_fields_to_embed: fields of a document's meta that are put before its content.
         embedding_separator: between them.
 
@@ -117,11 +123,12 @@ class PrivateDocumentEmbedder(_Embedder):
 
     Raises:
         TypeError: a model that is not wrapped, without middleware.
+        ValueError: an unknown noise_on; no step that adds noise.
         From `run`: TypeError for anything but a list of documents with text content, ValueError for none, and what the wrapped
         model raises. Nothing is charged for a refusal. A pipeline puts it as the cause into its PipelineRuntimeError.
 
     Guarantees:
-        Those of the middleware, for the embeddings. Content and meta of the documents pass through as they are.
+        Those of the middleware, for the embeddings, unless noise_on is "queries". Content and meta of the documents pass through as they are.
 
     Edge cases:
         `to_dict` is refused. No documents: refused too.
@@ -147,8 +154,9 @@ class PrivateDocumentEmbedder(_Embedder):
         on_receipt: OnReceipt | None = None,
         meta_fields_to_embed: Sequence[str] = (),
         embedding_separator: str = "\n",
+        noise_on: NoiseOn = "documents",
     ) -> None:
-        _Embedder.__init__(self, model, middleware, on_receipt)
+        _Embedder.__init__(self, model, middleware, on_receipt, noise_on)
         self.meta_fields_to_embed = tuple(meta_fields_to_embed)
         self.embedding_separator = embedding_separator
 

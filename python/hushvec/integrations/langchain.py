@@ -7,7 +7,7 @@ from typing import Any
 
 from hushvec.errors import MissingExtraError
 from hushvec.integrations._rows import ReleasedList
-from hushvec.integrations._source import OnReceipt, PrivateSource
+from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
 from hushvec.middleware import EmbeddingMiddleware
 
 try:
@@ -17,25 +17,29 @@ except ImportError:
 
 
 class PrivateEmbeddings(Embeddings):  # type: ignore[misc]
-    """A LangChain embedder whose rows are private releases. Its asynchronous methods use the model's own.
+    """A LangChain embedder whose rows of documents, queries or both are private releases. Its asynchronous methods use the model's own.
 
     Args:
         model: a WrappedEmbeddingModel, or any model together with middleware.
         middleware: a step or a list of them; None for a model that is wrapped already.
         on_receipt: called with each receipt, such as the `append` of a list.
+        noise_on: "documents": against whoever sees the index or its answers; a question is embedded clean, without charge or receipt.
+            "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
 
     Returns:
-        Rows as lists of floats, which also have `receipt`, and lists of such rows, which have it as well.
+        Rows as lists of floats, which also have `receipt` (None for clean ones), and lists of such rows, which have it as well.
 
     Raises:
         TypeError: a model that is not wrapped, without middleware.
+        ValueError: an unknown noise_on; no step that adds noise.
         At embedding: what the wrapped model raises, unchanged; nothing is charged for a refusal.
 
     Guarantees:
-        Those of the middleware. Each call of a method is one release; a query costs like a document.
+        Those of the middleware, for the rows that noise_on names. Each call of a method for such rows is one release.
 
     Edge cases:
         A cache around it (CacheBackedEmbeddings) gives equal texts equal rows, which no release covers: do not use one.
+        Store only what `embed_documents` answers: rows of `embed_query` are clean unless noise_on says otherwise.
 
     Reference:
         docs/integrations.md.
@@ -47,8 +51,8 @@ class PrivateEmbeddings(Embeddings):  # type: ignore[misc]
         >>> noise = hv.dp_embedding_middleware(epsilon=8.0, normalize=True)
         >>> private = PrivateEmbeddings(DeterministicFakeEmbedding(size=16), noise)
         >>> rows = private.embed_documents(["a", "b"])
-        >>> len(rows), len(rows[0]), rows.receipt.epsilon
-        (2, 16, 8.0)
+        >>> len(rows), len(rows[0]), rows.receipt.epsilon, private.embed_query("c").receipt
+        (2, 16, 8.0, None)
     """
 
     def __init__(
@@ -57,8 +61,9 @@ class PrivateEmbeddings(Embeddings):  # type: ignore[misc]
         middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
         *,
         on_receipt: OnReceipt | None = None,
+        noise_on: NoiseOn = "documents",
     ) -> None:
-        self._source = PrivateSource(model, middleware, on_receipt)
+        self._source = PrivateSource(model, middleware, on_receipt, noise_on)
 
     def embed_documents(self, texts: list[str]) -> ReleasedList[ReleasedList[float]]:
         """Rows for texts that are stored."""

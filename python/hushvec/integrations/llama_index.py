@@ -8,7 +8,7 @@ from typing import Any
 
 from hushvec.errors import MissingExtraError
 from hushvec.integrations._rows import ReleasedList
-from hushvec.integrations._source import OnReceipt, PrivateSource
+from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
 from hushvec.middleware import EmbeddingMiddleware
 
 try:
@@ -22,12 +22,14 @@ LARGEST_BATCH = 2048
 
 
 class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
-    """A LlamaIndex embedding model whose rows are private releases.
+    """A LlamaIndex embedding model whose rows of documents, queries or both are private releases.
 
     Args:
         model: a WrappedEmbeddingModel, or any model together with middleware.
         middleware: a step or a list of them; None for a model that is wrapped already.
         on_receipt: called with each receipt, such as the `append` of a list.
+        noise_on: "documents": against whoever sees the index or its answers; a question is embedded clean, without charge or receipt.
+            "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
         embed_batch_size: most texts of one release.
         options: further fields of BaseEmbedding, such as callback_manager. No embeddings_cache.
 
@@ -36,12 +38,12 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
 
     Raises:
         TypeError: a model that is not wrapped, without middleware.
-        ValueError: an embeddings_cache: it gives equal texts the same row, which tells everyone who sees rows that the texts are
+        ValueError: an unknown noise_on; no step that adds noise; an embeddings_cache: it gives equal texts the same row, which tells everyone who sees rows that the texts are
             equal. No guarantee of a release covers that.
         At embedding: what the wrapped model raises, unchanged; nothing is charged for a refusal.
 
     Guarantees:
-        Those of the middleware. Each batch is one release; a query costs like a document.
+        Those of the middleware, for the rows that noise_on names. Each batch of such rows is one release.
 
     Edge cases:
         No texts: LlamaIndex answers with no rows by itself, and nothing is charged. An IngestionPipeline finds nothing in its cache
@@ -68,10 +70,11 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
         middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
         *,
         on_receipt: OnReceipt | None = None,
+        noise_on: NoiseOn = "documents",
         embed_batch_size: int = LARGEST_BATCH,
         **options: Any,
     ) -> None:
-        source = PrivateSource(model, middleware, on_receipt)
+        source = PrivateSource(model, middleware, on_receipt, noise_on)
         named = {"model_name": source.wrapped.model_id or "unknown", **options}
         super().__init__(embed_batch_size=embed_batch_size, **named)
         self._source = source

@@ -11,7 +11,7 @@ import numpy as np
 from hushvec import _arrays, _validate
 from hushvec.errors import MissingExtraError
 from hushvec.integrations._rows import ReleasedList
-from hushvec.integrations._source import OnReceipt, PrivateSource
+from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
 from hushvec.middleware import EmbeddingMiddleware, EmbeddingResult, Embeddings, WrappedEmbeddingModel
 from hushvec.models.results import Kind
 from hushvec.models.sources import SourceModel
@@ -30,18 +30,22 @@ _FIXED = {
 
 
 class PrivateSentenceTransformer:
-    """What a SentenceTransformer is mostly used for, with rows that are private releases.
+    """What a SentenceTransformer is mostly used for, with rows of documents, queries or both that are private releases.
 
     Args:
         model: a SentenceTransformer, or any model, together with middleware; or a WrappedEmbeddingModel.
         middleware: a step or a list of them; None for a model that is wrapped already.
         on_receipt: called with each receipt, such as the `append` of a list.
+        noise_on: "documents": against whoever sees the index or its answers; a question is embedded clean, without charge or receipt.
+            "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
 
     Raises:
         TypeError: a model that is not wrapped, without middleware.
+        ValueError: an unknown noise_on; no step that adds noise.
 
     Guarantees:
-        Those of the middleware. Each call of a method is one release, whatever its batch_size; a query costs like a document.
+        Those of the middleware, for the rows that noise_on names. Each call of a method for such rows is one release, whatever its
+        batch_size. Texts of `encode` count as documents.
 
     Edge cases:
         Nothing else of the model is reachable through this object: tokens and modules would show what the noise hides.
@@ -64,11 +68,12 @@ class PrivateSentenceTransformer:
         middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
         *,
         on_receipt: OnReceipt | None = None,
+        noise_on: NoiseOn = "documents",
     ) -> None:
-        self._source = PrivateSource(model, middleware, on_receipt)
+        self._source = PrivateSource(model, middleware, on_receipt, noise_on)
 
     def encode(self, inputs: str | Sequence[str], prompt_name: str | None = None, prompt: str | None = None, **options: Any) -> Any:
-        """Private rows for texts.
+        """Rows for texts that are stored, or of which nothing is known.
 
         Args:
             inputs: one text, or a list of them.
@@ -136,7 +141,7 @@ class PrivateSentenceTransformer:
         form = _form(convert_to_numpy, convert_to_tensor)
         given = {name: value for name, value in _model_options(options).items() if value is not None}
         batch_size = _validate.whole_number("batch_size", batch_size, at_least=1)
-        wrapped = self._source.wrapped
+        wrapped = self._source.side(kind)
         if hasattr(self._model, "encode"):
             wrapped = _called_by(wrapped, method, {"batch_size": batch_size, "show_progress_bar": show_progress_bar, **given})
         elif given:

@@ -9,7 +9,7 @@ import numpy as np
 
 from hushvec import _core, _validate
 from hushvec.errors import MissingExtraError
-from hushvec.integrations._source import OnReceipt, PrivateSource, require_on_receipt
+from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, require_on_receipt
 from hushvec.mechanisms import Mechanism
 from hushvec.middleware import EmbeddingMiddleware, EmbeddingResult, Embeddings
 from hushvec.models.results import Kind
@@ -151,8 +151,10 @@ class PrivateTextTransformer(_PrivateOutput):
     Args:
         model: a WrappedEmbeddingModel, or any model together with middleware.
         middleware: a step or a list of them; None for a model that is wrapped already.
-        kind: "document" or "query".
+        kind: "document" or "query": what the texts are.
         on_receipt: called with each receipt, such as the `append` of a list.
+        noise_on: "documents": against whoever sees the index or its answers; a question is embedded clean, without charge or receipt.
+            "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
 
     Returns:
         From `transform`: Embeddings [n, d], an array with `receipt`; after `set_output` a data frame, which has none.
@@ -162,10 +164,10 @@ class PrivateTextTransformer(_PrivateOutput):
         From `transform`: what the wrapped model raises; nothing is charged for a refusal.
 
     Guarantees:
-        Those of the middleware. `fit` learns nothing.
+        Those of the middleware, for texts of the kind that noise_on names. `fit` learns nothing.
 
     Edge cases:
-        As for PrivateTransformer: every `transform` is charged. X may be a list, an array [n] or a data frame's column of texts.
+        As for PrivateTransformer: every `transform` of such texts is charged. X may be a list, an array [n] or a data frame's column of texts.
 
     Reference:
         docs/integrations.md.
@@ -186,15 +188,17 @@ class PrivateTextTransformer(_PrivateOutput):
         *,
         kind: Kind = "document",
         on_receipt: OnReceipt | None = None,
+        noise_on: NoiseOn = "documents",
     ) -> None:
         self.model = model
         self.middleware = middleware
         self.kind = kind
         self.on_receipt = on_receipt
+        self.noise_on = noise_on
 
     def fit(self, X: Any, y: Any = None) -> PrivateTextTransformer:  # noqa: N803
         """Check the parameters. Nothing is learned, released or charged."""
-        self.source_ = PrivateSource(self.model, self.middleware, self.on_receipt)
+        self.source_ = PrivateSource(self.model, self.middleware, self.on_receipt, self.noise_on)
         return self
 
     def transform(self, X: Any) -> Embeddings:  # noqa: N803

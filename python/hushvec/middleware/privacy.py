@@ -14,7 +14,6 @@ from hushvec.models.results import EmbeddingResult
 from hushvec.models.sources import SourceModel
 from hushvec.release import (
     Budget,
-    Release,
     ReleasePlan,
     plan_release,
     release_planned,
@@ -64,29 +63,45 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
         self._notes = (NOTE_OWN_TEXT,) if settings["per"] == "record" else ()
 
     def wrap(self, result: EmbeddingResult, model: SourceModel) -> EmbeddingResult:
-        release = self._release(result.values, model)
+        x, plan, notes = self._planned(result.values, model)
+        release = release_planned(x, plan, budget=self._budget, notes=notes, projection=self._projection)
         return replace(result, values=release.values, receipts=(*result.receipts, release.receipt))
 
     def output_dimension(self, dimension: int) -> int:
         return dimension if self._projection is None else self._projection.output_dimension
 
-    def _release(self, values: Any, model: SourceModel) -> Release:
-        if isinstance(self._sensitivity, EmpiricalSensitivity):
-            return self._empirical_release(values, self._sensitivity)
-        if isinstance(self._settings["mechanism"], Mechanism):
-            return self._released(values, self._notes)
-        bound = self._bound(values, model)
-        return self._released(values, (*self._notes, bound.note), clip_norm=bound.clip_norm)
+    @property
+    def adds_noise(self) -> bool:
+        return True
 
-    def _released(self, values: Any, notes: tuple[str, ...], **changed: Any) -> Release:
-        """A release by the settings, some of them changed."""
+    def without_noise(self) -> EmbeddingMiddleware:
+        return _CleanRows(self)
+
+    def clean_rows(self, values: Any, model: SourceModel) -> Any:
+        """The rows that the noise would be added to. No release: nothing is charged."""
+        x, plan, _ = self._planned(values, model, is_released=False)
+        return plan.without_noise(x)
+
+    def _planned(self, values: Any, model: SourceModel, *, is_released: bool = True) -> tuple[Any, ReleasePlan, tuple[str, ...]]:
+        """The rows behind the projection, the plan for them, and the notes of the receipt."""
+        changed, note = self._changes(values, model)
         x = values if self._projection is None else self._projection.transform(values)
-        plan = self._plan(x, changed)
-        return release_planned(x, plan, budget=self._budget, notes=notes, projection=self._projection)
+        return x, self._plan(x, changed, is_released), (*self._notes, *note)
 
-    def _plan(self, x: Any, changed: dict[str, Any]) -> ReleasePlan:
+    def _changes(self, values: Any, model: SourceModel) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Settings that depend on rows or model, and the note that says why."""
+        if isinstance(self._sensitivity, EmpiricalSensitivity):
+            return self._empirical(self._sensitivity)
+        if isinstance(self._settings["mechanism"], Mechanism):
+            return {}, ()
+        bound = self._bound(values, model)
+        return {"clip_norm": bound.clip_norm}, (bound.note,)
+
+    def _plan(self, x: Any, changed: dict[str, Any], is_released: bool) -> ReleasePlan:
         """The plan for rows like these: kept, since it would be most of what a small batch costs."""
         rows, dimension = _arrays.rows_and_dimension(x)
+        if not is_released:  # any number of rows stays clean
+            rows = getattr(self._settings["mechanism"], "rows_per_person", 1)
         rows = rows if self._settings["per"] == "release" else 1
         key = (rows, dimension, _arrays.dtype_name(x), *changed.values())
         plan = self._plans.get(key)
@@ -120,21 +135,33 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
             )
         return _Bound(1.0, "clip_norm is that of unit vectors, as which these rows were found")
 
-    def _empirical_release(self, values: Any, sensitivity: EmpiricalSensitivity) -> Release:
+    def _empirical(self, sensitivity: EmpiricalSensitivity) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Noise for an estimated sensitivity, and a receipt that states what it buys for rows clipped to a norm that is enforced."""
         epsilon, delta = self._settings["epsilon"], self._settings["delta"]
         note = (
             f"sensitivity {float(sensitivity):.6g} is empirical: the largest distance among {sensitivity.samples} samples plus 10 %, "
             f"no bound; epsilon = {epsilon:g} was asked for at it"
         )
-        return self._released(
-            values,
-            (*self._notes, note),
-            mechanism="empirical",
-            epsilon=None,
-            sigma=float(gaussian_sigma(epsilon, delta, float(sensitivity))),
-            clip_norm=self._clip_norm or sensitivity.largest_norm,
-        )
+        changed = {
+            "mechanism": "empirical",
+            "epsilon": None,
+            "sigma": float(gaussian_sigma(epsilon, delta, float(sensitivity))),
+            "clip_norm": self._clip_norm or sensitivity.largest_norm,
+        }
+        return changed, (note,)
+
+
+class _CleanRows(EmbeddingMiddleware):
+    """What a step does to rows before it adds noise to them."""
+
+    def __init__(self, step: DPEmbeddingMiddleware) -> None:
+        self._step = step
+
+    def wrap(self, result: EmbeddingResult, model: SourceModel) -> EmbeddingResult:
+        return replace(result, values=self._step.clean_rows(result.values, model))
+
+    def output_dimension(self, dimension: int) -> int:
+        return self._step.output_dimension(dimension)
 
 
 def dp_embedding_middleware(
@@ -185,7 +212,8 @@ def dp_embedding_middleware(
 
     Edge cases:
         "privunit" releases directions, so it needs no norm. The refusal of a batch with a row off unit norm is visible, hence part of
-        what an observer sees; clip_norm has no such refusal. A query that is embedded privately costs like a document.
+        what an observer sees; clip_norm has no such refusal. A query that is embedded privately costs like a document;
+        `WrappedEmbeddingModel.without_noise()` embeds those of trusted people.
 
     Reference:
         docs/middleware.md; Balle and Wang (2018), theorem 8, for "gaussian".

@@ -34,6 +34,15 @@ class EmbeddingMiddleware:
         """Columns that `wrap` makes of rows with this many."""
         return dimension
 
+    @property
+    def adds_noise(self) -> bool:
+        """Whether `without_noise` is another step. A step of your own that adds noise overrides both; with neither, it always adds it."""
+        return False
+
+    def without_noise(self) -> EmbeddingMiddleware:
+        """The step without its noise, but with all else that it does, so that its rows can be compared with noised ones."""
+        return self
+
 
 class ComposedMiddleware(EmbeddingMiddleware):
     """Several steps as one: each takes what the one before it in the list left, on the way in and on the way out."""
@@ -55,6 +64,13 @@ class ComposedMiddleware(EmbeddingMiddleware):
         for step in self.steps:
             dimension = step.output_dimension(dimension)
         return dimension
+
+    @property
+    def adds_noise(self) -> bool:
+        return any(step.adds_noise for step in self.steps)
+
+    def without_noise(self) -> EmbeddingMiddleware:
+        return ComposedMiddleware([step.without_noise() for step in self.steps])
 
 
 class WrappedEmbeddingModel:
@@ -81,6 +97,22 @@ class WrappedEmbeddingModel:
     def dimension(self) -> int | None:
         """Columns of the rows that come out; None as long as the model neither says nor has shown how many it makes."""
         return None if self._model_dimension is None else self.middleware.output_dimension(self._model_dimension)
+
+    @property
+    def adds_noise(self) -> bool:
+        """Whether a step says that it adds noise, of this model or of one that it wraps."""
+        inner = self.model.model
+        return self.middleware.adds_noise or (isinstance(inner, WrappedEmbeddingModel) and inner.adds_noise)
+
+    def without_noise(self) -> WrappedEmbeddingModel:
+        """The same model for rows that only people see who may see the texts: every step, such as redaction or a public projection,
+        but no noise. Nothing is charged, and there is no receipt."""
+        inner = self.model.model
+        source = self.model
+        if isinstance(inner, WrappedEmbeddingModel):
+            source = as_embedding_model(inner.without_noise())
+            source.model_id = self.model_id
+        return WrappedEmbeddingModel(source, self.middleware.without_noise(), self.max_characters)
 
     def embed(self, texts: Sequence[str], kind: Kind = "document") -> Embeddings:
         """Rows for texts, through the middleware.

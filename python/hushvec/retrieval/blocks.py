@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,16 @@ _MOST_QUERIES = 256
 Scores = NDArray[np.float32]
 
 
+class Rows(Protocol):
+    """float32 [n, columns], of which a block at a time is looked at: an array, or what makes such blocks."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice, /) -> Scores: ...
+
+
 def best_of_matrix(
-    rows: NDArray[np.float32], queries: NDArray[np.float32], k: int, change: Callable[[Scores], Scores] | None = None
+    rows: Rows, queries: Scores, k: int, change: Callable[[Scores], Scores] | None = None
 ) -> tuple[NDArray[np.int64], Scores]:
     """Places and scores [m, k] of the largest inner products; of equal ones the earlier rows.
 
@@ -42,7 +51,7 @@ def best_of_matrix(
     return best.result()
 
 
-def score_blocks(rows: Scores, queries: Scores) -> Iterator[tuple[int, Scores]]:
+def score_blocks(rows: Rows, queries: Scores) -> Iterator[tuple[int, Scores]]:
     """The place of a block's first document and its scores [documents, m], a new array, for all documents in order."""
     step = max(_LEAST_DOCUMENTS, _BLOCK_SCORES // len(queries))
     for first in range(0, len(rows), step):

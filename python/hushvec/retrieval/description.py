@@ -21,7 +21,7 @@ _UNITS = {
 
 
 def describe(index: PrivateIndex) -> tuple[str, ...]:
-    return (repr(index), *_documents(index), *_scores(index), *_queries(index), *_caveats(index))
+    return (repr(index), *_documents(index), *_scores(index), *_queries(index), *_beside(index), *_caveats(index))
 
 
 def _documents(index: PrivateIndex) -> Iterator[str]:
@@ -59,6 +59,15 @@ def _queries(index: PrivateIndex) -> Iterator[str]:
         costs = "; ".join(f"{queries}: {_cost(index.query_guarantee(queries))}" for queries in _QUERIES)
         yield f"whoever asks is charged, by the number of queries in a search: {costs}"
     yield "noise on queries protects who asks, if it is added at the asker's side; no document gains from it"
+
+
+def _beside(index: PrivateIndex) -> Iterator[str]:
+    texts, metadata = index.documented
+    if texts or metadata:
+        yield (
+            f"{texts} texts and the metadata of {metadata} rows are stored as they are: nothing protects them, "
+            "and whoever reads a text needs no vector"
+        )
 
 
 def _caveats(index: PrivateIndex) -> Iterator[str]:

@@ -22,7 +22,7 @@ from hushvec.mechanisms import (
     quotient_down,
     root_up,
 )
-from hushvec.release import PER, Budget, ReleasePlan, plan_release, require_budget
+from hushvec.release import PER, Budget, ReleasePlan, plan_release, releases_directions, require_budget
 
 if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss
@@ -125,7 +125,7 @@ class VectorNoise:
     def is_of_directions(self) -> bool:
         """Whether rows come to one length by the mechanism itself."""
         if isinstance(self.mechanism, Mechanism):
-            return isinstance(self.mechanism, PrivUnit) or not isinstance(self.mechanism, VectorMechanism)
+            return releases_directions(self.mechanism)
         return self.mechanism == PrivUnit.name
 
     def require_fit(self, columns: int, *, normalize: bool) -> None:

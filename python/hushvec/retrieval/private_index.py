@@ -17,6 +17,8 @@ from hushvec.label_receipt import RowReceipt
 from hushvec.release import Budget
 from hushvec.retrieval import saved
 from hushvec.retrieval.answers import SearchResult
+from hushvec.retrieval.documents import NOTE_BESIDE, Beside, Documents, StoredDocument
+from hushvec.retrieval.filters import matcher
 from hushvec.retrieval.guarantees import cost_of_queries, smaller
 from hushvec.retrieval.noise import ScoreNoise, VectorNoise
 from hushvec.retrieval.prepared import Prepared, as_rows
@@ -25,6 +27,7 @@ from hushvec.retrieval.row_ids import RowIds
 from hushvec.retrieval.saved import Content
 from hushvec.retrieval.settings import NOTE_CELLS, SIDES, IndexSettings
 from hushvec.retrieval.stores import MatrixStore, open_store
+from hushvec.retrieval.subset import Chosen, best_of_some, rows_at
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
@@ -52,11 +55,14 @@ class PrivateIndex:
         MissingExtraError: the store's package is not installed.
 
     Guarantees:
-        Those of `VectorNoise` and `ScoreNoise`, in numbers from `document_guarantee` and `query_guarantee`; adjacency is replace-one,
-        ids and the number of rows being public. Ids are released as they are: which ids an index holds is known to whoever sees its
-        answers. Deleting rows gives nothing back: what was released of them stays released, and paid for. Noise on queries protects
+        Those of `VectorNoise` and `ScoreNoise`, in numbers from `document_guarantee` and `query_guarantee`; adjacency is replace-one
+        of a row's vector, with ids, texts, metadata and the number of rows public. Ids are released as they are: which ids an index
+        holds is known to whoever sees its answers. Texts and metadata are stored and handed out as they are too: a guarantee about
+        vectors says nothing about texts and metadata stored beside them, and whoever reads a text needs no vector. Deleting rows
+        gives nothing back: what was released of them stays released, and paid for. Noise on queries protects
         who asks, and no document. Documents with noise on rows and scores have both guarantees: scores of released rows are
-        post-processing, and each score still moves by no more than its range. Stores never hold more than the released rows.
+        post-processing, and each score still moves by no more than its range. Stores never hold more than the released rows. A filter
+        reads metadata alone, so it costs nothing and the guarantees hold for the rows that it leaves as for all.
 
     Edge cases:
         Bad input is refused before anything is charged or written: ids twice, another dimension, NaN, an empty index, k above the
@@ -107,13 +113,13 @@ class PrivateIndex:
         rows = open_store(store, settings.columns, options=store_options, path=path)
         if len(rows):
             raise ValueError(f"path must be new, or of an index that is loaded: {path} holds {len(rows)} rows")
-        self._take(Content(settings, rows, RowIds(), ()), source)
+        self._take(Content(settings, rows, RowIds(), (), Documents()), source)
         if settings.has_noise_in_cells:
             warnings.warn(NOTE_CELLS, UtilityWarning, stacklevel=2)
 
     def _take(self, content: Content, generator: _core.Generator) -> None:
         self._settings, self._store, self._ids = content.settings, content.store, content.ids
-        self._receipts = list(content.receipts)
+        self._receipts, self._documents = list(content.receipts), content.documents
         self._generator = generator
 
     # ---- what is in it ----
@@ -161,41 +167,116 @@ class PrivateIndex:
         noise = ", ".join(sides) or "nothing"
         return f"PrivateIndex({self.dimension}, rows={len(self)}, store={self._settings.store!r}, noise on {noise})"
 
-    def vectors(self) -> NDArray[np.float32]:
-        """The stored rows, float32 [n, columns], in the order of `ids`: with noise on documents they are released, without it not."""
-        return self._store.vectors()
+    def vectors(self, ids: Any = None) -> NDArray[np.float32]:
+        """Stored rows, float32 [n, columns]: with noise on documents they are released, without it not.
+
+        Args:
+            ids: of the rows, in any order; None for all rows in the order of `ids`.
+
+        Raises:
+            TypeError, ValueError: ids of another kind, or that are not there.
+        """
+        return self._store.vectors() if ids is None else rows_at(self._store, self._ids.found(ids))
+
+    # ---- texts and metadata, which nothing protects ----
+
+    def get(self, ids: Any = None) -> list[StoredDocument]:
+        """Texts and metadata as they were added.
+
+        Args:
+            ids: of the rows, in any order; None for all rows in the order of `ids`.
+
+        Raises:
+            TypeError, ValueError: ids of another kind, or that are not there.
+        """
+        places = np.arange(len(self)) if ids is None else self._ids.found(ids)
+        return [self._documents.document(one, place) for one, place in zip(self._ids.values[places].tolist(), places.tolist())]
+
+    @property
+    def documented(self) -> tuple[int, int]:
+        """How many rows have a text, and how many have metadata."""
+        return self._documents.counts
+
+    def find(self, where: Mapping[str, Any]) -> NDArray[Any]:
+        """The ids of the rows whose metadata a filter matches, in the order of the rows.
+
+        Args:
+            where: as in `search`.
+
+        Raises:
+            TypeError, ValueError: no such filter.
+        """
+        return self._ids.values[self._matching(where)]
+
+    def has(self, ids: Any) -> NDArray[np.bool_]:
+        """Whether each of some ids is in the index.
+
+        Raises:
+            TypeError: neither integers nor strings.
+        """
+        return self._ids.known(ids)
+
+    def update(self, ids: Any, *, metadata: Any = None, texts: Any = None) -> None:
+        """Other texts or metadata for rows that are there. Their vectors stay, so that nothing is released or charged.
+
+        Args:
+            ids: of rows that are there, each once.
+            metadata, texts: as in `add`, in the order of the ids; None leaves what is there.
+
+        Raises:
+            TypeError, ValueError: as `add`, or an id that is not there, or twice. Nothing is changed then.
+        """
+        places = self._ids.found(ids, once=True)
+        new = Beside.checked(texts, metadata, len(places))
+        if texts is not None:
+            self._documents.set_texts(places, new.texts)
+        if metadata is not None:
+            self._documents.set_metadata(places, new.metadata)
 
     # ---- rows in, rows out ----
 
-    def add(self, vectors: Any, ids: Any = None) -> RowReceipt | None:
+    def add(
+        self, vectors: Any, ids: Any = None, metadata: Any = None, texts: Any = None, *, replace: bool = False
+    ) -> RowReceipt | None:
         """Store rows, with noise first where documents have it.
 
         Args:
             vectors: float array [n, d], or [d] for one row; numpy or torch. Not changed.
             ids: n unique integers or n unique strings, new to the index; None for the next whole numbers, which begin at 0. An id of
                 a deleted row may come back: the row is then a new release, and costs what every release does.
+            metadata: n mappings of strings to JSON values (str, int, float, bool, None, lists of these), for filters. Stored and
+                released as they are.
+            texts: n strings. Stored and released as they are: whoever reads them needs no vector.
+            replace: rows with known ids take the place of the old ones, which are deleted once the new ones are paid for. Each is a
+                new release with a new charge; what the old ones cost stays spent.
 
         Returns:
-            The receipt of the release; None without noise on documents.
+            The receipt of the release, which is about the vectors alone and says so where there are texts or metadata; None without
+            noise on documents.
 
         Raises:
-            TypeError, ValueError: as `hushvec.privatize`; no rows, another dimension, ids twice, known already or of another kind.
-                Nothing is charged or stored then.
-            PrivacyBudgetExhaustedError: the budget has not enough left. Nothing was stored.
+            TypeError, ValueError: as `hushvec.privatize`; no rows, another dimension, ids twice, known already or of another kind;
+                texts or metadata of the wrong kind or number. Nothing is charged or stored then.
+            PrivacyBudgetExhaustedError: the budget has not enough left. Nothing was stored or replaced.
         """
         x = self._checked("vectors", vectors)
         rows = _arrays.rows_and_dimension(x)[0]
-        new = self._ids.checked(ids, rows)
+        new = self._ids.checked(ids, rows, replace=_validate.flag("replace", replace))
+        beside = Beside.checked(texts, metadata, rows)
         self._store.require_room(rows)
-        released, receipt = self._prepared("vectors", x, self._settings.documents).release()
+        notes = () if beside.is_nothing else (NOTE_BESIDE,)
+        released, receipt = self._prepared("vectors", x, self._settings.documents, notes).release()
+        if replace:
+            self.delete(new[self._ids.known(new)])
         self._store.add(released)
         self._ids.append(new)
+        self._documents.append(beside)
         if receipt is not None:
             self._receipts.append(receipt)
         return receipt
 
     def delete(self, ids: Any) -> int:
-        """Forget rows. What was released of them stays released: no budget gets anything back.
+        """Forget rows, with their texts and metadata. What was released of them stays released: no budget gets anything back.
 
         Args:
             ids: of rows that are there, each once.
@@ -211,21 +292,27 @@ class PrivateIndex:
         if len(places):
             self._store.delete(places)
             self._ids.remove(places)
+            self._documents.remove(places)
         return len(places)
 
-    def search(self, queries: Any, k: int = 10) -> SearchResult:
+    def search(self, queries: Any, k: int = 10, *, where: Mapping[str, Any] | None = None, among: Any = None) -> SearchResult:
         """The k rows with the largest inner products, for every query.
 
         Args:
             queries: float array [m, d], or [d] for one query; numpy or torch. Not changed.
-            k: how many ids a query gets; at most the number of rows.
+            k: how many ids a query gets; at most the number of rows, if neither `where` nor `among` is given.
+            where: only rows whose metadata this filter matches: `{"year": 2020}`, `{"year": {"$gte": 2020}, "tag": "a"}`, with $eq
+                $ne $gt $gte $lt $lte $in $nin $and $or $not as in MongoDB; docs/retrieval.md has the rules. Metadata is public, so
+                this costs nothing.
+            among: only rows with these ids; both together: rows that are in both.
 
         Returns:
-            A SearchResult, ids of shape [m, k].
+            A SearchResult, ids of shape [m, k]; where fewer rows than k remain, of shape [m, number of those], which metadata alone
+            determines. If none remains, nothing is charged.
 
         Raises:
             TypeError, ValueError: wrong kinds; no queries, another dimension, NaN or Inf, an empty index, k above the number of rows.
-                Nothing is charged then.
+                An operator that filters do not have; ids that are not there. Nothing is charged then.
             PrivacyBudgetExhaustedError: a budget has not enough left; nothing is answered. Both are charged for all queries of the
                 call (that of the queries for one of them with per="record", where each is another person's). The scores' budget is
                 charged before the queries': with two, the first charge stands if the second is refused.
@@ -234,21 +321,20 @@ class PrivateIndex:
         most = _validate.whole_number("k", k, at_least=1)
         if not len(self):
             raise ValueError("the index is empty: add vectors before searching it")
-        if most > len(self):
+        places = self._candidates(where, among)
+        if places is None and most > len(self):
             raise ValueError(f"k must be at most the {len(self)} rows of the index, got {most}")
         _arrays.require_finite("queries", x)
         prepared = self._prepared("queries", x, self._settings.queries)
-        private = self._score_search(len(x), most)
+        if places is not None:
+            most = min(most, len(places))
+            if not most:
+                return self._no_answer(len(x))
+        private = self._score_search(len(x), most, len(self) if places is None else len(places))
         score_receipt = None if private is None else private.charge()
         asked, query_receipt = prepared.release()
-        places: NDArray[np.int64]
-        values: NDArray[np.float32] | None
-        if private is None:
-            places, values = self._store.search(asked, most)
-        else:
-            assert isinstance(self._store, MatrixStore)
-            places, values = private.answer(self._store.matrix(), asked)
-        return SearchResult(self._ids.values[places], values, query_receipt, score_receipt)
+        found, values = self._best(asked, most, places) if private is None else self._noisy_best(private, asked, places)
+        return SearchResult(self._ids.values[found], values, query_receipt, score_receipt)
 
     # ---- what it promises ----
 
@@ -292,17 +378,19 @@ class PrivateIndex:
         settings = self._settings.with_budgets({})
         store = open_store(settings.store, settings.columns, options=settings.store_options)
         index = PrivateIndex.__new__(PrivateIndex)
-        index._take(Content(settings, store, RowIds(), ()), _validate.generator(generator))
+        index._take(Content(settings, store, RowIds(), (), Documents()), _validate.generator(generator))
         return index
 
     # ---- in a folder ----
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write rows, ids, receipts and settings into a folder, in one step: what was saved there before stays until all is written.
+        """Write rows, ids, texts, metadata, receipts and settings into a folder.
+
+        In one step: what was saved there before stays until all is written.
 
         Budgets and the generator are not saved. A store on disk keeps its rows where they are; what is saved is which of them belong
         to the index, so what was added after the last save is not in it. Only the owner may read the files (mode 600), and they hold
-        what `vectors` returns.
+        what `vectors` and `get` return: texts and metadata as they are.
 
         Args:
             folder: new, empty, or with an index that is replaced.
@@ -311,7 +399,7 @@ class PrivateIndex:
             ValueError: it is a file, or holds something else.
             OSError: it cannot be written. What was there before is still there then.
         """
-        saved.save(Path(folder), Content(self._settings, self._store, self._ids, tuple(self._receipts)))
+        saved.save(Path(folder), Content(self._settings, self._store, self._ids, tuple(self._receipts), self._documents))
 
     @classmethod
     def load(
@@ -371,7 +459,39 @@ class PrivateIndex:
             raise ValueError(f"{name} must have at least 1 row, got 0")
         return x.reshape(rows, dimension)
 
-    def _prepared(self, name: str, x: Any, noise: VectorNoise | None) -> Prepared:
+    def _candidates(self, where: Mapping[str, Any] | None, among: Any) -> NDArray[np.int64] | None:
+        """Places of the rows that a search is to look at, ascending; None for all of them."""
+        if where is None and among is None:
+            return None
+        places = np.arange(len(self)) if among is None else np.unique(self._ids.found(among))
+        return places if where is None else np.intersect1d(places, self._matching(where), assume_unique=True)
+
+    def _matching(self, where: Mapping[str, Any]) -> NDArray[np.int64]:
+        matches = matcher(where)
+        return np.flatnonzero(np.fromiter(map(matches, self._documents.metadata()), np.bool_, len(self)))
+
+    def _no_answer(self, queries: int) -> SearchResult:
+        """That of a search among no rows: nothing was computed, released or charged."""
+        scores = self._settings.scores
+        ids = self._ids.values[np.empty((queries, 0), np.int64)]
+        return SearchResult(ids, None if scores is not None and scores.mechanism == "gumbel" else np.empty((queries, 0), np.float32))
+
+    def _best(
+        self, asked: NDArray[np.float32], k: int, places: NDArray[np.int64] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        return self._store.search(asked, k) if places is None else best_of_some(self._store, asked, k, places)
+
+    def _noisy_best(
+        self, private: ScoreSearch, asked: NDArray[np.float32], places: NDArray[np.int64] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32] | None]:
+        assert isinstance(self._store, MatrixStore)
+        matrix = self._store.matrix()
+        if places is None:
+            return private.answer(matrix, asked)
+        found, values = private.answer(Chosen(matrix, places), asked)
+        return places[found], values
+
+    def _prepared(self, name: str, x: Any, noise: VectorNoise | None, notes: tuple[str, ...] = ()) -> Prepared:
         """Rows through the projection, and everything about their release checked."""
         projection, normalize = self._settings.projection, self._settings.normalize
         if projection is not None:
@@ -385,7 +505,7 @@ class PrivateIndex:
                 normalize=normalize and not noise.is_of_directions,
                 generator=self._generator,
             )
-            return Prepared(x, plan, noise.budget, projection, noise.notes(plan))
+            return Prepared(x, plan, noise.budget, projection, (*noise.notes(plan), *notes))
         _arrays.require_finite(name, x)
         if normalize:
             unit = _arrays.empty_like(x)
@@ -395,10 +515,10 @@ class PrivateIndex:
         _arrays.require_finite(f"{name} in the range of float32", rows)
         return Prepared(rows)
 
-    def _score_search(self, queries: int, k: int) -> ScoreSearch | None:
+    def _score_search(self, queries: int, k: int, documents: int) -> ScoreSearch | None:
         if self._settings.scores is None:
             return None
-        return ScoreSearch(noise=self._settings.scores, documents=len(self), queries=queries, k=k, generator=self._generator)
+        return ScoreSearch(noise=self._settings.scores, documents=documents, queries=queries, k=k, generator=self._generator)
 
     def _row_guarantee(self) -> tuple[float, float] | None:
         """Of a released row. With per="release" the largest of what the releases so far cost, or one row before the first."""

@@ -12,7 +12,7 @@ from hushvec import _core
 from hushvec.mechanisms import VectorMechanism
 from hushvec.receipts import NOTE_SEED, Receipt
 from hushvec.release import ReleasePlan, charged, entry_of_charge
-from hushvec.retrieval.blocks import Scores, best_of_matrix, score_blocks
+from hushvec.retrieval.blocks import Rows, Scores, best_of_matrix, score_blocks
 from hushvec.retrieval.noise import ScoreNoise
 from hushvec.selection_receipt import SelectionReceipt
 
@@ -78,7 +78,7 @@ class ScoreSearch:
         purpose = f"{receipt.mechanism}, {self.queries} x {self.k} of {self.documents}"
         return replace(receipt, charge=entry_of_charge(noise.budget, epsilon, delta, receipt.loss.rho, purpose))
 
-    def answer(self, rows: Scores, queries: Scores) -> tuple[NDArray[np.int64], Scores | None]:
+    def answer(self, rows: Rows, queries: Scores) -> tuple[NDArray[np.int64], Scores | None]:
         """Places [m, k] and, where they are released, noisy scores."""
         mechanism = self.noise.for_queries(self.queries, k=self.k)
         if not isinstance(mechanism, VectorMechanism):
@@ -93,7 +93,7 @@ class ScoreSearch:
         places, values = best_of_matrix(rows, queries, self.k, noisy)
         return places, values + self.noise.middle
 
-    def _selected(self, mechanism: GumbelTopK, rows: Scores, queries: Scores) -> NDArray[np.int64]:
+    def _selected(self, mechanism: GumbelTopK, rows: Rows, queries: Scores) -> NDArray[np.int64]:
         step = max(1, _HELD_SCORES // self.documents)
         places = np.empty((self.queries, self.k), np.int64)
         for first in range(0, self.queries, step):

@@ -39,12 +39,13 @@ class RowIds:
     def __len__(self) -> int:
         return len(self.values)
 
-    def checked(self, ids: Any, rows: int) -> NDArray[Any]:
+    def checked(self, ids: Any, rows: int, *, replace: bool = False) -> NDArray[Any]:
         """The ids of new rows: the given ones, or the next whole numbers.
 
         Raises:
             TypeError: neither integers nor strings, or of another kind than those that are there.
-            ValueError: not as many as rows, an id twice, one that the index has, or one that no file can hold.
+            ValueError: not as many as rows, an id twice, one that the index has (unless rows may be replaced), or one that no file
+                can hold.
         """
         if ids is None:
             return self._default(rows)
@@ -55,7 +56,7 @@ class RowIds:
         _require_unicode(new)
         self._require_same_kind(new)
         _, there = self._look_up(new)
-        if there.any():
+        if there.any() and not replace:
             raise ValueError(f"ids must be new, got {_shown(new[there][0])}, which the index has")
         return new
 
@@ -72,14 +73,30 @@ class RowIds:
         Raises:
             ValueError: an id that is not there, or twice.
         """
+        return np.sort(self.found(ids, once=True))
+
+    def found(self, ids: Any, *, once: bool = False) -> NDArray[np.int64]:
+        """The rows of given ids, in their order.
+
+        Raises:
+            ValueError: an id that is not there, or twice if each must come once.
+        """
         wanted = _as_ids(ids)
-        _require_unique(wanted)
+        if once:
+            _require_unique(wanted)
         if len(wanted):
             self._require_same_kind(wanted)
         found, there = self._look_up(wanted)
         if not there.all():
             raise ValueError(f"ids must be in the index, got {_shown(wanted[~there][0])}")
-        return np.sort(found)
+        return found
+
+    def known(self, ids: Any) -> NDArray[np.bool_]:
+        """Which of the given ids are there; of another kind none is."""
+        wanted = _as_ids(ids)
+        if len(self) and len(wanted) and wanted.dtype != self.values.dtype:
+            return np.zeros(len(wanted), np.bool_)
+        return self._look_up(wanted)[1]
 
     def remove(self, places: NDArray[np.int64]) -> None:
         self.values = np.delete(self.values, places)

@@ -5,6 +5,7 @@
     keys-TAG.npy            for such a store: which of its rows belong to the index
     ids-TAG.json            ids in the order of the rows
     receipts-TAG.json       of the documents
+    documents-TAG.jsonl     texts and metadata in the order of the rows, as they are, if a row has any
     projection-TAG.npz      the public map, if there is one
     SIDE_codebook-TAG.npz   the public codebook of documents or queries, if there is one
 
@@ -29,6 +30,7 @@ from hushvec import _core
 from hushvec._publish import private_file, private_folder, published_bytes
 from hushvec.label_receipt import LABELS_KIND, LabelReceipt, RowReceipt
 from hushvec.receipts import Receipt
+from hushvec.retrieval.documents import Beside, Documents
 from hushvec.retrieval.row_ids import RowIds
 from hushvec.retrieval.settings import SIDES, IndexSettings
 from hushvec.retrieval.stores import DiskStore, Store, open_store
@@ -38,7 +40,9 @@ if TYPE_CHECKING:
 
 INDEX_FORMAT = 1
 MANIFEST = "index.json"
-_OURS = re.compile(r"(rows|keys|ids|receipts|projection|documents_codebook|queries_codebook)-[0-9a-f]{16}\.(npy|faiss|json|npz)")
+_OURS = re.compile(
+    r"(rows|keys|ids|receipts|documents|projection|documents_codebook|queries_codebook)-[0-9a-f]{16}\.(npy|faiss|jsonl?|npz)"
+)
 _HASHED_AT_ONCE = 1 << 22
 
 
@@ -49,6 +53,7 @@ class Content(NamedTuple):
     store: Store
     ids: RowIds
     receipts: tuple[RowReceipt, ...]
+    documents: Documents
 
 
 def save(folder: Path, content: Content) -> None:
@@ -100,6 +105,7 @@ def load(folder: Path, *, store_path: str | os.PathLike[str] | None) -> tuple[Co
         budgeted = {name for name in SIDES if (manifest["settings"][name] or {}).get("budget")}
         ids = _ids(parts["ids"])
         receipts = tuple(map(_receipt, json.loads(parts["receipts"].read_text(encoding="utf-8"))))
+        documents = _documents(parts.get("documents"), len(ids))
     except (KeyError, TypeError, AttributeError) as mistake:
         raise ValueError(f"{folder / MANIFEST} does not describe an index: {mistake!r}") from None
     path = store_path if store_path is not None else manifest["store_path"]
@@ -109,10 +115,10 @@ def load(folder: Path, *, store_path: str | os.PathLike[str] | None) -> tuple[Co
     if "rows" in parts:
         store.read(parts["rows"])
     else:
-        _take_up(store, np.load(parts["keys"], allow_pickle=False), ids)
+        _take_up(store, np.load(parts["keys"], allow_pickle=False), ids, documents)
     if not len(store) == len(ids):
         raise ValueError(f"{folder} must have as many rows as ids, got {len(store)} and {len(ids)}")
-    return Content(settings, store, ids, receipts), budgeted
+    return Content(settings, store, ids, receipts, documents), budgeted
 
 
 def _parts(content: Content) -> dict[str, tuple[str, Callable[[Path], None]]]:
@@ -123,6 +129,9 @@ def _parts(content: Content) -> dict[str, tuple[str, Callable[[Path], None]]]:
         "ids": (".json", lambda path: _write_json(path, ids)),
         "receipts": (".json", lambda path: _write_json(path, receipts)),
     }
+    if not content.documents.is_nothing:
+        lines = content.documents.lines()
+        parts["documents"] = (".jsonl", lambda path: _write_text(path, lines))
     store = content.store
     if isinstance(store, DiskStore) and store.folder is not None:
         keys = store.keys.values
@@ -141,7 +150,7 @@ def _folder_of(store: Store) -> Path | None:
     return store.folder if isinstance(store, DiskStore) else None
 
 
-def _take_up(store: Any, saved: Any, ids: RowIds) -> None:
+def _take_up(store: Any, saved: Any, ids: RowIds, documents: Documents) -> None:
     """Make a store on disk and the ids agree: rows added after the save go, rows deleted after it are deleted."""
     added = np.flatnonzero(~np.isin(store.keys.values, saved))
     if len(added):
@@ -150,6 +159,7 @@ def _take_up(store: Any, saved: Any, ids: RowIds) -> None:
     if len(gone):
         warnings.warn(f"{len(gone)} rows of the saved index are no longer in its store: they count as deleted", stacklevel=4)
         ids.remove(gone)
+        documents.remove(gone)
 
 
 def _require_place(folder: Path) -> None:
@@ -217,8 +227,19 @@ def _ids(path: Path) -> RowIds:
     return RowIds.restored(stored["ids"], stored["next_default"])
 
 
+def _documents(path: Path | None, rows: int) -> Documents:
+    documents = Documents(Beside.checked(None, None, rows)) if path is None else Documents.read(path)
+    if len(documents) != rows:
+        raise ValueError(f"{path} must have one line for each of the {rows} rows, got {len(documents)}")
+    return documents
+
+
 def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False, allow_nan=False), encoding="utf-8")
+    _write_text(path, json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _synced_size(path: Path) -> int:

@@ -10,6 +10,6 @@
 """
 
 from hushvec.retrieval.stores.opening import CELLS, ON_DISK, STORES, WITH_A_MATRIX, open_store
-from hushvec.retrieval.stores.protocol import DiskStore, MatrixStore, Store
+from hushvec.retrieval.stores.protocol import DiskStore, MatrixStore, RowStore, Store
 
-__all__ = ["CELLS", "ON_DISK", "STORES", "WITH_A_MATRIX", "DiskStore", "MatrixStore", "Store", "open_store"]
+__all__ = ["CELLS", "ON_DISK", "STORES", "WITH_A_MATRIX", "DiskStore", "MatrixStore", "RowStore", "Store", "open_store"]

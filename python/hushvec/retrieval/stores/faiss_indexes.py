@@ -142,6 +142,10 @@ class GraphStore:
         rows: NDArray[np.float32] = self._index.reconstruct_n(0, total)
         return rows if len(self) == total else rows[self._live]
 
+    def rows(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
+        rows: NDArray[np.float32] = self._index.reconstruct_batch(self._live[places])
+        return rows
+
     def write(self, path: Path) -> None:
         if len(self) < int(self._index.ntotal):
             self._build(self.vectors())  # what is deleted does not reach the file

@@ -12,6 +12,9 @@ from hushvec._publish import PRIVATE_FOLDER, private_folder
 from hushvec.errors import MissingExtraError
 from hushvec.retrieval.stores.keys import KeyedStore, Keys
 
+# A list of more than one key for so many rows takes longer to look up than all rows to read.
+_LONG_LIST = 8
+
 _KEY, _VECTOR, _DISTANCE, _QUERY = "key", "vector", "_distance", "query_index"
 
 
@@ -81,6 +84,15 @@ class LanceStore(KeyedStore):
         flat = self._column(_VECTOR).combine_chunks().flatten().to_numpy()
         rows[self.keys.places(self._column(_KEY).to_numpy())] = flat.reshape(len(self), self._columns)
         return rows
+
+    def rows(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
+        if not 0 < _LONG_LIST * len(places) <= len(self):
+            return self.vectors()[places]
+        wanted, back = np.unique(self.keys.values[places], return_inverse=True)
+        found = self._table.search().where(f"{_KEY} IN ({', '.join(map(str, wanted))})").limit(len(wanted)).to_arrow()
+        order = np.argsort(found[_KEY].to_numpy())
+        rows: NDArray[np.float32] = found[_VECTOR].combine_chunks().flatten().to_numpy().reshape(len(wanted), self._columns)
+        return rows[order[back]]
 
     def _column(self, name: str) -> Any:
         return self._table.to_arrow().column(name)

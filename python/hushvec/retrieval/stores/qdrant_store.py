@@ -80,6 +80,12 @@ class QdrantStore(KeyedStore):
             rows[self.keys.places(np.array([int(point.id)]))] = point.vector
         return rows
 
+    def rows(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
+        wanted, back = np.unique(self.keys.values[places], return_inverse=True)
+        points = self._client.retrieve(self._collection, ids=wanted.tolist(), with_vectors=True, with_payload=False)
+        of_key = {int(point.id): point.vector for point in points}
+        return np.array([of_key[int(key)] for key in wanted], np.float32).reshape(len(wanted), self._columns)[back]
+
     def _points(self, *, with_vectors: bool) -> Iterator[Any]:
         offset = None
         while True:

@@ -1,0 +1,228 @@
+"""The one thing below every store: a `PrivateIndex` with texts, metadata and string ids, for hosts that call from several threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _validate
+from hushvec.integrations._source import OnReceipt, PrivateSource, require_on_receipt
+from hushvec.middleware import EmbeddingMiddleware, WrappedEmbeddingModel, wrap_embedding_model
+from hushvec.models.results import KINDS, Embeddings, Kind
+from hushvec.retrieval.documents import Beside, StoredDocument
+from hushvec.retrieval.private_index import PrivateIndex
+
+_SIDES: dict[Kind, str] = {"document": "documents", "query": "queries"}
+
+
+class Found(NamedTuple):
+    """A document that a search found.
+
+    Args:
+        document: id, text and metadata.
+        score: None where the index releases none (noise on scores, "gumbel").
+    """
+
+    document: StoredDocument
+    score: float | None
+
+
+class Batch(NamedTuple):
+    """Documents on their way into the index, with unique ids."""
+
+    ids: list[str]
+    texts: list[str]
+    metadata: list[Mapping[str, Any]]
+
+
+class IndexStore:
+    """Documents in a private index.
+
+    Args:
+        index: empty, or with strings as ids. Calls of it that bypass the store must not run at the same time as others.
+        model: embeds what comes without a row; None where everything has one.
+        keep_texts: whether texts are stored beside the rows.
+        on_receipt: called with each receipt, of documents, queries and scores. What it raises goes to the caller; what was charged
+            stays charged.
+
+    Raises:
+        TypeError: no index, one with integers as ids, a model that cannot embed, on_receipt that cannot be called.
+        ValueError: model and index both add noise to documents, or both to queries.
+    """
+
+    def __init__(self, index: Any, model: Any = None, *, keep_texts: bool = True, on_receipt: OnReceipt | None = None) -> None:
+        if not isinstance(index, PrivateIndex):
+            raise TypeError(f"index must be a hushvec.retrieval.PrivateIndex, got {_validate.kind(index)}")
+        if len(index) and index.ids.dtype != object:
+            raise TypeError("index must have strings as ids, or no rows yet, got integers")
+        for kind in _noised_kinds(model):
+            self._refuse_two_noises(index, kind, "the model")
+        self.index = index
+        self.keep_texts = _validate.flag("keep_texts", keep_texts)
+        self._on_receipt = require_on_receipt(on_receipt)
+        self._model = None if model is None else _wrapped(model)
+        self.lock = threading.RLock()  # for adapters too, around calls that belong together
+
+    # ---- in ----
+
+    def batch(self, texts: Iterable[str], metadata: Sequence[Mapping[str, Any]] | None, ids: Sequence[str | None] | None) -> Batch:
+        """New documents but for their rows, checked before a model runs or a budget is charged. Where an id is missing, a new one."""
+        listed = list(texts)
+        fields = [{} for _ in listed] if metadata is None else list(metadata)
+        Beside.checked(listed, fields, len(listed))
+        names = [None] * len(listed) if ids is None else list(ids)
+        if len(names) != len(listed):
+            raise ValueError(f"ids must be as many as the {len(listed)} texts, got {len(names)}")
+        for name in names:
+            if name is not None and not isinstance(name, str):
+                raise TypeError(f"ids must be strings or None, got {_validate.kind(name)}")
+        given = [name or str(uuid.uuid4()) for name in names]
+        for name, count in Counter(given).items():
+            if count > 1:
+                raise ValueError(f"ids must be unique, got {name!r:.80} {count} times")
+        return Batch(given, listed, fields)
+
+    def write(self, batch: Batch, rows: Any = None, *, replace: bool = True) -> list[str]:
+        """Store documents in one release; their ids. Without documents nothing happens.
+
+        Args:
+            batch: from `batch`.
+            rows: of the texts; None: the model embeds them.
+            replace: a known id is deleted and comes back as a new release, with a new charge; else it is refused.
+        """
+        if not batch.ids:
+            return []
+        array = as_array("embeddings", self.embed(batch.texts) if rows is None else rows, 2)
+        with self.lock:
+            receipt = self.index.add(array, batch.ids, batch.metadata, batch.texts if self.keep_texts else None, replace=replace)
+        self._report(receipt)
+        return batch.ids
+
+    async def awrite(self, batch: Batch) -> list[str]:
+        """`write` as a coroutine: with the model's own, and the index in a thread."""
+        if not batch.ids:
+            return []
+        rows = await self._required_model.aembed(batch.texts, "document")
+        return await asyncio.to_thread(self.write, batch, self._noised_once(rows, "document"))
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Delete documents; ids that are not there are passed over."""
+        with self.lock:
+            return self.index.delete(self._known(ids))
+
+    # ---- out ----
+
+    def get(self, ids: Iterable[str] | None = None) -> list[StoredDocument]:
+        """Documents by their ids, without those that are not there; None for all."""
+        with self.lock:
+            return self.index.get(None if ids is None else self._known(ids))
+
+    def find(self, where: Mapping[str, Any]) -> list[str]:
+        with self.lock:
+            return [str(one) for one in self.index.find(where)]
+
+    def vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:
+        with self.lock:
+            return self.index.vectors(ids)
+
+    def update(self, ids: Sequence[str], metadata: Sequence[Mapping[str, Any]]) -> None:
+        with self.lock:
+            self.index.update(ids, metadata=metadata)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[Any]:
+        return self._noised_once(self._required_model.embed(texts, "document"), "document")
+
+    def embed_query(self, text: str) -> NDArray[Any]:
+        return self._noised_once(self._required_model.embed([text], "query"), "query").reshape(-1)
+
+    async def aembed_query(self, text: str) -> NDArray[Any]:
+        return self._noised_once(await self._required_model.aembed([text], "query"), "query").reshape(-1)
+
+    def search(self, row: Any, k: int, *, where: Mapping[str, Any] | None = None, among: Sequence[str] | None = None) -> list[Found]:
+        """The best documents for a query's row, at most k, best first. None where none is left, and then nothing is charged."""
+        query = as_array("query", row, 1)
+        most = _validate.whole_number("k", k, at_least=1)
+        with self.lock:
+            if not len(self.index):
+                return []
+            if where is None and among is None:
+                most = min(most, len(self.index))
+            there = None if among is None else self._known(among)
+            answer = self.index.search(query, most, where=where, among=there)
+            documents = self.index.get(answer.ids[0])
+        self._report(answer.query_receipt)
+        self._report(answer.score_receipt)
+        scores = [None] * len(documents) if answer.scores is None else answer.scores[0].tolist()
+        return [Found(document, score) for document, score in zip(documents, scores)]
+
+    # ---- parts ----
+
+    @property
+    def _required_model(self) -> WrappedEmbeddingModel:
+        if self._model is None:
+            raise ValueError("model must be given to embed texts: this store has none")
+        return self._model
+
+    def require_public_rows(self, what: str) -> None:
+        """Refuse what hands out rows, or ranks by them, where only answers are protected."""
+        if self.index.settings.scores is not None and self.index.settings.documents is None:
+            raise ValueError(f"{what} needs the stored rows, which noise on scores does not protect")
+
+    def refuse_released_rows(self, rows: Iterable[Any]) -> None:
+        """Rows with receipts, that is with noise, do not go into an index that adds noise itself."""
+        if any(getattr(row, "receipts", ()) for row in rows):
+            self._refuse_two_noises(self.index, "document", "a private embedder")
+
+    def _known(self, ids: Iterable[str]) -> list[str]:
+        """Those of the ids that are there, each once."""
+        wanted = list(dict.fromkeys(ids))
+        return [one for one, there in zip(wanted, self.index.has(wanted)) if there]
+
+    def _report(self, receipt: Any) -> None:
+        if receipt is not None and self._on_receipt is not None:
+            self._on_receipt(receipt)
+
+    def _noised_once(self, rows: Embeddings, kind: Kind) -> NDArray[Any]:
+        """Rows of the model, which may turn out to be released only now."""
+        if rows.receipts:
+            self._refuse_two_noises(self.index, kind, "what embedded them")
+        return np.asarray(rows)
+
+    @staticmethod
+    def _refuse_two_noises(index: PrivateIndex, kind: Kind, whose: str) -> None:
+        side = _SIDES[kind]
+        if getattr(index.settings, side) is not None:
+            raise ValueError(
+                f"{side} must get noise once, got it from {whose} and from the index: both would be charged. "
+                f"Give the index {side}=None, or the store a model without noise on them"
+            )
+
+
+def _noised_kinds(model: Any) -> tuple[Kind, ...]:
+    """Of which texts a model of hushvec releases the rows."""
+    source = getattr(model, "_source", None)
+    if isinstance(source, PrivateSource):
+        return tuple(kind for kind in KINDS if source.side(kind).adds_noise)
+    return KINDS if isinstance(model, WrappedEmbeddingModel) and model.adds_noise else ()
+
+
+def _wrapped(model: Any) -> WrappedEmbeddingModel:
+    return model if isinstance(model, WrappedEmbeddingModel) else wrap_embedding_model(model, EmbeddingMiddleware())
+
+
+def as_array(name: str, rows: Any, dimensions: int) -> NDArray[Any]:
+    """Rows of a host, which are arrays or lists of numbers."""
+    try:
+        array = rows if isinstance(rows, np.ndarray) else np.array(rows, np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be numbers in rows of one length, got {_validate.kind(rows)}") from None
+    if array.ndim != dimensions:
+        raise ValueError(f"{name} must have {dimensions} dimensions, got {array.ndim}")
+    return np.asarray(array)

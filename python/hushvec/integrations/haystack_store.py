@@ -1,0 +1,320 @@
+"""A private index in Haystack: `PrivateDocumentStore`, and `PrivateEmbeddingRetriever`, which searches it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from hushvec import _validate
+from hushvec.errors import MissingExtraError
+from hushvec.integrations._index_store import IndexStore
+from hushvec.integrations._source import OnReceipt
+from hushvec.retrieval.documents import StoredDocument
+from hushvec.retrieval.private_index import PrivateIndex
+
+try:
+    from haystack import Document, component
+    from haystack.document_stores.errors import DuplicateDocumentError
+    from haystack.document_stores.types import DuplicatePolicy, FilterPolicy, apply_filter_policy
+    from haystack.utils.filters import document_matches_filter
+except ImportError:
+    raise MissingExtraError("hushvec.integrations.haystack_store", "haystack") from None
+
+Filters = dict[str, Any]
+
+
+class PrivateDocumentStore:
+    """A Haystack document store over a `PrivateIndex`. The index adds the noise, to the sides that it was made with.
+
+    Args:
+        index: empty, or with strings as ids. Documents come with embeddings: clean ones from any document embedder get the index's
+            noise (`PrivateIndex(384, documents=VectorNoise(epsilon=16.0))`), those of a PrivateDocumentEmbedder go into an index
+            without. Questions stay clean, unless the index has `queries=` or the text embedder noise on them.
+        model: embeds the content of documents that come without embedding, if given: anything that `hushvec.wrap_embedding_model`
+            takes.
+        keep_texts: False stores ids, vectors and meta alone: documents come back without content.
+        return_embedding: whether documents come back with the stored row: what was released, where documents have noise.
+        on_receipt: called with each receipt, such as the `append` of a list. Those of documents are in `store.index.receipts` too.
+
+    Raises:
+        TypeError: no index, one with integers as ids, a model that cannot embed.
+        ValueError: model and index both add noise to the same side; return_embedding with noise on scores alone.
+
+    Guarantees:
+        Those of the index, for vectors: `store.index.describe()` says them. Content and meta are stored and handed out as they are, so
+        whoever reads a found document needs no vector. A filter reads content and meta alone and costs nothing.
+
+    Edge cases:
+        `DuplicatePolicy.NONE` is FAIL, as in Haystack's own store in memory. OVERWRITE deletes a known id and releases it anew, with a
+        new charge. Each `write_documents` is one release. Refused are documents without text, without embedding where the store has no
+        model, with a blob or a sparse embedding, which nothing would protect, and with nested meta. Filters are evaluated by Haystack.
+        `update_by_filter` changes meta without a release. `to_dict` is refused. Several threads may use one store.
+
+    Reference:
+        docs/integrations.md, docs/retrieval.md.
+
+    Example:
+        >>> from haystack import Document
+        >>> from hushvec.integrations.haystack_store import PrivateDocumentStore, PrivateEmbeddingRetriever
+        >>> from hushvec.retrieval import PrivateIndex, VectorNoise
+        >>> store = PrivateDocumentStore(PrivateIndex(4, documents=VectorNoise(epsilon=200.0)))
+        >>> rows = {"a": [1.0, 0.0, 0.0, 0.0], "b": [0.0, 1.0, 0.0, 0.0]}
+        >>> store.write_documents([Document(content=text, embedding=row) for text, row in rows.items()])
+        2
+        >>> answer = PrivateEmbeddingRetriever(store, top_k=1).run(rows["b"])
+        >>> answer["documents"][0].content, store.index.receipts[0].rows
+        ('b', 2)
+    """
+
+    def __init__(
+        self,
+        index: PrivateIndex,
+        model: Any = None,
+        *,
+        keep_texts: bool = True,
+        return_embedding: bool = False,
+        on_receipt: OnReceipt | None = None,
+    ) -> None:
+        self._store = IndexStore(index, model, keep_texts=keep_texts, on_receipt=on_receipt)
+        self.return_embedding = _validate.flag("return_embedding", return_embedding)
+        if return_embedding:
+            self._store.require_public_rows("return_embedding")
+
+    @property
+    def index(self) -> PrivateIndex:
+        """What holds the documents, their receipts and budgets, and saves them."""
+        return self._store.index
+
+    def to_dict(self) -> NoReturn:
+        """Refused: a pipeline with this store cannot be written to a file.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(
+            "PrivateDocumentStore cannot be serialized: it holds an index and perhaps a budget; save the index (store.index.save) and "
+            "make the store of it in Python"
+        )
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> NoReturn:
+        """Refused, as `to_dict`."""
+        raise TypeError("PrivateDocumentStore cannot be read from a dict: load the index (PrivateIndex.load) and make the store of it")
+
+    # ---- documents in ----
+
+    def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
+        """Write documents in one release.
+
+        Args:
+            documents: with text content, and embeddings unless the store has a model.
+            policy: what happens to ids that are there: FAIL (as NONE), SKIP, OVERWRITE.
+
+        Returns:
+            How many were written.
+
+        Raises:
+            ValueError: no list of documents; what cannot be stored. Nothing is charged or stored then.
+            DuplicateDocumentError: an id is there or comes twice, with FAIL. Nothing is charged or stored then.
+            PrivacyBudgetExhaustedError: nothing is stored or overwritten.
+        """
+        chosen = self._chosen(documents, policy)
+        if not chosen:
+            return 0
+        batch = self._store.batch(
+            [document.content for document in chosen], [document.meta for document in chosen], [document.id for document in chosen]
+        )
+        rows = [document.embedding for document in chosen]
+        self._store.refuse_released_rows(rows)
+        if any(row is None for row in rows):
+            embedded = iter(self._store.embed([document.content for document in chosen if document.embedding is None]))
+            rows = [next(embedded) if row is None else row for row in rows]
+        self._store.write(batch, rows, replace=policy == DuplicatePolicy.OVERWRITE)
+        return len(documents) if policy == DuplicatePolicy.OVERWRITE else len(chosen)
+
+    async def write_documents_async(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
+        """`write_documents` as a coroutine, in a thread."""
+        return await asyncio.to_thread(self.write_documents, documents, policy)
+
+    def update_by_filter(self, filters: Filters, meta: dict[str, Any]) -> int:
+        """Merge fields into the meta of the documents that match. Their vectors stay: nothing is released or charged."""
+        with self._store.lock:
+            matching = self._matching(filters)
+            self._store.update([str(stored.id) for stored in matching], [{**stored.metadata, **meta} for stored in matching])
+        return len(matching)
+
+    async def update_by_filter_async(self, filters: Filters, meta: dict[str, Any]) -> int:
+        """`update_by_filter` as a coroutine, in a thread."""
+        return await asyncio.to_thread(self.update_by_filter, filters, meta)
+
+    # ---- documents out ----
+
+    def delete_documents(self, document_ids: list[str]) -> None:
+        """Delete documents; unknown ids are passed over. No budget gets anything back."""
+        self._store.delete(document_ids)
+
+    async def delete_documents_async(self, document_ids: list[str]) -> None:
+        """`delete_documents` as a coroutine, in a thread."""
+        await asyncio.to_thread(self.delete_documents, document_ids)
+
+    def delete_all_documents(self) -> None:
+        """Delete all documents. No budget gets anything back."""
+        self.delete_by_filter({})
+
+    async def delete_all_documents_async(self) -> None:
+        """`delete_all_documents` as a coroutine, in a thread."""
+        await asyncio.to_thread(self.delete_all_documents)
+
+    def delete_by_filter(self, filters: Filters) -> int:
+        """Delete the documents that match; how many they were."""
+        return self._store.delete([str(stored.id) for stored in self._matching(filters)])
+
+    async def delete_by_filter_async(self, filters: Filters) -> int:
+        """`delete_by_filter` as a coroutine, in a thread."""
+        return await asyncio.to_thread(self.delete_by_filter, filters)
+
+    def count_documents(self) -> int:
+        """How many documents there are."""
+        return len(self.index)
+
+    async def count_documents_async(self) -> int:
+        """`count_documents` as a coroutine."""
+        return self.count_documents()
+
+    def count_documents_by_filter(self, filters: Filters) -> int:
+        """How many documents match."""
+        return len(self._matching(filters))
+
+    async def count_documents_by_filter_async(self, filters: Filters) -> int:
+        """`count_documents_by_filter` as a coroutine, in a thread."""
+        return await asyncio.to_thread(self.count_documents_by_filter, filters)
+
+    def filter_documents(self, filters: Filters | None = None) -> list[Document]:
+        """The documents that match, in the order in which they were written; all without filters."""
+        with self._store.lock:
+            return self._documents(self._matching(filters))
+
+    async def filter_documents_async(self, filters: Filters | None = None) -> list[Document]:
+        """`filter_documents` as a coroutine, in a thread."""
+        return await asyncio.to_thread(self.filter_documents, filters)
+
+    def embedding_retrieval(self, query_embedding: list[float], *, filters: Filters | None = None, top_k: int = 10) -> list[Document]:
+        """The documents nearest to the row of a question, with their inner products as score (None with "gumbel")."""
+        with self._store.lock:
+            among = [str(stored.id) for stored in self._matching(filters)] if filters else None
+            found = self._store.search(query_embedding, top_k, among=among)
+            return self._documents([each.document for each in found], [each.score for each in found])
+
+    # ---- parts ----
+
+    def _chosen(self, documents: Any, policy: DuplicatePolicy) -> list[Document]:
+        """The documents that a policy writes, each id once."""
+        if isinstance(documents, (str, Mapping)) or not isinstance(documents, Iterable):
+            raise ValueError(f"documents must be a list of Document objects, got {_validate.kind(documents)}")
+        chosen: dict[str, Document] = {}
+        listed = list(documents)
+        for place, document in enumerate(listed):
+            _require_storable(place, document)
+        known = {str(stored.id) for stored in self._store.get([document.id for document in listed])}
+        for document in listed:
+            if policy != DuplicatePolicy.OVERWRITE and (document.id in known or document.id in chosen):
+                if policy == DuplicatePolicy.SKIP:
+                    continue
+                raise DuplicateDocumentError(f"id must be new with policy FAIL, got {document.id!r}, which is there")
+            chosen[document.id] = document
+        return list(chosen.values())
+
+    def _matching(self, filters: Filters | None) -> list[StoredDocument]:
+        stored = self._store.get()
+        if not filters:
+            return stored
+        return [each for each in stored if document_matches_filter(filters, _document(each))]
+
+    def _documents(self, stored: list[StoredDocument], scores: list[float | None] | None = None) -> list[Document]:
+        rows: Any = [None] * len(stored)
+        if self.return_embedding and stored:
+            rows = self._store.vectors([str(each.id) for each in stored]).tolist()
+        return [_document(each, embedding=row, score=score) for each, row, score in zip(stored, rows, scores or [None] * len(stored))]
+
+
+@component
+class PrivateEmbeddingRetriever:
+    """A Haystack retriever over a `PrivateDocumentStore`: by the embedding of a question.
+
+    Args:
+        document_store: the store.
+        filters: of every search.
+        top_k: most documents of an answer.
+        filter_policy: whether filters of a run replace those above or are merged with them.
+
+    Returns:
+        From `run`: "documents".
+
+    Raises:
+        TypeError: another store.
+        ValueError: top_k below 1.
+        From `run`: what `PrivateIndex.search` raises; a pipeline puts it as the cause into its PipelineRuntimeError.
+
+    Guarantees:
+        Those of the store's index. A search is charged only where the index has noise on queries or scores.
+
+    Edge cases:
+        `to_dict` is refused with the store's.
+
+    Reference:
+        docs/integrations.md.
+
+    Example:
+        >>> from hushvec.integrations.haystack_store import PrivateDocumentStore, PrivateEmbeddingRetriever
+        >>> from hushvec.retrieval import PrivateIndex
+        >>> PrivateEmbeddingRetriever(PrivateDocumentStore(PrivateIndex(4))).run([1.0, 0.0, 0.0, 0.0])
+        {'documents': []}
+    """
+
+    def __init__(
+        self,
+        document_store: PrivateDocumentStore,
+        filters: Filters | None = None,
+        top_k: int = 10,
+        filter_policy: FilterPolicy = FilterPolicy.REPLACE,
+    ) -> None:
+        if not isinstance(document_store, PrivateDocumentStore):
+            raise TypeError(f"document_store must be a PrivateDocumentStore, got {_validate.kind(document_store)}")
+        self.document_store = document_store
+        self.filters = filters
+        self.top_k = _validate.whole_number("top_k", top_k, at_least=1)
+        self.filter_policy = filter_policy
+
+    def to_dict(self) -> dict[str, Any]:
+        """Refused with the store's."""
+        return {"document_store": self.document_store.to_dict()}
+
+    @component.output_types(documents=list[Document])  # type: ignore[untyped-decorator]
+    def run(self, query_embedding: list[float], filters: Filters | None = None, top_k: int | None = None) -> dict[str, Any]:
+        """The documents nearest to the embedding of a question."""
+        chosen = apply_filter_policy(self.filter_policy, self.filters, filters)
+        most = self.top_k if top_k is None else top_k
+        return {"documents": self.document_store.embedding_retrieval(query_embedding, filters=chosen, top_k=most)}
+
+    @component.output_types(documents=list[Document])  # type: ignore[untyped-decorator]
+    async def run_async(
+        self, query_embedding: list[float], filters: Filters | None = None, top_k: int | None = None
+    ) -> dict[str, Any]:
+        """`run` as a coroutine, in a thread."""
+        answer: dict[str, Any] = await asyncio.to_thread(self.run, query_embedding, filters, top_k)
+        return answer
+
+
+def _require_storable(place: int, document: Any) -> None:
+    if not isinstance(document, Document):
+        raise ValueError(f"documents must be Document objects, got {_validate.kind(document)} at position {place}")
+    if not isinstance(document.content, str):
+        raise ValueError(f"documents must have text content, got {_validate.kind(document.content)} at position {place}")
+    for name in ("blob", "sparse_embedding"):
+        if getattr(document, name) is not None:
+            raise ValueError(f"documents must have no {name}, which nothing here protects, got one at position {place}")
+
+
+def _document(stored: StoredDocument, **fields: Any) -> Document:
+    return Document(id=stored.id, content=stored.text, meta=stored.metadata, **fields)

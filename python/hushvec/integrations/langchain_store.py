@@ -1,0 +1,259 @@
+"""A private index in LangChain: `PrivateVectorStore`, wherever a `VectorStore` or a retriever is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec.errors import MissingExtraError
+from hushvec.integrations._index_store import Found, IndexStore, as_array
+from hushvec.integrations._source import OnReceipt
+from hushvec.retrieval.documents import StoredDocument
+from hushvec.retrieval.private_index import PrivateIndex
+
+try:
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.vectorstores import VectorStore
+    from langchain_core.vectorstores.utils import maximal_marginal_relevance
+except ImportError:
+    raise MissingExtraError("hushvec.integrations.langchain_store", "langchain") from None
+
+Filter = Mapping[str, Any]
+
+
+class PrivateVectorStore(VectorStore):  # type: ignore[misc]
+    """A LangChain vector store over a `PrivateIndex`. The index adds the noise, to the sides that it was made with.
+
+    Args:
+        embeddings: any LangChain embedder. Documents go from it into the index clean and get the index's noise
+            (`PrivateIndex(384, documents=VectorNoise(epsilon=16.0))`); or it is a PrivateEmbeddings and the index has none. Questions
+            stay clean, unless the index has `queries=` or the embedder noise on them.
+        index: empty, or with strings as ids.
+        keep_texts: False stores ids, vectors and metadata alone: documents come back with an empty `page_content`, and whoever may
+            read the texts looks them up by id.
+        on_receipt: called with each receipt, such as the `append` of a list. Those of documents are in `store.index.receipts` too.
+
+    Raises:
+        TypeError: no index, one with integers as ids, embeddings that cannot embed.
+        ValueError: embeddings and index both add noise to the same side.
+        When documents are added: what the model and `PrivateIndex.add` raise; nothing is charged or stored then. An exhausted budget
+        stores nothing, and replaces nothing.
+
+    Guarantees:
+        Those of the index, for vectors: `store.index.describe()` says them. Texts and metadata are stored and handed out as they are,
+        so whoever reads a found document needs no vector: noise on documents protects against those who see vectors or scores, but no
+        texts. A saved index has the texts in it. A filter reads metadata alone and costs nothing.
+
+    Edge cases:
+        An id that is known is replaced: deleted, and released anew, with a new charge. Each `add_documents` is one release, whatever
+        the number of documents. `delete()` without ids deletes all; nothing is given back. A store may be used by several threads and
+        coroutines at once. Maximal marginal relevance ranks by stored rows: refused with noise on queries, and with noise on scores
+        alone. A score is an inner product, larger is better; relevance scores need cosines, so documents with noise need
+        `renormalize=True`.
+
+    Reference:
+        docs/integrations.md, docs/retrieval.md.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> from hushvec.integrations.langchain_store import PrivateVectorStore
+        >>> from hushvec.retrieval import PrivateIndex, VectorNoise
+        >>> index = PrivateIndex(16, documents=VectorNoise(epsilon=100.0))
+        >>> store = PrivateVectorStore(DeterministicFakeEmbedding(size=16), index)
+        >>> store.add_texts(["a record", "another"], [{"year": 2020}, {"year": 2021}], ids=["1", "2"])
+        ['1', '2']
+        >>> store.similarity_search("a record", filter={"year": {"$gte": 2021}})[0].page_content, store.index.receipts[0].epsilon
+        ('another', 100.0)
+    """
+
+    def __init__(
+        self, embeddings: Embeddings, index: PrivateIndex, *, keep_texts: bool = True, on_receipt: OnReceipt | None = None
+    ) -> None:
+        if not isinstance(embeddings, Embeddings):
+            raise TypeError(f"embeddings must be LangChain Embeddings, got {type(embeddings).__name__}")
+        self._embeddings = embeddings
+        self._store = IndexStore(index, embeddings, keep_texts=keep_texts, on_receipt=on_receipt)
+
+    @property
+    def embeddings(self) -> Embeddings:
+        """What embeds documents and questions."""
+        return self._embeddings
+
+    @property
+    def index(self) -> PrivateIndex:
+        """What holds the documents, their receipts and budgets, and saves them."""
+        return self._store.index
+
+    # ---- documents in and out ----
+
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **_: Any,
+    ) -> list[str]:
+        """Add texts in one release, or replace those with known ids; their ids."""
+        return self._store.write(self._store.batch(texts, metadatas, ids))
+
+    async def aadd_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **_: Any,
+    ) -> list[str]:
+        """`add_texts` as a coroutine."""
+        return await self._store.awrite(self._store.batch(texts, metadatas, ids))
+
+    def delete(self, ids: Sequence[str] | None = None, **_: Any) -> bool:
+        """Delete documents, all without ids; unknown ids are passed over. No budget gets anything back."""
+        self._store.delete([str(document.id) for document in self._store.get()] if ids is None else ids)
+        return True
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """The documents with these ids, without those that are not there."""
+        return [_document(stored) for stored in self._store.get(ids)]
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Iterable[str],
+        embedding: Embeddings,
+        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        index: PrivateIndex | None = None,
+        **options: Any,
+    ) -> PrivateVectorStore:
+        """A store with these texts.
+
+        Args:
+            texts, metadatas, ids: as for `add_texts`.
+            embedding, options: as for the class.
+            index: must be given: it says which noise there is.
+        """
+        store = cls(embedding, _required(index), **options)
+        store.add_texts(texts, metadatas, ids=ids)
+        return store
+
+    @classmethod
+    async def afrom_texts(
+        cls,
+        texts: Iterable[str],
+        embedding: Embeddings,
+        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        index: PrivateIndex | None = None,
+        **options: Any,
+    ) -> PrivateVectorStore:
+        """`from_texts` as a coroutine."""
+        store = cls(embedding, _required(index), **options)
+        await store.aadd_texts(texts, metadatas, ids=ids)
+        return store
+
+    # ---- searches: `filter` is the `where` of PrivateIndex.search ----
+
+    def similarity_search(self, query: str, k: int = 4, *, filter: Filter | None = None) -> list[Document]:
+        """The k documents nearest to a question; fewer where fewer match the filter."""
+        return self.similarity_search_by_vector(self._store.embed_query(query), k, filter=filter)
+
+    async def asimilarity_search(self, query: str, k: int = 4, *, filter: Filter | None = None) -> list[Document]:
+        """`similarity_search` as a coroutine."""
+        return await self.asimilarity_search_by_vector(await self._store.aembed_query(query), k, filter=filter)
+
+    def similarity_search_by_vector(
+        self, embedding: Sequence[float] | NDArray[Any], k: int = 4, *, filter: Filter | None = None
+    ) -> list[Document]:
+        """The k documents nearest to a vector."""
+        return [_document(found.document) for found in self._store.search(embedding, k, where=filter)]
+
+    def similarity_search_with_score(self, query: str, k: int = 4, *, filter: Filter | None = None) -> list[tuple[Document, float]]:
+        """Documents and inner products, the largest first.
+
+        Raises:
+            ValueError: the index names no scores (noise on scores, "gumbel").
+        """
+        self._require_scores()
+        return _with_scores(self._store.search(self._store.embed_query(query), k, where=filter))
+
+    async def asimilarity_search_with_score(
+        self, query: str, k: int = 4, *, filter: Filter | None = None
+    ) -> list[tuple[Document, float]]:
+        """`similarity_search_with_score` as a coroutine."""
+        self._require_scores()
+        row = await self._store.aembed_query(query)
+        return _with_scores(await asyncio.to_thread(self._store.search, row, k, where=filter))
+
+    async def asimilarity_search_by_vector(
+        self, embedding: Sequence[float] | NDArray[Any], k: int = 4, *, filter: Filter | None = None
+    ) -> list[Document]:
+        """`similarity_search_by_vector` as a coroutine."""
+        return await asyncio.to_thread(self.similarity_search_by_vector, embedding, k, filter=filter)
+
+    def max_marginal_relevance_search(
+        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, *, filter: Filter | None = None
+    ) -> list[Document]:
+        """k documents near to a question and far from each other, of the `fetch_k` nearest."""
+        row = self._store.embed_query(query)
+        return self.max_marginal_relevance_search_by_vector(row, k, fetch_k, lambda_mult, filter=filter)
+
+    def max_marginal_relevance_search_by_vector(
+        self,
+        embedding: Sequence[float] | NDArray[Any],
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        *,
+        filter: Filter | None = None,
+    ) -> list[Document]:
+        """The same for a vector."""
+        self._store.require_public_rows("maximal marginal relevance")
+        if self.index.settings.queries is not None:
+            raise ValueError("maximal marginal relevance needs the clean question, which an index with noise on queries does not use")
+        if self.index.projection is not None:
+            raise ValueError("maximal marginal relevance needs rows of the question's dimension: the index has a projection")
+        with self._store.lock:
+            found = [each.document for each in self._store.search(embedding, fetch_k, where=filter)]
+            rows = self._store.vectors([str(document.id) for document in found])
+        if not found:
+            return []
+        chosen = maximal_marginal_relevance(as_array("query", embedding, 1).astype(np.float32), list(rows), lambda_mult, k)
+        return [_document(found[place]) for place in chosen]
+
+    def _select_relevance_score_fn(self) -> Callable[[float], float]:
+        settings = self.index.settings
+        noised = [side for side in (settings.documents, settings.queries) if side is not None and not side.renormalize]
+        if settings.scores is not None or noised or not settings.normalize:
+            raise ValueError(
+                "relevance scores need cosines: an index with normalize=True, without noise on scores, and with renormalize=True "
+                "in its noise on documents or queries"
+            )
+        return lambda score: min(1.0, max(0.0, (1.0 + score) / 2.0))
+
+    def _require_scores(self) -> None:
+        noise = self.index.settings.scores
+        if noise is not None and noise.mechanism == "gumbel":
+            raise ValueError("scores must be released to be returned: noise on scores with mechanism 'gumbel' names the order alone")
+
+
+def _document(stored: StoredDocument) -> Document:
+    return Document(id=stored.id, page_content=stored.text or "", metadata=stored.metadata)
+
+
+def _with_scores(found: list[Found]) -> list[tuple[Document, float]]:
+    return [(_document(each.document), float(each.score or 0.0)) for each in found]
+
+
+def _required(index: PrivateIndex | None) -> PrivateIndex:
+    if index is None:
+        raise TypeError("index must be given: a hushvec.retrieval.PrivateIndex, which says what noise there is")
+    return index

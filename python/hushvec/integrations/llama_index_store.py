@@ -1,0 +1,213 @@
+"""A private index in LlamaIndex: `PrivateVectorStore`, wherever a `vector_store` is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hushvec import _validate
+from hushvec.errors import MissingExtraError
+from hushvec.integrations._index_store import IndexStore
+from hushvec.integrations._source import OnReceipt
+from hushvec.retrieval.documents import StoredDocument
+from hushvec.retrieval.private_index import PrivateIndex
+
+try:
+    from llama_index.core.bridge.pydantic import PrivateAttr
+    from llama_index.core.schema import BaseNode, MetadataMode
+    from llama_index.core.vector_stores.types import (
+        BasePydanticVectorStore,
+        FilterCondition,
+        MetadataFilters,
+        VectorStoreQuery,
+        VectorStoreQueryMode,
+        VectorStoreQueryResult,
+    )
+    from llama_index.core.vector_stores.utils import build_metadata_filter_fn, metadata_dict_to_node, node_to_metadata_dict
+except ImportError:
+    raise MissingExtraError("hushvec.integrations.llama_index_store", "llama-index") from None
+
+_CONTENT, _DOCUMENT = "_node_content", "ref_doc_id"  # fields of `node_to_metadata_dict`
+
+
+class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
+    """A LlamaIndex vector store over a `PrivateIndex`. The index adds the noise, to the sides that it was made with.
+
+    Args:
+        index: empty, or with strings as ids. Nodes come with rows: clean ones from any embed_model get the index's noise
+            (`PrivateIndex(384, documents=VectorNoise(epsilon=16.0))`); rows of a PrivateEmbedding with noise on documents go into an
+            index without. LlamaIndex copies rows, so the store cannot tell them apart: **name only one of the two**. Questions stay
+            clean, unless the index has `queries=` or the model noise on them.
+        stores_text: False stores ids, vectors and metadata alone. LlamaIndex then keeps nodes in its docstore; texts are read there.
+        on_receipt: called with each receipt, such as the `append` of a list. Those of documents are in `store.index.receipts` too.
+
+    Raises:
+        TypeError: no index, or one with integers as ids.
+        When nodes are added: what `PrivateIndex.add` raises; nothing is charged or stored then. An exhausted budget stores nothing,
+        and replaces nothing.
+
+    Guarantees:
+        Those of the index, for vectors: `store.index.describe()` says them. Texts and metadata are stored and handed out as they are,
+        so whoever reads a found node needs no vector. A filter reads metadata alone and costs nothing.
+
+    Edge cases:
+        A node id that is known is replaced: deleted, and released anew, with a new charge. Each `add` is one release; LlamaIndex adds
+        `insert_batch_size` nodes at a time, 2,048 if not named. Query modes other than "default" are refused. Filters are those of
+        LlamaIndex, nested ones too. `persist` writes nothing: `store.index.save(folder)` does.
+
+    Reference:
+        docs/integrations.md, docs/retrieval.md.
+
+    Example:
+        >>> from llama_index.core.schema import TextNode
+        >>> from llama_index.core.vector_stores.types import VectorStoreQuery
+        >>> from hushvec.integrations.llama_index_store import PrivateVectorStore
+        >>> from hushvec.retrieval import PrivateIndex, VectorNoise
+        >>> store = PrivateVectorStore(PrivateIndex(4, documents=VectorNoise(epsilon=200.0)))
+        >>> store.add([TextNode(text="a", id_="1", embedding=[1.0, 0, 0, 0]), TextNode(text="b", id_="2", embedding=[0, 1.0, 0, 0])])
+        ['1', '2']
+        >>> found = store.query(VectorStoreQuery(query_embedding=[0, 1.0, 0, 0]))
+        >>> found.nodes[0].text, found.ids, store.index.receipts[0].rows
+        ('b', ['2'], 2)
+    """
+
+    stores_text: bool = True
+
+    _store: IndexStore = PrivateAttr()
+
+    def __init__(self, index: PrivateIndex, *, stores_text: bool = True, on_receipt: OnReceipt | None = None) -> None:
+        super().__init__(stores_text=_validate.flag("stores_text", stores_text))
+        self._store = IndexStore(index, keep_texts=stores_text, on_receipt=on_receipt)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name under which LlamaIndex reports the store."""
+        return "HushvecPrivateVectorStore"
+
+    @property
+    def client(self) -> PrivateIndex:
+        """The index."""
+        return self._store.index
+
+    @property
+    def index(self) -> PrivateIndex:
+        """What holds the nodes, their receipts and budgets, and saves them."""
+        return self._store.index
+
+    # ---- nodes in and out ----
+
+    def add(self, nodes: Sequence[BaseNode], **_: Any) -> list[str]:
+        """Add nodes in one release, or replace those with known ids; their ids."""
+        texts = [node.get_content(metadata_mode=MetadataMode.NONE) for node in nodes]
+        batch = self._store.batch(texts, [self._fields(node) for node in nodes], [node.node_id for node in nodes])
+        return self._store.write(batch, [node.get_embedding() for node in nodes])
+
+    async def async_add(self, nodes: Sequence[BaseNode], **options: Any) -> list[str]:
+        """`add` as a coroutine."""
+        return await asyncio.to_thread(self.add, nodes, **options)
+
+    def delete(self, ref_doc_id: str, **_: Any) -> None:
+        """Delete the nodes of a document. No budget gets anything back."""
+        self._store.delete(self._store.find({_DOCUMENT: ref_doc_id}))
+
+    async def adelete(self, ref_doc_id: str, **options: Any) -> None:
+        """`delete` as a coroutine."""
+        await asyncio.to_thread(self.delete, ref_doc_id, **options)
+
+    def delete_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **_: Any) -> None:
+        """Delete the nodes that have one of these ids and match the filters; all without either."""
+        self._store.delete([str(stored.id) for stored in self._matching(node_ids, filters)])
+
+    async def adelete_nodes(
+        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **options: Any
+    ) -> None:
+        """`delete_nodes` as a coroutine."""
+        await asyncio.to_thread(self.delete_nodes, node_ids, filters, **options)
+
+    def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
+        """The nodes that have one of these ids and match the filters, without rows; all without either.
+
+        Raises:
+            ValueError: stores_text is False: there are no nodes here.
+        """
+        if not self.stores_text:
+            raise ValueError("stores_text must be True to get nodes: they are in LlamaIndex's docstore")
+        return [_node(stored) for stored in self._matching(node_ids, filters)]
+
+    async def aget_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
+        """`get_nodes` as a coroutine."""
+        return await asyncio.to_thread(self.get_nodes, node_ids, filters)
+
+    def clear(self) -> None:
+        """Delete all nodes. No budget gets anything back."""
+        self.delete_nodes()
+
+    async def aclear(self) -> None:
+        """`clear` as a coroutine."""
+        await asyncio.to_thread(self.clear)
+
+    # ---- searches ----
+
+    def query(self, query: VectorStoreQuery, **_: Any) -> VectorStoreQueryResult:
+        """The nodes nearest to the row of a question: of those that filters, node_ids and doc_ids all leave.
+
+        No node_ids or doc_ids, as a VectorStoreIndex gives them to stores with texts, leave all.
+
+        Raises:
+            ValueError: a mode other than "default", no row, a filter that LlamaIndex does not have.
+        """
+        if query.mode != VectorStoreQueryMode.DEFAULT:
+            raise ValueError(f"mode must be 'default', got {query.mode!r}")
+        if query.query_embedding is None:
+            raise ValueError("query_embedding must be given: this store embeds nothing")
+        among = None
+        if query.filters is not None or query.node_ids or query.doc_ids:
+            among = [str(stored.id) for stored in self._matching(query.node_ids or None, query.filters, query.doc_ids or None)]
+        found = self._store.search(query.query_embedding, query.similarity_top_k, among=among)
+        named = [each.score for each in found if each.score is not None]
+        return VectorStoreQueryResult(
+            nodes=[_node(each.document) for each in found] if self.stores_text else None,
+            similarities=named if len(named) == len(found) else None,
+            ids=[str(each.document.id) for each in found],
+        )
+
+    async def aquery(self, query: VectorStoreQuery, **options: Any) -> VectorStoreQueryResult:
+        """`query` as a coroutine."""
+        return await asyncio.to_thread(self.query, query, **options)
+
+    # ---- parts ----
+
+    def _fields(self, node: BaseNode) -> dict[str, Any]:
+        fields: dict[str, Any] = node_to_metadata_dict(node, remove_text=True)
+        if not self.stores_text:
+            del fields[_CONTENT]
+        return fields
+
+    def _matching(
+        self, node_ids: Sequence[str] | None, filters: MetadataFilters | None, documents: Sequence[str] | None = None
+    ) -> list[StoredDocument]:
+        stored = self._store.get(node_ids)
+        if documents is not None:
+            stored = [each for each in stored if each.metadata.get(_DOCUMENT) in documents]
+        matches = _matcher({str(each.id): each.metadata for each in stored}.__getitem__, filters)
+        return [each for each in stored if matches(str(each.id))]
+
+
+def _matcher(metadata: Callable[[str], Mapping[str, Any]], filters: MetadataFilters | None) -> Callable[[str], bool]:
+    """Whether a node matches, by LlamaIndex's own rules, which leave nested filters out: those are put together here."""
+    if filters is None or not any(isinstance(part, MetadataFilters) for part in filters.filters):
+        host: Callable[[str], bool] = build_metadata_filter_fn(metadata, filters)
+        return host
+    parts = [
+        _matcher(metadata, part if isinstance(part, MetadataFilters) else MetadataFilters(filters=[part])) for part in filters.filters
+    ]
+    if filters.condition == FilterCondition.OR:
+        return lambda one: any(part(one) for part in parts)
+    if filters.condition == FilterCondition.NOT:
+        return lambda one: not any(part(one) for part in parts)
+    return lambda one: all(part(one) for part in parts)
+
+
+def _node(stored: StoredDocument) -> BaseNode:
+    return metadata_dict_to_node(stored.metadata, text=stored.text)
