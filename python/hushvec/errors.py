@@ -91,6 +91,13 @@ class PrivacyBudgetWarning(UserWarning):
     """A budget with on_exhausted="warn" has spent more than its limit."""
 
 
+class StoreError(OSError):
+    """The store of an index cannot be used: not reachable, locked, damaged or full, or lost in the middle of a call.
+
+    What was charged before stays charged, and its release is kept: the same call again goes on with it and charges nothing.
+    """
+
+
 class SecureMemoryError(RuntimeError):
     """Memory for secrets that cannot be had as asked (`strict=True`), or that is no longer there: released, or wiped by a fork."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,21 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _arrays, _core, _validate
+from hushvec.errors import StoreError
 from hushvec.label_receipt import RowReceipt
 from hushvec.release import Budget
 from hushvec.retrieval import saved
 from hushvec.retrieval.answers import SearchResult
 from hushvec.retrieval.guarantees import cost_of_queries, smaller
+from hushvec.retrieval.kept import KeptReleases
 from hushvec.retrieval.noise import ScoreNoise, VectorNoise
 from hushvec.retrieval.prepared import Prepared, as_rows
 from hushvec.retrieval.private_scores import ScoreSearch
 from hushvec.retrieval.row_ids import RowIds
 from hushvec.retrieval.saved import Content
 from hushvec.retrieval.settings import SIDES, IndexSettings
-from hushvec.retrieval.stores import MatrixStore, open_store
+from hushvec.retrieval.stores import BEHIND_AN_ADDRESS, MatrixStore, open_store
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
+
+# Releases of queries that are kept for another try. An asker who gave up leaves one.
+_MOST_UNANSWERED = 256
 
 
 class PrivateIndex:
@@ -36,9 +42,10 @@ class PrivateIndex:
         documents: noise on rows before they are stored.
         queries: noise on queries before they are searched.
         scores: noise on scores before the best are named; needs a store that looks at every row in memory ("flat", "numpy").
-        store: "flat" (FAISS where it is installed, else numpy), "numpy", "hnsw", "ivf", "lancedb" or "qdrant".
+        store: "flat" (FAISS where it is installed, else numpy), "numpy", "hnsw", "ivf", "lancedb", "qdrant", "milvus" or "pgvector".
         store_options: of that store, by name; docs/retrieval.md lists them.
-        path: folder of a store on disk ("lancedb", "qdrant"); None keeps it in memory.
+        path: folder of a store on disk ("lancedb", "qdrant", "milvus"); None keeps it in memory ("milvus": in a temporary folder).
+            For "pgvector" the address of the database, postgresql://user@host/database; it is never saved or shown.
         projection: a public map that documents and queries both go through first.
         normalize: unit rows on both sides, after the projection and before the noise: inner products are cosines then, up to the
             noise. A zero row stays zero.
@@ -47,6 +54,7 @@ class PrivateIndex:
 
     Raises:
         TypeError, ValueError: arguments of the wrong kind, out of range, or that contradict each other.
+        StoreError: what lies at `path` cannot be used.
         MissingExtraError: the store's package is not installed.
 
     Guarantees:
@@ -58,8 +66,9 @@ class PrivateIndex:
 
     Edge cases:
         Bad input is refused before anything is charged or written: ids twice, another dimension, NaN, an empty index, k above the
-        number of rows. If the store fails afterwards (a full disk), the charge stands and no row was added. An index is not safe for
-        use by several threads at once.
+        number of rows. If the store fails afterwards (a full disk, a lost connection), the charge stands and no row was added; the
+        release is kept in memory, and the same call again stores it without a second charge. An index is not safe for use by several
+        threads at once.
 
     Reference:
         docs/retrieval.md; docs/proofs/private_scores.md.
@@ -103,13 +112,16 @@ class PrivateIndex:
         settings.require_secret_key(source)
         rows = open_store(store, settings.columns, options=store_options, path=path)
         if len(rows):
-            raise ValueError(f"path must be new, or of an index that is loaded: {path} holds {len(rows)} rows")
+            place = f"{settings.store!r} there"  # the path may be an address with a password
+            raise ValueError(f"path must be new, or of an index that is loaded: {place} holds {len(rows)} rows")
         self._take(Content(settings, rows, RowIds(), ()), source)
 
     def _take(self, content: Content, generator: _core.Generator) -> None:
         self._settings, self._store, self._ids = content.settings, content.store, content.ids
         self._receipts = list(content.receipts)
         self._generator = generator
+        self._unstored: KeptReleases[tuple[NDArray[np.float32], RowReceipt | None]] = KeptReleases()
+        self._unanswered: KeptReleases[tuple[NDArray[np.float32], RowReceipt | None]] = KeptReleases(_MOST_UNANSWERED)
 
     # ---- what is in it ----
 
@@ -177,13 +189,24 @@ class PrivateIndex:
             TypeError, ValueError: as `hushvec.privatize`; no rows, another dimension, ids twice, known already or of another kind.
                 Nothing is charged or stored then.
             PrivacyBudgetExhaustedError: the budget has not enough left. Nothing was stored.
+            StoreError: the store failed; no row was added. What was charged stays charged, and the same call again, with equal rows
+                and ids, stores the rows that were released for it, without another charge.
         """
         x = self._checked("vectors", vectors)
         rows = _arrays.rows_and_dimension(x)[0]
         new = self._ids.checked(ids, rows)
         self._store.require_room(rows)
-        released, receipt = self._prepared("vectors", x, self._settings.documents).release()
-        self._store.add(released)
+        call = x, None if ids is None else new
+        kept = self._unstored.find(*call)
+        released, receipt = kept or self._prepared("vectors", x, self._settings.documents).release()
+        try:
+            self._store.add(released)
+        except BaseException as error:
+            self._unstored.keep((released, receipt), *call)
+            if not isinstance(error, Exception):
+                raise
+            raise _store_error("no row was added", error, receipt) from error
+        self._unstored.drop(*call)
         self._ids.append(new)
         if receipt is not None:
             self._receipts.append(receipt)
@@ -201,6 +224,7 @@ class PrivateIndex:
         Raises:
             TypeError: ids of another kind.
             ValueError: an id that is not there, or twice. Nothing is deleted then.
+            StoreError: the store failed. The rows count as there until the same call succeeds.
         """
         places = self._ids.places(ids)
         if len(places):
@@ -224,6 +248,7 @@ class PrivateIndex:
             PrivacyBudgetExhaustedError: a budget has not enough left; nothing is answered. Both are charged for all queries of the
                 call (that of the queries for one of them with per="record", where each is another person's). The scores' budget is
                 charged before the queries': with two, the first charge stands if the second is refused.
+            StoreError: the store failed. The same search again uses what was released of its queries, without another charge.
         """
         x = self._checked("queries", queries)
         most = _validate.whole_number("k", k, at_least=1)
@@ -235,11 +260,16 @@ class PrivateIndex:
         prepared = self._prepared("queries", x, self._settings.queries)
         private = self._score_search(len(x), most)
         score_receipt = None if private is None else private.charge()
-        asked, query_receipt = prepared.release()
+        asked, query_receipt = self._unanswered.find(x) or prepared.release()
         places: NDArray[np.int64]
         values: NDArray[np.float32] | None
         if private is None:
-            places, values = self._store.search(asked, most)
+            try:
+                places, values = self._store.search(asked, most)
+            except Exception as error:
+                self._unanswered.keep((asked, query_receipt), x)
+                raise _store_error("nothing was answered", error, query_receipt) from error
+            self._unanswered.drop(x)
         else:
             assert isinstance(self._store, MatrixStore)
             places, values = private.answer(self._store.matrix(), asked)
@@ -281,10 +311,14 @@ class PrivateIndex:
     def fresh(self, generator: _core.Generator | None = None) -> PrivateIndex:
         """An empty index with the same settings and no budgets, in memory: for shadow models and studies.
 
+        A store behind an address becomes "flat", which answers alike.
+
         Args:
             generator: its key stream; the process-wide one if None.
         """
         settings = self._settings.with_budgets({})
+        if settings.store in BEHIND_AN_ADDRESS:
+            settings = replace(settings, store="flat", store_options=None)
         store = open_store(settings.store, settings.columns, options=settings.store_options)
         index = PrivateIndex.__new__(PrivateIndex)
         index._take(Content(settings, store, RowIds(), ()), _validate.generator(generator))
@@ -327,7 +361,7 @@ class PrivateIndex:
             document_budget, query_budget, score_budget: of the sides, as in their noise. A side that had one when it was saved needs
                 one again.
             without_budgets: go on without the budgets that the index had.
-            path: where a store on disk lies, if it was moved.
+            path: where a store on disk lies, if it was moved; the address of a database, always.
             generator: as for a new index.
 
         Raises:
@@ -404,3 +438,9 @@ class PrivateIndex:
         if documents.per == "release":
             costs += [(receipt.epsilon, receipt.delta) for receipt in self._receipts]
         return max(costs)
+
+
+def _store_error(outcome: str, error: Exception, receipt: RowReceipt | None) -> StoreError:
+    """The store's own words, and what to do."""
+    kept = "" if receipt is None else "; the charge stands and its release is kept: the same call again costs nothing"
+    return StoreError(f"{str(error) or type(error).__name__}; {outcome}{kept}")
