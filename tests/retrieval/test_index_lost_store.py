@@ -395,6 +395,7 @@ class TestPassword:
             ("mysql://u:s3cr3t@127.0.0.1/db", ValueError),
             ("host=127.0.0.1 password=s3cr3t", ValueError),
             (Path("postgresql://u:s3cr3t@127.0.0.1/db"), ValueError),
+            ("postgresql://me%40corp:s3cr3t@127.0.0.1:1/db", StoreError),
             (None, ValueError),
             (5, ValueError),
         ],
@@ -486,13 +487,19 @@ def test_a_collection_whose_disk_fails(monkeypatch, tmp_path, what, after):
 
 
 @needs_milvus
-def test_a_deletion_that_failed_can_be_repeated(monkeypatch, tmp_path):
+@pytest.mark.parametrize(("what", "after"), (("delete", False), ("delete", True), ("flush", True)))
+def test_a_deletion_that_failed_can_be_repeated(monkeypatch, tmp_path, what, after):
     index, _, _ = private("milvus", path=tmp_path / "rows")
     with monkeypatch.context() as patched:
-        failing(patched, index._store._collection, "delete", times=1)
+        failing(patched, index._store._collection, what, times=1, after=after)
         with pytest.raises(StoreError, match="no space left"):
             index.delete([3])
-    require_whole(index, 20)
+    if after:
+        for ask in (index.vectors, lambda: index._store.search(unit(ROWS[:1]), 20)):
+            with pytest.raises(StoreError, match="a deletion that failed has happened after all; delete those rows again"):
+                ask()
+    else:
+        require_whole(index, 20)
     index.delete([3])
     require_whole_after_deletion(index, 19)
 

@@ -120,8 +120,8 @@ class PrivateIndex:
         self._settings, self._store, self._ids = content.settings, content.store, content.ids
         self._receipts = list(content.receipts)
         self._generator = generator
-        self._unstored: KeptReleases[tuple[NDArray[np.float32], RowReceipt | None]] = KeptReleases()
-        self._unanswered: KeptReleases[tuple[NDArray[np.float32], RowReceipt | None]] = KeptReleases(_MOST_UNANSWERED)
+        self._unstored: KeptReleases[tuple[NDArray[np.float32], RowReceipt]] = KeptReleases()
+        self._unanswered: KeptReleases[tuple[NDArray[np.float32], RowReceipt]] = KeptReleases(_MOST_UNANSWERED)
 
     # ---- what is in it ----
 
@@ -202,7 +202,8 @@ class PrivateIndex:
         try:
             self._store.add(released)
         except BaseException as error:
-            self._unstored.keep((released, receipt), *call)
+            if receipt is not None:
+                self._unstored.keep((released, receipt), *call)
             if not isinstance(error, Exception):
                 raise
             raise _store_error("no row was added", error, receipt) from error
@@ -267,7 +268,8 @@ class PrivateIndex:
             try:
                 places, values = self._store.search(asked, most)
             except Exception as error:
-                self._unanswered.keep((asked, query_receipt), x)
+                if query_receipt is not None:
+                    self._unanswered.keep((asked, query_receipt), x)
                 raise _store_error("nothing was answered", error, query_receipt) from error
             self._unanswered.drop(x)
         else:

@@ -58,6 +58,7 @@ class MilvusStore(KeyedStore):
             self._place = folder
         self._database: Any = None
         self._was_left = False  # by work that failed
+        self._doubtful: NDArray[np.int64] = np.empty(0, np.int64)  # keys of a deletion, which may have failed
         self.keys = Keys()
         self.keys = Keys(self._done(self._stored_keys))
         fields = self._done(lambda: {field.name: (field.dtype.name, field.dim) for field in self._collection.schema.fields})
@@ -71,23 +72,24 @@ class MilvusStore(KeyedStore):
         self.keys.append(keys)
 
     def delete(self, places: NDArray[np.int64]) -> None:
-        gone = self.keys.values[places].tolist()
-        self._done(lambda: self._collection.delete(gone), writes=True)
+        self._doubtful = self.keys.values[places]
+        self._done(lambda: self._collection.delete(self._doubtful.tolist()), writes=True)
         self.keys.remove(places)
 
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         answers = self._done(lambda: self._collection.search(queries.tolist(), top_k=k, metric_type="IP", output_fields=[]))
         if any(len(hits) != k for hits in answers):
-            raise StoreError(f"{self._place}: Milvus Lite must answer with {k} rows for a query, got fewer")
+            raise StoreError(f"{self._place}: a deletion that failed has happened after all; delete those rows again")
         keys = np.array([[hit["id"] for hit in hits] for hits in answers], np.int64)
         scores = np.array([[hit["distance"] for hit in hits] for hits in answers], np.float32)
         return self.keys.places(keys), scores
 
     def vectors(self) -> NDArray[np.float32]:
-        rows = np.empty((len(self), self._columns), np.float32)
-        for record in self._done(lambda: self._collection.query(output_fields=[_KEY, _VECTOR])):
-            rows[self.keys.places(np.array([record[_KEY]]))] = record[_VECTOR]
-        return rows
+        found = self._done(lambda: self._collection.query(output_fields=[_KEY, _VECTOR], order_by_pk=True))
+        if not np.array_equal([record[_KEY] for record in found], self.keys.values):
+            raise StoreError(f"{self._place}: a deletion that failed has happened after all; delete those rows again")
+        rows = np.array([record[_VECTOR] for record in found], np.float32)
+        return rows.reshape(len(self), self._columns)
 
     def _done(self, work: Callable[[], Answer], *, writes: bool = False) -> Answer:
         """Work of the engine; what it writes is on the disk then. If it fails, the folder is opened anew before the next."""
@@ -101,7 +103,7 @@ class MilvusStore(KeyedStore):
             self._leave()
             if not isinstance(error, Exception):
                 raise
-            raise StoreError(f"{self._place}: {error or type(error).__name__}") from error
+            raise StoreError(f"{self._place}: {str(error) or type(error).__name__}") from error
         return answer
 
     def _open(self) -> None:
@@ -124,15 +126,15 @@ class MilvusStore(KeyedStore):
             database.close()
 
     def _settle(self) -> None:
-        """The rows of the index and no others, whatever the work that failed has left."""
+        """No rows but those of the index, whatever the work that failed has left."""
         stored = self._stored_keys()
         left = stored[~np.isin(stored, self.keys.values)].tolist()
         if left:
             self._collection.delete(left)
             self._collection.flush()
-        lost = len(self) + len(left) - len(stored)
+        lost = int((~np.isin(self.keys.values, np.concatenate([stored, self._doubtful]))).sum())
         if lost:
-            raise StoreError(f"{lost} rows of the index are gone: a deletion that failed has happened after all, or files are damaged")
+            raise ValueError(f"{lost} rows of the index are gone")
         self._was_left = False
 
     def _stored_keys(self) -> NDArray[np.int64]:

@@ -51,7 +51,7 @@ class PgVectorStore(KeyedStore):
         address: postgresql://user:password@host:port/database, with libpq's parameters behind a question mark. What it leaves out
             comes from libpq's environment and password file. It is kept in memory only.
         table: its name, with a schema and a dot before it where it is not on the search path.
-        index: "hnsw" for an approximate index on the table, made behind its first rows. Up to 2,000 columns.
+        index: "hnsw" for an approximate index on the table, made once its first rows are there. Up to 2,000 columns.
         neighbors: of a row in that index, in [2, 100].
         ef_construction: candidates while it is built, in [2 neighbors, 1000].
         ef_search: candidates while it is searched, in [1, 1000].
@@ -145,7 +145,7 @@ class PgVectorStore(KeyedStore):
             copy.set_types(["int8", "vector"])
             for key, row in zip(keys.tolist(), rows):
                 copy.write_row((key, row))
-        if self._graph is not None:  # behind the first rows: many times faster than row by row
+        if self._graph is not None:  # not before the first rows: it would be built row by row
             connection.execute(self._sql(_INDEX, **self._graph))
 
     def _nearest(self, queries: NDArray[np.float32], k: int, connection: Any, *, is_exact: bool) -> list[tuple[int, float]]:
@@ -224,7 +224,7 @@ class PgVectorStore(KeyedStore):
             named = self._psycopg.conninfo.conninfo_to_dict(address)
         except self._psycopg.Error:
             raise ValueError(f"{ADDRESS_RULE}, with libpq's parameters and none other") from None
-        misplaced = any("@" in str(named.get(name, "")) for name in ("host", "dbname", "user"))
+        misplaced = any("@" in str(named.get(name, "")) for name in ("host", "dbname"))
         if misplaced or not str(named.get("port", "0")).replace(",", "").isdigit():
             raise ValueError(f"{ADDRESS_RULE}; in a password / is written %2F and @ is written %40")
         return address, str(named.get("password", ""))
