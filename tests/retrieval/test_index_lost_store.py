@@ -463,6 +463,16 @@ def test_rows_after_the_save_are_not_in_the_index_that_is_loaded(table, tmp_path
     require_whole(again, 20)
 
 
+@pytest.mark.parametrize(
+    "store", [pytest.param("pgvector", marks=needs_pgvector), pytest.param("milvus", marks=needs_milvus)]
+)
+def test_some_rows_without_the_others(store):
+    index = filled(ROWS, store=store)
+    index.delete([2, 5])
+    for places in ([7, 0, 7, 37], []):
+        np.testing.assert_array_equal(index._store.rows(np.array(places, np.int64)), index.vectors()[places].reshape(-1, 16))
+
+
 # ---- Milvus Lite ----
 
 

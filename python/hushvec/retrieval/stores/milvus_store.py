@@ -21,6 +21,7 @@ from hushvec.retrieval.stores.keys import KeyedStore, Keys, when_gone
 Answer = TypeVar("Answer")
 
 _KEY, _VECTOR = "key", "vector"
+_REPEAT = "a deletion that failed has happened after all; delete those rows again"
 
 
 class MilvusStore(KeyedStore):
@@ -79,7 +80,7 @@ class MilvusStore(KeyedStore):
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         answers = self._done(lambda: self._collection.search(queries.tolist(), top_k=k, metric_type="IP", output_fields=[]))
         if any(len(hits) != k for hits in answers):
-            raise StoreError(f"{self._place}: a deletion that failed has happened after all; delete those rows again")
+            raise StoreError(f"{self._place}: {_REPEAT}")
         keys = np.array([[hit["id"] for hit in hits] for hits in answers], np.int64)
         scores = np.array([[hit["distance"] for hit in hits] for hits in answers], np.float32)
         return self.keys.places(keys), scores
@@ -87,9 +88,18 @@ class MilvusStore(KeyedStore):
     def vectors(self) -> NDArray[np.float32]:
         found = self._done(lambda: self._collection.query(output_fields=[_KEY, _VECTOR], order_by_pk=True))
         if not np.array_equal([record[_KEY] for record in found], self.keys.values):
-            raise StoreError(f"{self._place}: a deletion that failed has happened after all; delete those rows again")
+            raise StoreError(f"{self._place}: {_REPEAT}")
         rows = np.array([record[_VECTOR] for record in found], np.float32)
         return rows.reshape(len(self), self._columns)
+
+    def rows(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Some rows without the others, in the order of their places."""
+        wanted = self.keys.values[places].tolist()
+        records = self._done(lambda: self._collection.get(wanted, output_fields=[_KEY, _VECTOR]))
+        found = {record[_KEY]: record[_VECTOR] for record in records}
+        if found.keys() != set(wanted):
+            raise StoreError(f"{self._place}: {_REPEAT}")
+        return np.array([found[key] for key in wanted], np.float32).reshape(len(wanted), self._columns)
 
     def _done(self, work: Callable[[], Answer], *, writes: bool = False) -> Answer:
         """Work of the engine; what it writes is on the disk then. If it fails, the folder is opened anew before the next."""
