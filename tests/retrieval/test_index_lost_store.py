@@ -407,11 +407,12 @@ class TestPassword:
         assert "s3cr3t" not in text and "ss@" not in text
         assert "path must be an address" in text or "of PostgreSQL: " in text
 
+    @pytest.mark.parametrize("address", ("postgresql://u:s3cr3t@127.0.0.1/db", "host=127.0.0.1 password = s3cr3t"))
     @pytest.mark.parametrize("store", ("flat", "lancedb", "qdrant", "milvus"))
-    def test_other_stores_do_not_repeat_it(self, store, tmp_path, monkeypatch):
+    def test_other_stores_do_not_repeat_it(self, store, address, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         with pytest.raises(ValueError, match=f"path must be .* store '{store}'.*got an address$") as refused:
-            PrivateIndex(16, store=store, path="postgresql://u:s3cr3t@127.0.0.1/db")
+            PrivateIndex(16, store=store, path=address)
         assert "s3cr3t" not in repr(refused.value) and not list(tmp_path.iterdir())
 
 

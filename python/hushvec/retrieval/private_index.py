@@ -313,7 +313,7 @@ class PrivateIndex:
     def fresh(self, generator: _core.Generator | None = None) -> PrivateIndex:
         """An empty index with the same settings and no budgets, in memory: for shadow models and studies.
 
-        A store behind an address becomes "flat", which answers alike.
+        A store behind an address becomes "flat".
 
         Args:
             generator: its key stream; the process-wide one if None.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ ON_DISK = ("lancedb", "qdrant", "milvus")
 BEHIND_AN_ADDRESS = ("pgvector",)
 # Those whose rows are one array in memory: noise on scores needs it.
 WITH_A_MATRIX = ("flat", "numpy")
+
+# A URL, of whose slashes pathlib drops one, or libpq's words. A drive's name has one letter.
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/|.*\bpassword\s*=", re.DOTALL)
 
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "flat": (),
@@ -67,7 +71,7 @@ def shown(path: str | os.PathLike[str]) -> str:
 
 
 def _is_address(path: str | os.PathLike[str]) -> bool:
-    return ":/" in os.fspath(path)  # one slash: pathlib drops the other
+    return _ADDRESS.match(os.fspath(path)) is not None
 
 
 def _on_disk(name: str, columns: int, folder: Path | None, options: dict[str, Any]) -> Store:
