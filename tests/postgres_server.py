@@ -137,13 +137,16 @@ class PostgresServer:
         raise RuntimeError("no user for the server")
 
     def _make_readable(self):
-        """A copy of the programs, where their folder is closed to the other user (a checkout below /root)."""
+        """A copy of a package's programs and libraries, where their folder is closed to the other user (a checkout below /root)."""
         if self._user:
             try:
                 subprocess.run([self._programs / "initdb", "--version"], capture_output=True, check=True, cwd="/", **self._user)
             except (PermissionError, subprocess.CalledProcessError):
-                shutil.copytree(self._programs.parent, self._folder / "programs", symlinks=True)
-                self._programs = self._folder / "programs" / self._programs.name
+                installed, copied = self._programs.parents[2], self._folder / "programs"
+                package = self._programs.parents[1].name
+                for part in (self._programs.parent, installed / f"{package}.libs"):
+                    shutil.copytree(part, copied / part.relative_to(installed), symlinks=True)
+                self._programs = copied / self._programs.relative_to(installed)
 
     def _run(self, program, *arguments):
         finished = subprocess.run(
