@@ -95,6 +95,13 @@ class UtilityWarning(UserWarning):
     """Settings whose guarantee holds and whose results are known to be poor; the message names what does better."""
 
 
+class StoreError(OSError):
+    """The store of an index cannot be used: not reachable, locked, damaged or full, or lost in the middle of a call.
+
+    What was charged before stays charged, and its release is kept: the same call again goes on with it and charges nothing.
+    """
+
+
 class SecureMemoryError(RuntimeError):
     """Memory for secrets that cannot be had as asked (`strict=True`), or that is no longer there: released, or wiped by a fork."""
 

@@ -170,17 +170,17 @@ class TestIndexes:
         assert mode(tmp_path / "index") == 0o700
         assert {mode(path) for path in (tmp_path / "index").iterdir()} == {0o600}
 
-    @pytest.mark.parametrize("store", ["lancedb", "qdrant"])
+    @pytest.mark.parametrize("store", ["lancedb", "qdrant", "milvus"])
     @pytest.mark.parametrize("is_there", [False, True])
     def test_stores_on_disk_are_private(self, tmp_path, index, store, is_there):
         """In a folder of our own, or below a folder that others may enter."""
-        pytest.importorskip({"lancedb": "lancedb", "qdrant": "qdrant_client"}[store])
+        pytest.importorskip({"lancedb": "lancedb", "qdrant": "qdrant_client", "milvus": "milvus_lite"}[store])
         folder = tmp_path / "rows"
         if is_there:
             folder.mkdir(mode=0o755)
         index(store, path=folder).save(tmp_path / "index")
         assert mode(folder) == (0o755 if is_there else 0o700)
-        rows = [path for path in folder.rglob("*") if path.is_file() and path.name not in ("meta.json", ".lock")]
+        rows = [path for path in folder.rglob("*") if path.is_file() and path.name not in ("meta.json", ".lock", "LOCK")]
         assert rows
         for path in rows:
             assert any(mode(parent) & 0o077 == 0 for parent in path.parents if parent.is_relative_to(folder)), path

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from budget.postgres_server import PostgresServer, why_not
 from hushvec.budget import PrivacyBudget
+from postgres_server import PostgresServer, why_not
 
 STORES = ("memory", "sqlite", "postgresql")
 _keys = itertools.count()

@@ -5,10 +5,10 @@ import sqlite3
 
 import pytest
 
-from budget.postgres_server import PostgresServer, why_not
 from cli.command import assert_one_line, hushvec
 from hushvec.budget import PrivacyBudget, verify_export
 from hushvec.budget.store import TABLE
+from postgres_server import PostgresServer, why_not
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.integrations import dask, ray, spark
+from hushvec.integrations import dask, datasets, ray, spark, tables
 from hushvec.jobs import NoiseJob, noise_file
 
 
@@ -18,6 +18,9 @@ from hushvec.jobs import NoiseJob, noise_file
         ("pyspark.sql", "spark", lambda job: spark.noise_function(job)),
         ("pyspark.sql", "spark", lambda job: spark.noise_dataframe(None, job)),
         ("dask.array", "dask", lambda job: dask.noise_array(np.ones((1, 4)), job)),
+        ("datasets", "datasets", lambda job: datasets.noise_function(job)),
+        ("datasets", "datasets", lambda job: datasets.noise_dataset(None, job)),
+        ("pyarrow", "tables", lambda job: tables.privatize_column(None, epsilon=1.0)),
     ),
 )
 def test_the_extra_is_named(monkeypatch, module, extra, call):

@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 import hushvec as hv
-from budget.postgres_server import PostgresServer, why_not
 from hushvec.jobs import NoiseJob
+from postgres_server import PostgresServer, why_not
 
 
 @pytest.fixture(scope="module")

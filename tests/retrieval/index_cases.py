@@ -1,21 +1,72 @@
 """Rows, stores and budgets that the tests of an index share."""
 
+import atexit
+import functools
 import importlib.util
+import itertools
+import json
 
 import numpy as np
 import pytest
 
 from hushvec.retrieval import PrivateIndex
+from postgres_server import PostgresServer, why_not
 
-NEEDS = {"flat": (), "numpy": (), "hnsw": ("faiss",), "ivf": ("faiss",), "lancedb": ("lancedb",), "qdrant": ("qdrant_client",)}
+NEEDS = {
+    "flat": (),
+    "numpy": (),
+    "hnsw": ("faiss",),
+    "ivf": ("faiss",),
+    "lancedb": ("lancedb",),
+    "qdrant": ("qdrant_client",),
+    "milvus": ("milvus_lite",),
+    "pgvector": ("psycopg", "pgvector"),
+}
+EXACT = ("flat", "numpy", "lancedb", "qdrant", "milvus", "pgvector")
+_tables = itertools.count()
 
 
-def is_missing(store):
-    return any(importlib.util.find_spec(package) is None for package in NEEDS[store])
+def why_missing(store):
+    """Why a store cannot be tested here, or None."""
+    if any(importlib.util.find_spec(package) is None for package in NEEDS[store]):
+        return f"{store} is not installed"
+    return why_not("vector") if store == "pgvector" else None
 
 
-STORES = [pytest.param(name, marks=pytest.mark.skipif(is_missing(name), reason=f"{name} is not installed")) for name in NEEDS]
-EXACT = ("flat", "numpy", "lancedb", "qdrant")
+STORES = [pytest.param(name, marks=pytest.mark.skipif(bool(why := why_missing(name)), reason=why or "")) for name in NEEDS]
+
+
+@functools.cache
+def postgres():
+    """A server with pgvector, for all tests of this process."""
+    server = PostgresServer("vector").__enter__()
+    atexit.register(server.__exit__)
+    return server
+
+
+def placed(store):
+    """Where a new index of this store has its rows: a new table, where the store is a database."""
+    if store != "pgvector":
+        return {"store": store}
+    return {"store": store, "path": postgres().url, "store_options": {"table": f"rows_{next(_tables)}"}}
+
+
+def made(dimension, *, store, **settings):
+    return PrivateIndex(dimension, **{**placed(store), **settings})
+
+
+def loaded(folder, **options):
+    """The index in a folder; addresses of databases are not in its files."""
+    store = json.loads((folder / "index.json").read_text())["settings"]["store"]
+    return PrivateIndex.load(folder, **({"path": postgres().url} if store == "pgvector" else {}), **options)
+
+
+def released(index):
+    """A folder of Qdrant or Milvus Lite is for one index at a time: this one lets go of it."""
+    for name in ("_client", "_database"):
+        client = getattr(index._store, name, None)
+        if client is not None:
+            client.close()
 
 
 def some_rows(count=60, dimension=16, seed=0):
@@ -27,7 +78,8 @@ def unit(rows):
 
 
 def filled(rows, *, ids=None, **settings):
-    index = PrivateIndex(rows.shape[1], **settings)
+    settings = {"store": "flat", **settings}
+    index = made(rows.shape[1], **settings)
     index.add(rows, ids)
     return index
 

@@ -6,7 +6,8 @@ import pytest
 import hushvec as hv
 from hushvec.mechanisms import Gaussian, PrivUnit, PublicProjection
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
-from retrieval.index_cases import STORES, Counting, filled, some_rows
+from hushvec.retrieval.stores import ON_DISK
+from retrieval.index_cases import STORES, Counting, filled, released, some_rows
 
 ROWS = some_rows(20)
 BAD = ROWS[:3].copy()
@@ -235,7 +236,7 @@ SETTINGS = [
     ),
     *(
         ({"scores": ScoreNoise(epsilon=1.0), "store": store}, ValueError, "store must be 'flat' or 'numpy' with noise on scores")
-        for store in ("hnsw", "ivf", "lancedb", "qdrant")
+        for store in ("hnsw", "ivf", "lancedb", "qdrant", "milvus", "pgvector")
     ),
 ]
 
@@ -301,22 +302,18 @@ def test_too_many_cells_are_refused_before_the_charge():
     assert spent.consumed() == 0 and len(index) == 0
 
 
-@pytest.mark.parametrize(("store", "module"), (("lancedb", "lancedb"), ("qdrant", "qdrant_client")))
-def test_a_folder_with_rows_is_not_taken_for_a_new_index(store, module, tmp_path):
-    pytest.importorskip(module)
+@pytest.mark.parametrize("store", [store for store in STORES if store.values[0] in ON_DISK])
+def test_a_folder_with_rows_is_not_taken_for_a_new_index(store, tmp_path):
     first = PrivateIndex(16, store=store, path=tmp_path / "rows")
     first.add(ROWS[:3])
-    if store == "qdrant":
-        first._store._client.close()
+    released(first)
     with pytest.raises(ValueError, match=r"path must be new, or of an index that is loaded: .* holds 3 rows"):
         PrivateIndex(16, store=store, path=tmp_path / "rows")
 
 
-@pytest.mark.parametrize(("store", "module"), (("lancedb", "lancedb"), ("qdrant", "qdrant_client")))
-def test_a_folder_with_other_columns_is_refused(store, module, tmp_path):
-    pytest.importorskip(module)
+@pytest.mark.parametrize("store", [store for store in STORES if store.values[0] in ON_DISK])
+def test_a_folder_with_other_columns_is_refused(store, tmp_path):
     first = PrivateIndex(16, store=store, path=tmp_path / "rows")
-    if store == "qdrant":
-        first._store._client.close()
+    released(first)
     with pytest.raises(ValueError, match=r"must have (rows|inner products) of 8 elements"):
         PrivateIndex(8, store=store, path=tmp_path / "rows")

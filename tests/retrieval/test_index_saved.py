@@ -13,17 +13,10 @@ import pytest
 import hushvec as hv
 from hushvec.mechanisms import PrivUnit, PublicProjection
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
-from retrieval.index_cases import STORES, Counting, filled, some_rows
+from hushvec.retrieval.stores import ON_DISK
+from retrieval.index_cases import STORES, Counting, filled, loaded, made, released, some_rows, why_missing
 
 ROWS = some_rows()
-ON_DISK = [pytest.param("lancedb"), pytest.param("qdrant")]
-
-
-def released(index):
-    """The client of a folder holds a lock as long as it lives."""
-    client = getattr(index._store, "_client", None)
-    if client is not None:
-        client.close()
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -32,7 +25,7 @@ def test_an_index_comes_back(store, ids, tmp_path):
     index = filled(ROWS, ids=ids, store=store, documents=VectorNoise(epsilon=50.0, renormalize=True))
     index.delete(index.ids[[4, 17]])
     index.save(tmp_path / "index")
-    again = PrivateIndex.load(tmp_path / "index")
+    again = loaded(tmp_path / "index")
     assert again.ids.tolist() == index.ids.tolist() and again.ids.dtype == index.ids.dtype
     np.testing.assert_array_equal(again.vectors(), index.vectors())
     np.testing.assert_array_equal(again.search(ROWS[:9], k=1).ids, index.search(ROWS[:9], k=1).ids)
@@ -45,8 +38,8 @@ def test_an_index_comes_back(store, ids, tmp_path):
 
 @pytest.mark.parametrize("store", STORES)
 def test_an_empty_index_comes_back(store, tmp_path):
-    PrivateIndex(16, store=store).save(tmp_path)
-    again = PrivateIndex.load(tmp_path)
+    made(16, store=store).save(tmp_path)
+    again = loaded(tmp_path)
     assert len(again) == 0 and again.dimension == 16
     again.add(ROWS)
     assert len(again) == 60
@@ -135,7 +128,8 @@ def test_a_side_with_a_budget_needs_one_again(tmp_path):
 
 @pytest.mark.parametrize("store", ON_DISK)
 def test_a_store_on_disk_keeps_its_rows_where_they_are(store, tmp_path):
-    pytest.importorskip({"lancedb": "lancedb", "qdrant": "qdrant_client"}[store])
+    if reason := why_missing(store):
+        pytest.skip(reason)
     index = PrivateIndex(16, store=store, path=tmp_path / "rows", documents=VectorNoise(epsilon=50.0))
     index.add(ROWS[:20])
     index.save(tmp_path / "index")

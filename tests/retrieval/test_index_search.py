@@ -1,5 +1,7 @@
 """Rows in, rows out: every store against a sort, ids, deletion, batches. No noise here."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,8 @@ from hushvec.mechanisms import PublicProjection
 from hushvec.retrieval import PrivateIndex
 from hushvec.retrieval.best import Best
 from hushvec.retrieval.blocks import best_of_matrix
-from retrieval.index_cases import EXACT, STORES, best_by_sorting, filled, some_rows, unit
+from hushvec.retrieval.stores import ON_DISK
+from retrieval.index_cases import EXACT, STORES, best_by_sorting, filled, made, some_rows, unit
 
 pytestmark = pytest.mark.ranks
 
@@ -214,6 +217,11 @@ def test_a_missing_package_is_named(monkeypatch):
         with pytest.raises(MissingExtraError) as refused:
             PrivateIndex(16, store=store)
         assert refused.value.extra == {"faiss": "faiss", "lancedb": "lancedb", "qdrant_client": "qdrant"}[module]
+    for store, module, path in (("milvus", "milvus_lite", None), ("pgvector", "pgvector.psycopg", "postgresql://")):
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(MissingExtraError) as refused:
+            PrivateIndex(16, store=store, path=path)
+        assert refused.value.extra == store
 
 
 def test_the_flat_store_needs_no_faiss(monkeypatch):
@@ -226,11 +234,12 @@ def test_the_flat_store_needs_no_faiss(monkeypatch):
 
 @pytest.mark.parametrize("store", STORES)
 def test_a_fresh_index_has_the_settings_and_nothing_else(store, tmp_path):
-    path = tmp_path / "rows" if store in ("lancedb", "qdrant") else None
-    index = PrivateIndex(16, store=store, path=path, normalize=False)
+    place = {"path": tmp_path / "rows"} if store in ON_DISK else {}
+    index = made(16, store=store, normalize=False, **place)
     index.add(ROWS[:3])
     fresh = index.fresh(hv.Generator.unsafe_seeded(5))
-    assert len(fresh) == 0 and len(index) == 3 and fresh.settings == index.settings
+    settings = replace(index.settings, store="flat", store_options=None) if store == "pgvector" else index.settings
+    assert len(fresh) == 0 and len(index) == 3 and fresh.settings == settings
     assert fresh.is_seeded and not index.is_seeded
     fresh.add(ROWS[3:9])
     assert len(index) == 3 and fresh.ids.tolist() == list(range(6))

@@ -24,7 +24,7 @@ from hushvec.mechanisms import MECHANISMS, PublicProjection
 from hushvec.release import PER
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.noise import PER_QUERY, SCORE_MECHANISMS
-from hushvec.retrieval.stores import ON_DISK, STORES
+from hushvec.retrieval.stores import BEHIND_AN_ADDRESS, ON_DISK, STORES
 
 _TEXT_SUFFIX = ".txt"
 _SHOWN_QUERIES = 100
@@ -79,7 +79,8 @@ def _add_build(commands: Subparsers) -> None:
     scores.add_argument("--score-mechanism", choices=SCORE_MECHANISMS, default="laplacian", help="default laplacian")
     scores.add_argument("--score-range", metavar="LOW,HIGH", default="-1,1", help="scores are clamped to it (default -1,1)")
     rest = parser.add_argument_group("the index")
-    rest.add_argument("--store", choices=STORES, default="flat", help="default flat")
+    without_address = tuple(store for store in STORES if store not in BEHIND_AN_ADDRESS)  # arguments are no place for passwords
+    rest.add_argument("--store", choices=without_address, default="flat", help="default flat")
     rest.add_argument("--store-option", metavar="NAME=NUMBER", action="append", default=[], help="may be repeated")
     rest.add_argument("--path", type=Path, help="folder of a store on disk (default: INDEX.rows)")
     rest.add_argument("--projection", metavar="FILE", type=Path, help="a public map, saved by PublicProjection.save")

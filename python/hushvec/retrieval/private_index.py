@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _arrays, _core, _validate
-from hushvec.errors import UtilityWarning
+from hushvec.errors import StoreError, UtilityWarning
 from hushvec.label_receipt import RowReceipt
 from hushvec.release import Budget
 from hushvec.retrieval import saved
@@ -20,17 +21,21 @@ from hushvec.retrieval.answers import SearchResult
 from hushvec.retrieval.documents import NOTE_BESIDE, Beside, Documents, StoredDocument
 from hushvec.retrieval.filters import matcher
 from hushvec.retrieval.guarantees import cost_of_queries, smaller
+from hushvec.retrieval.kept import KeptReleases
 from hushvec.retrieval.noise import ScoreNoise, VectorNoise
 from hushvec.retrieval.prepared import Prepared, as_rows
 from hushvec.retrieval.private_scores import ScoreSearch
 from hushvec.retrieval.row_ids import RowIds
 from hushvec.retrieval.saved import Content
 from hushvec.retrieval.settings import NOTE_CELLS, SIDES, IndexSettings
-from hushvec.retrieval.stores import MatrixStore, open_store
+from hushvec.retrieval.stores import BEHIND_AN_ADDRESS, MatrixStore, open_store
 from hushvec.retrieval.subset import Chosen, best_of_some, rows_at
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
+
+# Releases of queries that are kept for another try. An asker who gave up leaves one.
+_MOST_UNANSWERED = 256
 
 
 class PrivateIndex:
@@ -41,9 +46,10 @@ class PrivateIndex:
         documents: noise on rows before they are stored.
         queries: noise on queries before they are searched.
         scores: noise on scores before the best are named; needs a store that looks at every row in memory ("flat", "numpy").
-        store: "flat" (FAISS where it is installed, else numpy), "numpy", "hnsw", "ivf", "lancedb" or "qdrant".
+        store: "flat" (FAISS where it is installed, else numpy), "numpy", "hnsw", "ivf", "lancedb", "qdrant", "milvus" or "pgvector".
         store_options: of that store, by name; docs/retrieval.md lists them.
-        path: folder of a store on disk ("lancedb", "qdrant"); None keeps it in memory.
+        path: folder of a store on disk ("lancedb", "qdrant", "milvus"); None keeps it in memory ("milvus": in a temporary folder).
+            For "pgvector" the address of the database, postgresql://user@host/database; it is never saved or shown.
         projection: a public map that documents and queries both go through first.
         normalize: unit rows on both sides, after the projection and before the noise: inner products are cosines then, up to the
             noise. A zero row stays zero.
@@ -52,6 +58,7 @@ class PrivateIndex:
 
     Raises:
         TypeError, ValueError: arguments of the wrong kind, out of range, or that contradict each other.
+        StoreError: what lies at `path` cannot be used.
         MissingExtraError: the store's package is not installed.
 
     Guarantees:
@@ -66,9 +73,10 @@ class PrivateIndex:
 
     Edge cases:
         Bad input is refused before anything is charged or written: ids twice, another dimension, NaN, an empty index, k above the
-        number of rows. If the store fails afterwards (a full disk), the charge stands and no row was added. An index is not safe for
-        use by several threads at once. Store "ivf" with so much noise on documents that its cells no longer hold what lies near
-        gives a `UtilityWarning`: half of the answers are lost at epsilon 16.
+        number of rows. If the store fails afterwards (a full disk, a lost connection), the charge stands and no row was added; the
+        release is kept in memory, and the same call again stores it without a second charge. An index is not safe for use by several
+        threads at once. Store "ivf" with so much noise on documents that its cells no longer hold what lies near gives a
+        `UtilityWarning`: half of the answers are lost at epsilon 16.
 
     Reference:
         docs/retrieval.md; docs/proofs/private_scores.md.
@@ -112,7 +120,8 @@ class PrivateIndex:
         settings.require_secret_key(source)
         rows = open_store(store, settings.columns, options=store_options, path=path)
         if len(rows):
-            raise ValueError(f"path must be new, or of an index that is loaded: {path} holds {len(rows)} rows")
+            place = f"{settings.store!r} there"  # the path may be an address with a password
+            raise ValueError(f"path must be new, or of an index that is loaded: {place} holds {len(rows)} rows")
         self._take(Content(settings, rows, RowIds(), (), Documents()), source)
         if settings.has_noise_in_cells:
             warnings.warn(NOTE_CELLS, UtilityWarning, stacklevel=2)
@@ -121,6 +130,8 @@ class PrivateIndex:
         self._settings, self._store, self._ids = content.settings, content.store, content.ids
         self._receipts, self._documents = list(content.receipts), content.documents
         self._generator = generator
+        self._unstored: KeptReleases[tuple[NDArray[np.float32], RowReceipt]] = KeptReleases()
+        self._unanswered: KeptReleases[tuple[NDArray[np.float32], RowReceipt]] = KeptReleases(_MOST_UNANSWERED)
 
     # ---- what is in it ----
 
@@ -258,6 +269,9 @@ class PrivateIndex:
             TypeError, ValueError: as `hushvec.privatize`; no rows, another dimension, ids twice, known already or of another kind;
                 texts or metadata of the wrong kind or number. Nothing is charged or stored then.
             PrivacyBudgetExhaustedError: the budget has not enough left. Nothing was stored or replaced.
+            StoreError: the store failed; no row was added. What was charged stays charged, and the same call again, with equal rows
+                and ids, stores the rows that were released for it, without another charge. With `replace` the old rows are gone
+                until then.
         """
         x = self._checked("vectors", vectors)
         rows = _arrays.rows_and_dimension(x)[0]
@@ -265,10 +279,20 @@ class PrivateIndex:
         beside = Beside.checked(texts, metadata, rows)
         self._store.require_room(rows)
         notes = () if beside.is_nothing else (NOTE_BESIDE,)
-        released, receipt = self._prepared("vectors", x, self._settings.documents, notes).release()
-        if replace:
-            self.delete(new[self._ids.known(new)])
-        self._store.add(released)
+        call = x, None if ids is None else new, notes
+        kept = self._unstored.find(*call)
+        released, receipt = kept or self._prepared("vectors", x, self._settings.documents, notes).release()
+        try:
+            if replace:
+                self.delete(new[self._ids.known(new)])
+            self._store.add(released)
+        except BaseException as error:
+            if receipt is not None:
+                self._unstored.keep((released, receipt), *call)
+            if not isinstance(error, Exception):
+                raise
+            raise _store_error("no row was added", error, receipt) from error
+        self._unstored.drop(*call)
         self._ids.append(new)
         self._documents.append(beside)
         if receipt is not None:
@@ -287,6 +311,7 @@ class PrivateIndex:
         Raises:
             TypeError: ids of another kind.
             ValueError: an id that is not there, or twice. Nothing is deleted then.
+            StoreError: the store failed. The rows count as there until the same call succeeds.
         """
         places = self._ids.places(ids)
         if len(places):
@@ -316,6 +341,7 @@ class PrivateIndex:
             PrivacyBudgetExhaustedError: a budget has not enough left; nothing is answered. Both are charged for all queries of the
                 call (that of the queries for one of them with per="record", where each is another person's). The scores' budget is
                 charged before the queries': with two, the first charge stands if the second is refused.
+            StoreError: the store failed. The same search again uses what was released of its queries, without another charge.
         """
         x = self._checked("queries", queries)
         most = _validate.whole_number("k", k, at_least=1)
@@ -332,8 +358,17 @@ class PrivateIndex:
                 return self._no_answer(len(x))
         private = self._score_search(len(x), most, len(self) if places is None else len(places))
         score_receipt = None if private is None else private.charge()
-        asked, query_receipt = prepared.release()
-        found, values = self._best(asked, most, places) if private is None else self._noisy_best(private, asked, places)
+        asked, query_receipt = self._unanswered.find(x) or prepared.release()
+        if private is None:
+            try:
+                found, values = self._best(asked, most, places)
+            except Exception as error:
+                if query_receipt is not None:
+                    self._unanswered.keep((asked, query_receipt), x)
+                raise _store_error("nothing was answered", error, query_receipt) from error
+            self._unanswered.drop(x)
+        else:
+            found, values = self._noisy_best(private, asked, places)
         return SearchResult(self._ids.values[found], values, query_receipt, score_receipt)
 
     # ---- what it promises ----
@@ -372,10 +407,14 @@ class PrivateIndex:
     def fresh(self, generator: _core.Generator | None = None) -> PrivateIndex:
         """An empty index with the same settings and no budgets, in memory: for shadow models and studies.
 
+        A store behind an address becomes "flat".
+
         Args:
             generator: its key stream; the process-wide one if None.
         """
         settings = self._settings.with_budgets({})
+        if settings.store in BEHIND_AN_ADDRESS:
+            settings = replace(settings, store="flat", store_options=None)
         store = open_store(settings.store, settings.columns, options=settings.store_options)
         index = PrivateIndex.__new__(PrivateIndex)
         index._take(Content(settings, store, RowIds(), (), Documents()), _validate.generator(generator))
@@ -420,7 +459,7 @@ class PrivateIndex:
             document_budget, query_budget, score_budget: of the sides, as in their noise. A side that had one when it was saved needs
                 one again.
             without_budgets: go on without the budgets that the index had.
-            path: where a store on disk lies, if it was moved.
+            path: where a store on disk lies, if it was moved; the address of a database, always.
             generator: as for a new index.
 
         Raises:
@@ -529,3 +568,9 @@ class PrivateIndex:
         if documents.per == "release":
             costs += [(receipt.epsilon, receipt.delta) for receipt in self._receipts]
         return max(costs)
+
+
+def _store_error(outcome: str, error: Exception, receipt: RowReceipt | None) -> StoreError:
+    """The store's own words, and what to do."""
+    kept = "" if receipt is None else "; the charge stands and its release is kept: the same call again costs nothing"
+    return StoreError(f"{str(error) or type(error).__name__}; {outcome}{kept}")

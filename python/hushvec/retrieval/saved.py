@@ -33,7 +33,7 @@ from hushvec.receipts import Receipt
 from hushvec.retrieval.documents import Beside, Documents
 from hushvec.retrieval.row_ids import RowIds
 from hushvec.retrieval.settings import SIDES, IndexSettings
-from hushvec.retrieval.stores import DiskStore, Store, open_store
+from hushvec.retrieval.stores import ON_DISK, DiskStore, Store, open_store, shown
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicCodebook, PublicProjection
@@ -109,8 +109,8 @@ def load(folder: Path, *, store_path: str | os.PathLike[str] | None) -> tuple[Co
     except (KeyError, TypeError, AttributeError) as mistake:
         raise ValueError(f"{folder / MANIFEST} does not describe an index: {mistake!r}") from None
     path = store_path if store_path is not None else manifest["store_path"]
-    if path is not None and not Path(path).is_dir():
-        raise ValueError(f"path must be the folder where the rows of {folder} lie, got {os.fspath(path)}, which is no folder")
+    if path is not None and settings.store in ON_DISK and not Path(path).is_dir():
+        raise ValueError(f"path must be the folder where the rows of {folder} lie, got {shown(path)}, which is no folder")
     store = open_store(settings.store, settings.columns, options=settings.store_options, path=path)
     if "rows" in parts:
         store.read(parts["rows"])
@@ -133,7 +133,7 @@ def _parts(content: Content) -> dict[str, tuple[str, Callable[[Path], None]]]:
         lines = content.documents.lines()
         parts["documents"] = (".jsonl", lambda path: _write_text(path, lines))
     store = content.store
-    if isinstance(store, DiskStore) and store.folder is not None:
+    if isinstance(store, DiskStore) and store.outlives:
         keys = store.keys.values
         parts["keys"] = (".npy", lambda path: np.save(path, keys))
     else:

@@ -1,4 +1,4 @@
-"""Where the rows of an index lie and how they are looked up: six stores behind one protocol.
+"""Where the rows of an index lie and how they are looked up: eight stores behind one protocol.
 
     name       rows lie in                      a search looks at
     flat       memory, FAISS IndexFlatIP        every row; the numpy store where FAISS is not installed
@@ -7,9 +7,23 @@
     ivf        memory, FAISS IndexIVFFlat       the cells nearest to the query
     lancedb    a LanceDB table in a folder      every row
     qdrant     a Qdrant collection in a folder  every row
+    milvus     a Milvus Lite collection         every row
+    pgvector   a table in PostgreSQL            every row, or a walk through a graph
 """
 
-from hushvec.retrieval.stores.opening import CELLS, ON_DISK, STORES, WITH_A_MATRIX, open_store
+from hushvec.retrieval.stores.opening import BEHIND_AN_ADDRESS, CELLS, ON_DISK, STORES, WITH_A_MATRIX, open_store, shown
 from hushvec.retrieval.stores.protocol import DiskStore, MatrixStore, RowStore, Store
 
-__all__ = ["CELLS", "ON_DISK", "STORES", "WITH_A_MATRIX", "DiskStore", "MatrixStore", "RowStore", "Store", "open_store"]
+__all__ = [
+    "BEHIND_AN_ADDRESS",
+    "CELLS",
+    "ON_DISK",
+    "STORES",
+    "WITH_A_MATRIX",
+    "DiskStore",
+    "MatrixStore",
+    "RowStore",
+    "Store",
+    "open_store",
+    "shown",
+]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import weakref
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,15 +39,37 @@ class Keys:
         """The places of keys that are there."""
         return np.searchsorted(self.values, keys).astype(np.int64, copy=False)
 
+    def holds(self, keys: NDArray[np.int64]) -> bool:
+        """Whether all of these are there."""
+        if not len(self):
+            return not len(keys)
+        return bool((self.values[np.minimum(self.places(keys), len(self) - 1)] == keys).all())
+
+
+def when_gone(store: object, close: Callable[[], Any]) -> None:
+    """Call `close` once nobody has the store any more, or at exit; last in, first out, and never in a forked child."""
+    weakref.finalize(store, _closed, close, os.getpid())
+
+
+def _closed(close: Callable[[], Any], pid: int) -> None:
+    if pid == os.getpid():
+        with contextlib.suppress(Exception):
+            close()
+
 
 class KeyedStore(ABC):
     """What a `Store` with keys does alike, whatever holds its rows."""
 
     suffix = ".npy"
     keys: Keys
+    folder: Path | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def outlives(self) -> bool:
+        return self.folder is not None
 
     def require_room(self, rows: int) -> None:  # noqa: B027  (nothing to ask is an answer, not a gap)
         """Nothing to ask: such a store grows with its rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,17 @@ from typing import Any
 from hushvec import _validate
 from hushvec.retrieval.stores.protocol import Store
 
-STORES = ("flat", "numpy", "hnsw", "ivf", "lancedb", "qdrant")
-ON_DISK = ("lancedb", "qdrant")
+STORES = ("flat", "numpy", "hnsw", "ivf", "lancedb", "qdrant", "milvus", "pgvector")
+ON_DISK = ("lancedb", "qdrant", "milvus")
+# Behind a server: its rows lie where an address says.
+BEHIND_AN_ADDRESS = ("pgvector",)
 # Those whose rows are one array in memory: noise on scores needs it.
 WITH_A_MATRIX = ("flat", "numpy")
 # That whose searches look into cells of near rows.
 CELLS = "ivf"
+
+# A URL, of whose slashes pathlib drops one, or libpq's words. A drive's name has one letter.
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/|.*\bpassword\s*=", re.DOTALL)
 
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "flat": (),
@@ -24,6 +30,8 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "ivf": ("cells", "probes"),
     "lancedb": ("table",),
     "qdrant": ("collection",),
+    "milvus": ("collection",),
+    "pgvector": ("table", "index", "neighbors", "ef_construction", "ef_search"),
 }
 
 
@@ -36,27 +44,50 @@ def open_store(
         name: one of `STORES`.
         columns: elements in a row.
         options: of that store; docs/retrieval.md lists them.
-        path: folder of a store on disk; None keeps such a store in memory.
+        path: folder of a store on disk, None keeps such a store in memory; or address of a database.
 
     Raises:
         ValueError: an option that the store does not have, or out of its range; a path for a store in memory.
         TypeError: wrong kinds.
+        StoreError: what lies at `path` cannot be used.
         MissingExtraError: the store's package is not installed.
     """
     _validate.choice("store", name, STORES)
     chosen = _checked_options(name, options)
+    if name in BEHIND_AN_ADDRESS:
+        from hushvec.retrieval.stores.pgvector_store import PgVectorStore
+
+        return PgVectorStore(columns, path, **chosen)
     if name in ON_DISK:
-        folder = None if path is None else Path(path)
-        if name == "lancedb":
-            from hushvec.retrieval.stores.lancedb_store import LanceStore
-
-            return LanceStore(columns, folder, **chosen)
-        from hushvec.retrieval.stores.qdrant_store import QdrantStore
-
-        return QdrantStore(columns, folder, **chosen)
+        if path is not None and _is_address(path):
+            raise ValueError(f"path must be a folder for store {name!r}, got {shown(path)}")
+        return _on_disk(name, columns, None if path is None else Path(path), chosen)
     if path is not None:
-        raise ValueError(f"path must be None for store {name!r}, which lies in memory, got {os.fspath(path)!r}")
+        raise ValueError(f"path must be None for store {name!r}, which lies in memory, got {shown(path)}")
     return _in_memory(name, columns, chosen)
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """A path as an error may print it. An address may hold a password."""
+    return "an address" if _is_address(path) else repr(os.fspath(path))
+
+
+def _is_address(path: str | os.PathLike[str]) -> bool:
+    return _ADDRESS.match(os.fspath(path)) is not None
+
+
+def _on_disk(name: str, columns: int, folder: Path | None, options: dict[str, Any]) -> Store:
+    if name == "lancedb":
+        from hushvec.retrieval.stores.lancedb_store import LanceStore
+
+        return LanceStore(columns, folder, **options)
+    if name == "milvus":
+        from hushvec.retrieval.stores.milvus_store import MilvusStore
+
+        return MilvusStore(columns, folder, **options)
+    from hushvec.retrieval.stores.qdrant_store import QdrantStore
+
+    return QdrantStore(columns, folder, **options)
 
 
 def _in_memory(name: str, columns: int, options: dict[str, Any]) -> Store:

@@ -58,7 +58,11 @@ class RowStore(Protocol):
 
 @runtime_checkable
 class DiskStore(Protocol):
-    """A store that may have its rows in a folder of its own."""
+    """A store whose rows may lie in a folder of its own, or in a database, and outlive it."""
 
     folder: Path | None
     keys: Keys
+
+    @property
+    def outlives(self) -> bool:
+        """Whether the rows are still there when the store is opened again."""

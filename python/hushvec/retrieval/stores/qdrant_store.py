@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,10 +57,15 @@ class QdrantStore(KeyedStore):
 
     def add(self, rows: NDArray[np.float32]) -> None:
         keys = self.keys.next(len(rows))
-        for first in range(0, len(rows), _AT_ONCE):
-            part = slice(first, first + _AT_ONCE)
-            points = self._models.Batch(ids=keys[part].tolist(), vectors=rows[part].tolist())
-            self._client.upsert(self._collection, points, wait=True)
+        try:
+            for first in range(0, len(rows), _AT_ONCE):
+                part = slice(first, first + _AT_ONCE)
+                points = self._models.Batch(ids=keys[part].tolist(), vectors=rows[part].tolist())
+                self._client.upsert(self._collection, points, wait=True)
+        except BaseException:
+            with contextlib.suppress(Exception):  # no rows, or all of them
+                self._client.delete(self._collection, self._models.PointIdsList(points=keys.tolist()), wait=True)
+            raise
         self.keys.append(keys)
 
     def delete(self, places: NDArray[np.int64]) -> None:

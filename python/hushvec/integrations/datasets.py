@@ -1,0 +1,121 @@
+"""A noise job on a Hugging Face data set: `noise_dataset(dataset, job)`, or `noise_function` for a `map` of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hushvec import _validate
+from hushvec.errors import MissingExtraError
+from hushvec.integrations import tables
+from hushvec.jobs import NoiseJob, columns, noise_batch
+
+
+@dataclass(frozen=True)
+class NoiseFunction:
+    """What `noise_function` makes; see there."""
+
+    job: NoiseJob
+    column: str
+    id_column: str | None
+    partition: int
+
+    def __call__(self, batch: Any, indices: Sequence[int] | None = None) -> Any:
+        import pyarrow
+
+        is_arrow = columns.is_arrow(batch)
+        if not is_arrow and not isinstance(batch, Mapping):
+            raise TypeError(f"batch must be a dict or a pyarrow Table, as map gives it with batched=True, got {_validate.kind(batch)}")
+        first = self._first_row(indices)
+        found = columns.column_of(batch, self.column) if is_arrow else pyarrow.array(list(batch[self.column]))
+        rows = tables.vectors_of(self.column, found, dtype=self.job.dtype, first_row=first)
+        ids = None
+        if self.id_column is not None:
+            ids = columns.column_of(batch, self.id_column) if is_arrow else batch[self.id_column]
+        noisy = noise_batch(rows, self.job, ids=ids, partition=self.partition, first_row=first)
+        if is_arrow:
+            return columns.with_column(batch, self.column, columns.fixed_size_lists(noisy))
+        return {self.column: list(noisy)}
+
+    def _first_row(self, indices: Sequence[int] | None) -> int:
+        if self.id_column is not None:
+            return 0
+        if indices is None:
+            raise ValueError("map must have with_indices=True, or the function an id_column: a row needs a name that stays")
+        if not np.array_equal(np.diff(indices), np.ones(len(indices) - 1)):
+            raise ValueError("batches must have consecutive rows, as map gives them with batched=True")
+        return int(indices[0])
+
+
+def noise_function(
+    job: NoiseJob, *, column: str = "embedding", id_column: str | None = None, partition: int = 0
+) -> NoiseFunction:
+    """A function for `Dataset.map(..., batched=True, with_indices=True)`.
+
+    Args:
+        job: travels to the processes of `num_proc` with the function, its secret key included: through pipes, not through files.
+        column: of the vectors, lists of floats; they are taken in the job's dtype.
+        id_column: whole numbers or strings, unique in the data set and the same in every attempt; with_indices may be left out then.
+            None: rows are named by `partition` and their number in the data set, so that a shuffled or filtered one is another.
+        partition: number of this data set in a collection of several.
+
+    Guarantees:
+        Batch sizes, processes and repeated runs do not change a bit of the result. datasets names cache files after a short hash of
+        the function, key included; `noise_dataset` names them after the job's public id instead.
+    """
+    _require_datasets()
+    if not isinstance(job, NoiseJob):
+        raise TypeError(f"job must be a hushvec.jobs.NoiseJob, got {_validate.kind(job)}")
+    return NoiseFunction(job, column, id_column, _validate.whole_number("partition", partition, at_least=0))
+
+
+def noise_dataset(
+    dataset: Any, job: NoiseJob, *, column: str = "embedding", id_column: str | None = None, partition: int = 0, **options: Any
+) -> Any:
+    """The data set with its vectors released, computed at once, or read from the cache if the same job released it before.
+
+    Args:
+        dataset: a datasets.Dataset.
+        job, column, id_column, partition: as for `noise_function`.
+        options: for `map`, such as batch_size or num_proc.
+
+    Returns:
+        A Dataset with the same columns in the same format; the vectors are lists of the job's dtype and of one length. Other columns
+        are passed on as they are and have no protection.
+
+    Raises:
+        MissingExtraError: datasets is not installed.
+        TypeError: not a datasets.Dataset; vectors that are no lists of floats.
+        ValueError: no such column; as `hushvec.jobs.noise_batch`, the row named by its number in the data set. The job's charge
+            stands then, and the same job may run on the corrected data.
+    """
+    datasets = _require_datasets()
+    function = noise_function(job, column=column, id_column=id_column, partition=partition)
+    if not isinstance(dataset, datasets.Dataset):
+        raise TypeError(f"dataset must be a datasets.Dataset, got {_validate.kind(dataset)}")
+    for name in (column, *(() if id_column is None else (id_column,))):
+        if name not in dataset.column_names:
+            raise ValueError(f"dataset must have a column {name!r}, got {', '.join(map(repr, dataset.column_names)) or 'none'}")
+    named = [dataset._fingerprint, "hushvec", job.id, column, id_column, partition]
+    released = dataset.with_format("arrow").map(
+        function,
+        **{
+            "batched": True,
+            "with_indices": id_column is None,
+            "new_fingerprint": datasets.fingerprint.Hasher.hash(named),
+            "desc": "noise",
+            **options,
+        },
+    )
+    return tables.with_format_of(dataset, released)
+
+
+def _require_datasets() -> Any:
+    try:
+        import datasets
+    except ImportError:
+        raise MissingExtraError("noise jobs on data sets of Hugging Face", "datasets") from None
+    return datasets

@@ -1,0 +1,218 @@
+"""A column of vectors in a table: `privatize_column(table, "embedding", epsilon=...)`, for Arrow, pandas, polars and datasets.
+
+Whatever the kind of table, its column goes through Arrow, where everything odd is refused with its row, and comes back in the form
+that the kind has for vectors of one length.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _arrays, _validate
+from hushvec.errors import MissingExtraError
+from hushvec.jobs import columns
+from hushvec.label_receipt import RowReceipt
+from hushvec.release import privatize
+
+ACCEPTED = "a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or a datasets.Dataset"
+
+
+class ReleasedTable(NamedTuple):
+    """What `privatize_column` returns.
+
+    Args:
+        table: of the kind that came in, with the column released.
+        receipt: of the column; its notes name what was copied without protection.
+    """
+
+    table: Any
+    receipt: RowReceipt
+
+
+def privatize_column(table: Any, column: str = "embedding", *, notes: Sequence[str] = (), **release: Any) -> ReleasedTable:
+    """Release one column of a table as `hushvec.privatize` releases an array; every row is another person unless `per` says otherwise.
+
+    Args:
+        table: a pyarrow Table or RecordBatch, a pandas DataFrame, a polars DataFrame or a datasets.Dataset. Not changed.
+        column: of the vectors: lists, fixed-size lists or arrays of floats, all of one length. They are taken as float32.
+        notes: for the receipt.
+        release: arguments of `hushvec.privatize`: epsilon, mechanism, clip_norm, budget and so on.
+
+    Returns:
+        ReleasedTable(table, receipt). The column is float32: fixed-size lists in Arrow, `Array` in polars, `List` with a length in
+        datasets; in pandas fixed-size lists where it was of an Arrow type, else an array per row. Everything else in the table is
+        passed on as it is, has no protection and is named in the receipt.
+
+    Raises:
+        TypeError: another kind of table; a column of something else than floats; as `privatize`.
+        ValueError: no such column, or two; no rows in lists of any length; a null, another length, NaN or Inf (the row is named,
+            counted from 0); as `privatize`. Nothing is charged then.
+        PrivacyBudgetExhaustedError, BudgetError: as `privatize`.
+        MissingExtraError: pyarrow is not installed.
+
+    Edge cases:
+        float64 becomes float32 before the release. A datasets.Dataset comes back in memory; `hushvec.integrations.datasets` releases
+        one that does not fit there.
+
+    Reference:
+        docs/scale-out.md, "Tables".
+
+    Example:
+        >>> import numpy as np, pyarrow as pa
+        >>> from hushvec.integrations.tables import privatize_column
+        >>> table = pa.table({"id": ["a", "b"], "embedding": [[1.0, 0.0], [0.0, 1.0]]})
+        >>> released = privatize_column(table, epsilon=8.0, mechanism="privunit")
+        >>> str(released.table.schema.field("embedding").type), released.receipt.notes
+        ('fixed_size_list<item: float>[2]', ('copied without protection: id',))
+    """
+    require_arrow()
+    kind = _kind_of(table)
+    if kind.names.count(column) != 1:
+        raise ValueError(f"table must have one column {column!r}, got {', '.join(map(repr, kind.names)) or 'none'}")
+    rows = vectors_of(column, kind.take(table, column))
+    others = [str(name) for name in (*kind.names, *kind.beside) if name != column]
+    copied = (f"copied without protection: {', '.join(others)}",) if others else ()
+    if isinstance(notes, str):
+        raise TypeError("notes must be a sequence of strings")
+    values, receipt = privatize(rows, notes=(*copied, *notes), **release)
+    return ReleasedTable(kind.give(table, column, values), receipt)
+
+
+def vectors_of(name: str, column: Any, *, dtype: str = "float32", first_row: int = 0) -> NDArray[Any]:
+    """The rows [n, d] of an Arrow column of float lists, without a copy where the memory allows it.
+
+    Args:
+        name: of the column, for errors.
+        column: Arrow array.
+        dtype: that the rows get.
+        first_row: number of the column's first row, for errors.
+
+    Raises:
+        TypeError, ValueError: as `privatize_column`.
+    """
+    import pyarrow.compute
+
+    kind = columns.storage_type(column.type)
+    types = pyarrow.types
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    if not is_list or not types.is_floating(kind.value_type):
+        raise TypeError(f"{name} must hold lists of floats, got {column.type}")
+    if types.is_fixed_size_list(kind):
+        dimension = kind.list_size
+    else:
+        lengths = pyarrow.compute.list_value_length(column.storage if hasattr(column, "storage") else column).drop_null()
+        if not len(lengths):
+            raise ValueError(f"{name} must have a row that says how long all are, got {len(column)} rows without one")
+        dimension = lengths[0].as_py()
+    found = columns.vectors_of(name, column, dimension, lambda row: f"row {first_row + row}")
+    _arrays.require_finite(name, found, first_row=first_row)
+    with np.errstate(over="ignore"):
+        rows: NDArray[Any] = found.astype(dtype, copy=False)
+    _arrays.require_finite(f"{name} in the range of {dtype}", rows, first_row=first_row)
+    return rows
+
+
+def require_arrow() -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("columns of tables", "tables") from None
+
+
+# ---- kinds of tables ----
+
+
+class _Kind(NamedTuple):
+    """How a table is read and made.
+
+    Args:
+        names: of its columns.
+        take: a column as an Arrow array.
+        give: the table with released rows in the column's place.
+        beside: what it holds beside columns.
+    """
+
+    names: list[Any]
+    take: Callable[[Any, str], Any]
+    give: Callable[[Any, str, NDArray[np.float32]], Any]
+    beside: tuple[str, ...] = ()
+
+
+def _kind_of(table: Any) -> _Kind:
+    """Without importing any library: whoever has a table has loaded its library."""
+    pandas, polars, datasets = (sys.modules.get(name) for name in ("pandas", "polars", "datasets"))
+    if columns.is_arrow(table):
+        return _Kind(list(table.schema.names), columns.column_of, _arrow_with)
+    if pandas is not None and isinstance(table, pandas.DataFrame):
+        index = () if isinstance(table.index, pandas.RangeIndex) else ("the index",)
+        return _Kind(list(table.columns), _pandas_column, _pandas_with, index)
+    if polars is not None and isinstance(table, polars.DataFrame):
+        return _Kind(list(table.columns), _polars_column, _polars_with)
+    if datasets is not None and isinstance(table, datasets.Dataset):
+        return _Kind(list(table.column_names), _dataset_column, _dataset_with)
+    raise TypeError(f"table must be {ACCEPTED}, got {_validate.kind(table)}")
+
+
+def _arrow_with(table: Any, column: str, values: NDArray[np.float32]) -> Any:
+    return columns.with_column(table, column, columns.fixed_size_lists(values))
+
+
+def _pandas_column(frame: Any, column: str) -> Any:
+    import pyarrow
+
+    try:
+        found = pyarrow.array(frame[column], from_pandas=True)
+    except (pyarrow.ArrowException, TypeError):
+        raise TypeError(f"{column} must hold lists of floats or arrays of one dimension, got other values among them") from None
+    return pyarrow.concat_arrays(found.chunks) if hasattr(found, "chunks") and found.chunks else found
+
+
+def _pandas_with(frame: Any, column: str, values: NDArray[np.float32]) -> Any:
+    import pandas
+
+    is_of_arrow = isinstance(frame[column].dtype, pandas.ArrowDtype)
+    rows = pandas.arrays.ArrowExtensionArray(columns.fixed_size_lists(values)) if is_of_arrow else list(values)
+    changed = frame.copy(deep=False)
+    changed[column] = pandas.Series(rows, index=frame.index, dtype=None if is_of_arrow else object)
+    return changed
+
+
+def _polars_column(frame: Any, column: str) -> Any:
+    import polars
+
+    series = frame.get_column(column)
+    if not isinstance(series.dtype, polars.List | polars.Array):
+        raise TypeError(f"{column} must hold lists of floats, got {series.dtype}")
+    return series.to_arrow()
+
+
+def _polars_with(frame: Any, column: str, values: NDArray[np.float32]) -> Any:
+    import polars
+
+    return frame.with_columns(polars.from_arrow(columns.fixed_size_lists(values)).alias(column))
+
+
+def _dataset_column(dataset: Any, column: str) -> Any:
+    return columns.column_of(dataset.select_columns(column).with_format("arrow")[:], column)
+
+
+def _dataset_with(dataset: Any, column: str, values: NDArray[np.float32]) -> Any:
+    import datasets
+
+    changed = _arrow_with(dataset.with_format("arrow")[:], column, values).replace_schema_metadata(None)
+    info = dataset.info.copy()
+    info.features = dataset.features.copy()
+    info.features[column] = datasets.List(datasets.Value("float32"), length=values.shape[1])
+    released = datasets.Dataset(datasets.table.InMemoryTable(changed), info=info, split=dataset.split)
+    return with_format_of(dataset, released)
+
+
+def with_format_of(dataset: Any, other: Any) -> Any:
+    """A data set that hands out its rows as another one does."""
+    shown = dataset.format
+    return other.with_format(shown["type"], shown["columns"], shown["output_all_columns"], **shown["format_kwargs"])

@@ -1,0 +1,49 @@
+"""Releases that were paid for and then met a store that failed: the same call again goes on with them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from hushvec.retrieval.prepared import as_rows
+
+Kept = TypeVar("Kept")
+
+
+class KeptReleases(Generic[Kept]):
+    """By what was asked for: rows, and what else the call named. In memory only.
+
+    The digest of the rows is in memory only, too: who reads it can check a guess of them.
+
+    Args:
+        most: how many are kept; the oldest goes first. None keeps all.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._kept: OrderedDict[bytes, Kept] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def find(self, x: Any, *named: Any) -> Kept | None:
+        return self._kept.get(_digest(x, named)) if self._kept else None
+
+    def keep(self, release: Kept, x: Any, *named: Any) -> None:
+        self._kept[_digest(x, named)] = release
+        if self._most is not None and len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+
+    def drop(self, x: Any, *named: Any) -> None:
+        if self._kept:
+            self._kept.pop(_digest(x, named), None)
+
+
+def _digest(x: Any, named: tuple[Any, ...]) -> bytes:
+    words = [one.tolist() if isinstance(one, np.ndarray) else one for one in named]
+    asked = hashlib.sha256(repr((str(x.dtype), tuple(x.shape), words)).encode("utf-8", "backslashreplace"))
+    asked.update(as_rows(x).data)
+    return asked.digest()
