@@ -13,7 +13,7 @@ from hushvec.errors import MissingExtraError
 from hushvec.models.sources import SourceModel, as_embedding_model
 from hushvec.text.devices import chosen_device
 from hushvec.text.embedder import MiniLMEmbedder
-from hushvec.text.inverters.protocol import Inverter
+from hushvec.text.inverters.protocol import ChoosingInverter, Inverter
 
 _CONFIG = "config.json"
 _SAVED_CORPUS = ".npz"
@@ -30,7 +30,7 @@ def choose(embedder: Any, inverter: Any, *, max_len: int, num_steps: int, device
         ValueError, OSError: a file, a folder or a hub id without what is needed.
     """
     given = None if embedder is None else _embedder(embedder, max_len, device)
-    if inverter is None or (_is_name(inverter) and Path(inverter).is_file()):
+    if _is_public(inverter):
         model = given or _default_embedder(device)
         return model, _public(model, inverter)
     if _is_name(inverter):
@@ -38,6 +38,16 @@ def choose(embedder: Any, inverter: Any, *, max_len: int, num_steps: int, device
     else:
         own = _require_inverter(inverter)
     return given or _embedder_of(own, device), own
+
+
+def has_public_texts(inverter: Any) -> bool:
+    """Whether the inverter that a caller named can answer with public texts. Nothing is loaded."""
+    return _is_public(inverter) or isinstance(inverter, ChoosingInverter)
+
+
+def _is_public(inverter: Any) -> bool:
+    """The texts that ship, or those of a file."""
+    return inverter is None or (_is_name(inverter) and Path(inverter).is_file())
 
 
 def _embedder_of(inverter: Inverter, device: str | None) -> SourceModel:
