@@ -33,11 +33,11 @@ def add_to(subparsers: Subparsers) -> None:
         run,
         help="rewrite texts: redact, embed, add noise, invert",
         description=(
-            "Rewrite a text with differential privacy: it is redacted and embedded, and the public text nearest to it, or another by\n"
-            "chance (randomized response), comes out. Public texts are those of --inverter, or the sentences that ship. The [DP] line\n"
-            "belongs to the output wherever it goes.\n\n"
-            "--published is the chain of published pipelines: placeholders stay, and each stretch between them is embedded, clipped,\n"
-            "given Gaussian noise and inverted. At the default epsilon that leaves little of a text.\n\n"
+            "Rewrite a text with differential privacy: it is redacted and embedded, and the public text nearest to it comes out, or\n"
+            "another by chance (randomized response). Public texts are those of --inverter, or the sentences that ship. The\n"
+            "[DP] line belongs to the output wherever it goes.\n\n"
+            "--published is the chain of published pipelines: placeholders stay, and each stretch between them is embedded,\n"
+            "clipped, given Gaussian noise and inverted. At the default epsilon that leaves little of a text.\n\n"
             "The input is one text, unless --lines (every line is a document) or --text-key (JSON lines) says otherwise; then the\n"
             "output is JSON lines. No original is printed or written without --show-original. OUT is written atomically; one that is\n"
             "there already is refused without --force."
@@ -72,7 +72,7 @@ def add_to(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--composition", choices=COMPOSITIONS, default="joint", help="of a document's chunks, gaussian only (default joint)"
     )
-    parser.add_argument("--level", choices=LEVELS, help="what is one vector (default document for privunit and public texts, else chunk)")
+    parser.add_argument("--level", choices=LEVELS, help="what is one row (default chunk for additive noise, else document)")
     parser.add_argument("--max-chunks", type=int, metavar="K", help="fill up to so many chunks, refuse more; placeholders behind")
     parser.add_argument("--max-len", type=int, default=32, metavar="TOKENS", help="tokens in a chunk (default 32)")
     parser.add_argument("--whitelist-categories", metavar="NAMES", help="categories that are rewritten, not redacted")

@@ -20,7 +20,7 @@ from hushvec.receipts import Receipt, has_sigma
 from hushvec.release import Budget, ReleasePlan, release_planned
 from hushvec.text.inverters.mapped import behind
 from hushvec.text.inverters.protocol import ChoosingInverter, Inverter, LawInverter, TextChooser
-from hushvec.text.rewriting.terms import AUTO, NOTE_BASIC, Shares, Terms
+from hushvec.text.rewriting.terms import NOTE_BASIC, Shares, Terms
 
 # Kept by a planner, one for each number of chunks that documents had: most have few.
 MOST_PLANS = 256

@@ -83,7 +83,9 @@ class Rewriter:
         self._level = _level(level, name)
         self._max_chunks = None if max_chunks is None else _validate.whole_number("max_chunks", max_chunks, at_least=1)
         if self._max_chunks is not None and self._level == "document":
-            raise ValueError(f"max_chunks must be None for level 'document', where there is always one, got {max_chunks}: give level='chunk'")
+            raise ValueError(
+                f"max_chunks must be None for level 'document', where there is always one, got {max_chunks}: give level='chunk'"
+            )
         _validate.whole_number("num_steps", num_steps, at_least=0)
         _validate.whole_number("max_len", max_len, at_least=1)
         self._generator = _generator(seed)

@@ -51,8 +51,8 @@ def rewrite(
         inverter: None: the public sentences that ship with hushvec, by their posterior. A file: the same with its lines, JSON lines or
             saved corpus (.npz) as public texts. A folder or hub id: a vec2text checkpoint or a decoder of `hushvec
             train-inverter`. Or an object with `invert(embeddings) -> texts`.
-        composition: for "gaussian". "joint": all chunks are one Gaussian release, the exact bound. "basic": epsilon/K and delta/K for each chunk, as
-            older receipts have it; more noise.
+        composition: for "gaussian". "joint": all chunks are one Gaussian release, the exact bound. "basic": epsilon/K and delta/K for
+            each chunk, as older receipts have it; more noise.
         max_chunks: a public number of chunks: shorter texts are filled up to it, longer ones refused, and placeholders come behind all
             chunks, so that neither K nor the places of placeholders say anything about the text.
         mechanism: "auto": what keeps most of a text at this price: "randomized_response" where the inverter has public texts, else
