@@ -49,8 +49,8 @@ def add_to(subparsers: Subparsers) -> None:
             "by randomized response, which keeps most, then by a noisy vector (--mechanism: that alone), decoded to the nearest\n"
             "sentence. Every line of the input is one text.\n\n"
             "Texts of PATH, and the sentences that they decode to before the noise, are printed with --show-original only.\n\n"
-            f"epsilon is {CHOICE_EPSILON:.0f} for randomized response if not given, and {DEFAULT_EPSILON:.0f} for vectors: enough to see something, "
-            "far too much\nfor a strong promise.\n"
+            f"epsilon is {CHOICE_EPSILON:.0f} for randomized response if not given, and {DEFAULT_EPSILON:.0f} for vectors: "
+            "enough to see something,\nfar too much for a strong promise.\n"
             "The table over epsilon repeats the release for your eyes only; publishing several would add up."
         ),
     )

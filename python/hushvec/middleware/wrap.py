@@ -36,7 +36,7 @@ class EmbeddingMiddleware:
 
     @property
     def adds_noise(self) -> bool:
-        """Whether `without_noise` is another step. An own step that adds noise overrides both; if it does not, it is never left out."""
+        """Whether `without_noise` leaves anything out. An own step that adds noise overrides both, or is never left out."""
         return False
 
     def without_noise(self) -> EmbeddingMiddleware:
