@@ -20,10 +20,10 @@ from hushvec.cli._arguments import Subparsers, add_command, add_force_argument, 
 from hushvec.cli._documents import mode_of_output, read_utf8, source_name
 from hushvec.cli._output import print_json
 from hushvec.cli._printable import say
-from hushvec.mechanisms import Gaussian, PrivUnit
+from hushvec.mechanisms import Gaussian
 from hushvec.text.rewriting.results import Rewriting
 from hushvec.text.rewriting.rewriter import Rewriter
-from hushvec.text.rewriting.terms import AUTO, LEVELS, NOTE_NO_PUBLIC_TEXTS, REWRITING_MECHANISMS
+from hushvec.text.rewriting.terms import AUTO, CHOICE, LEVELS, NOTE_NO_PUBLIC_TEXTS, REWRITING_MECHANISMS
 
 
 def add_to(subparsers: Subparsers) -> None:
@@ -64,7 +64,7 @@ def add_to(subparsers: Subparsers) -> None:
         "--mechanism",
         choices=(AUTO, *REWRITING_MECHANISMS),
         default=AUTO,
-        help="law of the release (default auto: randomized_response where there are public texts, else privunit)",
+        help="law of the release (default auto: randomized_response where there are public texts)",
     )
     law.add_argument(
         "--published", dest="mechanism", action="store_const", const=Gaussian.name, help="the published chain: --mechanism gaussian"
@@ -118,8 +118,8 @@ def _rewriter(options: argparse.Namespace) -> Rewriter:
         mechanism=options.mechanism,
         level=options.level,
     )
-    if options.mechanism == AUTO and rewriter.mechanism == PrivUnit.name:
-        print(f"{options.prog}: {NOTE_NO_PUBLIC_TEXTS}", file=sys.stderr)
+    if options.mechanism == AUTO and rewriter.mechanism != CHOICE:
+        print(f"{options.prog}: {NOTE_NO_PUBLIC_TEXTS.format(mechanism=rewriter.mechanism)}", file=sys.stderr)
     return rewriter
 
 

@@ -10,10 +10,12 @@ from typing import Any
 
 from hushvec import _validate
 from hushvec.errors import MissingExtraError
+from hushvec.mechanisms import PrivUnit
 from hushvec.models.sources import SourceModel, as_embedding_model
 from hushvec.text.devices import chosen_device
 from hushvec.text.embedder import MiniLMEmbedder
 from hushvec.text.inverters.protocol import ChoosingInverter, Inverter
+from hushvec.text.rewriting.terms import CHOICE, REWRITING_MECHANISMS
 
 _CONFIG = "config.json"
 _SAVED_CORPUS = ".npz"
@@ -40,9 +42,23 @@ def choose(embedder: Any, inverter: Any, *, max_len: int, num_steps: int, device
     return given or _embedder_of(own, device), own
 
 
-def has_public_texts(inverter: Any) -> bool:
-    """Whether the inverter that a caller named can answer with public texts. Nothing is loaded."""
-    return _is_public(inverter) or isinstance(inverter, ChoosingInverter)
+def best_mechanism(inverter: Any) -> str:
+    """The mechanism that keeps most of a document at its price, for the inverter that a caller named. No model is loaded.
+
+    Randomized response where there are public texts; else the mechanism that a decoder was trained for; else directions.
+    """
+    if _is_public(inverter) or isinstance(inverter, ChoosingInverter):
+        return CHOICE
+    trained = _trained_for(inverter)
+    return trained if trained in REWRITING_MECHANISMS else PrivUnit.name
+
+
+def _trained_for(inverter: Any) -> str | None:
+    from hushvec.text.inverters.trained.inverter import TrainedInverter
+
+    if _is_name(inverter):
+        return TrainedInverter.mechanism_of_run(inverter) if TrainedInverter.is_run(inverter) else None
+    return inverter.mechanism if isinstance(inverter, TrainedInverter) else None
 
 
 def _is_public(inverter: Any) -> bool:

@@ -17,12 +17,12 @@ from hushvec.models.answers import read_answer
 from hushvec.receipts import Receipt
 from hushvec.release import Budget, require_budget, require_projection
 from hushvec.text.pii.redactor import Redactor
-from hushvec.text.rewriting.choices import choose, has_public_texts
+from hushvec.text.rewriting.choices import best_mechanism, choose
 from hushvec.text.rewriting.chunks import Part, cut
 from hushvec.text.rewriting.pieces import TokenPieces
 from hushvec.text.rewriting.plans import Plan, Planner
 from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
-from hushvec.text.rewriting.terms import AUTO, DOCUMENT_MECHANISMS, LEVELS, NOTE_NO_PUBLIC_TEXTS, Terms, resolved
+from hushvec.text.rewriting.terms import AUTO, CHOICE, DOCUMENT_MECHANISMS, LEVELS, NOTE_NO_PUBLIC_TEXTS, Terms, resolved
 
 DOCUMENTS_AT_ONCE = 256
 
@@ -74,11 +74,10 @@ class Rewriter:
         redactor: Redactor | None = None,
     ) -> None:
         chosen = _projection(projection)
-        is_public = has_public_texts(inverter)
-        name = resolved(
-            mechanism, has_public_texts=is_public, composition=composition, has_projection=isinstance(chosen, PublicProjection)
-        )
-        self._chosen_notes = (NOTE_NO_PUBLIC_TEXTS,) if mechanism == AUTO and not is_public else ()
+        has_projection = isinstance(chosen, PublicProjection)
+        name = resolved(mechanism, best_mechanism(inverter), composition=composition, has_projection=has_projection)
+        is_second_best = mechanism == AUTO and name != CHOICE
+        self._chosen_notes = (NOTE_NO_PUBLIC_TEXTS.format(mechanism=name),) if is_second_best else ()
         self._terms = Terms(epsilon, delta, clip_norm, name, composition)
         self._level = _level(level, name)
         self._max_chunks = None if max_chunks is None else _validate.whole_number("max_chunks", max_chunks, at_least=1)

@@ -56,9 +56,10 @@ def rewrite(
         max_chunks: a public number of chunks: shorter texts are filled up to it, longer ones refused, and placeholders come behind all
             chunks, so that neither K nor the places of placeholders say anything about the text.
         mechanism: "auto": what keeps most of a text at this price: "randomized_response" where the inverter has public texts, else
-            "privunit", and the receipt says so. "randomized_response": the nearest of the inverter's public texts, or another by
-            chance, pure epsilon. "privunit": directions only, pure epsilon, the most that a noisy vector can keep. "gaussian",
-            "laplacian", "l2_laplace": additive noise, of which little of a text survives; "gaussian" is the published chain.
+            "privunit" or what a trained decoder was trained for, and the receipt says so. "randomized_response": the nearest of the
+            inverter's public texts, or another by chance, pure epsilon. "privunit": directions only, pure epsilon, the most that a
+            noisy vector can keep. "gaussian", "laplacian", "l2_laplace": additive noise, of which little of a text survives;
+            "gaussian" is the published chain.
         level: "chunk": each stretch between placeholders is rewritten by itself. "document": the redacted text is one vector and the
             output is what that inverts to, nothing else. None: "document" for "privunit" and "randomized_response", else "chunk".
         projection: "auto": the public map that the inverter asks for, if it does. A PublicProjection, or None. No influence on

@@ -20,16 +20,16 @@ CHOICE = "randomized_response"
 REWRITING_MECHANISMS = (Gaussian.name, *_PURE, CHOICE)
 DOCUMENT_MECHANISMS = (PrivUnit.name, CHOICE)
 
-NOTE_NO_PUBLIC_TEXTS = f"mechanism {AUTO!r} is {PrivUnit.name!r} here: the inverter has no public texts to choose from"
+NOTE_NO_PUBLIC_TEXTS = "mechanism 'auto' is {mechanism!r} here: the inverter has no public texts to choose from"
 NOTE_BASIC = "sigma is that of basic composition over the rows; epsilon is what it buys for all of them together"
 
 
-def resolved(mechanism: Any, *, has_public_texts: bool, composition: str, has_projection: bool) -> str:
-    """The mechanism that a name stands for: "auto" is the one that keeps most of a document at its price.
+def resolved(mechanism: Any, best: str, *, composition: str, has_projection: bool) -> str:
+    """The mechanism that a name stands for.
 
     Args:
         mechanism: AUTO, or one of REWRITING_MECHANISMS.
-        has_public_texts: the inverter can answer with public texts.
+        best: what AUTO stands for.
         composition, has_projection: what else was asked for; refused where "auto" would leave it out.
 
     Raises:
@@ -38,13 +38,11 @@ def resolved(mechanism: Any, *, has_public_texts: bool, composition: str, has_pr
     name = _validate.choice("mechanism", mechanism, (AUTO, *REWRITING_MECHANISMS))
     if name != AUTO:
         return name
-    if composition != "joint":
+    if composition != "joint" and best != Gaussian.name:
         raise ValueError(f"composition must be 'joint' with mechanism 'auto', got {composition!r}: it is of mechanism 'gaussian'")
-    if not has_public_texts:
-        return PrivUnit.name
-    if has_projection:
+    if has_projection and best == CHOICE:
         raise ValueError("projection must be 'auto' or None with mechanism 'auto' and public texts: no row is released")
-    return CHOICE
+    return best
 
 
 @dataclass(frozen=True)
