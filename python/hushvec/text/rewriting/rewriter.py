@@ -22,7 +22,16 @@ from hushvec.text.rewriting.chunks import Part, cut
 from hushvec.text.rewriting.pieces import TokenPieces
 from hushvec.text.rewriting.plans import Plan, Planner
 from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
-from hushvec.text.rewriting.terms import AUTO, CHOICE, DOCUMENT_MECHANISMS, LEVELS, NOTE_NO_PUBLIC_TEXTS, Terms, resolved
+from hushvec.text.rewriting.terms import (
+    AUTO,
+    CHOICE,
+    DOCUMENT_MECHANISMS,
+    LEVELS,
+    NOTE_NO_PUBLIC_TEXTS,
+    REWRITING_MECHANISMS,
+    Terms,
+    require_of_use,
+)
 
 DOCUMENTS_AT_ONCE = 256
 
@@ -74,10 +83,11 @@ class Rewriter:
         redactor: Redactor | None = None,
     ) -> None:
         chosen = _projection(projection)
-        has_projection = isinstance(chosen, PublicProjection)
-        name = resolved(mechanism, best_mechanism(inverter), composition=composition, has_projection=has_projection)
-        is_second_best = mechanism == AUTO and name != CHOICE
-        self._chosen_notes = (NOTE_NO_PUBLIC_TEXTS.format(mechanism=name),) if is_second_best else ()
+        is_auto = _validate.choice("mechanism", mechanism, (AUTO, *REWRITING_MECHANISMS)) == AUTO
+        name = best_mechanism(inverter) if is_auto else mechanism
+        if is_auto:
+            require_of_use(name, composition=composition, has_projection=isinstance(chosen, PublicProjection))
+        self._chosen_notes = (NOTE_NO_PUBLIC_TEXTS.format(mechanism=name),) if is_auto and name != CHOICE else ()
         self._terms = Terms(epsilon, delta, clip_norm, name, composition)
         self._level = _level(level, name)
         self._max_chunks = None if max_chunks is None else _validate.whole_number("max_chunks", max_chunks, at_least=1)

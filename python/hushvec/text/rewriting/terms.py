@@ -24,25 +24,20 @@ NOTE_NO_PUBLIC_TEXTS = "mechanism 'auto' is {mechanism!r} here: the inverter has
 NOTE_BASIC = "sigma is that of basic composition over the rows; epsilon is what it buys for all of them together"
 
 
-def resolved(mechanism: Any, best: str, *, composition: str, has_projection: bool) -> str:
-    """The mechanism that a name stands for.
+def require_of_use(mechanism: str, *, composition: str, has_projection: bool) -> None:
+    """Refuse what "auto" would leave out, since it stands for this mechanism.
 
     Args:
-        mechanism: AUTO, or one of REWRITING_MECHANISMS.
-        best: what AUTO stands for.
-        composition, has_projection: what else was asked for; refused where "auto" would leave it out.
+        mechanism: that it stands for.
+        composition, has_projection: what else was asked for.
 
     Raises:
-        TypeError, ValueError: no such mechanism; a composition or a projection of the caller that "auto" has no use for.
+        ValueError: a composition or a projection of the caller that the mechanism has no use for.
     """
-    name = _validate.choice("mechanism", mechanism, (AUTO, *REWRITING_MECHANISMS))
-    if name != AUTO:
-        return name
-    if composition != "joint" and best != Gaussian.name:
+    if composition != "joint" and mechanism != Gaussian.name:
         raise ValueError(f"composition must be 'joint' with mechanism 'auto', got {composition!r}: it is of mechanism 'gaussian'")
-    if has_projection and best == CHOICE:
+    if has_projection and mechanism == CHOICE:
         raise ValueError("projection must be 'auto' or None with mechanism 'auto' and public texts: no row is released")
-    return best
 
 
 @dataclass(frozen=True)
