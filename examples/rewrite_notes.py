@@ -1,16 +1,21 @@
-"""Rewrite notes before they leave the machine: chunk by chunk, or each note as one private vector."""
+"""Rewrite notes before they leave the machine: as public sentences, chunk by chunk, or each note as one private vector."""
 
 import hushvec as hv
 from hushvec.text import Rewriter, rewrite
 
 NOTE = "Contact Jane Doe at jane@example.com: the delivery for the clinic is late again."
 
-# Chunk by chunk: placeholders stay where personal data was, everything else goes through noise.
-result = rewrite(NOTE, epsilon=16.0, delta=1e-3, clip_norm=1.0)
+# The default: the public sentence nearest to the note, or another by chance. Pure epsilon, and the whole output is covered.
+result = rewrite(NOTE, epsilon=16.0)
 print(result.output)
 print(result.dp_line)
 
-# Each note as one vector, pure epsilon: the whole output is covered, and much more of the meaning is left.
+# As published pipelines do it, chunk by chunk: placeholders stay where personal data was, everything else goes through noise.
+result = rewrite(NOTE, mechanism="gaussian", epsilon=16.0, delta=1e-3, clip_norm=1.0)
+print(result.output)
+print(result.dp_line)
+
+# Each note as one vector, pure epsilon: for where the vector is wanted too.
 budget = hv.PrivacyBudget(max_epsilon=32.0)
 rewriter = Rewriter(mechanism="privunit", epsilon=16.0)
 results = list(rewriter.rewrite_all([NOTE, "The train to the coast was full of hikers."], budget=budget))

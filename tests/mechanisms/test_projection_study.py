@@ -88,4 +88,6 @@ def test_the_script_runs(tmp_path):
     results = json.loads(output.read_text())
     assert results["public rows"] == results["private rows"] == 40
     assert results["retrieval"]["whitened 4"]["no noise"][0] == 1.0
+    assert set(results["corpus_size"]) == {"none", "whitened 4"}
+    assert results["corpus_size"]["none"].keys() == {"privunit 5", "privunit 16"}
     assert set(results["split"]) == {f"{name}, epsilon {epsilon}" for name in ("none", "whitened 4") for epsilon in (5, 16)}

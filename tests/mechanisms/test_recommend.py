@@ -76,6 +76,15 @@ def test_where_nothing_has_a_claim_it_says_so(monkeypatch):
     assert isinstance(found.mechanism, StandIn) and "No option carries a claim" in found.why
 
 
+def test_with_n_it_asks_for_public_rows_to_whiten_with():
+    """The two belong together; a private sample would void the guarantee, so it asks for a public one."""
+    told = recommend(384, 8.0, n=2000).why
+    assert "Are there public rows of the same kind? Then whiten first" in told and "codebook" not in told
+    assert "whiten=True" in told and "PrivUnit(epsilon=8.0, dimension=m, corpus_size=2000)" in told
+    for other in (recommend(384, 8.0), recommend(384, 8.0, task="mean", n=2000)):
+        assert "whiten" not in other.why
+
+
 # ---- what it leaves out ----
 
 

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ MEETING = "Contact Jane Doe at jane@example.com or call 415-555-0188 about the m
 
 
 def rewriter(**changes):
-    return Rewriter(**{"embedder": WordEmbedder(), "inverter": Recorder(), **changes})
+    return Rewriter(**{"embedder": WordEmbedder(), "inverter": Recorder(), "mechanism": "gaussian", **changes})
 
 
 def text_of(chunks):
@@ -274,6 +275,63 @@ def test_a_public_text_is_charged_before_it_is_chosen():
 def test_randomized_response_needs_public_texts():
     with pytest.raises(TypeError, match=r"inverter must have public texts to choose from for mechanism .*, got Recorder"):
         rewriter(mechanism="randomized_response")
+
+
+# the default
+
+
+def by_default(**changes):
+    return rewriter(**{"mechanism": "auto", **changes})
+
+
+def test_public_texts_make_the_default_a_document_by_randomized_response():
+    for one in (by_default(inverter=Chooser(), epsilon=40.0), Rewriter(embedder=WordEmbedder(), inverter=Chooser(), epsilon=40.0)):
+        result = one.rewrite("north")
+        assert one.mechanism == result.mechanism == "randomized_response"
+        assert (result.output, result.level, result.delta_total) == ("north", "document", 0.0)
+        assert not any("auto" in note for note in result.receipt.notes)
+
+
+def test_a_file_of_public_texts_makes_it_too(tmp_path):
+    public = tmp_path / "public.txt"
+    public.write_text("north wind\neast wind\nsouth wind\n")
+    result = Rewriter(embedder=WordEmbedder(), inverter=public, epsilon=40.0).rewrite("some east wind")
+    assert (result.mechanism, result.output) == ("randomized_response", "east wind")
+
+
+def test_without_public_texts_the_default_is_a_direction_and_the_receipt_says_why():
+    one = by_default()
+    result = one.rewrite(MEETING)
+    assert one.mechanism == result.mechanism == "privunit" and result.level == "document"
+    assert "mechanism 'auto' is 'privunit' here: the inverter has no public texts to choose from" in result.receipt.notes
+    assert not any("auto" in note for note in rewriter(mechanism="privunit").rewrite(MEETING).receipt.notes)
+    assert by_default(level="chunk").rewrite(MEETING).receipt.notes[-1].startswith("mechanism 'auto'")
+
+
+def test_the_default_covers_chunks_where_these_are_asked_for():
+    result = by_default(inverter=Chooser(), epsilon=160.0, level="chunk", max_chunks=4).rewrite("north a@example.com south")
+    assert (result.mechanism, result.n_chunks) == ("randomized_response", 4)
+
+
+def test_an_infinite_epsilon_promises_nothing_by_default_either():
+    result = by_default(inverter=Chooser(), epsilon=math.inf).rewrite("north")
+    assert result.receipt is None and result.dp_line.endswith("(no noise: nothing is guaranteed)")
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (dict(composition="basic"), "composition must be 'joint' with mechanism 'auto', got 'basic': it is of mechanism 'gaussian'"),
+        (dict(composition="basic", inverter=Recorder()), "composition must be 'joint' with mechanism 'auto'"),
+        (dict(projection=PublicProjection.mean_only(np.eye(DIMENSION, dtype=np.float32))), "projection must be 'auto' or None"),
+        (dict(max_chunks=3), "max_chunks must be None for level 'document', where there is always one, got 3: give level='chunk'"),
+        (dict(mechanism="best"), "mechanism must be one of 'auto', 'gaussian'"),
+    ],
+    ids=["basic composition", "basic composition of rows", "own map", "max_chunks", "unknown"],
+)
+def test_the_default_refuses_what_it_would_leave_out(changes, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        by_default(**{"inverter": Chooser(), **changes})
 
 
 # a public number of chunks
@@ -561,5 +619,5 @@ def test_the_account_has_the_published_fields():
 
 
 def test_one_call_is_a_rewriter_for_one_text():
-    parts = {"embedder": WordEmbedder(), "inverter": Recorder(), "seed": 5, "composition": "basic"}
+    parts = {"embedder": WordEmbedder(), "inverter": Recorder(), "seed": 5, "mechanism": "gaussian", "composition": "basic"}
     assert rewrite(CONTACT, **parts) == Rewriter(**parts).rewrite(CONTACT)

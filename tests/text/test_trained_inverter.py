@@ -254,6 +254,14 @@ def test_rows_that_cannot_be_decoded(trained, embeddings, message):
     assert str(error.value) == message
 
 
+def test_rewriting_takes_the_mechanism_that_a_decoder_was_trained_for(uninterrupted):
+    """Another one would be decoded too, only worse."""
+    from hushvec.text.rewriting.choices import best_mechanism
+
+    for inverter in (uninterrupted, str(uninterrupted), TrainedInverter.from_folder(uninterrupted)):
+        assert best_mechanism(inverter) == "gaussian"
+
+
 def test_it_is_an_inverter_for_releases_behind_its_own_map(uninterrupted):
     inverter = TrainedInverter.from_folder(uninterrupted, device="cpu")
     assert isinstance(inverter, LawInverter)

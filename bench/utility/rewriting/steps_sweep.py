@@ -35,6 +35,7 @@ def rewriter(arguments, epsilon, steps):
         seed=arguments.seed,
         embedder=arguments.embedder,
         inverter=arguments.inverter,
+        mechanism="gaussian",
     )
 
 

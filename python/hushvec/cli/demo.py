@@ -1,31 +1,37 @@
-"""`hushvec demo`: texts to noisy vectors to the nearest public sentence, with receipt, cost and what is left of the meaning."""
+"""`hushvec demo`: texts as public sentences, by randomized response and by noisy vectors, with receipts and what is left of them."""
 
 from __future__ import annotations
 
 import argparse
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._core import Generator
 from hushvec._progress import Progress
 from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
 from hushvec.cli._nearest import cosines, nearest
 from hushvec.cli._output import facts, print_json, receipt_lines, table
 from hushvec.cli._printable import say
 from hushvec.cli._sentences import private_texts, public_sentences
-from hushvec.mechanisms import EmpiricalGaussian
+from hushvec.label_receipt import LabelReceipt
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian
 from hushvec.receipts import Receipt
 from hushvec.release import Release, privatize
+from hushvec.text.corpus import PublicCorpus
 from hushvec.text.embedder import BATCH, MiniLMEmbedder
+from hushvec.text.public_choice import PublicChoice
 
 DEFAULT_EPSILON = 50.0
+CHOICE_EPSILON = 8.0
 SWEEP_EPSILONS = (1.0, 10.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 DEFAULT_SHOWN = 6
 
-NOTE_PRIVATE = "All but the receipt and the sentences after the noise comes from the private texts: keep it to yourself."
+NOTE_PRIVATE = "All but the receipts and the sentences after the noise comes from the private texts: keep it to yourself."
+NOTE_TWO = "Both releases are of the same texts: their losses add up if both are published."
 
 # Shares of the texts that still decode as they do without noise: below the first nothing is of use, from the second on most is.
 LITTLE = 0.05
@@ -39,16 +45,19 @@ def add_to(subparsers: Subparsers) -> None:
         run,
         help="embed texts, add noise, decode, and see what is left",
         description=(
-            "Embed texts with all-MiniLM-L6-v2 on the CPU, release the vectors with differential privacy, and decode\n"
-            "each noisy vector to the nearest of 320 public sentences. Every line of the input is one text.\n\n"
+            "Embed texts with all-MiniLM-L6-v2 on the CPU and release each as one of 320 public sentences: first its nearest one\n"
+            "by randomized response, which keeps most, then by a noisy vector (--mechanism: that alone), decoded to the nearest\n"
+            "sentence. Every line of the input is one text.\n\n"
             "Texts of PATH, and the sentences that they decode to before the noise, are printed with --show-original only.\n\n"
-            f"epsilon is {DEFAULT_EPSILON:.0f} if not given: enough to see something, far too much for a strong promise.\n"
+            f"epsilon is {CHOICE_EPSILON:.0f} for randomized response if not given, and {DEFAULT_EPSILON:.0f} for vectors: "
+            "enough to see something,\nfar too much for a strong promise.\n"
             "The table over epsilon repeats the release for your eyes only; publishing several would add up."
         ),
     )
     parser.add_argument("source", nargs="?", metavar="PATH", help="file, folder (.txt, .md) or - (default: shipped notes)")
-    parser.add_argument("--epsilon", type=float, help=f"default {DEFAULT_EPSILON:.0f}")
+    parser.add_argument("--epsilon", type=float, help=f"default {CHOICE_EPSILON:.0f}, and {DEFAULT_EPSILON:.0f} for vectors")
     add_release_arguments(parser)
+    parser.set_defaults(mechanism=None)  # which one was asked for, if any
     parser.add_argument("--show", type=int, default=DEFAULT_SHOWN, metavar="N", help=f"texts to print (default {DEFAULT_SHOWN})")
     parser.add_argument("--show-original", action="store_true", help="print the texts of PATH and how they decode before the noise")
     parser.add_argument("--no-sweep", action="store_true", help="leave out the table over epsilon")
@@ -73,8 +82,13 @@ def run(options: argparse.Namespace) -> int:
     watch.lap("noise")
     decoded = nearest(release.values, public)
     watch.lap("decode")
+    clean_decoded = nearest(clean, public)
+    choice = None
+    if options.mechanism is None:
+        choice = _chosen(clean, PublicCorpus(tuple(corpus), public), clean_decoded, options, arguments["generator"])
+        watch.lap("choose public sentences")
 
-    outcome = _Outcome(texts, corpus, clean, public, nearest(clean, public), release, decoded)
+    outcome = _Outcome(texts, corpus, clean, public, clean_decoded, release, decoded, choice)
     sweep = [] if options.no_sweep or options.mechanism == EmpiricalGaussian.name else _sweep(outcome, arguments)
     private = options.show_original or options.source is None  # the notes that ship are nobody's
     if options.json:
@@ -82,6 +96,35 @@ def run(options: argparse.Namespace) -> int:
     else:
         _print(outcome, sweep, watch.seconds, options.show, private=private)
     return 0
+
+
+class _Choice(NamedTuple):
+    """The nearest public sentence of each text by randomized response."""
+
+    texts: list[str]
+    receipt: LabelReceipt
+    agreement: float
+
+    @property
+    def verdict(self) -> str:
+        kept = round(self.agreement * len(self.texts))
+        return (
+            f"Randomized response over {self.receipt.label_count} public sentences, epsilon {self.receipt.epsilon:g}, delta 0: "
+            f"{kept} of {len(self.texts)} texts get the sentence nearest to them."
+        )
+
+
+def _chosen(
+    clean: NDArray[np.float32],
+    corpus: PublicCorpus,
+    clean_decoded: NDArray[np.intp],
+    options: argparse.Namespace,
+    generator: Generator | None,
+) -> _Choice:
+    choice = PublicChoice(corpus, CHOICE_EPSILON if options.epsilon is None else options.epsilon)
+    texts, receipt = choice.release(clean, per=options.per, generator=generator)
+    kept = [text == corpus.texts[number] for text, number in zip(texts, clean_decoded.tolist())]
+    return _Choice(texts, receipt, sum(kept) / len(kept))
 
 
 @dataclass
@@ -93,6 +136,7 @@ class _Outcome:
     clean_decoded: NDArray[np.intp]
     release: Release
     decoded: NDArray[np.intp]
+    choice: _Choice | None
 
     @property
     def agreement(self) -> float:
@@ -135,7 +179,7 @@ def _release_arguments(options: argparse.Namespace) -> dict[str, Any]:
         "epsilon": epsilon,
         "delta": options.delta,
         "clip_norm": options.clip_norm,
-        "mechanism": options.mechanism,
+        "mechanism": options.mechanism or Gaussian.name,
         "sigma": options.sigma,
         "per": options.per,
         "generator": make_generator(options),
@@ -194,11 +238,18 @@ def _as_json(
                 "cosine_after": float(after[row]),
                 "cosine_noisy_clean": float(kept[row]),
             }
+    choice = outcome.choice
+    if choice is not None:
+        for row, chosen in enumerate(choice.texts):
+            texts[row]["public_choice"] = chosen
     return {
         "texts": texts,
         "mean_cosine": outcome.mean_cosine,
         "same_sentence": outcome.agreement,
         "verdict": outcome.verdict,
+        "public_choice": None
+        if choice is None
+        else {"same_sentence": choice.agreement, "verdict": choice.verdict, "receipt": choice.receipt.to_dict()},
         "sweep": sweep,
         "seconds": seconds,
         "receipt": outcome.release.receipt.to_dict(),
@@ -212,16 +263,21 @@ def _print(outcome: _Outcome, sweep: list[dict[str, float]], seconds: dict[str, 
         _print_texts(outcome, rows)
     else:
         for row in rows:
-            say(f"after noise  {outcome.corpus[outcome.decoded[row]]}")
+            _print_released(outcome, row)
         print("\n--show-original prints the texts beside them.\n")
+    if outcome.choice is not None:
+        print(f"{outcome.choice.verdict}\n")
+        print(f"The vectors by {outcome.release.receipt.mechanism} noise, epsilon {outcome.release.receipt.epsilon:g}:")
     print(outcome.verdict)
     print(f"Cosine of a noisy vector with its clean one: {outcome.mean_cosine:.3f} on average, 1 before the noise.\n")
     if sweep:
         print("The same texts, noised again at other epsilons (not released):\n")
         print(table(("epsilon", "sigma or scale", "cosine", "same sentence"), [_sweep_cells(line) for line in sweep]))
         print()
+    if outcome.choice is not None:
+        print("Receipt of the public sentences\n" + receipt_lines(outcome.choice.receipt) + "\n")
     print("Receipt\n" + receipt_lines(outcome.release.receipt) + "\n")
-    print(f"{NOTE_PRIVATE}\n")
+    print(f"{NOTE_PRIVATE}\n" + ("" if outcome.choice is None else f"{NOTE_TWO}\n"))
     print("Seconds\n" + facts([(name, f"{value:.4f}") for name, value in seconds.items()]))
 
 
@@ -230,8 +286,14 @@ def _print_texts(outcome: _Outcome, rows: NDArray[Any]) -> None:
     for row in rows:
         say(f"text         {outcome.texts[row]}")
         say(f"before noise {outcome.corpus[outcome.clean_decoded[row]]}  (cosine with the text {before[row]:.2f})")
-        say(f"after noise  {outcome.corpus[outcome.decoded[row]]}  (cosine with the text {after[row]:.2f})")
+        _print_released(outcome, row, f"  (cosine with the text {after[row]:.2f})")
         print()
+
+
+def _print_released(outcome: _Outcome, row: int, closeness: str = "") -> None:
+    if outcome.choice is not None:
+        say(f"public text  {outcome.choice.texts[row]}")
+    say(f"after noise  {outcome.corpus[outcome.decoded[row]]}{closeness}")
 
 
 def _sweep_cells(line: dict[str, float]) -> tuple[str, ...]:

@@ -20,9 +20,10 @@ from hushvec.cli._arguments import Subparsers, add_command, add_force_argument, 
 from hushvec.cli._documents import mode_of_output, read_utf8, source_name
 from hushvec.cli._output import print_json
 from hushvec.cli._printable import say
+from hushvec.mechanisms import Gaussian
 from hushvec.text.rewriting.results import Rewriting
 from hushvec.text.rewriting.rewriter import Rewriter
-from hushvec.text.rewriting.terms import LEVELS, REWRITING_MECHANISMS
+from hushvec.text.rewriting.terms import AUTO, CHOICE, LEVELS, NOTE_NO_PUBLIC_TEXTS, REWRITING_MECHANISMS
 
 
 def add_to(subparsers: Subparsers) -> None:
@@ -32,12 +33,14 @@ def add_to(subparsers: Subparsers) -> None:
         run,
         help="rewrite texts: redact, embed, add noise, invert",
         description=(
-            "Rewrite a text with differential privacy: personal data becomes placeholders, the rest is embedded, clipped, noised\n"
-            "and inverted to text. The [DP] line belongs to the output wherever it goes.\n\n"
+            "Rewrite a text with differential privacy: it is redacted and embedded, and the public text nearest to it comes out, or\n"
+            "another by chance (randomized response). Public texts are those of --inverter, or the sentences that ship. The\n"
+            "[DP] line belongs to the output wherever it goes.\n\n"
+            "--published is the chain of published pipelines: placeholders stay, and each stretch between them is embedded,\n"
+            "clipped, given Gaussian noise and inverted. At the default epsilon that leaves little of a text.\n\n"
             "The input is one text, unless --lines (every line is a document) or --text-key (JSON lines) says otherwise; then the\n"
             "output is JSON lines. No original is printed or written without --show-original. OUT is written atomically; one that is\n"
-            "there already is refused without --force.\n\n"
-            "gaussian noise at the default epsilon leaves little of a text: --mechanism privunit leaves the most."
+            "there already is refused without --force."
         ),
     )
     parser.add_argument("source", nargs="?", metavar="FILE", help="a UTF-8 file, or - for standard input (default)")
@@ -56,9 +59,20 @@ def add_to(subparsers: Subparsers) -> None:
     parser.add_argument("--epsilon", type=float, default=16.0, help="for a whole document (default 16); inf: no noise, no promise")
     parser.add_argument("--delta", type=float, default=1e-3, help="for a whole document, gaussian only (default 1e-3)")
     parser.add_argument("--clip-norm", "--clip", type=float, default=1.5, help="L2 norm that embeddings are clipped to (default 1.5)")
-    parser.add_argument("--mechanism", choices=REWRITING_MECHANISMS, default="gaussian", help="law of the noise (default gaussian)")
-    parser.add_argument("--composition", choices=COMPOSITIONS, default="joint", help="of a document's chunks (default joint)")
-    parser.add_argument("--level", choices=LEVELS, help="what is one vector (default document for privunit, else chunk)")
+    law = parser.add_mutually_exclusive_group()
+    law.add_argument(
+        "--mechanism",
+        choices=(AUTO, *REWRITING_MECHANISMS),
+        default=AUTO,
+        help="law of the release (default auto: randomized_response where there are public texts)",
+    )
+    law.add_argument(
+        "--published", dest="mechanism", action="store_const", const=Gaussian.name, help="the published chain: --mechanism gaussian"
+    )
+    parser.add_argument(
+        "--composition", choices=COMPOSITIONS, default="joint", help="of a document's chunks, gaussian only (default joint)"
+    )
+    parser.add_argument("--level", choices=LEVELS, help="what is one row (default chunk for additive noise, else document)")
     parser.add_argument("--max-chunks", type=int, metavar="K", help="fill up to so many chunks, refuse more; placeholders behind")
     parser.add_argument("--max-len", type=int, default=32, metavar="TOKENS", help="tokens in a chunk (default 32)")
     parser.add_argument("--whitelist-categories", metavar="NAMES", help="categories that are rewritten, not redacted")
@@ -88,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _rewriter(options: argparse.Namespace) -> Rewriter:
-    return Rewriter(
+    rewriter = Rewriter(
         epsilon=options.epsilon,
         delta=options.delta,
         clip_norm=options.clip_norm,
@@ -104,6 +118,9 @@ def _rewriter(options: argparse.Namespace) -> Rewriter:
         mechanism=options.mechanism,
         level=options.level,
     )
+    if options.mechanism == AUTO and rewriter.mechanism != CHOICE:
+        print(f"{options.prog}: {NOTE_NO_PUBLIC_TEXTS.format(mechanism=rewriter.mechanism)}", file=sys.stderr)
+    return rewriter
 
 
 @contextmanager

@@ -76,8 +76,8 @@ class PrivateEmbeddingFunction(_Remembered):
         At embedding: what the wrapped model raises; a collection adds words to the message. Nothing is charged for a refusal.
 
     Guarantees:
-        Those of the middleware, for the rows that noise_on names. A collection stores documents and metadata beside them as they are: give it ids and
-        embeddings only where the texts must not be kept.
+        Those of the middleware, for the rows that noise_on names. A collection stores documents and metadata beside them as they
+        are: give it ids and embeddings only where the texts must not be kept.
 
     Edge cases:
         A collection remembers by name that it is private, not the model. Opened again without a function it refuses to embed, and

@@ -128,7 +128,8 @@ class PrivateDocumentEmbedder(_Embedder):
         model raises. Nothing is charged for a refusal. A pipeline puts it as the cause into its PipelineRuntimeError.
 
     Guarantees:
-        Those of the middleware, for the embeddings, unless noise_on is "queries". Content and meta of the documents pass through as they are.
+        Those of the middleware, for the embeddings, unless noise_on is "queries". Content and meta of the documents pass through as
+        they are.
 
     Edge cases:
         `to_dict` is refused. No documents: refused too.

@@ -17,7 +17,9 @@ except ImportError:
 
 
 class PrivateEmbeddings(Embeddings):  # type: ignore[misc]
-    """A LangChain embedder whose rows of documents, queries or both are private releases. Its asynchronous methods use the model's own.
+    """A LangChain embedder whose rows of documents, queries or both are private releases.
+
+    Its asynchronous methods use the model's own.
 
     Args:
         model: a WrappedEmbeddingModel, or any model together with middleware.

@@ -38,8 +38,8 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
 
     Raises:
         TypeError: a model that is not wrapped, without middleware.
-        ValueError: an unknown noise_on; no step that adds noise; an embeddings_cache: it gives equal texts the same row, which tells everyone who sees rows that the texts are
-            equal. No guarantee of a release covers that.
+        ValueError: an unknown noise_on; no step that adds noise; an embeddings_cache, which gives equal texts the same row and so
+            tells everyone who sees rows that the texts are equal: no guarantee of a release covers that.
         At embedding: what the wrapped model raises, unchanged; nothing is charged for a refusal.
 
     Guarantees:

@@ -167,7 +167,8 @@ class PrivateTextTransformer(_PrivateOutput):
         Those of the middleware, for texts of the kind that noise_on names. `fit` learns nothing.
 
     Edge cases:
-        As for PrivateTransformer: every `transform` of such texts is charged. X may be a list, an array [n] or a data frame's column of texts.
+        As for PrivateTransformer: every `transform` of such texts is charged. X may be a list, an array [n] or a data frame's column
+        of texts.
 
     Reference:
         docs/integrations.md.

@@ -102,7 +102,7 @@ def recommend(
         epsilon: > 0, the price of one release to each person in it.
         delta: in [0, 1). 0 asks for a pure guarantee, which the Gaussian mechanism has not.
         task: "retrieval": the direction of a noisy row matters; ranked by expected cosine, or with n by how often the right one of n
-            others is nearest.
+            others is nearest; `why` then also asks for public rows, for a whitening map.
             "release": the row itself matters; ranked by the root mean square error.
             "mean": the mean over n people, each of whom releases rows of their own; ranked by its standard error.
             "labels": each person answers with one of some labels; judged by the standard error of a frequency.
@@ -357,6 +357,11 @@ _ARE_THERE_PUBLIC_ROWS = (
     "Are there public rows of the same kind? Then a codebook of them may keep several times as much: "
     "give codebook=PublicCodebook.fit(public_rows, epsilon=...)."
 )
+_WHITEN_FIRST = (
+    "Are there public rows of the same kind? Then whiten first, which together with the split for n finds the same row more often "
+    "than either alone: whitening = PublicProjection.fit(public_rows, components=m, whiten=True), m as large as they allow, and "
+    "privatize(x, projection=whitening, mechanism=PrivUnit(epsilon={epsilon!r}, dimension=m, corpus_size={n}))."
+)
 _CODEBOOK = _Entry(
     name="codebook",
     class_name="CodebookResponse",
@@ -514,6 +519,8 @@ def _why(options: tuple[Option, ...], request: _Request) -> str:
         sentences.append(_ARE_THERE_PUBLIC_ROWS)
     if _has_corpus(request):
         sentences.append(_best_of_all(request))
+    if _has_corpus(request) and best.name == "privunit":
+        sentences.append(_WHITEN_FIRST.format(epsilon=request.epsilon, n=request.n))
     return " ".join(sentences)
 
 

@@ -36,7 +36,7 @@ class EmbeddingMiddleware:
 
     @property
     def adds_noise(self) -> bool:
-        """Whether `without_noise` is another step. A step of your own that adds noise overrides both; with neither, it always adds it."""
+        """Whether `without_noise` leaves anything out. An own step that adds noise overrides both, or is never left out."""
         return False
 
     def without_noise(self) -> EmbeddingMiddleware:

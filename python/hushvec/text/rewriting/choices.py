@@ -10,10 +10,12 @@ from typing import Any
 
 from hushvec import _validate
 from hushvec.errors import MissingExtraError
+from hushvec.mechanisms import PrivUnit
 from hushvec.models.sources import SourceModel, as_embedding_model
 from hushvec.text.devices import chosen_device
 from hushvec.text.embedder import MiniLMEmbedder
-from hushvec.text.inverters.protocol import Inverter
+from hushvec.text.inverters.protocol import ChoosingInverter, Inverter
+from hushvec.text.rewriting.terms import CHOICE, REWRITING_MECHANISMS
 
 _CONFIG = "config.json"
 _SAVED_CORPUS = ".npz"
@@ -30,7 +32,7 @@ def choose(embedder: Any, inverter: Any, *, max_len: int, num_steps: int, device
         ValueError, OSError: a file, a folder or a hub id without what is needed.
     """
     given = None if embedder is None else _embedder(embedder, max_len, device)
-    if inverter is None or (_is_name(inverter) and Path(inverter).is_file()):
+    if _is_public(inverter):
         model = given or _default_embedder(device)
         return model, _public(model, inverter)
     if _is_name(inverter):
@@ -38,6 +40,30 @@ def choose(embedder: Any, inverter: Any, *, max_len: int, num_steps: int, device
     else:
         own = _require_inverter(inverter)
     return given or _embedder_of(own, device), own
+
+
+def best_mechanism(inverter: Any) -> str:
+    """The mechanism that keeps most of a document at its price, for the inverter that a caller named. No model is loaded.
+
+    Randomized response where there are public texts; else the mechanism that a decoder was trained for; else directions.
+    """
+    if _is_public(inverter) or isinstance(inverter, ChoosingInverter):
+        return CHOICE
+    trained = _trained_for(inverter)
+    return trained if trained in REWRITING_MECHANISMS else PrivUnit.name
+
+
+def _trained_for(inverter: Any) -> str | None:
+    from hushvec.text.inverters.trained.inverter import TrainedInverter
+
+    if _is_name(inverter):
+        return TrainedInverter.mechanism_of_run(inverter) if TrainedInverter.is_run(inverter) else None
+    return inverter.mechanism if isinstance(inverter, TrainedInverter) else None
+
+
+def _is_public(inverter: Any) -> bool:
+    """The texts that ship, or those of a file."""
+    return inverter is None or (_is_name(inverter) and Path(inverter).is_file())
 
 
 def _embedder_of(inverter: Inverter, device: str | None) -> SourceModel:

@@ -22,8 +22,6 @@ from hushvec.text.inverters.mapped import behind
 from hushvec.text.inverters.protocol import ChoosingInverter, Inverter, LawInverter, TextChooser
 from hushvec.text.rewriting.terms import NOTE_BASIC, Shares, Terms
 
-AUTO = "auto"
-
 # Kept by a planner, one for each number of chunks that documents had: most have few.
 MOST_PLANS = 256
 

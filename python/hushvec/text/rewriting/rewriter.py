@@ -17,12 +17,21 @@ from hushvec.models.answers import read_answer
 from hushvec.receipts import Receipt
 from hushvec.release import Budget, require_budget, require_projection
 from hushvec.text.pii.redactor import Redactor
-from hushvec.text.rewriting.choices import choose
+from hushvec.text.rewriting.choices import best_mechanism, choose
 from hushvec.text.rewriting.chunks import Part, cut
 from hushvec.text.rewriting.pieces import TokenPieces
-from hushvec.text.rewriting.plans import AUTO, Plan, Planner
+from hushvec.text.rewriting.plans import Plan, Planner
 from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
-from hushvec.text.rewriting.terms import DOCUMENT_MECHANISMS, LEVELS, Terms
+from hushvec.text.rewriting.terms import (
+    AUTO,
+    CHOICE,
+    DOCUMENT_MECHANISMS,
+    LEVELS,
+    NOTE_NO_PUBLIC_TEXTS,
+    REWRITING_MECHANISMS,
+    Terms,
+    require_of_use,
+)
 
 DOCUMENTS_AT_ONCE = 256
 
@@ -48,7 +57,7 @@ class Rewriter:
 
     Example:
         >>> from hushvec.text import Rewriter
-        >>> rewriter = Rewriter(mechanism="privunit")  # doctest: +SKIP
+        >>> rewriter = Rewriter(inverter="public.txt")  # doctest: +SKIP
         >>> [one.output for one in rewriter.rewrite_all(["The invoice is overdue.", "It rains."])]  # doctest: +SKIP
         ['...', '...']
     """
@@ -68,27 +77,39 @@ class Rewriter:
         inverter: Any = None,
         composition: str = "joint",
         max_chunks: int | None = None,
-        mechanism: str = "gaussian",
+        mechanism: str = AUTO,
         level: str | None = None,
-        projection: PublicProjection | str | None = "auto",
+        projection: PublicProjection | str | None = AUTO,
         redactor: Redactor | None = None,
     ) -> None:
-        self._terms = Terms(epsilon, delta, clip_norm, mechanism, composition)
-        self._level = _level(level, mechanism)
+        chosen = _projection(projection)
+        is_auto = _validate.choice("mechanism", mechanism, (AUTO, *REWRITING_MECHANISMS)) == AUTO
+        name = best_mechanism(inverter) if is_auto else mechanism
+        if is_auto:
+            require_of_use(name, composition=composition, has_projection=isinstance(chosen, PublicProjection))
+        self._chosen_notes = (NOTE_NO_PUBLIC_TEXTS.format(mechanism=name),) if is_auto and name != CHOICE else ()
+        self._terms = Terms(epsilon, delta, clip_norm, name, composition)
+        self._level = _level(level, name)
         self._max_chunks = None if max_chunks is None else _validate.whole_number("max_chunks", max_chunks, at_least=1)
         if self._max_chunks is not None and self._level == "document":
-            raise ValueError(f"max_chunks must be None for level 'document', where there is always one, got {max_chunks}")
+            raise ValueError(
+                f"max_chunks must be None for level 'document', where there is always one, got {max_chunks}: give level='chunk'"
+            )
         _validate.whole_number("num_steps", num_steps, at_least=0)
         _validate.whole_number("max_len", max_len, at_least=1)
         self._generator = _generator(seed)
         self._redactor = _redactor(redactor, whitelist_categories)
-        chosen = _projection(projection)
         if self._terms.has_noise and not self._terms.is_choice:
             self._terms.mechanism_for(self._max_chunks or 1, _TRIAL_DIMENSION)  # refused before the models load
         self._embedder, own = choose(embedder, inverter, max_len=max_len, num_steps=num_steps, device=device)
         _require_read("max_len", max_len, self._embedder.model)
         self._pieces = TokenPieces(max_len, getattr(self._embedder.model, "tokenizer", None))
         self._planner = Planner(self._terms, own, chosen, self._generator, self._notes())
+
+    @property
+    def mechanism(self) -> str:
+        """Of the releases: the one that "auto" stands for, if that was asked for."""
+        return self._terms.mechanism
 
     def rewrite(self, text: str, *, budget: Budget | None = None) -> Rewriting:
         """Rewrite one text; see `hushvec.text.rewrite`."""
@@ -130,10 +151,11 @@ class Rewriter:
             done += len(batch)
 
     def _notes(self) -> tuple[str, ...]:
-        """What readers of the receipts should know about the level."""
+        """What readers of the receipts should know about the level, and about a choice that was made for them."""
         if self._level == "document":
-            return NOTE_DOCUMENT, NOTE_OWN_TEXT
-        return (NOTE_CHUNKS, NOTE_OWN_TEXT) if self._max_chunks is None else (NOTE_PADDED_CHUNKS, NOTE_OWN_TEXT, NOTE_PADDED)
+            return NOTE_DOCUMENT, NOTE_OWN_TEXT, *self._chosen_notes
+        padded = (NOTE_PADDED_CHUNKS, NOTE_OWN_TEXT, NOTE_PADDED)
+        return (*((NOTE_CHUNKS, NOTE_OWN_TEXT) if self._max_chunks is None else padded), *self._chosen_notes)
 
     def _require_chargeable(self, budget: Budget | None) -> None:
         if budget is None:

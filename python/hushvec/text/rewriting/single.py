@@ -27,7 +27,7 @@ def rewrite(
     inverter: Any = None,
     composition: str = "joint",
     max_chunks: int | None = None,
-    mechanism: str = "gaussian",
+    mechanism: str = "auto",
     level: str | None = None,
     projection: PublicProjection | str | None = "auto",
     redactor: Redactor | None = None,
@@ -38,7 +38,7 @@ def rewrite(
     Args:
         text: any string with a character in it; at most 2,000,000 characters.
         epsilon: > 0, for the whole document. `math.inf`: no noise and no promise, to see what embedding and inversion do alone.
-        delta: in (0, 1), for the whole document. "laplacian", "l2_laplace" and "privunit" do not use it.
+        delta: in (0, 1), for the whole document, for "gaussian" alone.
         clip_norm: C, the L2 norm that embeddings are clipped to, in their unit. 1.5 suits GTR; unit vectors such as MiniLM's lose
             nothing at 1.0 and get two thirds of the noise. No influence on "privunit".
         num_steps: rounds of correction, for vec2text checkpoints with a corrector.
@@ -51,16 +51,19 @@ def rewrite(
         inverter: None: the public sentences that ship with hushvec, by their posterior. A file: the same with its lines, JSON lines or
             saved corpus (.npz) as public texts. A folder or hub id: a vec2text checkpoint or a decoder of `hushvec
             train-inverter`. Or an object with `invert(embeddings) -> texts`.
-        composition: "joint": all chunks are one Gaussian release, the exact bound. "basic": epsilon/K and delta/K for each chunk, as
-            older receipts have it; more noise.
+        composition: for "gaussian". "joint": all chunks are one Gaussian release, the exact bound. "basic": epsilon/K and delta/K for
+            each chunk, as older receipts have it; more noise.
         max_chunks: a public number of chunks: shorter texts are filled up to it, longer ones refused, and placeholders come behind all
             chunks, so that neither K nor the places of placeholders say anything about the text.
-        mechanism: "gaussian", "laplacian", "l2_laplace": additive noise, of which little of a text survives at such an epsilon.
-            "privunit": directions only, pure epsilon, the most that a noisy vector can keep. "randomized_response": the nearest
-            of the inverter's public texts, or another by chance, pure epsilon; the best where a public text will do.
+        mechanism: "auto": what keeps most of a text at this price: "randomized_response" where the inverter has public texts, else
+            "privunit" or what a trained decoder was trained for, and the receipt says so. "randomized_response": the nearest of the
+            inverter's public texts, or another by chance, pure epsilon. "privunit": directions only, pure epsilon, the most that a
+            noisy vector can keep. "gaussian", "laplacian", "l2_laplace": additive noise, of which little of a text survives;
+            "gaussian" is the published chain.
         level: "chunk": each stretch between placeholders is rewritten by itself. "document": the redacted text is one vector and the
             output is what that inverts to, nothing else. None: "document" for "privunit" and "randomized_response", else "chunk".
-        projection: "auto": the public map that the inverter asks for, if it does. A PublicProjection, or None.
+        projection: "auto": the public map that the inverter asks for, if it does. A PublicProjection, or None. No influence on
+            "randomized_response".
         redactor: of hushvec.text; None: all rules.
         budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged before the release, once for the document.
 
@@ -94,7 +97,9 @@ def rewrite(
 
     Example:
         >>> from hushvec.text import rewrite
-        >>> result = rewrite("Contact Jane Doe at jane@example.com.", composition="basic")  # doctest: +SKIP
+        >>> rewrite("The invoice is overdue.").dp_line  # doctest: +SKIP
+        '[DP] eps_total=16.0 delta_total=0.0 K=1 eps/chunk=16.0000 texts=320 clip=1.5 mechanism=randomized_response'
+        >>> result = rewrite("Contact Jane Doe at jane@example.com.", mechanism="gaussian", composition="basic")  # doctest: +SKIP
         >>> print(result.dp_line)  # doctest: +SKIP
         [DP] eps_total=16.0 delta_total=0.001 K=2 eps/chunk=8.0000 sigma=1.4992 clip=1.5
     """

@@ -13,13 +13,31 @@ from hushvec.calibrate import gaussian_epsilon
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit, VectorMechanism
 
 LEVELS = ("chunk", "document")
+AUTO = "auto"
 
 _PURE: dict[str, Callable[..., VectorMechanism]] = {kind.name: kind for kind in (Laplacian, L2Laplace, PrivUnit)}
 CHOICE = "randomized_response"
 REWRITING_MECHANISMS = (Gaussian.name, *_PURE, CHOICE)
 DOCUMENT_MECHANISMS = (PrivUnit.name, CHOICE)
 
+NOTE_NO_PUBLIC_TEXTS = "mechanism 'auto' is {mechanism!r} here: the inverter has no public texts to choose from"
 NOTE_BASIC = "sigma is that of basic composition over the rows; epsilon is what it buys for all of them together"
+
+
+def require_of_use(mechanism: str, *, composition: str, has_projection: bool) -> None:
+    """Refuse what "auto" would leave out, since it stands for this mechanism.
+
+    Args:
+        mechanism: that it stands for.
+        composition, has_projection: what else was asked for.
+
+    Raises:
+        ValueError: a composition or a projection of the caller that the mechanism has no use for.
+    """
+    if composition != "joint" and mechanism != Gaussian.name:
+        raise ValueError(f"composition must be 'joint' with mechanism 'auto', got {composition!r}: it is of mechanism 'gaussian'")
+    if has_projection and mechanism == CHOICE:
+        raise ValueError("projection must be 'auto' or None with mechanism 'auto' and public texts: no row is released")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,9 @@ class TrainedInverter:
         run = files.read_run(source)
         if not (source / CONFIG_FILE).exists():
             raise ValueError(f"{source} has no decoder yet: the run in it ended before its first validation; resume it")
-        given = run["mechanism"]
         return cls(
             load_inversion(source, device=chosen_device(device)),
-            mechanism=None if given is None else given["name"],
+            mechanism=_name_of(run["mechanism"]),
             projection=None if run["projection"] is None else PublicProjection.load(source / files.PROJECTION_FILE),
             beams=beams,
         )
@@ -68,6 +68,16 @@ class TrainedInverter:
     def is_run(path: str | os.PathLike[str]) -> bool:
         """Whether `train_inverter` has worked in this folder."""
         return (Path(path) / files.RUN_FILE).is_file()
+
+    @staticmethod
+    def mechanism_of_run(path: str | os.PathLike[str]) -> str | None:
+        """The mechanism whose noise a decoder in this folder was trained with; None without noise. The decoder is not loaded."""
+        return _name_of(files.read_run(Path(path))["mechanism"])
+
+    @property
+    def mechanism(self) -> str | None:
+        """The mechanism whose noise it was trained with; None without noise."""
+        return self._mechanism
 
     @property
     def dimension(self) -> int:
@@ -109,7 +119,7 @@ class TrainedInverter:
 
     def projection_for(self, mechanism: str, epsilon: float) -> PublicProjection | None:
         """The map that it was trained behind, for the mechanism that it was trained with; None for all others."""
-        return self._projection if mechanism == self._mechanism else None
+        return self._projection if mechanism == self.mechanism else None
 
     def _checked(self, embeddings: Any) -> NDArray[np.float32]:
         if not isinstance(embeddings, np.ndarray) or embeddings.dtype.kind != "f":
@@ -134,3 +144,8 @@ class _Lifted:
     def invert(self, embeddings: NDArray[np.float32]) -> list[str]:
         """One text for each row of [n, m]."""
         return self._inverter.invert(self._projection.lift(embeddings))
+
+
+def _name_of(noise: Mapping[str, Any] | None) -> str | None:
+    """Of the mechanism that a run states."""
+    return None if noise is None else str(noise["name"])
