@@ -91,6 +91,10 @@ class PrivacyBudgetWarning(UserWarning):
     """A budget with on_exhausted="warn" has spent more than its limit."""
 
 
+class UtilityWarning(UserWarning):
+    """Settings whose guarantee holds and whose results are known to be poor; the message names what does better."""
+
+
 class SecureMemoryError(RuntimeError):
     """Memory for secrets that cannot be had as asked (`strict=True`), or that is no longer there: released, or wiped by a fork."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import partial
 from itertools import islice
@@ -43,9 +43,15 @@ SCORES = ("none", "uniform", "source")
 
 NOTE_SOURCE = "scores are the model's own where its label was kept: they tell which answers are true, so epsilon bounds nothing"
 
+NOTE_SHUFFLER = (
+    "this relies on those people following the protocol and on an honest shuffler that randomly reorders all reports and drops names, "
+    "times and other marks; against the shuffler and whoever sees reports before it, only the receipt's epsilon holds"
+)
+
 _WORDS = 2**64  # an answer is drawn from as many equally likely values
 _MOST_LABELS = 2**24
 _DIGITS = 80
+_SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
 _LABELS_AT_ONCE = 1 << 16
 
 
@@ -128,6 +134,52 @@ class LabelReceipt(ReceiptFields):
         from hushvec.accounting import PureDP
 
         return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
+
+    def with_shuffling(self, n: int, delta: float) -> LabelReceipt:
+        """The same receipt, with a note on what the answers promise once they are shuffled, and on whom that relies.
+
+        Args:
+            n: >= 1, how many people's answers are shuffled in one batch: equally many of each, all by this law over these labels.
+            delta: in (0, 1), for which the note states the epsilon.
+
+        Returns:
+            A copy with one note more. No other field changes: `epsilon` stays what the answers promise against everyone, and is all
+            that is verified.
+
+        Raises:
+            ValueError: n or delta breaks its rule; the receipt does not hold or makes no claim.
+            TypeError: n is no whole number, delta no number.
+
+        Guarantees:
+            As `hushvec.accounting.Shuffled`, for the epsilon of this receipt; the number in the note is rounded up. Rows that were
+            decoded from codes of a public codebook have it too: decoding is post-processing.
+
+        Example:
+            >>> from hushvec.label_release import privatize_labels
+            >>> receipt = privatize_labels(["yes"], ["no", "yes"], epsilon=8.0).receipt
+            >>> print(receipt.with_shuffling(1_000_000, 1e-6).notes[-1][:53])
+            (0.303695, 1e-06)-DP if shuffled in one batch of 1000
+        """
+        note = shuffling_note(verify_label_receipt(self).status, self.loss, n, delta, "answers by this law over these labels")
+        return replace(self, notes=(*self.notes, note))
+
+
+def shuffling_note(status: str, loss: PrivacyLoss, n: int, delta: float, what: str) -> str:
+    """What a receipt with this loss, found to be of this status, promises once what it is about is shuffled.
+
+    Raises:
+        ValueError: the receipt does not hold, or n or delta breaks its rule.
+        TypeError: n or delta is of another kind.
+    """
+    from hushvec.accounting import Shuffled
+
+    if status != "holds":
+        raise ValueError(f"receipt must hold for a note on shuffling, got one that is found {status!r}")
+    checked = _validate.delta(delta)
+    shuffled = Shuffled(loss, n)
+    epsilon = _SIX_DIGITS.create_decimal(shuffled.epsilon(checked))
+    batch = f"one batch of {shuffled.n} people's {what}, equally many of each"
+    return f"({epsilon}, {checked!r})-DP if shuffled in {batch}: {NOTE_SHUFFLER}"
 
 
 RowReceipt = Receipt | LabelReceipt

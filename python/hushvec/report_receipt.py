@@ -11,9 +11,9 @@ from decimal import ROUND_CEILING, Context, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hushvec import _core, _validate
+from hushvec import _core
 from hushvec._receipt_fields import Number, OneOf, WholeNumber, boolean, digest
-from hushvec.label_receipt import epsilon_of_law
+from hushvec.label_receipt import epsilon_of_law, shuffling_note
 from hushvec.mechanisms import ADJACENCY
 from hushvec.receipts import NOTE_SEED, SHARED_RULES, LedgerEntry, ReceiptFields, Verification, verification
 
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
 REPORTS_KIND = "reports"
 REPORT_RECEIPT_VERSION = 1
-
-NOTE_SHUFFLER = (
-    "this relies on those people following the protocol and on an honest shuffler that randomly reorders all reports and drops names, "
-    "times and other marks; against the shuffler and whoever sees reports before it, only the receipt's epsilon holds"
-)
 
 _WORDS = 1 << 64
 _MOST_CELLS = 1 << 24
@@ -40,7 +35,6 @@ _CELLS: dict[str, tuple[str, Callable[[int], bool]]] = {
 }
 MECHANISMS = tuple(_CELLS)
 _UP = Context(prec=80, rounding=ROUND_CEILING)
-_SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,18 +145,10 @@ class ReportReceipt(ReceiptFields):
             >>> print(receipt.with_shuffling(1_000_000, 1e-6).notes[-1][:53])
             (0.303695, 1e-06)-DP if shuffled in one batch of 1000
         """
-        from hushvec.accounting import Shuffled
-
-        status = verify_report_receipt(self).status
-        if status != "holds":
-            raise ValueError(f"receipt must hold for a note on shuffling, got one that is found {status!r}")
         if self.memoised:
             raise ValueError("memoised must be False for a note on shuffling, as other batches may hold the same reports; got True")
-        checked = _validate.delta(delta)
-        loss = Shuffled(self.loss, n)
-        epsilon = _SIX_DIGITS.create_decimal(loss.epsilon(checked))
-        batch = f"one batch of {loss.n} people's reports to this collection, equally many of each"
-        return replace(self, notes=(*self.notes, f"({epsilon}, {checked!r})-DP if shuffled in {batch}: {NOTE_SHUFFLER}"))
+        note = shuffling_note(verify_report_receipt(self).status, self.loss, n, delta, "reports to this collection")
+        return replace(self, notes=(*self.notes, note))
 
 
 def permanent_epsilon(hashes: int, truth: int, other: int) -> Decimal:

@@ -4,12 +4,14 @@ import json
 import os
 import re
 
+import numpy as np
 import pytest
 
 from audit import samplers
 from cli.command import assert_one_line, hushvec
 from hushvec.audit import MechanismTarget
 from hushvec.cli import audit, main
+from hushvec.mechanisms import PublicCodebook
 
 
 def answer(*arguments, code=0):
@@ -35,6 +37,14 @@ def test_real_mechanisms_are_consistent_with_their_claim(arguments):
     assert [result["method"] for result in found["results"]] == ["pair", "one-run", "repeats"]
     for result in found["results"][:2]:
         assert 0 <= result["epsilon_lower"] <= found["epsilon"] == result["epsilon_claimed"]
+
+
+def test_a_codebook(tmp_path):
+    PublicCodebook.of(np.eye(5, dtype=np.float32)).save(tmp_path / "book.npz")
+    asked = ["--mechanism", "codebook", "--codebook", tmp_path / "book.npz", "--samples", 5000, "--method", "pair"]
+    found = answer(*asked, "--epsilon", 1, "--confidence", 1 - 1e-6)
+    assert (found["mechanism"], found["epsilon"], found["flagged"]) == ("codebook", 1.0, False)
+    assert_one_line(hushvec("audit", "mechanism", *asked), "epsilon must be given for mechanism 'codebook'")
 
 
 def test_one_method():
@@ -68,6 +78,8 @@ def test_text_says_that_it_is_no_proof():
         (["--epsilon", "1", "--sigma", "1"], "sigma must be None for mechanism 'gaussian'"),
         (["--mechanism", "randomized_response", "--epsilon", "1", "--labels", "1"], "labels must be >= 2, got 1"),
         (["--mechanism", "exponential", "--epsilon", "1"], "invalid choice: 'exponential'"),
+        (["--epsilon", "1", "--mechanism", "codebook"], "--codebook FILE must be given with --mechanism codebook, and with no other"),
+        (["--epsilon", "1", "--codebook", "book.npz"], "--codebook FILE must be given with --mechanism codebook, and with no other"),
         (["--epsilon", "1", "--method", "two"], "invalid choice: 'two'"),
     ],
 )

@@ -142,6 +142,20 @@ class TestFit:
         found = fitted.check(strangers, epsilon=60.0)
         assert not found.is_worth_it and "PrivUnit is expected to do better" in str(found)
 
+    @pytest.mark.parametrize(
+        "sample, error, text",
+        [
+            (SAMPLE[:, :31], ValueError, "public_sample must have 32 columns, got 31"),
+            (SAMPLE[0], ValueError, "public_sample must have at least two rows"),
+            (np.zeros((4, 32), np.float32), ValueError, "public_sample must have no row of zeros"),
+            (np.full((4, 32), np.inf, np.float32), ValueError, "public_sample must be finite"),
+            ([[1.0] * 32] * 2, TypeError, "public_sample must be"),
+        ],
+    )
+    def test_a_bad_sample(self, of_rows, sample, error, text):
+        with pytest.raises(error, match=text):
+            of_rows.check(sample, epsilon=8.0)
+
     def test_without_faiss(self, monkeypatch):
         monkeypatch.setitem(__import__("sys").modules, "faiss", None)
         with pytest.raises(hv.errors.MissingExtraError, match="faiss"):
@@ -367,6 +381,12 @@ class TestInTheLibrary:
         asked = recommend(32, 8.0)
         assert asked.mechanism.name == "privunit"
         assert "Are there public rows of the same kind?" in asked.why
+        measured = recommend(32, 8.0, codebook=fitted, public_sample=SAMPLE)
+        assert measured.options[0].figures["expected cosine"] == fitted.check(SAMPLE, epsilon=8.0).expected_cosine
+        strangers = np.random.default_rng(7).standard_normal((300, 32)).astype(np.float32)
+        with pytest.warns(hv.errors.UtilityWarning, match="PrivUnit is expected to do better") as caught:
+            other = recommend(32, 60.0, codebook=fitted, public_sample=strangers)
+        assert other.mechanism.name == "privunit" and [warning.filename for warning in caught] == [__file__]
         found = recommend(32, 8.0, codebook=fitted)
         assert found.mechanism == fitted.mechanism(8.0) and "codebook: expected cosine" in found.why
         with pytest.raises(ValueError, match="codebook must be for 31 elements"):

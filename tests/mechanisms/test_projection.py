@@ -14,6 +14,7 @@ from scipy import stats
 
 import hushvec as hv
 from hushvec.mechanisms import PublicProjection
+from hushvec.mechanisms.recommend import recommend
 from reference import checks
 
 ALPHA = 1e-6
@@ -355,3 +356,92 @@ def test_fitted_on_the_private_rows_one_person_moves_everyone():
     kept = [hv.clip(public.transform(rows), 1.0)[others] for rows in (people, neighbour)]
     assert np.linalg.norm(moved[0] - moved[1]) > 2.0   # more than the 2 C that the noise was made for
     assert np.linalg.norm(kept[0] - kept[1]) == 0.0
+
+
+# ---- does it fit ----
+
+
+def of_a_kind(count, kind, seed, dimension=128, directions=16):
+    """Rows that vary in 16 directions, others for every kind, around 30 wide centers, with a little of everything."""
+    rng = np.random.default_rng(1000 + kind)
+    axes = np.linalg.qr(rng.standard_normal((dimension, directions)))[0].T
+    centers = rng.standard_normal((30, directions))
+    drawn = np.random.default_rng(seed)
+    low = centers[drawn.integers(0, 30, count)] + drawn.standard_normal((count, directions))
+    return (low @ axes + 0.1 * drawn.standard_normal((count, dimension)) + 0.5).astype(np.float32)
+
+
+SAMPLE = of_a_kind(600, 0, seed=1)
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize(
+    "projection, fits",
+    [
+        (PublicProjection.fit(of_a_kind(800, 0, seed=2), components=16), True),
+        (PublicProjection.fit(of_a_kind(800, 0, seed=2), components=5), True),
+        (PublicProjection.fit(of_a_kind(800, 0, seed=2), components=100, whiten=True), True),
+        (PublicProjection.mean_only(of_a_kind(800, 1, seed=2)), True),
+        (PublicProjection.johnson_lindenstrauss(128, 100, seed=0), True),
+        (PublicProjection.fit(of_a_kind(800, 1, seed=2), components=16), False),
+        (PublicProjection.fit(of_a_kind(800, 1, seed=2), components=5), False),
+        (PublicProjection.fit(of_a_kind(800, 1, seed=2), components=10, whiten=True), False),
+    ],
+)
+def test_a_map_of_another_kind_is_told(projection, fits):
+    found = projection.check(SAMPLE)
+    assert found.fits == fits
+    assert ("it fits" in str(found)) == fits and ("fit one on public rows of this kind" in str(found)) != fits
+
+
+def test_what_survives_by_hand():
+    projection = PublicProjection.fit(of_a_kind(800, 0, seed=2), components=5)
+    found = projection.check(SAMPLE)
+    centered = SAMPLE.astype(np.float64) - SAMPLE.mean(axis=0, dtype=np.float64)
+    kept = np.square(centered @ projection.components.T).sum() / np.square(centered).sum()
+    best = np.linalg.eigvalsh(centered.T @ centered)[-5:].sum() / np.square(centered).sum()
+    assert found.kept_length == pytest.approx(kept, abs=1e-6)
+    assert found.kept_length - 0.02 < found.possible_length <= best + 0.02
+    assert PublicProjection.mean_only(SAMPLE).check(SAMPLE).kept_length == 1.0
+
+
+def test_all_neighbors_stay_where_cosines_do():
+    """A map onto all directions turns rows and no cosine."""
+    turned = PublicProjection.johnson_lindenstrauss(128, 128, seed=1).check(SAMPLE)
+    assert turned.kept_neighbors > 0.99 and turned.kept_length == pytest.approx(1.0, abs=1e-6)
+
+
+def test_recommend_warns_of_a_map_of_another_kind():
+    of_kind, of_other = (PublicProjection.fit(of_a_kind(800, kind, seed=2), components=10) for kind in (0, 1))
+    assert recommend(10, 8.0, projection=of_kind, public_sample=SAMPLE).mechanism.dimension == 10
+    with pytest.warns(hv.errors.UtilityWarning, match="fit one on public rows of this kind, or use no map") as caught:
+        recommend(10, 8.0, projection=of_other, public_sample=SAMPLE)
+    assert [warning.filename for warning in caught] == [__file__]
+    recommend(10, 8.0, projection=of_other)  # without a sample there is nothing to warn of
+
+
+@pytest.mark.parametrize(
+    "arguments, error, text",
+    [
+        (dict(public_sample=SAMPLE), ValueError, "public_sample must be None without codebook or projection"),
+        (dict(projection=SAMPLE), TypeError, "projection must be a hushvec.mechanisms.PublicProjection"),
+        (dict(projection=PublicProjection.mean_only(SAMPLE)), ValueError, "projection must lead to 10 elements, got one to 128"),
+    ],
+)
+def test_recommend_refuses(arguments, error, text):
+    with pytest.raises(error, match=text):
+        recommend(10, 8.0, **arguments)
+
+
+@pytest.mark.parametrize(
+    "sample, error, text",
+    [
+        (SAMPLE[:31], ValueError, "public_sample must have at least 32 rows, got 31"),
+        (SAMPLE[:, :5], ValueError, "public_sample must have 128 columns, got 5"),
+        (np.full((40, 128), np.nan), ValueError, "public_sample must be finite"),
+        (SAMPLE.tolist(), TypeError, "public_sample must be"),
+    ],
+)
+def test_a_bad_sample(sample, error, text):
+    with pytest.raises(error, match=text):
+        PublicProjection.mean_only(SAMPLE).check(sample)

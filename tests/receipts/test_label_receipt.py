@@ -11,9 +11,12 @@ import pytest
 
 import hushvec as hv
 from hushvec import _core
+from hushvec.accounting import Shuffled, compose
 from hushvec.label_receipt import NOTE_SOURCE, LabelReceipt, labels_digest
 from hushvec.label_release import plan_labels, privatize_labels
+from hushvec.mechanisms import PublicCodebook
 from hushvec.receipts import receipt_from_dict, receipt_from_json
+from receipts.forgeries import SCRIPT, module_of
 
 LABELS = ["calm", "tired", "anxious"]
 
@@ -285,3 +288,59 @@ def test_the_command_line_reads_both_kinds(paid, tmp_path):
     finished = hushvec("verify", names[0])
     assert finished.code == 1
     assert "gives epsilon = 2" in finished.out
+
+
+# ---- shuffling ----
+
+
+@pytest.mark.parametrize("per", ["record", "release"])
+def test_a_note_says_what_shuffling_adds_and_on_whom_it_relies(per):
+    receipt = released(answers=3, labels=range(40), epsilon=8.0, per=per)
+    noted = receipt.with_shuffling(1_000_000, 1e-6)
+    stated = float(noted.notes[-1].split(",")[0].removeprefix("("))
+    exact = Shuffled(receipt, 1_000_000).epsilon(1e-6)
+    assert exact <= stated <= exact * (1 + 1e-5)
+    assert all(part in noted.notes[-1] for part in ("1e-06", "1000000 people", "honest shuffler", "against the shuffler"))
+    assert dataclasses.replace(noted, notes=receipt.notes) == receipt
+    assert LabelReceipt.from_json(noted.to_json()) == noted
+    assert hv.verify_receipt(noted) == hv.verify_receipt(receipt)
+
+
+def test_a_receipt_of_a_codebook_has_the_same_note():
+    codebook = PublicCodebook.of(np.eye(40, dtype=np.float32))
+    receipt = hv.privatize(np.eye(40, dtype=np.float32)[:3] + 0.1, mechanism=codebook.mechanism(8.0)).receipt
+    noted = receipt.with_shuffling(1_000_000, 1e-6)
+    assert noted.notes[-1] == released(labels=range(40), epsilon=8.0).with_shuffling(1_000_000, 1e-6).notes[-1]
+    assert codebook.mechanism(8.0).shuffled(1_000_000) == Shuffled(receipt, 1_000_000)
+    found = compose([(codebook.mechanism(8.0, rows_per_person=2).shuffled(10**6), 1)], delta=1e-6)
+    assert 0.303 < found.epsilon < 0.305
+
+
+def test_the_shuffled_epsilon_as_the_receipts_own_is_a_forgery():
+    """By both verifiers, whatever the notes say."""
+    forged = dataclasses.replace(released(epsilon=8.0).with_shuffling(10**6, 1e-6), epsilon=0.303695)
+    assert hv.verify_receipt(forged).status == "does not hold"
+    script, honest = module_of(SCRIPT.read_text()), released(epsilon=8.0).with_shuffling(9, 0.1)
+    assert script.check_receipt(json.loads(forged.to_json()))[0] == "does not hold"
+    assert script.check_receipt(json.loads(honest.to_json()))[0] == "holds"
+
+
+@pytest.mark.parametrize(
+    "n, delta, error, message",
+    [
+        (0, 1e-6, ValueError, "n must be >= 1, got 0"),
+        (2.5, 1e-6, TypeError, "n must be a whole number, got float"),
+        (100, 0.0, ValueError, "delta must be > 0 and < 1, got 0.0"),
+    ],
+)
+def test_a_note_on_shuffling_needs_people_and_a_delta(n, delta, error, message):
+    with pytest.raises(error, match=message):
+        released().with_shuffling(n, delta)
+
+
+def test_shuffling_adds_nothing_to_no_claim():
+    for receipt in (released(generator=hv.Generator.unsafe_seeded(1)), with_source_scores()):
+        with pytest.raises(ValueError, match="receipt must hold for a note on shuffling, got one that is found 'not a DP claim'"):
+            receipt.with_shuffling(100, 1e-6)
+    with pytest.raises(ValueError, match="found 'does not hold'"):
+        dataclasses.replace(released(), epsilon=1.0).with_shuffling(100, 1e-6)

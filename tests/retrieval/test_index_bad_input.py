@@ -295,7 +295,7 @@ def test_the_number_of_queries_is_a_whole_number(count):
 def test_too_many_cells_are_refused_before_the_charge():
     pytest.importorskip("faiss")
     spent = budget()
-    index = PrivateIndex(16, store="ivf", store_options={"cells": 50}, documents=VectorNoise(epsilon=1.0, budget=spent))
+    index = PrivateIndex(16, store="ivf", store_options={"cells": 50}, documents=VectorNoise(epsilon=500.0, budget=spent))
     with pytest.raises(ValueError, match="cells must be at most the 20 rows that find them, got 50"):
         index.add(ROWS)
     assert spent.consumed() == 0 and len(index) == 0

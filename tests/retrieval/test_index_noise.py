@@ -8,7 +8,17 @@ import pytest
 
 import hushvec as hv
 from hushvec.accounting import GaussianDP, LaplaceDP, PureDP, ZeroConcentratedDP, compose
-from hushvec.mechanisms import EmpiricalGaussian, Gaussian, GumbelTopK, Laplacian, PrivUnit, PublicProjection
+from hushvec.errors import UtilityWarning
+from hushvec.mechanisms import (
+    EmpiricalGaussian,
+    Gaussian,
+    GumbelTopK,
+    Laplacian,
+    PrivUnit,
+    PublicCodebook,
+    PublicProjection,
+    top_1_bound,
+)
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.private_scores import NOTE_SCORES
 from hushvec.selection_receipt import SelectionReceipt, verify_selection_receipt
@@ -287,6 +297,61 @@ def test_descriptions_say_who_is_protected():
     assert "NOT a DP claim" in lines(documents=VectorNoise(epsilon=2.0), generator=hv.Generator.unsafe_seeded(1))
     assert "grade float" in lines(documents=VectorNoise(epsilon=2.0, mechanism="l2_laplace"))
     assert "NOT a DP claim" not in lines(documents=VectorNoise(epsilon=2.0), scores=ScoreNoise(epsilon=2.0))
+
+
+def test_a_description_has_the_bound_on_what_can_be_found():
+    """Only where it holds: pure epsilon, every row another person's, and more than one row."""
+
+    def line(rows=60, **noise):
+        index = PrivateIndex(16, store="numpy", documents=VectorNoise(**noise))
+        index.add(ROWS[:rows])
+        return next((line for line in index.describe() if "independent rows" in line), None)
+
+    told = line(epsilon=4.0)
+    assert told.startswith("of 60 independent rows, no mechanism with epsilon = 4 and delta = 0 that does not know them")
+    assert f"more than {math.ceil(1000 * top_1_bound(4.0, 60, noise_on='documents')) / 10:g} %" in told
+    assert line(rows=1, epsilon=4.0) is None
+    assert line(epsilon=4.0, mechanism="gaussian") is None
+    assert line(epsilon=4.0, per="release") is None
+
+
+def test_cells_over_noise_are_warned_of_when_they_are_made():
+    """And not where they work: little noise, none, noise on queries, codes of public rows, another store."""
+    pytest.importorskip("faiss")
+    with pytest.warns(UtilityWarning, match="store 'ivf' loses about half of the answers.* use 'flat'") as caught:
+        index = PrivateIndex(16, store="ivf", documents=VectorNoise(epsilon=4.0))
+    assert [warning.filename for warning in caught] == [__file__]
+    assert any(line.startswith("store 'ivf' loses") for line in index.describe())
+    index.fresh()  # shadow models are not warned of again
+    codes = PublicCodebook.of(ROWS).mechanism(4.0)
+    for settings in (
+        dict(documents=VectorNoise(epsilon=500.0)),
+        dict(documents=VectorNoise(mechanism=codes)),
+        dict(queries=VectorNoise(epsilon=4.0)),
+        dict(),
+        dict(documents=VectorNoise(epsilon=4.0), store="hnsw"),
+    ):
+        assert "ivf' loses" not in "\n".join(PrivateIndex(16, **{"store": "ivf", **settings}).describe())
+
+
+@pytest.mark.ranks
+def test_cells_do_lose_what_the_warning_says():
+    """2,000 rows around 100 centers, 100 queries: recall at 10 against every row, with noise and with little of it."""
+    pytest.importorskip("faiss")
+    centers, rng = some_rows(100, 384, seed=1), np.random.default_rng(2)
+    rows, queries = (
+        (centers[rng.integers(0, 100, count)] + rng.standard_normal((count, 384))).astype(np.float32) for count in (2000, 100)
+    )
+
+    def recall(epsilon):
+        index = PrivateIndex(384, store="ivf", documents=VectorNoise(epsilon=epsilon), generator=hv.Generator.unsafe_seeded(1))
+        index.add(rows)
+        found, best = index.search(queries, k=10).ids, best_by_sorting(index.vectors(), unit(queries), 10)[0]
+        return np.mean([len(set(one) & set(other)) / 10 for one, other in zip(found.tolist(), best.tolist())])
+
+    with pytest.warns(UtilityWarning):
+        assert recall(16.0) < 0.65
+    assert recall(200.0) > 0.95
 
 
 def test_seeded_noise_claims_nothing():

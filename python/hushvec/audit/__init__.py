@@ -7,6 +7,7 @@ Three methods. "pair" tells two neighbouring inputs apart, "one-run" guesses the
 noise that comes back. An audit can refute a claim and never prove one; docs/audit.md says what it can see.
 """
 
+from hushvec.audit.codebook_target import CodebookTarget
 from hushvec.audit.estimates import Estimate
 from hushvec.audit.one_run import audit_one_run, one_run_epsilon, one_run_p_value
 from hushvec.audit.pair import audit_pair
@@ -20,6 +21,7 @@ __all__ = [
     "Audit",
     "AuditResult",
     "AuditTarget",
+    "CodebookTarget",
     "Estimate",
     "LabelTarget",
     "MechanismTarget",

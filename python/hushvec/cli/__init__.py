@@ -10,10 +10,12 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import hushvec
 from hushvec.cli._printable import printable
@@ -47,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     previous = signal.signal(signal.SIGTERM, _terminate)
     try:
-        code: int = options.run(options)
+        with _warnings_in_one_line(options.prog):
+            code: int = options.run(options)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -72,6 +75,22 @@ def _needed(arguments: Sequence[str]) -> Sequence[str]:
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:
     """Leave through the clean-up of half-written files."""
     raise SystemExit(TERMINATED)
+
+
+@contextmanager
+def _warnings_in_one_line(prog: str) -> Iterator[None]:
+    """Those of hushvec, whose place in the source tells a user of the command nothing."""
+    with warnings.catch_warnings():
+        plain = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if category.__module__ == hushvec.errors.__name__:
+                print(f"{prog}: warning: {_one_line(str(message))}", file=sys.stderr)
+            else:
+                plain(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def _one_line(message: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from pathlib import Path
 
 import hushvec
 from hushvec import _validate
@@ -13,6 +14,7 @@ from hushvec.audit import (
     Audit,
     AuditResult,
     AuditTarget,
+    CodebookTarget,
     Estimate,
     LabelTarget,
     MechanismTarget,
@@ -22,11 +24,12 @@ from hushvec.audit import (
 from hushvec.audit.estimates import SUSPICIOUS_ERRORS
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json
-from hushvec.mechanisms import MECHANISMS
+from hushvec.mechanisms import MECHANISMS, PublicCodebook
 from hushvec.release import plan_release
 
 FLAGGED = 1
 RANDOMIZED_RESPONSE = "randomized_response"
+CODEBOOK = "codebook"
 
 # Rows that each method releases, as multiples of --samples, for the length of the progress bar.
 _ROWS = {"pair": 2, "one-run": 1, "repeats": 4}
@@ -48,13 +51,15 @@ def add_to(subparsers: Subparsers) -> None:
             "epsilon is more than 3 standard errors above it. Small dimensions and an epsilon of 1 to 4 show most."
         ),
     )
-    parser.add_argument("--mechanism", choices=(*MECHANISMS, RANDOMIZED_RESPONSE), default="gaussian", help="default gaussian")
+    choices = (*MECHANISMS, RANDOMIZED_RESPONSE, CODEBOOK)
+    parser.add_argument("--mechanism", choices=choices, default="gaussian", help="default gaussian")
     parser.add_argument("--epsilon", type=float, help="the claim; for --mechanism empirical it follows from --sigma")
     parser.add_argument("--delta", type=float, default=1e-5, help="delta, for the Gaussian kinds (default 1e-5)")
     parser.add_argument("--sigma", type=float, help="standard deviation for --mechanism empirical")
     parser.add_argument("--clip-norm", type=float, default=1.0, help="L2 norm that rows are clipped to (default 1)")
     parser.add_argument("--dimension", type=int, default=8, metavar="D", help="elements in a row (default 8)")
     parser.add_argument("--labels", type=int, default=10, metavar="K", help="labels of randomized_response (default 10)")
+    parser.add_argument("--codebook", type=Path, metavar="FILE", help="of --mechanism codebook (hushvec codebook makes one)")
     parser.add_argument("--samples", type=int, default=100_000, metavar="N", help="for each method and input (default 100000)")
     parser.add_argument("--confidence", type=float, default=0.999, help="of the verdict (default 0.999)")
     parser.add_argument("--method", choices=METHODS, default="all", help="default all")
@@ -80,6 +85,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _target(options: argparse.Namespace) -> AuditTarget:
+    if (options.mechanism == CODEBOOK) != (options.codebook is not None):
+        raise ValueError("--codebook FILE must be given with --mechanism codebook, and with no other")
+    if options.mechanism == CODEBOOK:
+        return CodebookTarget(PublicCodebook.load(options.codebook).mechanism(_needed_epsilon(options)))
     if options.mechanism == RANDOMIZED_RESPONSE:
         return _randomized_response(options)
     _validate.whole_number("dimension", options.dimension, at_least=1)
@@ -101,14 +110,18 @@ def _target(options: argparse.Namespace) -> AuditTarget:
 
 
 def _randomized_response(options: argparse.Namespace) -> AuditTarget:
-    if options.epsilon is None:
-        raise TypeError(f"epsilon must be given for mechanism {RANDOMIZED_RESPONSE!r}")
-    labels, epsilon = options.labels, options.epsilon
+    labels, epsilon = options.labels, _needed_epsilon(options)
     return LabelTarget(
         lambda truth, generator: hushvec.randomized_response(truth, range(labels), epsilon, generator=generator),
         labels=labels,
         epsilon=epsilon,
     )
+
+
+def _needed_epsilon(options: argparse.Namespace) -> float:
+    if options.epsilon is None:
+        raise TypeError(f"epsilon must be given for mechanism {options.mechanism!r}")
+    return float(options.epsilon)
 
 
 def _lines(target: AuditTarget, audit: Audit) -> list[tuple[str, str]]:

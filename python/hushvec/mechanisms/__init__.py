@@ -47,7 +47,9 @@ if TYPE_CHECKING:
     from hushvec.mechanisms.codebook import CodebookFit, CodebookResponse, PublicCodebook
     from hushvec.mechanisms.metric import MetricEpsilon, MetricLaplace
     from hushvec.mechanisms.projection import PublicProjection
+    from hushvec.mechanisms.projection_fit import ProjectionFit
     from hushvec.mechanisms.randomized_response import FrequencyEstimate, RandomizedResponse
+    from hushvec.mechanisms.top_1 import top_1_bound
     from hushvec.mechanisms.top_k import GumbelTopK
 
 __all__ = [
@@ -65,6 +67,7 @@ __all__ = [
     "MetricEpsilon",
     "MetricLaplace",
     "PrivUnit",
+    "ProjectionFit",
     "PublicCodebook",
     "PublicProjection",
     "RandomizedResponse",
@@ -74,6 +77,7 @@ __all__ = [
     "root_up",
     "rounded_up",
     "sensitivity",
+    "top_1_bound",
 ]
 
 # Imported at first use: `import hushvec` needs none of them, and they would make it take a fifth longer.
@@ -86,8 +90,10 @@ __getattr__, __dir__ = at_first_use(
         "GumbelTopK": "top_k",
         "MetricEpsilon": "metric",
         "MetricLaplace": "metric",
+        "ProjectionFit": "projection_fit",
         "PublicCodebook": "codebook",
         "PublicProjection": "projection",
         "RandomizedResponse": "randomized_response",
+        "top_1_bound": "top_1",
     },
 )

@@ -141,6 +141,16 @@ class PrivUnit(VectorMechanism):
     def cost(self) -> tuple[float, float]:
         return self.epsilon, 0.0
 
+    def describe(self) -> tuple[str, ...]:
+        lines = super().describe()
+        if self.corpus_size is None:
+            return lines
+        from hushvec.mechanisms.top_1 import top_1_sentence
+
+        found = top_1_probability(self.cap_probability, self.threshold, self.corpus_size)
+        bound = top_1_sentence(self.epsilon_per_row, self.corpus_size + 1)
+        return (*lines, f"finds {100 * found:.3g} % of rows without near neighbors; {bound}")
+
     def _parameters(self) -> str:
         return (
             f"directions only, whatever the sensitivity ({self.adjacency}): cap probability {self.cap_probability:.6g}, "

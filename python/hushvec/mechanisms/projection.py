@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from hushvec import _arrays, _validate
 from hushvec._products import product
 from hushvec._publish import SHARED, published_bytes
 from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, stored_fields
+
+if TYPE_CHECKING:
+    from hushvec.mechanisms.projection_fit import ProjectionFit
 
 FORMAT = 1
 _FIELDS = ("format", "digest", "mean", "components", "scales")
@@ -200,6 +203,27 @@ class PublicProjection:
         if self.components is not None:
             wide = _coordinates(wide, self.components.T)
         return _narrowed("y", wide + _like(y, self.mean))
+
+    def check(self, public_sample: Any) -> ProjectionFit:
+        """How much of rows like those to be released survives the map, before any epsilon is spent.
+
+        Args:
+            public_sample: float array [n, d], n >= 32, numpy or torch: **public** rows like those to be released, and not those that
+                the map was fitted on. Never private ones: the answer is not private.
+
+        Returns:
+            A `ProjectionFit`; `print` shows what it means. Of more than 2,000 rows as many are looked at.
+
+        Edge cases:
+            Lengths are measured without the map's scales and mean, neighbors with them: whitening moves neighbors on purpose.
+
+        Raises:
+            TypeError: wrong kinds.
+            ValueError: another dimension, too few rows, NaN or Inf.
+        """
+        from hushvec.mechanisms.projection_fit import projection_fit
+
+        return projection_fit(self, public_sample)
 
     def _checked(self, name: str, x: Any, dimension: int) -> Any:
         """x in float64, of its own kind."""

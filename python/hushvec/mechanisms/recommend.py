@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hushvec import _validate
+from hushvec.errors import UtilityWarning
 
 if TYPE_CHECKING:
-    from hushvec.mechanisms import PublicCodebook
+    from hushvec.mechanisms import CodebookFit, PublicCodebook, PublicProjection
 
 _TOP_1 = "ideal top-1"
 
@@ -90,6 +92,8 @@ def recommend(
     k: int | None = None,
     sensitivity: float | None = None,
     codebook: PublicCodebook | None = None,
+    projection: PublicProjection | None = None,
+    public_sample: Any = None,
 ) -> Recommendation:
     """Say which mechanism gives the most at a price, and why, before anything is spent.
 
@@ -113,6 +117,9 @@ def recommend(
         k: how many candidates are named; needed for "top_k".
         codebook: for "retrieval": a codebook of public rows of the same kind, which usually keeps most where there are such rows.
             Without one, `why` asks for it.
+        projection: the public map that rows will go through before the release, if there is one; `dimension` is that behind it.
+        public_sample: **public** rows like those to be released, which neither codebook nor projection was made from; never private
+            ones. Both are checked on it, and a codebook is then ranked by what it keeps of these rows.
         sensitivity: for "top_k", the most that one score moves; 2 clip_norm, that of a product with a unit query, if None.
 
     Returns:
@@ -129,8 +136,8 @@ def recommend(
         that of rows without near neighbours, and real rows have some.
 
     Edge cases:
-        Metric differential privacy has another price (1/distance) and is never among the options. Noise of a sigma chosen freely
-        ("empirical") has no price to compare at.
+        A codebook or a map that does not fit the sample gives a `UtilityWarning`. Metric differential privacy has another price
+        (1/distance) and is never among the options. Noise of a sigma chosen freely ("empirical") has no price to compare at.
 
     Reference:
         docs/mechanisms.md, with what was measured on real text.
@@ -141,6 +148,8 @@ def recommend(
         >>> recommendation.mechanism.name, recommendation.table[0][:4]
         ('gaussian', ('mechanism', 'epsilon', 'delta', 'grade'))
     """
+    if public_sample is not None and codebook is None and projection is None:
+        raise ValueError("public_sample must be None without codebook or projection, which are checked on it")
     request = _Request(
         dimension=_validate.whole_number("dimension", dimension, at_least=1),
         epsilon=_validate.positive("epsilon", epsilon),
@@ -154,7 +163,9 @@ def recommend(
         k=None if k is None else _validate.whole_number("k", k, at_least=1),
         sensitivity=None if sensitivity is None else _validate.positive("sensitivity", sensitivity),
         codebook=None if codebook is None else _checked_codebook(codebook, dimension),
+        codebook_fit=None,
     )
+    request = replace(request, codebook_fit=_warned_of_misfits(request, projection, public_sample))
     asked = _TASKS[task]
     for name in ("n", "labels", "k", "sensitivity", "codebook"):
         if getattr(request, name) is None and name in asked.needs:
@@ -185,6 +196,7 @@ class _Request:
     k: int | None
     sensitivity: float | None
     codebook: PublicCodebook | None
+    codebook_fit: CodebookFit | None
 
     @property
     def row_setting(self) -> dict[str, Any]:
@@ -291,6 +303,31 @@ def _checked_codebook(value: Any, dimension: int) -> PublicCodebook:
     return value
 
 
+def _warned_of_misfits(request: _Request, projection: PublicProjection | None, public_sample: Any) -> CodebookFit | None:
+    """What the codebook keeps of the sample. Whoever gives one is warned of a codebook or a map of another kind."""
+    if projection is not None:
+        from hushvec.mechanisms import PublicProjection
+
+        if not isinstance(projection, PublicProjection):
+            raise TypeError(f"projection must be a hushvec.mechanisms.PublicProjection or None, got {_validate.kind(projection)}")
+        if projection.output_dimension != request.dimension:
+            raise ValueError(f"projection must lead to {request.dimension} elements, got one to {projection.output_dimension}")
+        if request.codebook is not None:
+            raise ValueError("projection must be None with a codebook: fit the codebook on rows behind it")
+    if public_sample is None:
+        return None
+    if projection is not None:
+        of_map = projection.check(public_sample)
+        if not of_map.fits:
+            warnings.warn(str(of_map), UtilityWarning, stacklevel=3)
+    if request.codebook is None:
+        return None
+    fit = request.codebook.check(public_sample, epsilon=request.epsilon / request.rows_per_person)
+    if not fit.is_worth_it:
+        warnings.warn(str(fit), UtilityWarning, stacklevel=3)
+    return fit
+
+
 def _entries(request: _Request) -> tuple[_Entry, ...]:
     entries = _TASKS[request.task].entries
     return entries if request.codebook is None else (*entries, _CODEBOOK)
@@ -306,10 +343,13 @@ def _response_arguments(request: _Request) -> dict[str, Any]:
 
 
 def _response_figures(mechanism: Any, request: _Request) -> dict[str, float]:
-    return {"expected cosine": float(mechanism.expected_cosine())}
+    fit = request.codebook_fit
+    return {"expected cosine": float(mechanism.expected_cosine()) if fit is None else fit.expected_cosine}
 
 
 def _public_kind(request: _Request) -> str:
+    if request.codebook_fit is not None:
+        return "measured on the public sample"
     return "for rows like the public ones: codebook.check(public_sample, epsilon=...) says whether yours are"
 
 
@@ -472,7 +512,18 @@ def _why(options: tuple[Option, ...], request: _Request) -> str:
         sentences.append(f"{best.remark[0].upper()}{best.remark[1:]}.")
     if "codebook" in _TASKS[request.task].takes and request.codebook is None and not _has_corpus(request):
         sentences.append(_ARE_THERE_PUBLIC_ROWS)
+    if _has_corpus(request):
+        sentences.append(_best_of_all(request))
     return " ".join(sentences)
+
+
+def _best_of_all(request: _Request) -> str:
+    """What no choice of a mechanism gets past."""
+    from hushvec.mechanisms.top_1 import top_1_sentence
+
+    assert request.n is not None
+    bound = top_1_sentence(request.epsilon / request.rows_per_person, request.n + 1)
+    return f"{bound[0].upper()}{bound[1:]}."
 
 
 def _next_best(options: tuple[Option, ...], request: _Request) -> str:

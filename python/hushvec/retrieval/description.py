@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hushvec.mechanisms.top_1 import top_1_sentence
 from hushvec.retrieval.noise import PER_QUERY
+from hushvec.retrieval.settings import NOTE_CELLS
 
 if TYPE_CHECKING:
     from hushvec.retrieval.private_index import PrivateIndex
@@ -33,6 +35,9 @@ def _documents(index: PrivateIndex) -> Iterator[str]:
         f"documents: {_mechanism(noise.mechanism)}, epsilon = {epsilon!r}, delta = {delta!r} for each {unit}; "
         "searches and `vectors` cost nothing more"
     )
+    if noise.per == "record" and delta == 0 and len(index) > 1:
+        bound = top_1_sentence(epsilon, len(index), noise_on="documents")
+        yield f"{bound} by a search for their clean versions (the right one at rank 1)"
 
 
 def _scores(index: PrivateIndex) -> Iterator[str]:
@@ -62,6 +67,8 @@ def _caveats(index: PrivateIndex) -> Iterator[str]:
         yield "documents have no protection: answers show who is in the index"
     elif settings.documents is None:
         yield "only answers are protected: `vectors` and saved files hold the documents themselves"
+    if settings.has_noise_in_cells:
+        yield NOTE_CELLS
     if index.is_seeded:
         yield "key from a user-given seed: NOT a DP claim"
     if any(noise is not None and noise.grade(index.columns) == "float" for noise in (settings.documents, settings.queries)):

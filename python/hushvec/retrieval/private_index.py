@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _arrays, _core, _validate
+from hushvec.errors import UtilityWarning
 from hushvec.label_receipt import RowReceipt
 from hushvec.release import Budget
 from hushvec.retrieval import saved
@@ -21,7 +23,7 @@ from hushvec.retrieval.prepared import Prepared, as_rows
 from hushvec.retrieval.private_scores import ScoreSearch
 from hushvec.retrieval.row_ids import RowIds
 from hushvec.retrieval.saved import Content
-from hushvec.retrieval.settings import SIDES, IndexSettings
+from hushvec.retrieval.settings import NOTE_CELLS, SIDES, IndexSettings
 from hushvec.retrieval.stores import MatrixStore, open_store
 
 if TYPE_CHECKING:
@@ -59,7 +61,8 @@ class PrivateIndex:
     Edge cases:
         Bad input is refused before anything is charged or written: ids twice, another dimension, NaN, an empty index, k above the
         number of rows. If the store fails afterwards (a full disk), the charge stands and no row was added. An index is not safe for
-        use by several threads at once.
+        use by several threads at once. Store "ivf" with so much noise on documents that its cells no longer hold what lies near
+        gives a `UtilityWarning`: half of the answers are lost at epsilon 16.
 
     Reference:
         docs/retrieval.md; docs/proofs/private_scores.md.
@@ -105,6 +108,8 @@ class PrivateIndex:
         if len(rows):
             raise ValueError(f"path must be new, or of an index that is loaded: {path} holds {len(rows)} rows")
         self._take(Content(settings, rows, RowIds(), ()), source)
+        if settings.has_noise_in_cells:
+            warnings.warn(NOTE_CELLS, UtilityWarning, stacklevel=2)
 
     def _take(self, content: Content, generator: _core.Generator) -> None:
         self._settings, self._store, self._ids = content.settings, content.store, content.ids

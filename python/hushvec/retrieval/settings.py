@@ -11,13 +11,18 @@ from hushvec import _core, _validate
 from hushvec.mechanisms import MECHANISMS, Mechanism, VectorMechanism
 from hushvec.release import PER, Budget, require_projection, require_secret_key
 from hushvec.retrieval.noise import PER_QUERY, ScoreNoise, VectorNoise
-from hushvec.retrieval.stores import STORES, WITH_A_MATRIX
+from hushvec.retrieval.stores import CELLS, STORES, WITH_A_MATRIX
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicCodebook, PublicProjection
 
 _KINDS: dict[str, type[VectorNoise] | type[ScoreNoise]] = {"documents": VectorNoise, "queries": VectorNoise, "scores": ScoreNoise}
 SIDES = tuple(_KINDS)
+
+NOTE_CELLS = (
+    "store 'ivf' loses about half of the answers with this much noise on documents, as its cells are made for rows without noise: "
+    "use 'flat', or 'hnsw' with store_options={'ef_search': 256}"
+)
 
 # Whose rows are, where the noise does not say: several queries of one search are usually one person's.
 _PER = {"documents": "record", "queries": PER_QUERY}
@@ -89,6 +94,11 @@ class IndexSettings:
         """Of the sides that answer with public codes."""
         mechanisms: dict[str, Any] = {name: getattr(getattr(self, name), "mechanism", None) for name in SIDES}
         return {name: mechanism.codebook for name, mechanism in mechanisms.items() if _is_response(mechanism)}
+
+    @property
+    def has_noise_in_cells(self) -> bool:
+        """Whether an approximate store looks for rows in cells that noise has emptied of their meaning."""
+        return self.store == CELLS and self.documents is not None and self.documents.is_mostly_noise(self.columns)
 
     def with_budgets(self, budgets: Mapping[str, Budget | None]) -> IndexSettings:
         """The same with these budgets, by side, and no others."""

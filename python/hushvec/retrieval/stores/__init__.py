@@ -9,7 +9,7 @@
     qdrant     a Qdrant collection in a folder  every row
 """
 
-from hushvec.retrieval.stores.opening import ON_DISK, STORES, WITH_A_MATRIX, open_store
+from hushvec.retrieval.stores.opening import CELLS, ON_DISK, STORES, WITH_A_MATRIX, open_store
 from hushvec.retrieval.stores.protocol import DiskStore, MatrixStore, Store
 
-__all__ = ["ON_DISK", "STORES", "WITH_A_MATRIX", "DiskStore", "MatrixStore", "Store", "open_store"]
+__all__ = ["CELLS", "ON_DISK", "STORES", "WITH_A_MATRIX", "DiskStore", "MatrixStore", "Store", "open_store"]

@@ -14,6 +14,8 @@ STORES = ("flat", "numpy", "hnsw", "ivf", "lancedb", "qdrant")
 ON_DISK = ("lancedb", "qdrant")
 # Those whose rows are one array in memory: noise on scores needs it.
 WITH_A_MATRIX = ("flat", "numpy")
+# That whose searches look into cells of near rows.
+CELLS = "ivf"
 
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "flat": (),
