@@ -8,7 +8,7 @@ randomized response is a finite sum and is computed, not sampled; that over Priv
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,31 +16,18 @@ from numpy.typing import NDArray
 from hushvec import _arrays, _core
 from hushvec._progress import Progress
 from hushvec.mechanisms import CodebookResponse, PrivUnit, PublicCodebook
+from hushvec.mechanisms._code_counts import NEIGHBORS, Tried, best, counts_up_to, gains, tried_until_past
 from hushvec.mechanisms._public_arrays import require_public_rows
 from hushvec.mechanisms.randomized_response import RandomizedResponse
 from hushvec.retrieval.stores import open_store
 
-_FEWEST_CODES = 8
 _FEWEST_ROWS = 32
 _MOST_DOCUMENTS = 2**15
 _MOST_QUESTIONS = 1024
-_WANTED = 10  # documents that a question should find
 _LISTS_SAMPLED = 512  # of the codes that no simulated question has, for what a false answer brings
 
 Rows = NDArray[np.float32]
 Places = NDArray[np.int64]
-
-
-class Tried(NamedTuple):
-    """What a number of codes is worth.
-
-    Args:
-        codes: k; 0 for a PrivUnit direction.
-        share: of the discounted gain of the ten nearest documents that simulated questions are expected to get, in [0, 1].
-    """
-
-    codes: int
-    share: float
 
 
 class Simulation:
@@ -61,26 +48,17 @@ class Simulation:
         self._store = open_store("numpy", public.shape[1])
         self._store.add(self.documents)
         # Of a part of the documents, a fetch has the same share.
-        self._fetch = min(len(order), max(_WANTED, round(fetch * len(order) / len(public))))
+        self._fetch = min(len(order), max(NEIGHBORS, round(fetch * len(order) / len(public))))
         if questions is None:
             places = np.arange(0, len(order), 2)[:_MOST_QUESTIONS]
             self.seen, self.asked = self.documents[1::2], self.documents[places]
-            found = self._store.search(self.asked, _WANTED + 1)[0]
-            others_first = np.argsort(found == places[:, None], axis=1, kind="stable")[:, :_WANTED]
+            found = self._store.search(self.asked, NEIGHBORS + 1)[0]
+            others_first = np.argsort(found == places[:, None], axis=1, kind="stable")[:, :NEIGHBORS]
             self._wanted = np.take_along_axis(found, others_first, axis=1)
         else:
             self.seen, self.asked = self.documents, questions[rng.permutation(len(questions))[:_MOST_QUESTIONS]]
-            self._wanted = self._store.search(self.asked, _WANTED)[0]
-        gains = 1 / np.log2(np.arange(self._wanted.shape[1]) + 2)
-        self._gains = gains / gains.sum()
-
-    def counts(self) -> list[int]:
-        """Numbers of codes to try: powers of two, and every row seen."""
-        counts, count = [], _FEWEST_CODES
-        while count < len(self.seen):
-            counts.append(count)
-            count *= 2
-        return [*counts, len(self.seen)]
+            self._wanted = self._store.search(self.asked, NEIGHBORS)[0]
+        self._gains = gains(self._wanted.shape[1])
 
     def share(self, codebook: PublicCodebook) -> float:
         """Expected share for questions that are answered through the codebook."""
@@ -112,7 +90,9 @@ class Simulation:
         return gain
 
 
-def best_of(public: Any, questions: Any, *, epsilon: float, fetch: int, seed: int) -> tuple[CodebookResponse | PrivUnit, tuple[Tried, ...]]:
+def best_of(
+    public: Any, questions: Any, *, epsilon: float, fetch: int, seed: int
+) -> tuple[CodebookResponse | PrivUnit, tuple[Tried, ...]]:
     """The mechanism that serves simulated questions best: a codebook of public documents, or PrivUnit where none does better.
 
     Args:
@@ -135,21 +115,20 @@ def best_of(public: Any, questions: Any, *, epsilon: float, fetch: int, seed: in
         raise ValueError(f"questions must have {rows.shape[1]} columns, those of public, got {asked.shape[1]}")
     simulation = Simulation(rows, asked, epsilon=epsilon, fetch=fetch, seed=seed)
     privunit = PrivUnit(epsilon=epsilon, dimension=rows.shape[1], corpus_size=max(2, len(rows) // fetch))
-    tried, best = [Tried(0, simulation.privunit_share(privunit))], 0
-    counts = simulation.counts()
+    counts = counts_up_to(len(simulation.seen))
     with Progress("choosing the number of codes", len(counts)) as progress:
-        for count in counts:
-            share = simulation.share(PublicCodebook.fit(simulation.seen, codes=count, seed=seed))
-            tried.append(Tried(count, share))
+
+        def share(count: int) -> float:
             progress.advance(1)
-            if share > tried[best].share:
-                best = len(tried) - 1
-            elif share < tried[best].share / 2:  # far past the peak: more codes only dilute the truth
-                break
-    if best == 0:
-        return privunit, tuple(tried)
-    count = tried[best].codes
-    return PublicCodebook.fit(rows, codes=len(rows) if count == len(simulation.seen) else count, seed=seed).mechanism(epsilon), tuple(tried)
+            return simulation.share(PublicCodebook.fit(simulation.seen, codes=count, seed=seed))
+
+        tried = tried_until_past(counts, share)
+    without = Tried(0, simulation.privunit_share(privunit))
+    count, most = best(tried)
+    if without.share >= most:
+        return privunit, (without, *tried)
+    codebook = PublicCodebook.fit(rows, codes=len(rows) if count == len(simulation.seen) else count, seed=seed)
+    return codebook.mechanism(epsilon), (without, *tried)
 
 
 def _unit_rows(name: str, rows: Any) -> Rows:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hushvec._publish import published_bytes
 from hushvec.label_receipt import LabelReceipt, RowReceipt
 from hushvec.receipts import Receipt
-from hushvec.retrieval.queries.question import Candidates, Question
+from hushvec.retrieval.queries.question import Question
 
 _FORMAT = 1
 
@@ -91,7 +91,7 @@ def _as_fields(asked: Asked) -> dict[str, Any]:
 
 
 def _contents(path: Path, asker: str) -> dict[str, Asked]:
-    fault = ValueError(f"memo must be a file of asked questions, version {_FORMAT}; {path} was cut short, damaged or written by others")
+    fault = ValueError(f"memo must be a file of asked questions, version {_FORMAT}; {path} is damaged or of another kind")
     try:
         fields = json.loads(path.read_bytes())
         if fields["hushvec_questions"] != _FORMAT:

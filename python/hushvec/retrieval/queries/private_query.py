@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from hushvec import _arrays, _core, _validate
 from hushvec._products import inner_products
 from hushvec.mechanisms import PrivUnit, PublicCodebook
+from hushvec.mechanisms._code_counts import Tried
 from hushvec.release import Budget, privatize
-from hushvec.retrieval.queries.choice import Simulation, Tried, best_of
+from hushvec.retrieval.queries.choice import best_of
 from hushvec.retrieval.queries.kept import Asked, AskedQuestions
 from hushvec.retrieval.queries.question import Answer, Candidates, Holder, Question, candidates
 
@@ -211,7 +212,9 @@ class PrivateQuery:
         if isinstance(holder, PrivateIndex):
             return _from_index(question, holder)
         if not callable(holder):
-            raise TypeError(f"holder must be a PrivateIndex or a function (row, count) -> (ids, vectors), got {_validate.kind(holder)}")
+            raise TypeError(
+                f"holder must be a PrivateIndex or a function (row, count) -> (ids, vectors), got {_validate.kind(holder)}"
+            )
         found = candidates(*holder(question.row, question.fetch))
         if len(found.ids) > question.fetch:
             raise ValueError(f"holder must return at most {question.fetch} documents, got {len(found.ids)}")
