@@ -134,12 +134,12 @@ def test_every_new_question_is_charged_and_no_question_twice(documents, codebook
     first, second, third = topics(3, seed=8)
     answer = asker.search(first, holder)
     again = asker.search(first, holder, k=5)
-    assert budget.consumed == 8.0 and len(holder.seen) == 1
+    assert budget.consumed() == 8.0 and len(holder.seen) == 1
     assert again.ids.tolist() == answer.ids.tolist()[:5] and again.receipt == answer.receipt
     asker.search(second, holder)
     with pytest.raises(hv.PrivacyBudgetExhaustedError):
         asker.search(third, holder)
-    assert budget.consumed == 16.0 and len(holder.seen) == 2
+    assert budget.consumed() == 16.0 and len(holder.seen) == 2
     assert asker.search(first, holder).ids.tolist() == answer.ids.tolist()  # an exhausted budget does not take answers away
     assert answer.receipt.charge is not None and hv.verify_receipt(answer.receipt).holds
 
