@@ -25,7 +25,6 @@ from hushvec.mechanisms._code_counts import found_share
 from hushvec.retrieval import PrivateIndex, PrivateQuery
 from hushvec.retrieval.measures.intervals import bootstrap
 from hushvec.retrieval.measures.ranking import judge, per_query
-from hushvec.retrieval.queries.choice import Simulation
 
 EPSILONS = (4.0, 8.0, 10.0, 16.0)
 DELTA = 1e-5
@@ -81,7 +80,7 @@ def questions(results, documents, claims, relevant):
     for epsilon in EPSILONS:
         add("gaussian", epsilon, lambda: searched(index, hv.privatize(claims, epsilon=epsilon, delta=DELTA).values))
         add("privunit", epsilon, lambda: searched(index, hv.privatize(claims, epsilon=epsilon, mechanism="privunit").values))
-        best = max(COMPONENTS, key=lambda components: map_of_questions(documents, components, epsilon))
+        best = max(COMPONENTS, key=lambda components: share_behind_map(documents, components, epsilon, "questions"))
         whitening = PublicProjection.fit(documents, components=best, whiten=True)
         mapped, mechanism = index_of(whitening.transform(documents)), whitened_privunit(epsilon, whitening, len(documents))
         add("whitened privunit", epsilon, lambda: searched(mapped, hv.privatize(unit(whitening.transform(claims)), mechanism=mechanism).values), best)
@@ -103,10 +102,13 @@ def whitened_privunit(epsilon, whitening, rows):
     return PrivUnit(epsilon=epsilon, dimension=whitening.output_dimension, corpus_size=rows)
 
 
-def map_of_questions(documents, components, epsilon):
-    whitening = PublicProjection.fit(documents[::2], components=components, whiten=True)
-    simulation = Simulation(unit(whitening.transform(documents[1::2])), None, epsilon=epsilon, fetch=K, seed=0)
-    return simulation.privunit_share(whitened_privunit(epsilon, whitening, len(documents)))
+def share_behind_map(public, components, epsilon, released_side):
+    """On public halves: how much of a row's neighborhood is found where one side of the search is released behind the map."""
+    seen, held_out = public[::2], public[1::2]
+    whitening = PublicProjection.fit(seen, components=components, whiten=True)
+    mapped = unit(whitening.transform(held_out))
+    released = hv.privatize(mapped, mechanism=whitened_privunit(epsilon, whitening, len(mapped))).values
+    return found_share(held_out, *((released, mapped) if released_side == "questions" else (mapped, unit(released))))
 
 
 # ---- private documents ----
@@ -116,19 +118,13 @@ def releases(public, private, epsilon, purpose):
     """(name, what was chosen, function that brings queries beside the released rows, released rows) of each mechanism."""
     yield "gaussian", None, unit, hv.privatize(private, epsilon=epsilon, delta=DELTA).values
     yield "privunit", None, unit, hv.privatize(private, epsilon=epsilon, mechanism="privunit").values
-    best = max(COMPONENTS, key=lambda components: map_of_documents(public, components, epsilon))
+    best = max(COMPONENTS, key=lambda components: share_behind_map(public, components, epsilon, "documents"))
     whitening = PublicProjection.fit(public, components=best, whiten=True)
     mapped = unit(whitening.transform(private))
     released = hv.privatize(mapped, mechanism=whitened_privunit(epsilon, whitening, len(private))).values
     yield "whitened privunit", best, lambda rows: unit(whitening.transform(rows)), released
     codebook = PublicCodebook.fit(public, epsilon=epsilon, purpose=purpose)
     yield "codebook", len(codebook), unit, hv.privatize(private, mechanism=codebook.mechanism(epsilon)).values
-
-
-def map_of_documents(public, components, epsilon):
-    whitening = PublicProjection.fit(public[::2], components=components, whiten=True)
-    rows = unit(whitening.transform(public[1::2]))
-    return found_share(rows, unit(hv.privatize(rows, mechanism=whitened_privunit(epsilon, whitening, len(rows))).values))
 
 
 def documents_by_halves(results, documents, claims, relevant):

@@ -63,17 +63,17 @@ def gains(depth: int) -> NDArray[np.float64]:
     return shares
 
 
-def found_share(rows: Rows, released: Rows, most: int = 1024) -> float:
-    """How much of what a row is near to can be found by releases: the share of the discounted gain of its ten nearest other rows that
-    the ten nearest releases of other rows have.
+def found_share(rows: Rows, queries: Rows, stored: Rows, most: int = 1024) -> float:
+    """How much of what is near to a row its query finds: the share of the discounted gain of the ten nearest other rows that the
+    ten best among the others' stored rows have.
 
     Args:
         rows: float32 [n, d], unit rows in random order, which decides between equal scores; n > 10.
-        released: float32 [n, d], a release of each.
+        queries, stored: float32 [n, e], what is made of each row on the two sides of a search: itself, a release, what a map makes of it.
         most: of the rows that are looked up.
     """
     asked = np.arange(min(most, len(rows)))
-    wanted, found = (_nearest_others(rows[asked], among, asked) for among in (rows, released))
+    wanted, found = (_nearest_others(given[asked], among, asked) for given, among in ((rows, rows), (queries, stored)))
     hits = (found[:, :, None] == wanted[:, None, :]).any(axis=2)
     return float((hits * gains(hits.shape[1])).sum(axis=1).mean())
 

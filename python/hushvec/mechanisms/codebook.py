@@ -498,7 +498,7 @@ def _found_share(codebook: PublicCodebook, rows: Rows, epsilon: float, seed: int
     """By one release of each row, which is public: the seed is no secret."""
     released = np.empty_like(rows)
     codebook.mechanism(epsilon).apply(rows, released, _core.Generator.unsafe_seeded(seed))
-    return found_share(rows, released)
+    return found_share(rows, rows, released)
 
 
 def _expected_cosine(codebook: PublicCodebook, rows: Rows, cells: NDArray[np.int32], epsilon: float) -> float:
