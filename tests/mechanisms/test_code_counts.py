@@ -49,10 +49,9 @@ def test_search_takes_more_codes_than_the_cosine_and_finds_more():
     public, private = topics(2000, seed=3), unit(topics(1000, seed=4))
     codebooks = [PublicCodebook.fit(public, epsilon=8.0, purpose=purpose) for purpose in ("cosine", "search")]
     assert len(codebooks[0]) < len(codebooks[1])
-    found = [
-        found_share(private, private, hv.privatize(private, mechanism=book.mechanism(8.0), generator=hv.Generator.unsafe_seeded(5)).values)
-        for book in codebooks
-    ]
+    seeded = hv.Generator.unsafe_seeded(5)
+    releases = [hv.privatize(private, mechanism=book.mechanism(8.0), generator=seeded).values for book in codebooks]
+    found = [found_share(private, private, released) for released in releases]
     assert found[1] > 1.1 * found[0]
 
 

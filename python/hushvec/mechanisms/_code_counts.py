@@ -69,7 +69,8 @@ def found_share(rows: Rows, queries: Rows, stored: Rows, most: int = 1024) -> fl
 
     Args:
         rows: float32 [n, d], unit rows in random order, which decides between equal scores; n > 10.
-        queries, stored: float32 [n, e], what is made of each row on the two sides of a search: itself, a release, what a map makes of it.
+        queries, stored: float32 [n, e], what each row is on the two sides of a search: itself, a release, or its image
+            under a map.
         most: of the rows that are looked up.
     """
     asked = np.arange(min(most, len(rows)))
