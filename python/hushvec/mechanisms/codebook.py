@@ -11,10 +11,8 @@ exactly epsilon-DP, and docs/retrieval.md has measured figures.
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +25,7 @@ from hushvec import _arrays, _core, _validate
 from hushvec._products import inner_products
 from hushvec._publish import SHARED, published_bytes
 from hushvec.errors import MissingExtraError
+from hushvec.mechanisms._code_counts import FEWEST, best, counts_up_to, found_share, tried_until_past
 from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, stored_fields
 from hushvec.mechanisms.additive import Mechanism, quotient_down
 from hushvec.mechanisms.privunit import PrivUnit
@@ -37,11 +36,13 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 AUTO = "auto"
+COSINE, SEARCH = "cosine", "search"
 _ARRAYS = ("codes", "sums")
 _FIELDS = ("format", "digest", "fitted_on", "rows", *_ARRAYS)
 
-_FEWEST_CODES = 8
 _MOST_CODES = 2**24
+_FEWEST_FOR_SEARCH = 16
+_MOST_SEARCHED = 2**13  # rows that are searched for choosing the number of codes
 _MOST_TRIED = 2**15  # public rows that the number of codes is chosen by; of more, as many at random
 _ROUNDS = 20  # of k-means
 _SCORES_AT_ONCE = 1 << 21  # 8 MiB of float32
@@ -136,15 +137,19 @@ class PublicCodebook:
     # ---- where a codebook comes from ----
 
     @classmethod
-    def fit(cls, public_rows: Any, *, epsilon: float | None = None, codes: int | str = AUTO, seed: int = 0) -> PublicCodebook:
+    def fit(
+        cls, public_rows: Any, *, epsilon: float | None = None, codes: int | str = AUTO, purpose: str = COSINE, seed: int = 0
+    ) -> PublicCodebook:
         """The centers of a spherical k-means of public rows. Needs FAISS (extra `faiss`).
 
         Args:
             public_rows: float array [n, d], numpy or torch: rows that nobody needs protection from, of the same kind as those that are
                 to be released, and never those themselves.
             epsilon: > 0, of one release; needed with codes="auto".
-            codes: k, at most n. "auto": as many as keep most of the cosine of public rows that the centers were not made from, at
-                this epsilon; all rows themselves where nothing smaller is better.
+            codes: k, at most n. "auto": as many as serve public rows best that the centers were not made from, at this epsilon; all
+                rows themselves where nothing smaller is better.
+            purpose: what "auto" measures. "cosine": the expected cosine of a row and its release. "search": how many of the ten
+                nearest rows clean queries find among releases; it takes more codes, as releases of one code cannot be told apart.
             seed: of the initial centers and of the rows held out, in [0, 2^31). No secret.
 
         Edge cases:
@@ -154,16 +159,18 @@ class PublicCodebook:
 
         Raises:
             TypeError: wrong kinds; codes="auto" without epsilon.
-            ValueError: not two-dimensional, fewer than 16 rows for "auto", NaN or Inf, a row of zeros, more codes than rows.
+            ValueError: not two-dimensional, fewer than 16 rows for "auto" (32 with "search"), NaN or Inf, a row of zeros, more codes
+                than rows.
             MissingExtraError: FAISS is not installed.
         """
         rows = _public_rows(public_rows)
         start = _validate.whole_number("seed", seed, at_least=0)
         if isinstance(codes, str):
             _validate.choice("codes", codes, (AUTO,))
+            _validate.choice("purpose", purpose, (COSINE, SEARCH))
             if epsilon is None:
                 raise TypeError("epsilon must be given with codes='auto', which depends on it")
-            count = _best_count(rows, _validate.positive("epsilon", epsilon), start)
+            count = _best_count(rows, _validate.positive("epsilon", epsilon), purpose, start)
         else:
             count = _validate.whole_number("codes", codes, at_least=2)
         if count > len(rows):
@@ -469,30 +476,29 @@ class CodebookResponse(Mechanism):
 # ---- the number of codes ----
 
 
-def _best_count(rows: Rows, epsilon: float, seed: int) -> int:
-    """k: of powers of two, and of all rows, what keeps most of the cosine of rows held out."""
-    if len(rows) < 2 * _FEWEST_CODES:
-        raise ValueError(
-            f"public_rows must be at least {2 * _FEWEST_CODES} with codes='auto', which holds half of them out, got {len(rows)}"
-        )
+def _best_count(rows: Rows, epsilon: float, purpose: str, seed: int) -> int:
+    """k: of powers of two, and of all rows, what serves rows held out best."""
+    least = 2 * (_FEWEST_FOR_SEARCH if purpose == SEARCH else FEWEST)
+    if len(rows) < least:
+        raise ValueError(f"public_rows must be at least {least} with codes='auto', which holds half of them out, got {len(rows)}")
     order = np.random.default_rng(seed).permutation(len(rows))[:_MOST_TRIED]
     seen, held_out = rows[order[::2]], rows[order[1::2]]
-    best, best_score = 0, -math.inf
-    for count, codebook in _tried(seen, seed):
-        score = _expected_cosine(codebook, held_out, _nearest(held_out, codebook.codes), epsilon)
-        if score > best_score:
-            best, best_score = count, score
-        elif score < best_score / 2:  # far past the peak: more codes only dilute the truth
-            break
-    return len(rows) if best == len(seen) else best
+
+    def score(count: int) -> float:
+        given = PublicCodebook.of(seen) if count == len(seen) else PublicCodebook._of_cells(_centers(seen, count, seed), seen, seen)
+        if purpose == SEARCH:
+            return _found_share(given, held_out[:_MOST_SEARCHED], epsilon, seed)
+        return _expected_cosine(given, held_out, _nearest(held_out, given.codes), epsilon)
+
+    count = best(tried_until_past(counts_up_to(len(seen)), score)).codes
+    return len(rows) if count == len(seen) else count
 
 
-def _tried(seen: Rows, seed: int) -> Iterator[tuple[int, PublicCodebook]]:
-    count = _FEWEST_CODES
-    while count < len(seen):
-        yield count, PublicCodebook._of_cells(_centers(seen, count, seed), seen, seen)
-        count *= 2
-    yield len(seen), PublicCodebook.of(seen)
+def _found_share(codebook: PublicCodebook, rows: Rows, epsilon: float, seed: int) -> float:
+    """By one release of each row, which is public: the seed is no secret."""
+    released = np.empty_like(rows)
+    codebook.mechanism(epsilon).apply(rows, released, _core.Generator.unsafe_seeded(seed))
+    return found_share(rows, rows, released)
 
 
 def _expected_cosine(codebook: PublicCodebook, rows: Rows, cells: NDArray[np.int32], epsilon: float) -> float:

@@ -11,12 +11,15 @@ docs/retrieval.md says which side protects whom. Stores other than "numpy" need 
 from hushvec._lazy import at_first_use
 
 __all__ = [
+    "Candidates",
     "Estimate",
     "Evaluation",
     "InversionResult",
     "MembershipResult",
     "PairedTest",
     "PrivateIndex",
+    "PrivateQuery",
+    "Question",
     "ScoreNoise",
     "SearchResult",
     "StoredDocument",
@@ -36,12 +39,15 @@ __all__ = [
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
+        "Candidates": "queries.question",
         "Estimate": "measures.intervals",
         "Evaluation": "evaluation",
         "InversionResult": "attacks.inversion",
         "MembershipResult": "attacks.membership",
         "PairedTest": "measures.paired",
         "PrivateIndex": "private_index",
+        "PrivateQuery": "queries.private_query",
+        "Question": "queries.question",
         "ScoreNoise": "noise",
         "SearchResult": "answers",
         "StoredDocument": "documents",

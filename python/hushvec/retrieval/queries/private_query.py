@@ -1,0 +1,308 @@
+"""`PrivateQuery`: ask a holder of public documents without saying what is asked."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec import _arrays, _core, _validate
+from hushvec._products import inner_products
+from hushvec.mechanisms import PrivUnit, PublicCodebook
+from hushvec.mechanisms._code_counts import Tried
+from hushvec.release import Budget, privatize
+from hushvec.retrieval.queries.choice import best_of
+from hushvec.retrieval.queries.kept import Asked, AskedQuestions
+from hushvec.retrieval.queries.question import Answer, Candidates, Holder, Question, candidates
+
+if TYPE_CHECKING:
+    from hushvec.retrieval.private_index import PrivateIndex
+
+Rows = NDArray[np.float32]
+
+
+class PrivateQuery:
+    """Questions to a holder of public documents: a private row leaves, documents come back, and they are ranked at home.
+
+    The asker finds the nearest code of a public codebook and releases it by randomized response; where no codebook serves better, it
+    releases a PrivUnit direction. The holder answers with the `fetch` documents nearest to that row. The asker ranks them with the
+    clean query, which never leaves: the ranking costs no privacy, only the bandwidth of `fetch` documents.
+
+    Args:
+        public: float array [n, d], numpy or torch: rows of the public documents that are searched, or of public documents like them,
+            n >= 32. Or a PublicCodebook made before: `asker.codebook.save(path)`.
+        epsilon: > 0, of one question, with delta = 0.
+        fetch: w, how many documents the holder sends for a question.
+        questions: float array [m, d]: **public** rows like the questions that will be asked (titles, published queries), for choosing
+            the number of codes; None takes public documents, held out, for questions.
+        budget: charged epsilon for every question that is released.
+        memo: file that keeps asked questions and their answers for the next process; None keeps them in memory. It is as secret as
+            the questions; only its owner can read it.
+        generator: key stream; the process-wide one if None. A seeded one gives no privacy: receipts say so, and together with a
+            budget it is refused.
+        seed: of the codebook and its choice; no secret.
+
+    Raises:
+        TypeError, ValueError: wrong kinds, values out of range, NaN or Inf, another dimension, rows of zeros.
+        MissingExtraError: FAISS (extra `faiss`) is not installed and `public` is no codebook.
+
+    Guarantees:
+        Each released row is (epsilon, 0)-DP under replace-one of the question (local model: nobody but the asker sees the question);
+        questions of one person add up, and the budget sums them. The receipt is that of the release. A question that was answered is
+        answered again from what is at home: nothing is sent or charged.
+        Not covered: how many questions are asked and when, which of the documents is opened or clicked afterwards, and that a
+        question is sent again before it had an answer. Documents are public: nothing here protects them.
+
+    Edge cases:
+        Two rows that differ in any bit are two questions. Two processes that ask the same question with one memo release it twice,
+        and are charged twice.
+
+    Reference:
+        docs/retrieval.md, "Private questions"; docs/proofs/codebook.md.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.retrieval import PrivateIndex, PrivateQuery
+        >>> documents = np.random.default_rng(0).standard_normal((200, 16)).astype(np.float32)
+        >>> index = PrivateIndex(16, store="numpy")     # at the holder's; documents without noise
+        >>> index.add(documents)
+        >>> asker = PrivateQuery(documents, epsilon=8.0, fetch=50)
+        >>> answer = asker.search(documents[7], index, k=5)
+        >>> answer.ids.shape, answer.released.fetch, answer.receipt.epsilon
+        ((5,), 50, 8.0)
+    """
+
+    def __init__(
+        self,
+        public: Any,
+        *,
+        epsilon: float = 8.0,
+        fetch: int = 50,
+        questions: Any = None,
+        budget: Budget | None = None,
+        memo: str | os.PathLike[str] | None = None,
+        generator: _core.Generator | None = None,
+        seed: int = 0,
+    ) -> None:
+        self._epsilon = _validate.positive("epsilon", epsilon)
+        self._fetch = _validate.whole_number("fetch", fetch, at_least=1)
+        self._budget, self._generator = budget, _validate.generator(generator)
+        if isinstance(public, PublicCodebook):
+            if questions is not None:
+                raise ValueError("questions must be None with a codebook, whose number of codes is chosen already")
+            self._codebook: PublicCodebook | None = public
+            self._tried: tuple[Tried, ...] = ()
+            self._mechanism: Any = public.mechanism(self._epsilon)
+        else:
+            self._mechanism, self._tried = best_of(
+                public, questions, epsilon=self._epsilon, fetch=self._fetch, seed=_validate.whole_number("seed", seed, at_least=0)
+            )
+            self._codebook = None if isinstance(self._mechanism, PrivUnit) else self._mechanism.codebook
+        self._asked = AskedQuestions(memo, self._digest())
+
+    # ---- what it is ----
+
+    @property
+    def codebook(self) -> PublicCodebook | None:
+        """The public codebook; None where questions leave as PrivUnit directions."""
+        return self._codebook
+
+    @property
+    def mechanism(self) -> Any:
+        """Of the release of a question."""
+        return self._mechanism
+
+    @property
+    def dimension(self) -> int:
+        """d of the questions."""
+        return int(self._mechanism.dimension)
+
+    @property
+    def fetch(self) -> int:
+        """w, documents fetched for a question."""
+        return self._fetch
+
+    @property
+    def tried(self) -> tuple[Tried, ...]:
+        """The numbers of codes that were tried, and the share of what it wants that a simulated question gets."""
+        return self._tried
+
+    def __repr__(self) -> str:
+        codes = "PrivUnit" if self._codebook is None else f"{len(self._codebook)} codes"
+        return f"PrivateQuery({codes}, dimension {self.dimension}, epsilon={self._epsilon:g}, fetch={self._fetch})"
+
+    def describe(self) -> tuple[str, ...]:
+        """Lines that say what a question costs, what leaves, and what can be expected."""
+        if self._codebook is None:
+            leaves = "a PrivUnit direction: no codebook serves simulated questions better"
+        else:
+            leaves = f"one of {len(self._codebook):,} public rows, the nearest with probability {self._truth():.4g}"
+        lines = [
+            f"a question costs epsilon = {self._epsilon:g}, delta = 0; questions of one person add up",
+            f"what leaves: {leaves}; and that {self._fetch} documents are wanted",
+        ]
+        if self._tried:
+            share = max(tried.share for tried in self._tried)
+            lines.append(f"simulated questions get {share:.0%} of what they find without privacy (gain of the ten nearest documents)")
+        return (*lines, "not covered: the number and the time of questions, and what is opened afterwards")
+
+    # ---- asking ----
+
+    def search(self, query: Any, holder: PrivateIndex | Holder, k: int = 10) -> Answer:
+        """`ask`, `answer_for` and `rank` in one: for a holder that can be called from here.
+
+        Args:
+            query: float array [d] or [1, d], numpy or torch: the clean question. Not changed.
+            holder: as for `answer_for`. It is not called for a question that was answered before.
+            k: how many ids; at most `fetch`.
+
+        Raises:
+            TypeError, ValueError: as `ask`, `answer_for` and `rank`. Nothing is charged for what is wrong with `query` or k.
+            PrivacyBudgetExhaustedError: the budget has not enough left; nothing was released.
+        """
+        row = self._row(query)
+        most = self._most(k)
+        known = self.answered(row, most)
+        return self.rank(row, self.answer_for(self.ask(row), holder), most) if known is None else known
+
+    def ask(self, query: Any) -> Question:
+        """What to send to the holder.
+
+        Args:
+            query: float array [d] or [1, d], numpy or torch: the clean question. Not changed.
+
+        Returns:
+            A Question. For a question that was asked before it is the same one, and nothing is charged: send it again only if the
+            answer got lost, because two equal messages show that two questions were equal. `answered` has the answer otherwise.
+
+        Raises:
+            TypeError, ValueError: another dimension, more than one row, NaN or Inf. Nothing is charged.
+            PrivacyBudgetExhaustedError: the budget has not enough left; nothing was released.
+        """
+        row = self._row(query)
+        with self._asked.lock:
+            known = self._asked.get(row)
+            if known is None:
+                release = privatize(row[None], mechanism=self._mechanism, budget=self._budget, generator=self._generator)
+                known = Asked(Question(_unit(release.values)[0], self._fetch), release.receipt)
+                self._asked.keep(row, known)
+        return known.question
+
+    @staticmethod
+    def answer_for(question: Question, holder: PrivateIndex | Holder) -> Candidates:
+        """The holder's side: the documents nearest to a released row. Keeps nothing between questions.
+
+        Args:
+            question: from `ask`, or `Question.from_json`.
+            holder: a PrivateIndex of the documents, without noise on queries; or a function (row [d], count) -> (ids, vectors) over
+                any store.
+
+        Raises:
+            TypeError: holder or question of another kind.
+            ValueError: the index is empty, of another dimension, or has noise on queries; what the function returned does not fit.
+        """
+        from hushvec.retrieval.private_index import PrivateIndex
+
+        if not isinstance(question, Question):
+            raise TypeError(f"question must be a Question, got {_validate.kind(question)}")
+        if isinstance(holder, PrivateIndex):
+            return _from_index(question, holder)
+        if not callable(holder):
+            raise TypeError(
+                f"holder must be a PrivateIndex or a function (row, count) -> (ids, vectors), got {_validate.kind(holder)}"
+            )
+        found = candidates(*holder(question.row, question.fetch))
+        if len(found.ids) > question.fetch:
+            raise ValueError(f"holder must return at most {question.fetch} documents, got {len(found.ids)}")
+        return found
+
+    def rank(self, query: Any, found: Candidates, k: int = 10) -> Answer:
+        """The best of the holder's documents for the clean question, by cosine. It happens at home and costs nothing.
+
+        Args:
+            query: the question that was asked.
+            found: what the holder sent, from `answer_for` or `Candidates.from_json`.
+            k: how many ids; at most `fetch`. Fewer come where the holder has fewer.
+
+        Raises:
+            TypeError, ValueError: wrong kinds, another dimension; a question that was not asked.
+        """
+        row, most = self._row(query), self._most(k)
+        if not isinstance(found, Candidates):
+            raise TypeError(f"found must be Candidates, got {_validate.kind(found)}")
+        checked = candidates(found.ids, found.vectors)
+        if checked.vectors.shape[1] != self.dimension:
+            raise ValueError(f"found must have vectors of {self.dimension} columns, got {checked.vectors.shape[1]}")
+        with self._asked.lock:
+            known = self._asked.get(row)
+            if known is None:
+                raise ValueError("query must be a question that was asked: ask(query) comes first")
+            scores = inner_products(_unit(row[None]), _unit(checked.vectors))[0]
+            order = np.argsort(-scores, kind="stable")
+            known = replace(known, ids=checked.ids[order], scores=scores[order])
+            self._asked.keep(row, known)
+        return _answer(known, most)
+
+    def answered(self, query: Any, k: int = 10) -> Answer | None:
+        """The answer to a question that was answered before, from what is at home; None for any other.
+
+        Args:
+            query: the clean question.
+            k: how many ids; at most `fetch`.
+        """
+        row, most = self._row(query), self._most(k)
+        known = self._asked.get(row)
+        return None if known is None or known.ids is None else _answer(known, most)
+
+    # ---- parts ----
+
+    def _row(self, query: Any) -> Rows:
+        _arrays.require_array("query", query)
+        count, dimension = _arrays.rows_and_dimension(query)
+        if count != 1:
+            raise ValueError(f"query must be one row, got {count}: each question is asked by itself")
+        if dimension != self.dimension:
+            raise ValueError(f"query must have {self.dimension} columns, got {dimension}")
+        _arrays.require_finite("query", query)
+        values = query.detach().cpu().float().numpy() if _arrays.is_torch(query) else query
+        with np.errstate(over="ignore"):
+            row: Rows = np.ascontiguousarray(values, np.float32).reshape(dimension)
+        _arrays.require_finite("query in the range of float32", row)
+        return row
+
+    def _most(self, k: int) -> int:
+        most = _validate.whole_number("k", k, at_least=1)
+        if most > self._fetch:
+            raise ValueError(f"k must be at most {self._fetch}, the documents that are fetched, got {most}")
+        return most
+
+    def _truth(self) -> float:
+        return float(self._mechanism.response.probability_of_truth)
+
+    def _digest(self) -> str:
+        book = "privunit" if self._codebook is None else self._codebook.digest
+        return hashlib.sha256(f"{book} {self._epsilon!r} {self._fetch} {self.dimension}".encode()).hexdigest()
+
+
+def _from_index(question: Question, index: PrivateIndex) -> Candidates:
+    if index.settings.queries is not None:
+        raise ValueError("holder must have no noise on queries: a question has its noise already")
+    if not len(index):
+        raise ValueError("holder is empty: add documents before it is asked")
+    ids = index.search(question.row, min(question.fetch, len(index))).ids[0]
+    return Candidates(ids, index.vectors(ids))
+
+
+def _answer(asked: Asked, k: int) -> Answer:
+    assert asked.ids is not None and asked.scores is not None
+    return Answer(asked.ids[:k].copy(), asked.scores[:k].copy(), asked.question, asked.receipt)
+
+
+def _unit(rows: Rows) -> Rows:
+    unit = np.empty_like(rows)
+    _arrays.unit_rows(rows, unit)
+    return unit
