@@ -5,7 +5,7 @@
     python bench/utility/search_by_mechanism.py scifact posts -o bench/results/search-by-mechanism.json
     python bench/utility/search_by_mechanism.py --table bench/results/search-by-mechanism.json
 
-questions   SciFact: the 300 validation claims are private, the 5,183 abstracts public.
+questions   SciFact: the 300 validation claims are private, the 5,183 abstracts public. Three codebooks by three seeds.
 documents   SciFact: half of the abstracts is public, the other half is released; clean claims search it. Three splits.
 topics      20 Newsgroups by date: train posts are public, test posts are released; each clean test post looks for others of its group.
 
@@ -84,18 +84,16 @@ def questions(results, documents, claims, relevant):
         whitening = PublicProjection.fit(documents, components=best, whiten=True)
         mapped, mechanism = index_of(whitening.transform(documents)), whitened_privunit(epsilon, whitening, len(documents))
         add("whitened privunit", epsilon, lambda: searched(mapped, hv.privatize(unit(whitening.transform(claims)), mechanism=mechanism).values), best)
+        codebooks = [PublicCodebook.fit(documents, epsilon=epsilon, purpose="search", seed=seed) for seed in range(DRAWS)]
+        results.add("questions", "codebook", epsilon, [coded(codebook, epsilon, index, claims, relevant) for codebook in codebooks], groups, [len(codebook) for codebook in codebooks])
         for fetch in FETCHES:
-            asker = PrivateQuery(documents, epsilon=epsilon, fetch=fetch)
-            codes = None if asker.codebook is None else len(asker.codebook)
-            if fetch == K:
-                add("codebook", epsilon, lambda: searched(index, hv.privatize(claims, mechanism=asker.mechanism).values), codes)
-            add(f"codebook, fetch {fetch}", epsilon, lambda: asked(asker, epsilon, fetch, index, claims), codes)
+            askers = [PrivateQuery(documents, epsilon=epsilon, fetch=fetch, seed=seed) for seed in range(DRAWS)]
+            runs = [measures(np.array([asker.search(claim, index, k=K).ids for claim in claims]), relevant) for asker in askers]
+            results.add("questions", f"codebook, fetch {fetch}", epsilon, runs, groups, [len(asker.codebook) for asker in askers])
 
 
-def asked(asker, epsilon, fetch, index, claims):
-    """Every claim by a fresh asker with the same codebook: nothing is answered from a memo."""
-    fresh = PrivateQuery(asker.codebook, epsilon=epsilon, fetch=fetch)
-    return np.array([fresh.search(claim, index, k=K).ids for claim in claims])
+def coded(codebook, epsilon, index, claims, relevant):
+    return measures(searched(index, hv.privatize(claims, mechanism=codebook.mechanism(epsilon)).values), relevant)
 
 
 def whitened_privunit(epsilon, whitening, rows):

@@ -359,6 +359,8 @@ class PrivateIndex:
         private = self._score_search(len(x), most, len(self) if places is None else len(places))
         score_receipt = None if private is None else private.charge()
         asked, query_receipt = self._unanswered.find(x) or prepared.release()
+        found: NDArray[np.int64]
+        values: NDArray[np.float32] | None
         if private is None:
             try:
                 found, values = self._best(asked, most, places)
