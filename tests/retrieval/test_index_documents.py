@@ -88,6 +88,7 @@ def test_no_match_answers_nothing_and_costs_nothing(mechanism):
 # ---- noise on scores: the candidates are public ----
 
 
+@pytest.mark.ranks
 @pytest.mark.parametrize("mechanism", ("laplacian", "gaussian", "gumbel"))
 def test_a_filtered_search_is_a_search_of_the_rows_that_match(mechanism):
     """The same key gives the same bits as an index of these rows alone: so its proof and price are those of that index."""
