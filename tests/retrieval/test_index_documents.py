@@ -176,6 +176,7 @@ def test_updates_change_what_lies_beside_and_cost_nothing():
     assert spent.consumed() == 2.0 and (index.vectors() == before).all()
 
 
+@pytest.mark.filterwarnings("ignore:store 'ivf' loses answers")
 @pytest.mark.parametrize("store", STORES)
 def test_rows_that_are_replaced_are_released_again(store):
     spent = hv.PrivacyBudget(5.0)
