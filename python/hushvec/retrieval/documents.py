@@ -54,7 +54,7 @@ class Beside(NamedTuple):
     @property
     def is_nothing(self) -> bool:
         """Whether no row has a text or metadata."""
-        return not any(text is not None for text in self.texts) and not any(self.metadata)
+        return self.texts.count(None) == len(self.texts) and not any(self.metadata)
 
 
 class Documents:
