@@ -12,7 +12,7 @@ import pytest
 import hushvec as hv
 from hushvec.retrieval import PrivateIndex, ScoreNoise, StoredDocument, VectorNoise
 from hushvec.retrieval.documents import NOTE_BESIDE
-from retrieval.index_cases import STORES, best_by_sorting, filled, some_rows, unit
+from retrieval.index_cases import STORES, best_by_sorting, filled, loaded, made, some_rows, unit
 
 ROWS = some_rows(200)
 QUERIES = some_rows(7, seed=1)
@@ -28,8 +28,8 @@ FILTERS = [
 ]
 
 
-def documented(**settings):
-    index = PrivateIndex(16, **settings)
+def documented(*, store="flat", **settings):
+    index = made(16, store=store, **settings)
     index.add(ROWS, metadata=METADATA, texts=TEXTS)
     return index
 
@@ -180,7 +180,7 @@ def test_updates_change_what_lies_beside_and_cost_nothing():
 @pytest.mark.parametrize("store", STORES)
 def test_rows_that_are_replaced_are_released_again(store):
     spent = hv.PrivacyBudget(5.0)
-    index = PrivateIndex(16, store=store, documents=VectorNoise(epsilon=2.0, budget=spent))
+    index = made(16, store=store, documents=VectorNoise(epsilon=2.0, budget=spent))
     index.add(ROWS[:20], texts=TEXTS[:20])
     before = index.vectors([5])
     index.add(ROWS[:3], [2, 77, 4], texts=["new", "newer", "newest"], replace=True)
@@ -201,7 +201,7 @@ def test_documents_come_back_from_a_folder(store, tmp_path):
     index.update([11], texts=["line\nend\u2028 and \x85 'quotes' \"\\"])
     index.delete([3, 150])
     index.save(tmp_path)
-    again = PrivateIndex.load(tmp_path)
+    again = loaded(tmp_path)
     assert again.get() == index.get()
     np.testing.assert_array_equal(again.search(QUERIES, k=3, where={"n": 12}).ids, [[12]] * 7)
     (file,) = tmp_path.glob("documents-*.jsonl")
@@ -210,7 +210,7 @@ def test_documents_come_back_from_a_folder(store, tmp_path):
     again.delete(again.ids)
     again.add(ROWS)
     again.save(tmp_path)
-    assert not list(tmp_path.glob("documents-*")) and PrivateIndex.load(tmp_path).get()[0].text is None
+    assert not list(tmp_path.glob("documents-*")) and loaded(tmp_path).get()[0].text is None
 
 
 def test_rows_that_a_store_on_disk_lost_take_their_documents_with_them(tmp_path):
