@@ -6,7 +6,7 @@ import stat
 
 import numpy as np
 import pytest
-from index_cases import Counting, some_rows, unit
+from retrieval.index_cases import Counting, some_rows, unit
 
 import hushvec as hv
 from hushvec.mechanisms import PrivUnit, PublicCodebook
