@@ -6,13 +6,13 @@ import stat
 
 import numpy as np
 import pytest
-from retrieval.index_cases import Counting, some_rows, unit
 
 import hushvec as hv
 from hushvec.mechanisms import PrivUnit, PublicCodebook
 from hushvec.mechanisms._code_counts import Tried
 from hushvec.retrieval import Candidates, PrivateIndex, PrivateQuery, Question
 from hushvec.retrieval.queries.choice import Simulation, best_of
+from retrieval.index_cases import Counting, some_rows, unit
 
 pytest.importorskip("faiss")
 
