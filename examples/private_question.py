@@ -1,4 +1,4 @@
-"""A private question to a public index, on two machines: what leaves, what comes back, and what the asker makes of it."""
+"""A private question to a public index, on two machines: what is sent, what comes back, and how the asker ranks it."""
 
 import numpy as np
 
@@ -27,5 +27,5 @@ for number, question in enumerate(questions):
     found += number in answer.ids
 print(f"{found} of {len(questions)} questions find their document among the first ten; spent {budget.consumed():g}")
 
-again = asker.search(questions[0], index)  # answered at home: nothing is sent or charged
+again = asker.search(questions[0], index)  # answered from the asker's own copy: nothing is sent or charged
 print(f"asking the first one again: {budget.consumed():g}, ids {again.ids[:3]}")

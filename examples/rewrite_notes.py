@@ -15,7 +15,7 @@ result = rewrite(NOTE, mechanism="gaussian", epsilon=16.0, delta=1e-3, clip_norm
 print(result.output)
 print(result.dp_line)
 
-# Each note as one vector, pure epsilon: for where the vector is wanted too.
+# Each note as one vector, pure epsilon: if you need the vector as well.
 budget = hv.PrivacyBudget(max_epsilon=32.0)
 rewriter = Rewriter(mechanism="privunit", epsilon=16.0)
 results = list(rewriter.rewrite_all([NOTE, "The train to the coast was full of hikers."], budget=budget))

@@ -86,7 +86,7 @@ def main(store_name):
         print("budget remaining:", budget.remaining())
         print("ledger and receipt:", hv.verify_charges([embeddings.receipt], budget.export()).status)
 
-        # A question of somebody who may ask in clear needs no noise: it goes through all other steps, and costs nothing.
+        # Whoever holds this index may see the question, so it gets no noise: it goes through all other steps, and costs nothing.
         question = model.without_noise().embed(["blood sugar disease"], kind="query").values
         print("nearest:", store.search(question, 2))
         budget.close()

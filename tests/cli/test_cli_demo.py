@@ -77,15 +77,15 @@ def test_public_sentences_come_first_and_keep_most():
     kept = sum(text["public_choice"] == text["nearest_before"] for text in found["texts"])
     assert kept == round(80 * chosen["same_sentence"]) and f"{kept} of 80 texts" in chosen["verdict"]
     printed = hushvec_here("demo", "--no-sweep", *FIXED).out
-    assert printed.index("Randomized response over") < printed.index("The vectors by gaussian noise, epsilon 50:")
-    assert "their losses add up if both are published" in printed
+    assert printed.index("Randomized response over") < printed.index("Noisy vectors, gaussian, epsilon 50:")
+    assert "if both are published, their epsilons add up" in printed
 
 
 @needs_model
 def test_a_mechanism_that_is_named_is_the_only_release():
     assert demo("--mechanism", "gaussian", "--no-sweep")["public_choice"] is None
     printed = hushvec_here("demo", "--mechanism", "privunit", "--no-sweep").out
-    assert "Randomized response" not in printed and "add up if both" not in printed
+    assert "Randomized response" not in printed and "their epsilons add up" not in printed
     assert demo("--epsilon", 3, "--no-sweep")["public_choice"]["receipt"]["epsilon"] == 3.0
 
 

@@ -109,15 +109,15 @@ def test_privunit_stays_below_and_near(epsilon, share):
 def test_the_sentence_rounds_up():
     """85.84 is not "at most 85.8"."""
     assert top_1_sentence(12.0, 2000) == (
-        "of 2,000 independent rows, no mechanism with epsilon = 12 and delta = 0 that does not know them "
-        "lets more than 85.9 % be found"
+        "of 2,000 independent rows, at most 85.9 % can be found on average, with any mechanism of "
+        "epsilon = 12 and delta = 0 that does not know them"
     )
-    assert "more than 100 %" in top_1_sentence(50.0, 2000)
+    assert "at most 100 %" in top_1_sentence(50.0, 2000)
 
 
 def test_where_users_meet_it():
     """An n of "others" is one row less than a corpus."""
-    told = "of 2,000 independent rows, no mechanism with epsilon = 4 and delta = 0 that does not know them lets more than 2.43 %"
+    told = "of 2,000 independent rows, at most 2.43 % can be found on average, with any mechanism of epsilon = 4"
     assert told in "\n".join(PrivUnit(epsilon=8.0, dimension=384, rows_per_person=2, corpus_size=1999).describe())
     assert "independent rows" not in "\n".join(PrivUnit(epsilon=8.0, dimension=384).describe())
     assert told in recommend(384, 4.0, n=1999).why.replace("Of 2,000", "of 2,000")

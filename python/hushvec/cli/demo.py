@@ -30,8 +30,8 @@ CHOICE_EPSILON = 8.0
 SWEEP_EPSILONS = (1.0, 10.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 DEFAULT_SHOWN = 6
 
-NOTE_PRIVATE = "All but the receipts and the sentences after the noise comes from the private texts: keep it to yourself."
-NOTE_TWO = "Both releases are of the same texts: their losses add up if both are published."
+NOTE_PRIVATE = "Only the receipts and the released sentences are protected. Keep all other lines to yourself: they show the texts."
+NOTE_TWO = "Both releases are about the same texts: if both are published, their epsilons add up."
 
 # Shares of the texts that still decode as they do without noise: below the first nothing is of use, from the second on most is.
 LITTLE = 0.05
@@ -46,9 +46,9 @@ def add_to(subparsers: Subparsers) -> None:
         help="embed texts, add noise, decode, and see what is left",
         description=(
             "Embed texts with all-MiniLM-L6-v2 on the CPU and release each as one of 320 public sentences: first its nearest one\n"
-            "by randomized response, which keeps most, then by a noisy vector (--mechanism: that alone), decoded to the nearest\n"
-            "sentence. Every line of the input is one text.\n\n"
-            "Texts of PATH, and the sentences that they decode to before the noise, are printed with --show-original only.\n\n"
+            "by randomized response, which keeps most, then by a noisy vector, decoded to the nearest sentence. With --mechanism,\n"
+            "only the noisy vector. Every line of the input is one text.\n\n"
+            "Texts of PATH, and the sentences nearest to them, are printed only with --show-original.\n\n"
             f"epsilon is {CHOICE_EPSILON:.0f} for randomized response if not given, and {DEFAULT_EPSILON:.0f} for vectors: "
             "enough to see something,\nfar too much for a strong promise.\n"
             "The table over epsilon repeats the release for your eyes only; publishing several would add up."
@@ -104,13 +104,14 @@ class _Choice(NamedTuple):
     texts: list[str]
     receipt: LabelReceipt
     agreement: float
+    corpus_size: int
 
     @property
     def verdict(self) -> str:
         kept = round(self.agreement * len(self.texts))
         return (
-            f"Randomized response over {self.receipt.label_count} public sentences, epsilon {self.receipt.epsilon:g}, delta 0: "
-            f"{kept} of {len(self.texts)} texts get the sentence nearest to them."
+            f"Randomized response over {self.receipt.label_count} of the {self.corpus_size} public sentences, "
+            f"epsilon {self.receipt.epsilon:g}, delta 0: {kept} of {len(self.texts)} texts get the sentence nearest to them."
         )
 
 
@@ -124,7 +125,7 @@ def _chosen(
     choice = PublicChoice(corpus, CHOICE_EPSILON if options.epsilon is None else options.epsilon)
     texts, receipt = choice.release(clean, per=options.per, generator=generator)
     kept = [text == corpus.texts[number] for text, number in zip(texts, clean_decoded.tolist())]
-    return _Choice(texts, receipt, sum(kept) / len(kept))
+    return _Choice(texts, receipt, sum(kept) / len(kept), len(corpus.texts))
 
 
 @dataclass
@@ -267,16 +268,17 @@ def _print(outcome: _Outcome, sweep: list[dict[str, float]], seconds: dict[str, 
         print("\n--show-original prints the texts beside them.\n")
     if outcome.choice is not None:
         print(f"{outcome.choice.verdict}\n")
-        print(f"The vectors by {outcome.release.receipt.mechanism} noise, epsilon {outcome.release.receipt.epsilon:g}:")
+        print(f"Noisy vectors, {outcome.release.receipt.mechanism}, epsilon {outcome.release.receipt.epsilon:g}:")
     print(outcome.verdict)
     print(f"Cosine of a noisy vector with its clean one: {outcome.mean_cosine:.3f} on average, 1 before the noise.\n")
     if sweep:
-        print("The same texts, noised again at other epsilons (not released):\n")
+        print("The same vectors with noise of other epsilons (not released):\n")
         print(table(("epsilon", "sigma or scale", "cosine", "same sentence"), [_sweep_cells(line) for line in sweep]))
         print()
     if outcome.choice is not None:
         print("Receipt of the public sentences\n" + receipt_lines(outcome.choice.receipt) + "\n")
-    print("Receipt\n" + receipt_lines(outcome.release.receipt) + "\n")
+    heading = "Receipt" if outcome.choice is None else "Receipt of the noisy vectors"
+    print(f"{heading}\n" + receipt_lines(outcome.release.receipt) + "\n")
     print(f"{NOTE_PRIVATE}\n" + ("" if outcome.choice is None else f"{NOTE_TWO}\n"))
     print("Seconds\n" + facts([(name, f"{value:.4f}") for name, value in seconds.items()]))
 
@@ -284,16 +286,16 @@ def _print(outcome: _Outcome, sweep: list[dict[str, float]], seconds: dict[str, 
 def _print_texts(outcome: _Outcome, rows: NDArray[Any]) -> None:
     before, after = _closeness(outcome, outcome.clean_decoded), _closeness(outcome, outcome.decoded)
     for row in rows:
-        say(f"text         {outcome.texts[row]}")
-        say(f"before noise {outcome.corpus[outcome.clean_decoded[row]]}  (cosine with the text {before[row]:.2f})")
+        say(f"text          {outcome.texts[row]}")
+        say(f"nearest       {outcome.corpus[outcome.clean_decoded[row]]}  (cosine with the text {before[row]:.2f})")
         _print_released(outcome, row, f"  (cosine with the text {after[row]:.2f})")
         print()
 
 
 def _print_released(outcome: _Outcome, row: int, closeness: str = "") -> None:
     if outcome.choice is not None:
-        say(f"public text  {outcome.choice.texts[row]}")
-    say(f"after noise  {outcome.corpus[outcome.decoded[row]]}{closeness}")
+        say(f"randomized    {outcome.choice.texts[row]}")
+    say(f"noisy vector  {outcome.corpus[outcome.decoded[row]]}{closeness}")
 
 
 def _sweep_cells(line: dict[str, float]) -> tuple[str, ...]:

@@ -62,6 +62,14 @@ def noise_function(
             None: rows are named by `partition` and their number in the data set, so that a shuffled or filtered one is another.
         partition: number of this data set in a collection of several.
 
+    Returns:
+        A function of a batch (a dict or a pyarrow Table) and its indices. Of a dict it returns the released column, of a Table the
+        whole Table with that column replaced.
+
+    Raises:
+        MissingExtraError: datasets is not installed.
+        TypeError, ValueError: no NoiseJob; a negative partition. When it is called: as `noise_dataset`.
+
     Guarantees:
         Batch sizes, processes and repeated runs do not change a bit of the result. datasets names cache files after a short hash of
         the function, key included; `noise_dataset` names them after the job's public id instead.

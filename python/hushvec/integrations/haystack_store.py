@@ -42,14 +42,16 @@ class PrivateDocumentStore:
         ValueError: model and index both add noise to the same side; return_embedding with noise on scores alone.
 
     Guarantees:
-        Those of the index, for vectors: `store.index.describe()` says them. Content and meta are stored and handed out as they are, so
-        whoever reads a found document needs no vector. A filter reads content and meta alone and costs nothing.
+        Those of the index, for vectors: `store.index.describe()` lists them. Content and meta are stored and returned without
+        protection: anyone who can read a found document does not need its vector. A filter reads only content and meta and costs
+        nothing.
 
     Edge cases:
-        `DuplicatePolicy.NONE` is FAIL, as in Haystack's own store in memory. OVERWRITE deletes a known id and releases it anew, with a
-        new charge. Each `write_documents` is one release. Refused are documents without text, without embedding where the store has no
-        model, with a blob or a sparse embedding, which nothing would protect, and with nested meta. Filters are evaluated by Haystack.
-        `update_by_filter` changes meta without a release. `to_dict` is refused. Several threads may use one store.
+        `DuplicatePolicy.NONE` is FAIL, as in Haystack's own store in memory. OVERWRITE replaces the document with a known id, which
+        is a new release with a new charge. Each `write_documents` is one release. Refused are documents without text, without
+        embedding where the store has no model, with a blob or a sparse embedding, which nothing would protect, and with nested
+        meta. Filters are evaluated by Haystack. `update_by_filter` changes meta without a release. `to_dict` is refused. Several
+        threads may use one store.
 
     Reference:
         docs/integrations.md, docs/retrieval.md.

@@ -45,16 +45,16 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         stores nothing, and replaces nothing.
 
     Guarantees:
-        Those of the index, for vectors: `store.index.describe()` says them. Texts and metadata are stored and handed out as they are,
-        so whoever reads a found document needs no vector: noise on documents protects against those who see vectors or scores, but no
-        texts. A saved index has the texts in it. A filter reads metadata alone and costs nothing.
+        Those of the index, for vectors: `store.index.describe()` lists them. Texts and metadata are stored and returned without
+        protection, also in a saved index: noise on documents protects against people who see vectors or scores but not the texts. A
+        filter reads only metadata and costs nothing.
 
     Edge cases:
-        An id that is known is replaced: deleted, and released anew, with a new charge. Each `add_documents` is one release, whatever
-        the number of documents. `delete()` without ids deletes all; nothing is given back. A store may be used by several threads and
-        coroutines at once. Maximal marginal relevance ranks by stored rows: refused with noise on queries, and with noise on scores
-        alone. A score is an inner product, larger is better; relevance scores need cosines, so documents with noise need
-        `renormalize=True`.
+        Adding a known id replaces its document, which is a new release with a new charge. Each `add_documents` is one release,
+        whatever the number of documents. `delete()` without ids deletes all; nothing is given back. A store may be used by several
+        threads and coroutines at once. Maximal marginal relevance ranks by stored rows: refused with noise on queries, and with
+        noise on scores alone. A score is an inner product, larger is better; relevance scores need cosines, so documents with noise
+        need `renormalize=True`.
 
     Reference:
         docs/integrations.md, docs/retrieval.md.

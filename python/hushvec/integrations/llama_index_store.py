@@ -48,11 +48,11 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
         and replaces nothing.
 
     Guarantees:
-        Those of the index, for vectors: `store.index.describe()` says them. Texts and metadata are stored and handed out as they are,
-        so whoever reads a found node needs no vector. A filter reads metadata alone and costs nothing.
+        Those of the index, for vectors: `store.index.describe()` lists them. Texts and metadata are stored and returned without
+        protection: anyone who can read a found node does not need its vector. A filter reads only metadata and costs nothing.
 
     Edge cases:
-        A node id that is known is replaced: deleted, and released anew, with a new charge. Each `add` is one release; LlamaIndex adds
+        Adding a known node id replaces its node, which is a new release with a new charge. Each `add` is one release; LlamaIndex adds
         `insert_batch_size` nodes at a time, 2,048 if not named. Query modes other than "default" are refused. Filters are those of
         LlamaIndex, nested ones too. `persist` writes nothing: `store.index.save(folder)` does.
 

@@ -358,8 +358,8 @@ _ARE_THERE_PUBLIC_ROWS = (
     "give codebook=PublicCodebook.fit(public_rows, epsilon=...)."
 )
 _WHITEN_FIRST = (
-    "Are there public rows of the same kind? Then whiten first, which together with the split for n finds the same row more often "
-    "than either alone: whitening = PublicProjection.fit(public_rows, components=m, whiten=True), m as large as they allow, and "
+    "Are there public rows of the same kind? Then whiten first: together with the split for n, this finds the same row more often "
+    "than either alone. whitening = PublicProjection.fit(public_rows, components=m, whiten=True), m as large as they allow, and "
     "privatize(x, projection=whitening, mechanism=PrivUnit(epsilon={epsilon!r}, dimension=m, corpus_size={n}))."
 )
 _CODEBOOK = _Entry(

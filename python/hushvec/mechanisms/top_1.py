@@ -76,8 +76,8 @@ def top_1_sentence(epsilon: float, corpus_size: int, *, noise_on: str = "queries
     """The bound for a reader, in percent and rounded up. The arguments are those of `top_1_bound`."""
     percent = min(100.0, rounded_up(100 * top_1_bound(epsilon, corpus_size, noise_on=noise_on), 3))
     return (
-        f"of {corpus_size:,} independent rows, no mechanism with epsilon = {epsilon:g} and delta = 0 that does not know them "
-        f"lets more than {percent:g} % be found"
+        f"of {corpus_size:,} independent rows, at most {percent:g} % can be found on average, with any mechanism of "
+        f"epsilon = {epsilon:g} and delta = 0 that does not know them"
     )
 
 

@@ -36,11 +36,11 @@ class EmbeddingMiddleware:
 
     @property
     def adds_noise(self) -> bool:
-        """Whether `without_noise` leaves anything out. An own step that adds noise overrides both, or is never left out."""
+        """Whether the step adds noise, which `without_noise` leaves out. A step of your own that adds noise overrides both."""
         return False
 
     def without_noise(self) -> EmbeddingMiddleware:
-        """The step without its noise, but with all else that it does, so that its rows can be compared with noised ones."""
+        """A step that does everything this one does except add noise, so that its rows can be compared with noisy ones."""
         return self
 
 
@@ -105,8 +105,8 @@ class WrappedEmbeddingModel:
         return self.middleware.adds_noise or (isinstance(inner, WrappedEmbeddingModel) and inner.adds_noise)
 
     def without_noise(self) -> WrappedEmbeddingModel:
-        """The same model for rows that only people see who may see the texts: every step, such as redaction or a public projection,
-        but no noise. Nothing is charged, and there is no receipt."""
+        """The same model without its noise, for rows that are seen only by people who may see the texts. All other steps stay, such as
+        redaction or a public projection. Nothing is charged, and there is no receipt."""
         inner = self.model.model
         source = self.model
         if isinstance(inner, WrappedEmbeddingModel):

@@ -37,7 +37,7 @@ def _documents(index: PrivateIndex) -> Iterator[str]:
     )
     if noise.per == "record" and delta == 0 and len(index) > 1:
         bound = top_1_sentence(epsilon, len(index), noise_on="documents")
-        yield f"{bound} by a search for their clean versions (the right one at rank 1)"
+        yield f"{bound}, by a search for their clean versions (the right one at rank 1)"
 
 
 def _scores(index: PrivateIndex) -> Iterator[str]:

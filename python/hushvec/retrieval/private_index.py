@@ -49,7 +49,8 @@ class PrivateIndex:
         store: "flat" (FAISS where it is installed, else numpy), "numpy", "hnsw", "ivf", "lancedb", "qdrant", "milvus" or "pgvector".
         store_options: of that store, by name; docs/retrieval.md lists them.
         path: folder of a store on disk ("lancedb", "qdrant", "milvus"); None keeps it in memory ("milvus": in a temporary folder).
-            For "pgvector" the address of the database, postgresql://user@host/database; it is never saved or shown.
+            For "pgvector" the address of the database, postgresql://user@host/database; it is never saved, and errors hide its
+            password.
         projection: a public map that documents and queries both go through first.
         normalize: unit rows on both sides, after the projection and before the noise: inner products are cosines then, up to the
             noise. A zero row stays zero.
@@ -62,14 +63,14 @@ class PrivateIndex:
         MissingExtraError: the store's package is not installed.
 
     Guarantees:
-        Those of `VectorNoise` and `ScoreNoise`, in numbers from `document_guarantee` and `query_guarantee`; adjacency is replace-one
-        of a row's vector, with ids, texts, metadata and the number of rows public. Ids are released as they are: which ids an index
-        holds is known to whoever sees its answers. Texts and metadata are stored and handed out as they are too: a guarantee about
-        vectors says nothing about texts and metadata stored beside them, and whoever reads a text needs no vector. Deleting rows
-        gives nothing back: what was released of them stays released, and paid for. Noise on queries protects
-        who asks, and no document. Documents with noise on rows and scores have both guarantees: scores of released rows are
-        post-processing, and each score still moves by no more than its range. Stores never hold more than the released rows. A filter
-        reads metadata alone, so it costs nothing and the guarantees hold for the rows that it leaves as for all.
+        Those of `VectorNoise` and `ScoreNoise`, in numbers from `document_guarantee` and `query_guarantee`; adjacency is
+        replace-one of a row's vector, with ids, texts, metadata and the number of rows public. Ids are released as they are: which
+        ids an index holds is known to whoever sees its answers. Texts and metadata are stored and returned without protection: a
+        guarantee about vectors does not cover them, and anyone who can read a text does not need its vector. Deleting rows gives
+        nothing back: what was released of them stays released, and paid for. Noise on queries protects who asks, and no document.
+        Documents with noise on rows and scores have both guarantees: scores of released rows are post-processing, and each score
+        still moves by no more than its range. With noise on documents, stores hold the released rows alone. A filter reads metadata
+        alone, so it costs nothing and the guarantees hold for the rows that it leaves as for all.
 
     Edge cases:
         Bad input is refused before anything is charged or written: ids twice, another dimension, NaN, an empty index, k above the
@@ -256,10 +257,10 @@ class PrivateIndex:
             ids: n unique integers or n unique strings, new to the index; None for the next whole numbers, which begin at 0. An id of
                 a deleted row may come back: the row is then a new release, and costs what every release does.
             metadata: n mappings of strings to JSON values (str, int, float, bool, None, lists of these), for filters. Stored and
-                released as they are.
-            texts: n strings. Stored and released as they are: whoever reads them needs no vector.
-            replace: rows with known ids take the place of the old ones, which are deleted once the new ones are paid for. Each is a
-                new release with a new charge; what the old ones cost stays spent.
+                returned without protection.
+            texts: n strings. Stored and returned without protection: anyone who can read them does not need the vectors.
+            replace: rows with known ids replace the old ones, which are deleted after the charge. Each is a new release with a new
+                charge; the charge for the old one stands.
 
         Returns:
             The receipt of the release, which is about the vectors alone and says so where there are texts or metadata; None without
@@ -332,8 +333,9 @@ class PrivateIndex:
             among: only rows with these ids; both together: rows that are in both.
 
         Returns:
-            A SearchResult, ids of shape [m, k]; where fewer rows than k remain, of shape [m, number of those], which metadata alone
-            determines. If none remains, nothing is charged.
+            A SearchResult: ids [m, k], and scores float32 [m, k], None with noise on scores by "gumbel". If `where` and `among` leave
+            fewer rows than k, the shape is [m, that number], which only ids and metadata determine. If they leave none, nothing is
+            charged.
 
         Raises:
             TypeError, ValueError: wrong kinds; no queries, another dimension, NaN or Inf, an empty index, k above the number of rows.

@@ -41,7 +41,7 @@ class PrivateQuery:
             the number of codes; None takes public documents, held out, for questions.
         budget: charged epsilon for every question that is released.
         memo: file that keeps asked questions and their answers for the next process; None keeps them in memory. It is as secret as
-            the questions; only its owner can read it.
+            the questions; only its owner can read it. For one process at a time: what another one adds is overwritten.
         generator: key stream; the process-wide one if None. A seeded one gives no privacy: receipts say so, and together with a
             budget it is refused.
         seed: of the codebook and its choice; no secret.
@@ -54,15 +54,17 @@ class PrivateQuery:
         Each released row is (epsilon, 0)-DP under replace-one of the question (local model: nobody but the asker sees the question);
         questions of one person add up, and the budget sums them. The receipt is that of the release. A question that was answered is
         answered again from what is at home: nothing is sent or charged.
-        Not covered: how many questions are asked and when, which of the documents is opened or clicked afterwards, and that a
-        question is sent again before it had an answer. Documents are public: nothing here protects them.
+        Not covered: who asks, how many questions are asked and when, which of the documents is opened or clicked afterwards, and
+        that a question is sent again before it had an answer. Documents are public: nothing here protects them.
 
     Edge cases:
         Two rows that differ in any bit are two questions. Two processes that ask the same question with one memo release it twice,
         and are charged twice.
 
     Reference:
-        docs/retrieval.md, "Private questions"; docs/proofs/codebook.md.
+        docs/retrieval.md, "Private questions"; docs/proofs/codebook.md. Randomized response: Kairouz, Oh, Viswanath, "Extremal
+        mechanisms for local differential privacy" (2016). PrivUnit: Asi, Feldman, Talwar, "Optimal algorithms for mean estimation
+        under local differential privacy" (2022).
 
     Example:
         >>> import numpy as np
@@ -158,10 +160,14 @@ class PrivateQuery:
         Args:
             query: float array [d] or [1, d], numpy or torch: the clean question. Not changed.
             holder: as for `answer_for`. It is not called for a question that was answered before.
-            k: how many ids; at most `fetch`.
+            k: how many ids; at most `fetch`. Fewer come where the holder has fewer.
+
+        Returns:
+            An Answer: `ids` [k] and `scores`, float32 [k], best first; `released`, all that left; `receipt`.
 
         Raises:
-            TypeError, ValueError: as `ask`, `answer_for` and `rank`. Nothing is charged for what is wrong with `query` or k.
+            TypeError, ValueError: as `ask`, `answer_for` and `rank`. An invalid `query` or k is refused before anything is charged;
+                after an error of the holder the charge stands, and the same call sends the same release again without a charge.
             PrivacyBudgetExhaustedError: the budget has not enough left; nothing was released.
         """
         row = self._row(query)
@@ -176,12 +182,13 @@ class PrivateQuery:
             query: float array [d] or [1, d], numpy or torch: the clean question. Not changed.
 
         Returns:
-            A Question. For a question that was asked before it is the same one, and nothing is charged: send it again only if the
-            answer got lost, because two equal messages show that two questions were equal. `answered` has the answer otherwise.
+            A Question. If the question was asked before, it is the same Question again, and nothing is charged. Send it again only if
+            the answer was lost, because two equal messages show that two questions were equal; otherwise `answered` has the answer.
 
         Raises:
             TypeError, ValueError: another dimension, more than one row, NaN or Inf. Nothing is charged.
             PrivacyBudgetExhaustedError: the budget has not enough left; nothing was released.
+            OSError: the memo cannot be written. The charge stands, and this object keeps the release.
         """
         row = self._row(query)
         with self._asked.lock:
@@ -198,8 +205,11 @@ class PrivateQuery:
 
         Args:
             question: from `ask`, or `Question.from_json`.
-            holder: a PrivateIndex of the documents, without noise on queries; or a function (row [d], count) -> (ids, vectors) over
-                any store.
+            holder: a PrivateIndex of the documents, without noise on queries; or a function (row float32 [d], count) -> (ids [w],
+                vectors [w, d]) over any store, 1 <= w <= count.
+
+        Returns:
+            Candidates, in the holder's order: at most `question.fetch`, fewer where there are fewer documents.
 
         Raises:
             TypeError: holder or question of another kind.
@@ -228,8 +238,12 @@ class PrivateQuery:
             found: what the holder sent, from `answer_for` or `Candidates.from_json`.
             k: how many ids; at most `fetch`. Fewer come where the holder has fewer.
 
+        Returns:
+            An Answer, as `search`. It is kept, and answers the same question from now on.
+
         Raises:
             TypeError, ValueError: wrong kinds, another dimension; a question that was not asked.
+            OSError: the memo cannot be written.
         """
         row, most = self._row(query), self._most(k)
         if not isinstance(found, Candidates):
@@ -253,6 +267,9 @@ class PrivateQuery:
         Args:
             query: the clean question.
             k: how many ids; at most `fetch`.
+
+        Raises:
+            TypeError, ValueError: as `ask`; k out of range.
         """
         row, most = self._row(query), self._most(k)
         known = self._asked.get(row)

@@ -21,7 +21,8 @@ class Question(NamedTuple):
     """Everything that leaves the asker: a released row, and for how many documents it asks.
 
     Args:
-        row: float32 [d], of unit length: a row of the public table of a codebook, or a PrivUnit direction.
+        row: float32 [d], of unit length: a row of the public table of a codebook, or a PrivUnit direction. `from_json` does not check
+            the length: it is the asker's.
         fetch: how many documents the holder is to send.
     """
 
@@ -69,6 +70,7 @@ class Candidates(NamedTuple):
         """What `to_json` wrote.
 
         Raises:
+            TypeError: ids that are neither whole numbers nor strings.
             ValueError: they are no candidates, of another version, or ids and rows do not fit together.
         """
         fields = _fields(text, "hushvec_candidates", ("ids", "vectors"))
