@@ -10,6 +10,7 @@ from cli.command import assert_one_line, hushvec_here
 from hushvec.budget import PrivacyBudget
 from hushvec.label_receipt import LabelReceipt
 from hushvec.mechanisms import PublicCodebook
+from hushvec.retrieval import PrivateIndex
 
 pytest.importorskip("faiss")
 
@@ -99,3 +100,34 @@ def test_the_rows_it_was_made_from_are_refused(folder):
 def test_bad_numbers_of_codes(folder, more, text):
     assert_one_line(made(folder, *more), text)
     assert not (folder / "book.npz").exists()
+
+
+def built(folder, *more):
+    given = ("--codebook", folder / "book.npz", "--store", "numpy", *more)
+    return hushvec_here("retrieve", "build", folder / "private.npy", "-o", folder / "index", *given)
+
+
+def test_an_index_of_codes(folder):
+    assert made(folder, "--purpose", "search").code == 0
+    codebook = PublicCodebook.load(folder / "book.npz")
+    assert codebook == PublicCodebook.fit(np.load(folder / "public.npy"), epsilon=8.0, purpose="search")
+    assert built(folder, "--epsilon", 8).code == 0
+    index = PrivateIndex.load(folder / "index")
+    assert index.receipts[0].codebook == codebook.digest and index.document_guarantee() == (8.0, 0.0)
+    table = codebook.decode(np.arange(len(codebook)), 8.0)
+    assert all((np.abs(table - row).max(axis=1) < 1e-6).any() for row in index.vectors())
+
+
+@pytest.mark.parametrize(
+    "more, text",
+    [
+        ((), "--epsilon must be given with --codebook"),
+        (("--epsilon", 8, "--per", "release"), "--codebook must come without --sigma"),
+        (("--epsilon", 8, "--sigma", 1), "--codebook must come without --sigma"),
+        (("--epsilon", 8, "--renormalize"), "--codebook must come without --sigma"),
+    ],
+)
+def test_indexes_of_codes_that_cannot_be(folder, more, text):
+    made(folder)
+    assert_one_line(built(folder, *more), text)
+    assert not (folder / "index").exists()

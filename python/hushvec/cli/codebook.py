@@ -14,7 +14,7 @@ from hushvec.cli._output import facts, print_json
 from hushvec.cli._printable import say
 from hushvec.cli.files import Columns, open_source
 from hushvec.mechanisms import PublicCodebook
-from hushvec.mechanisms.codebook import AUTO
+from hushvec.mechanisms.codebook import AUTO, COSINE, SEARCH
 
 ALL = "all"
 
@@ -26,8 +26,9 @@ def add_to(subparsers: Subparsers) -> None:
         run,
         help="make a public codebook, to release rows as public ones",
         description=(
-            "Make a codebook of the PUBLIC rows or texts in IN, for `hushvec privatize --codebook FILE`: each private row is then\n"
-            "released as the nearest public code, by randomized response. Pure epsilon, and no noisy vector.\n"
+            "Make a codebook of the PUBLIC rows or texts in IN, for `hushvec privatize` and `hushvec retrieve build` with\n"
+            "`--codebook FILE`: each private row is released as the nearest public code, by randomized response. Pure epsilon,\n"
+            "and no noisy vector.\n"
             "It needs public data of the same kind as the private data; --check measures on a public sample whether it fits.\n\n"
             "IN: .npy, .parquet or .jsonl. Never the rows that are to be released."
         ),
@@ -37,6 +38,12 @@ def add_to(subparsers: Subparsers) -> None:
     parser.add_argument("--epsilon", type=float, required=True, help="of one release: the number of codes depends on it")
     parser.add_argument(
         "--codes", default=AUTO, help="how many codes; auto: chosen on public rows held out; all: every row is a code (default auto)"
+    )
+    parser.add_argument(
+        "--purpose",
+        choices=(COSINE, SEARCH),
+        default=COSINE,
+        help="what auto measures: the cosine that a release keeps, or what a search among releases finds (default cosine)",
     )
     parser.add_argument("--check", metavar="SAMPLE", type=Path, help="other public rows or texts, like those to be released")
     parser.add_argument("--column", help="column or key of the vectors (default embedding)")
@@ -70,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _fitted(options: argparse.Namespace, rows: NDArray[np.float32]) -> PublicCodebook:
     if options.codes == AUTO:
-        return PublicCodebook.fit(rows, epsilon=options.epsilon)
+        return PublicCodebook.fit(rows, epsilon=options.epsilon, purpose=options.purpose)
     try:
         count = int(options.codes)
     except ValueError:

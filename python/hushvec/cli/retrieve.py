@@ -20,7 +20,7 @@ from hushvec.cli._documents import read_utf8
 from hushvec.cli._output import print_json, receipt_lines, table
 from hushvec.cli._printable import say
 from hushvec.cli.files import Columns, open_source
-from hushvec.mechanisms import MECHANISMS, PublicProjection
+from hushvec.mechanisms import MECHANISMS, CodebookResponse, PublicCodebook, PublicProjection
 from hushvec.release import PER
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.noise import PER_QUERY, SCORE_MECHANISMS
@@ -65,6 +65,7 @@ def _add_build(commands: Subparsers) -> None:
     documents.add_argument("--epsilon", type=float)
     documents.add_argument("--delta", type=float, default=1e-5, help="for the Gaussian kinds (default 1e-5)")
     documents.add_argument("--mechanism", choices=tuple(MECHANISMS), default="privunit", help="default privunit")
+    documents.add_argument("--codebook", metavar="FILE", type=Path, help="answer with codes of this public codebook, not with noise")
     documents.add_argument("--sigma", type=float, help="standard deviation for --mechanism empirical")
     documents.add_argument("--per", choices=PER, default="record", help="every row, or all rows, about one person (default record)")
     documents.add_argument("--renormalize", action="store_true", help="unit rows after the noise")
@@ -161,6 +162,8 @@ def _require_new(folder: Path) -> None:
 
 
 def _document_noise(options: argparse.Namespace, budget: PrivacyBudget | None) -> VectorNoise | None:
+    if options.codebook is not None:
+        return VectorNoise(mechanism=_response(options), budget=budget)
     if options.epsilon is None and options.sigma is None:
         return None
     return VectorNoise(
@@ -172,6 +175,14 @@ def _document_noise(options: argparse.Namespace, budget: PrivacyBudget | None) -
         renormalize=options.renormalize,
         budget=budget,
     )
+
+
+def _response(options: argparse.Namespace) -> CodebookResponse:
+    if options.epsilon is None:
+        raise ValueError("--epsilon must be given with --codebook")
+    if options.sigma is not None or options.renormalize or options.per != "record":
+        raise ValueError("--codebook must come without --sigma, --renormalize and --per release: it answers each row with a unit row")
+    return PublicCodebook.load(options.codebook).mechanism(options.epsilon)
 
 
 def _query_noise(options: argparse.Namespace) -> VectorNoise | None:
