@@ -130,6 +130,21 @@ def test_askers_who_give_up_do_not_fill_the_memory(monkeypatch):
     assert len(index._unanswered) == 256
 
 
+def test_a_store_that_fails_to_delete(monkeypatch):
+    """Rows are replaced in two steps: what was released for the second waits until the first has happened."""
+    index, documents, _ = private("numpy")
+    failing(monkeypatch, index._store, "delete", times=3)
+    with pytest.raises(StoreError, match=r"no space left; the rows count as there until the same call succeeds$"):
+        index.delete([3])
+    for _ in range(2):
+        with pytest.raises(StoreError, match="no row was added; the charge stands and its release is kept"):
+            index.add(ROWS[20:22], [3, 50], replace=True)
+    require_whole(index, 20)
+    index.add(ROWS[20:22], [3, 50], replace=True)
+    assert ledger(documents) == [2.0, 2.0] and len(index) == 21
+    assert index.delete([3]) == 1
+
+
 def test_an_interrupt_keeps_the_release_too(monkeypatch):
     index, documents, _ = private("numpy")
     failing(monkeypatch, index._store, "add", times=1, error=KeyboardInterrupt())

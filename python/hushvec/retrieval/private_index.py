@@ -315,7 +315,10 @@ class PrivateIndex:
         """
         places = self._ids.places(ids)
         if len(places):
-            self._store.delete(places)
+            try:
+                self._store.delete(places)
+            except Exception as error:
+                raise _store_error("the rows count as there until the same call succeeds", error, None) from error
             self._ids.remove(places)
             self._documents.remove(places)
         return len(places)
