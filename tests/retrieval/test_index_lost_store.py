@@ -105,6 +105,21 @@ def test_another_call_is_another_release(monkeypatch, rows, ids):
     assert ledger(documents) == [2.0] * 3
 
 
+@pytest.mark.parametrize("module", ("numpy", "torch"))
+def test_rows_that_float32_makes_equal_are_another_call(monkeypatch, module):
+    convert = pytest.importorskip(module).asarray
+    first, second = np.full((2, 1, 16), 1e300)
+    second[0, 0] = 2e300
+    index, documents, _ = private("numpy")
+    failing(monkeypatch, index._store, "add", times=1)
+    with pytest.raises(StoreError):
+        index.add(convert(first))
+    index.add(convert(second))
+    assert ledger(documents) == [2.0] * 3
+    index.add(convert(first))
+    assert ledger(documents) == [2.0] * 3
+
+
 def test_a_search_that_failed_is_not_charged_again(monkeypatch):
     index, _, queries = private("numpy")
     failing(monkeypatch, index._store, "search", times=2)
