@@ -93,8 +93,7 @@ class IndexStore:
             if name is not None and not isinstance(name, str):
                 raise TypeError(f"ids must be strings or None, got {_validate.kind(name)}")
         asked = None if all(names) else _digest(names, listed, fields)
-        given = self._unstored.get(asked) if asked is not None else None
-        given = given or [name or str(uuid.uuid4()) for name in names]
+        given = [name or str(uuid.uuid4()) for name in names]
         for name, count in Counter(given).items():
             if count > 1:
                 raise ValueError(f"ids must be unique, got {name!r:.80} {count} times")
@@ -112,16 +111,15 @@ class IndexStore:
             return []
         array = as_array("embeddings", self.embed(batch.texts) if rows is None else rows, 2)
         with self.lock:
+            ids = batch.ids if batch.asked is None else self._unstored.pop(batch.asked, batch.ids)
             try:
-                receipt = self.index.add(array, batch.ids, batch.metadata, batch.texts if self.keep_texts else None, replace=replace)
+                receipt = self.index.add(array, ids, batch.metadata, batch.texts if self.keep_texts else None, replace=replace)
             except StoreError:
                 if batch.asked is not None:
-                    self._unstored[batch.asked] = batch.ids
+                    self._unstored[batch.asked] = ids
                 raise
-            if batch.asked is not None:
-                self._unstored.pop(batch.asked, None)
         self._report(receipt)
-        return batch.ids
+        return ids
 
     async def awrite(self, batch: Batch) -> list[str]:
         """`write` as a coroutine: with the model's own, and the index in a thread."""
