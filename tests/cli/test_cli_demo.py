@@ -165,11 +165,12 @@ def test_the_embedder():
         (["--show", "-1"], "show must be >= 0, got -1"),
     ],
 )
-def test_bad_input(tmp_path, arguments, text):
+def test_bad_input(tmp_path, monkeypatch, arguments, text):
     (tmp_path / "empty.txt").write_text("\n  \n")
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "folder").mkdir()
-    assert_one_line(hushvec("demo", *arguments, cwd=tmp_path), text)
+    monkeypatch.chdir(tmp_path)
+    assert_one_line(hushvec_here("demo", *arguments), text)
 
 
 def test_without_the_text_extra(tmp_path):

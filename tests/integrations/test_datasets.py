@@ -109,6 +109,7 @@ def test_what_is_refused(folder):
         (lambda: noise_dataset(data, "job"), TypeError, "job must be a hushvec.jobs.NoiseJob, got str"),
         (lambda: noise_dataset(data, job, column="v"), ValueError, "dataset must have a column 'v', got 'id', 'embedding'"),
         (lambda: noise_dataset(data, job, id_column="key"), ValueError, "dataset must have a column 'key'"),
+        (lambda: noise_dataset(data, job, remove_columns=["id"]), ValueError, "options must be among .* got 'remove_columns'"),
         (lambda: noise_dataset(data, job, partition=-1), ValueError, "partition must be >= 0"),
         (lambda: noise_dataset(data, job, column="id"), TypeError, "id must hold lists of floats, got string"),
         (lambda: noise_dataset(bad, job, batch_size=16), ValueError, "embedding must be finite, got nan in row 41"),

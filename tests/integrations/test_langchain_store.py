@@ -126,6 +126,51 @@ def test_rows_that_turn_out_to_be_released_are_refused_too():
     assert budget.consumed() == 0 and not len(index)
 
 
+def test_questions_that_are_released_already_are_refused_too():
+    question = PrivateEmbeddings(ToyModel(), private(), noise_on="queries").embed_query("a")
+    budget = hv.PrivacyBudget(10.0)
+    store = store_of(PrivateIndex(DIMENSION, queries=VectorNoise(epsilon=2.0, budget=budget)))
+    store.add_texts(["a", "b"])
+    with pytest.raises(ValueError, match="queries must get noise once, got it from a private embedder and from the index"):
+        store.similarity_search_by_vector(question)
+    assert budget.consumed() == 0
+
+
+def test_receipts_of_what_the_embedder_released_are_reported():
+    receipts = []
+    noised = PrivateEmbeddings(ToyModel(), private(), noise_on="both")
+    store = PrivateVectorStore(noised, PrivateIndex(DIMENSION), on_receipt=receipts.append)
+    store.add_texts(["a", "b"])
+    store.similarity_search("a")
+    run(store.aadd_texts(["c"]))
+    run(store.asimilarity_search("a"))
+    assert [receipt.rows for receipt in receipts] == [2, 1, 1, 1] and store.index.receipts == ()
+
+
+@pytest.mark.parametrize("ids", [None, ["1", None]])
+def test_the_same_texts_again_are_charged_once_where_the_store_failed(monkeypatch, ids):
+    """Texts without ids get new ones, and a release is kept for the ids that it was made for."""
+    index, budget = noisy_index()
+    store, stored = store_of(index), []
+
+    def failing(rows):
+        stored.append(rows)
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(index._store, "add", failing)
+        for call in (store.add_texts, lambda *given, **options: run(store.aadd_texts(*given, **options))):
+            with pytest.raises(hv.errors.StoreError, match="the same call again costs nothing"):
+                call(["a", "b"], ids=ids)
+        with pytest.raises(hv.errors.StoreError):
+            store.add_texts(["a", "c"], ids=ids)
+    assert budget.consumed() == 4.0 and (stored[0] == stored[1]).all()
+    store.add_texts(["a", "b"], ids=ids)
+    assert budget.consumed() == 4.0 and (index.vectors() == stored[0]).all()
+    store.add_texts(["a", "b"], ids=ids)
+    assert budget.consumed() == 6.0
+
+
 def test_filters_scores_and_retrievers():
     store = store_of()
     store.add_documents([Document(page_content=text, metadata={"year": year}) for text, year in zip("abcd", (1, 2, 3, 4))])

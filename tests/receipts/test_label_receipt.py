@@ -269,7 +269,7 @@ def test_labels_and_vectors_compose():
 
 
 def test_the_command_line_reads_both_kinds(paid, tmp_path):
-    from cli.command import hushvec
+    from cli.command import hushvec_here
 
     receipts, export = paid
     names = []
@@ -277,15 +277,15 @@ def test_the_command_line_reads_both_kinds(paid, tmp_path):
         names.append(tmp_path / f"{number}.json")
         names[-1].write_text(receipt.to_json())
     (tmp_path / "ledger.json").write_text(json.dumps(export))
-    finished = hushvec("verify", *names[:3], "--ledger", tmp_path / "ledger.json", "--json")
+    finished = hushvec_here("verify", *names[:3], "--ledger", tmp_path / "ledger.json", "--json")
     assert finished.code == 0, finished.err
     assert [one["receipt"] for one in json.loads(finished.out)["receipts"]] == [receipt.to_dict() for receipt in receipts]
-    finished = hushvec("verify", names[3])
+    finished = hushvec_here("verify", names[3])
     assert finished.code == 2
     assert "NOT a DP claim" in finished.out
     assert "tell which answers are true" in finished.out
     names[0].write_text(dataclasses.replace(receipts[0], epsilon=1.0).to_json())
-    finished = hushvec("verify", names[0])
+    finished = hushvec_here("verify", names[0])
     assert finished.code == 1
     assert "gives epsilon = 2" in finished.out
 

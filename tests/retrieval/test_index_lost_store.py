@@ -105,6 +105,21 @@ def test_another_call_is_another_release(monkeypatch, rows, ids):
     assert ledger(documents) == [2.0] * 3
 
 
+@pytest.mark.parametrize("module", ("numpy", "torch"))
+def test_rows_that_float32_makes_equal_are_another_call(monkeypatch, module):
+    convert = pytest.importorskip(module).asarray
+    first, second = np.full((2, 1, 16), 1e300)
+    second[0, 0] = 2e300
+    index, documents, _ = private("numpy")
+    failing(monkeypatch, index._store, "add", times=1)
+    with pytest.raises(StoreError):
+        index.add(convert(first))
+    index.add(convert(second))
+    assert ledger(documents) == [2.0] * 3
+    index.add(convert(first))
+    assert ledger(documents) == [2.0] * 3
+
+
 def test_a_search_that_failed_is_not_charged_again(monkeypatch):
     index, _, queries = private("numpy")
     failing(monkeypatch, index._store, "search", times=2)
@@ -128,6 +143,21 @@ def test_askers_who_give_up_do_not_fill_the_memory(monkeypatch):
         with pytest.raises(StoreError):
             index.search(np.full(16, number + 1.0, np.float32), k=1)
     assert len(index._unanswered) == 256
+
+
+def test_a_store_that_fails_to_delete(monkeypatch):
+    """Rows are replaced in two steps: what was released for the second waits until the first has happened."""
+    index, documents, _ = private("numpy")
+    failing(monkeypatch, index._store, "delete", times=3)
+    with pytest.raises(StoreError, match=r"no space left; the rows count as there until the same call succeeds$"):
+        index.delete([3])
+    for _ in range(2):
+        with pytest.raises(StoreError, match="no row was added; the charge stands and its release is kept"):
+            index.add(ROWS[20:22], [3, 50], replace=True)
+    require_whole(index, 20)
+    index.add(ROWS[20:22], [3, 50], replace=True)
+    assert ledger(documents) == [2.0, 2.0] and len(index) == 21
+    assert index.delete([3]) == 1
 
 
 def test_an_interrupt_keeps_the_release_too(monkeypatch):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.mechanisms import PrivUnit, PublicCodebook
+from hushvec.mechanisms import PrivUnit, PublicCodebook, PublicProjection
 from hushvec.mechanisms._code_counts import Tried
-from hushvec.retrieval import Candidates, PrivateIndex, PrivateQuery, Question
+from hushvec.retrieval import Candidates, PrivateIndex, PrivateQuery, Question, ScoreNoise, VectorNoise
 from hushvec.retrieval.queries.choice import Simulation, best_of
 from retrieval.index_cases import Counting, some_rows, unit
 
@@ -304,12 +304,7 @@ def test_nothing_is_charged_for_a_k_that_cannot_be(documents, codebook):
 def test_holders_that_cannot_answer(documents, codebook):
     asker = PrivateQuery(codebook, fetch=20)
     question = asker.ask(documents[0])
-    noisy = PrivateIndex(DIMENSION, queries=hv.retrieval.VectorNoise(epsilon=8.0), store="numpy")
-    noisy.add(documents)
     for holder, error, says in (
-        (noisy, ValueError, "no noise on queries"),
-        (PrivateIndex(DIMENSION, store="numpy"), ValueError, "holder is empty"),
-        (documents, TypeError, "holder must be a PrivateIndex or a function"),
         (lambda row, count: (range(30), documents[:30]), ValueError, "at most 20 documents, got 30"),
         (lambda row, count: ([1, 1], documents[:2]), ValueError, "ids must all be different"),
         (lambda row, count: ([1, 2], documents[:3]), ValueError, "ids must be 3"),
@@ -318,6 +313,44 @@ def test_holders_that_cannot_answer(documents, codebook):
     ):
         with pytest.raises(error, match=says):
             PrivateQuery.answer_for(question, holder)
+
+
+HOLDERS = {
+    "noise on queries": (dict(queries=VectorNoise(epsilon=8.0)), "no noise on queries"),
+    "rows that only noisy scores protect": (dict(scores=ScoreNoise(epsilon=8.0)), "no noise on scores"),
+    "rows behind a map": (dict(projection=PublicProjection.johnson_lindenstrauss(DIMENSION, DIMENSION, seed=0)), "no projection"),
+    "another dimension": (dict(dimension=8), "must have rows of 16 elements like the question, got 8"),
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_nothing_is_charged_for_an_index_that_cannot_answer(codebook, name):
+    settings, says = HOLDERS[name]
+    index = PrivateIndex(**{"dimension": DIMENSION, "store": "numpy", **settings})
+    index.add(some_rows(30, index.dimension, seed=5))
+    refused_before_a_charge(codebook, index, ValueError, says)
+
+
+def test_nothing_is_charged_for_what_is_no_holder(documents, codebook):
+    refused_before_a_charge(codebook, PrivateIndex(DIMENSION, store="numpy"), ValueError, "holder is empty")
+    refused_before_a_charge(codebook, documents, TypeError, "holder must be a PrivateIndex or a function")
+
+
+def refused_before_a_charge(codebook, holder, error, says):
+    budget = Counting()
+    with pytest.raises(error, match=says):
+        PrivateQuery(codebook, budget=budget, fetch=20).search(some_rows(1, DIMENSION, seed=6), holder)
+    assert budget.charges == []
+    with pytest.raises(error, match=says):
+        PrivateQuery.answer_for(PrivateQuery(codebook, fetch=20).ask(some_rows(1, DIMENSION, seed=6)), holder)
+
+
+def test_a_seeded_asker_says_so_and_charges_nobody(codebook):
+    seeded = hv.Generator.unsafe_seeded(1)
+    assert "key from a user-given seed: NOT a DP claim" in PrivateQuery(codebook, generator=seeded).describe()
+    assert not any("seed" in line for line in PrivateQuery(codebook).describe())
+    with pytest.raises(ValueError, match="budget must be None with a seeded generator"):
+        PrivateQuery(codebook, generator=seeded, budget=Counting())
 
 
 def test_answers_to_what_was_not_asked(documents, codebook):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import threading
 import uuid
 from collections import Counter
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _validate
+from hushvec.errors import StoreError
 from hushvec.integrations._source import OnReceipt, PrivateSource, require_on_receipt
 from hushvec.middleware import EmbeddingMiddleware, WrappedEmbeddingModel, wrap_embedding_model
 from hushvec.models.results import KINDS, Embeddings, Kind
@@ -35,11 +37,17 @@ class Found(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Documents on their way into the index, with unique ids."""
+    """Documents on their way into the index, with unique ids.
+
+    Args:
+        ids, texts, metadata: of each.
+        asked: what the caller gave, if an id was missing: the same again gets the same ids where the store failed.
+    """
 
     ids: list[str]
     texts: list[str]
     metadata: list[Mapping[str, Any]]
+    asked: bytes | None
 
 
 class IndexStore:
@@ -49,8 +57,8 @@ class IndexStore:
         index: empty, or with strings as ids. Calls of it that bypass the store must not run at the same time as others.
         model: embeds what comes without a row; None where everything has one.
         keep_texts: whether texts are stored beside the rows.
-        on_receipt: called with each receipt, of documents, queries and scores. What it raises goes to the caller; what was charged
-            stays charged.
+        on_receipt: called with each receipt, of documents, queries and scores, and of what the model released. What it raises goes
+            to the caller; what was charged stays charged.
 
     Raises:
         TypeError: no index, one with integers as ids, a model that cannot embed, on_receipt that cannot be called.
@@ -68,6 +76,7 @@ class IndexStore:
         self.keep_texts = _validate.flag("keep_texts", keep_texts)
         self._on_receipt = require_on_receipt(on_receipt)
         self._model = None if model is None else _wrapped(model)
+        self._unstored: dict[bytes, list[str]] = {}  # new ids of batches that met a store that failed
         self.lock = threading.RLock()  # for adapters too, around calls that belong together
 
     # ---- in ----
@@ -83,11 +92,12 @@ class IndexStore:
         for name in names:
             if name is not None and not isinstance(name, str):
                 raise TypeError(f"ids must be strings or None, got {_validate.kind(name)}")
+        asked = None if all(names) else _digest(names, listed, fields)
         given = [name or str(uuid.uuid4()) for name in names]
         for name, count in Counter(given).items():
             if count > 1:
                 raise ValueError(f"ids must be unique, got {name!r:.80} {count} times")
-        return Batch(given, listed, fields)
+        return Batch(given, listed, fields, asked)
 
     def write(self, batch: Batch, rows: Any = None, *, replace: bool = True) -> list[str]:
         """Store documents in one release; their ids. Without documents nothing happens.
@@ -101,9 +111,15 @@ class IndexStore:
             return []
         array = as_array("embeddings", self.embed(batch.texts) if rows is None else rows, 2)
         with self.lock:
-            receipt = self.index.add(array, batch.ids, batch.metadata, batch.texts if self.keep_texts else None, replace=replace)
+            ids = batch.ids if batch.asked is None else self._unstored.pop(batch.asked, batch.ids)
+            try:
+                receipt = self.index.add(array, ids, batch.metadata, batch.texts if self.keep_texts else None, replace=replace)
+            except StoreError:
+                if batch.asked is not None:
+                    self._unstored[batch.asked] = ids
+                raise
         self._report(receipt)
-        return batch.ids
+        return ids
 
     async def awrite(self, batch: Batch) -> list[str]:
         """`write` as a coroutine: with the model's own, and the index in a thread."""
@@ -147,6 +163,8 @@ class IndexStore:
 
     def search(self, row: Any, k: int, *, where: Mapping[str, Any] | None = None, among: Sequence[str] | None = None) -> list[Found]:
         """The best documents for a query's row, at most k, best first. None where none is left, and then nothing is charged."""
+        if getattr(row, "receipts", ()):
+            self._refuse_two_noises(self.index, "query", "a private embedder")
         query = as_array("query", row, 1)
         most = _validate.whole_number("k", k, at_least=1)
         with self.lock:
@@ -193,6 +211,8 @@ class IndexStore:
         """Rows of the model, which may turn out to be released only now."""
         if rows.receipts:
             self._refuse_two_noises(self.index, kind, "what embedded them")
+        for receipt in rows.receipts:
+            self._report(receipt)
         return np.asarray(rows)
 
     @staticmethod
@@ -215,6 +235,10 @@ def _noised_kinds(model: Any) -> tuple[Kind, ...]:
 
 def _wrapped(model: Any) -> WrappedEmbeddingModel:
     return model if isinstance(model, WrappedEmbeddingModel) else wrap_embedding_model(model, EmbeddingMiddleware())
+
+
+def _digest(*parts: list[Any]) -> bytes:
+    return hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).digest()
 
 
 def as_array(name: str, rows: Any, dimensions: int) -> NDArray[Any]:

@@ -13,6 +13,9 @@ from hushvec.errors import MissingExtraError
 from hushvec.integrations import tables
 from hushvec.jobs import NoiseJob, columns, noise_batch
 
+# Options of `map` that change how the result is computed, and not what it is: results are cached under a name of the job's.
+_OPTIONS = ("batch_size", "num_proc", "writer_batch_size", "keep_in_memory", "load_from_cache_file", "desc")
+
 
 @dataclass(frozen=True)
 class NoiseFunction:
@@ -88,7 +91,8 @@ def noise_dataset(
     Args:
         dataset: a datasets.Dataset.
         job, column, id_column, partition: as for `noise_function`.
-        options: for `map`, such as batch_size or num_proc.
+        options: for `map`: batch_size, num_proc and others that do not change the result. Columns that must not be passed on are
+            removed before, by `dataset.remove_columns`.
 
     Returns:
         A Dataset with the same columns in the same format; the vectors are lists of the job's dtype and of one length. Other columns
@@ -97,8 +101,8 @@ def noise_dataset(
     Raises:
         MissingExtraError: datasets is not installed.
         TypeError: not a datasets.Dataset; vectors that are no lists of floats.
-        ValueError: no such column; as `hushvec.jobs.noise_batch`, the row named by its number in the data set. The job's charge
-            stands then, and the same job may run on the corrected data.
+        ValueError: no such column; another option; as `hushvec.jobs.noise_batch`, the row named by its number in the data set. The
+            job's charge stands then, and the same job may run on the corrected data.
     """
     datasets = _require_datasets()
     function = noise_function(job, column=column, id_column=id_column, partition=partition)
@@ -107,6 +111,9 @@ def noise_dataset(
     for name in (column, *(() if id_column is None else (id_column,))):
         if name not in dataset.column_names:
             raise ValueError(f"dataset must have a column {name!r}, got {', '.join(map(repr, dataset.column_names)) or 'none'}")
+    for option in options:
+        if option not in _OPTIONS:
+            raise ValueError(f"options must be among {', '.join(_OPTIONS)}, got {option!r}")
     named = [dataset._fingerprint, "hushvec", job.id, column, id_column, partition]
     released = dataset.with_format("arrow").map(
         function,

@@ -146,7 +146,7 @@ class PrivateTransformer(_PrivateOutput):
 
 
 class PrivateTextTransformer(_PrivateOutput):
-    """A scikit-learn transformer from texts to private rows of an embedding model.
+    """A scikit-learn transformer from texts to rows of an embedding model, which are private releases where noise_on names their kind.
 
     Args:
         model: a WrappedEmbeddingModel, or any model together with middleware.
@@ -157,7 +157,8 @@ class PrivateTextTransformer(_PrivateOutput):
             "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
 
     Returns:
-        From `transform`: Embeddings [n, d], an array with `receipt`; after `set_output` a data frame, which has none.
+        From `transform`: Embeddings [n, d], an array with `receipt` (None for clean rows); after `set_output` a data frame, which has
+        none.
 
     Raises:
         From `fit`: TypeError, ValueError for such parameters, and texts that are no texts.

@@ -163,7 +163,7 @@ class PublicCodebook:
                 than rows.
             MissingExtraError: FAISS is not installed.
         """
-        rows = _public_rows(public_rows)
+        rows = unit_public_rows(public_rows)
         start = _validate.whole_number("seed", seed, at_least=0)
         if isinstance(codes, str):
             _validate.choice("codes", codes, (AUTO,))
@@ -184,7 +184,7 @@ class PublicCodebook:
         Args:
             public_rows: as for `fit`; at least two.
         """
-        rows = _public_rows(public_rows)
+        rows = unit_public_rows(public_rows)
         return cls(rows, rows, len(rows), _digest_of_rows(public_rows))
 
     @classmethod
@@ -271,7 +271,7 @@ class PublicCodebook:
         Raises:
             TypeError, ValueError: as for `fit`.
         """
-        rows = _public_rows(public_sample, "public_sample")
+        rows = unit_public_rows(public_sample, "public_sample")
         if rows.shape[1] != self.dimension:
             raise ValueError(f"public_sample must have {self.dimension} columns, got {rows.shape[1]}")
         cells = _nearest(rows, self.codes)
@@ -561,8 +561,16 @@ def _digest_of_rows(*parts: Any) -> str:
     return content.hexdigest()
 
 
-def _public_rows(public_rows: Any, name: str = "public_rows") -> Rows:
-    """Unit rows in float32. `name`: of the argument, for errors."""
+def unit_public_rows(public_rows: Any, name: str = "public_rows") -> Rows:
+    """Public rows at unit length in float32, a new array.
+
+    Args:
+        public_rows: float array [n, d], n >= 2.
+        name: of the argument, for errors.
+
+    Raises:
+        TypeError, ValueError: no such array, NaN or Inf, a row of zeros.
+    """
     require_public_rows(name, public_rows)
     rows = _unit(_as_float32(public_rows))
     empty = np.flatnonzero(~rows.any(axis=1))

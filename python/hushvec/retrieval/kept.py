@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from hushvec import _arrays
 from hushvec.retrieval.prepared import as_rows
 
 Kept = TypeVar("Kept")
@@ -45,5 +46,13 @@ class KeptReleases(Generic[Kept]):
 def _digest(x: Any, named: tuple[Any, ...]) -> bytes:
     words = [one.tolist() if isinstance(one, np.ndarray) else one for one in named]
     asked = hashlib.sha256(repr((str(x.dtype), tuple(x.shape), words)).encode("utf-8", "backslashreplace"))
-    asked.update(as_rows(x).data)
+    asked.update(_content(x))
     return asked.digest()
+
+
+def _content(x: Any) -> memoryview:
+    """All bits of the rows: what float32 makes equal is another request still."""
+    if _arrays.dtype_name(x) != "float64":
+        return as_rows(x).data
+    host = x.detach().cpu().numpy() if _arrays.is_torch(x) else x.get() if _arrays.is_cupy(x) else x
+    return np.ascontiguousarray(host).data

@@ -316,7 +316,10 @@ class PrivateIndex:
         """
         places = self._ids.places(ids)
         if len(places):
-            self._store.delete(places)
+            try:
+                self._store.delete(places)
+            except Exception as error:
+                raise _store_error("the rows count as there until the same call succeeds", error, None) from error
             self._ids.remove(places)
             self._documents.remove(places)
         return len(places)
@@ -385,8 +388,10 @@ class PrivateIndex:
 
         Returns:
             The smaller of what holds: the cost of the released row, whatever the number of queries, and the cost of that many noisy
-            answers. The second covers answers only, not `vectors()`. For a seeded generator or a mechanism of the float grade the
-            numbers are those of real-number noise with a secret key, and nothing is claimed.
+            answers. The second covers answers only, not `vectors()`. The first is for one release: a row that was added again, or
+            replaced by an equal one, costs it each time against whoever saw both.
+            For a seeded generator or a mechanism of the float grade the numbers are those of real-number noise with a secret key, and
+            nothing is claimed.
         """
         count = _validate.whole_number("queries", queries, at_least=1)
         scores = None if self._settings.scores is None else cost_of_queries(self._settings.scores, count)

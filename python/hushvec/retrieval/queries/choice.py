@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _arrays, _core
+from hushvec import _core
 from hushvec._progress import Progress
 from hushvec.mechanisms import CodebookResponse, PrivUnit, PublicCodebook
 from hushvec.mechanisms._code_counts import NEIGHBORS, Tried, best, counts_up_to, gains, tried_until_past
-from hushvec.mechanisms._public_arrays import require_public_rows
+from hushvec.mechanisms.codebook import unit_public_rows
 from hushvec.mechanisms.randomized_response import RandomizedResponse
 from hushvec.retrieval.stores import open_store
 
@@ -107,8 +107,8 @@ def best_of(
     Raises:
         TypeError, ValueError: not two-dimensional, too few rows, NaN or Inf, rows of zeros, another dimension.
     """
-    rows = _unit_rows("public", public)
-    asked = None if questions is None else _unit_rows("questions", questions)
+    rows = unit_public_rows(public, "public")
+    asked = None if questions is None else unit_public_rows(questions, "questions")
     if len(rows) < _FEWEST_ROWS:
         raise ValueError(f"public must have at least {_FEWEST_ROWS} rows, got {len(rows)}")
     if asked is not None and asked.shape[1] != rows.shape[1]:
@@ -129,14 +129,3 @@ def best_of(
         return privunit, (without, *tried)
     codebook = PublicCodebook.fit(rows, codes=len(rows) if count == len(simulation.seen) else count, seed=seed)
     return codebook.mechanism(epsilon), (without, *tried)
-
-
-def _unit_rows(name: str, rows: Any) -> Rows:
-    require_public_rows(name, rows)
-    given = rows.detach().cpu().float().numpy() if _arrays.is_torch(rows) else rows
-    unit: Rows = np.array(given, np.float32, order="C")
-    _arrays.unit_rows(unit, unit)
-    empty = np.flatnonzero(~unit.any(axis=1))
-    if len(empty):
-        raise ValueError(f"{name} must have no row of zeros, which has no direction, got one at row {int(empty[0])}")
-    return unit

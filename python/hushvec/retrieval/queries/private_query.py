@@ -14,7 +14,7 @@ from hushvec import _arrays, _core, _validate
 from hushvec._products import inner_products
 from hushvec.mechanisms import PrivUnit, PublicCodebook
 from hushvec.mechanisms._code_counts import Tried
-from hushvec.release import Budget, privatize
+from hushvec.release import Budget, privatize, require_budget, require_secret_key
 from hushvec.retrieval.queries.choice import best_of
 from hushvec.retrieval.queries.kept import Asked, AskedQuestions
 from hushvec.retrieval.queries.question import Answer, Candidates, Holder, Question, candidates
@@ -58,6 +58,7 @@ class PrivateQuery:
         that a question is sent again before it had an answer. Documents are public: nothing here protects them.
 
     Edge cases:
+        One asker is for one holder: answers are kept by question, whoever gave them, and stay what they were when documents change.
         Two rows that differ in any bit are two questions. Two processes that ask the same question with one memo release it twice,
         and are charged twice.
 
@@ -93,6 +94,9 @@ class PrivateQuery:
         self._epsilon = _validate.positive("epsilon", epsilon)
         self._fetch = _validate.whole_number("fetch", fetch, at_least=1)
         self._budget, self._generator = budget, _validate.generator(generator)
+        if budget is not None:
+            require_budget(budget)
+            require_secret_key(self._generator)
         if isinstance(public, PublicCodebook):
             if questions is not None:
                 raise ValueError("questions must be None with a codebook, whose number of codes is chosen already")
@@ -150,6 +154,8 @@ class PrivateQuery:
         if self._tried:
             share = max(tried.share for tried in self._tried)
             lines.append(f"simulated questions get {share:.0%} of what they find without privacy (gain of the ten nearest documents)")
+        if self._generator.seeded:
+            lines.append("key from a user-given seed: NOT a DP claim")
         return (*lines, "not covered: the number and the time of questions, and what is opened afterwards")
 
     # ---- asking ----
@@ -166,12 +172,13 @@ class PrivateQuery:
             An Answer: `ids` [k] and `scores`, float32 [k], best first; `released`, all that left; `receipt`.
 
         Raises:
-            TypeError, ValueError: as `ask`, `answer_for` and `rank`. An invalid `query` or k is refused before anything is charged;
-                after an error of the holder the charge stands, and the same call sends the same release again without a charge.
+            TypeError, ValueError: as `ask`, `answer_for` and `rank`. An invalid `query`, k or index is refused before anything is
+                charged; after an error of the holder the charge stands, and the same call sends the same release again without a charge.
             PrivacyBudgetExhaustedError: the budget has not enough left; nothing was released.
         """
         row = self._row(query)
         most = self._most(k)
+        _require_holder(holder, self.dimension)
         known = self.answered(row, most)
         return self.rank(row, self.answer_for(self.ask(row), holder), most) if known is None else known
 
@@ -205,26 +212,25 @@ class PrivateQuery:
 
         Args:
             question: from `ask`, or `Question.from_json`.
-            holder: a PrivateIndex of the documents, without noise on queries; or a function (row float32 [d], count) -> (ids [w],
-                vectors [w, d]) over any store, 1 <= w <= count.
+            holder: a PrivateIndex of the documents, without projection and without noise on queries or scores; or a function
+                (row float32 [d], count) -> (ids [w], vectors [w, d]) over any store, 1 <= w <= count.
 
         Returns:
             Candidates, in the holder's order: at most `question.fetch`, fewer where there are fewer documents.
 
         Raises:
             TypeError: holder or question of another kind.
-            ValueError: the index is empty, of another dimension, or has noise on queries; what the function returned does not fit.
+            ValueError: the index is empty, of another dimension, or has a projection or noise that it must not have; what the function
+                returned does not fit.
         """
         from hushvec.retrieval.private_index import PrivateIndex
 
         if not isinstance(question, Question):
             raise TypeError(f"question must be a Question, got {_validate.kind(question)}")
+        _require_holder(holder, len(question.row))
         if isinstance(holder, PrivateIndex):
-            return _from_index(question, holder)
-        if not callable(holder):
-            raise TypeError(
-                f"holder must be a PrivateIndex or a function (row, count) -> (ids, vectors), got {_validate.kind(holder)}"
-            )
+            ids = holder.search(question.row, min(question.fetch, len(holder))).ids[0]
+            return Candidates(ids, holder.vectors(ids))
         found = candidates(*holder(question.row, question.fetch))
         if len(found.ids) > question.fetch:
             raise ValueError(f"holder must return at most {question.fetch} documents, got {len(found.ids)}")
@@ -305,13 +311,27 @@ class PrivateQuery:
         return hashlib.sha256(f"{book} {self._epsilon!r} {self._fetch} {self.dimension}".encode()).hexdigest()
 
 
-def _from_index(question: Question, index: PrivateIndex) -> Candidates:
-    if index.settings.queries is not None:
+def _require_holder(holder: Any, dimension: int) -> None:
+    """An index that can be asked with rows of so many elements, or a function."""
+    from hushvec.retrieval.private_index import PrivateIndex
+
+    if not isinstance(holder, PrivateIndex):
+        if not callable(holder):
+            raise TypeError(
+                f"holder must be a PrivateIndex or a function (row, count) -> (ids, vectors), got {_validate.kind(holder)}"
+            )
+        return
+    settings = holder.settings
+    if settings.queries is not None:
         raise ValueError("holder must have no noise on queries: a question has its noise already")
-    if not len(index):
+    if settings.scores is not None:
+        raise ValueError("holder must have no noise on scores: it sends stored rows, which that noise does not protect")
+    if settings.projection is not None:
+        raise ValueError("holder must have no projection: it sends stored rows, and the question that ranks them is as it was asked")
+    if holder.dimension != dimension:
+        raise ValueError(f"holder must have rows of {dimension} elements like the question, got {holder.dimension}")
+    if not len(holder):
         raise ValueError("holder is empty: add documents before it is asked")
-    ids = index.search(question.row, min(question.fetch, len(index))).ids[0]
-    return Candidates(ids, index.vectors(ids))
 
 
 def _answer(asked: Asked, k: int) -> Answer:
