@@ -173,7 +173,7 @@ class PrivateQuery:
 
         Raises:
             TypeError, ValueError: as `ask`, `answer_for` and `rank`. An invalid `query`, k or index is refused before anything is
-                charged; after an error of the holder the charge stands, and the same call sends the same release again without a charge.
+                charged. After an error of the holder the charge stands, and the same call sends the same release again without one.
             PrivacyBudgetExhaustedError: the budget has not enough left; nothing was released.
         """
         row = self._row(query)
