@@ -621,3 +621,12 @@ def test_the_account_has_the_published_fields():
 def test_one_call_is_a_rewriter_for_one_text():
     parts = {"embedder": WordEmbedder(), "inverter": Recorder(), "seed": 5, "mechanism": "gaussian", "composition": "basic"}
     assert rewrite(CONTACT, **parts) == Rewriter(**parts).rewrite(CONTACT)
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "gaussian"])
+@pytest.mark.parametrize("name", ["public.txt", "notes/public.jsonl", "corpus.npz"])
+def test_a_file_of_texts_that_is_not_there_is_no_hub_id(name, mechanism, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("hushvec.text.checkpoints._from_hub", lambda *_: pytest.fail("the hub was asked"))
+    with pytest.raises(FileNotFoundError, match=f"inverter must be a file that exists, a folder or a hub id, got '{re.escape(name)}'"):
+        Rewriter(embedder=WordEmbedder(), inverter=name, mechanism=mechanism)

@@ -19,6 +19,7 @@ from hushvec.text.rewriting.terms import CHOICE, REWRITING_MECHANISMS
 
 _CONFIG = "config.json"
 _SAVED_CORPUS = ".npz"
+_FILES_OF_TEXTS = (".txt", ".jsonl", _SAVED_CORPUS)
 
 
 def choose(embedder: Any, inverter: Any, *, max_len: int, num_steps: int, device: str | None) -> tuple[SourceModel, Inverter]:
@@ -31,6 +32,7 @@ def choose(embedder: Any, inverter: Any, *, max_len: int, num_steps: int, device
         TypeError: neither name nor object that can embed or invert.
         ValueError, OSError: a file, a folder or a hub id without what is needed.
     """
+    _require_file_of_texts(inverter)
     given = None if embedder is None else _embedder(embedder, max_len, device)
     if _is_public(inverter):
         model = given or _default_embedder(device)
@@ -47,6 +49,7 @@ def best_mechanism(inverter: Any) -> str:
 
     Randomized response where there are public texts; else the mechanism that a decoder was trained for; else directions.
     """
+    _require_file_of_texts(inverter)
     if _is_public(inverter) or isinstance(inverter, ChoosingInverter):
         return CHOICE
     trained = _trained_for(inverter)
@@ -64,6 +67,12 @@ def _trained_for(inverter: Any) -> str | None:
 def _is_public(inverter: Any) -> bool:
     """The texts that ship, or those of a file."""
     return inverter is None or (_is_name(inverter) and Path(inverter).is_file())
+
+
+def _require_file_of_texts(inverter: Any) -> None:
+    """Refuse the name of a file that is not there before it is taken for the id of a repository on a hub."""
+    if _is_name(inverter) and Path(inverter).suffix in _FILES_OF_TEXTS and not Path(inverter).exists():
+        raise FileNotFoundError(f"inverter must be a file that exists, a folder or a hub id, got {os.fspath(inverter)!r}")
 
 
 def _embedder_of(inverter: Inverter, device: str | None) -> SourceModel:
