@@ -186,6 +186,15 @@ RowReceipt = Receipt | LabelReceipt
 """What a release of rows can have: noisy vectors, or codes of a public codebook."""
 
 
+def row_receipt(fields: Mapping[str, Any]) -> RowReceipt:
+    """The receipt of a release of rows, from its fields.
+
+    Raises:
+        ReceiptError: no receipt of that kind.
+    """
+    return LabelReceipt.from_dict(fields) if fields.get("receipt_kind") == LABELS_KIND else Receipt.from_dict(fields)
+
+
 def released_rows(receipt: RowReceipt) -> int:
     """How many rows the release has."""
     return receipt.rows if isinstance(receipt, Receipt) else receipt.answers

@@ -28,8 +28,7 @@ import numpy as np
 
 from hushvec import _core
 from hushvec._publish import private_file, private_folder, published_bytes
-from hushvec.label_receipt import LABELS_KIND, LabelReceipt, RowReceipt
-from hushvec.receipts import Receipt
+from hushvec.label_receipt import RowReceipt, row_receipt
 from hushvec.retrieval.documents import Beside, Documents
 from hushvec.retrieval.row_ids import RowIds
 from hushvec.retrieval.settings import SIDES, IndexSettings
@@ -104,7 +103,7 @@ def load(folder: Path, *, store_path: str | os.PathLike[str] | None) -> tuple[Co
         settings = IndexSettings.from_dict(manifest["settings"], _projection(parts.get("projection")), _codebooks(parts))
         budgeted = {name for name in SIDES if (manifest["settings"][name] or {}).get("budget")}
         ids = _ids(parts["ids"])
-        receipts = tuple(map(_receipt, json.loads(parts["receipts"].read_text(encoding="utf-8"))))
+        receipts = tuple(map(row_receipt, json.loads(parts["receipts"].read_text(encoding="utf-8"))))
         documents = _documents(parts.get("documents"), len(ids))
     except (KeyError, TypeError, AttributeError) as mistake:
         raise ValueError(f"{folder / MANIFEST} does not describe an index: {mistake!r}") from None
@@ -216,10 +215,6 @@ def _codebooks(parts: Mapping[str, Path]) -> dict[str, PublicCodebook]:
 
     paths = {side: parts.get(f"{side}_codebook") for side in SIDES}
     return {side: PublicCodebook.load(path) for side, path in paths.items() if path is not None}
-
-
-def _receipt(fields: Any) -> RowReceipt:
-    return LabelReceipt.from_dict(fields) if fields.get("receipt_kind") == LABELS_KIND else Receipt.from_dict(fields)
 
 
 def _ids(path: Path) -> RowIds:

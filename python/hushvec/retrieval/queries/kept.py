@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._publish import published_bytes
-from hushvec.label_receipt import LabelReceipt, RowReceipt
-from hushvec.receipts import Receipt
+from hushvec.label_receipt import RowReceipt, row_receipt
 from hushvec.retrieval.queries.question import Question
 
 _FORMAT = 1
@@ -106,9 +105,7 @@ def _contents(path: Path, asker: str) -> dict[str, Asked]:
 
 
 def _from_fields(fields: Mapping[str, Any]) -> Asked:
-    question, text = Question.from_json(fields["question"]), fields["receipt"]
-    labels = json.loads(text).get("receipt_kind") is not None
-    receipt = LabelReceipt.from_json(text) if labels else Receipt.from_json(text)
+    question, receipt = Question.from_json(fields["question"]), row_receipt(json.loads(fields["receipt"]))
     if fields["ids"] is None:
         return Asked(question, receipt)
     ids = fields["ids"]
