@@ -15,6 +15,7 @@ from hushvec._products import inner_products
 from hushvec.mechanisms import PrivUnit, PublicCodebook
 from hushvec.mechanisms._code_counts import Tried
 from hushvec.release import Budget, privatize, require_budget, require_secret_key
+from hushvec.retrieval.prepared import as_rows
 from hushvec.retrieval.queries.choice import best_of
 from hushvec.retrieval.queries.kept import Asked, AskedQuestions
 from hushvec.retrieval.queries.question import Answer, Candidates, Holder, Question, candidates
@@ -291,9 +292,7 @@ class PrivateQuery:
         if dimension != self.dimension:
             raise ValueError(f"query must have {self.dimension} columns, got {dimension}")
         _arrays.require_finite("query", query)
-        values = query.detach().cpu().float().numpy() if _arrays.is_torch(query) else query
-        with np.errstate(over="ignore"):
-            row: Rows = np.ascontiguousarray(values, np.float32).reshape(dimension)
+        row: Rows = as_rows(query).reshape(dimension)
         _arrays.require_finite("query in the range of float32", row)
         return row
 
