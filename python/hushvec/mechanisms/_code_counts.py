@@ -74,12 +74,13 @@ def found_share(rows: Rows, queries: Rows, stored: Rows, most: int = 1024) -> fl
         most: of the rows that are looked up.
     """
     asked = np.arange(min(most, len(rows)))
-    wanted, found = (_nearest_others(given[asked], among, asked) for given, among in ((rows, rows), (queries, stored)))
+    wanted, found = (nearest_others(given[asked], among, asked) for given, among in ((rows, rows), (queries, stored)))
     hits = (found[:, :, None] == wanted[:, None, :]).any(axis=2)
     return float((hits * gains(hits.shape[1])).sum(axis=1).mean())
 
 
-def _nearest_others(asked: Rows, among: Rows, own: NDArray[np.int64]) -> NDArray[np.int64]:
+def nearest_others(asked: Rows, among: Rows, own: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Places [m, 10] of the rows of `among` with the largest inner products, best first, without one row of its own for each."""
     scores = inner_products(asked, among)
     scores[np.arange(len(asked)), own] = -np.inf
     places: NDArray[np.int64] = np.argsort(-scores, axis=1, kind="stable")[:, :NEIGHBORS]

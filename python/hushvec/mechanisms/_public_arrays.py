@@ -52,3 +52,11 @@ def require_public_rows(name: str, rows: Any) -> None:
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
         raise ValueError(f"{name} must have at least two rows and one column, got shape {tuple(rows.shape)}")
     _arrays.require_finite(name, rows)
+
+
+def unit_rows(rows: Any) -> NDArray[np.float32]:
+    """Rows [n, d] at unit length, computed in float64; rows of zeros stay zero."""
+    wide = np.asarray(rows, np.float64)
+    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+    unit: NDArray[np.float32] = np.divide(wide, lengths, out=np.zeros_like(wide), where=lengths > 0).astype(np.float32)
+    return unit

@@ -26,7 +26,7 @@ from hushvec._products import inner_products
 from hushvec._publish import SHARED, published_bytes
 from hushvec.errors import MissingExtraError
 from hushvec.mechanisms._code_counts import FEWEST, best, counts_up_to, found_share, tried_until_past
-from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, stored_fields
+from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, stored_fields, unit_rows
 from hushvec.mechanisms.additive import Mechanism, quotient_down
 from hushvec.mechanisms.privunit import PrivUnit
 from hushvec.mechanisms.randomized_response import RandomizedResponse
@@ -193,7 +193,7 @@ class PublicCodebook:
         used, cells = np.unique(_nearest(rows, centers), return_inverse=True)
         sums = np.zeros((len(used), rows.shape[1]), np.float64)
         np.add.at(sums, cells, rows)
-        return cls(_unit(sums), sums.astype(np.float32), len(rows), _digest_of_rows(given))
+        return cls(unit_rows(sums), sums.astype(np.float32), len(rows), _digest_of_rows(given))
 
     # ---- what it does ----
 
@@ -258,7 +258,7 @@ class PublicCodebook:
         """[k, d]: sum over public rows u of P(code | u) u, to unit length."""
         truth, other = response.probability_of_truth, response.probability_of_each_other
         sums = self.sums.astype(np.float64)
-        return _unit((truth - other) * sums + other * sums.sum(axis=0))
+        return unit_rows((truth - other) * sums + other * sums.sum(axis=0))
 
     def check(self, public_sample: Any, *, epsilon: float) -> CodebookFit:
         """How well the codebook serves rows of the kind that it is meant for, before any epsilon is spent.
@@ -520,7 +520,7 @@ def _centers(rows: Rows, count: int, seed: int) -> Rows:
         rows.shape[1], count, niter=_ROUNDS, seed=seed, spherical=True, min_points_per_centroid=1, verbose=False
     )
     means.train(rows)
-    centers: Rows = _unit(means.centroids)
+    centers: Rows = unit_rows(means.centroids)
     return centers
 
 
@@ -535,20 +535,13 @@ def _nearest(rows: Rows, codes: Rows) -> NDArray[np.int32]:
     return nearest
 
 
-def _unit(rows: Any) -> Rows:
-    wide = np.asarray(rows, np.float64)
-    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-    unit: Rows = np.divide(wide, lengths, out=np.zeros_like(wide), where=lengths > 0).astype(np.float32)
-    return unit
-
-
 def _as_float32(x: Any) -> Rows:
     """In float32; rows of float64, which may be beyond its range, to unit length first."""
     values = x.detach() if _arrays.is_torch(x) else x
     if _arrays.dtype_name(x) == "float64":
         wide = np.atleast_2d(np.asarray(values))
         largest = np.abs(wide).max(axis=1, keepdims=True, initial=0)
-        return _unit(np.divide(wide, largest, out=np.zeros_like(wide), where=largest > 0))
+        return unit_rows(np.divide(wide, largest, out=np.zeros_like(wide), where=largest > 0))
     return np.ascontiguousarray(values.float().cpu().numpy() if _arrays.is_torch(x) else values, np.float32)
 
 
@@ -572,7 +565,7 @@ def unit_public_rows(public_rows: Any, name: str = "public_rows") -> Rows:
         TypeError, ValueError: no such array, NaN or Inf, a row of zeros.
     """
     require_public_rows(name, public_rows)
-    rows = _unit(_as_float32(public_rows))
+    rows = unit_rows(_as_float32(public_rows))
     empty = np.flatnonzero(~rows.any(axis=1))
     if len(empty):
         raise ValueError(f"{name} must have no row of zeros, which has no direction, got one at row {int(empty[0])}")

@@ -12,15 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec import _arrays
-from hushvec._products import inner_products
-from hushvec.mechanisms._public_arrays import require_public_rows
+from hushvec.mechanisms._code_counts import NEIGHBORS, nearest_others
+from hushvec.mechanisms._public_arrays import require_public_rows, unit_rows
 
 if TYPE_CHECKING:
     from hushvec.mechanisms.projection import PublicProjection
 
 _FEWEST_ROWS = 32
 _MOST_ROWS = 2000  # of more, as many at random
-_NEIGHBORS = 10
 _ENOUGH = 0.5
 
 _Rows = NDArray[np.float64]
@@ -83,12 +82,9 @@ def _possible(rows: _Rows, count: int) -> float:
 
 def _kept_neighbors(before: _Rows, after: _Rows) -> float:
     near = [_nearest(rows) for rows in (before, after)]
-    return float(np.mean([len(set(one) & set(other)) / _NEIGHBORS for one, other in zip(*(side.tolist() for side in near))]))
+    return float(np.mean([len(set(one) & set(other)) / NEIGHBORS for one, other in zip(*(side.tolist() for side in near))]))
 
 
-def _nearest(rows: _Rows) -> NDArray[np.intp]:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0).astype(np.float32)
-    scores = inner_products(unit, unit)
-    np.fill_diagonal(scores, -np.inf)
-    return np.argsort(-scores, axis=1, kind="stable")[:, :_NEIGHBORS]
+def _nearest(rows: _Rows) -> NDArray[np.int64]:
+    unit = unit_rows(rows)
+    return nearest_others(unit, unit, np.arange(len(unit)))
