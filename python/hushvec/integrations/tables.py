@@ -99,8 +99,7 @@ def vectors_of(name: str, column: Any, *, dtype: str = "float32", first_row: int
 
     kind = columns.storage_type(column.type)
     types = pyarrow.types
-    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    if not is_list or not types.is_floating(kind.value_type):
+    if not columns.is_list(kind) or not types.is_floating(kind.value_type):
         raise TypeError(f"{name} must hold lists of floats, got {column.type}")
     if types.is_fixed_size_list(kind):
         dimension = kind.list_size

@@ -35,11 +35,15 @@ def column_of(batch: Any, name: str) -> Any:
 
 def require_vectors(name: str, kind: Any, dtype: str) -> None:
     """The type of a vector column: lists of this dtype, of any of the three sorts; or Ray's tensors, which are stored as such."""
-    types = sys.modules["pyarrow"].types
     stored = storage_type(kind)
-    is_list = types.is_list(stored) or types.is_large_list(stored) or types.is_fixed_size_list(stored)
-    if not is_list or str(stored.value_type) != ARROW_NAMES[dtype]:
+    if not is_list(stored) or str(stored.value_type) != ARROW_NAMES[dtype]:
         raise TypeError(f"{name} must hold lists of {dtype}, got {kind}")
+
+
+def is_list(stored: Any) -> bool:
+    """Whether a type is of lists, of any of the three sorts."""
+    types = sys.modules["pyarrow"].types
+    return bool(types.is_list(stored) or types.is_large_list(stored) or types.is_fixed_size_list(stored))
 
 
 ARROW_NAMES = {"float32": "float", "float64": "double", "float16": "halffloat"}

@@ -61,10 +61,8 @@ class ParquetSource:
                 raise FileError(self._path, f"must have one column {name!r}, got {', '.join(map(repr, self._schema.names))}")
         if self._vector in self._keep:
             raise FileError(self._path, f"keep must not name {self._vector!r}: it is what the noise protects")
-        types = self._arrow.types
         column = self._schema.field(self._vector).type
-        is_list = types.is_list(column) or types.is_large_list(column) or types.is_fixed_size_list(column)
-        if not (is_list and types.is_floating(column.value_type)):
+        if not (columns.is_list(column) and self._arrow.types.is_floating(column.value_type)):
             raise FileError(self._path, f"column {self._vector!r} must hold lists of floats, got {column}")
 
     def _vector_type(self) -> Any:
