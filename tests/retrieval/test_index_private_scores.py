@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 
 import hushvec as hv
+from hushvec._util.rounding import float32_down
 from hushvec.mechanisms import GumbelTopK
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
-from hushvec.retrieval.noise import float32_down
 from hushvec.retrieval.private_scores import ScoreSearch
 from retrieval.index_cases import filled, some_rows, unit
 

@@ -32,9 +32,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util import validate
-from hushvec.accounting import conversions, poisson, rounding, shuffling
-from hushvec.accounting.rounding import UNIT
+from hushvec._util import rounding, validate
+from hushvec._util.rounding import UNIT
+from hushvec.accounting import conversions, poisson, shuffling
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 
 __all__ = [
@@ -436,7 +436,7 @@ class LaplaceDP(PrivacyLoss):
     @property
     def pure_epsilon(self) -> float:
         nearest = 1 / self.noise_multiplier
-        return nearest if math.frexp(self.noise_multiplier)[0] == 0.5 else math.nextafter(nearest, math.inf)
+        return nearest if math.frexp(self.noise_multiplier)[0] == 0.5 else rounding.next_up(nearest)
 
     @property
     def rho(self) -> float:

@@ -15,8 +15,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._util.rounding import UNIT, down, up
 from hushvec.accounting import extra
-from hushvec.accounting.rounding import UNIT, down, up
 from hushvec.noise.calibration import gaussian_delta
 
 # Whole orders at which dp-accounting evaluates the curve. Between two of them it is interpolated, above the last one it is inf.

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from hushvec._util.rounding import next_down
 from hushvec.audit import estimates
 from hushvec.audit.arguments import Progress, parts, require_confidence, require_samples
 from hushvec.audit.binomial import clopper_pearson_lower, clopper_pearson_upper, wilson
@@ -153,7 +154,7 @@ def epsilon_bound(likelier: int, other: int, rows: int, delta: float, alpha: flo
     """
     a = clopper_pearson_lower(likelier, rows, alpha) - delta
     b = clopper_pearson_upper(other, rows, alpha)
-    return max(0.0, math.nextafter(math.log(a / b), -math.inf)) if a > 0 else 0.0
+    return max(0.0, next_down(math.log(a / b))) if a > 0 else 0.0
 
 
 class _Draws:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from hushvec._util import validate
+from hushvec._util.rounding import at_most
 from hushvec.budget.amounts import (
     EPSILON_DELTA,
     RHO,
@@ -15,7 +16,6 @@ from hushvec.budget.amounts import (
     amounts,
     float_down,
     float_up,
-    not_above,
     units_of,
 )
 from hushvec.budget.chain import ChainReport, Head, check_chain
@@ -394,14 +394,14 @@ def _terms(key: str, max_epsilon: Any, max_delta: Any, max_rho: Any, on_exhauste
     epsilon = _limit("max_epsilon", max_epsilon)
     if max_delta is None:
         return Terms(key, EPSILON_DELTA, Spend(epsilon, default_max_delta(epsilon)), policy)
-    delta = not_above(validate.not_negative("max_delta", max_delta), max_delta)
+    delta = at_most(validate.not_negative("max_delta", max_delta), max_delta)
     if delta >= 1:
         raise ValueError(f"max_delta must be < 1, got {delta!r}")
     return Terms(key, EPSILON_DELTA, Spend(epsilon, units_of(delta)), policy)
 
 
 def _limit(name: str, value: Any) -> int:
-    return units_of(not_above(validate.positive(name, value), value))
+    return units_of(at_most(validate.positive(name, value), value))
 
 
 def _text(name: str, value: Any) -> str:

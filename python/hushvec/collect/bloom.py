@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
-from hushvec.accounting.rounding import fraction_up
+from hushvec._util.rounding import fraction_up, product_up, quotient_down
 from hushvec.collect.bloom_sketch import BloomSketch
 from hushvec.collect.memo import Memo
 from hushvec.collect.release import Collection, ReceiptLaw, require_words
-from hushvec.mechanisms import RandomizedResponse, product_up, quotient_down
+from hushvec.mechanisms import RandomizedResponse
 from hushvec.receipts.reports import instantaneous_epsilon, permanent_epsilon
 
 MOST_BITS = 2**20
@@ -113,7 +113,7 @@ class BloomFilter(Collection):
         self.permanent_law = self._permanent_law(epsilon, f)
         self.instantaneous_law = _instantaneous_law(p, q)
         self.epsilon = product_up(self.words_per_user, self.word_epsilon) if epsilon is None else float(epsilon)
-        self.true_epsilon = fraction_up(Fraction(permanent_epsilon(self.hashes * self.words_per_user, *self.permanent_law)))
+        self.true_epsilon = fraction_up(permanent_epsilon(self.hashes * self.words_per_user, *self.permanent_law))
         self.digest = self._digest()
 
     def _permanent_law(self, epsilon: float | None, f: float | None) -> tuple[int, int]:
@@ -150,7 +150,7 @@ class BloomFilter(Collection):
     @cached_property
     def word_epsilon(self) -> float:
         """Of one word and all its reports with a memo, as sampled: 2 h ln((1 - f/2) / (f/2)), rounded up."""
-        return fraction_up(Fraction(permanent_epsilon(self.hashes, *self.permanent_law)))
+        return fraction_up(permanent_epsilon(self.hashes, *self.permanent_law))
 
     @cached_property
     def report_epsilon(self) -> float:
@@ -158,7 +158,7 @@ class BloomFilter(Collection):
         one, zero = self.instantaneous_law
         if zero == 0:
             return self.word_epsilon
-        return min(self.word_epsilon, fraction_up(Fraction(instantaneous_epsilon(self.hashes, *self.permanent_law, one, zero))))
+        return min(self.word_epsilon, fraction_up(instantaneous_epsilon(self.hashes, *self.permanent_law, one, zero)))
 
     @property
     def report_bytes(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -15,13 +14,11 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
-from hushvec.accounting.rounding import fraction_up
+from hushvec._util.rounding import fraction_up, log_ratio_up, quotient_down
 from hushvec.collect.memo import Memo
 from hushvec.collect.oracles import MECHANISMS, MOST_WORDS, Oracle, oracle_for
 from hushvec.collect.release import Collection, ReceiptLaw, require_words
 from hushvec.collect.sketch import Sketch
-from hushvec.mechanisms import quotient_down
-from hushvec.receipts.labels import epsilon_of_law
 
 OTHER = "<other>"
 
@@ -108,7 +105,7 @@ class Vocabulary(Collection):
     @property
     def true_epsilon(self) -> float:
         """What the sampled probabilities give for all of a person's words, rounded up; at most `epsilon`."""
-        return fraction_up(Fraction(epsilon_of_law(*self.oracle.law, times=self.words_per_user)))
+        return fraction_up(log_ratio_up(*self.oracle.law, times=self.words_per_user))
 
     @property
     def report_bytes(self) -> int:

@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hushvec._util.lazy import at_first_use
+from hushvec._util.rounding import product_up, quotient_down, root_up, rounded_up
 from hushvec.mechanisms.additive import (
     ADDITIVE,
     ADJACENCY,
@@ -32,10 +33,6 @@ from hushvec.mechanisms.additive import (
     Laplacian,
     Mechanism,
     VectorMechanism,
-    product_up,
-    quotient_down,
-    root_up,
-    rounded_up,
     sensitivity,
 )
 from hushvec.mechanisms.privunit import PrivUnit

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hushvec._native import _core, kernels
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
+from hushvec._util.rounding import quotient_down, root_up, rounded_up
 from hushvec.noise.calibration import gaussian_epsilon, gaussian_sigma, laplace_scale
 
 if TYPE_CHECKING:
@@ -392,32 +392,6 @@ def sensitivity(mechanism: str, *, clip_norm: float, rows_per_person: int, dimen
     if mechanism == Laplacian.name:
         return root_up((one_row * rows_per_person) ** 2 * dimension)
     return root_up((one_row * rows_per_person) ** 2)
-
-
-def root_up(square: Fraction) -> float:
-    """A double that is at least sqrt(square), and at most one unit in the last place above the smallest such."""
-    root = math.sqrt(square)
-    while Fraction(root) ** 2 < square:
-        root = math.nextafter(root, math.inf)
-    return root
-
-
-def rounded_up(value: float, digits: int) -> float:
-    """The smallest number of `digits` decimal digits that is at least value, as the nearest double, itself at least value."""
-    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value))
-
-
-def quotient_down(numerator: float, denominator: float) -> float:
-    """numerator / denominator of two positive numbers, as a double that is not above it."""
-    quotient = numerator / denominator
-    return quotient if Fraction(quotient) * Fraction(denominator) <= Fraction(numerator) else math.nextafter(quotient, 0.0)
-
-
-def product_up(*factors: float | Fraction) -> float:
-    """The product of numbers >= 0, as a double that is at least it."""
-    exact = math.prod((Fraction(factor) for factor in factors), start=Fraction(1))
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
 def _stated(cost: float) -> str:

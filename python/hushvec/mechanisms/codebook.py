@@ -25,10 +25,11 @@ from hushvec._native import _core, arrays
 from hushvec._native.products import inner_products
 from hushvec._util import validate
 from hushvec._util.publish import SHARED, published_bytes
+from hushvec._util.rounding import quotient_down
 from hushvec.errors import MissingExtraError
 from hushvec.mechanisms._code_counts import FEWEST, best, counts_up_to, found_share, tried_until_past
 from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, stored_fields, unit_rows
-from hushvec.mechanisms.additive import Mechanism, quotient_down
+from hushvec.mechanisms.additive import Mechanism
 from hushvec.mechanisms.privunit import PrivUnit
 from hushvec.mechanisms.randomized_response import RandomizedResponse
 

@@ -13,14 +13,13 @@ epsilon = |ln(p / (1 - p)) + ln(q / (1 - q))|.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from hushvec._native import _core, kernels
 from hushvec._util import validate
+from hushvec._util.rounding import largest, quotient_down
 from hushvec.mechanisms.additive import VectorMechanism, as_used
 
 SMALLEST_EPSILON = 2.0**-20
@@ -85,8 +84,7 @@ class PrivUnit(VectorMechanism):
     @cached_property
     def epsilon_per_row(self) -> float:
         """The largest double of which rows_per_person add up to at most epsilon."""
-        share = self.epsilon / self.rows_per_person
-        return share if Fraction(share) * self.rows_per_person <= Fraction(self.epsilon) else math.nextafter(share, 0.0)
+        return quotient_down(self.epsilon, self.rows_per_person)
 
     @cached_property
     def _split(self) -> tuple[float, float]:
@@ -195,7 +193,7 @@ def retrieval_law(epsilon: float, corpus_size: int) -> tuple[float, float]:
     def score(threshold: float) -> float:
         return top_1_probability(*_core.privunit_law(epsilon, threshold), corpus_size)
 
-    highest = _bisected(lambda threshold: _core.privunit_epsilon(0.5, threshold) <= epsilon, LARGEST_THRESHOLD)
+    highest = largest(lambda threshold: _core.privunit_epsilon(0.5, threshold) <= epsilon, LARGEST_THRESHOLD)
     steps = 64  # of a scan that finds the highest peak; golden sections then climb it
     candidates = [highest * step / steps for step in range(steps + 1)]
     best = max(range(steps + 1), key=lambda step: score(candidates[step]))
@@ -208,15 +206,3 @@ def retrieval_law(epsilon: float, corpus_size: int) -> tuple[float, float]:
         else:
             high = right
     return _core.privunit_law(epsilon, (low + high) / 2)
-
-
-def _bisected(holds: Callable[[float], bool], limit: float) -> float:
-    """The largest double in [0, limit] up to which `holds` holds; it holds at 0."""
-    low, high = 0.0, limit
-    while math.nextafter(low, high) < high:
-        middle = (low + high) / 2
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
-    return low

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
-from hushvec.mechanisms import ADJACENCY, RandomizedResponse, quotient_down
+from hushvec._util.rounding import quotient_down
+from hushvec.mechanisms import ADJACENCY, RandomizedResponse
 from hushvec.receipts.base import NOTE_SEED, rows_per_person
 from hushvec.receipts.labels import MECHANISM, NOTE_SOURCE, SCORES, LabelReceipt, labels_digest
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
