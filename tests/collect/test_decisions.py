@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from collect.surveys import surveyed, vocabulary
-from hushvec.collect.decisions import CORRECTIONS, adjusted, binomial_p_values, normal_p_values
+from hushvec._util.statistics import CORRECTIONS, adjusted
+from hushvec.collect.decisions import binomial_p_values, normal_p_values
 from reference.sizes import scaled
 
 MECHANISMS = ("k_rr", "unary", "hadamard")

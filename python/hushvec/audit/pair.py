@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from hushvec._util.rounding import next_down
+from hushvec._util.statistics import clopper_pearson_lower, clopper_pearson_upper, wilson_upper
 from hushvec.audit import estimates
 from hushvec.audit.arguments import Progress, parts, require_confidence, require_samples
-from hushvec.audit.binomial import clopper_pearson_lower, clopper_pearson_upper, wilson
 from hushvec.audit.results import AuditResult
 from hushvec.audit.scores import Statistic, as_numbers, trained
 from hushvec.audit.targets import AuditTarget, Rows, Scores, as_target
@@ -194,8 +194,8 @@ def _best_event(statistic: Statistic, first: Scores, second: Scores, delta: floa
     for is_above in (True, False):
         counts = above if is_above else [rows - count for count in above]
         for likelier in (0, 1):
-            a = 1 - wilson(rows - counts[likelier], rows, z) - delta
-            b = wilson(counts[1 - likelier], rows, z)
+            a = 1 - wilson_upper(rows - counts[likelier], rows, z) - delta
+            b = wilson_upper(counts[1 - likelier], rows, z)
             worth = np.where(a > 0, a, 1e-300) / b
             place = int(np.argmax(worth))
             if worth[place] > best:

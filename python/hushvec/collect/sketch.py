@@ -10,7 +10,7 @@ import numpy as np
 from hushvec._util import validate
 from hushvec.collect.decisions import binomial_p_values
 from hushvec.collect.errors import SketchError
-from hushvec.collect.estimate import Estimate
+from hushvec.collect.estimate import WordFrequencies
 from hushvec.collect.sketch_bytes import VOCABULARY, Contents, packed, require_room, require_sound, unpacked
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Sketch:
         sketch.reports, sketch._tallies = contents.reports, contents.numbers
         return sketch
 
-    def estimate(self) -> Estimate:
+    def estimate(self) -> WordFrequencies:
         """Unbiased frequencies with standard errors.
 
         Returns:
@@ -125,7 +125,7 @@ class Sketch:
             raise ValueError("sketch must hold at least one report, got 0")
         frequencies = oracle.frequencies(tallies, reports)
         variances = oracle.variances(frequencies.clip(0, 1), tallies, reports)
-        return Estimate(
+        return WordFrequencies(
             words=self.vocabulary.words,
             frequencies=frequencies,
             standard_errors=np.sqrt(variances.clip(0)),

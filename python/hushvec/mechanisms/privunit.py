@@ -20,6 +20,7 @@ from typing import Any
 from hushvec._native import _core, kernels
 from hushvec._util import validate
 from hushvec._util.rounding import largest, quotient_down
+from hushvec._util.statistics import norm_sf
 from hushvec.mechanisms.additive import VectorMechanism, as_used
 
 SMALLEST_EPSILON = 2.0**-20
@@ -177,7 +178,7 @@ def top_1_probability(cap_probability: float, threshold: float, corpus_size: int
     Returns:
         The probability in that model. Real vectors have near neighbours, which rank higher.
     """
-    above = 0.5 * math.erfc(threshold / math.sqrt(2))
+    above = norm_sf(threshold)
     log_below = math.log1p(-above)
     share = -math.expm1((corpus_size + 1) * log_below) / above if above > 0 else corpus_size + 1.0
     rest = math.exp(corpus_size * log_below)

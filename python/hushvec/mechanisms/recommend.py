@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hushvec._util import validate
+from hushvec._util.statistics import norm_sf
 from hushvec.errors import UtilityWarning
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ def _ideal_top_1(mechanism: Any, others: int) -> float:
     """
     signal = mechanism.clip_norm * math.sqrt(mechanism.dimension) / mechanism.noise_norm
     noise = [-_TAIL + step * _STEP for step in range(round(2 * _TAIL / _STEP) + 1)]
-    wins = ((0.5 * math.erfc(-(signal + value) / math.sqrt(2))) ** others for value in noise)
+    wins = (norm_sf(-(signal + value)) ** others for value in noise)
     return math.fsum(win * math.exp(-value * value / 2) for win, value in zip(wins, noise)) * _STEP / math.sqrt(2 * math.pi)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.audit.binomial import clopper_pearson_upper
+from hushvec._util.statistics import clopper_pearson_upper
 from hushvec.retrieval.attacks.bounds import epsilon_for
 from hushvec.retrieval.attacks.membership import ATTACKS, MembershipResult, membership_inference
 from hushvec.retrieval.measures.intervals import Estimate

@@ -11,7 +11,6 @@ measures of one query are functions of a rank, so there are a dozen kinds among 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,40 +18,12 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import product
 from hushvec._util import validate
-from hushvec.audit.binomial import clopper_pearson_lower
+from hushvec._util.statistics import Estimate, clopper_pearson_lower
 
 # A kind costs one binomial draw a resample, about as much as eight plain units.
 UNITS_PER_KIND = 8
 # Whole numbers drawn at once where units are drawn one by one: 8 MiB, which stays in cache.
 _DRAWN_AT_ONCE = 1 << 20
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean and its interval.
-
-    Args:
-        value: the mean.
-        low, high: ends of the interval.
-        confidence: of the interval, in (0, 1).
-
-    Example:
-        >>> from hushvec.retrieval.measures.intervals import Estimate
-        >>> print(Estimate(0.9124, 0.9002, 0.9241, 0.95))
-        0.912 [0.900, 0.924]
-    """
-
-    value: float
-    low: float
-    high: float
-    confidence: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
-
-    def to_dict(self) -> dict[str, float]:
-        """The four fields by name."""
-        return asdict(self)
 
 
 def bootstrap(
