@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hushvec._util.rounding import UNIT, down, smallest, sum_up, total, up
 from hushvec.accounting import conversions, extra, optimal, pld
+from hushvec.accounting.closed_forms import with_failure
 from hushvec.accounting.coarsening import coarsened
 from hushvec.accounting.losses import (
     BoundedRangeDP,
@@ -26,7 +27,6 @@ from hushvec.accounting.losses import (
     PureDP,
     Shuffled,
     ZeroConcentratedDP,
-    with_failure,
 )
 from hushvec.accounting.releases import Releases, gaussian_part
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon

@@ -41,7 +41,8 @@ from hushvec.mechanisms.privunit import PrivUnit
 MECHANISMS: dict[str, type[VectorMechanism]] = {**ADDITIVE, PrivUnit.name: PrivUnit}
 
 if TYPE_CHECKING:
-    from hushvec.mechanisms.codebook import CodebookFit, CodebookResponse, PublicCodebook
+    from hushvec.mechanisms.codebook import CodebookFit, PublicCodebook
+    from hushvec.mechanisms.codebook_response import CodebookResponse
     from hushvec.mechanisms.metric import MetricEpsilon, MetricLaplace
     from hushvec.mechanisms.projection import PublicProjection
     from hushvec.mechanisms.projection_fit import ProjectionFit
@@ -82,7 +83,7 @@ __getattr__, __dir__ = at_first_use(
     globals(),
     {
         "CodebookFit": "codebook",
-        "CodebookResponse": "codebook",
+        "CodebookResponse": "codebook_response",
         "FrequencyEstimate": "randomized_response",
         "GumbelTopK": "top_k",
         "MetricEpsilon": "metric",
