@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec.errors import MissingExtraError
-from hushvec.mechanisms._code_counts import FEWEST, best, counts_up_to, found_share, tried_until_past
 from hushvec.mechanisms._public_arrays import (
     Rows,
     digest_of_rows,
@@ -27,6 +26,7 @@ from hushvec.mechanisms._public_arrays import (
     unit_public_rows,
     unit_rows,
 )
+from hushvec.mechanisms.code_counts import FEWEST, best, counts_up_to, found_share, tried_until_past
 from hushvec.mechanisms.codebook_response import CodebookResponse
 from hushvec.mechanisms.privunit import PrivUnit
 from hushvec.mechanisms.public_codes import PublicCodes
