@@ -20,10 +20,9 @@ import numpy as np
 from hushvec._util import validate
 from hushvec._util.statistics import binom_logpmf_down, binom_sf, with_margin
 from hushvec.audit import estimates
-from hushvec.audit.arguments import Progress, parts, require_confidence, require_samples
+from hushvec.audit.arguments import Progress, as_target, parts, require_confidence, require_samples
 from hushvec.audit.results import AuditResult
 from hushvec.audit.scores import as_numbers, untrained
-from hushvec.audit.targets import as_target
 
 # Guesses on all records, on the quarter that the statistic is surest of, and so on. Each is one more thing tried.
 GUESSED_SHARES = (1, 4, 16, 64, 256)

@@ -21,10 +21,10 @@ import numpy as np
 from hushvec._util.rounding import next_down
 from hushvec._util.statistics import clopper_pearson_lower, clopper_pearson_upper, wilson_upper
 from hushvec.audit import estimates
-from hushvec.audit.arguments import Progress, parts, require_confidence, require_samples
+from hushvec.audit.arguments import Progress, as_target, parts, require_confidence, require_samples
 from hushvec.audit.results import AuditResult
 from hushvec.audit.scores import Statistic, as_numbers, trained
-from hushvec.audit.targets import AuditTarget, Rows, Scores, as_target
+from hushvec.audit.targets import AuditTarget, Rows, Scores
 from hushvec.noise.calibration import gaussian_epsilon
 
 # The classifier learns from a tenth of the samples of each input, or from fewer where the work would be more than this.

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import product
 from hushvec._util.statistics import binom_p_value, fisher_p_value
-from hushvec.audit.arguments import CHUNK_NUMBERS, FEWEST_SAMPLES, Progress, require_confidence, require_samples
+from hushvec.audit.arguments import CHUNK_NUMBERS, FEWEST_SAMPLES, Progress, as_target, require_confidence, require_samples
 from hushvec.audit.results import RepeatsResult
-from hushvec.audit.targets import AuditTarget, Rows, Scores, as_target
+from hushvec.audit.targets import AuditTarget, Rows, Scores
 
 # The direction that rows are measured along is the same in every audit, and has nothing to do with the inputs.
 _DIRECTION_SEED = 1

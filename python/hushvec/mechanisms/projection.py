@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,7 @@ from hushvec._native.products import product
 from hushvec._util import validate
 from hushvec._util.publish import SHARED, published_bytes
 from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, stored_fields
-
-if TYPE_CHECKING:
-    from hushvec.mechanisms.projection_fit import ProjectionFit
+from hushvec.mechanisms.projection_fit import ProjectionFit, projection_fit
 
 FORMAT = 1
 _FIELDS = ("format", "digest", "mean", "components", "scales")
@@ -222,8 +220,6 @@ class PublicProjection:
             TypeError: wrong kinds.
             ValueError: another dimension, too few rows, NaN or Inf.
         """
-        from hushvec.mechanisms.projection_fit import projection_fit
-
         return projection_fit(self, public_sample)
 
     def _checked(self, name: str, x: Any, dimension: int) -> Any:
