@@ -282,7 +282,28 @@ class EmpiricalGaussian(_GaussianNoise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Laplacian(VectorMechanism):
+class _LaplaceNoise(VectorMechanism):
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
+
+    @cached_property
+    def scale(self) -> float:
+        return as_used("scale", float(laplace_scale(self.epsilon, self.sensitivity)), self.clip_norm)
+
+    @property
+    def noise_parameter(self) -> float:
+        return self.scale
+
+    @property
+    def cost(self) -> tuple[float, float]:
+        return self.epsilon, 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laplacian(_LaplaceNoise):
     """Independent Laplace noise on every element: pure epsilon-DP.
 
     Args:
@@ -307,31 +328,14 @@ class Laplacian(VectorMechanism):
     law = "laplacian"
     grade = "exact"
     sensitivity_norm = "l1"
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
-
-    @cached_property
-    def scale(self) -> float:
-        return as_used("scale", float(laplace_scale(self.epsilon, self.sensitivity)), self.clip_norm)
-
-    @property
-    def noise_parameter(self) -> float:
-        return self.scale
 
     @property
     def noise_norm(self) -> float:
         return self.scale * math.sqrt(2 * self.dimension)
 
-    @property
-    def cost(self) -> tuple[float, float]:
-        return self.epsilon, 0.0
-
 
 @dataclass(frozen=True, kw_only=True)
-class L2Laplace(VectorMechanism):
+class L2Laplace(_LaplaceNoise):
     """A uniform direction with a Gamma(d, scale) length on every row: pure epsilon-DP from the L2 sensitivity.
 
     Args:
@@ -355,27 +359,10 @@ class L2Laplace(VectorMechanism):
     law = "l2_laplace"
     grade = "float"
     sensitivity_norm = "l2"
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
-
-    @cached_property
-    def scale(self) -> float:
-        return as_used("scale", float(laplace_scale(self.epsilon, self.sensitivity)), self.clip_norm)
-
-    @property
-    def noise_parameter(self) -> float:
-        return self.scale
 
     @property
     def noise_norm(self) -> float:
         return self.scale * math.sqrt(self.dimension * (self.dimension + 1))
-
-    @property
-    def cost(self) -> tuple[float, float]:
-        return self.epsilon, 0.0
 
 
 ADDITIVE: dict[str, type[VectorMechanism]] = {
