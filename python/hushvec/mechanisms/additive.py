@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hushvec._native import _core, kernels
+from hushvec._native.arrays import CheckedRows
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import quotient_down, root_up, rounded_up
@@ -92,20 +93,28 @@ class Mechanism(ABC):
     def describe(self) -> tuple[str, ...]:
         """Lines that say what a release costs and what it leaves of a row, before anything is spent."""
 
-    def require_release(self, x: Any) -> None:
-        """Raise whatever would keep a release of x from being computed, short of NaN and Inf: what is charged for must happen."""
-        kernels.require_release(x, self.law)
+    def require_release(self, rows: CheckedRows) -> None:
+        """Raise whatever would keep a release from being computed, short of NaN and Inf: what is charged for must happen."""
+        if rows.on_cuda:
+            kernels.require_release(rows.values, self.law)
 
-    def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> None:
-        """out = the release of x, in the same dtype: exactly rounded where the grade is exact. x may be out.
+    def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> Any:
+        """The release of x in `out`, in the same dtype: exactly rounded where the grade is exact. x may be out.
 
-        Nothing is written where x is refused, unless `out_is_fresh` says that no one else can see `out` yet: then a part
-        of the result may be in it, and x is read once and not twice. On CUDA `out` always holds a result then.
+        Args:
+            x: rows of this dimension.
+            out: of x's kind, shape and dtype; None for a new array.
+            generator: what noise is drawn from.
+            out_is_fresh: no one else can see `out` yet, as if it were None. If x is refused, a part of the result may be in it then,
+                and on CUDA it always holds one; x is read once and not twice. Otherwise nothing is written where x is refused.
+
+        Returns:
+            `out`, or the new array.
         """
-        self._release(x, out, require_generator(generator), out_is_fresh)
+        return self._release(x, out, require_generator(generator), out_is_fresh)
 
     @abstractmethod
-    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> None:
+    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
         """`apply`, with its generator checked."""
 
 
@@ -164,9 +173,9 @@ class VectorMechanism(Mechanism):
         norm = f"{self.sensitivity_norm.upper()}, {self.adjacency}"
         return f"sensitivity {self.sensitivity:.6g} ({norm}), {name} {self.noise_parameter:.6g}"
 
-    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> None:
+    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
         exact = self.grade == "exact"
-        kernels.clip_and_noise(x, self.clip_norm, self.noise_parameter, out, source, self.law, exact, out_is_fresh=out_is_fresh)
+        return kernels.clip_and_noise(x, self.clip_norm, self.noise_parameter, out, source, self.law, exact, out_is_fresh=out_is_fresh)
 
 
 class _GaussianNoise(VectorMechanism):

@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec.errors import MissingExtraError
-from hushvec.mechanisms._public_arrays import (
+from hushvec.mechanisms.code_counts import FEWEST, best, counts_up_to, found_share, tried_until_past
+from hushvec.mechanisms.codebook_response import CodebookResponse
+from hushvec.mechanisms.privunit import PrivUnit
+from hushvec.mechanisms.public_arrays import (
     Rows,
     digest_of_rows,
     nearest_codes,
     unit_public_rows,
     unit_rows,
 )
-from hushvec.mechanisms.code_counts import FEWEST, best, counts_up_to, found_share, tried_until_past
-from hushvec.mechanisms.codebook_response import CodebookResponse
-from hushvec.mechanisms.privunit import PrivUnit
 from hushvec.mechanisms.public_codes import PublicCodes
 from hushvec.mechanisms.randomized_response import RandomizedResponse
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hushvec._native import _core, arrays
+from hushvec._native.arrays import CheckedRows
 from hushvec._util import validate
 from hushvec._util.rounding import quotient_down
-from hushvec.mechanisms._public_arrays import (
+from hushvec.mechanisms.additive import Mechanism
+from hushvec.mechanisms.public_arrays import (
     Rows,
 )
-from hushvec.mechanisms.additive import Mechanism
 from hushvec.mechanisms.public_codes import PublicCodes
 from hushvec.mechanisms.randomized_response import RandomizedResponse
 
@@ -137,15 +138,17 @@ class CodebookResponse(Mechanism):
             "grade exact: the released bits carry the claim",
         )
 
-    def require_release(self, x: Any) -> None:
-        super().require_release(x)
-        self.codebook.require_other_rows(x)
+    def require_release(self, rows: CheckedRows) -> None:
+        super().require_release(rows)
+        self.codebook.require_other_rows(rows.values)
 
-    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> None:
+    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
         """For arrays of the CPU."""
         answers = self.response.respond(self.codebook.encode(x), generator=source)
+        out = arrays.empty_like(x) if out is None else out
         decoded = self.table[answers].reshape(tuple(x.shape))
         if arrays.is_torch(out):
             out.copy_(sys.modules["torch"].from_numpy(decoded))
         else:
             out[...] = decoded
+        return out

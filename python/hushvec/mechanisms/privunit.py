@@ -157,9 +157,9 @@ class PrivUnit(VectorMechanism):
             f"threshold {self.threshold:.6g}, sigma {self.sigma:.6g}"
         )
 
-    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> None:
+    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
         """For arrays of the CPU."""
-        kernels.privunit(x, self.cap_probability, self.threshold, self.sigma, out, source, out_is_fresh=out_is_fresh)
+        return kernels.privunit(x, self.cap_probability, self.threshold, self.sigma, out, source, out_is_fresh=out_is_fresh)
 
 
 def top_1_probability(cap_probability: float, threshold: float, corpus_size: int) -> float:

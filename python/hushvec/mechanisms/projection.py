@@ -22,8 +22,8 @@ from hushvec._native import arrays
 from hushvec._native.products import product
 from hushvec._util import validate
 from hushvec._util.publish import SHARED, published_bytes
-from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, stored_fields
 from hushvec.mechanisms.projection_fit import ProjectionFit, projection_fit
+from hushvec.mechanisms.public_arrays import digest_of, frozen, require_public_rows, stored_fields
 
 FORMAT = 1
 _FIELDS = ("format", "digest", "mean", "components", "scales")

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import arrays
-from hushvec.mechanisms._public_arrays import require_public_rows, unit_rows
 from hushvec.mechanisms.code_counts import NEIGHBORS, nearest_others
+from hushvec.mechanisms.public_arrays import require_public_rows, unit_rows
 
 _FEWEST_ROWS = 32
 _MOST_ROWS = 2000  # of more, as many at random

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hushvec._native import arrays
 from hushvec._util import validate
 from hushvec._util.publish import SHARED, published_bytes
-from hushvec.mechanisms._public_arrays import (
+from hushvec.mechanisms.public_arrays import (
     Rows,
     as_float32,
     digest_of,

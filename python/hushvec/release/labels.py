@@ -144,7 +144,7 @@ class LabelPlan:
         if len(codes) == 0:
             return codes, receipt
         if self.budget is not None:
-            receipt = self._charged(self.budget, receipt)
+            receipt = self._charge(self.budget, receipt)
         return answering.respond(codes, generator=self.generator), receipt
 
     def named(self, codes: NDArray[np.int32]) -> list[Any]:
@@ -226,7 +226,7 @@ class LabelPlan:
         }
         return (*(note for note, holds in applies.items() if holds), *self.notes)
 
-    def _charged(self, budget: Budget, receipt: LabelReceipt) -> LabelReceipt:
+    def _charge(self, budget: Budget, receipt: LabelReceipt) -> LabelReceipt:
         """Charge for the release, and name the entry. Whatever could still refuse the release comes before this."""
         purpose = f"{receipt.mechanism}, {receipt.answers} answers of {receipt.label_count} labels, per {receipt.per}"
         return replace(receipt, charge=entry_of_charge(budget, receipt.epsilon, 0.0, receipt.loss.rho, purpose))
