@@ -77,7 +77,7 @@ class CheckedRows(NamedTuple):
 
     Args:
         values: the array.
-        count: rows; a 1-D array is one row.
+        rows: how many; a 1-D array is one row.
         dimension: elements in a row.
         dtype: by name, whatever the library calls it.
         on_cuda: whether they are on a device.
@@ -85,7 +85,7 @@ class CheckedRows(NamedTuple):
     """
 
     values: Any
-    count: int
+    rows: int
     dimension: int
     dtype: str
     on_cuda: bool

@@ -111,11 +111,11 @@ def privatize(
         >>> release.values.shape, release.receipt.grade, round(release.receipt.sigma, 2)
         ((2, 384), 'exact', 1.2)
     """
-    rows = arrays.checked_rows("x", x, finite=budget is not None) if projection is None else _behind(projection, x)
+    checked = arrays.checked_rows("x", x, finite=budget is not None) if projection is None else _behind(projection, x)
     plan = plan_release(
-        rows=rows.count,
-        dimension=rows.dimension,
-        dtype=rows.dtype,
+        rows=checked.rows,
+        dimension=checked.dimension,
+        dtype=checked.dtype,
         epsilon=epsilon,
         delta=delta,
         clip_norm=clip_norm,
@@ -126,7 +126,7 @@ def privatize(
         per=per,
         generator=generator,
     )
-    return _released(rows, plan, budget, _sentences(notes), projection)
+    return _released(checked, plan, budget, _sentences(notes), projection)
 
 
 def release_planned(
@@ -142,14 +142,14 @@ def release_planned(
 
 
 def _released(
-    rows: arrays.CheckedRows, plan: ReleasePlan, budget: Budget | None, notes: tuple[str, ...], projection: PublicProjection | None
+    checked: arrays.CheckedRows, plan: ReleasePlan, budget: Budget | None, notes: tuple[str, ...], projection: PublicProjection | None
 ) -> Release:
-    receipt = plan.receipt(rows.count, notes=notes, projection=projection)
-    plan.mechanism.require_release(rows)
+    receipt = plan.receipt(checked.rows, notes=notes, projection=projection)
+    plan.mechanism.require_release(checked)
     if budget is not None:
         require_chargeable(budget, plan)
         receipt = charge(receipt, budget, plan)
-    return Release(plan.run(rows.values, finite=rows.finite), receipt)
+    return Release(plan.run(checked.values, finite=checked.finite), receipt)
 
 
 def _behind(projection: PublicProjection, x: Any) -> arrays.CheckedRows:
