@@ -82,6 +82,7 @@ public:
 
     std::vector<std::uint64_t> candidates() const {
         std::vector<std::uint64_t> result;
+        result.reserve(contenders_.size());
         for (const Candidate& one : contenders_) result.push_back(one.index);
         std::sort(result.begin(), result.end());
         return result;
