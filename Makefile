@@ -12,7 +12,7 @@ demo: .venv/installed
 	.venv/bin/hushvec demo
 
 # --upgrade-strategy keeps what is there: only this package is built anew when its sources change.
-SOURCES = pyproject.toml constraints.txt CMakeLists.txt $(shell find cpp cuda python -type f -not -name '*.so' -not -path '*/__pycache__/*')
+SOURCES = pyproject.toml constraints.txt CMakeLists.txt $(shell find cpp cuda python studies/pyproject.toml -type f -not -name '*.so' -not -path '*/__pycache__/*')
 
 .venv/installed: $(SOURCES)
 	$(PYTHON) -m venv .venv
@@ -21,7 +21,7 @@ SOURCES = pyproject.toml constraints.txt CMakeLists.txt $(shell find cpp cuda py
 
 .venv-test/installed: $(SOURCES)
 	$(PYTHON) -m venv .venv-test
-	.venv-test/bin/python $(PIP) '.[torch,text,cli,test,dev]' cmake
+	.venv-test/bin/python $(PIP) '.[torch,text,cli,test,dev]' --editable './studies[test]' cmake
 	touch $@
 
 # mypy and the last of the emulated tests use one processor: the builds go on beside them. The tests that run alone are named by file, as
@@ -29,11 +29,11 @@ SOURCES = pyproject.toml constraints.txt CMakeLists.txt $(shell find cpp cuda py
 test: .venv-test/installed
 	$(MAKE) --jobs=2 lint native arm
 	.venv-test/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not alone"
-	.venv-test/bin/python -m pytest -m alone $(shell grep -rl --include='test_*.py' 'mark\.alone' tests)
+	.venv-test/bin/python -m pytest -m alone $(shell grep -rl --include='test_*.py' 'mark\.alone' tests studies/tests)
 	$(MAKE) ranks
 
 lint: .venv-test/installed
-	.venv-test/bin/ruff check python tests examples
+	.venv-test/bin/ruff check python studies tests examples
 	.venv-test/bin/mypy
 
 native: .venv-test/installed

@@ -101,7 +101,6 @@ LAYERS = {
     "middleware": 12,
     "retrieval": 12,
     "integrations": 13,
-    "study": 13,
     "__init__": 14,
     "cli": 15,
     "__main__": 16,
