@@ -11,8 +11,9 @@ import numpy as np
 from hushvec import _core
 from hushvec.release import privatize
 from hushvec.retrieval.measures.cosines import cosines, theoretical_cosine
+from hushvec_studies.clinical.cohort import VERSION
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, Setting, mechanism_for
-from hushvec_studies.clinical.keys import VERSION, digest_of, noise_seed
+from hushvec_studies.harness.measurements import digest_of, noise_seed
 
 DIMENSIONS = (384, 1920)
 

@@ -18,10 +18,10 @@ from hushvec.release import privatize
 from hushvec.retrieval.measures.cosines import cosines, theoretical_cosine
 from hushvec.retrieval.measures.intervals import Estimate, bootstrap
 from hushvec_studies.clinical import maps
-from hushvec_studies.clinical.cohort import Population, Source
+from hushvec_studies.clinical.cohort import VERSION, Population, Source
 from hushvec_studies.clinical.contenders import Setting, mechanism_for
-from hushvec_studies.clinical.keys import VERSION, digest_of, noise_seed
 from hushvec_studies.clinical.theory import expected_top_1
+from hushvec_studies.harness.measurements import digest_of, noise_seed
 
 # The price of Gaussian noise is also stated at these.
 OTHER_DELTAS = (1e-3, 1e-8)

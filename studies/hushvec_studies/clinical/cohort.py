@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 from hushvec import _validate
 from hushvec._products import product
 
+# Raised when a change of this package changes what is measured: results of older versions are then measured anew.
+VERSION = 1
 DIMENSION = 1920
 
 # Cosine of the mean directions of two populations that are not one: another hospital, another country, another year.

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hushvec import _core, _validate
-from hushvec._progress import Progress
-from hushvec._publish import SHARED, published_text
-from hushvec.errors import MissingExtraError
 from hushvec.retrieval.attacks.bounds import identification_bound
-from hushvec.retrieval.measures.intervals import require_settings
 from hushvec_studies.clinical.agreement import agreements, measure_agreement
 from hushvec_studies.clinical.cell import measure
-from hushvec_studies.clinical.cohort import COHORTS, Recorded
+from hushvec_studies.clinical.cohort import Recorded
 from hushvec_studies.clinical.figure import write_figure
 from hushvec_studies.clinical.findings import bought, classical, disagreements, reached, sentences
-from hushvec_studies.clinical.plan import MAIN_COHORT, MAIN_EPSILON, PARTS, Settings, planned
-from hushvec_studies.clinical.results import Measurement, measured
-from hushvec_studies.clinical.tables import write_csv, write_latex
+from hushvec_studies.clinical.plan import MAIN_COHORT, MAIN_EPSILON, Settings, planned
+from hushvec_studies.clinical.tables import write_latex
+from hushvec_studies.harness.measurements import Measurement, measured, show, surroundings, write_csv, write_study
+from hushvec_studies.harness.settings import add_options, checked, given
 
 NOTE = "noise comes from a seed: measurements, and no private releases"
 
@@ -37,38 +29,13 @@ measurement in its folder "measured": what is there is not measured again."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the study, with the defaults of docs/clinical.md. `--json` is the caller's."""
-    defaults = Settings()
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the study")
-    parser.add_argument(
-        "--parts", nargs="+", default=list(defaults.parts), metavar="PART", help=f"of {', '.join(PARTS)} (default: all)"
-    )
     parser.add_argument("--rows", type=Path, metavar="FILE", help="an .npy file of embeddings instead of drawn patients")
     parser.add_argument(
         "--public", type=Path, metavar="FILE", help="an .npy file of public embeddings for --rows (default: rows left over)"
     )
-    parser.add_argument("--patients", type=int, default=defaults.patients, metavar="N", help="how many (default %(default)s)")
-    parser.add_argument(
-        "--dimension", type=int, default=defaults.dimension, metavar="D", help="of drawn patients (default %(default)s)"
-    )
-    parser.add_argument(
-        "--cohorts", nargs="+", default=list(defaults.cohorts), metavar="NAME", help=f"of {', '.join(COHORTS)} (default: all)"
-    )
-    parser.add_argument(
-        "--public-rows", type=int, default=defaults.public_rows, metavar="N", help="of drawn cohorts (default %(default)s)"
-    )
-    parser.add_argument("--epsilons", type=float, nargs="+", default=list(defaults.epsilons), metavar="E")
-    parser.add_argument("--sigmas", type=float, nargs="+", default=list(defaults.sigmas), metavar="S")
-    parser.add_argument(
-        "--sizes", type=int, nargs="*", default=list(defaults.sizes), metavar="N", help="further numbers of patients"
-    )
-    parser.add_argument("--delta", type=float, default=defaults.delta, help="of the Gaussian kinds (default %(default)s)")
-    parser.add_argument(
-        "--draws", type=int, default=defaults.draws, metavar="N", help="releases of each patient (default %(default)s)"
-    )
-    parser.add_argument("--seed", type=int, default=defaults.seed, help="of patients, noise and resampling (default %(default)s)")
-    parser.add_argument("--confidence", type=float, default=defaults.confidence, help="of the intervals (default %(default)s)")
-    parser.add_argument("--resamples", type=int, default=defaults.resamples, help="of the bootstrap (default %(default)s)")
-    parser.add_argument("--no-figure", action="store_true", help="leave out clinical.svg, which needs matplotlib")
+    add_options(parser, Settings)
+    parser.add_argument("--no-figure", action="store_true", help="leave out clinical.svg")
 
 
 def run_clinical(options: argparse.Namespace) -> int:
@@ -77,53 +44,24 @@ def run_clinical(options: argparse.Namespace) -> int:
     Raises:
         TypeError, ValueError: options that are out of range; nothing is measured then.
         OSError: a file cannot be read or written.
-        MissingExtraError: matplotlib is not installed and a figure is wanted.
     """
     settings = settings_of(options)
-    if not options.no_figure and find_spec("matplotlib") is None:
-        raise MissingExtraError("the figure of the study", "study")
     study = clinical_study(settings, options.output)
     if not options.no_figure and study["rows"]:
         write_figure(options.output / "clinical.svg", study["rows"], *_shown(settings))
-    if getattr(options, "json", False):
-        print(json.dumps(study, indent=2, ensure_ascii=False, allow_nan=False))
-    else:
-        print("\n".join(study["findings"]["sentences"]))
-    return 0
+    return show(options, study, study["findings"]["sentences"])
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
     """The options, every one checked."""
-    for name, accepted in (("parts", PARTS), ("cohorts", COHORTS)):
-        for one in getattr(options, name):
-            _validate.choice(name, one, accepted)
-    confidence, resamples = require_settings(confidence=options.confidence, resamples=options.resamples, seed=options.seed)
-    for size in (options.patients, options.public_rows, *options.sizes):
-        _validate.whole_number("patients, public_rows and sizes", size, at_least=2)
     if options.public is not None and options.rows is None:
         raise ValueError("--public must go with --rows: drawn patients have public rows of their own")
-    recorded = None if options.rows is None else Recorded(options.rows, options.public)
-    settings = Settings(
-        parts=tuple(options.parts),
-        cohorts=tuple(options.cohorts),
-        patients=options.patients,
-        dimension=recorded.dimension
-        if recorded is not None
-        else _validate.whole_number("dimension", options.dimension, at_least=2),
-        public_rows=options.public_rows,
-        epsilons=tuple(_validate.positive("epsilons", one) for one in options.epsilons),
-        sigmas=tuple(_validate.positive("sigmas", one) for one in options.sigmas),
-        delta=_validate.delta(options.delta),
-        draws=_validate.whole_number("draws", options.draws, at_least=1),
-        seed=options.seed,
-        confidence=confidence,
-        resamples=resamples,
-        recorded=recorded,
-        sizes=tuple(options.sizes),
-    )
-    if recorded is not None:
-        recorded.patients(settings.patients)  # refuses more patients than there are rows
-    return settings
+    settings = checked(Settings, given(options, Settings))
+    if options.rows is None:
+        return settings
+    recorded = Recorded(options.rows, options.public)
+    recorded.patients(settings.patients)  # refuses more patients than there are rows
+    return settings.model_copy(update={"recorded": recorded, "dimension": recorded.dimension})
 
 
 def clinical_study(settings: Settings, folder: Path) -> dict[str, Any]:
@@ -142,14 +80,13 @@ def clinical_study(settings: Settings, folder: Path) -> dict[str, Any]:
         (cell, measure) for cells in parts.values() for cell in cells
     ]
     wanted += [(one, measure_agreement) for one in compared]
-    with Progress("measuring", len({one.digest for one, _ in wanted})) as progress:
-        made = measured(wanted, folder, progress)
+    made = measured(wanted, folder, "measuring")
     rows = _with_parts(parts, made)
     agreement = [made[one.digest] for one in compared]
     study = {
         "note": NOTE,
         "settings": _settings_as_json(settings),
-        "surroundings": {"hushvec": _core.__version__, "python": platform.python_version(), "machine": platform.machine()},
+        "surroundings": surroundings(),
         "findings": {
             "sentences": sentences(rows, agreement, MAIN_EPSILON),
             "reached": reached(rows),
@@ -160,8 +97,7 @@ def clinical_study(settings: Settings, folder: Path) -> dict[str, Any]:
         "rows": rows,
         "agreement": agreement,
     }
-    with published_text(folder / "clinical.json", mode=SHARED) as file:
-        file.write(_json(study))
+    write_study(folder / "clinical.json", study)
     write_csv(folder / "clinical.csv", rows)
     if agreement:
         write_csv(folder / "agreement.csv", agreement)
@@ -183,22 +119,10 @@ def _bounded(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "top_1_bound": identification_bound(row["true_epsilon"], row["true_delta"], row["patients"])}
 
 
-def _json(study: Mapping[str, Any]) -> str:
-    """The study as JSON, one line for each row of a list."""
-    parts = []
-    for name, value in study.items():
-        if isinstance(value, list):
-            lines = ",\n  ".join(json.dumps(row, ensure_ascii=False, allow_nan=False) for row in value)
-            parts.append(f"{json.dumps(name)}: [\n  {lines}\n ]")
-        else:
-            parts.append(f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False, allow_nan=False)}")
-    return "{\n " + ",\n ".join(parts) + "\n}\n"
-
-
 def _settings_as_json(settings: Settings) -> dict[str, Any]:
     recorded = settings.recorded
     return {
-        **asdict(replace(settings, recorded=None)),
+        **settings.model_dump(mode="json", exclude={"recorded"}),
         "recorded": None if recorded is None else {"name": recorded.name, **recorded.key},
     }
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
 
 from hushvec_studies.clinical.cell import Cell
 from hushvec_studies.clinical.cohort import COHORTS, DIMENSION, Population, Recorded, Source, Strengths
 from hushvec_studies.clinical.contenders import EMPIRICAL, LDP, PRIVUNIT, PRIVUNIT_CORPUS
 from hushvec_studies.clinical.maps import MAPS, MEAN, MEAN_ELSEWHERE, NONE, WHITENED
+from hushvec_studies.harness import settings as harness
+from hushvec_studies.harness.settings import Listed, Positive, Several, Share, one_of
 
 MAIN_COHORT = "clinical"
 MAIN_EPSILON = 16.0
@@ -35,24 +40,26 @@ PARTS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
+AtLeastTwo = Annotated[int, Field(ge=2)]
+
+
+class Settings(harness.Settings):
     """The study's arguments; docs/clinical.md says what each is for."""
 
-    parts: tuple[str, ...] = tuple(PARTS)
-    cohorts: tuple[str, ...] = tuple(COHORTS)
-    patients: int = 1000
-    dimension: int = DIMENSION
-    public_rows: int = 4000
-    epsilons: tuple[float, ...] = EPSILONS
-    sigmas: tuple[float, ...] = SIGMAS
-    delta: float = 1e-5
-    draws: int = 5
-    seed: int = 2025
-    confidence: float = 0.95
-    resamples: int = 1000
+    parts: Several[Annotated[str, one_of(PARTS)]] = Field(default=tuple(PARTS), description=f"of {', '.join(PARTS)}")
+    cohorts: Several[Annotated[str, one_of(COHORTS)]] = Field(default=tuple(COHORTS), description=f"of {', '.join(COHORTS)}")
+    patients: AtLeastTwo = Field(default=1000, description="how many")
+    dimension: AtLeastTwo = Field(default=DIMENSION, description="of drawn patients")
+    public_rows: AtLeastTwo = Field(default=4000, description="of drawn cohorts")
+    epsilons: Several[Positive] = Field(default=EPSILONS, description="that mechanisms are asked for")
+    sigmas: Several[Positive] = Field(default=SIGMAS, description="of empirical noise")
+    sizes: Listed[AtLeastTwo] = Field(default=SIZES, description="further numbers of patients")
+    delta: Share = Field(default=1e-5, description="of the Gaussian kinds")
+    draws: Annotated[int, Field(ge=1)] = Field(default=5, description="releases of each patient")
+    seed: Annotated[int, Field(ge=0)] = Field(default=2025, description="of patients, noise and resampling")
+    confidence: Share = Field(default=0.95, description="of the intervals")
+    resamples: Annotated[int, Field(ge=1)] = Field(default=1000, description="of the bootstrap")
     recorded: Recorded | None = None
-    sizes: tuple[int, ...] = field(default=SIZES)
 
 
 def planned(settings: Settings) -> dict[str, list[Cell]]:

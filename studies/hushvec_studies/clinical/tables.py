@@ -1,8 +1,7 @@
-"""Tables of the clinical study: every row as CSV, and what a reader looks for as LaTeX."""
+"""Tables of the clinical study: what a reader looks for, as LaTeX."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,6 @@ from hushvec_studies.clinical.findings import bought, classical
 from hushvec_studies.harness.latex import latex_table
 
 Row = Mapping[str, Any]
-
-
-def write_csv(path: Path, rows: Sequence[Row]) -> None:
-    """All fields of all rows; an empty cell where a row has none."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    with published_text(path, mode=SHARED) as file:
-        writer = csv.DictWriter(file, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def write_latex(path: Path, rows: Sequence[Row], agreement: Sequence[Row]) -> None:

@@ -13,7 +13,7 @@ from hushvec._publish import published_folder
 from hushvec.errors import MissingExtraError
 from hushvec.training.ghost import next_token_losses
 from hushvec.training.ghost.losses import IGNORED
-from hushvec_studies.clinical.keys import digest_of
+from hushvec_studies.harness.measurements import digest_of
 from hushvec_studies.personalize.coding import Coding, coding_of, coding_of_folder, fitted_tokenizer
 from hushvec_studies.personalize.notes import Note
 

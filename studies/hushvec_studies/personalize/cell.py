@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hushvec.audit import AuditResult
 from hushvec.training.canaries import audit_training
-from hushvec_studies.clinical.keys import digest_of
+from hushvec_studies.harness.measurements import digest_of
 from hushvec_studies.personalize.adapter import Included, Learned, Schedule, learn
 from hushvec_studies.personalize.base import Base, ready
 from hushvec_studies.personalize.canaries import Canaries

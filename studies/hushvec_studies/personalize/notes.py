@@ -34,8 +34,6 @@ class Note(NamedTuple):
     spans: tuple[Span, ...]
 
 
-
-
 def _listed(*lines: str) -> tuple[str, ...]:
     return tuple(word for line in lines for word in line.split("|"))
 

@@ -58,7 +58,8 @@ def _figure(lines: Sequence[Row], measure: str, title: str, name: str) -> Figure
                 "adapter with DP",
                 tuple(Estimate(line["epsilon"]) for line in private),
                 tuple(
-                    Estimate(line[f"{measure}_after"], line[f"{measure}_after_low"], line[f"{measure}_after_high"]) for line in private
+                    Estimate(line[f"{measure}_after"], line[f"{measure}_after_low"], line[f"{measure}_after_high"])
+                    for line in private
                 ),
                 0,
             )

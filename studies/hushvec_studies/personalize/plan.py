@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
+from pydantic import AfterValidator, Field, InstanceOf, model_validator
+
+from hushvec_studies.harness import settings as harness
+from hushvec_studies.harness.settings import Epsilon, Positive, Several, Share
 from hushvec_studies.personalize.adapter import Schedule
 from hushvec_studies.personalize.base import SHAPES, Base
 from hushvec_studies.personalize.cell import AuditCell, Cell
@@ -14,38 +19,45 @@ from hushvec_studies.personalize.notes import draw_notes
 from hushvec_studies.personalize.texts import Texts
 
 MODELS = "models"
+FEWEST_CANARIES = 32
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Of the study.
+Count = Annotated[int, Field(ge=1)]
 
-    Args:
-        texts: that adapters learn from and are tested on.
-        base: beneath them.
-        epsilons: math.inf for ordinary training.
-        delta: that goes with them.
-        batch, steps, clip_norm, learning_rate, rank: of every run.
-        seeds: a run at each epsilon for each of them.
-        canaries: of the audits; 0 for none.
-        audit_notes: texts that an audited run learns from beside its canaries, at most: fewer of them show each canary more often.
-        audit_delta, confidence: of the audits.
-    """
 
-    texts: Texts
-    base: Base
-    epsilons: tuple[float, ...] = (math.inf, 2.0, 1.0, 0.5)
-    delta: float = 1e-5
-    batch: int = 200
-    steps: int = 100
-    clip_norm: float = 1.0
-    learning_rate: float = 0.01
-    rank: int = 8
-    seeds: tuple[int, ...] = (1,)
-    canaries: int = 0
-    audit_notes: int = 1000
-    audit_delta: float = 1e-6
-    confidence: float = 0.999
+def _none_or_enough(canaries: int) -> int:
+    if 0 < canaries < FEWEST_CANARIES:
+        raise ValueError(f"must be 0 or >= {FEWEST_CANARIES}, got {canaries}")
+    return canaries
+
+
+class Settings(harness.Settings):
+    """Of the study: the texts that adapters learn from and are tested on, the base beneath them, and how they learn."""
+
+    texts: InstanceOf[Texts]
+    base: InstanceOf[Base]
+    epsilons: Several[Epsilon] = Field(default=(math.inf, 2.0, 1.0, 0.5), description="of each adapter; inf: no DP")
+    delta: Share = Field(default=1e-5, description="of every epsilon")
+    batch: Count = Field(default=200, description="expected examples of a step")
+    steps: Count = Field(default=100, description="of the optimizer")
+    clip_norm: Positive = Field(default=1.0, description="norm that gradients of examples are clipped to")
+    learning_rate: Positive = Field(default=0.01, description="of Adam")
+    rank: Count = Field(default=8, description="of the adapter")
+    seeds: Several[Annotated[int, Field(ge=0)]] = Field(default=(1,), description="runs at each epsilon")
+    canaries: Annotated[int, Field(ge=0), AfterValidator(_none_or_enough)] = Field(
+        default=0, description="audit a run at each epsilon with so many"
+    )
+    audit_notes: Count = Field(default=1000, description="texts of an audited run at most: fewer show each canary more often")
+    audit_delta: Share = Field(default=1e-6, description="of the audits")
+    confidence: Share = Field(default=0.999, description="of the audits")
+
+    @model_validator(mode="after")
+    def _batches_fit(self) -> Settings:
+        if self.batch > len(self.texts.train):
+            raise ValueError(f"batch must be <= the {len(self.texts.train)} texts to learn from, got {self.batch}")
+        if self.canaries and self.batch > self.audit_notes:
+            raise ValueError(f"audit_notes must be >= batch = {self.batch}, got {self.audit_notes}")
+        return self
 
 
 def shipped_base(name: str, entities: tuple[str, ...], public: int, seed: int) -> Base:
@@ -71,7 +83,7 @@ def planned(settings: Settings, folder: Path) -> tuple[list[Cell], list[AuditCel
     runs = [
         Cell(texts=settings.texts, base=settings.base, schedule=schedule, seed=seed, cache=folder / MODELS)
         for schedule in _schedules(settings, settings.epsilons)
-        for seed in settings.seeds
+        for seed in dict.fromkeys(settings.seeds)
     ]
     if not settings.canaries:
         return runs, []

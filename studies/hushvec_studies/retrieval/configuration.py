@@ -7,18 +7,18 @@ that an error names the one that is wrong.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
+
+import yaml
 
 from hushvec import _validate
 from hushvec._near_names import nearest_of
-from hushvec.errors import MissingExtraError
-from hushvec_studies.retrieval.schema import EXTENDS, KEYS, SECTIONS, Configuration, NoiseFamily, suggestion
+from hushvec_studies.harness.settings import checked
+from hushvec_studies.retrieval.schema import EXTENDS, KEYS, SECTIONS, Configuration, suggestion
 
 Values = dict[str, Any]
 
@@ -38,7 +38,6 @@ def load_configuration(source: str | Path, overrides: Sequence[str] = ()) -> Con
         The configuration, every setting checked, defaults filled in.
 
     Raises:
-        MissingExtraError: PyYAML is not installed.
         FileNotFoundError: neither a file nor a shipped name; the nearest shipped one is suggested.
         ValueError, TypeError: not YAML, an unknown key (the nearest valid one is suggested), a key that stands twice, a value out of
             range or of the wrong kind, files that extend each other in a circle.
@@ -62,7 +61,7 @@ def shipped() -> list[str]:
 
 def to_values(configuration: Configuration) -> Values:
     """Every setting as YAML and JSON know it: nested mappings of texts, numbers and lists; infinity is the word "inf"."""
-    return {one.name: _plain(getattr(configuration, one.name)) for one in fields(configuration)}
+    return configuration.model_dump(mode="json")
 
 
 def from_values(values: Mapping[str, Any]) -> Configuration:
@@ -76,7 +75,13 @@ def from_values(values: Mapping[str, Any]) -> Configuration:
 
 def with_settings(configuration: Configuration, changes: Mapping[str, Any]) -> Configuration:
     """The same configuration with other values at dotted keys; the values are taken as checked ones."""
-    return _configuration(_flat(configuration) | dict(changes))
+    flat: Values = {key: _at(configuration, key) for key in KEYS}
+    return _configuration(flat | dict(changes))
+
+
+def _at(configuration: Configuration, key: str) -> Any:
+    section, _, inner = key.rpartition(".")
+    return getattr(getattr(configuration, section) if section else configuration, inner)
 
 
 # ---- files ----
@@ -144,11 +149,6 @@ def _mapping(label: str, text: str) -> Values:
 
 
 def _parsed(label: str, text: str) -> Any:
-    try:
-        import yaml
-    except ImportError:
-        raise MissingExtraError("a study", "study") from None
-
     def construct_mapping(self: Any, node: Any, deep: bool = False) -> Any:
         """Refuses a key that stands twice, of which YAML libraries keep the last."""
         seen: set[str] = set()
@@ -215,41 +215,18 @@ def _of_its_section(key: str) -> str:
     return f"; there are {', '.join(names or [*(name for name in KEYS if '.' not in name), *SECTIONS])}"
 
 
-# ---- configurations and plain values ----
-
-
-def _flat(section: Any, prefix: str = "") -> Values:
-    found: Values = {}
-    for one in fields(section):
-        value = getattr(section, one.name)
-        found |= _flat(value, f"{prefix}{one.name}.") if is_dataclass(value) else {prefix + one.name: value}
-    return found
+# ---- configurations ----
 
 
 def _configuration(settings: Mapping[str, Any]) -> Configuration:
-    built: Configuration = _built(Configuration, settings)
-    return built
-
-
-def _built(kind: type, settings: Mapping[str, Any], prefix: str = "") -> Any:
-    kinds = get_type_hints(kind)
-    arguments = {}
-    for one in fields(kind):
-        name = prefix + one.name
-        if is_dataclass(kinds[one.name]):
-            arguments[one.name] = _built(kinds[one.name], settings, f"{name}.")
-        elif name in settings:
-            arguments[one.name] = settings[name]
-    return kind(**arguments)
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, NoiseFamily):
-        return value._asdict()
-    if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(one) for one in value]
-    return "inf" if isinstance(value, float) and math.isinf(value) else value
+    """From dotted keys."""
+    values: Values = {}
+    for key, value in settings.items():
+        section, dot, inner = key.partition(".")
+        if dot:
+            values.setdefault(section, {})[inner] = value
+        else:
+            values[key] = value
+    return checked(
+        Configuration, {name: SECTIONS[name](**value) if name in SECTIONS else value for name, value in values.items()}
+    )

@@ -350,11 +350,7 @@ def _ablation(
                         "ablations",
                         f"{y_label[0].upper()}{y_label[1:]} by {title}, {noise}",
                         "The stronger the colour, the larger ε; bars are intervals. "
-                        + (
-                            "The attack is the strongest one."
-                            if short == "attack"
-                            else "Everything else stays as configured."
-                        ),
+                        + ("The attack is the strongest one." if short == "attack" else "Everything else stays as configured."),
                         tuple(panels),
                         x_label,
                         y_label,

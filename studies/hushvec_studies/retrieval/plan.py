@@ -77,7 +77,7 @@ class Run:
             del values["privacy"]["public_split"]
         return values | {
             "sides": list(self.sides),
-            "noise": None if self.noise is None else self.noise._asdict(),
+            "noise": None if self.noise is None else self.noise.model_dump(mode="json"),
             "epsilon": "inf" if self.epsilon == math.inf else self.epsilon,
             "projection": self.projection,
             "ks": list(self.ks),

@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hushvec.errors import MissingExtraError
-from hushvec_studies.clinical import cohort, command, results
+from hushvec_studies.clinical import cohort, command
 from hushvec_studies.clinical.command import add_arguments, run_clinical, settings_of
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, PRIVUNIT
 from hushvec_studies.clinical.findings import bought, classical, disagreements, reached, sentences, smallest_epsilon
 from hushvec_studies.clinical.plan import PARTS, Settings, planned
+from hushvec_studies.harness import measurements
 
 SMALL = [
     *("--patients", "40", "--dimension", "48", "--public-rows", "120", "--draws", "2", "--sizes", "20", "--resamples", "50"),
@@ -127,7 +127,7 @@ def test_a_measurement_is_written_whole_or_not_at_all(tmp_path, small_cohorts, m
         raise OSError("disk full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(results.json, "dump", broken)
+        patched.setattr(measurements.json, "dump", broken)
         with pytest.raises(OSError, match="disk full"):
             run_clinical(options(tmp_path, "--parts", "sigmas"))
     assert files(tmp_path / "measured") == []
@@ -149,21 +149,11 @@ PARTS_WITHOUT_AGREEMENT = [part for part in PARTS if part != "agreement"]
 
 
 def test_the_figure(tmp_path, small_cohorts):
-    pytest.importorskip("matplotlib")
     asked = options(tmp_path, "--parts", "grid", "sigmas")
     asked.no_figure = False
     run_clinical(asked)
     drawn = (tmp_path / "clinical.svg").read_text()
     assert drawn.startswith("<svg") and "privunit" in drawn and "public map: whitened" in drawn
-
-
-def test_without_matplotlib_nothing_is_measured(tmp_path, small_cohorts, monkeypatch):
-    monkeypatch.setattr(command, "find_spec", lambda name: None)
-    asked = options(tmp_path, "--parts", "sigmas")
-    asked.no_figure = False
-    with pytest.raises(MissingExtraError, match=r"hushvec\[study\]"):
-        run_clinical(asked)
-    assert files(tmp_path) == []
 
 
 def test_the_usual_plan():
@@ -181,15 +171,15 @@ def test_the_usual_plan():
 @pytest.mark.parametrize(
     "words, error, text",
     [
-        (["--parts", "gird"], ValueError, "parts must be one of 'grid', 'sigmas'"),
-        (["--cohorts", "none"], ValueError, "cohorts must be one of 'distinct'"),
+        (["--parts", "gird"], ValueError, "parts[0] must be one of grid, sigmas"),
+        (["--cohorts", "none"], ValueError, "cohorts[0] must be one of distinct"),
         (["--patients", "1"], ValueError, "must be >= 2, got 1"),
         (["--draws", "0"], ValueError, "draws must be >= 1, got 0"),
-        (["--epsilons", "-1"], ValueError, "epsilons must be > 0, got -1.0"),
-        (["--epsilons", "nan"], ValueError, "epsilons must be finite"),
-        (["--sigmas", "0"], ValueError, "sigmas must be > 0, got 0.0"),
-        (["--delta", "0"], ValueError, "delta must be > 0 and < 1, got 0.0"),
-        (["--confidence", "95"], ValueError, "confidence must be > 0 and < 1, got 95.0"),
+        (["--epsilons", "-1"], ValueError, "epsilons[0] must be > 0, got -1.0"),
+        (["--epsilons", "nan"], ValueError, "epsilons[0] must be finite"),
+        (["--sigmas", "0"], ValueError, "sigmas[0] must be > 0, got 0.0"),
+        (["--delta", "0"], ValueError, "delta must be > 0, got 0.0"),
+        (["--confidence", "95"], ValueError, "confidence must be < 1, got 95.0"),
         (["--seed", "-1"], ValueError, "seed must be >= 0, got -1"),
         (["--resamples", "0"], ValueError, "resamples must be >= 1, got 0"),
         (["--dimension", "1"], ValueError, "dimension must be >= 2, got 1"),

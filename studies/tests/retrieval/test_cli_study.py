@@ -86,7 +86,7 @@ def test_report(tmp_path, monkeypatch):
     [
         (["run", "doc_lpd"], ["doc_lpd: no such file", "did you mean 'doc_ldp'?"]),
         (["run", "doc_ldp", "--set", "atack.shadow_models=4"], ["atack.shadow_models", "did you mean 'attack.shadow_models'?"]),
-        (["run", "doc_ldp", "--set", "privacy.delta=2"], ["privacy.delta must be > 0 and < 1, got 2.0"]),
+        (["run", "doc_ldp", "--set", "privacy.delta=2"], ["privacy.delta must be < 1, got 2"]),
         (["grid", "doc_ldp", "--workers", "-1", "-o", "unused"], ["workers must be >= 0, got -1"]),
         (["grid", "doc_ldp", "--workers", "two"], ["--workers"]),
         (["run"], ["CONFIG"]),

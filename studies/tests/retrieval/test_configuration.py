@@ -7,8 +7,6 @@ import pytest
 from hushvec_studies.retrieval.configuration import from_values, load_configuration, shipped, to_values, with_settings
 from hushvec_studies.retrieval.schema import FAMILIES, KEYS, Configuration, NoiseFamily, suggestion
 
-pytest.importorskip("yaml")
-
 
 def written(folder, text, name="own.yaml"):
     path = folder / name
@@ -57,7 +55,11 @@ def test_files_extend_files_and_overrides_win(tmp_path):
 def test_noise_families():
     spelled_out = "{name: own, vectors: empirical, sigma: 0.2}"
     configuration = load_configuration("default", [f"privacy.noise=[pure, {spelled_out}, gumbel]"])
-    assert configuration.privacy.noise == (FAMILIES["pure"], NoiseFamily("own", "empirical", None, 0.2), FAMILIES["gumbel"])
+    assert configuration.privacy.noise == (
+        FAMILIES["pure"],
+        NoiseFamily(name="own", vectors="empirical", sigma=0.2),
+        FAMILIES["gumbel"],
+    )
     assert from_values(to_values(configuration)) == configuration
 
 
@@ -86,12 +88,12 @@ def test_settings_can_be_changed_by_name():
         ("=1", ValueError, ["key=value"]),
         ("seed=1.5", TypeError, ["seed must be a whole number", "1.5"]),
         ("seed=true", TypeError, ["seed must be a whole number", "true or false"]),
-        ("seed=-1", ValueError, ["seed must be in [0, 4294967295], got -1"]),
+        ("seed=-1", ValueError, ["seed must be >= 0, got -1"]),
         ("seed=[", ValueError, ["--set seed=[", "is not YAML"]),
-        ("privacy.delta=1", ValueError, ["privacy.delta must be > 0 and < 1, got 1.0"]),
+        ("privacy.delta=1", ValueError, ["privacy.delta must be < 1, got 1"]),
         ("privacy.delta=.nan", ValueError, ["privacy.delta must be finite"]),
         ("privacy.delta=small", TypeError, ["privacy.delta must be a number, got a text"]),
-        ("privacy.epsilons=[0]", ValueError, ["privacy.epsilons[0] must be > 0, got 0.0"]),
+        ("privacy.epsilons=[0]", ValueError, ["privacy.epsilons[0] must be > 0, got 0"]),
         ("privacy.epsilons=[.nan]", ValueError, ["privacy.epsilons[0] must be finite"]),
         ("privacy.epsilons=[]", ValueError, ["privacy.epsilons must not be empty"]),
         ("privacy.epsilons=5", TypeError, ["privacy.epsilons must be a list"]),
@@ -101,27 +103,39 @@ def test_settings_can_be_changed_by_name():
         ("privacy.combined=[document]", ValueError, ["privacy.combined[0] must join two or three different sides"]),
         ("privacy.combined=[document+querry]", ValueError, ["did you mean 'query'?"]),
         ("privacy.noise=[gausian]", ValueError, ["privacy.noise[0] must be one of", "did you mean 'gaussian'?"]),
-        ("privacy.noise=[{name: a, vector: gaussian}]", ValueError, ["privacy.noise[0].vector is not a setting", "'vectors'"]),
+        ("privacy.noise=[{name: a, vector: gaussian}]", ValueError, ["privacy.noise[0] has no vector, did you mean 'vectors'?"]),
         ("privacy.noise=[{name: a}]", ValueError, ["privacy.noise[0] must name a mechanism"]),
-        ("privacy.noise=[{name: a, vectors: empirical}]", ValueError, ["privacy.noise[0].sigma must be given"]),
-        ("privacy.noise=[{name: a, vectors: gaussian, sigma: 1}]", ValueError, ["privacy.noise[0].sigma must be given with"]),
-        ("privacy.noise=[{name: a, vectors: gaussian, corpus_size: true}]", ValueError, ["corpus_size is for vectors: privunit"]),
+        (
+            "privacy.noise=[{name: a, vectors: empirical}]",
+            ValueError,
+            ["privacy.noise[0] must have a sigma with vectors: empirical, and only then"],
+        ),
+        ("privacy.noise=[{name: a, vectors: gaussian, sigma: 1}]", ValueError, ["privacy.noise[0] must have a sigma with"]),
+        (
+            "privacy.noise=[{name: a, vectors: gaussian, corpus_size: true}]",
+            ValueError,
+            ["must have corpus_size with vectors: privunit only"],
+        ),
         ("privacy.noise=[pure, pure]", ValueError, ["privacy.noise must not name anything twice, got 'pure' again"]),
         ("privacy.projections=[wihten:9]", ValueError, ["privacy.projections[0]", "did you mean 'whiten'?"]),
         ("privacy.projections=[whiten]", ValueError, ["whiten:DIMENSION"]),
         ("privacy.projections=['pca:0']", ValueError, ["must name a dimension after 'pca:'"]),
         ("data.splits=[0.5, 0.6, 0.1]", ValueError, ["data.splits must add up to 1"]),
-        ("data.splits=[1, 2]", ValueError, ["data.splits must have 3 elements, got 2"]),
+        ("data.splits=[0.5, 0.5]", ValueError, ["data.splits must have 3 elements, got 2"]),
         ("data.splits=givn", ValueError, ["data.splits must be three shares or 'given'"]),
         ("queries.tokens=[5, 3]", ValueError, ["queries.tokens must be the least and the most, got 5 before 3"]),
-        ("retrieval.k=[1, 0]", ValueError, ["retrieval.k[1] must be in [1, 1000], got 0"]),
+        ("retrieval.k=[1, 0]", ValueError, ["retrieval.k[1] must be >= 1, got 0"]),
         ("retrieval.store=fiass", ValueError, ["retrieval.store must be one of"]),
-        ("attack.shadow_models=5", ValueError, ["attack.shadow_models must be even, got 5"]),
+        ("attack.shadow_models=5", ValueError, ["attack.shadow_models must be a multiple of 2, got 5"]),
         ("attack.shadow_models=2", ValueError, ["attack.shadow_models must be >= 4 for the attack 'likelihood', got 2"]),
-        ("ablate={queries.per_doc: [1]}", ValueError, ["ablate: queries.per_doc is not a setting", "'queries.per_document'"]),
-        ("ablate={queries.per_document: [0]}", ValueError, ["queries.per_document must be in [1, 50], got 0"]),
-        ("ablate={name: [a]}", ValueError, ["ablate: name is not a setting"]),
-        ("ablate=[1]", TypeError, ["ablate must be a mapping of settings to lists, got a list"]),
+        (
+            "ablate={queries.per_doc: [1]}",
+            ValueError,
+            ["ablate must name settings: queries.per_doc is not one", "'queries.per_document'"],
+        ),
+        ("ablate={queries.per_document: [0]}", ValueError, ["queries.per_document must be >= 1, got 0"]),
+        ("ablate={name: [a]}", ValueError, ["ablate must name settings: name is not one"]),
+        ("ablate=[1]", ValueError, ["ablate must be a mapping of settings to lists, got a list"]),
     ],
 )
 def test_a_bad_override_is_named(override, error, parts):
