@@ -15,7 +15,7 @@ demo: .venv/installed
 
 # ---- installation
 
-CPP_SOURCES = CMakeLists.txt $(shell find cmake cpp cuda python/bindings tests/cpp tests/cuda -type f -not -path '*/__pycache__/*')
+CPP_SOURCES = CMakeLists.txt $(shell find cmake cpp cuda python/bindings tests/native/cpp tests/native/cuda -type f -not -path '*/__pycache__/*')
 STUDIES = $(wildcard studies/pyproject.toml)
 LINTED = python tests examples scripts $(if $(STUDIES),studies)
 TESTS = tests $(if $(STUDIES),studies/tests)

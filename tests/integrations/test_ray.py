@@ -20,7 +20,7 @@ from integrations.scale_out import (
     vectors_of,
     write_parts,
 )
-from reference.sizes import scaled
+from evidence.reference.sizes import scaled
 
 ray = pytest.importorskip("ray", reason="ray is not installed")
 pytest.importorskip("ray.data", reason="ray[data] is not installed")
