@@ -26,15 +26,15 @@ def pytest_collection_modifyitems(items):
 
 def pytest_generate_tests(metafunc):
     if "backend" in metafunc.fixturenames:
-        from hushvec import _core
+        from hushvec._native import _core
 
         metafunc.parametrize("backend", list(_core.backends()["available"]))
 
 
 @pytest.fixture(scope="session")
 def core():
-    """hushvec._core."""
-    from hushvec import _core
+    """hushvec._native._core."""
+    from hushvec._native import _core
 
     return _core
 

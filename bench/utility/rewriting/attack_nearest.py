@@ -22,7 +22,7 @@ from study import documents, figures, likelihoods, metrics, models, options, rel
 from study.releases import unit
 
 import hushvec as hv
-from hushvec._progress import Progress
+from hushvec._util.progress import Progress
 from hushvec.mechanisms import PublicProjection
 
 EPSILONS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, math.inf)

@@ -15,7 +15,7 @@ import math
 from study import documents, figures, judges, measured, models, options, results, rewriters
 from study.rewriters import Setting
 
-from hushvec._progress import Progress
+from hushvec._util.progress import Progress
 
 EPSILONS = (4.0, 8.0, 16.0, 32.0, 64.0, 100.0, 200.0, 400.0, 1000.0, math.inf)
 QUICK_EPSILONS = (16.0, math.inf)

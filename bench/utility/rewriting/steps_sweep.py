@@ -16,7 +16,7 @@ import time
 
 from study import documents, figures, judges, measured, options, results, rewriters
 
-from hushvec._progress import Progress
+from hushvec._util.progress import Progress
 from hushvec.text import MiniLMEmbedder, Rewriter
 
 STEPS = (0, 1, 5, 10, 20)

@@ -3,7 +3,7 @@
 Needs `pip install 'hushvec[study]'` where a study is read or run, not at import. docs/studies.md is the guide.
 """
 
-from hushvec._lazy import at_first_use
+from hushvec._util.lazy import at_first_use
 
 __all__ = [
     "Configuration",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hushvec._publish import SHARED, published_bytes, published_text
+from hushvec._util.publish import SHARED, published_bytes, published_text
 from hushvec.study.charts import FAINT, INK, RAMP, Figure, Panel, Series, drawn_as, svg_of
 from hushvec.study.points import (
     AUC,

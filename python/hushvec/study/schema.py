@@ -12,8 +12,8 @@ from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import partial
 from typing import Any, NamedTuple, get_type_hints
 
-from hushvec import _validate
-from hushvec._near_names import nearest, nearest_of
+from hushvec._util import validate
+from hushvec._util.near_names import nearest, nearest_of
 from hushvec.study.columns import ATTACKS, MECHANISMS
 
 Check = Callable[[str, Any], Any]
@@ -89,7 +89,7 @@ def _whole(low: int, high: int | None, name: str, value: Any) -> int:
         raise TypeError(f"{name} must be a whole number, got {_kind(value)}")
     if high is not None and not low <= value <= high:
         raise ValueError(f"{name} must be in [{low}, {high}], got {value}")
-    return _validate.whole_number(name, value, at_least=low)
+    return validate.whole_number(name, value, at_least=low)
 
 
 def _even(name: str, value: Any) -> int:
@@ -101,20 +101,20 @@ def _even(name: str, value: Any) -> int:
 
 def _open_unit(name: str, value: Any) -> float:
     """A number above 0 and below 1."""
-    return _validate.probability(name, _number(name, value))
+    return validate.probability(name, _number(name, value))
 
 
 def _number(name: str, value: Any) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {_kind(value)}")
-    return _validate.number(name, value)
+    return validate.number(name, value)
 
 
 def _epsilon(name: str, value: Any) -> float:
     """A number above 0; infinity, as a number or as a word, stands for no noise."""
     if value == "inf" or (isinstance(value, float) and value == math.inf):
         return math.inf
-    return _validate.positive(name, _number(name, value))
+    return validate.positive(name, _number(name, value))
 
 
 def _choice(choices: Sequence[str], name: str, value: Any) -> str:
@@ -199,7 +199,7 @@ def _family(name: str, value: Any) -> NoiseFamily:
         name=_text(f"{name}.name", value.get("name")),
         vectors=_optional(partial(_choice, VECTOR_NOISE), f"{name}.vectors", value.get("vectors")),
         scores=_optional(partial(_choice, SCORE_NOISE), f"{name}.scores", value.get("scores")),
-        sigma=_optional(lambda key, given: _validate.positive(key, _number(key, given)), f"{name}.sigma", value.get("sigma")),
+        sigma=_optional(lambda key, given: validate.positive(key, _number(key, given)), f"{name}.sigma", value.get("sigma")),
         corpus_size=_flag(f"{name}.corpus_size", value.get("corpus_size", False)),
     )
     if family.vectors is None and family.scores is None:
@@ -240,7 +240,7 @@ def _value_of(key: str, place: str, value: Any) -> Any:
 def _kind(value: Any) -> str:
     """What YAML made of a value, in YAML's words."""
     words = {type(None): "nothing", bool: "true or false", dict: "a mapping", list: "a list", str: "a text"}
-    return words.get(type(value), f"the number {value!r}" if isinstance(value, int | float) else _validate.kind(value))
+    return words.get(type(value), f"the number {value!r}" if isinstance(value, int | float) else validate.kind(value))
 
 
 # ---- sections ----

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hushvec._publish import SHARED, published_text
+from hushvec._util.publish import SHARED, published_text
 from hushvec.study.latex import latex_table
 from hushvec.study.points import (
     AUC,

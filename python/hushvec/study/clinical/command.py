@@ -11,9 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hushvec import _core, _validate
-from hushvec._progress import Progress
-from hushvec._publish import SHARED, published_text
+from hushvec._native import _core
+from hushvec._util import validate
+from hushvec._util.progress import Progress
+from hushvec._util.publish import SHARED, published_text
 from hushvec.errors import MissingExtraError
 from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec.retrieval.measures.intervals import require_settings
@@ -96,10 +97,10 @@ def settings_of(options: argparse.Namespace) -> Settings:
     """The options, every one checked."""
     for name, accepted in (("parts", PARTS), ("cohorts", COHORTS)):
         for one in getattr(options, name):
-            _validate.choice(name, one, accepted)
+            validate.choice(name, one, accepted)
     confidence, resamples = require_settings(confidence=options.confidence, resamples=options.resamples, seed=options.seed)
     for size in (options.patients, options.public_rows, *options.sizes):
-        _validate.whole_number("patients, public_rows and sizes", size, at_least=2)
+        validate.whole_number("patients, public_rows and sizes", size, at_least=2)
     if options.public is not None and options.rows is None:
         raise ValueError("--public must go with --rows: drawn patients have public rows of their own")
     recorded = None if options.rows is None else Recorded(options.rows, options.public)
@@ -109,12 +110,12 @@ def settings_of(options: argparse.Namespace) -> Settings:
         patients=options.patients,
         dimension=recorded.dimension
         if recorded is not None
-        else _validate.whole_number("dimension", options.dimension, at_least=2),
+        else validate.whole_number("dimension", options.dimension, at_least=2),
         public_rows=options.public_rows,
-        epsilons=tuple(_validate.positive("epsilons", one) for one in options.epsilons),
-        sigmas=tuple(_validate.positive("sigmas", one) for one in options.sigmas),
-        delta=_validate.delta(options.delta),
-        draws=_validate.whole_number("draws", options.draws, at_least=1),
+        epsilons=tuple(validate.positive("epsilons", one) for one in options.epsilons),
+        sigmas=tuple(validate.positive("sigmas", one) for one in options.sigmas),
+        delta=validate.delta(options.delta),
+        draws=validate.whole_number("draws", options.draws, at_least=1),
         seed=options.seed,
         confidence=confidence,
         resamples=resamples,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from hushvec._progress import Progress
-from hushvec._publish import published_text
+from hushvec._util.progress import Progress
+from hushvec._util.publish import published_text
 
 FOLDER = "measured"
 

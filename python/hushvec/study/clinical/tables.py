@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hushvec._publish import SHARED, published_text
+from hushvec._util.publish import SHARED, published_text
 from hushvec.study.clinical.contenders import EMPIRICAL, LDP
 from hushvec.study.clinical.findings import bought, classical
 from hushvec.study.latex import latex_table

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.study.personalize.base import note_losses
 from hushvec.study.personalize.canaries import Canaries
 from hushvec.study.personalize.coding import Coded, Coding

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hushvec._publish import published_folder
+from hushvec._util.publish import published_folder
 from hushvec.errors import MissingExtraError
 from hushvec.study.clinical.keys import digest_of
 from hushvec.study.personalize.coding import Coding, coding_of, coding_of_folder, fitted_tokenizer

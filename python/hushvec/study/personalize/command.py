@@ -12,9 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hushvec import _core, _validate
-from hushvec._progress import Progress
-from hushvec._publish import SHARED, published_text
+from hushvec._native import _core
+from hushvec._util import validate
+from hushvec._util.progress import Progress
+from hushvec._util.publish import SHARED, published_text
 from hushvec.errors import MissingExtraError
 from hushvec.study.clinical.results import Measurement, measured
 from hushvec.study.clinical.tables import write_csv
@@ -97,10 +98,10 @@ def run_personalize(options: argparse.Namespace) -> int:
 def settings_of(options: argparse.Namespace) -> Settings:
     """The options, every one checked."""
     for name in ("batch", "steps", "rank", "notes", "context", "audit_notes"):
-        _validate.whole_number(name, getattr(options, name), at_least=1)
+        validate.whole_number(name, getattr(options, name), at_least=1)
     for seed in options.seeds:
-        _validate.whole_number("seeds", seed, at_least=0)
-    _validate.whole_number("canaries", options.canaries, at_least=0)
+        validate.whole_number("seeds", seed, at_least=0)
+    validate.whole_number("canaries", options.canaries, at_least=0)
     if 0 < options.canaries < 32:
         raise ValueError(f"canaries must be 0 or >= 32, got {options.canaries}")
     texts = _texts(options)
@@ -113,17 +114,17 @@ def settings_of(options: argparse.Namespace) -> Settings:
         texts=texts,
         base=_base(options, texts),
         epsilons=tuple(options.epsilons),
-        delta=_validate.delta(options.delta),
+        delta=validate.delta(options.delta),
         batch=batch,
         steps=options.steps,
-        clip_norm=_validate.clip_norm(options.clip_norm),
-        learning_rate=_validate.positive("learning_rate", options.learning_rate),
+        clip_norm=validate.clip_norm(options.clip_norm),
+        learning_rate=validate.positive("learning_rate", options.learning_rate),
         rank=options.rank,
         seeds=tuple(dict.fromkeys(options.seeds)),
         canaries=options.canaries,
         audit_notes=options.audit_notes,
-        audit_delta=_validate.delta(options.audit_delta),
-        confidence=_validate.probability("confidence", options.confidence),
+        audit_delta=validate.delta(options.audit_delta),
+        confidence=validate.probability("confidence", options.confidence),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hushvec._publish import SHARED, published_text
+from hushvec._util.publish import SHARED, published_text
 from hushvec.study.charts import Figure, Panel, Series, svg_of
 from hushvec.study.latex import latex_table
 from hushvec.study.points import Estimate

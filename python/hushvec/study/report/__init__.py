@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hushvec._publish import SHARED, published_text
+from hushvec._util.publish import SHARED, published_text
 from hushvec.study.charts import Figure
 from hushvec.study.figures import roc_figures, save_figures, study_figures
 from hushvec.study.points import Conditions

@@ -9,7 +9,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.study.charts import Figure
 from hushvec.study.columns import COLUMNS, Row
 from hushvec.study.configuration import to_values
