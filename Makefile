@@ -35,7 +35,7 @@ build/modules: FORCE
 # Everything that hushvec and its tests need, and no hushvec. Build tools stay installed, so that the build folder stays valid.
 .venv-test/packages: pyproject.toml constraints.txt $(STUDIES)
 	$(PYTHON) -m venv .venv-test
-	$(BIN)/python $(PIP) cmake ninja pybind11 scikit-build-core
+	$(BIN)/python $(PIP) cmake hatchling editables ninja pybind11 scikit-build-core
 	$(BIN)/python scripts/requirements.py torch text cli test dev > .venv-test/requirements.txt
 	$(BIN)/python $(PIP) --requirement .venv-test/requirements.txt
 	touch $@
