@@ -240,6 +240,7 @@ for one in compiled * 2:
 """
 
 
+@pytest.mark.full
 def test_processes_with_one_saved_program_and_one_cache_draw_apart(tmp_path):
     outputs = []
     for step in ("save", "load"):

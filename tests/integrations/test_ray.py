@@ -51,6 +51,7 @@ def cluster():
     ray.shutdown()
 
 
+@pytest.mark.full
 def test_a_killed_worker_leaves_every_row_once(cluster, tmp_path, record_property):
     """The worker kills itself by SIGKILL in the middle of a task, after half of the parts were read."""
     source = write_parts(tmp_path / "in", ROWS, DIMENSION, PARTS)

@@ -50,11 +50,10 @@ def disassembler():
 
 
 def compiled_module():
-    spec = importlib.util.find_spec("hushvec")
-    modules = sorted(Path(spec.origin).parent.glob("_cuda*.so"))
-    if not modules:
+    spec = importlib.util.find_spec("hushvec._native._cuda")
+    if spec is None:
         pytest.skip("this build has no CUDA backend")
-    return modules[0]
+    return Path(spec.origin)
 
 
 class Instruction:
