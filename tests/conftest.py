@@ -14,18 +14,27 @@ TESTS = str(Path(__file__).parent)
 if TESTS not in sys.path:
     sys.path.insert(0, TESTS)
 
+from reference.sizes import SCALE  # noqa: E402
+
+
+def pytest_collection_modifyitems(items):
+    if SCALE != "full":
+        for item in items:
+            if item.get_closest_marker("full"):
+                item.add_marker(pytest.mark.skip(reason="takes long: HUSHVEC_TEST_SCALE=full runs it"))
+
 
 def pytest_generate_tests(metafunc):
     if "backend" in metafunc.fixturenames:
-        from hushvec import _core
+        from hushvec._native import _core
 
         metafunc.parametrize("backend", list(_core.backends()["available"]))
 
 
 @pytest.fixture(scope="session")
 def core():
-    """hushvec._core."""
-    from hushvec import _core
+    """hushvec._native._core."""
+    from hushvec._native import _core
 
     return _core
 

@@ -22,7 +22,7 @@ from random_rows import rows_of
 from table import summary
 
 import hushvec as hv
-from hushvec import _cuda_backend
+from hushvec._native import cuda
 
 DEVICE = "cuda"
 CLIP_NORM, SIGMA = 1.0, 0.6
@@ -161,7 +161,7 @@ class Bench:
         x = torch.randn(self._sum_shape, device=DEVICE)
         out = torch.empty(x.shape[1], device=DEVICE)
         generator = hv.Generator(rounds=12)
-        self.add(cases.SUM, [lambda: _cuda_backend.clip_sum_and_noise(x, CLIP_NORM, SIGMA, out, generator)],
+        self.add(cases.SUM, [lambda: cuda.clip_sum_and_noise(x, CLIP_NORM, SIGMA, out, generator)],
                  bytes=x.numel() * 4, samples=x.numel(), ceiling=cases.COPY)  # fmt: skip
 
     def launches(self) -> None:

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 import hushvec as hv
-from hushvec import _core
+from hushvec._native import _core
 
 SHAPES = [(10_000, 384), (10_000, 385), (10_000, 768), (10_000, 1024)]
 EPSILONS = [1.0, 10.0, 16.0]

@@ -1,6 +1,6 @@
 // Calibration: each function takes doubles, or one-dimensional contiguous float64 arrays of equal length.
 //
-// Broadcasting and other kinds of numbers are the business of hushvec.calibrate. The arrays are never converted here
+// Broadcasting and other kinds of numbers are the business of hushvec.noise.calibration. The arrays are never converted here
 // (noconvert): an integer array or a strided view is a TypeError, not a silent copy. The GIL is released while arrays
 // are computed.
 #include <pybind11/numpy.h>

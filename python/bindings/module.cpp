@@ -1,4 +1,4 @@
-// hushvec._core: the table of contents of the binding. Inputs are checked and the GIL is released in bind_<topic>.cpp.
+// hushvec._native._core: the table of contents of the binding. Inputs are checked and the GIL is released in bind_<topic>.cpp.
 #include <pybind11/pybind11.h>
 
 #include "bindings.hpp"

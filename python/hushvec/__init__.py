@@ -8,25 +8,24 @@
 
 from typing import TYPE_CHECKING
 
-from hushvec import _interpreter  # noqa: F401  # refuses subinterpreters, before the core is loaded
+from hushvec._native import interpreter  # noqa: F401  # refuses subinterpreters, before the core is loaded
 
 # isort: split
-from hushvec._backends import backends, set_num_threads
-from hushvec._core import Generator
-from hushvec._core import __version__ as __version__
-from hushvec._lazy import at_first_use
-from hushvec.calibrate import gaussian_delta, gaussian_epsilon, gaussian_sigma, laplace_scale
-from hushvec.clip import clip, clip_and_noise
+from hushvec._native._core import Generator
+from hushvec._native._core import __version__ as __version__
+from hushvec._native.backends import backends, set_num_threads
+from hushvec._util.lazy import at_first_use
+from hushvec._util.moved import find_moved_modules
 from hushvec.errors import BudgetError, MissingExtraError, PrivacyBudgetExhaustedError, ReceiptError
 from hushvec.noise import add_noise, gaussian_noise, l2_laplace_noise, laplacian_noise
+from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon, gaussian_sigma, laplace_scale
+from hushvec.noise.clipping import clip, clip_and_noise
 from hushvec.receipts import LedgerEntry, Receipt, Verification, verify_charges, verify_receipt
-from hushvec.release import Release, privatize
+from hushvec.release.vectors import Release, privatize
 
 if TYPE_CHECKING:
     from hushvec.budget import PrivacyBudget
-    from hushvec.discrete import randomized_response
-    from hushvec.label_receipt import LabelReceipt
-    from hushvec.label_release import LabelRelease, privatize_labels
+    from hushvec.mechanisms.labels import randomized_response
     from hushvec.mechanisms.recommend import Recommendation, recommend
     from hushvec.middleware import (
         calibrate_sensitivity,
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
         wrap_classification_model,
         wrap_embedding_model,
     )
+    from hushvec.receipts.labels import LabelReceipt
+    from hushvec.release.labels import LabelRelease, privatize_labels
 
 __all__ = [
     "BudgetError",
@@ -81,12 +82,15 @@ __all__ = [
     "wrap_embedding_model",
 ]
 
+find_moved_modules()
+Generator.__module__ = "hushvec"  # where users find it, in help() and in errors
+
 # Imported at first use: most programs need none of them, and they would make `import hushvec` take a third longer.
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
-        "LabelReceipt": "label_receipt",
-        "LabelRelease": "label_release",
+        "LabelReceipt": "receipts.labels",
+        "LabelRelease": "release.labels",
         "PrivacyBudget": "budget",
         "Recommendation": "mechanisms.recommend",
         "calibrate_sensitivity": "middleware",
@@ -95,8 +99,8 @@ __getattr__, __dir__ = at_first_use(
         "dp_embedding_middleware": "middleware",
         "get_sensitivity": "middleware",
         "pii_redaction_middleware": "middleware",
-        "privatize_labels": "label_release",
-        "randomized_response": "discrete",
+        "privatize_labels": "release.labels",
+        "randomized_response": "mechanisms.labels",
         "recommend": "mechanisms.recommend",
         "wrap_classification_model": "middleware",
         "wrap_embedding_model": "middleware",

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hushvec as hv
-from hushvec import _core, calibrate
+from hushvec._native import _core
+from hushvec.noise import calibration
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 
@@ -177,8 +178,8 @@ def test_figures_of_the_documentation():
         (lambda: hv.gaussian_epsilon(1e-5, 1e-160), math.inf),
         (lambda: hv.laplace_scale(0.5, 3.0), 6.0),
         (lambda: hv.laplace_scale(1.7976931348623157e308, SMALLEST), SMALLEST),
-        (lambda: calibrate.expected_cosine(0.0, 10), 1.0),
-        (lambda: calibrate.expected_cosine(1e308, 10**9, 1e-300), 0.0),
+        (lambda: calibration.expected_cosine(0.0, 10), 1.0),
+        (lambda: calibration.expected_cosine(1e308, 10**9, 1e-300), 0.0),
     ],
 )
 def test_edge(call, expected):
@@ -210,10 +211,10 @@ def test_edge(call, expected):
         (lambda: hv.gaussian_epsilon(2.0, 1.0), "delta must be > 0 and < 1, got 2.0"),
         (lambda: hv.laplace_scale(0.0, 1.0), "epsilon must be > 0 and finite, got 0.0"),
         (lambda: hv.laplace_scale(1e-300, 1e300), "scale must be at most 1.7976931348623157e+308, got inf"),
-        (lambda: calibrate.expected_cosine(-0.1, 10), "sigma must be >= 0 and finite, got -0.1"),
-        (lambda: calibrate.expected_cosine([0.1, math.nan], 10), "sigma[1] must be >= 0 and finite, got nan"),
-        (lambda: calibrate.expected_cosine(0.1, 0), "dimension must be >= 1, got 0.0"),
-        (lambda: calibrate.expected_cosine(0.1, 10, 0.0), "norm must be > 0 and finite, got 0.0"),
+        (lambda: calibration.expected_cosine(-0.1, 10), "sigma must be >= 0 and finite, got -0.1"),
+        (lambda: calibration.expected_cosine([0.1, math.nan], 10), "sigma[1] must be >= 0 and finite, got nan"),
+        (lambda: calibration.expected_cosine(0.1, 0), "dimension must be >= 1, got 0.0"),
+        (lambda: calibration.expected_cosine(0.1, 10, 0.0), "norm must be > 0 and finite, got 0.0"),
     ],
 )
 def test_value_error(call, message):
@@ -236,9 +237,9 @@ def test_type_error_of_options():
     with pytest.raises(TypeError, match="allow_unproven must be a bool, got int"):
         hv.gaussian_sigma(1.0, 1e-5, method="classical", allow_unproven=1)
     with pytest.raises(TypeError, match="dimension must be an integer"):
-        calibrate.expected_cosine(0.1, 10.5)
+        calibration.expected_cosine(0.1, 10.5)
     with pytest.raises(TypeError, match="dimension must be an integer"):
-        calibrate.expected_cosine(0.1, True)
+        calibration.expected_cosine(0.1, True)
 
 
 # shapes and kinds
@@ -260,7 +261,7 @@ def test_arrays_broadcast():
     assert np.all(hv.gaussian_delta(epsilon, sigma, 2) <= delta)
     assert hv.gaussian_epsilon(delta, sigma, 2).shape == (3, 2)
     assert hv.laplace_scale(epsilon, delta).shape == (3, 2)
-    assert calibrate.expected_cosine(sigma, [384, 768]).shape == (3, 2)
+    assert calibration.expected_cosine(sigma, [384, 768]).shape == (3, 2)
 
 
 @pytest.mark.parametrize(
@@ -317,10 +318,10 @@ def test_expected_cosine_is_the_mean_cosine(sigma):
     cosines = noisy @ vector / (np.linalg.norm(noisy, axis=1) * norm)
     mean = cosines.mean()
     tolerance = 5.0 * cosines.std() / math.sqrt(rows) + 1e-3 * mean  # sampling, and the formula itself
-    assert abs(calibrate.expected_cosine(sigma, dimension, norm) - mean) <= tolerance
-    assert abs(calibrate.expected_cosine(1.05 * sigma, dimension, norm) - mean) > tolerance
+    assert abs(calibration.expected_cosine(sigma, dimension, norm) - mean) <= tolerance
+    assert abs(calibration.expected_cosine(1.05 * sigma, dimension, norm) - mean) > tolerance
 
 
 def test_examples_run():
-    results = doctest.testmod(calibrate)
+    results = doctest.testmod(calibration)
     assert results.attempted >= 10 and results.failed == 0

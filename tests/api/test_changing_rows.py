@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.jobs import NoiseJob, noise_batch
 from hushvec.mechanisms import PrivUnit
 from hushvec.mechanisms.top_k import GumbelTopK

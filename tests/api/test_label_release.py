@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import hushvec as hv
-from hushvec.label_release import LabelRelease, privatize_labels
+from hushvec.release.labels import LabelRelease, privatize_labels
 
 LABELS = ["a", "b", "c"]
 ALPHA = 1e-6

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hushvec._lines import decoded, json_record, lines_with_ends, numbered_lines, require_utf8, texts_of_file
+from hushvec._util.lines import decoded, json_record, lines_with_ends, numbered_lines, require_utf8, texts_of_file
 
 # Ends of lines to str.splitlines, which are characters of a text here: tabs and feeds, separators of files, lines and paragraphs.
 NO_ENDS = "\v\f\x1c\x85\u2028\u2029"

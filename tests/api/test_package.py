@@ -55,63 +55,38 @@ PUBLIC = [
     "wrap_embedding_model",
 ]
 
-# Lower numbers are imported by higher ones, never the other way round. A folder counts as one layer.
+# Lower numbers are imported by higher ones, never the other way round. Each is a folder, but for what every layer sees.
 LAYERS = {
-    "_core": 0,
-    "_cuda": 0,
-    "_interpreter": 0,
-    "_lazy": 0,
-    "_recording": 0,
-    "_torch_recording": 0,
     "errors": 0,
-    "_validate": 1,
-    "_lines": 1,
-    "_near_names": 1,
-    "_products": 1,
-    "_progress": 1,
-    "_publish": 1,
-    "_receipt_fields": 1,
-    "_arrays": 2,
+    "_util": 1,
+    "_native": 2,
     "budget": 2,
-    "_cuda_backend": 3,
+    "noise": 3,
     "secure_memory": 3,
-    "_backends": 4,
-    "_kernels": 4,
-    "_torch_ops": 5,
-    "noise": 6,
-    "clip": 6,
-    "calibrate": 6,
-    "_clipped_sums": 6,
-    "accounting": 7,
-    "mechanisms": 8,
-    "discrete": 9,
-    "receipts": 9,
-    "label_receipt": 9,
-    "selection_receipt": 9,
-    "report_receipt": 9,
-    "training_receipt": 9,
-    "release": 10,
-    "models": 10,
-    "label_release": 10,
-    "audit": 11,
-    "text": 11,
-    "training": 11,
-    "collect": 11,
-    "jobs": 11,
-    "middleware": 12,
-    "retrieval": 12,
-    "integrations": 13,
-    "__init__": 14,
-    "cli": 15,
-    "__main__": 16,
+    "accounting": 4,
+    "mechanisms": 5,
+    "receipts": 6,
+    "release": 7,
+    "embedders": 7,
+    "audit": 8,
+    "text": 8,
+    "training": 8,
+    "collect": 8,
+    "jobs": 8,
+    "middleware": 9,
+    "retrieval": 9,
+    "integrations": 10,
+    "__init__": 11,
+    "cli": 12,
+    "__main__": 13,
 }
 
 # Imports that may take place at the top of a module, beside the standard library and hushvec itself.
 ALWAYS_THERE = {"numpy"}
 # Modules that are themselves imported only where their library is in use.
 NEEDS = {
-    "_torch_ops.py": {"torch"},
-    "_torch_recording.py": {"torch"},
+    "torch_ops.py": {"torch"},
+    "torch_recording.py": {"torch"},
     "batch_gradients.py": {"torch"},
     "batch_sum.py": {"torch"},
     "checkpoints.py": {"torch"},   # of training; that of text imports nothing
@@ -174,15 +149,15 @@ def test_version_is_the_same_everywhere():
 
 def test_the_package_is_typed():
     assert (PACKAGE / "py.typed").exists()
-    assert (PACKAGE / "_core.pyi").exists()
+    assert (PACKAGE / "_native" / "_core.pyi").exists()
 
 
 @pytest.mark.parametrize("name", ["_core", "_cuda"])
 def test_stubs_name_everything_compiled(name):
-    if name == "_cuda" and not list(PACKAGE.glob("_cuda.*.so")):
+    if name == "_cuda" and not list((PACKAGE / "_native").glob("_cuda.*.so")):
         pytest.skip("built without CUDA")
-    core = importlib.import_module(f"hushvec.{name}")
-    stub = ast.parse((PACKAGE / f"{name}.pyi").read_text())
+    core = importlib.import_module(f"hushvec._native.{name}")
+    stub = ast.parse((PACKAGE / "_native" / f"{name}.pyi").read_text())
     named = {node.name for node in stub.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     named |= {node.target.id for node in stub.body if isinstance(node, ast.AnnAssign)}
     there = {name for name in dir(core) if not name.startswith("__")} | {"__version__"}

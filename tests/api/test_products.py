@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from hushvec import _core
-from hushvec._products import inner_products, product
+from hushvec._native import _core
+from hushvec._native.products import inner_products, product
 
 DTYPES = (np.float32, np.float64)
 # Around the pieces that the kernel works in, and one of ours.

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec import _publish
-from hushvec._publish import (
+from hushvec._util import publish
+from hushvec._util.publish import (
     PRIVATE,
     SHARED,
     mode_of,
@@ -84,7 +84,7 @@ def test_names_cannot_be_guessed_and_links_are_not_followed(tmp_path, monkeypatc
         with published_bytes(tmp_path / "out"):
             names |= {path.name for path in tmp_path.iterdir()} - {"out"}
     assert len(names) == 2 and all(re.fullmatch(rf"\.out\.[0-9a-f]{{16}}\.{os.getpid()}\.partial", name) for name in names)
-    monkeypatch.setattr(_publish.secrets, "token_hex", lambda size: "known")
+    monkeypatch.setattr(publish.secrets, "token_hex", lambda size: "known")
     (tmp_path / "elsewhere").write_text("untouched")
     (tmp_path / f".out.known.{os.getpid()}.partial").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileExistsError), published_bytes(tmp_path / "out") as file:
@@ -143,7 +143,7 @@ def test_every_other_file_is_written_by_the_helper():
         code = re.sub(r'"""[\s\S]*?"""', "", path.read_text(encoding="utf-8"))
         if writing.search(code):
             found[path.relative_to(PACKAGE).as_posix()] = writing.findall(code)
-    found.pop("_publish.py")
+    found.pop("_util/publish.py")
     assert set(found) == set(WRITERS_OF_THEIR_OWN), found
 
 

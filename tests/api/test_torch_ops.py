@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec import _core
+from hushvec._native import _core
 
 torch = pytest.importorskip("torch")
 
@@ -232,6 +232,6 @@ def test_a_forked_child_has_streams_of_its_own():
 def test_eager_work_loads_no_operators():
     code = (
         "import sys, torch, hushvec as hv; hv.clip_and_noise(torch.ones(2, 8), 1.0, 1.0); hv.gaussian_noise(3, like=torch.ones(1)); "
-        "assert 'hushvec._torch_ops' not in sys.modules"
+        "assert 'hushvec._native.torch_ops' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

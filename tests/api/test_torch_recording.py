@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec import _core
+from hushvec._native import _core
 
 torch = pytest.importorskip("torch")
 
@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
-from hushvec import _torch_ops  # noqa: E402
+from hushvec._native import torch_ops  # noqa: E402
 from hushvec.jobs import NoiseJob, noise_batch  # noqa: E402
 from hushvec.training import DPOptimizer, clip_and_noise_gradients  # noqa: E402
 
@@ -153,7 +153,7 @@ def test_torch_compile_works_after_every_recorder():
     for record in (RECORDERS["torch.export"], RECORDERS["make_fx symbolic"], RECORDERS["fake tensors"], RECORDERS["functionalize"]):
         with pytest.raises(RuntimeError, match=REFUSED):
             record(DRAWS["clip_and_noise"], torch.ones(2, 4))
-    assert type(_torch_ops._default_state_on_cpu) is torch.Tensor
+    assert type(torch_ops._default_state_on_cpu) is torch.Tensor
     assert draws_anew(torch.compile(DRAWS["clip_and_noise"], backend="aot_eager", fullgraph=True), torch.ones(2, 4))
 
 
@@ -178,7 +178,7 @@ class Operator(torch.nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.register_buffer("state", _torch_ops.stream_state())
+        self.register_buffer("state", torch_ops.stream_state())
 
     def forward(self, x):
         return torch.ops.hushvec.clip_and_noise(x, 1.0, 0.5, True, self.state)
@@ -222,7 +222,7 @@ def test_a_compiled_program_draws_anew_without_compiling_again(compiler):
 
 
 COMPILED = """
-import sys, torch, hushvec as hv, hushvec._torch_ops as ops
+import sys, torch, hushvec as hv, hushvec._native.torch_ops as ops
 x = torch.zeros(2, 4)
 
 def program(x):

@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 
-from hushvec import _arrays
+from hushvec._native import arrays
 
 # Around the buffer lengths of numpy and the pieces that the core works in.
 DIMENSIONS = (1, 7, 384, 1024, 8191, 8192, 8193, 9000)
 
 
 def unit(x):
-    out = _arrays.empty_like(x)
-    _arrays.unit_rows(x, out)
+    out = arrays.empty_like(x)
+    arrays.unit_rows(x, out)
     return out
 
 
 @pytest.mark.parametrize("dimension", DIMENSIONS)
-@pytest.mark.parametrize("dtype", _arrays.NUMPY_DTYPES)
+@pytest.mark.parametrize("dtype", arrays.NUMPY_DTYPES)
 def test_a_row_is_the_same_in_every_batch_and_layout(dtype, dimension):
     rows = np.random.default_rng(dimension).standard_normal((9, dimension)).astype(dtype)
     whole = unit(rows)
@@ -27,7 +27,7 @@ def test_a_row_is_the_same_in_every_batch_and_layout(dtype, dimension):
     for layout in (np.asfortranarray(rows), spread[::2, ::2], rows[::-1].copy()[::-1]):
         assert np.array_equal(unit(layout), whole)
     itself = rows.copy()
-    _arrays.unit_rows(itself, itself)
+    arrays.unit_rows(itself, itself)
     assert np.array_equal(itself, whole)
 
 
@@ -44,7 +44,7 @@ def test_torch_has_the_bits_of_numpy(dtype):
     assert torch.equal(found, expected)
 
 
-@pytest.mark.parametrize("dtype", _arrays.NUMPY_DTYPES)
+@pytest.mark.parametrize("dtype", arrays.NUMPY_DTYPES)
 def test_the_norm_is_right_for_the_smallest_and_largest_rows(dtype):
     limits = np.finfo(dtype)
     rows = np.ones((4, 130), dtype)

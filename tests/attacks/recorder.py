@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.budget import PrivacyBudget
 
 # name: (places of the private rows, of what is written to, of the key stream) among the positional arguments; None where there is none

@@ -16,7 +16,7 @@ import pytest
 
 import hushvec as hv
 from attacks import naive
-from hushvec._clipped_sums import ClippedSum
+from hushvec._native.clipped_sums import ClippedSum
 from hushvec.collect import Vocabulary
 from hushvec.training import clip_and_noise_gradients
 from reference import clipped_sum as reference

@@ -234,7 +234,7 @@ def test_implied_epsilon_is_rounded_up(rho, delta):
 
 def test_implied_epsilon_is_a_guarantee_for_a_gaussian():
     """A Gaussian mechanism with s = sigma / sensitivity has rho = 1 / (2 s^2); its exact delta is below the one claimed."""
-    from hushvec.calibrate import gaussian_delta
+    from hushvec.noise.calibration import gaussian_delta
 
     for ratio in (0.2, 1.0, 5.0):
         for delta in (1e-9, 1e-5, 1e-2):

@@ -8,8 +8,8 @@ import pytest
 import hushvec as hv
 from cli.command import assert_one_line, hushvec_here
 from hushvec.budget import PrivacyBudget
-from hushvec.label_receipt import LabelReceipt
 from hushvec.mechanisms import PublicCodebook
+from hushvec.receipts.labels import LabelReceipt
 from hushvec.retrieval import PrivateIndex
 
 pytest.importorskip("faiss")

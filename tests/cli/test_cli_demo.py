@@ -8,7 +8,7 @@ import pytest
 
 import hushvec as hv
 from cli.command import assert_one_line, hushvec, hushvec_here
-from hushvec._progress import Progress
+from hushvec._util.progress import Progress
 from hushvec.cli._nearest import cosines, nearest
 from hushvec.cli._sentences import private_texts, public_sentences
 
@@ -206,8 +206,8 @@ class Terminal(io.StringIO):
 
 
 def test_progress_is_shown_to_a_person_only(monkeypatch):
-    monkeypatch.setattr("hushvec._progress.SHOW_AFTER_SECONDS", 0.0)
-    monkeypatch.setattr("hushvec._progress.REDRAW_SECONDS", 0.0)
+    monkeypatch.setattr("hushvec._util.progress.SHOW_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("hushvec._util.progress.REDRAW_SECONDS", 0.0)
     for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
         with Progress("rows", 4, stream) as progress:
             progress.advance(1)

@@ -8,8 +8,8 @@ import pytest
 
 import hushvec as hv
 from cli.command import assert_one_line, hushvec_here
+from hushvec.receipts.selections import SelectionReceipt, verify_selection_receipt
 from hushvec.retrieval import PrivateIndex, ScoreNoise
-from hushvec.selection_receipt import SelectionReceipt, verify_selection_receipt
 
 ROWS = np.random.default_rng(0).standard_normal((30, 12)).astype(np.float32)
 

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 
 import hushvec as hv
-from hushvec import _core
+from hushvec._native import _core
 
 
 def digests():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hushvec import _core
+from hushvec._native import _core
 
 
 def random_rows(rows, bits, seed=0, share=0.5):

@@ -7,7 +7,7 @@ import pytest
 
 import hushvec as hv
 from collect import collect_reference as reference
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.collect import BloomFilter, Memo, Vocabulary
 from reference import chacha
 

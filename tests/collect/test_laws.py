@@ -12,7 +12,7 @@ import hushvec as hv
 from collect import collect_reference as reference
 from discrete.discrete_reference import ball, ctx
 from discrete.laws import ALPHA, p_value
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.collect import Vocabulary
 from reference.sizes import scaled
 

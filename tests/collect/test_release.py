@@ -10,11 +10,11 @@ import pytest
 
 import hushvec as hv
 from collect.surveys import vocabulary
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.accounting import PureDP, Shuffled, compose
 from hushvec.collect import BloomFilter, Memo, Vocabulary
 from hushvec.errors import PrivacyBudgetExhaustedError, ReceiptError
-from hushvec.report_receipt import ReportReceipt, verify_report_receipt
+from hushvec.receipts.reports import ReportReceipt, verify_report_receipt
 from receipts.forgeries import SCRIPT, module_of
 
 MECHANISMS = ("k_rr", "unary", "hadamard")

@@ -6,7 +6,7 @@ import pytest
 
 
 def why_no_gpu():
-    if importlib.util.find_spec("hushvec._cuda") is None:
+    if importlib.util.find_spec("hushvec._native._cuda") is None:
         return "hushvec was built without its CUDA backend"
     try:
         import torch
@@ -25,9 +25,9 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def cuda():
-    """hushvec._cuda, which needs no device to be imported."""
-    if importlib.util.find_spec("hushvec._cuda") is None:
+    """hushvec._native._cuda, which needs no device to be imported."""
+    if importlib.util.find_spec("hushvec._native._cuda") is None:
         pytest.skip("hushvec was built without its CUDA backend")
-    import hushvec._cuda
+    import hushvec._native._cuda
 
-    return hushvec._cuda
+    return hushvec._native._cuda

@@ -3,7 +3,7 @@
 import pytest
 
 import hushvec as hv
-from hushvec import _core
+from hushvec._native import _core
 
 torch = pytest.importorskip("torch")
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec import _arrays, _recording
+from hushvec._native import arrays
+from hushvec._util import recording
 
 torch = pytest.importorskip("torch")
 
@@ -23,8 +24,8 @@ def on_cuda(monkeypatch):
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    monkeypatch.setattr(_arrays, "_is_fake", lambda x: False)
-    monkeypatch.setattr(_recording, "_recorder", lambda: None)
+    monkeypatch.setattr(arrays, "_is_fake", lambda x: False)
+    monkeypatch.setattr(recording, "_recorder", lambda: None)
     with FakeTensorMode():
         yield lambda *shape, **options: torch.empty(*shape, **{"device": "cuda:0", **options})
 
@@ -56,7 +57,7 @@ def calls(x):
 
 
 def test_import_loads_no_cuda_and_the_backend_loads_without_a_driver(cuda):
-    code = "import sys, hushvec; assert 'hushvec._cuda' not in sys.modules; import hushvec._cuda; print(hushvec._cuda.__version__)"
+    code = "import sys, hushvec; assert 'hushvec._native._cuda' not in sys.modules; import hushvec._native._cuda; print(hushvec._native._cuda.__version__)"
     printed = subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, capture_output=True, text=True).stdout
     assert printed.strip() == hv.__version__
 
@@ -71,7 +72,7 @@ def test_no_driver_is_one_clear_error(cuda, on_cuda, name):
 
 @pytest.mark.parametrize("name", calls(None))
 def test_a_build_without_the_backend_says_so(monkeypatch, on_cuda, name):
-    monkeypatch.setitem(sys.modules, "hushvec._cuda", None)
+    monkeypatch.setitem(sys.modules, "hushvec._native._cuda", None)
     with pytest.raises(RuntimeError, match="x is on cuda:0, but this build of hushvec has no CUDA backend: ") as caught:
         calls(on_cuda(2, 8))[name]()
     assert "\n" not in str(caught.value)
@@ -79,7 +80,7 @@ def test_a_build_without_the_backend_says_so(monkeypatch, on_cuda, name):
 
 @pytest.mark.parametrize("noise", [hv.gaussian_noise, hv.laplacian_noise])
 def test_noise_without_the_backend(monkeypatch, on_cuda, noise):
-    monkeypatch.setitem(sys.modules, "hushvec._cuda", None)
+    monkeypatch.setitem(sys.modules, "hushvec._native._cuda", None)
     for arguments in ({"like": on_cuda(1)}, {"out": on_cuda(2, 8)}):
         with pytest.raises(RuntimeError, match="out is on cuda:0, but this build"):
             noise((2, 8), **arguments)
@@ -87,7 +88,7 @@ def test_noise_without_the_backend(monkeypatch, on_cuda, noise):
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "l2_laplace"])
 def test_a_refused_release_is_not_charged(monkeypatch, on_cuda, mechanism):
-    monkeypatch.setitem(sys.modules, "hushvec._cuda", None)
+    monkeypatch.setitem(sys.modules, "hushvec._native._cuda", None)
     charges = []
     budget = types.SimpleNamespace(consume=lambda *cost: charges.append(cost))
     with pytest.raises((RuntimeError, ValueError)):
@@ -149,7 +150,7 @@ def test_cupy_arrays_are_told_from_the_others(monkeypatch, cupy, on_cuda):
         hv.clip(cupy.ndarray(dtype="int32"), 1.0)
     with pytest.raises(ValueError, match="out must be on cuda:0 like x, got cuda:1"):
         hv.clip(cupy.ndarray(), 1.0, out=cupy.ndarray(device=1))
-    monkeypatch.setitem(sys.modules, "hushvec._cuda", None)
+    monkeypatch.setitem(sys.modules, "hushvec._native._cuda", None)
     with pytest.raises(RuntimeError, match="x is on cuda:0, but this build of hushvec has no CUDA backend"):
         hv.clip(cupy.ndarray(), 1.0, out=cupy.ndarray())
 
@@ -160,8 +161,8 @@ def test_unit_rows_in_torch_are_those_of_numpy(wide):
     rows = np.random.default_rng(0).standard_normal((5, 130)) * np.exp2([[-500.0], [0], [3], [500], [0]] if wide else [[-60.0], [0], [3], [60], [0]])
     rows[4] = 0
     ours, expected = torch.from_numpy(rows.copy()), rows.copy()
-    _arrays._scale_to_unit(ours, wide)
-    _arrays._scale_to_unit(expected, wide)
+    arrays._scale_to_unit(ours, wide)
+    arrays._scale_to_unit(expected, wide)
     np.testing.assert_allclose(ours.numpy(), expected, rtol=1e-15)
     np.testing.assert_allclose(np.linalg.norm(expected, axis=1), [1, 1, 1, 1, 0], rtol=1e-15)
 
@@ -169,5 +170,5 @@ def test_unit_rows_in_torch_are_those_of_numpy(wide):
 def test_backends_say_what_cuda_can_do(monkeypatch):
     usable = "available" if torch.cuda.is_available() else "built"
     assert hv.backends()["cuda"] in ("not built", usable)
-    monkeypatch.setitem(sys.modules, "hushvec._cuda", None)
+    monkeypatch.setitem(sys.modules, "hushvec._native._cuda", None)
     assert hv.backends()["cuda"] == "not built"

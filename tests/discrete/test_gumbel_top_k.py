@@ -12,7 +12,7 @@ from flint import ctx
 import hushvec as hv
 from discrete import discrete_reference as reference
 from discrete.laws import ALPHA, p_value
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.mechanisms import _gumbel_order
 from hushvec.mechanisms.top_k import GumbelTopK
 from reference import chacha

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import hushvec as hv
-from hushvec import _core
+from hushvec._native import _core
 from reference import chacha
 
 ALPHA = 1e-6

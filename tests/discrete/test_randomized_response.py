@@ -8,8 +8,8 @@ import pytest
 import hushvec as hv
 from discrete import discrete_reference as reference
 from discrete.laws import ALPHA, p_value
-from hushvec import _core
-from hushvec.discrete import randomized_response
+from hushvec._native import _core
+from hushvec.mechanisms.labels import randomized_response
 from hushvec.mechanisms.randomized_response import RandomizedResponse
 from reference import chacha
 from reference.sizes import scaled

@@ -131,7 +131,7 @@ def _run(call, hv, core):
 
 def _main():
     import hushvec as hv
-    from hushvec import _core as core
+    from hushvec._native import _core as core
 
     asked = os.environ["HUSHVEC_BACKEND"]
     if core.backends()["active"] != asked:

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 import hushvec as hv
-from hushvec import _core
+from hushvec._native import _core
 
 SUBNORMAL = {"float32": 1e-42, "float64": 1e-312, "float16": 1e-7}
 _LIBM = ctypes.CDLL("libm.so.6")

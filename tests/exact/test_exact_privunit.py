@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec import _core
+from hushvec._native import _core
 from reference import chacha, privunit, release
 from reference.sizes import scaled
 
@@ -130,7 +130,7 @@ def test_the_error_bound_is_needed():
 
 FORCED = """
 import sys, numpy as np, hushvec as hv
-from hushvec import _core
+from hushvec._native import _core
 hv.set_num_threads(int(sys.argv[2]))
 rows = np.random.default_rng(9).standard_normal((3000, int(sys.argv[1]))).astype(np.float32)
 out = np.empty_like(rows)

@@ -11,7 +11,7 @@ import pytest
 
 import hushvec as hv
 from exact import modes
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.accounting import GaussianDP, compose
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sets the modes through glibc's fenv_t")
@@ -50,7 +50,7 @@ def in_mode(mode, call):
 def test_bounds_of_python_are_refused_where_it_rounds_otherwise(mode):
     receipt = hv.privatize(modes._rows("float32", (2, 8)), epsilon=1.0).receipt
     for call in (
-        _validate.rounding_to_nearest,
+        validate.rounding_to_nearest,
         lambda: hv.privatize(modes._rows("float32", (2, 8)), epsilon=1.0),
         lambda: hv.verify_receipt(receipt),
         lambda: compose([GaussianDP(noise_multiplier=4.0)] * 4, delta=1e-5),
@@ -61,4 +61,4 @@ def test_bounds_of_python_are_refused_where_it_rounds_otherwise(mode):
 
 @pytest.mark.parametrize("mode", ("plain", "flush to zero"))
 def test_to_nearest_passes(mode):
-    assert in_mode(mode, _validate.rounding_to_nearest) is None
+    assert in_mode(mode, validate.rounding_to_nearest) is None

@@ -5,7 +5,7 @@ import pytest
 
 import hushvec as hv
 from exact.rows import around_the_ball
-from hushvec import _core
+from hushvec._native import _core
 
 SEED = 4711
 LAWS = ("gaussian", "laplacian", "l2_laplace")

@@ -31,7 +31,7 @@ import numpy as np
 from array_layouts import Layout, torch
 
 import hushvec as hv
-from hushvec import _core
+from hushvec._native import _core
 
 REFUSALS = (ValueError, TypeError, RuntimeError, BufferError)
 ACCEPT, REFUSE, EITHER = "accept", "refuse", "either"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from fuzz_arrays import CALLS, Call, Violation, one_case
 
-from hushvec import _core
+from hushvec._native import _core
 
 SEED = 0
 CASES = 4_000   # about 10 seconds

@@ -16,8 +16,8 @@ import hushvec as hv
 from discrete import discrete_reference
 from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.jobs import NoiseJob, answers, derivation, noise_batch, noise_file
-from hushvec.label_receipt import LabelReceipt
 from hushvec.mechanisms import PrivUnit, PublicCodebook
+from hushvec.receipts.labels import LabelReceipt
 from receipts.forgeries import SCRIPT, module_of
 from reference import jobs as reference
 

@@ -184,7 +184,7 @@ def test_a_child_releases_exactly_too(core):
 
 
 def spawned_noise(_):
-    from hushvec import _core
+    from hushvec._native import _core
 
     return noise_of(_core, _core.default_generator())
 

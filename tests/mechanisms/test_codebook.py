@@ -8,9 +8,9 @@ import pytest
 import hushvec as hv
 from hushvec.accounting import PureDP
 from hushvec.budget import PrivacyBudget
-from hushvec.label_receipt import LabelReceipt, labels_digest
 from hushvec.mechanisms import Gaussian, PrivUnit, PublicCodebook, PublicProjection
 from hushvec.mechanisms.recommend import recommend
+from hushvec.receipts.labels import LabelReceipt, labels_digest
 
 RNG = np.random.default_rng(0)
 

@@ -105,11 +105,11 @@ def test_printed_costs_are_never_smaller_than_they_are(mechanism):
 
 
 def test_describe_spends_nothing(monkeypatch):
-    from hushvec import _kernels
+    from hushvec._native import kernels
 
     def draw(*arguments, **settings):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr(_kernels, "clip_and_noise", draw)
+    monkeypatch.setattr(kernels, "clip_and_noise", draw)
     for mechanism in MECHANISMS:
         assert mechanism.describe()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.mechanisms import Gaussian, PrivUnit, privunit
 from reference import checks
 

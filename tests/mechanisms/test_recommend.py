@@ -268,13 +268,13 @@ def test_a_price_is_printed_with_all_its_digits():
 
 
 def test_nothing_is_drawn(monkeypatch):
-    from hushvec import _kernels
+    from hushvec._native import kernels
 
     def draw(*arguments, **settings):
         raise AssertionError("noise was drawn")
 
     for name in ("fill", "clip_and_noise"):
-        monkeypatch.setattr(_kernels, name, draw)
+        monkeypatch.setattr(kernels, name, draw)
     print(recommend(384, 8.0), recommend(384, 8.0, task="mean", n=10))
 
 

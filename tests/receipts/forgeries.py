@@ -12,14 +12,14 @@ import numpy as np
 
 import hushvec as hv
 from collect.surveys import vocabulary
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.accounting import compose
-from hushvec.calibrate import gaussian_epsilon
 from hushvec.collect import BloomFilter, Memo
-from hushvec.label_release import privatize_labels
-from hushvec.release import entry_of_charge
-from hushvec.selection_receipt import SelectionReceipt
-from hushvec.training_receipt import TrainingReceipt, sensitivity_factor
+from hushvec.noise.calibration import gaussian_epsilon
+from hushvec.receipts.selections import SelectionReceipt
+from hushvec.receipts.training import TrainingReceipt, sensitivity_factor
+from hushvec.release.charging import entry_of_charge
+from hushvec.release.labels import privatize_labels
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "check_receipt.py"
 UNIFORM = 2**64

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.accounting import Shuffled, compose
-from hushvec.label_receipt import NOTE_SOURCE, LabelReceipt, labels_digest
-from hushvec.label_release import plan_labels, privatize_labels
 from hushvec.mechanisms import PublicCodebook
 from hushvec.receipts import receipt_from_dict, receipt_from_json
+from hushvec.receipts.labels import NOTE_SOURCE, LabelReceipt, labels_digest
+from hushvec.release.labels import plan_labels, privatize_labels
 from receipts.forgeries import SCRIPT, module_of
 
 LABELS = ["calm", "tired", "anxious"]

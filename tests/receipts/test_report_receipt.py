@@ -9,7 +9,7 @@ from collect.surveys import vocabulary
 from hushvec.cli import main
 from hushvec.collect import BloomFilter, Memo
 from hushvec.receipts import receipt_from_json
-from hushvec.report_receipt import ReportReceipt
+from hushvec.receipts.reports import ReportReceipt
 
 RECEIPTS = {
     "vocabulary": lambda: vocabulary(30, 2.0, "unary").release("word1").receipt,

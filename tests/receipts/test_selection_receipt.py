@@ -13,8 +13,8 @@ from hushvec.accounting import compose
 from hushvec.errors import ReceiptError
 from hushvec.mechanisms import product_up
 from hushvec.receipts import receipt_from_json
+from hushvec.receipts.selections import SelectionReceipt, verify_selection_receipt
 from hushvec.retrieval import PrivateIndex, ScoreNoise
-from hushvec.selection_receipt import SelectionReceipt, verify_selection_receipt
 
 ROWS = np.random.default_rng(0).standard_normal((30, 12)).astype(np.float32)
 

@@ -14,7 +14,7 @@ from cli.command import hushvec
 from hushvec.accounting import GaussianDP, compose
 from hushvec.errors import ReceiptError
 from hushvec.receipts import receipt_from_json
-from hushvec.training_receipt import TrainingReceipt
+from hushvec.receipts.training import TrainingReceipt
 from receipts.forgeries import SCRIPT, module_of, training_receipt
 
 SAMPLED = {"sampling_probability": 0.02, "noise_multiplier": 1.0, "sigma": 0.5}

@@ -19,9 +19,9 @@ from hushvec.mechanisms import (
     PublicProjection,
     top_1_bound,
 )
+from hushvec.receipts.selections import SelectionReceipt, verify_selection_receipt
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.private_scores import NOTE_SCORES
-from hushvec.selection_receipt import SelectionReceipt, verify_selection_receipt
 from retrieval.index_cases import STORES, Counting, best_by_sorting, filled, some_rows, unit
 
 ROWS = some_rows()

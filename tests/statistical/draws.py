@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import special
 
-from hushvec import _core
+from hushvec._native import _core
 from reference import checks
 
 ALPHA = 1e-6  # a test rejects below this; the seeds are fixed, so it either always passes or never

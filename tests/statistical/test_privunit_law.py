@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.mechanisms import PrivUnit
 from reference import checks
 from statistical.draws import ALPHA, generator

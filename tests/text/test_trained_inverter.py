@@ -467,7 +467,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hushvec._publish.os.fsync", full)
+    monkeypatch.setattr("hushvec._util.publish.os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         train(tmp_path / "run")
     assert files(tmp_path) == []

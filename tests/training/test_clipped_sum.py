@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from exact.rows import representable
-from hushvec._clipped_sums import ClippedSum
+from hushvec._native.clipped_sums import ClippedSum
 from reference import clipped_sum as reference
 
 torch = pytest.importorskip("torch")

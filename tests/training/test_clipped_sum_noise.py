@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import hushvec as hv
-from hushvec import _clipped_sums
-from hushvec._clipped_sums import ClippedSum
+from hushvec._native import clipped_sums
+from hushvec._native.clipped_sums import ClippedSum
 from reference import clip
 from reference import clipped_sum as reference
 from reference.checks import cells
@@ -108,7 +108,7 @@ def test_results_are_of_the_library_of_the_rows():
 
 BITS = """
 import hashlib, numpy as np, hushvec as hv
-from hushvec._clipped_sums import ClippedSum
+from hushvec._native.clipped_sums import ClippedSum
 digest = hashlib.sha256()
 rng = np.random.default_rng(5)
 x = (rng.standard_normal((5, 600_003)) * 0.05).astype(np.float32)
@@ -145,8 +145,8 @@ def device_calls(monkeypatch):
         calls.append((x, clip_norm, sigma))
         out[...] = x.float().sum(0)
 
-    monkeypatch.setattr(_clipped_sums._cuda_backend, "clip_sum_and_noise", clip_sum_and_noise)
-    monkeypatch.setattr(_clipped_sums, "on_cuda", lambda x: True)
+    monkeypatch.setattr(clipped_sums._cuda_backend, "clip_sum_and_noise", clip_sum_and_noise)
+    monkeypatch.setattr(clipped_sums, "on_cuda", lambda x: True)
     return calls
 
 

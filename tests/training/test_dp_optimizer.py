@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 from small_runs import clipped_sum, examples_of, gradients_by_loop, loss, model_of, optimizer_of, same_state, seeded, state_of
 
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.accounting import Accountant, GaussianDP, PoissonSampledGaussianDP, PureDP
 from hushvec.budget import PrivacyBudget
 from hushvec.errors import PrivacyBudgetExhaustedError

@@ -1,4 +1,4 @@
-// hushvec._cuda: the table of contents of the CUDA binding. Importing it touches no driver.
+// hushvec._native._cuda: the table of contents of the CUDA binding. Importing it touches no driver.
 #include <pybind11/pybind11.h>
 
 #include "bindings.hpp"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.accounting.composition import Composition, compose_collected
 from hushvec.accounting.losses import ADJACENCIES, LOSSES, PrivacyLoss
 from hushvec.accounting.releases import Releases, one
@@ -39,7 +39,7 @@ class Accountant:
     """
 
     def __init__(self, *, adjacency: str | None = None) -> None:
-        self._adjacency = adjacency if adjacency is None else _validate.choice("adjacency", adjacency, ADJACENCIES)
+        self._adjacency = adjacency if adjacency is None else validate.choice("adjacency", adjacency, ADJACENCIES)
         self._counts: dict[PrivacyLoss, int] = {}
 
     @property
@@ -58,7 +58,7 @@ class Accountant:
             ValueError: another adjacency than what is there; a value breaks its rule. Nothing is added then.
             TypeError: it is no release, or count no whole number.
         """
-        times = _validate.whole_number("count", count, at_least=1)
+        times = validate.whole_number("count", count, at_least=1)
         loss, own_count = one("release", release, adjacency=self._adjacency)
         if self._adjacency is not None and loss.adjacency != self._adjacency:
             raise ValueError(f"adjacency must be {self._adjacency!r} in this accountant, got {loss.adjacency!r}")
@@ -73,12 +73,12 @@ class Accountant:
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at this delta, in [0, 1); 0.0 without releases."""
-        checked = _validate.delta(delta, zero_allowed=True)
+        checked = validate.delta(delta, zero_allowed=True)
         return self.compose(delta=checked).epsilon if self._counts else 0.0
 
     def delta(self, epsilon: float) -> float:
         """The smallest delta at this epsilon > 0; 0.0 without releases."""
-        checked = _validate.positive("epsilon", epsilon)
+        checked = validate.positive("epsilon", epsilon)
         return self.compose(epsilon=checked).delta if self._counts else 0.0
 
     @property
@@ -127,7 +127,7 @@ class Accountant:
         if stored["accountant_version"] != VERSION:
             raise ValueError(f"accountant_version must be {VERSION}, got {stored['accountant_version']!r}")
         if not isinstance(stored["releases"], list):
-            raise TypeError(f"releases must be a list, got {_validate.kind(stored['releases'])}")
+            raise TypeError(f"releases must be a list, got {validate.kind(stored['releases'])}")
         accountant = cls(adjacency=stored["adjacency"])
         if stored["releases"] and accountant.adjacency is None:
             raise ValueError("adjacency must be given where there are releases, got None")
@@ -141,20 +141,20 @@ class Accountant:
 
 def _from_entry(entry: Any, adjacency: str | None) -> tuple[PrivacyLoss, int]:
     if not isinstance(entry, Mapping):
-        raise TypeError(f"a release must be a mapping, got {_validate.kind(entry)}")
+        raise TypeError(f"a release must be a mapping, got {validate.kind(entry)}")
     if "adjacency" in entry:
         raise ValueError("adjacency is that of the accountant, not of a release in it")
     arguments = dict(entry)
-    kind = LOSSES[_validate.choice("loss", arguments.pop("loss", None), LOSSES)]
+    kind = LOSSES[validate.choice("loss", arguments.pop("loss", None), LOSSES)]
     count = arguments.pop("count", None)
     try:
-        return kind(**{**arguments, "adjacency": adjacency}), _validate.whole_number("count", count, at_least=1)
+        return kind(**{**arguments, "adjacency": adjacency}), validate.whole_number("count", count, at_least=1)
     except TypeError as mistake:
         raise TypeError(f"a release of loss {kind.name!r} cannot be read: {mistake}") from None
 
 
 def _require_fields(what: str, stored: Any, expected: set[str]) -> None:
     if not isinstance(stored, Mapping):
-        raise TypeError(f"{what} must be a mapping, got {_validate.kind(stored)}")
+        raise TypeError(f"{what} must be a mapping, got {validate.kind(stored)}")
     if set(stored) != expected:
         raise ValueError(f"{what} must have the fields {', '.join(sorted(expected))}, got {', '.join(sorted(map(str, stored)))}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.accounting.losses import (
     ApproximateDP,
     GaussianDP,
@@ -48,9 +48,9 @@ def amplify_by_poisson_sampling(release: Any, sampling_probability: float) -> Pr
         >>> round(loss.epsilon(0.0), 5)
         0.01704
     """
-    _validate.rounding_to_nearest()
+    validate.rounding_to_nearest()
     loss, count = one("release", release, adjacency="add-remove")
-    q = _validate.positive("sampling_probability", sampling_probability)
+    q = validate.positive("sampling_probability", sampling_probability)
     if q > 1:
         raise ValueError(f"sampling_probability must be > 0 and <= 1, got {q!r}")
     if count != 1:

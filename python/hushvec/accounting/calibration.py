@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.accounting.rounding import up
-from hushvec.calibrate import gaussian_sigma
+from hushvec.noise.calibration import gaussian_sigma
 
 COMPOSITIONS = ("joint", "basic")
 
@@ -46,11 +46,11 @@ def gaussian_sigma_for(
         >>> round(gaussian_sigma_for(4, 16.0, 1e-3, 3.0), 4), round(gaussian_sigma_for(4, 16.0, 1e-3, 3.0, composition="basic"), 4)
         (1.7316, 2.7196)
     """
-    _validate.rounding_to_nearest()
-    count = _validate.whole_number("n_releases", n_releases, at_least=1)
-    epsilon, delta = _validate.positive("epsilon", epsilon), _validate.delta(delta)
-    sensitivity = _validate.positive("sensitivity", sensitivity)
-    if _validate.choice("composition", composition, COMPOSITIONS) == "joint":
+    validate.rounding_to_nearest()
+    count = validate.whole_number("n_releases", n_releases, at_least=1)
+    epsilon, delta = validate.positive("epsilon", epsilon), validate.delta(delta)
+    sensitivity = validate.positive("sensitivity", sensitivity)
+    if validate.choice("composition", composition, COMPOSITIONS) == "joint":
         together = sensitivity * math.sqrt(count)
         exact = math.isqrt(count) ** 2 == count and math.log2(math.isqrt(count)).is_integer()
         return float(gaussian_sigma(epsilon, delta, together if exact else up(together, units=3)))

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.accounting import extra
 from hushvec.accounting.losses import PoissonSampledGaussianDP
 from hushvec.accounting.releases import Releases, collect
@@ -122,17 +122,17 @@ def compose(releases: Any, *, delta: float | None = None, epsilon: float | None 
 
 def compose_collected(releases: Releases, *, delta: float | None, epsilon: float | None) -> Composition:
     """`compose` of releases that are checked already."""
-    _validate.rounding_to_nearest()
+    validate.rounding_to_nearest()
     if delta is not None and epsilon is not None:
         raise ValueError(f"delta and epsilon must not both be given, got delta = {delta!r} and epsilon = {epsilon!r}")
     _require_extra(releases)
     if epsilon is not None:
-        return _smallest_delta(releases, _validate.positive("epsilon", epsilon))
+        return _smallest_delta(releases, validate.positive("epsilon", epsilon))
     return _smallest_epsilon(releases, _default_delta(releases) if delta is None else _checked_delta(delta))
 
 
 def _checked_delta(value: Any) -> float:
-    converted = _validate.number("delta", value)
+    converted = validate.number("delta", value)
     if not 0 <= converted < 1:
         raise ValueError(f"delta must be >= 0 and < 1, got {converted!r}")
     return converted

@@ -32,10 +32,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.accounting import conversions, poisson, rounding, shuffling
 from hushvec.accounting.rounding import UNIT
-from hushvec.calibrate import gaussian_delta, gaussian_epsilon
+from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 
 __all__ = [
     "ADJACENCIES",
@@ -79,7 +79,7 @@ class PrivacyLoss(ABC):
     adjacency: str = "replace-one"
 
     def __post_init__(self) -> None:
-        _validate.choice("adjacency", self.adjacency, ADJACENCIES)
+        validate.choice("adjacency", self.adjacency, ADJACENCIES)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class PrivacyLoss(ABC):
 
     def delta(self, epsilon: float) -> float:
         """The smallest delta known for which a release is (epsilon, delta)-DP, rounded up; epsilon >= 0 and finite."""
-        return min(1.0, self._delta(_validate.not_negative("epsilon", epsilon)))
+        return min(1.0, self._delta(validate.not_negative("epsilon", epsilon)))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon known for which a release is (epsilon, delta)-DP, rounded up.
@@ -102,7 +102,7 @@ class PrivacyLoss(ABC):
         Raises:
             ValueError: no finite epsilon goes with this delta.
         """
-        checked = _validate.number("delta", delta)
+        checked = validate.number("delta", delta)
         rule = self._delta_rule()
         if not (0 <= checked < 1 and self._has_epsilon(checked)):
             raise ValueError(f"delta must be {rule} and < 1 for {type(self).__name__}, got {checked!r}")
@@ -119,7 +119,7 @@ class PrivacyLoss(ABC):
         Raises:
             MissingExtraError: for PoissonSampledGaussianDP, where hushvec[accounting] is not installed.
         """
-        checked = _validate.number("order", order)
+        checked = validate.number("order", order)
         if checked <= 1:
             raise ValueError(f"order must be > 1, got {checked!r}")
         return float(self.rdp_curve(np.array([checked]))[0])
@@ -152,7 +152,7 @@ class PrivacyLoss(ABC):
 
     def _store_positive(self, *names: str) -> None:
         for name in names:
-            object.__setattr__(self, name, _validate.positive(name.removesuffix(_BOUND), getattr(self, name)))
+            object.__setattr__(self, name, validate.positive(name.removesuffix(_BOUND), getattr(self, name)))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, init=False)
@@ -241,7 +241,7 @@ class ApproximateDP(PrivacyLoss):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._store_positive("epsilon_bound")
-        object.__setattr__(self, "delta_bound", _validate.delta(self.delta_bound, zero_allowed=True))
+        object.__setattr__(self, "delta_bound", validate.delta(self.delta_bound, zero_allowed=True))
 
     def _delta(self, epsilon: float) -> float:
         if epsilon >= self.epsilon_bound:
@@ -364,7 +364,7 @@ class GaussianDP(PrivacyLoss):
         adjacency: as in `PrivacyLoss`.
 
     Guarantees:
-        delta and epsilon are the exact profile, never below it (`hushvec.calibrate`). rho = 1/(2 noise_multiplier^2).
+        delta and epsilon are the exact profile, never below it (`hushvec.noise.calibration`). rho = 1/(2 noise_multiplier^2).
 
     Reference:
         Balle and Wang (2018), theorem 8; Bun and Steinke (2016), proposition 1.6.
@@ -546,7 +546,7 @@ class Shuffled(_OneEpsilon):
         if loss is not None:
             report = loss if isinstance(loss, PrivacyLoss) else getattr(loss, "loss", loss)
             if not isinstance(report, PureDP):
-                raise TypeError(f"loss must be PureDP, that of one person's report, got {_validate.kind(report)}")
+                raise TypeError(f"loss must be PureDP, that of one person's report, got {validate.kind(report)}")
             if adjacency not in (None, report.adjacency):
                 raise ValueError(f"adjacency must be that of the loss, {report.adjacency!r}, got {adjacency!r}")
             epsilon, adjacency = report.epsilon_bound, report.adjacency
@@ -562,7 +562,7 @@ class Shuffled(_OneEpsilon):
                 f"adjacency must be 'replace-one' for Shuffled, as the number of shuffled reports is public, got {self.adjacency!r}"
             )
         self._store_positive("epsilon_bound")
-        object.__setattr__(self, "n", _validate.whole_number("n", self.n, at_least=1))
+        object.__setattr__(self, "n", validate.whole_number("n", self.n, at_least=1))
 
     def _delta(self, epsilon: float) -> float:
         local = randomized_response_delta(self.epsilon_bound, epsilon)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hushvec.accounting import extra
 from hushvec.accounting.rounding import UNIT, down, up
-from hushvec.calibrate import gaussian_delta
+from hushvec.noise.calibration import gaussian_delta
 
 # Whole orders at which dp-accounting evaluates the curve. Between two of them it is interpolated, above the last one it is inf.
 # The cost of one order is proportional to it.

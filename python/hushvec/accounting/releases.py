@@ -9,7 +9,7 @@ from functools import cached_property
 from numbers import Real
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.accounting.losses import (
     ADJACENCIES,
     ApproximateDP,
@@ -28,7 +28,7 @@ class Repeated:
     count: int
 
     def __post_init__(self) -> None:
-        _validate.whole_number("count", self.count, at_least=1)
+        validate.whole_number("count", self.count, at_least=1)
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ def collect(releases: Any, *, adjacency: str | None = None) -> Releases:
         adjacency: what they have to have; that of the losses among them, or replace-one, if None.
     """
     if isinstance(releases, (str, bytes, PrivacyLoss, Repeated)) or not isinstance(releases, Iterable):
-        raise TypeError(f"releases must be a list of releases, got {_validate.kind(releases)}")
+        raise TypeError(f"releases must be a list of releases, got {validate.kind(releases)}")
     if adjacency is not None:
-        _validate.choice("adjacency", adjacency, ADJACENCIES)
+        validate.choice("adjacency", adjacency, ADJACENCIES)
     counted = [_counted(f"releases[{index}]", item) for index, item in enumerate(releases)]
     if not counted:
         raise ValueError("releases must not be empty")
@@ -145,7 +145,7 @@ def _counted(name: str, item: Any) -> tuple[PrivacyLoss | tuple[float, float], i
         release, of_one = _counted(name, item.item)
         return release, of_one * item.count
     if isinstance(item, (tuple, list)) and len(item) == 2 and not _is_number(item[0]):
-        count = _validate.whole_number(f"{name} count", item[1], at_least=1)
+        count = validate.whole_number(f"{name} count", item[1], at_least=1)
         release, of_one = _counted(name, item[0])
         return release, of_one * count
     attached = getattr(item, "loss", None)
@@ -166,7 +166,7 @@ def _release(name: str, item: Any) -> PrivacyLoss | tuple[float, float]:
         return pair.epsilon_bound, pair.delta_bound
     raise TypeError(
         f"{name} must be a privacy loss, an object with a `loss`, an (epsilon, delta) pair or a (release, count) pair, "
-        f"got {_validate.kind(item)}"
+        f"got {validate.kind(item)}"
     )
 
 

@@ -29,7 +29,7 @@ from hushvec.accounting.losses import (
 )
 from hushvec.accounting.releases import Releases, gaussian_part
 from hushvec.accounting.rounding import UNIT, down, smallest, sum_up, total, up
-from hushvec.calibrate import gaussian_delta, gaussian_epsilon
+from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 
 # Sampled losses whose profiles are solved for epsilon one by one (under a millisecond each, many times over), different ones whose
 # Renyi curves dp-accounting is asked for (20 ms each), and different losses that get a grid of their own (up to 0.1 s each).

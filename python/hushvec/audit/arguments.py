@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 
 FEWEST_SAMPLES = 1000
 
@@ -16,11 +16,11 @@ Progress = Callable[[int], None]
 
 
 def require_samples(value: Any) -> int:
-    return _validate.whole_number("samples", value, at_least=FEWEST_SAMPLES)
+    return validate.whole_number("samples", value, at_least=FEWEST_SAMPLES)
 
 
 def require_confidence(value: Any) -> float:
-    return _validate.probability("confidence", value)
+    return validate.probability("confidence", value)
 
 
 def parts(rows: int, width: int) -> Iterator[int]:

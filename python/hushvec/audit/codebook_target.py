@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._util import validate
 from hushvec.audit.targets import Release, Rows, Scores
 from hushvec.mechanisms import CodebookResponse
 
@@ -67,7 +68,7 @@ class CodebookTarget:
         new_generator: Callable[[], _core.Generator] = _core.Generator,
     ) -> None:
         if not isinstance(mechanism, CodebookResponse):
-            raise TypeError(f"mechanism must be a hushvec.mechanisms.CodebookResponse, got {_validate.kind(mechanism)}")
+            raise TypeError(f"mechanism must be a hushvec.mechanisms.CodebookResponse, got {validate.kind(mechanism)}")
         self.mechanism = mechanism
         self.epsilon = mechanism.response.epsilon
         self._answer = self._released if answer is None else answer
@@ -130,7 +131,7 @@ def _far_codes(mechanism: CodebookResponse) -> tuple[Rows, Rows]:
 
 def _checked(pair: Any, dimension: int) -> tuple[Rows, Rows]:
     if not isinstance(pair, tuple) or len(pair) != 2:
-        raise TypeError(f"pair must be a tuple of two rows, got {_validate.kind(pair)}")
+        raise TypeError(f"pair must be a tuple of two rows, got {validate.kind(pair)}")
     first, second = (np.asarray(row, np.float32) for row in pair)
     for row in (first, second):
         if row.shape != (dimension,):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.audit import estimates
 from hushvec.audit.arguments import Progress, parts, require_confidence, require_samples
 from hushvec.audit.binomial import MARGIN, log_probabilities_down, upper_tail
@@ -142,7 +142,7 @@ def one_run_p_value(records: int, guesses: int, right: int, epsilon: float, delt
         0.5
     """
     _require_counts(records, guesses, right)
-    epsilon, delta = _validate.not_negative("epsilon", epsilon), _validate.delta(delta, zero_allowed=True)
+    epsilon, delta = validate.not_negative("epsilon", epsilon), validate.delta(delta, zero_allowed=True)
     tail, published, proved = _terms(records, guesses, right, epsilon, delta)
     return _up(tail + max(published, proved))
 
@@ -170,7 +170,7 @@ def one_run_epsilon(records: int, guesses: int, right: int, delta: float, alpha:
         1.631
     """
     _require_counts(records, guesses, right)
-    alpha = _validate.probability("alpha", alpha)
+    alpha = validate.probability("alpha", alpha)
     ruled_out = 0.0
     if one_run_p_value(records, guesses, right, ruled_out, delta) > alpha:
         return 0.0
@@ -219,8 +219,8 @@ def _up(value: float) -> float:
 
 
 def _require_counts(records: int, guesses: int, right: int) -> None:
-    _validate.whole_number("right", right, at_least=0)
-    if _validate.whole_number("guesses", guesses, at_least=0) < right:
+    validate.whole_number("right", right, at_least=0)
+    if validate.whole_number("guesses", guesses, at_least=0) < right:
         raise ValueError(f"guesses must be >= right = {right}, got {guesses}")
-    if _validate.whole_number("records", records, at_least=1) < guesses:
+    if validate.whole_number("records", records, at_least=1) < guesses:
         raise ValueError(f"records must be >= guesses = {guesses}, got {records}")

@@ -24,7 +24,7 @@ from hushvec.audit.binomial import clopper_pearson_lower, clopper_pearson_upper,
 from hushvec.audit.results import AuditResult
 from hushvec.audit.scores import Statistic, as_numbers, trained
 from hushvec.audit.targets import AuditTarget, Rows, Scores, as_target
-from hushvec.calibrate import gaussian_epsilon
+from hushvec.noise.calibration import gaussian_epsilon
 
 # The classifier learns from a tenth of the samples of each input, or from fewer where the work would be more than this.
 TRAINING_SHARE = 10

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._products import product
+from hushvec._native.products import product
 from hushvec.audit.arguments import CHUNK_NUMBERS, FEWEST_SAMPLES, Progress, require_confidence, require_samples
 from hushvec.audit.binomial import MARGIN, agreement_p_value, upper_tail
 from hushvec.audit.results import RepeatsResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.audit.arguments import Progress, require_confidence
 from hushvec.audit.one_run import audit_one_run
 from hushvec.audit.pair import audit_pair
@@ -64,7 +64,7 @@ def audit_mechanism(
         >>> audit.flagged, [result.method for result in audit.results]
         (False, ['pair', 'one-run', 'repeats'])
     """
-    _validate.choice("method", method, METHODS)
+    validate.choice("method", method, METHODS)
     confidence = require_confidence(confidence)
     target = as_target(audited)
     chosen = tuple(_METHODS) if method == "all" else (method,)

@@ -13,7 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._util import validate
 
 Rows = NDArray[Any]
 Scores = NDArray[np.float64]
@@ -84,7 +85,7 @@ class MechanismTarget:
     def __init__(self, mechanism: Any, new_generator: Callable[[], _core.Generator] = _core.Generator) -> None:
         missing = [name for name in ("apply", "cost", "name", "dimension") if not hasattr(mechanism, name)]
         if missing:
-            raise TypeError(f"mechanism must have {', '.join(missing)}, got {_validate.kind(mechanism)}")
+            raise TypeError(f"mechanism must have {', '.join(missing)}, got {validate.kind(mechanism)}")
         self.mechanism = mechanism
         self.name: str = mechanism.name
         self.epsilon, self.delta = (float(part) for part in mechanism.cost)
@@ -161,8 +162,8 @@ class LabelTarget:
         name: str = "randomized_response",
         new_generator: Callable[[], _core.Generator] = _core.Generator,
     ) -> None:
-        self.labels = _validate.whole_number("labels", labels, at_least=2)
-        self.epsilon = _validate.positive("epsilon", epsilon)
+        self.labels = validate.whole_number("labels", labels, at_least=2)
+        self.epsilon = validate.positive("epsilon", epsilon)
         self.name = name
         self.pair: tuple[Rows, Rows] = (np.array([0], np.intp), np.array([self.labels - 1], np.intp))
         self._answer = answer

@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from hushvec import _validate
+from hushvec._util import validate
 
 DECIMALS = 324  # the smallest float64 is written 5e-324, and no float64 needs a digit behind that place
 UNIT: int = 10**DECIMALS
@@ -140,9 +140,9 @@ def amounts(currency: str, epsilon: Any, delta: Any, rho: Any) -> Amounts:
 
 @lru_cache(maxsize=REMEMBERED_AMOUNTS, typed=True)
 def _amounts(currency: str, epsilon: Any, delta: Any, rho: Any) -> Amounts:
-    epsilon = None if epsilon is None else not_below("epsilon", _validate.positive("epsilon", epsilon), epsilon)
-    delta = not_below("delta", _validate.delta(delta, zero_allowed=True), delta)
-    rho = None if rho is None else not_below("rho", _validate.positive("rho", rho), rho)
+    epsilon = None if epsilon is None else not_below("epsilon", validate.positive("epsilon", epsilon), epsilon)
+    delta = not_below("delta", validate.delta(delta, zero_allowed=True), delta)
+    rho = None if rho is None else not_below("rho", validate.positive("rho", rho), rho)
     if currency == EPSILON_DELTA:
         if epsilon is None:
             raise TypeError("epsilon must be given: the budget is in (epsilon, delta)")
@@ -165,7 +165,7 @@ def _counted_rho(epsilon: float | None, delta: float, rho: float | None) -> int:
 
 def not_below(name: str, converted: float, value: Any) -> float:
     """A number that is no float64 is counted as the next one above it."""
-    return converted if converted >= value else _validate.number(name, math.nextafter(converted, math.inf))
+    return converted if converted >= value else validate.number(name, math.nextafter(converted, math.inf))
 
 
 def not_above(converted: float, value: Any) -> float:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hushvec import _core, _validate
-from hushvec._lines import require_utf8
+from hushvec._native import _core
+from hushvec._util import validate
+from hushvec._util.lines import require_utf8
 from hushvec.budget.chain import ChainReport, Head, check_chain
 from hushvec.budget.rows import FIELDS
 from hushvec.budget.store import Fields
@@ -71,7 +72,7 @@ def verify_export(export: Mapping[str, Any], heads: Iterable[Head | tuple[int, s
         _require_text(name, export[name])
     key, rows = export["budget_key"], export["rows"]
     if not isinstance(rows, list):
-        raise TypeError(f"rows must be a list, got {_validate.kind(rows)}")
+        raise TypeError(f"rows must be a list, got {validate.kind(rows)}")
     for row in rows:
         _require_fields("a row", row, _ROW)
     own_head = export_head(export)
@@ -93,18 +94,18 @@ def export_head(export: Mapping[str, Any]) -> Head:
     head = export["head"]
     _require_fields("head", head, ("rows", "entry_hash"))
     _require_text("entry_hash", head["entry_hash"])
-    return Head(_validate.whole_number("rows", head["rows"], at_least=1), head["entry_hash"])
+    return Head(validate.whole_number("rows", head["rows"], at_least=1), head["entry_hash"])
 
 
 def _require_text(name: str, value: Any) -> None:
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be text, got {_validate.kind(value)}")
+        raise TypeError(f"{name} must be text, got {validate.kind(value)}")
     require_utf8(value, name)
 
 
 def _require_fields(what: str, fields: Any, names: tuple[str, ...]) -> None:
     if not isinstance(fields, Mapping):
-        raise TypeError(f"{what} must be an object with fields, got {_validate.kind(fields)}")
+        raise TypeError(f"{what} must be an object with fields, got {validate.kind(fields)}")
     for name in names:
         if name not in fields:
             raise ValueError(f"{what} must have the field {name!r}")

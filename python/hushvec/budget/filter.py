@@ -6,7 +6,7 @@ import math
 import warnings
 from decimal import ROUND_CEILING, Context, Decimal
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.budget.amounts import EPSILON_DELTA, UNIT, Amounts, Spend, float_down, float_up
 from hushvec.budget.rows import Terms
 from hushvec.errors import PrivacyBudgetExhaustedError, PrivacyBudgetWarning
@@ -104,7 +104,7 @@ def implied_epsilon(rho: float, delta: float) -> float:
         >>> implied_epsilon(0.5, 1e-5)
         5.298525912188081
     """
-    exact_rho, exact_delta = Decimal(_validate.not_negative("rho", rho)), Decimal(_validate.delta(delta))
+    exact_rho, exact_delta = Decimal(validate.not_negative("rho", rho)), Decimal(validate.delta(delta))
     if exact_rho == 0:
         return 0.0
     up = Context(prec=40, rounding=ROUND_CEILING)

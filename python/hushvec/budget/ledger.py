@@ -7,7 +7,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, TypeVar
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.budget.amounts import (
     EPSILON_DELTA,
     RHO,
@@ -384,7 +384,7 @@ def _key(persist_key: str | None) -> str:
 
 
 def _terms(key: str, max_epsilon: Any, max_delta: Any, max_rho: Any, on_exhausted: Any) -> Terms:
-    policy = _validate.choice("on_exhausted", on_exhausted, POLICIES)
+    policy = validate.choice("on_exhausted", on_exhausted, POLICIES)
     if max_rho is not None:
         if max_epsilon is not None or max_delta is not None:
             raise TypeError("max_rho must be the only limit, got max_epsilon or max_delta with it")
@@ -394,20 +394,20 @@ def _terms(key: str, max_epsilon: Any, max_delta: Any, max_rho: Any, on_exhauste
     epsilon = _limit("max_epsilon", max_epsilon)
     if max_delta is None:
         return Terms(key, EPSILON_DELTA, Spend(epsilon, default_max_delta(epsilon)), policy)
-    delta = not_above(_validate.not_negative("max_delta", max_delta), max_delta)
+    delta = not_above(validate.not_negative("max_delta", max_delta), max_delta)
     if delta >= 1:
         raise ValueError(f"max_delta must be < 1, got {delta!r}")
     return Terms(key, EPSILON_DELTA, Spend(epsilon, units_of(delta)), policy)
 
 
 def _limit(name: str, value: Any) -> int:
-    return units_of(not_above(_validate.positive(name, value), value))
+    return units_of(not_above(validate.positive(name, value), value))
 
 
 def _text(name: str, value: Any) -> str:
     """Printable text on one line: what a row's canonical text can hold."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be a str, got {_validate.kind(value)}")
+        raise TypeError(f"{name} must be a str, got {validate.kind(value)}")
     if not value or len(value) > MOST_TEXT or not value.isprintable():
         raise ValueError(f"{name} must be 1 to {MOST_TEXT} printable characters, got {value!r:.80}")
     return value

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.budget.store import Store
 
 MEMORY = "memory"
@@ -31,7 +31,7 @@ def open_store(store: Any, *, create: bool) -> Store:
     if isinstance(store, os.PathLike):
         store = os.fspath(store)
     if not isinstance(store, str):
-        raise TypeError(f"store must be a path or an address, got {_validate.kind(store)}")
+        raise TypeError(f"store must be a path or an address, got {validate.kind(store)}")
     scheme, separator, rest = store.partition("://")
     if not separator:
         return _file(store, create)

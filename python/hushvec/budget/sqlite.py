@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from urllib.parse import quote
 
-from hushvec._publish import PRIVATE, PRIVATE_FOLDER
+from hushvec._util.publish import PRIVATE, PRIVATE_FOLDER
 from hushvec.budget import mounts
 from hushvec.budget.store import COLUMNS, TABLE, WAIT_SECONDS, Fields, StoreFailure
 

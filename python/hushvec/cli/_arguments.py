@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from hushvec import Generator
-from hushvec._publish import receipt_path
+from hushvec._util.publish import receipt_path
 from hushvec.mechanisms import MECHANISMS
-from hushvec.release import PER
+from hushvec.release.plan import PER
 
 NOTE_REPLACED = "if a release was there before, both count: their losses add up"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hushvec._lines import decoded
-from hushvec._publish import PRIVATE, mode_of
+from hushvec._util.lines import decoded
+from hushvec._util.publish import PRIVATE, mode_of
 
 
 def source_name(source: str | None) -> str:

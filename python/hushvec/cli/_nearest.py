@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._products import inner_products
+from hushvec._native.products import inner_products
 
 ROWS_AT_ONCE = 4096
 

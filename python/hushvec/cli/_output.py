@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from hushvec.cli._printable import printable
-from hushvec.label_receipt import LabelReceipt
-from hushvec.receipts import Receipt
-from hushvec.report_receipt import ReportReceipt
-from hushvec.selection_receipt import SelectionReceipt
-from hushvec.training_receipt import TrainingReceipt
+from hushvec.receipts.labels import LabelReceipt
+from hushvec.receipts.reports import ReportReceipt
+from hushvec.receipts.selections import SelectionReceipt
+from hushvec.receipts.training import TrainingReceipt
+from hushvec.receipts.vectors import Receipt
 
 AnyReceipt = Receipt | LabelReceipt | SelectionReceipt | ReportReceipt | TrainingReceipt
 

@@ -6,7 +6,7 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-from hushvec._lines import decoded
+from hushvec._util.lines import decoded
 
 SUFFIXES = (".txt", ".md")
 

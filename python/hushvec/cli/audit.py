@@ -7,8 +7,8 @@ import math
 from pathlib import Path
 
 import hushvec
-from hushvec import _validate
-from hushvec._progress import Progress
+from hushvec._util import validate
+from hushvec._util.progress import Progress
 from hushvec.audit import (
     METHODS,
     Audit,
@@ -25,7 +25,7 @@ from hushvec.audit.estimates import SUSPICIOUS_ERRORS
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json
 from hushvec.mechanisms import MECHANISMS, PublicCodebook
-from hushvec.release import plan_release
+from hushvec.release.plan import plan_release
 
 FLAGGED = 1
 RANDOMIZED_RESPONSE = "randomized_response"
@@ -91,7 +91,7 @@ def _target(options: argparse.Namespace) -> AuditTarget:
         return CodebookTarget(PublicCodebook.load(options.codebook).mechanism(_needed_epsilon(options)))
     if options.mechanism == RANDOMIZED_RESPONSE:
         return _randomized_response(options)
-    _validate.whole_number("dimension", options.dimension, at_least=1)
+    validate.whole_number("dimension", options.dimension, at_least=1)
     plan = plan_release(
         rows=1,
         dimension=options.dimension,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 import hushvec
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json
 

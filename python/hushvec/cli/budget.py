@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hushvec._publish import SHARED, published_text
-from hushvec._receipt_fields import MOST_EXPORT_CHARACTERS, json_object
+from hushvec._util.publish import SHARED, published_text
 from hushvec.budget import BudgetState, PrivacyBudget, budget_keys, export_head, verify_export, verify_ledger
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json, table
 from hushvec.cli._printable import say
+from hushvec.receipts.fields import MOST_EXPORT_CHARACTERS, json_object
 
 WRONG = 1
 SHOWN_HASH = 16  # characters of a hash that a person compares

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._core import Generator
-from hushvec._progress import Progress
+from hushvec._native._core import Generator
+from hushvec._util.progress import Progress
 from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
 from hushvec.cli._nearest import cosines, nearest
 from hushvec.cli._output import facts, print_json, receipt_lines, table
 from hushvec.cli._printable import say
 from hushvec.cli._sentences import private_texts, public_sentences
-from hushvec.label_receipt import LabelReceipt
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian
-from hushvec.receipts import Receipt
-from hushvec.release import Release, privatize
+from hushvec.receipts.labels import LabelReceipt
+from hushvec.receipts.vectors import Receipt
+from hushvec.release.vectors import Release, privatize
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.embedder import BATCH, MiniLMEmbedder
 from hushvec.text.public_choice import PublicChoice

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import BinaryIO
 
-from hushvec._progress import Progress
-from hushvec._publish import mode_of, published, receipt_path
+from hushvec._util.progress import Progress
+from hushvec._util.publish import mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import (
     Subparsers,
@@ -20,9 +20,10 @@ from hushvec.cli._arguments import (
 from hushvec.cli._output import print_json, receipt_lines
 from hushvec.cli._printable import say
 from hushvec.cli.files import Columns, FileError, Source, open_source, rehearse
-from hushvec.label_receipt import RowReceipt, released_rows
 from hushvec.mechanisms import CodebookResponse, PublicCodebook
-from hushvec.release import ReleasePlan, charged, plan_release, require_chargeable
+from hushvec.receipts.labels import RowReceipt, released_rows
+from hushvec.release.plan import ReleasePlan, plan_release
+from hushvec.release.vectors import charged, require_chargeable
 
 
 def add_to(subparsers: Subparsers) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._lines import json_record, numbered_lines
+from hushvec._util.lines import json_record, numbered_lines
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import Subparsers, add_command, make_generator
 from hushvec.cli._documents import read_utf8
@@ -21,7 +21,7 @@ from hushvec.cli._output import print_json, receipt_lines, table
 from hushvec.cli._printable import say
 from hushvec.cli.files import Columns, open_source
 from hushvec.mechanisms import MECHANISMS, CodebookResponse, PublicCodebook, PublicProjection
-from hushvec.release import PER
+from hushvec.release.plan import PER
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.noise import PER_QUERY, SCORE_MECHANISMS
 from hushvec.retrieval.stores import BEHIND_AN_ADDRESS, ON_DISK, STORES

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from hushvec._lines import json_line, json_record, numbered_lines
-from hushvec._progress import Progress
-from hushvec._publish import published_text, receipt_path
+from hushvec._util.lines import json_line, json_record, numbered_lines
+from hushvec._util.progress import Progress
+from hushvec._util.publish import published_text, receipt_path
 from hushvec.accounting.calibration import COMPOSITIONS
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import Subparsers, add_command, add_force_argument, comma_separated, replaced_release

@@ -6,11 +6,11 @@ import argparse
 import math
 from typing import Any
 
-from hushvec import _validate
-from hushvec.calibrate import expected_cosine, gaussian_delta, gaussian_epsilon, gaussian_sigma
+from hushvec._util import validate
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json
 from hushvec.mechanisms import rounded_up
+from hushvec.noise.calibration import expected_cosine, gaussian_delta, gaussian_epsilon, gaussian_sigma
 
 SHOWN_DIGITS = 8
 
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         "clip_norm": clip_norm,
     }
     if options.dimension is not None:
-        _validate.whole_number("dimension", options.dimension, at_least=1)
+        validate.whole_number("dimension", options.dimension, at_least=1)
         answer["dimension"] = options.dimension
         answer["expected_cosine"] = expected_cosine(sigma, options.dimension, clip_norm)
         answer["noise_norm"] = sigma * math.sqrt(options.dimension)
@@ -65,9 +65,9 @@ def run(options: argparse.Namespace) -> int:
 def _scale(options: argparse.Namespace) -> tuple[float, float]:
     """(norm of a vector, sensitivity)."""
     if options.sensitivity is not None:
-        sensitivity = _validate.positive("sensitivity", options.sensitivity)
+        sensitivity = validate.positive("sensitivity", options.sensitivity)
         return sensitivity / 2, sensitivity
-    clip_norm = _validate.positive("clip_norm", 1.0 if options.clip_norm is None else options.clip_norm)
+    clip_norm = validate.positive("clip_norm", 1.0 if options.clip_norm is None else options.clip_norm)
     return clip_norm, 2 * clip_norm
 
 

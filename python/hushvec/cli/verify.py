@@ -7,22 +7,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hushvec._receipt_fields import MOST_EXPORT_CHARACTERS, json_object
 from hushvec.accounting import Composition, compose
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import AnyReceipt, print_json, receipt_lines
 from hushvec.cli._printable import say
 from hushvec.errors import ReceiptError
-from hushvec.receipts import (
-    DOES_NOT_HOLD,
-    HOLDS,
-    NOT_A_CLAIM,
-    Verification,
-    receipt_from_json,
-    verify_charges,
-    verify_receipt,
-)
-from hushvec.training_receipt import TrainingReceipt
+from hushvec.receipts.base import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, Verification
+from hushvec.receipts.fields import MOST_EXPORT_CHARACTERS, json_object
+from hushvec.receipts.training import TrainingReceipt
+from hushvec.receipts.verify import receipt_from_json, verify_charges, verify_receipt
 
 EXIT_CODES = {HOLDS: 0, DOES_NOT_HOLD: 1, NOT_A_CLAIM: 2}
 LARGEST_FILE = 1 << 22

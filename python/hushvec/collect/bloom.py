@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._native.generators import require_generator
+from hushvec._util import validate
 from hushvec.accounting.rounding import fraction_up
 from hushvec.collect.bloom_sketch import BloomSketch
 from hushvec.collect.memo import Memo
 from hushvec.collect.release import Collection, ReceiptLaw, require_words
 from hushvec.mechanisms import RandomizedResponse, product_up, quotient_down
-from hushvec.report_receipt import instantaneous_epsilon, permanent_epsilon
+from hushvec.receipts.reports import instantaneous_epsilon, permanent_epsilon
 
 MOST_BITS = 2**20
 MOST_HASHES = 32
@@ -106,7 +108,7 @@ class BloomFilter(Collection):
         self.bits = _between("bits", bits, 2, MOST_BITS)
         self.hashes = _between("hashes", hashes, 1, MOST_HASHES)
         self.cohorts = _between("cohorts", cohorts, 1, MOST_COHORTS)
-        self.words_per_user = _validate.whole_number("words_per_user", words_per_user, at_least=1)
+        self.words_per_user = validate.whole_number("words_per_user", words_per_user, at_least=1)
         self.salt = _salt(salt)
         self.permanent_law = self._permanent_law(epsilon, f)
         self.instantaneous_law = _instantaneous_law(p, q)
@@ -119,10 +121,10 @@ class BloomFilter(Collection):
         if (epsilon is None) == (f is None):
             raise TypeError("give epsilon or f, and not both")
         if f is None:
-            of_a_word = quotient_down(_validate.positive("epsilon", epsilon), self.words_per_user)
+            of_a_word = quotient_down(validate.positive("epsilon", epsilon), self.words_per_user)
             kept, flipped = RandomizedResponse(epsilon=quotient_down(of_a_word, 2 * self.hashes), k=2).law
         else:
-            flipped = math.ceil(Fraction(_validate.probability("f", f)) * _VALUES / 2)
+            flipped = math.ceil(Fraction(validate.probability("f", f)) * _VALUES / 2)
             kept = _VALUES - flipped
         if kept <= flipped:
             raise ValueError(f"{'f' if epsilon is None else 'epsilon'} must leave reports that carry something, got {f or epsilon!r}")
@@ -242,7 +244,7 @@ class BloomFilter(Collection):
             source = memo.source(self.digest, word)
             permanent[place] = _core.perturb_bits(permanent[place : place + 1], self.bits, self.permanent_law, source)[0]
         rows = permanent[[place_of[word] for word in words]] if words else permanent
-        return BloomReports(cohorts, self._instantaneous(rows, _validate.generator(generator)))
+        return BloomReports(cohorts, self._instantaneous(rows, require_generator(generator)))
 
     def _filters(self, words: list[str], cohorts: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """The true filters, [words, ceil(bits / 32)]."""
@@ -291,7 +293,7 @@ class BloomFilter(Collection):
 
 
 def _between(name: str, value: Any, least: int, most: int) -> int:
-    number = _validate.whole_number(name, value, at_least=least)
+    number = validate.whole_number(name, value, at_least=least)
     if number > most:
         raise ValueError(f"{name} must be <= {most}, got {number}")
     return number
@@ -299,7 +301,7 @@ def _between(name: str, value: Any, least: int, most: int) -> int:
 
 def _salt(value: Any) -> bytes:
     if not isinstance(value, bytes):
-        raise TypeError(f"salt must be bytes, got {_validate.kind(value)}")
+        raise TypeError(f"salt must be bytes, got {validate.kind(value)}")
     if len(value) > _SALT_BYTES:
         raise ValueError(f"salt must have at most {_SALT_BYTES} bytes, got {len(value)}")
     return value
@@ -307,7 +309,7 @@ def _salt(value: Any) -> bytes:
 
 def _instantaneous_law(p: float, q: float) -> tuple[int, int]:
     """Of the 2^64 values, how many report a 1 for a permanent 1, and for a permanent 0."""
-    p, q = _validate.number("p", p), _validate.number("q", q)
+    p, q = validate.number("p", p), validate.number("q", q)
     if p == 0 and q == 1:
         return _VALUES, 0
     if not 0 < p < q < 1:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._util import validate
 from hushvec.collect.errors import SketchError
 from hushvec.collect.estimate import Estimate
 from hushvec.collect.oracles.unary import bit_rows
@@ -46,7 +47,7 @@ class BloomSketch:
         from hushvec.collect.bloom import BloomFilter
 
         if not isinstance(filter_, BloomFilter):
-            raise TypeError(f"filter_ must be a BloomFilter, got {_validate.kind(filter_)}")
+            raise TypeError(f"filter_ must be a BloomFilter, got {validate.kind(filter_)}")
         self.filter = filter_
         self.reports_of_cohorts = np.zeros(filter_.cohorts, np.int64)
         self.ones = np.zeros((filter_.cohorts, filter_.bits), np.int64)
@@ -67,7 +68,7 @@ class BloomSketch:
                 filter has not. Nothing was counted then.
         """
         if not isinstance(reports, tuple) or len(reports) != 2:
-            raise TypeError(f"reports must be a pair of cohorts and bits, got {_validate.kind(reports)}")
+            raise TypeError(f"reports must be a pair of cohorts and bits, got {validate.kind(reports)}")
         rows, cohorts = bit_rows(reports[1], self.filter.bits), _cohorts(reports[0])
         with self._lock:
             _core.count_bits_by_group(rows, self.filter.bits, cohorts, self.ones)
@@ -81,7 +82,7 @@ class BloomSketch:
                 was added then.
         """
         if not isinstance(other, BloomSketch):
-            raise TypeError(f"other must be a BloomSketch, got {_validate.kind(other)}")
+            raise TypeError(f"other must be a BloomSketch, got {validate.kind(other)}")
         if other.filter.digest != self.filter.digest:
             raise SketchError(f"other must be a sketch of a filter with the same parameters; {_difference(self.filter, other.filter)}")
         contents = other._contents()
@@ -161,8 +162,8 @@ class BloomSketch:
         require_words("candidates", listed)
         if not listed or len(set(listed)) != len(listed):
             raise ValueError(f"candidates must be at least one and all different, got {len(listed)}, {len(set(listed))} different")
-        _validate.choice("method", method, METHODS)
-        _validate.flag("unknown", unknown)
+        validate.choice("method", method, METHODS)
+        validate.flag("unknown", unknown)
         of_cohorts, ones = self._numbers()
         if not of_cohorts.any():
             raise ValueError("sketch must hold at least one report, got 0")

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.collect.decisions import CORRECTIONS, adjusted
 
 
@@ -61,8 +61,8 @@ class Estimate:
             correction: "holm" or "bonferroni": with probability 1 - alpha no word of the list is absent. "benjamini-hochberg": at most
                 a share alpha of the list is, on average.
         """
-        alpha = _validate.probability("alpha", alpha)
-        found = adjusted(self.p_values, _validate.choice("correction", correction, CORRECTIONS)) <= alpha
+        alpha = validate.probability("alpha", alpha)
+        found = adjusted(self.p_values, validate.choice("correction", correction, CORRECTIONS)) <= alpha
         return [self.words[i] for i in self._by_frequency if found[i]]
 
     def top(self, k: int) -> list[tuple[str, float, float]]:
@@ -71,7 +71,7 @@ class Estimate:
         Args:
             k: >= 1; all words where there are fewer.
         """
-        chosen = self._by_frequency[: _validate.whole_number("k", k, at_least=1)]
+        chosen = self._by_frequency[: validate.whole_number("k", k, at_least=1)]
         return [(self.words[i], float(self.frequencies[i]), float(self.standard_errors[i])) for i in chosen]
 
     @cached_property

@@ -20,8 +20,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hushvec import _core, _validate
-from hushvec._publish import private_opener, published_bytes
+from hushvec._native import _core
+from hushvec._util import validate
+from hushvec._util.publish import private_opener, published_bytes
 from hushvec.collect.errors import MemoError
 
 _VERSION = 1
@@ -169,5 +170,5 @@ def _contents(path: Path) -> tuple[bytes, dict[str, list[str]]]:
 
 def require_memo(value: Any) -> Memo:
     if not isinstance(value, Memo):
-        raise TypeError(f"memo must be a hushvec.collect.Memo or None, got {_validate.kind(value)}")
+        raise TypeError(f"memo must be a hushvec.collect.Memo or None, got {validate.kind(value)}")
     return value

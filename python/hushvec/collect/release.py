@@ -13,14 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._native.generators import require_generator
+from hushvec._util import validate
 from hushvec.accounting import PureDP, Shuffled
 from hushvec.collect.memo import Memo, require_memo
 from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.mechanisms import product_up
-from hushvec.receipts import NOTE_SEED, LedgerEntry
-from hushvec.release import PER, Budget, entry_of_charge, require_budget, require_secret_key
-from hushvec.report_receipt import ReportReceipt
+from hushvec.receipts.base import NOTE_SEED, LedgerEntry
+from hushvec.receipts.reports import ReportReceipt
+from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
+from hushvec.release.plan import PER
 
 NOTE_PATTERN = "memoised: when a person reports, and which reports are of the same word, is treated as public"
 NOTE_NEW = "memoised: epsilon is of the words that were new to the memo; those reported before cost nothing more"
@@ -185,8 +188,8 @@ class Collection(ABC):
             docs/proofs/frequency_oracles.md, docs/proofs/rappor.md.
         """
         known = self._known([words] if isinstance(words, str) else _sequence(words))
-        _validate.choice("per", per, PER)
-        source = _validate.generator(generator)
+        validate.choice("per", per, PER)
+        source = require_generator(generator)
         if budget is not None:
             require_budget(budget)
             require_secret_key(source)
@@ -230,7 +233,7 @@ class Collection(ABC):
             words_of_one=words_of_one,
             memoised=True,
             epsilon=self._memoised_total(words_of_one),
-            source=_validate.generator(generator),
+            source=require_generator(generator),
         )
         return ReportRelease(self._drawn_from_memo(words, memo, generator), replace(receipt, charge=charge))
 
@@ -278,7 +281,7 @@ def _sequence(words: Any) -> Sequence[Any]:
         listed: list[Any] = words.ravel().tolist()
         return listed
     if not isinstance(words, Sequence) or isinstance(words, bytes | bytearray):
-        raise TypeError(f"words must be a str or a sequence of str, got {_validate.kind(words)}")
+        raise TypeError(f"words must be a str or a sequence of str, got {validate.kind(words)}")
     return words
 
 
@@ -286,6 +289,6 @@ def require_words(name: str, words: Sequence[Any]) -> None:
     """Strings that have a UTF-8 form."""
     for place, word in enumerate(words):
         if not isinstance(word, str):
-            raise TypeError(f"{name} must be strings, got {_validate.kind(word)} at position {place}")
+            raise TypeError(f"{name} must be strings, got {validate.kind(word)} at position {place}")
         if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
             raise ValueError(f"{name} must be text that UTF-8 can hold, got {word!r:.80} at position {place}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.collect.decisions import binomial_p_values
 from hushvec.collect.errors import SketchError
 from hushvec.collect.estimate import Estimate
@@ -42,7 +42,7 @@ class Sketch:
         from hushvec.collect.vocabulary import Vocabulary
 
         if not isinstance(vocabulary, Vocabulary):
-            raise TypeError(f"vocabulary must be a Vocabulary, got {_validate.kind(vocabulary)}")
+            raise TypeError(f"vocabulary must be a Vocabulary, got {validate.kind(vocabulary)}")
         self.vocabulary = vocabulary
         self.reports = 0
         self._tallies = np.zeros(vocabulary.oracle.tallies, np.int64)
@@ -69,7 +69,7 @@ class Sketch:
                 reports together. Nothing was added then.
         """
         if not isinstance(other, Sketch):
-            raise TypeError(f"other must be a Sketch, got {_validate.kind(other)}")
+            raise TypeError(f"other must be a Sketch, got {validate.kind(other)}")
         if other.vocabulary.digest != self.vocabulary.digest:
             raise SketchError("other must be a sketch of this vocabulary, with its words, epsilon and mechanism; got one of another")
         contents = other._contents()

@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._native.generators import require_generator
+from hushvec._util import validate
 from hushvec.accounting.rounding import fraction_up
 from hushvec.collect.memo import Memo
 from hushvec.collect.oracles import MECHANISMS, MOST_WORDS, Oracle, oracle_for
 from hushvec.collect.release import Collection, ReceiptLaw, require_words
 from hushvec.collect.sketch import Sketch
-from hushvec.label_receipt import epsilon_of_law
 from hushvec.mechanisms import quotient_down
+from hushvec.receipts.labels import epsilon_of_law
 
 OTHER = "<other>"
 
@@ -77,11 +79,11 @@ class Vocabulary(Collection):
         words_per_user: int = 1,
         unknown: str = "error",
     ) -> None:
-        self.unknown = _validate.choice("unknown", unknown, _UNKNOWN)
+        self.unknown = validate.choice("unknown", unknown, _UNKNOWN)
         self.words = _dictionary(words, with_other=unknown == "other")
-        self.epsilon = _validate.positive("epsilon", epsilon)
-        self.words_per_user = _validate.whole_number("words_per_user", words_per_user, at_least=1)
-        _validate.choice("mechanism", mechanism, ("auto", *MECHANISMS))
+        self.epsilon = validate.positive("epsilon", epsilon)
+        self.words_per_user = validate.whole_number("words_per_user", words_per_user, at_least=1)
+        validate.choice("mechanism", mechanism, ("auto", *MECHANISMS))
         share = quotient_down(self.epsilon, self.words_per_user)
         self.oracle: Oracle = oracle_for(mechanism, len(self.words), share)
         self.digest = self._digest()
@@ -123,9 +125,9 @@ class Vocabulary(Collection):
         Edge cases:
             For "hadamard" the other reports are taken to be spread evenly over the other words.
         """
-        if not 0 <= _validate.number("frequency", frequency) <= 1:
+        if not 0 <= validate.number("frequency", frequency) <= 1:
             raise ValueError(f"frequency must be in [0, 1], got {frequency!r}")
-        return math.sqrt(self.oracle.variance_at(frequency, _validate.whole_number("reports", reports, at_least=1)))
+        return math.sqrt(self.oracle.variance_at(frequency, validate.whole_number("reports", reports, at_least=1)))
 
     def root_mean_square_error(self, reports: int) -> float:
         """Of the estimated frequencies over the whole dictionary, in theory and for any true frequencies.
@@ -133,7 +135,7 @@ class Vocabulary(Collection):
         Args:
             reports: >= 1.
         """
-        return math.sqrt(self.oracle.mean_variance / _validate.whole_number("reports", reports, at_least=1))
+        return math.sqrt(self.oracle.mean_variance / validate.whole_number("reports", reports, at_least=1))
 
     def describe(self) -> tuple[str, ...]:
         """Lines that say what a report costs, how long it is and how good many of them are."""
@@ -176,7 +178,7 @@ class Vocabulary(Collection):
 
     def _drawn_from_memo(self, words: list[str], memo: Memo, generator: _core.Generator | None) -> NDArray[Any]:
         if not words:
-            return self._drawn(words, _validate.generator(generator))
+            return self._drawn(words, require_generator(generator))
         place_of = {word: place for place, word in enumerate(dict.fromkeys(words))}
         drawn = [self.oracle.draw(self._codes([word]), memo.source(self.digest, word)) for word in place_of]
         return np.concatenate(drawn)[[place_of[word] for word in words]]
@@ -198,11 +200,11 @@ class Vocabulary(Collection):
 
 def _dictionary(words: Any, *, with_other: bool) -> tuple[str, ...]:
     if isinstance(words, str | bytes):
-        raise TypeError(f"words must be a sequence of strings, got {_validate.kind(words)}")
+        raise TypeError(f"words must be a sequence of strings, got {validate.kind(words)}")
     try:
         listed = list(words.tolist() if isinstance(words, np.ndarray) else words)
     except TypeError:
-        raise TypeError(f"words must be a sequence of strings, got {_validate.kind(words)}") from None
+        raise TypeError(f"words must be a sequence of strings, got {validate.kind(words)}") from None
     require_words("words", listed)
     if with_other and OTHER in listed:
         raise ValueError(f"words must not hold {OTHER!r}, which stands for all others with unknown='other'")

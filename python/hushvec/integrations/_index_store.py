@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
+from hushvec._util import validate
+from hushvec.embedders.results import KINDS, Embeddings, Kind
 from hushvec.errors import StoreError
 from hushvec.integrations._source import OnReceipt, PrivateSource, require_on_receipt
 from hushvec.middleware import EmbeddingMiddleware, WrappedEmbeddingModel, wrap_embedding_model
-from hushvec.models.results import KINDS, Embeddings, Kind
 from hushvec.retrieval.documents import Beside, StoredDocument
 from hushvec.retrieval.private_index import PrivateIndex
 
@@ -67,13 +67,13 @@ class IndexStore:
 
     def __init__(self, index: Any, model: Any = None, *, keep_texts: bool = True, on_receipt: OnReceipt | None = None) -> None:
         if not isinstance(index, PrivateIndex):
-            raise TypeError(f"index must be a hushvec.retrieval.PrivateIndex, got {_validate.kind(index)}")
+            raise TypeError(f"index must be a hushvec.retrieval.PrivateIndex, got {validate.kind(index)}")
         if len(index) and index.ids.dtype != object:
             raise TypeError("index must have strings as ids, or no rows yet, got integers")
         for kind in _noised_kinds(model):
             self._refuse_two_noises(index, kind, "the model")
         self.index = index
-        self.keep_texts = _validate.flag("keep_texts", keep_texts)
+        self.keep_texts = validate.flag("keep_texts", keep_texts)
         self._on_receipt = require_on_receipt(on_receipt)
         self._model = None if model is None else _wrapped(model)
         self._unstored: dict[bytes, list[str]] = {}  # new ids of batches that met a store that failed
@@ -91,7 +91,7 @@ class IndexStore:
             raise ValueError(f"ids must be as many as the {len(listed)} texts, got {len(names)}")
         for name in names:
             if name is not None and not isinstance(name, str):
-                raise TypeError(f"ids must be strings or None, got {_validate.kind(name)}")
+                raise TypeError(f"ids must be strings or None, got {validate.kind(name)}")
         asked = None if all(names) else _digest(names, listed, fields)
         given = [name or str(uuid.uuid4()) for name in names]
         for name, count in Counter(given).items():
@@ -166,7 +166,7 @@ class IndexStore:
         if getattr(row, "receipts", ()):
             self._refuse_two_noises(self.index, "query", "a private embedder")
         query = as_array("query", row, 1)
-        most = _validate.whole_number("k", k, at_least=1)
+        most = validate.whole_number("k", k, at_least=1)
         with self.lock:
             if not len(self.index):
                 return []
@@ -246,7 +246,7 @@ def as_array(name: str, rows: Any, dimensions: int) -> NDArray[Any]:
     try:
         array = rows if isinstance(rows, np.ndarray) else np.array(rows, np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be numbers in rows of one length, got {_validate.kind(rows)}") from None
+        raise TypeError(f"{name} must be numbers in rows of one length, got {validate.kind(rows)}") from None
     if array.ndim != dimensions:
         raise ValueError(f"{name} must have {dimensions} dimensions, got {array.ndim}")
     return np.asarray(array)

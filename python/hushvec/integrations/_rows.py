@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from hushvec.label_receipt import RowReceipt
 from hushvec.middleware import Embeddings
+from hushvec.receipts.labels import RowReceipt
 
 Item = TypeVar("Item")
 

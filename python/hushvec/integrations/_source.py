@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from hushvec import _validate
+from hushvec._util import validate
+from hushvec.embedders.results import KINDS, Kind
 from hushvec.integrations._rows import ReleasedList, rows_as_lists
-from hushvec.label_receipt import RowReceipt
 from hushvec.middleware import EmbeddingMiddleware, Embeddings, WrappedEmbeddingModel, wrap_embedding_model
-from hushvec.models.results import KINDS, Kind
+from hushvec.receipts.labels import RowReceipt
 
 OnReceipt = Callable[[RowReceipt], Any]
 NoiseOn = Literal["documents", "queries", "both"]
@@ -40,7 +40,7 @@ class PrivateSource:
         on_receipt: OnReceipt | None = None,
         noise_on: NoiseOn = "documents",
     ) -> None:
-        noised = _NOISED[_validate.choice("noise_on", noise_on, _NOISED)]
+        noised = _NOISED[validate.choice("noise_on", noise_on, _NOISED)]
         self.wrapped = wrapped_model(model, middleware)
         self.on_receipt = require_on_receipt(on_receipt)
         if not self.wrapped.adds_noise:
@@ -52,7 +52,7 @@ class PrivateSource:
 
     def side(self, kind: Kind) -> WrappedEmbeddingModel:
         """The wrapped model for texts of this kind, with or without its noise."""
-        _validate.choice("kind", kind, KINDS)
+        validate.choice("kind", kind, KINDS)
         return self._sides[kind]
 
     def embed(self, texts: Sequence[str], kind: Kind) -> Embeddings:
@@ -87,12 +87,12 @@ def wrapped_model(model: Any, middleware: EmbeddingMiddleware | Sequence[Embeddi
         return wrap_embedding_model(model, middleware)
     if not isinstance(model, WrappedEmbeddingModel):
         raise TypeError(
-            f"model must be a wrapped model (hushvec.wrap_embedding_model) or come with middleware, got {_validate.kind(model)}"
+            f"model must be a wrapped model (hushvec.wrap_embedding_model) or come with middleware, got {validate.kind(model)}"
         )
     return model
 
 
 def require_on_receipt(value: Any) -> OnReceipt | None:
     if value is not None and not callable(value):
-        raise TypeError(f"on_receipt must be a function of a receipt or None, got {_validate.kind(value)}")
+        raise TypeError(f"on_receipt must be a function of a receipt or None, got {validate.kind(value)}")
     return value  # type: ignore[no-any-return]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.errors import MissingExtraError
 from hushvec.integrations import tables
 from hushvec.jobs import NoiseJob, columns, noise_batch
@@ -31,7 +31,7 @@ class NoiseFunction:
 
         is_arrow = columns.is_arrow(batch)
         if not is_arrow and not isinstance(batch, Mapping):
-            raise TypeError(f"batch must be a dict or a pyarrow Table, as map gives it with batched=True, got {_validate.kind(batch)}")
+            raise TypeError(f"batch must be a dict or a pyarrow Table, as map gives it with batched=True, got {validate.kind(batch)}")
         first = self._first_row(indices)
         found = columns.column_of(batch, self.column) if is_arrow else pyarrow.array(list(batch[self.column]))
         rows = tables.vectors_of(self.column, found, dtype=self.job.dtype, first_row=first)
@@ -79,8 +79,8 @@ def noise_function(
     """
     _require_datasets()
     if not isinstance(job, NoiseJob):
-        raise TypeError(f"job must be a hushvec.jobs.NoiseJob, got {_validate.kind(job)}")
-    return NoiseFunction(job, column, id_column, _validate.whole_number("partition", partition, at_least=0))
+        raise TypeError(f"job must be a hushvec.jobs.NoiseJob, got {validate.kind(job)}")
+    return NoiseFunction(job, column, id_column, validate.whole_number("partition", partition, at_least=0))
 
 
 def noise_dataset(
@@ -107,7 +107,7 @@ def noise_dataset(
     datasets = _require_datasets()
     function = noise_function(job, column=column, id_column=id_column, partition=partition)
     if not isinstance(dataset, datasets.Dataset):
-        raise TypeError(f"dataset must be a datasets.Dataset, got {_validate.kind(dataset)}")
+        raise TypeError(f"dataset must be a datasets.Dataset, got {validate.kind(dataset)}")
     for name in (column, *(() if id_column is None else (id_column,))):
         if name not in dataset.column_names:
             raise ValueError(f"dataset must have a column {name!r}, got {', '.join(map(repr, dataset.column_names)) or 'none'}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.errors import MissingExtraError
 from hushvec.integrations._rows import rows_as_lists
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
@@ -43,7 +43,7 @@ class _Embedder:
             TypeError: always.
         """
         raise TypeError(
-            f"{_validate.kind(self)} cannot be serialized: it holds a model and perhaps a budget, which no file can bring back; "
+            f"{validate.kind(self)} cannot be serialized: it holds a model and perhaps a budget, which no file can bring back; "
             "add it to the pipeline in Python"
         )
 
@@ -173,14 +173,14 @@ class PrivateDocumentEmbedder(_Embedder):
 
     def _texts(self, documents: Any) -> list[str]:
         if not isinstance(documents, list):
-            raise TypeError(f"documents must be a list of Document objects, got {_validate.kind(documents)}")
+            raise TypeError(f"documents must be a list of Document objects, got {validate.kind(documents)}")
         return [self._text(number, document) for number, document in enumerate(documents)]
 
     def _text(self, number: int, document: Any) -> str:
         if not isinstance(document, Document):
-            raise TypeError(f"documents must be Document objects, got {_validate.kind(document)} at position {number}")
+            raise TypeError(f"documents must be Document objects, got {validate.kind(document)} at position {number}")
         if not isinstance(document.content, str):
-            raise TypeError(f"documents must have text content, got {_validate.kind(document.content)} at position {number}")
+            raise TypeError(f"documents must have text content, got {validate.kind(document.content)} at position {number}")
         fields = [str(document.meta[name]) for name in self.meta_fields_to_embed if document.meta.get(name) is not None]
         return self.embedding_separator.join([*fields, document.content])
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.errors import MissingExtraError
 from hushvec.integrations._index_store import IndexStore
 from hushvec.integrations._source import OnReceipt
@@ -79,7 +79,7 @@ class PrivateDocumentStore:
         on_receipt: OnReceipt | None = None,
     ) -> None:
         self._store = IndexStore(index, model, keep_texts=keep_texts, on_receipt=on_receipt)
-        self.return_embedding = _validate.flag("return_embedding", return_embedding)
+        self.return_embedding = validate.flag("return_embedding", return_embedding)
         if return_embedding:
             self._store.require_public_rows("return_embedding")
 
@@ -213,7 +213,7 @@ class PrivateDocumentStore:
     def _chosen(self, documents: Any, policy: DuplicatePolicy) -> list[Document]:
         """The documents that a policy writes, each id once."""
         if isinstance(documents, (str, Mapping)) or not isinstance(documents, Iterable):
-            raise ValueError(f"documents must be a list of Document objects, got {_validate.kind(documents)}")
+            raise ValueError(f"documents must be a list of Document objects, got {validate.kind(documents)}")
         chosen: dict[str, Document] = {}
         listed = list(documents)
         for place, document in enumerate(listed):
@@ -282,10 +282,10 @@ class PrivateEmbeddingRetriever:
         filter_policy: FilterPolicy = FilterPolicy.REPLACE,
     ) -> None:
         if not isinstance(document_store, PrivateDocumentStore):
-            raise TypeError(f"document_store must be a PrivateDocumentStore, got {_validate.kind(document_store)}")
+            raise TypeError(f"document_store must be a PrivateDocumentStore, got {validate.kind(document_store)}")
         self.document_store = document_store
         self.filters = filters
-        self.top_k = _validate.whole_number("top_k", top_k, at_least=1)
+        self.top_k = validate.whole_number("top_k", top_k, at_least=1)
         self.filter_policy = filter_policy
 
     def to_dict(self) -> dict[str, Any]:
@@ -310,9 +310,9 @@ class PrivateEmbeddingRetriever:
 
 def _require_storable(place: int, document: Any) -> None:
     if not isinstance(document, Document):
-        raise ValueError(f"documents must be Document objects, got {_validate.kind(document)} at position {place}")
+        raise ValueError(f"documents must be Document objects, got {validate.kind(document)} at position {place}")
     if not isinstance(document.content, str):
-        raise ValueError(f"documents must have text content, got {_validate.kind(document.content)} at position {place}")
+        raise ValueError(f"documents must have text content, got {validate.kind(document.content)} at position {place}")
     for name in ("blob", "sparse_embedding"):
         if getattr(document, name) is not None:
             raise ValueError(f"documents must have no {name}, which nothing here protects, got one at position {place}")

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.errors import MissingExtraError
 from hushvec.integrations._index_store import IndexStore
 from hushvec.integrations._source import OnReceipt
@@ -77,7 +77,7 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
     _store: IndexStore = PrivateAttr()
 
     def __init__(self, index: PrivateIndex, *, stores_text: bool = True, on_receipt: OnReceipt | None = None) -> None:
-        super().__init__(stores_text=_validate.flag("stores_text", stores_text))
+        super().__init__(stores_text=validate.flag("stores_text", stores_text))
         self._store = IndexStore(index, keep_texts=stores_text, on_receipt=on_receipt)
 
     @classmethod

@@ -7,9 +7,9 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
+from hushvec.embedders.results import Kind
 from hushvec.middleware import Embeddings
-from hushvec.models.results import Kind
 
 
 class OpenAIEmbeddings:
@@ -54,7 +54,7 @@ class OpenAIEmbeddings:
 
     def __init__(self, client: Any, *, model: str, **options: Any) -> None:
         if not callable(getattr(getattr(client, "embeddings", None), "create", None)):
-            raise TypeError(f"client must have embeddings.create(model=, input=), got {_validate.kind(client)}")
+            raise TypeError(f"client must have embeddings.create(model=, input=), got {validate.kind(client)}")
         if not isinstance(model, str) or not model:
             raise TypeError(f"model must be a non-empty str, got {model!r:.40}")
         self.client = client
@@ -103,7 +103,7 @@ def embeddings_response(embeddings: Embeddings, *, model: str | None = None) -> 
         See OpenAIEmbeddings.
     """
     if not isinstance(embeddings, Embeddings):
-        raise TypeError(f"embeddings must be Embeddings of a wrapped model, got {_validate.kind(embeddings)}")
+        raise TypeError(f"embeddings must be Embeddings of a wrapped model, got {validate.kind(embeddings)}")
     rows = embeddings.values.tolist()
     return {
         "object": "list",

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from hushvec import _arrays, _validate
+from hushvec._native import arrays
+from hushvec._util import validate
+from hushvec.embedders.results import Kind
+from hushvec.embedders.sources import SourceModel
 from hushvec.errors import MissingExtraError
 from hushvec.integrations._rows import ReleasedList
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
 from hushvec.middleware import EmbeddingMiddleware, EmbeddingResult, Embeddings, WrappedEmbeddingModel
-from hushvec.models.results import Kind
-from hushvec.models.sources import SourceModel
 
 if find_spec("sentence_transformers") is None:
     raise MissingExtraError("hushvec.integrations.sentence_transformers", "text")
@@ -137,10 +138,10 @@ class PrivateSentenceTransformer:
         show_progress_bar: bool | None = None,
         **options: Any,
     ) -> Any:
-        unit_rows = _validate.flag("normalize_embeddings", normalize_embeddings)
+        unit_rows = validate.flag("normalize_embeddings", normalize_embeddings)
         form = _form(convert_to_numpy, convert_to_tensor)
         given = {name: value for name, value in _model_options(options).items() if value is not None}
-        batch_size = _validate.whole_number("batch_size", batch_size, at_least=1)
+        batch_size = validate.whole_number("batch_size", batch_size, at_least=1)
         wrapped = self._source.side(kind)
         if hasattr(self._model, "encode"):
             wrapped = _called_by(wrapped, method, {"batch_size": batch_size, "show_progress_bar": show_progress_bar, **given})
@@ -183,15 +184,15 @@ def _first(embeddings: Embeddings) -> Embeddings:
 
 def _as_units(embeddings: Embeddings) -> Embeddings:
     values = np.empty_like(embeddings.values)
-    _arrays.unit_rows(embeddings.values, values)
+    arrays.unit_rows(embeddings.values, values)
     return _with_values(embeddings, values)
 
 
 def _form(convert_to_numpy: bool, convert_to_tensor: bool) -> Any:
     """How the rows are handed over."""
-    if _validate.flag("convert_to_tensor", convert_to_tensor):
+    if validate.flag("convert_to_tensor", convert_to_tensor):
         return _as_tensor
-    return _as_it_is if _validate.flag("convert_to_numpy", convert_to_numpy) else _as_tensors
+    return _as_it_is if validate.flag("convert_to_numpy", convert_to_numpy) else _as_tensors
 
 
 def _as_it_is(embeddings: Embeddings) -> Embeddings:

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._util import validate
+from hushvec.embedders.results import Kind
 from hushvec.errors import MissingExtraError
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, require_on_receipt
 from hushvec.mechanisms import Mechanism
 from hushvec.middleware import EmbeddingMiddleware, EmbeddingResult, Embeddings
-from hushvec.models.results import Kind
-from hushvec.release import Budget, plan_release, privatize, require_chargeable, require_projection
+from hushvec.release.charging import Budget
+from hushvec.release.plan import plan_release
+from hushvec.release.vectors import privatize, require_chargeable, require_projection
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
@@ -223,5 +226,5 @@ def _texts(texts: Any) -> Any:
     if isinstance(texts, Sequence):
         return texts
     if getattr(texts, "ndim", None) != 1:
-        raise TypeError(f"X must be a sequence, an array or a column of strings [n], got {_validate.kind(texts)}")
+        raise TypeError(f"X must be a sequence, an array or a column of strings [n], got {validate.kind(texts)}")
     return list(texts)

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _arrays, _validate
+from hushvec._native import arrays
+from hushvec._util import validate
 from hushvec.errors import MissingExtraError
 from hushvec.jobs import columns
-from hushvec.label_receipt import RowReceipt
-from hushvec.release import privatize
+from hushvec.receipts.labels import RowReceipt
+from hushvec.release.vectors import privatize
 
 ACCEPTED = "a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or a datasets.Dataset"
 
@@ -109,10 +110,10 @@ def vectors_of(name: str, column: Any, *, dtype: str = "float32", first_row: int
             raise ValueError(f"{name} must have a row that says how long all are, got {len(column)} rows without one")
         dimension = lengths[0].as_py()
     found = columns.vectors_of(name, column, dimension, lambda row: f"row {first_row + row}")
-    _arrays.require_finite(name, found, first_row=first_row)
+    arrays.require_finite(name, found, first_row=first_row)
     with np.errstate(over="ignore"):
         rows: NDArray[Any] = found.astype(dtype, copy=False)
-    _arrays.require_finite(f"{name} in the range of {dtype}", rows, first_row=first_row)
+    arrays.require_finite(f"{name} in the range of {dtype}", rows, first_row=first_row)
     return rows
 
 
@@ -154,7 +155,7 @@ def _kind_of(table: Any) -> _Kind:
         return _Kind(list(table.columns), _polars_column, _polars_with)
     if datasets is not None and isinstance(table, datasets.Dataset):
         return _Kind(list(table.column_names), _dataset_column, _dataset_with)
-    raise TypeError(f"table must be {ACCEPTED}, got {_validate.kind(table)}")
+    raise TypeError(f"table must be {ACCEPTED}, got {validate.kind(table)}")
 
 
 def _arrow_with(table: Any, column: str, values: NDArray[np.float32]) -> Any:

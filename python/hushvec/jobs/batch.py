@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.jobs import columns, derivation
 from hushvec.jobs.job import NoiseJob
 
@@ -67,7 +67,7 @@ def noise_batch(
         True
     """
     if not isinstance(job, NoiseJob):
-        raise TypeError(f"job must be a hushvec.jobs.NoiseJob, got {_validate.kind(job)}")
+        raise TypeError(f"job must be a hushvec.jobs.NoiseJob, got {validate.kind(job)}")
     if isinstance(batch, np.ndarray):
         if id_column is not None:
             raise TypeError("id_column must be None for an array, which has no columns; give ids")
@@ -79,7 +79,7 @@ def noise_batch(
     if isinstance(batch, Mapping):
         return _noised_mapping(batch, job, column, id_column, partition, first_row)
     raise TypeError(
-        f"batch must be a numpy array, a pyarrow RecordBatch or Table, or a dict of arrays, got {_validate.kind(batch)}"
+        f"batch must be a numpy array, a pyarrow RecordBatch or Table, or a dict of arrays, got {validate.kind(batch)}"
     )
 
 
@@ -115,7 +115,7 @@ def _stacked(name: str, rows: NDArray[Any], job: NoiseJob, label: columns.Label)
     """One array of an array of arrays, as which Ray hands out lists."""
     for place, row in enumerate(rows):
         if not isinstance(row, np.ndarray) or row.dtype.name != job.dtype:
-            found = row.dtype if isinstance(row, np.ndarray) else _validate.kind(row)
+            found = row.dtype if isinstance(row, np.ndarray) else validate.kind(row)
             raise TypeError(f"{name} must hold arrays of {job.dtype}, got {found} in {label(place)}")
         if row.shape != (job.dimension,):
             raise ValueError(f"{name} must hold {job.dimension} numbers, got {row.size} numbers in {label(place)}")
@@ -147,7 +147,7 @@ def _places(name: str, ids: Any, rows: int, partition: int, first_row: int) -> t
 
 
 def _number(name: str, value: Any) -> int:
-    number = _validate.whole_number(name, value, at_least=0)
+    number = validate.whole_number(name, value, at_least=0)
     if number >= _LARGEST_NUMBER:
         raise ValueError(f"{name} must be < 2^64, got {number}")
     return number
@@ -161,4 +161,4 @@ def _require_fit(name: str, rows: NDArray[Any], job: NoiseJob) -> None:
 
 
 def _shape_of(value: Any) -> str:
-    return f"{value.ndim} of {value.dtype}" if isinstance(value, np.ndarray) else _validate.kind(value)
+    return f"{value.ndim} of {value.dtype}" if isinstance(value, np.ndarray) else validate.kind(value)

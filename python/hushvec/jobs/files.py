@@ -8,16 +8,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hushvec import _validate
-from hushvec._progress import Progress
-from hushvec._publish import Discarded, mode_of, published, receipt_path
+from hushvec._util import validate
+from hushvec._util.progress import Progress
+from hushvec._util.publish import Discarded, mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
 from hushvec.errors import MissingExtraError
 from hushvec.jobs import columns
 from hushvec.jobs.batch import noise_batch
 from hushvec.jobs.job import NoiseJob
-from hushvec.label_receipt import RowReceipt
-from hushvec.receipts import receipt_from_json
+from hushvec.receipts.labels import RowReceipt
+from hushvec.receipts.verify import receipt_from_json
 
 # Elements that are in memory at once: 16 MB of float32.
 PART_ELEMENTS = 1 << 22
@@ -82,7 +82,7 @@ def noise_file(
         >>> folder.cleanup()
     """
     kept = _kept(column, id_column, keep)
-    output = _checked_target(Path(target), job, _validate.flag("overwrite", overwrite))
+    output = _checked_target(Path(target), job, validate.flag("overwrite", overwrite))
     with _opened(Path(source)) as file:
         schema = file.schema
         names = [name for name in schema.names if name == column or name in kept]

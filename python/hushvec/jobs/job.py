@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _arrays, _core, _validate
-from hushvec._recording import require_no_recorder
+from hushvec._native import _core, arrays
+from hushvec._native.generators import require_generator
+from hushvec._util import validate
+from hushvec._util.recording import require_no_recorder
 from hushvec.budget import PrivacyBudget
 from hushvec.jobs import derivation, job_file
 from hushvec.jobs.answers import answered
-from hushvec.label_receipt import RowReceipt
 from hushvec.mechanisms import CodebookResponse, Mechanism, PrivUnit, PublicCodebook, VectorMechanism
-from hushvec.receipts import LedgerEntry
-from hushvec.release import ReleasePlan, plan_release
+from hushvec.receipts.base import LedgerEntry
+from hushvec.receipts.labels import RowReceipt
+from hushvec.release.plan import ReleasePlan, plan_release
 
 _LARGEST_SEED_BITS = 8 * derivation.KEY_BYTES
 
@@ -157,7 +159,7 @@ class NoiseJob:
         renormalize: bool = False,
     ) -> NoiseJob:
         """A job whose key is a number in [0, 2^256): for tests and reproducible studies. Its receipt promises nothing."""
-        number = _validate.whole_number("seed", seed, at_least=0)
+        number = validate.whole_number("seed", seed, at_least=0)
         if number.bit_length() > _LARGEST_SEED_BITS:
             raise ValueError(f"seed must be < 2^{_LARGEST_SEED_BITS}, got {number!r:.90}")
         planned = _planned(
@@ -210,7 +212,7 @@ class NoiseJob:
             PrivacyBudgetExhaustedError, BudgetError: the budget refused; nothing may be released.
         """
         if not isinstance(budget, PrivacyBudget):
-            raise TypeError(f"budget must be a PrivacyBudget, whose ledger knows a job again, got {_validate.kind(budget)}")
+            raise TypeError(f"budget must be a PrivacyBudget, whose ledger knows a job again, got {validate.kind(budget)}")
         if self.seeded:
             raise ValueError("budget must be None for a seeded job: such a release has no privacy to account for")
         epsilon, delta = self.mechanism.cost
@@ -241,9 +243,9 @@ class NoiseJob:
             dtype=self.dtype,
             normalize=self.normalize,
             renormalize=self.renormalize,
-            generator=_validate.generator(generator),
+            generator=require_generator(generator),
         )
-        receipt = plan.receipt(_validate.whole_number("rows", rows, at_least=0), notes=(self.note, *notes))
+        receipt = plan.receipt(validate.whole_number("rows", rows, at_least=0), notes=(self.note, *notes))
         return replace(receipt, charge=self.entry)
 
     def noise(self, name: str, values: NDArray[Any], places: derivation.Places, label: Callable[[int], str]) -> NDArray[Any]:
@@ -301,8 +303,8 @@ def _planned(*, dimension: int, dtype: str, **arguments: Any) -> dict[str, Any]:
     """The checked parameters of a job, from the arguments of `start`."""
     plan = plan_release(
         rows=1,
-        dimension=_validate.whole_number("dimension", dimension, at_least=1),
-        dtype=_validate.choice("dtype", dtype, _arrays.NUMPY_DTYPES),
+        dimension=validate.whole_number("dimension", dimension, at_least=1),
+        dtype=validate.choice("dtype", dtype, arrays.NUMPY_DTYPES),
         per="record",
         generator=None,
         **arguments,
@@ -314,6 +316,6 @@ def _planned(*, dimension: int, dtype: str, **arguments: Any) -> dict[str, Any]:
 
 
 def _require_finite(name: str, values: NDArray[Any], label: Callable[[int], str]) -> None:
-    row = _arrays.first_nonfinite_row(values)
+    row = arrays.first_nonfinite_row(values)
     if row is not None:
-        raise ValueError(f"{name} must be finite, got {_arrays.nonfinite_value(values, row)!r} in {label(row)}")
+        raise ValueError(f"{name} must be finite, got {arrays.nonfinite_value(values, row)!r} in {label(row)}")

@@ -11,11 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hushvec import _core, _validate
-from hushvec._publish import Unfinished, unfinished
+from hushvec._native import _core
+from hushvec._util import validate
+from hushvec._util.publish import Unfinished, unfinished
 from hushvec.jobs import derivation
 from hushvec.mechanisms import CodebookResponse, EmpiricalGaussian, PrivUnit, PublicCodebook
-from hushvec.receipts import LedgerEntry
+from hushvec.receipts.base import LedgerEntry
 
 if TYPE_CHECKING:
     from hushvec.jobs.job import NoiseJob
@@ -72,7 +73,7 @@ def _require_codebook(path: Path, arguments: Any, codebook: PublicCodebook | Non
     """The file names the codebook by its digest; whoever reads it brings the codebook."""
     digest = arguments.get("codebook") if isinstance(arguments, dict) else None
     if codebook is not None and not isinstance(codebook, PublicCodebook):
-        raise TypeError(f"codebook must be a hushvec.mechanisms.PublicCodebook or None, got {_validate.kind(codebook)}")
+        raise TypeError(f"codebook must be a hushvec.mechanisms.PublicCodebook or None, got {validate.kind(codebook)}")
     if codebook is None and digest is not None:
         raise TypeError(f"codebook must be given for the job in {path}: the one with digest {digest!r:.80}")
     if codebook is not None and codebook.digest != digest:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hushvec._lazy import at_first_use
+from hushvec._util.lazy import at_first_use
 from hushvec.mechanisms.additive import (
     ADDITIVE,
     ADJACENCY,

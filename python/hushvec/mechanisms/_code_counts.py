@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._products import inner_products
+from hushvec._native.products import inner_products
 
 FEWEST = 8
 NEIGHBORS = 10

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _arrays, _validate
+from hushvec._native import arrays
+from hushvec._util import validate
 
 
 def digest_of(kind: str, version: int, arrays: Mapping[str, NDArray[np.float32]]) -> str:
@@ -35,7 +36,7 @@ def stored_fields(file: Any, fields: Collection[str], version: int) -> dict[str,
 def frozen(name: str, array: Any, dimensions: int) -> NDArray[np.float32]:
     """A read-only float32 copy: the digest is of what is used."""
     if not isinstance(array, np.ndarray) or array.dtype != np.float32:
-        raise TypeError(f"{name} must be a float32 numpy array, got {getattr(array, 'dtype', _validate.kind(array))}")
+        raise TypeError(f"{name} must be a float32 numpy array, got {getattr(array, 'dtype', validate.kind(array))}")
     if array.ndim != dimensions or array.shape[-1] == 0:
         raise ValueError(f"{name} must have {dimensions} dimension{'s' * (dimensions > 1)}, none empty, got shape {array.shape}")
     if not np.isfinite(array).all():
@@ -48,10 +49,10 @@ def frozen(name: str, array: Any, dimensions: int) -> NDArray[np.float32]:
 
 def require_public_rows(name: str, rows: Any) -> None:
     """At least two finite rows that something public can be fitted on."""
-    _arrays.require_array(name, rows)
+    arrays.require_array(name, rows)
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
         raise ValueError(f"{name} must have at least two rows and one column, got shape {tuple(rows.shape)}")
-    _arrays.require_finite(name, rows)
+    arrays.require_finite(name, rows)
 
 
 def unit_rows(rows: Any) -> NDArray[np.float32]:

@@ -10,8 +10,10 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hushvec import _core, _kernels, _validate
-from hushvec.calibrate import gaussian_epsilon, gaussian_sigma, laplace_scale
+from hushvec._native import _core, kernels
+from hushvec._native.generators import require_generator
+from hushvec._util import validate
+from hushvec.noise.calibration import gaussian_epsilon, gaussian_sigma, laplace_scale
 
 if TYPE_CHECKING:
     from hushvec.accounting import GaussianDP, PrivacyLoss
@@ -51,9 +53,9 @@ class Mechanism(ABC):
     rows_per_person: int = 1
 
     def __post_init__(self) -> None:
-        self._keep("dimension", _validate.whole_number("dimension", self.dimension, at_least=1))
-        self._keep("clip_norm", _validate.clip_norm(self.clip_norm))
-        self._keep("rows_per_person", _validate.whole_number("rows_per_person", self.rows_per_person, at_least=1))
+        self._keep("dimension", validate.whole_number("dimension", self.dimension, at_least=1))
+        self._keep("clip_norm", validate.clip_norm(self.clip_norm))
+        self._keep("rows_per_person", validate.whole_number("rows_per_person", self.rows_per_person, at_least=1))
 
     def _keep(self, name: str, value: float) -> None:
         """The checked form of an argument in its place: 8 and numpy's 8 are the float 8.0 in receipts, jobs and files alike."""
@@ -92,7 +94,7 @@ class Mechanism(ABC):
 
     def require_release(self, x: Any) -> None:
         """Raise whatever would keep a release of x from being computed, short of NaN and Inf: what is charged for must happen."""
-        _kernels.require_release(x, self.law)
+        kernels.require_release(x, self.law)
 
     def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> None:
         """out = the release of x, in the same dtype: exactly rounded where the grade is exact. x may be out.
@@ -100,7 +102,7 @@ class Mechanism(ABC):
         Nothing is written where x is refused, unless `out_is_fresh` says that no one else can see `out` yet: then a part
         of the result may be in it, and x is read once and not twice. On CUDA `out` always holds a result then.
         """
-        self._release(x, out, _validate.generator(generator), out_is_fresh)
+        self._release(x, out, require_generator(generator), out_is_fresh)
 
     @abstractmethod
     def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> None:
@@ -138,7 +140,7 @@ class VectorMechanism(Mechanism):
         Args:
             norm: L2 norm of the clipped row; clip_norm if None.
         """
-        signal = self.clip_norm if norm is None else _validate.positive("norm", norm)
+        signal = self.clip_norm if norm is None else validate.positive("norm", norm)
         return signal / math.hypot(signal, self.noise_norm)
 
     def describe(self) -> tuple[str, ...]:
@@ -164,7 +166,7 @@ class VectorMechanism(Mechanism):
 
     def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> None:
         exact = self.grade == "exact"
-        _kernels.clip_and_noise(x, self.clip_norm, self.noise_parameter, out, source, self.law, exact, out_is_fresh=out_is_fresh)
+        kernels.clip_and_noise(x, self.clip_norm, self.noise_parameter, out, source, self.law, exact, out_is_fresh=out_is_fresh)
 
 
 class _GaussianNoise(VectorMechanism):
@@ -212,8 +214,8 @@ class Gaussian(_GaussianNoise):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._keep("epsilon", _validate.positive("epsilon", self.epsilon))
-        self._keep("delta", _validate.delta(self.delta))
+        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
+        self._keep("delta", validate.delta(self.delta))
 
     @cached_property
     def sigma(self) -> float:
@@ -256,8 +258,8 @@ class EmpiricalGaussian(_GaussianNoise):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._keep("chosen_sigma", _validate.positive("sigma", self.chosen_sigma))
-        self._keep("delta", _validate.delta(self.delta))
+        self._keep("chosen_sigma", validate.positive("sigma", self.chosen_sigma))
+        self._keep("delta", validate.delta(self.delta))
 
     @cached_property
     def sigma(self) -> float:
@@ -309,7 +311,7 @@ class Laplacian(VectorMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._keep("epsilon", _validate.positive("epsilon", self.epsilon))
+        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
 
     @cached_property
     def scale(self) -> float:
@@ -357,7 +359,7 @@ class L2Laplace(VectorMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._keep("epsilon", _validate.positive("epsilon", self.epsilon))
+        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
 
     @cached_property
     def scale(self) -> float:
@@ -425,6 +427,6 @@ def _stated(cost: float) -> str:
 
 def as_used(name: str, value: float, clip_norm: float) -> float:
     """sigma or scale as the core takes it: rounded up to float32, in the range of exact rounding."""
-    if not _validate.SMALLEST_NORM <= value <= _validate.LARGEST_NORM:
+    if not validate.SMALLEST_NORM <= value <= validate.LARGEST_NORM:
         raise ValueError(f"{name} must be in [2^-100, 2^100], got {value!r}")
     return _core.exact_grid(value, clip_norm)[0]

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _arrays, _core, _validate
-from hushvec._products import inner_products
-from hushvec._publish import SHARED, published_bytes
+from hushvec._native import _core, arrays
+from hushvec._native.products import inner_products
+from hushvec._util import validate
+from hushvec._util.publish import SHARED, published_bytes
 from hushvec.errors import MissingExtraError
 from hushvec.mechanisms._code_counts import FEWEST, best, counts_up_to, found_share, tried_until_past
 from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, stored_fields, unit_rows
@@ -125,7 +126,7 @@ class PublicCodebook:
     def __post_init__(self) -> None:
         for name in _ARRAYS:
             object.__setattr__(self, name, frozen(name, getattr(self, name), 2))
-        _validate.whole_number("rows", self.rows, at_least=1)
+        validate.whole_number("rows", self.rows, at_least=1)
         if not 2 <= len(self.codes) <= _MOST_CODES:
             raise ValueError(f"codes must be at least 2 and at most 2^24, got {len(self.codes)}")
         if self.sums.shape != self.codes.shape:
@@ -164,15 +165,15 @@ class PublicCodebook:
             MissingExtraError: FAISS is not installed.
         """
         rows = unit_public_rows(public_rows)
-        start = _validate.whole_number("seed", seed, at_least=0)
+        start = validate.whole_number("seed", seed, at_least=0)
         if isinstance(codes, str):
-            _validate.choice("codes", codes, (AUTO,))
-            _validate.choice("purpose", purpose, (COSINE, SEARCH))
+            validate.choice("codes", codes, (AUTO,))
+            validate.choice("purpose", purpose, (COSINE, SEARCH))
             if epsilon is None:
                 raise TypeError("epsilon must be given with codes='auto', which depends on it")
-            count = _best_count(rows, _validate.positive("epsilon", epsilon), purpose, start)
+            count = _best_count(rows, validate.positive("epsilon", epsilon), purpose, start)
         else:
-            count = _validate.whole_number("codes", codes, at_least=2)
+            count = validate.whole_number("codes", codes, at_least=2)
         if count > len(rows):
             raise ValueError(f"codes must be at most {len(rows)}, the public rows, got {count}")
         return cls.of(public_rows) if count == len(rows) else cls._of_cells(_centers(rows, count, start), rows, public_rows)
@@ -228,11 +229,11 @@ class PublicCodebook:
             TypeError: wrong kinds.
             ValueError: another dimension, NaN or Inf.
         """
-        _arrays.require_array("x", x)
-        count, dimension = _arrays.rows_and_dimension(x)
+        arrays.require_array("x", x)
+        count, dimension = arrays.rows_and_dimension(x)
         if dimension != self.dimension:
             raise ValueError(f"x must have {self.dimension} columns, got {dimension}")
-        _arrays.require_finite("x", x)
+        arrays.require_finite("x", x)
         return _nearest(_as_float32(x).reshape(count, dimension), self.codes)
 
     def decode(self, codes: Any, epsilon: float) -> Rows:
@@ -275,7 +276,7 @@ class PublicCodebook:
         if rows.shape[1] != self.dimension:
             raise ValueError(f"public_sample must have {self.dimension} columns, got {rows.shape[1]}")
         cells = _nearest(rows, self.codes)
-        privunit = PrivUnit(epsilon=_validate.positive("epsilon", epsilon), dimension=self.dimension)
+        privunit = PrivUnit(epsilon=validate.positive("epsilon", epsilon), dimension=self.dimension)
         return CodebookFit(
             nearest_cosine=float(np.einsum("nd,nd->n", rows, self.codes[cells], dtype=np.float64).mean()),
             expected_cosine=_expected_cosine(self, rows, cells, epsilon),
@@ -292,7 +293,7 @@ class PublicCodebook:
         Raises:
             ValueError: they are the array that the codebook was fitted on.
         """
-        count = sum(_arrays.rows_and_dimension(part)[0] for part in parts)
+        count = sum(arrays.rows_and_dimension(part)[0] for part in parts)
         if self.fitted_on is not None and count == self.rows and _digest_of_rows(*parts) == self.fitted_on:
             raise ValueError(
                 "codebook must be fitted on public rows, not on those to be released: x is the array it was fitted on "
@@ -374,8 +375,8 @@ class CodebookResponse(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.codebook, PublicCodebook):
-            raise TypeError(f"codebook must be a PublicCodebook, got {_validate.kind(self.codebook)}")
-        self._keep("epsilon", _validate.positive("epsilon", self.epsilon))
+            raise TypeError(f"codebook must be a PublicCodebook, got {validate.kind(self.codebook)}")
+        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
         if self.dimension != self.codebook.dimension:
             raise ValueError(f"dimension must be {self.codebook.dimension}, that of the codebook, got {self.dimension}")
         if self.clip_norm != 1:
@@ -441,7 +442,7 @@ class CodebookResponse(Mechanism):
             norm: has no influence: only the direction is released.
         """
         if norm is not None:
-            _validate.positive("norm", norm)
+            validate.positive("norm", norm)
         sums = self.codebook.sums.astype(np.float64)
         truth, other = self.response.probability_of_truth, self.response.probability_of_each_other
         hit = float(np.einsum("kd,kd->", sums, self.table))
@@ -467,7 +468,7 @@ class CodebookResponse(Mechanism):
         """For arrays of the CPU."""
         answers = self.response.respond(self.codebook.encode(x), generator=source)
         decoded = self.table[answers].reshape(tuple(x.shape))
-        if _arrays.is_torch(out):
+        if arrays.is_torch(out):
             out.copy_(sys.modules["torch"].from_numpy(decoded))
         else:
             out[...] = decoded
@@ -537,18 +538,18 @@ def _nearest(rows: Rows, codes: Rows) -> NDArray[np.int32]:
 
 def _as_float32(x: Any) -> Rows:
     """In float32; rows of float64, which may be beyond its range, to unit length first."""
-    values = x.detach() if _arrays.is_torch(x) else x
-    if _arrays.dtype_name(x) == "float64":
+    values = x.detach() if arrays.is_torch(x) else x
+    if arrays.dtype_name(x) == "float64":
         wide = np.atleast_2d(np.asarray(values))
         largest = np.abs(wide).max(axis=1, keepdims=True, initial=0)
         return unit_rows(np.divide(wide, largest, out=np.zeros_like(wide), where=largest > 0))
-    return np.ascontiguousarray(values.float().cpu().numpy() if _arrays.is_torch(x) else values, np.float32)
+    return np.ascontiguousarray(values.float().cpu().numpy() if arrays.is_torch(x) else values, np.float32)
 
 
 def _digest_of_rows(*parts: Any) -> str:
     content = hashlib.sha256()
     for part in parts:
-        values = part.detach().cpu().float().numpy() if _arrays.is_torch(part) else part
+        values = part.detach().cpu().float().numpy() if arrays.is_torch(part) else part
         with np.errstate(over="ignore"):
             content.update(np.ascontiguousarray(values, "<f4").tobytes())
     return content.hexdigest()

@@ -19,7 +19,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushvec import _arrays, _core, _kernels, _validate
+from hushvec._native import _core, arrays, kernels
+from hushvec._native.generators import require_generator
+from hushvec._util import validate
 from hushvec.noise import add_noise
 
 _NO_SUM = "a metric epsilon (unit 1/distance) cannot be added to {other}: their units differ; on_diameter(D) converts it"
@@ -61,7 +63,7 @@ class MetricEpsilon:
     _value: float
 
     def __init__(self, value: float) -> None:
-        object.__setattr__(self, "_value", _validate.positive("metric epsilon", value))
+        object.__setattr__(self, "_value", validate.positive("metric epsilon", value))
 
     @property
     def value(self) -> float:
@@ -77,7 +79,7 @@ class MetricEpsilon:
         Returns:
             (value * diameter, 0.0), the product rounded up.
         """
-        product = Fraction(self._value) * Fraction(_validate.positive("diameter", diameter))
+        product = Fraction(self._value) * Fraction(validate.positive("diameter", diameter))
         return _up("metric epsilon * diameter", product), 0.0
 
     @classmethod
@@ -189,10 +191,10 @@ class MetricLaplace:
 
     def __post_init__(self) -> None:
         if not isinstance(self.epsilon, MetricEpsilon):
-            object.__setattr__(self, "epsilon", MetricEpsilon(_validate.positive("epsilon", self.epsilon)))
-        object.__setattr__(self, "dimension", _validate.whole_number("dimension", self.dimension, at_least=1))
+            object.__setattr__(self, "epsilon", MetricEpsilon(validate.positive("epsilon", self.epsilon)))
+        object.__setattr__(self, "dimension", validate.whole_number("dimension", self.dimension, at_least=1))
         inverse = 1 / Fraction(self.cost.value)
-        if not Fraction(_validate.SMALLEST_NORM) <= inverse <= Fraction(_validate.LARGEST_NORM):
+        if not Fraction(validate.SMALLEST_NORM) <= inverse <= Fraction(validate.LARGEST_NORM):
             raise ValueError(f"epsilon must be in [2^-100, 2^100], got {self.cost.value!r}")
 
     @property
@@ -215,7 +217,7 @@ class MetricLaplace:
 
     def expected_cosine(self, norm: float = 1.0) -> float:
         """About the cosine between a row of this L2 norm and its noisy version: norm / sqrt(norm^2 + noise_norm^2)."""
-        signal = _validate.positive("norm", norm)
+        signal = validate.positive("norm", norm)
         return signal / math.hypot(signal, self.noise_norm)
 
     def describe(self) -> tuple[str, ...]:
@@ -243,15 +245,15 @@ class MetricLaplace:
             TypeError: wrong kinds.
             ValueError: another dimension; NaN or Inf in x; an array on CUDA, which has no kernel for this noise. Nothing is drawn.
         """
-        source = _validate.generator(generator)
-        _arrays.require_array("x", x)
-        _, dimension = _arrays.rows_and_dimension(x)
+        source = require_generator(generator)
+        arrays.require_array("x", x)
+        _, dimension = arrays.rows_and_dimension(x)
         if dimension != self.dimension:
             raise ValueError(f"x must have {self.dimension} columns, got {dimension}")
-        _kernels.require_release(x, self.law)
-        _arrays.require_finite("x", x)
-        noise = _arrays.empty_like(x)
-        _kernels.fill(noise, self.law, self.scale, source)
+        kernels.require_release(x, self.law)
+        arrays.require_finite("x", x)
+        noise = arrays.empty_like(x)
+        kernels.fill(noise, self.law, self.scale, source)
         return add_noise(x, noise)
 
 
@@ -267,4 +269,4 @@ def _up(name: str, exact: Fraction) -> float:
 def _described(other: object) -> str:
     if isinstance(other, tuple):
         return "a pair (epsilon, delta)" if len(other) == 2 else "a tuple"
-    return f"a plain number, {other!r}" if isinstance(other, int | float) else f"an object of type {_validate.kind(other)}"
+    return f"a plain number, {other!r}" if isinstance(other, int | float) else f"an object of type {validate.kind(other)}"

@@ -19,7 +19,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from hushvec import _core, _kernels, _validate
+from hushvec._native import _core, kernels
+from hushvec._util import validate
 from hushvec.mechanisms.additive import VectorMechanism, as_used
 
 SMALLEST_EPSILON = 2.0**-20
@@ -74,9 +75,9 @@ class PrivUnit(VectorMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._keep("epsilon", _validate.positive("epsilon", self.epsilon))
+        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
         if self.corpus_size is not None:
-            self._keep("corpus_size", _validate.whole_number("corpus_size", self.corpus_size, at_least=1))
+            self._keep("corpus_size", validate.whole_number("corpus_size", self.corpus_size, at_least=1))
         if not SMALLEST_EPSILON <= self.epsilon_per_row <= LARGEST_EPSILON:
             rows = "" if self.rows_per_person == 1 else f" times the {self.rows_per_person} rows of a person"
             raise ValueError(f"epsilon must be in [2^-20, 4096]{rows} for privunit, got {self.epsilon!r}")
@@ -134,7 +135,7 @@ class PrivUnit(VectorMechanism):
             norm: has no influence: only the direction is released.
         """
         if norm is not None:
-            _validate.positive("norm", norm)
+            validate.positive("norm", norm)
         return self.mean_inner_product / math.sqrt(self.dimension + self.threshold * self.mean_inner_product)
 
     @property
@@ -159,7 +160,7 @@ class PrivUnit(VectorMechanism):
 
     def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> None:
         """For arrays of the CPU."""
-        _kernels.privunit(x, self.cap_probability, self.threshold, self.sigma, out, source, out_is_fresh=out_is_fresh)
+        kernels.privunit(x, self.cap_probability, self.threshold, self.sigma, out, source, out_is_fresh=out_is_fresh)
 
 
 def top_1_probability(cap_probability: float, threshold: float, corpus_size: int) -> float:

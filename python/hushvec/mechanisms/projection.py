@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _arrays, _validate
-from hushvec._products import product
-from hushvec._publish import SHARED, published_bytes
+from hushvec._native import arrays
+from hushvec._native.products import product
+from hushvec._util import validate
+from hushvec._util.publish import SHARED, published_bytes
 from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, stored_fields
 
 if TYPE_CHECKING:
@@ -116,13 +117,13 @@ class PublicProjection:
         """
         rows = _public_rows(public_embeddings)
         count = _components(components, rows.shape[1])
-        centred = _validate.flag("remove_mean", remove_mean)
+        centred = validate.flag("remove_mean", remove_mean)
         mean = rows.mean(axis=0).astype(np.float32) if centred else np.zeros(rows.shape[1], np.float32)
         spread, axes = np.linalg.eigh(_second_moment(rows, mean))
         varying = int((spread > _SMALLEST_SPREAD**2 * spread[-1]).sum()) if spread[-1] > 0 else 0
         if count > varying:
             raise ValueError(f"components must be at most {varying}, the directions in which public_embeddings vary, got {count}")
-        scales = (1 / np.sqrt(count * spread[::-1][:count])).astype(np.float32) if _validate.flag("whiten", whiten) else None
+        scales = (1 / np.sqrt(count * spread[::-1][:count])).astype(np.float32) if validate.flag("whiten", whiten) else None
         return cls(mean, _signed(axes[:, ::-1][:, :count].T).astype(np.float32), scales)
 
     @classmethod
@@ -144,9 +145,9 @@ class PublicProjection:
             8 ln(n) / epsilon^2. The same seed gives the same law everywhere, and nearly always the same bits; the linear algebra of
             two machines may differ in the last one. Who must have the same map passes it on (`save`) and compares digests.
         """
-        size = _validate.whole_number("dimension", dimension, at_least=1)
+        size = validate.whole_number("dimension", dimension, at_least=1)
         count = _components(components, size)
-        start = _validate.whole_number("seed", seed, at_least=0)
+        start = validate.whole_number("seed", seed, at_least=0)
         if start > _LARGEST_SEED:
             raise ValueError(f"seed must be at most 2^32 - 1, got {start}")
         # RandomState, because numpy promises that its stream stays as it is.
@@ -227,13 +228,13 @@ class PublicProjection:
 
     def _checked(self, name: str, x: Any, dimension: int) -> Any:
         """x in float64, of its own kind."""
-        _arrays.require_array(name, x)
-        if _arrays.is_cupy(x):
-            raise TypeError(f"{name} must be a numpy array or a torch tensor, got {_arrays.array_kind(x)}")
+        arrays.require_array(name, x)
+        if arrays.is_cupy(x):
+            raise TypeError(f"{name} must be a numpy array or a torch tensor, got {arrays.array_kind(x)}")
         if x.shape[-1] != dimension:
             raise ValueError(f"{name} must have {dimension} columns, got {x.shape[-1]}")
-        _arrays.require_finite(name, x)
-        return x.double() if _arrays.is_torch(x) else x.astype(np.float64)
+        arrays.require_finite(name, x)
+        return x.double() if arrays.is_torch(x) else x.astype(np.float64)
 
     # ---- which map it is ----
 
@@ -308,7 +309,7 @@ class PublicProjection:
 
 def _public_rows(public_embeddings: Any) -> NDArray[np.float64]:
     require_public_rows("public_embeddings", public_embeddings)
-    if _arrays.is_torch(public_embeddings):
+    if arrays.is_torch(public_embeddings):
         public_embeddings = public_embeddings.double().cpu().numpy()
     return np.asarray(public_embeddings, np.float64)
 
@@ -320,7 +321,7 @@ def _second_moment(rows: NDArray[np.float64], mean: NDArray[np.float32]) -> NDAr
 
 
 def _components(components: Any, dimension: int) -> int:
-    count = _validate.whole_number("components", components, at_least=1)
+    count = validate.whole_number("components", components, at_least=1)
     if count > dimension:
         raise ValueError(f"components must be at most {dimension}, the dimension, got {count}")
     return count
@@ -335,12 +336,12 @@ def _signed(axes: NDArray[np.float64]) -> NDArray[np.float64]:
 def _like(x: Any, array: NDArray[np.float32]) -> Any:
     """The array in float64, of x's kind and on its device."""
     wide = array.astype(np.float64)
-    return sys.modules["torch"].from_numpy(wide).to(x.device) if _arrays.is_torch(x) else wide
+    return sys.modules["torch"].from_numpy(wide).to(x.device) if arrays.is_torch(x) else wide
 
 
 def _coordinates(wide: Any, axes: NDArray[np.float32]) -> Any:
     """Inner products of the rows of `wide`, or of its one row, with the axes, of its kind and on its device."""
-    torch = sys.modules["torch"] if _arrays.is_torch(wide) else None
+    torch = sys.modules["torch"] if arrays.is_torch(wide) else None
     if torch is not None and (wide.device.type != "cpu" or wide.requires_grad):
         return wide @ _like(wide, axes).T
     found = product(np.asarray(wide), axes.T.astype(np.float64))
@@ -348,10 +349,10 @@ def _coordinates(wide: Any, axes: NDArray[np.float32]) -> Any:
 
 
 def _narrowed(name: str, wide: Any) -> Any:
-    if _arrays.is_torch(wide):
+    if arrays.is_torch(wide):
         narrow = wide.float()
     else:
         with np.errstate(over="ignore"):
             narrow = wide.astype(np.float32)
-    _arrays.require_finite(f"{name} in the range of float32", narrow)
+    arrays.require_finite(f"{name} in the range of float32", narrow)
     return narrow

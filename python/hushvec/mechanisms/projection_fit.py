@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _arrays
+from hushvec._native import arrays
 from hushvec.mechanisms._code_counts import NEIGHBORS, nearest_others
 from hushvec.mechanisms._public_arrays import require_public_rows, unit_rows
 
@@ -59,7 +59,7 @@ def projection_fit(projection: PublicProjection, public_sample: Any) -> Projecti
         raise ValueError(f"public_sample must have {projection.dimension} columns, got {dimension}")
     if count < _FEWEST_ROWS:
         raise ValueError(f"public_sample must have at least {_FEWEST_ROWS} rows, got {count}")
-    values = public_sample.detach().double().cpu().numpy() if _arrays.is_torch(public_sample) else public_sample
+    values = public_sample.detach().double().cpu().numpy() if arrays.is_torch(public_sample) else public_sample
     rows = np.asarray(values, np.float64)[np.random.default_rng(0).permutation(count)[:_MOST_ROWS]]
     axes = projection.components
     return ProjectionFit(

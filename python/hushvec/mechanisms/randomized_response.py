@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._native.generators import require_generator
+from hushvec._util import validate
 
 if TYPE_CHECKING:
     from hushvec.accounting import PureDP
@@ -86,11 +88,11 @@ class RandomizedResponse:
     k: int = 0
 
     def __post_init__(self) -> None:
-        _store(self, "epsilon", _validate.positive("epsilon", self.epsilon))
+        _store(self, "epsilon", validate.positive("epsilon", self.epsilon))
         if self.k != 0 or isinstance(self.k, bool):
             if len(self.labels) > 0:
                 raise TypeError("give labels or k, not both")
-            _store(self, "k", _checked_count(_validate.whole_number("k", self.k, at_least=2)))
+            _store(self, "k", _checked_count(validate.whole_number("k", self.k, at_least=2)))
             _store(self, "labels", range(self.k))
         else:
             _store(self, "labels", _distinct(self.labels))
@@ -140,9 +142,9 @@ class RandomizedResponse:
             frequency: in [0, 1].
             answers: >= 1.
         """
-        if not 0 <= _validate.number("frequency", frequency) <= 1:
+        if not 0 <= validate.number("frequency", frequency) <= 1:
             raise ValueError(f"frequency must be in [0, 1], got {frequency!r}")
-        count = _validate.whole_number("answers", answers, at_least=1)
+        count = validate.whole_number("answers", answers, at_least=1)
         return float(self._standard_errors(np.array([float(frequency)]), count)[0])
 
     def describe(self) -> tuple[str, ...]:
@@ -176,7 +178,7 @@ class RandomizedResponse:
         Edge cases:
             An empty batch gives an empty one.
         """
-        source = _validate.generator(generator)
+        source = require_generator(generator)
         if isinstance(true_label, np.ndarray):
             return self._respond_array(true_label, source)
         if self._is_batch(true_label):
@@ -215,7 +217,7 @@ class RandomizedResponse:
 
     def _code(self, label: Any) -> int:
         if self._labels_are_codes:
-            code = _validate.whole_number("true_label", label, at_least=0)
+            code = validate.whole_number("true_label", label, at_least=0)
             if code < self.k:
                 return code
         else:
@@ -224,7 +226,7 @@ class RandomizedResponse:
             except KeyError:
                 pass
             except TypeError:
-                raise TypeError(f"true_label must be hashable, got {_validate.kind(label)}") from None
+                raise TypeError(f"true_label must be hashable, got {validate.kind(label)}") from None
         raise ValueError(f"true_label must be one of the {self.k} labels, got {label!r:.80}")
 
     @cached_property
@@ -322,19 +324,19 @@ def _checked_count(count: int) -> int:
 def _distinct(labels: Iterable[Hashable]) -> Sequence[Hashable]:
     """The labels as a tuple, or as they are where they are range(k)."""
     if isinstance(labels, str | bytes):
-        raise TypeError(f"labels must be a sequence of labels, got {_validate.kind(labels)}")
+        raise TypeError(f"labels must be a sequence of labels, got {validate.kind(labels)}")
     if isinstance(labels, range) and labels == range(len(labels)):
         return range(_checked_count(len(labels)))
     try:
         listed = tuple(labels.tolist() if isinstance(labels, np.ndarray) else labels)
     except TypeError:
-        raise TypeError(f"labels must be a sequence of labels, got {_validate.kind(labels)}") from None
+        raise TypeError(f"labels must be a sequence of labels, got {validate.kind(labels)}") from None
     seen: set[Hashable] = set()
     for label in listed:
         try:
             known = label in seen
         except TypeError:
-            raise TypeError(f"labels must be hashable, got {_validate.kind(label)}") from None
+            raise TypeError(f"labels must be hashable, got {validate.kind(label)}") from None
         if label != label:
             raise ValueError(f"labels must equal themselves, got {label!r}")
         if known:

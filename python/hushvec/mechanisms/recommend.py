@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.errors import UtilityWarning
 
 if TYPE_CHECKING:
@@ -151,17 +151,17 @@ def recommend(
     if public_sample is not None and codebook is None and projection is None:
         raise ValueError("public_sample must be None without codebook or projection, which are checked on it")
     request = _Request(
-        dimension=_validate.whole_number("dimension", dimension, at_least=1),
-        epsilon=_validate.positive("epsilon", epsilon),
-        delta=_validate.delta(delta, zero_allowed=True),
-        task=_validate.choice("task", task, _TASKS),
-        clip_norm=_validate.clip_norm(clip_norm),
-        unit_rows=_validate.flag("unit_rows", unit_rows),
-        rows_per_person=_validate.whole_number("rows_per_person", rows_per_person, at_least=1),
-        n=None if n is None else _validate.whole_number("n", n, at_least=1),
+        dimension=validate.whole_number("dimension", dimension, at_least=1),
+        epsilon=validate.positive("epsilon", epsilon),
+        delta=validate.delta(delta, zero_allowed=True),
+        task=validate.choice("task", task, _TASKS),
+        clip_norm=validate.clip_norm(clip_norm),
+        unit_rows=validate.flag("unit_rows", unit_rows),
+        rows_per_person=validate.whole_number("rows_per_person", rows_per_person, at_least=1),
+        n=None if n is None else validate.whole_number("n", n, at_least=1),
         labels=None if labels is None else _checked_labels(labels),
-        k=None if k is None else _validate.whole_number("k", k, at_least=1),
-        sensitivity=None if sensitivity is None else _validate.positive("sensitivity", sensitivity),
+        k=None if k is None else validate.whole_number("k", k, at_least=1),
+        sensitivity=None if sensitivity is None else validate.positive("sensitivity", sensitivity),
         codebook=None if codebook is None else _checked_codebook(codebook, dimension),
         codebook_fit=None,
     )
@@ -297,7 +297,7 @@ def _checked_codebook(value: Any, dimension: int) -> PublicCodebook:
     from hushvec.mechanisms import PublicCodebook
 
     if not isinstance(value, PublicCodebook):
-        raise TypeError(f"codebook must be a hushvec.mechanisms.PublicCodebook or None, got {_validate.kind(value)}")
+        raise TypeError(f"codebook must be a hushvec.mechanisms.PublicCodebook or None, got {validate.kind(value)}")
     if value.dimension != dimension:
         raise ValueError(f"codebook must be for {dimension} elements, got one for {value.dimension}")
     return value
@@ -309,7 +309,7 @@ def _warned_of_misfits(request: _Request, projection: PublicProjection | None, p
         from hushvec.mechanisms import PublicProjection
 
         if not isinstance(projection, PublicProjection):
-            raise TypeError(f"projection must be a hushvec.mechanisms.PublicProjection or None, got {_validate.kind(projection)}")
+            raise TypeError(f"projection must be a hushvec.mechanisms.PublicProjection or None, got {validate.kind(projection)}")
         if projection.output_dimension != request.dimension:
             raise ValueError(f"projection must lead to {request.dimension} elements, got one to {projection.output_dimension}")
         if request.codebook is not None:
@@ -392,9 +392,9 @@ def _always_exact(mechanism: Any) -> str:
 def _checked_labels(labels: Any) -> int | Sequence[Hashable]:
     """How many, or what the mechanism will check one by one."""
     if hasattr(labels, "__index__"):
-        return _validate.whole_number("labels", labels, at_least=2)
+        return validate.whole_number("labels", labels, at_least=2)
     if isinstance(labels, str | bytes) or not hasattr(labels, "__len__"):
-        raise TypeError(f"labels must be a whole number or a sequence, got {_validate.kind(labels)}")
+        raise TypeError(f"labels must be a whole number or a sequence, got {validate.kind(labels)}")
     return labels  # type: ignore[no-any-return]
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.mechanisms.additive import rounded_up
 
 NOISE_ON = ("queries", "documents")
@@ -63,9 +63,9 @@ def top_1_bound(epsilon: float, corpus_size: int, *, noise_on: str = "queries") 
         >>> [round(100 * top_1_bound(epsilon, 2000), 1) for epsilon in (4, 8, 10, 12, 16)]
         [2.4, 37.9, 67.2, 85.8, 97.9]
     """
-    checked = _validate.positive("epsilon", epsilon)
-    count = _validate.whole_number("corpus_size", corpus_size, at_least=1)
-    _validate.choice("noise_on", noise_on, NOISE_ON)
+    checked = validate.positive("epsilon", epsilon)
+    count = validate.whole_number("corpus_size", corpus_size, at_least=1)
+    validate.choice("noise_on", noise_on, NOISE_ON)
     if count == 1 or checked > math.log(count) + 20:  # within 1e-4 of 1
         return 1.0
     gain = _one_noisy_row(checked, count) if noise_on == "queries" else _all_rows_noisy(checked, count)

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._native.generators import require_generator
+from hushvec._util import validate
 from hushvec.mechanisms import _gumbel_order
 
 if TYPE_CHECKING:
@@ -78,15 +80,15 @@ class GumbelTopK:
     epsilon_per_pick: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", _validate.whole_number("k", self.k, at_least=1))
+        object.__setattr__(self, "k", validate.whole_number("k", self.k, at_least=1))
         object.__setattr__(self, "sensitivity", _in_range("sensitivity", self.sensitivity))
         if (self.epsilon is None) == (self.epsilon_per_pick is None):
             raise TypeError("give either epsilon, of the whole selection, or epsilon_per_pick")
         if self.epsilon is not None:
-            total = _validate.positive("epsilon", self.epsilon)
+            total = validate.positive("epsilon", self.epsilon)
             per_pick = _rounded(Fraction(total) / self.k, down=True)
         else:
-            per_pick = _validate.positive("epsilon_per_pick", self.epsilon_per_pick)
+            per_pick = validate.positive("epsilon_per_pick", self.epsilon_per_pick)
             total = _rounded(Fraction(per_pick) * self.k, down=False)
         object.__setattr__(self, "epsilon", total)
         object.__setattr__(self, "epsilon_per_pick", _in_range("epsilon_per_pick", per_pick))
@@ -150,7 +152,7 @@ class GumbelTopK:
         Guarantees:
             Those of the class for each row; the same key stream selects the same on every backend and any number of threads.
         """
-        source = _validate.generator(generator)
+        source = require_generator(generator)
         given = np.asarray(scores)
         if given.ndim not in (1, 2):
             raise ValueError(f"scores must have one or two dimensions, got {given.ndim}")
@@ -208,8 +210,8 @@ def _copied_as_floats(scores: NDArray[Any]) -> NDArray[Any]:
 
 
 def _in_range(name: str, value: Any) -> float:
-    converted = _validate.positive(name, value)
-    if not _validate.SMALLEST_NORM <= converted <= _validate.LARGEST_NORM:
+    converted = validate.positive(name, value)
+    if not validate.SMALLEST_NORM <= converted <= validate.LARGEST_NORM:
         raise ValueError(f"{name} must be in [2^-100, 2^100], got {converted!r}")
     return converted
 

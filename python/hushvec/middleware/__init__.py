@@ -3,6 +3,8 @@
     array -> adapter -> wrap_embedding_model -> steps (texts in, rows out) -> hushvec.release -> receipt
 """
 
+from hushvec.embedders.results import EmbeddingRequest, EmbeddingResult, Embeddings
+from hushvec.embedders.sources import EmbeddingModel, as_embedding_model
 from hushvec.middleware.classification import (
     ClassificationMiddleware,
     PrivateClassifier,
@@ -20,8 +22,6 @@ from hushvec.middleware.wrap import (
     compose_embedding_middleware,
     wrap_embedding_model,
 )
-from hushvec.models.results import EmbeddingRequest, EmbeddingResult, Embeddings
-from hushvec.models.sources import EmbeddingModel, as_embedding_model
 
 __all__ = [
     "Classification",

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterable, AsyncIterator, Hashable, Iterable, It
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from hushvec import _core, _validate
-from hushvec.label_release import LabelPlan, plan_labels
+from hushvec._native import _core
+from hushvec._util import validate
 from hushvec.middleware.classification_results import Classification, Classifications, PrivateLabels
 from hushvec.middleware.classifiers import (
     Answers,
@@ -18,7 +18,8 @@ from hushvec.middleware.classifiers import (
     estimator_classes,
 )
 from hushvec.middleware.texts import MOST_CHARACTERS
-from hushvec.release import Budget
+from hushvec.release.charging import Budget
+from hushvec.release.labels import LabelPlan, plan_labels
 
 MODEL_SCORES = ("uniform", "source")
 
@@ -125,7 +126,7 @@ def dp_classification_middleware(
         >>> [answer.score for answer in answers], answers.receipt.is_dp_claim, hv.verify_receipt(answers.receipt).status
         ([0.5, 0.5], True, 'holds')
     """
-    _validate.choice("scores", scores, MODEL_SCORES)
+    validate.choice("scores", scores, MODEL_SCORES)
     notes = (NOTE_OWN_INPUT,) if per == "record" else ()
     plan = plan_labels(labels, epsilon=epsilon, budget=budget, per=per, generator=generator, scores=scores, notes=notes)
     return ClassificationMiddleware(plan)
@@ -173,11 +174,11 @@ def wrap_classification_model(
         (['ham', 'spam'], 1)
     """
     if not isinstance(middleware, ClassificationMiddleware):
-        raise TypeError(f"middleware must be made by dp_classification_middleware, got {_validate.kind(middleware)}")
+        raise TypeError(f"middleware must be made by dp_classification_middleware, got {validate.kind(middleware)}")
     if isinstance(model, PrivateClassifier):
         raise ValueError("model must not be wrapped already: its answers would be randomized twice")
     classifier = classifier_of(model, takes=takes, with_scores=middleware.plan.scores == "source")
-    limit = _validate.whole_number("max_characters", max_characters, at_least=1)
+    limit = validate.whole_number("max_characters", max_characters, at_least=1)
     if not classifier.predicts:
         return PrivateClassifier(classifier, middleware, limit)
     classes = estimator_classes(model)
@@ -234,13 +235,13 @@ class PrivateClassifier:
     def classify_batches(self, batches: Iterable[Any]) -> Iterator[Classifications]:
         """`classify` for each batch of a stream, when it is asked for. Every batch is a release with its own receipt and charge."""
         if isinstance(batches, str) or not isinstance(batches, Iterable):
-            raise TypeError(f"batches must be an iterable of batches, got {_validate.kind(batches)}")
+            raise TypeError(f"batches must be an iterable of batches, got {validate.kind(batches)}")
         return map(self.classify, batches)
 
     def aclassify_batches(self, batches: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Classifications]:
         """`classify_batches` for asyncio; batches may come from an asynchronous source."""
         if isinstance(batches, str) or not isinstance(batches, Iterable | AsyncIterable):
-            raise TypeError(f"batches must be an iterable of batches, got {_validate.kind(batches)}")
+            raise TypeError(f"batches must be an iterable of batches, got {validate.kind(batches)}")
         return self._abatches(batches)
 
     async def _abatches(self, batches: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Classifications]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from hushvec.label_receipt import LabelReceipt
+from hushvec.receipts.labels import LabelReceipt
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

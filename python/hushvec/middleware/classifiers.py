@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.middleware.texts import require_length
 
 TAKES = ("auto", "batch", "one")
@@ -67,7 +67,7 @@ def classifier_of(model: Any, *, takes: str, with_scores: bool) -> Classifier:
     Raises:
         TypeError: it is no classifier.
     """
-    _validate.choice("takes", takes, TAKES)
+    validate.choice("takes", takes, TAKES)
     if any(kind.__module__.startswith(_PIPELINES) for kind in type(model).__mro__):
         return _Pipeline(model)
     if callable(getattr(model, "classify", None)):
@@ -81,7 +81,7 @@ def classifier_of(model: Any, *, takes: str, with_scores: bool) -> Classifier:
         return _Function(None if is_async else model, model if is_async else None, takes)
     raise TypeError(
         "model must be callable, have a method classify or predict, or be a transformers pipeline for classification, "
-        f"got {_validate.kind(model)}"
+        f"got {validate.kind(model)}"
     )
 
 
@@ -105,7 +105,7 @@ def checked_inputs(inputs: Any, max_characters: int) -> tuple[Any, int]:
         count = len(inputs)
         _require_inputs(inputs, max_characters)
     else:
-        raise TypeError(f"inputs must be a sequence of inputs or an array of rows, got {_validate.kind(inputs)}")
+        raise TypeError(f"inputs must be a sequence of inputs or an array of rows, got {validate.kind(inputs)}")
     if count == 0:
         raise ValueError("inputs must hold at least 1 input, got 0")
     return inputs, count
@@ -119,7 +119,7 @@ def _require_inputs(inputs: Sequence[Any], max_characters: int) -> None:
         return
     for position, text in enumerate(inputs):
         if not isinstance(text, str):
-            raise TypeError(f"inputs must be all str or none of them, got {_validate.kind(text)} at position {position}")
+            raise TypeError(f"inputs must be all str or none of them, got {validate.kind(text)} at position {position}")
         require_length("inputs", text, position, max_characters)
 
 
@@ -187,7 +187,7 @@ class _Pipeline(Classifier):
             for place, text in enumerate(listed):
                 if not isinstance(text, str | dict):
                     raise TypeError(
-                        f"inputs must be str for a text classification pipeline, got {_validate.kind(text)} at position {place}"
+                        f"inputs must be str for a text classification pipeline, got {validate.kind(text)} at position {place}"
                     )
         return read_answers(self._pipeline(listed), count)
 
@@ -282,13 +282,13 @@ def _answer(label: Any, score: Any, all_scores: Any, place: int) -> tuple[Any, f
     if label is None:
         raise ValueError(f"model must return a label for every input, got None at position {place}")
     if score is not None and not (type(score) is float and math.isfinite(score)):
-        score = _validate.number(f"the score at position {place}", score)
+        score = validate.number(f"the score at position {place}", score)
     if all_scores is not None:
         if not isinstance(all_scores, Mapping):
             raise TypeError(
-                f"all_scores must be a mapping from label to score, got {_validate.kind(all_scores)} at position {place}"
+                f"all_scores must be a mapping from label to score, got {validate.kind(all_scores)} at position {place}"
             )
-        all_scores = {one: _validate.number(f"a score at position {place}", known) for one, known in all_scores.items()}
+        all_scores = {one: validate.number(f"a score at position {place}", known) for one, known in all_scores.items()}
     return label, score, all_scores
 
 
@@ -313,7 +313,7 @@ def _listed(returned: Any) -> list[Any]:
         return listed
     if isinstance(returned, Sequence) and not isinstance(returned, str | bytes):
         return list(returned)
-    raise TypeError(f"model must return a list of answers, one an input, got {_validate.kind(returned)}")
+    raise TypeError(f"model must return a list of answers, one an input, got {validate.kind(returned)}")
 
 
 def _require_finite(scores: list[float], name: str) -> None:

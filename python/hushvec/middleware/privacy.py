@@ -5,21 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hushvec import _arrays, _core, _validate
-from hushvec.calibrate import gaussian_sigma
+from hushvec._native import _core, arrays
+from hushvec._util import validate
+from hushvec.embedders.results import EmbeddingResult
+from hushvec.embedders.sources import SourceModel
 from hushvec.mechanisms import Mechanism
 from hushvec.middleware.sensitivity import EmpiricalSensitivity, first_row_off_unit, is_unit_norm_model, sensitivity_argument
 from hushvec.middleware.wrap import EmbeddingMiddleware
-from hushvec.models.results import EmbeddingResult
-from hushvec.models.sources import SourceModel
-from hushvec.release import (
-    Budget,
-    ReleasePlan,
-    plan_release,
-    release_planned,
-    require_chargeable,
-    require_projection,
-)
+from hushvec.noise.calibration import gaussian_sigma
+from hushvec.release.charging import Budget
+from hushvec.release.plan import ReleasePlan, plan_release
+from hushvec.release.vectors import release_planned, require_chargeable, require_projection
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
@@ -99,15 +95,15 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
 
     def _plan(self, x: Any, changed: dict[str, Any], is_released: bool) -> ReleasePlan:
         """The plan for rows like these: kept, since it would be most of what a small batch costs."""
-        rows, dimension = _arrays.rows_and_dimension(x)
+        rows, dimension = arrays.rows_and_dimension(x)
         if not is_released:  # any number of rows stays clean
             rows = getattr(self._settings["mechanism"], "rows_per_person", 1)
         rows = rows if self._settings["per"] == "release" else 1
-        key = (rows, dimension, _arrays.dtype_name(x), *changed.values())
+        key = (rows, dimension, arrays.dtype_name(x), *changed.values())
         plan = self._plans.get(key)
         if plan is None:
             settings = {"clip_norm": 1.0, **self._settings, **changed}
-            plan = plan_release(rows=rows, dimension=dimension, dtype=_arrays.dtype_name(x), **settings)
+            plan = plan_release(rows=rows, dimension=dimension, dtype=arrays.dtype_name(x), **settings)
             if len(self._plans) >= MOST_PLANS:
                 self._plans.clear()
             self._plans[key] = plan
@@ -238,7 +234,7 @@ def dp_embedding_middleware(
         "generator": generator,
     }
     known = sensitivity_argument(sensitivity)
-    norm = None if clip_norm is None else _validate.clip_norm(clip_norm)
+    norm = None if clip_norm is None else validate.clip_norm(clip_norm)
     is_unit_norm_model(model_id)
     _require_agreement(known, norm, mechanism, epsilon)
     if projection is not None:
@@ -268,6 +264,6 @@ def _require_agreement(sensitivity: float | None, clip_norm: float | None, mecha
     if isinstance(sensitivity, EmpiricalSensitivity):
         if mechanism != "gaussian":
             raise ValueError(f"mechanism must be 'gaussian' with an empirical sensitivity, got {mechanism!r:.60}")
-        _validate.positive("epsilon", epsilon)
+        validate.positive("epsilon", epsilon)
     elif sensitivity is not None and clip_norm is not None and sensitivity != 2 * clip_norm:
         raise ValueError(f"sensitivity must be 2 * clip_norm = {2 * clip_norm!r} or left out with clip_norm, got {sensitivity!r}")

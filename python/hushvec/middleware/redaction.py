@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hushvec.embedders.results import EmbeddingRequest
 from hushvec.middleware.wrap import EmbeddingMiddleware
-from hushvec.models.results import EmbeddingRequest
 
 if TYPE_CHECKING:
     from hushvec.text import Redactor

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from hushvec import _arrays, _validate
-from hushvec.models.answers import read_answer
-from hushvec.models.sources import as_embedding_model
+from hushvec._native import arrays
+from hushvec._util import validate
+from hushvec.embedders.answers import read_answer
+from hushvec.embedders.sources import as_embedding_model
 
 UNIT_SENSITIVITY = 2.0
 MARGIN = 1.1
@@ -121,7 +122,7 @@ def get_sensitivity(model_id: str | None = None) -> float:
 def is_unit_norm_model(model_id: str | None) -> bool:
     """Whether the model is in the table of those that make unit vectors."""
     if model_id is not None and not isinstance(model_id, str):
-        raise TypeError(f"model_id must be a str or None, got {_validate.kind(model_id)}")
+        raise TypeError(f"model_id must be a str or None, got {validate.kind(model_id)}")
     return model_id is not None and model_id.rstrip("/").rsplit("/", 1)[-1].lower() in UNIT_NORM_MODELS
 
 
@@ -155,13 +156,13 @@ def calibrate_sensitivity(model: Any, samples: Sequence[str] | None = None) -> f
         2.0
     """
     if isinstance(samples, (str, bytes)) or not isinstance(samples, (Sequence, type(None))):
-        raise TypeError(f"samples must be a sequence of strings or None, got {_validate.kind(samples)}")
+        raise TypeError(f"samples must be a sequence of strings or None, got {validate.kind(samples)}")
     texts = list(_SAMPLES if samples is None else samples)
     if len(texts) < 2:
         raise ValueError(f"samples must hold at least 2 texts, got {len(texts)}")
     for text in texts:
         if not isinstance(text, str):
-            raise TypeError(f"samples must be strings, got {_validate.kind(text)}")
+            raise TypeError(f"samples must be strings, got {validate.kind(text)}")
     values = read_answer(as_embedding_model(model).embed(texts), len(texts)).values
     if first_row_off_unit(values) is None:
         return UNIT_SENSITIVITY
@@ -174,16 +175,16 @@ def calibrate_sensitivity(model: Any, samples: Sequence[str] | None = None) -> f
 
 def first_row_off_unit(values: Any) -> tuple[int, float] | None:
     """The first row whose norm is not 1 within its dtype's rounding, and that norm."""
-    tolerance = _UNIT_TOLERANCE[_arrays.dtype_name(values)]
+    tolerance = _UNIT_TOLERANCE[arrays.dtype_name(values)]
     norms = np.linalg.norm(_float64_rows(values), axis=1)
     off = np.flatnonzero(~(np.abs(norms - 1) <= tolerance))
     return None if not off.size else (int(off[0]), float(norms[off[0]]))
 
 
 def _float64_rows(values: Any) -> Any:
-    if _arrays.is_torch(values):
+    if arrays.is_torch(values):
         values = values.detach().cpu().double().numpy()
-    elif _arrays.is_cupy(values):
+    elif arrays.is_cupy(values):
         values = values.get()
     return np.asarray(values, np.float64)
 
@@ -198,4 +199,4 @@ def sensitivity_argument(value: Any) -> float | None:
         if not math.isfinite(value) or value <= 0:
             raise ValueError(f"sensitivity must be > 0, got {float(value)!r}")
         return value
-    return _validate.positive("sensitivity", value)
+    return validate.positive("sensitivity", value)

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
+from hushvec.embedders.answers import read_answer
+from hushvec.embedders.results import KINDS, EmbeddingRequest, EmbeddingResult, Embeddings, Kind
+from hushvec.embedders.sources import SourceModel, as_embedding_model
 from hushvec.middleware.texts import MOST_CHARACTERS, require_length
-from hushvec.models.answers import read_answer
-from hushvec.models.results import KINDS, EmbeddingRequest, EmbeddingResult, Embeddings, Kind
-from hushvec.models.sources import SourceModel, as_embedding_model
 
 
 class EmbeddingMiddleware:
@@ -165,7 +165,7 @@ class WrappedEmbeddingModel:
                 yield await self.aembed(texts, kind)
 
     def _request(self, texts: Any, kind: Any) -> EmbeddingRequest:
-        _validate.choice("kind", kind, KINDS)
+        validate.choice("kind", kind, KINDS)
         request = EmbeddingRequest(_texts(texts, self.max_characters), kind)
         transformed = self.middleware.transform(request)
         if len(transformed.texts) != len(request.texts):
@@ -230,7 +230,7 @@ def wrap_embedding_model(
         if not isinstance(model_id, str) or not model_id:
             raise TypeError(f"model_id must be a non-empty str or None, got {model_id!r:.40}")
         source.model_id = model_id
-    limit = _validate.whole_number("max_characters", max_characters, at_least=1)
+    limit = validate.whole_number("max_characters", max_characters, at_least=1)
     step = middleware if isinstance(middleware, EmbeddingMiddleware) else compose_embedding_middleware(middleware)
     return WrappedEmbeddingModel(source, step, limit)
 
@@ -264,23 +264,23 @@ def compose_embedding_middleware(middleware: Any) -> EmbeddingMiddleware:
         >>> secure = hv.compose_embedding_middleware(steps)
     """
     if isinstance(middleware, (str, bytes)) or not isinstance(middleware, Sequence):
-        raise TypeError(f"middleware must be middleware or a list of it, got {_validate.kind(middleware)}")
+        raise TypeError(f"middleware must be middleware or a list of it, got {validate.kind(middleware)}")
     if not middleware:
         raise ValueError("middleware must have at least 1 step, got 0")
     for step in middleware:
         if not isinstance(step, EmbeddingMiddleware):
-            raise TypeError(f"middleware must be hushvec.middleware.EmbeddingMiddleware objects, got {_validate.kind(step)}")
+            raise TypeError(f"middleware must be hushvec.middleware.EmbeddingMiddleware objects, got {validate.kind(step)}")
     return middleware[0] if len(middleware) == 1 else ComposedMiddleware(middleware)
 
 
 def _texts(texts: Any, max_characters: int) -> tuple[str, ...]:
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
-        raise TypeError(f"texts must be a sequence of strings, got {_validate.kind(texts)}")
+        raise TypeError(f"texts must be a sequence of strings, got {validate.kind(texts)}")
     if not texts:
         raise ValueError("texts must hold at least 1 string, got 0")
     for number, text in enumerate(texts):
         if not isinstance(text, str):
-            raise TypeError(f"texts must be strings, got {_validate.kind(text)} at position {number}")
+            raise TypeError(f"texts must be strings, got {validate.kind(text)} at position {number}")
         require_length("texts", text, number, max_characters)
     return tuple(texts)
 

@@ -8,7 +8,7 @@
 docs/retrieval.md says which side protects whom. Stores other than "numpy" need extras of their own.
 """
 
-from hushvec._lazy import at_first_use
+from hushvec._util.lazy import at_first_use
 
 __all__ = [
     "Candidates",

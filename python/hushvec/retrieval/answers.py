@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from hushvec.label_receipt import RowReceipt
-    from hushvec.selection_receipt import SelectionReceipt
+    from hushvec.receipts.labels import RowReceipt
+    from hushvec.receipts.selections import SelectionReceipt
 
 
 class SearchResult(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._products import inner_products
+from hushvec._native.products import inner_products
 from hushvec.retrieval.best import Best
 
 # Scores in a block: 512 KB, which stay in a second-level cache from their product to their maximum.

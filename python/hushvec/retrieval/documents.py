@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
-from hushvec._lines import decoded, json_line, numbered_lines, require_utf8
+from hushvec._util import validate
+from hushvec._util.lines import decoded, json_line, numbered_lines, require_utf8
 
 NOTE_BESIDE = "texts or metadata are stored beside the rows as they are: this receipt says nothing about them"
 
@@ -135,30 +135,30 @@ def _metadata(metadata: Any, rows: int) -> list[Metadata | None]:
 
 def _require_one_a_row(name: str, kind: str, values: Any, rows: int) -> None:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Sequence):
-        raise TypeError(f"{name} must be a sequence of {kind}, got {_validate.kind(values)}")
+        raise TypeError(f"{name} must be a sequence of {kind}, got {validate.kind(values)}")
     if len(values) != rows:
         raise ValueError(f"{name} must be as many as the {rows} vectors, got {len(values)}")
 
 
 def _text(name: str, text: Any) -> str:
     if not isinstance(text, str):
-        raise TypeError(f"{name} must be a str, got {_validate.kind(text)}")
+        raise TypeError(f"{name} must be a str, got {validate.kind(text)}")
     return require_utf8(text, name)
 
 
 def _fields(name: str, fields: Any) -> Metadata:
     if not isinstance(fields, Mapping):
-        raise TypeError(f"{name} must be a mapping, got {_validate.kind(fields)}")
+        raise TypeError(f"{name} must be a mapping, got {validate.kind(fields)}")
     for key, value in fields.items():
         if not isinstance(key, str):
-            raise TypeError(f"{name} must have strings as keys, got {_validate.kind(key)}")
+            raise TypeError(f"{name} must have strings as keys, got {validate.kind(key)}")
         if key.startswith("$"):
             raise ValueError(f"{name} must have keys that do not begin with '$', as operators of filters do, got {key!r}")
         for one in value if isinstance(value, list) else [value]:
             if one is not None and not isinstance(one, (str, int, float)):
                 raise TypeError(
                     f"{name} must have values of JSON (str, int, float, bool, None, lists of these), "
-                    f"got {_validate.kind(one)} in {key!r}"
+                    f"got {validate.kind(one)} in {key!r}"
                 )
     try:
         json_line(dict(fields))

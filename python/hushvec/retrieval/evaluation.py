@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _arrays, _validate
+from hushvec._native import arrays
+from hushvec._util import validate
 from hushvec.retrieval.measures.cosines import MEAN_COSINE, cosines, theoretical_cosine
 from hushvec.retrieval.measures.intervals import Estimate, bootstrap, group_numbers, require_settings
 from hushvec.retrieval.measures.paired import PairedTest, compare
@@ -162,14 +163,14 @@ def evaluate(
         1.000 [0.929, 1.000]
     """
     depths = cutoffs(k)
-    _arrays.require_array("queries", queries)
+    arrays.require_array("queries", queries)
     if queries.ndim != 2 or len(queries) == 0:
         raise ValueError(f"queries must have shape (queries, dimension) with at least one query, got {tuple(queries.shape)}")
-    _arrays.require_finite("queries", queries)
+    arrays.require_finite("queries", queries)
     right_documents(relevant, len(queries))
     _require_baseline(baseline, len(queries), group_numbers(groups, len(queries)))
     require_settings(confidence=confidence, resamples=resamples, seed=seed)
-    timed = _validate.whole_number("latency_queries", latency_queries, at_least=0)
+    timed = validate.whole_number("latency_queries", latency_queries, at_least=0)
     row_cosines = None if clean is None else _document_cosines(index, clean)
     answers, latency = _searched(index, queries, depths[-1], timed)
     evaluation = evaluate_results(
@@ -257,7 +258,7 @@ def _require_baseline(baseline: Any, queries: int, groups: NDArray[np.intp] | No
     if baseline is None:
         return
     if not isinstance(baseline, Evaluation):
-        raise TypeError(f"baseline must be an Evaluation or None, got {_validate.kind(baseline)}")
+        raise TypeError(f"baseline must be an Evaluation or None, got {validate.kind(baseline)}")
     other = len(next(iter(baseline.per_query.values())))
     if other != queries:
         raise ValueError(f"baseline must be of the same {queries} queries, got one of {other}")
@@ -283,7 +284,7 @@ def _document_cosines(index: Any, clean: Any) -> NDArray[np.float64]:
     """The cosine of each document with what the index holds of it, behind the index's public map."""
     vectors = getattr(index, "vectors", None)
     if not callable(vectors):
-        raise TypeError(f"index must have vectors() where clean is given, got {_validate.kind(index)}")
+        raise TypeError(f"index must have vectors() where clean is given, got {validate.kind(index)}")
     projection = _setting(index, "projection")
     return cosines(clean if projection is None else projection.transform(clean), vectors())
 

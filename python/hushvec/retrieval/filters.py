@@ -15,7 +15,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 
 Matches = Callable[[Mapping[str, Any]], bool]
 _Test = Callable[[Any], bool]
@@ -49,13 +49,13 @@ def matcher(where: Any, name: str = "where") -> Matches:
 
 def _filter(where: Any, name: str) -> Matches:
     if not isinstance(where, Mapping):
-        raise TypeError(f"{name} must be a mapping, as {{'year': {{'$gte': 2020}}}}, got {_validate.kind(where)}")
+        raise TypeError(f"{name} must be a mapping, as {{'year': {{'$gte': 2020}}}}, got {validate.kind(where)}")
     return _all([_clause(key, value, name) for key, value in where.items()])
 
 
 def _clause(key: Any, value: Any, name: str) -> Matches:
     if not isinstance(key, str):
-        raise TypeError(f"{name} must have strings as keys, got {_validate.kind(key)}")
+        raise TypeError(f"{name} must have strings as keys, got {validate.kind(key)}")
     if not key.startswith("$"):
         test = _field(value, f"{name}[{key!r}]")
         return lambda fields: test(fields.get(key))
@@ -84,7 +84,7 @@ def _operator(key: Any, operand: Any, name: str) -> _Test:
         return _in_order(_ORDERS[key], operand, f"{key!r} of {name}")
     if key == "$not":
         if not isinstance(operand, Mapping):
-            raise TypeError(f"'$not' of {name} must be a mapping of operators, got {_validate.kind(operand)}")
+            raise TypeError(f"'$not' of {name} must be a mapping of operators, got {validate.kind(operand)}")
         return _denied(_field(operand, name))
     test = _is_in(operand, f"{key!r} of {name}") if key in ("$in", "$nin") else _equals(operand, f"{key!r} of {name}")
     return test if key in ("$eq", "$in") else _denied(test)
@@ -98,7 +98,7 @@ def _equals(operand: Any, name: str) -> _Test:
 
 def _is_in(operand: Any, name: str) -> _Test:
     if not isinstance(operand, list):
-        raise TypeError(f"{name} must be a list, got {_validate.kind(operand)}")
+        raise TypeError(f"{name} must be a list, got {validate.kind(operand)}")
     for one in operand:
         _require_scalar(one, name)
     return lambda value: any(_same(one, other) for one in _ways(value) for other in operand)
@@ -107,7 +107,7 @@ def _is_in(operand: Any, name: str) -> _Test:
 def _in_order(compare: Callable[[Any, Any], bool], operand: Any, name: str) -> _Test:
     kind = str if isinstance(operand, str) else (int, float)
     if isinstance(operand, bool) or not isinstance(operand, kind):
-        raise TypeError(f"{name} must be a number or a str, got {_validate.kind(operand)}")
+        raise TypeError(f"{name} must be a number or a str, got {validate.kind(operand)}")
     return lambda value: any(isinstance(one, kind) and not isinstance(one, bool) and compare(one, operand) for one in _ways(value))
 
 
@@ -137,7 +137,7 @@ def _require_known(key: Any, known: tuple[str, ...], name: str) -> None:
 
 def _require_scalar(value: Any, name: str) -> None:
     if value is not None and not isinstance(value, (str, int, float)):
-        raise TypeError(f"{name} must be a str, int, float, bool or None, got {_validate.kind(value)}")
+        raise TypeError(f"{name} must be a str, int, float, bool or None, got {validate.kind(value)}")
 
 
 def _shown(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.mechanisms import product_up
 from hushvec.retrieval.noise import ScoreNoise
 
@@ -19,7 +19,7 @@ def cost_of_queries(noise: ScoreNoise, queries: int) -> tuple[float, float]:
     """
     from hushvec.accounting import compose
 
-    count = _validate.whole_number("queries", queries, at_least=1)
+    count = validate.whole_number("queries", queries, at_least=1)
     if count == 1:
         return noise.cost()
     pure = noise.mechanism != "gaussian"

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from hushvec import _arrays
+from hushvec._native import arrays
 from hushvec.retrieval.prepared import as_rows
 
 Kept = TypeVar("Kept")
@@ -52,7 +52,7 @@ def _digest(x: Any, named: tuple[Any, ...]) -> bytes:
 
 def _content(x: Any) -> memoryview:
     """All bits of the rows: what float32 makes equal is another request still."""
-    if _arrays.dtype_name(x) != "float64":
+    if arrays.dtype_name(x) != "float64":
         return as_rows(x).data
-    host = x.detach().cpu().numpy() if _arrays.is_torch(x) else x.get() if _arrays.is_cupy(x) else x
+    host = x.detach().cpu().numpy() if arrays.is_torch(x) else x.get() if arrays.is_cupy(x) else x
     return np.ascontiguousarray(host).data

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._util import validate
 from hushvec.mechanisms import (
     EmpiricalGaussian,
     Gaussian,
@@ -22,7 +23,8 @@ from hushvec.mechanisms import (
     quotient_down,
     root_up,
 )
-from hushvec.release import PER, Budget, ReleasePlan, plan_release, releases_directions, require_budget
+from hushvec.release.charging import Budget, require_budget
+from hushvec.release.plan import PER, ReleasePlan, plan_release, releases_directions
 
 if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss
@@ -87,8 +89,8 @@ class VectorNoise:
 
     def __post_init__(self) -> None:
         if self.per is not None:
-            _validate.choice("per", self.per, (*PER, PER_QUERY))
-        _validate.keep_floats(self, "epsilon", "delta", "sigma", "clip_norm")
+            validate.choice("per", self.per, (*PER, PER_QUERY))
+        validate.keep_floats(self, "epsilon", "delta", "sigma", "clip_norm")
         self.require_fit(self.mechanism.dimension if isinstance(self.mechanism, Mechanism) else 1, normalize=False)
         if self.budget is not None:
             require_budget(self.budget)
@@ -207,10 +209,10 @@ class ScoreNoise:
     budget: Budget | None = None
 
     def __post_init__(self) -> None:
-        _validate.keep_floats(self, "epsilon", "delta")
-        _validate.positive("epsilon", self.epsilon)
-        _validate.choice("mechanism", self.mechanism, SCORE_MECHANISMS)
-        _validate.delta(self.delta, zero_allowed=self.mechanism != "gaussian")
+        validate.keep_floats(self, "epsilon", "delta")
+        validate.positive("epsilon", self.epsilon)
+        validate.choice("mechanism", self.mechanism, SCORE_MECHANISMS)
+        validate.delta(self.delta, zero_allowed=self.mechanism != "gaussian")
         object.__setattr__(self, "score_range", _range(self.score_range))
         if self.budget is not None:
             require_budget(self.budget)
@@ -257,7 +259,7 @@ class ScoreNoise:
 
     def cost(self, queries: int = 1) -> tuple[float, float]:
         """(epsilon, delta) that a search of so many queries costs every document."""
-        count = _validate.whole_number("queries", queries, at_least=1)
+        count = validate.whole_number("queries", queries, at_least=1)
         if self.mechanism == "gumbel":
             return product_up(count, float(self.epsilon)), 0.0
         return self.for_queries(count, k=1).cost
@@ -278,7 +280,7 @@ class ScoreNoise:
 
     def noise_deviation(self, k: int = 1) -> float:
         """Standard deviation of the noise of one score, in units of a score."""
-        mechanism = self.for_queries(1, k=_validate.whole_number("k", k, at_least=1))
+        mechanism = self.for_queries(1, k=validate.whole_number("k", k, at_least=1))
         return mechanism.noise_norm if isinstance(mechanism, VectorMechanism) else mechanism.noise_deviation
 
 
@@ -327,9 +329,9 @@ def float32_down(value: Fraction) -> np.float32:
 
 def _range(value: Any) -> tuple[float, float]:
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
-        raise TypeError(f"score_range must be a pair (low, high), got {_validate.kind(value)}")
-    low, high = (_validate.number("score_range", end) for end in value)
+        raise TypeError(f"score_range must be a pair (low, high), got {validate.kind(value)}")
+    low, high = (validate.number("score_range", end) for end in value)
     if not low < high:
         raise ValueError(f"score_range must be (low, high) with low < high, got ({low!r}, {high!r})")
-    _validate.clip_norm((high - low) / 2)
+    validate.clip_norm((high - low) / 2)
     return low, high

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _arrays
-from hushvec.label_receipt import RowReceipt
-from hushvec.release import Budget, ReleasePlan, release_planned
+from hushvec._native import arrays
+from hushvec.receipts.labels import RowReceipt
+from hushvec.release.charging import Budget
+from hushvec.release.plan import ReleasePlan
+from hushvec.release.vectors import release_planned
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
@@ -43,9 +45,9 @@ class Prepared(NamedTuple):
 def as_rows(x: Any) -> NDArray[np.float32]:
     """float32 in C order, in memory of the CPU; x itself where it is that already."""
     values = x
-    if _arrays.is_torch(x):
+    if arrays.is_torch(x):
         values = x.float().cpu().numpy()
-    elif _arrays.is_cupy(x):
+    elif arrays.is_cupy(x):
         values = x.get()
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(values, dtype=np.float32)

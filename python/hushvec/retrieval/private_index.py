@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _arrays, _core, _validate
+from hushvec._native import _core, arrays
+from hushvec._native.generators import require_generator
+from hushvec._util import validate
 from hushvec.errors import StoreError, UtilityWarning
-from hushvec.label_receipt import RowReceipt
-from hushvec.release import Budget
+from hushvec.receipts.labels import RowReceipt
+from hushvec.release.charging import Budget
 from hushvec.retrieval import saved
 from hushvec.retrieval.answers import SearchResult
 from hushvec.retrieval.documents import NOTE_BESIDE, Beside, Documents, StoredDocument
@@ -117,7 +119,7 @@ class PrivateIndex:
             projection=projection,
             normalize=normalize,
         )
-        source = _validate.generator(generator)
+        source = require_generator(generator)
         settings.require_secret_key(source)
         rows = open_store(store, settings.columns, options=store_options, path=path)
         if len(rows):
@@ -275,8 +277,8 @@ class PrivateIndex:
                 until then.
         """
         x = self._checked("vectors", vectors)
-        rows = _arrays.rows_and_dimension(x)[0]
-        new = self._ids.checked(ids, rows, replace=_validate.flag("replace", replace))
+        rows = arrays.rows_and_dimension(x)[0]
+        new = self._ids.checked(ids, rows, replace=validate.flag("replace", replace))
         beside = Beside.checked(texts, metadata, rows)
         self._store.require_room(rows)
         notes = () if beside.is_nothing else (NOTE_BESIDE,)
@@ -349,13 +351,13 @@ class PrivateIndex:
             StoreError: the store failed. The same search again uses what was released of its queries, without another charge.
         """
         x = self._checked("queries", queries)
-        most = _validate.whole_number("k", k, at_least=1)
+        most = validate.whole_number("k", k, at_least=1)
         if not len(self):
             raise ValueError("the index is empty: add vectors before searching it")
         places = self._candidates(where, among)
         if places is None and most > len(self):
             raise ValueError(f"k must be at most the {len(self)} rows of the index, got {most}")
-        _arrays.require_finite("queries", x)
+        arrays.require_finite("queries", x)
         prepared = self._prepared("queries", x, self._settings.queries)
         if places is not None:
             most = min(most, len(places))
@@ -393,7 +395,7 @@ class PrivateIndex:
             For a seeded generator or a mechanism of the float grade the numbers are those of real-number noise with a secret key, and
             nothing is claimed.
         """
-        count = _validate.whole_number("queries", queries, at_least=1)
+        count = validate.whole_number("queries", queries, at_least=1)
         scores = None if self._settings.scores is None else cost_of_queries(self._settings.scores, count)
         return smaller(self._row_guarantee(), scores)
 
@@ -404,7 +406,7 @@ class PrivateIndex:
             queries: of the search. They add up with per="query", the default: one person asks them all. With per="record" each is
                 another person's, and with per="release" the price is that of a search, whatever their number.
         """
-        noise, count = self._settings.queries, _validate.whole_number("queries", queries, at_least=1)
+        noise, count = self._settings.queries, validate.whole_number("queries", queries, at_least=1)
         return None if noise is None else noise.cost(self.columns, rows=count)
 
     def describe(self) -> tuple[str, ...]:
@@ -426,7 +428,7 @@ class PrivateIndex:
             settings = replace(settings, store="flat", store_options=None)
         store = open_store(settings.store, settings.columns, options=settings.store_options)
         index = PrivateIndex.__new__(PrivateIndex)
-        index._take(Content(settings, store, RowIds(), (), Documents()), _validate.generator(generator))
+        index._take(Content(settings, store, RowIds(), (), Documents()), require_generator(generator))
         return index
 
     # ---- in a folder ----
@@ -477,7 +479,7 @@ class PrivateIndex:
             OSError: a file cannot be read.
             MissingExtraError: the store's package is not installed.
         """
-        source = _validate.generator(generator)
+        source = require_generator(generator)
         content, budgeted = saved.load(Path(folder), store_path=path)
         given = {
             "documents": ("document_budget", document_budget),
@@ -487,7 +489,7 @@ class PrivateIndex:
         for side, (name, budget) in given.items():
             if budget is not None and getattr(content.settings, side) is None:
                 raise ValueError(f"{name} must be None: the index has no noise on {side}")
-            if budget is None and side in budgeted and not _validate.flag("without_budgets", without_budgets):
+            if budget is None and side in budgeted and not validate.flag("without_budgets", without_budgets):
                 raise ValueError(f"{name} must be given: the index was saved with one (without_budgets=True goes on without)")
         settings = content.settings.with_budgets({side: budget for side, (_, budget) in given.items()})
         settings.require_secret_key(source)
@@ -499,8 +501,8 @@ class PrivateIndex:
 
     def _checked(self, name: str, x: Any) -> Any:
         """Rows [n, d] of at least one row."""
-        _arrays.require_array(name, x)
-        rows, dimension = _arrays.rows_and_dimension(x)
+        arrays.require_array(name, x)
+        rows, dimension = arrays.rows_and_dimension(x)
         if dimension != self.dimension:
             raise ValueError(f"{name} must have {self.dimension} columns, got {dimension}")
         if rows == 0:
@@ -543,24 +545,24 @@ class PrivateIndex:
         """Rows through the projection, and everything about their release checked."""
         projection, normalize = self._settings.projection, self._settings.normalize
         if projection is not None:
-            _arrays.require_finite(name, x)
+            arrays.require_finite(name, x)
             x = projection.transform(x)
         if noise is not None:
             plan = noise.plan(
                 rows=len(x),
                 dimension=self.columns,
-                dtype=_arrays.dtype_name(x),
+                dtype=arrays.dtype_name(x),
                 normalize=normalize and not noise.is_of_directions,
                 generator=self._generator,
             )
             return Prepared(x, plan, noise.budget, projection, (*noise.notes(plan), *notes))
-        _arrays.require_finite(name, x)
+        arrays.require_finite(name, x)
         if normalize:
-            unit = _arrays.empty_like(x)
-            _arrays.unit_rows(x, unit)
+            unit = arrays.empty_like(x)
+            arrays.unit_rows(x, unit)
             return Prepared(as_rows(unit))
         rows = as_rows(x)
-        _arrays.require_finite(f"{name} in the range of float32", rows)
+        arrays.require_finite(f"{name} in the range of float32", rows)
         return Prepared(rows)
 
     def _score_search(self, queries: int, k: int, documents: int) -> ScoreSearch | None:

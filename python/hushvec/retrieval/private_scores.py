@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.mechanisms import VectorMechanism
-from hushvec.receipts import NOTE_SEED, Receipt
-from hushvec.release import ReleasePlan, charged, entry_of_charge
+from hushvec.receipts.base import NOTE_SEED
+from hushvec.receipts.selections import SelectionReceipt
+from hushvec.receipts.vectors import Receipt
+from hushvec.release.charging import entry_of_charge
+from hushvec.release.plan import ReleasePlan
+from hushvec.release.vectors import charged
 from hushvec.retrieval.blocks import Rows, Scores, best_of_matrix, score_blocks
 from hushvec.retrieval.noise import ScoreNoise
-from hushvec.selection_receipt import SelectionReceipt
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import GumbelTopK

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
+from hushvec._util import validate
 
 _LARGEST = 2**63 - 1
 
@@ -32,7 +32,7 @@ class RowIds:
         _require_unique(values)
         taken = int(values.max()) if values.dtype == np.int64 and len(values) else -1
         least = max(0, min(taken, _LARGEST - 1) + 1)
-        if not least <= _validate.whole_number("next_default", next_default, at_least=0) <= _LARGEST:
+        if not least <= validate.whole_number("next_default", next_default, at_least=0) <= _LARGEST:
             raise ValueError(f"next_default must be in [{least}, {_LARGEST}] for these ids, got {next_default}")
         return cls(values, next_default)
 
@@ -128,7 +128,7 @@ class RowIds:
 def _as_ids(ids: Any) -> NDArray[Any]:
     """int64, or an object array of str."""
     if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
-        raise TypeError(f"ids must be a sequence of integers or of strings, got {_validate.kind(ids)}")
+        raise TypeError(f"ids must be a sequence of integers or of strings, got {validate.kind(ids)}")
     if isinstance(ids, np.ndarray) and ids.ndim != 1:
         raise ValueError(f"ids must have one dimension, got {ids.ndim}")
     if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
@@ -154,7 +154,7 @@ def _require_unicode(ids: NDArray[Any]) -> None:
 
 def _whole(one: Any) -> int:
     if isinstance(one, (bool, np.bool_)) or not isinstance(one, (int, np.integer)):
-        raise TypeError(f"ids must be all integers or all strings, got {_validate.kind(one)} among them")
+        raise TypeError(f"ids must be all integers or all strings, got {validate.kind(one)} among them")
     if not -_LARGEST - 1 <= one <= _LARGEST:
         raise ValueError(f"ids must fit into 64 bits with a sign, got {one}")
     return int(one)

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hushvec import _core
-from hushvec._publish import private_file, private_folder, published_bytes
-from hushvec.label_receipt import RowReceipt, row_receipt
+from hushvec._native import _core
+from hushvec._util.publish import private_file, private_folder, published_bytes
+from hushvec.receipts.labels import RowReceipt, row_receipt
 from hushvec.retrieval.documents import Beside, Documents
 from hushvec.retrieval.row_ids import RowIds
 from hushvec.retrieval.settings import SIDES, IndexSettings

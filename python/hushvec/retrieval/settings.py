@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._util import validate
 from hushvec.mechanisms import MECHANISMS, Mechanism, VectorMechanism
-from hushvec.release import PER, Budget, require_projection, require_secret_key
+from hushvec.release.charging import Budget, require_secret_key
+from hushvec.release.plan import PER
+from hushvec.release.vectors import require_projection
 from hushvec.retrieval.noise import PER_QUERY, ScoreNoise, VectorNoise
 from hushvec.retrieval.stores import CELLS, STORES, WITH_A_MATRIX
 
@@ -46,19 +49,19 @@ class IndexSettings:
     normalize: bool = True
 
     def __post_init__(self) -> None:
-        _validate.whole_number("dimension", self.dimension, at_least=1)
+        validate.whole_number("dimension", self.dimension, at_least=1)
         for name, kind in _KINDS.items():
             side = getattr(self, name)
             if side is not None and not isinstance(side, kind):
-                raise TypeError(f"{name} must be a hushvec.retrieval.{kind.__name__} or None, got {_validate.kind(side)}")
+                raise TypeError(f"{name} must be a hushvec.retrieval.{kind.__name__} or None, got {validate.kind(side)}")
         for name, per in _PER.items():
             noise = getattr(self, name)
             if noise is not None and noise.per is None:
                 object.__setattr__(self, name, replace(noise, per=per))
         if self.documents is not None and self.documents.per == PER_QUERY:
             raise ValueError(f"documents must have per={' or '.join(map(repr, PER))}, got {PER_QUERY!r}, which is for queries")
-        _validate.choice("store", self.store, STORES)
-        _validate.flag("normalize", self.normalize)
+        validate.choice("store", self.store, STORES)
+        validate.flag("normalize", self.normalize)
         if self.projection is not None and require_projection(self.projection).dimension != self.dimension:
             raise ValueError(f"projection must be for {self.dimension} elements, got one for {self.projection.dimension}")
         if self.projection is not None and self.codebooks:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._util import validate
 from hushvec.audit.binomial import clopper_pearson_upper
 from hushvec.retrieval.attacks.bounds import epsilon_for
 from hushvec.retrieval.attacks.membership import ATTACKS, MembershipResult, membership_inference
@@ -165,8 +166,8 @@ def tune_epsilon(
         raise TypeError(f"one of documents (private) and public_documents must be given, got {given}")
     attacked = documents if public_documents is None else public_documents
     search = _checked(target_tpr, fpr, low, high, steps, confidence, attack)
-    pool = len(attacked) // 2 * 2 if candidates is None else _validate.whole_number("candidates", candidates, at_least=4)
-    _require_visible(search, pool // 2 * _validate.whole_number("target_models", target_models, at_least=1))
+    pool = len(attacked) // 2 * 2 if candidates is None else validate.whole_number("candidates", candidates, at_least=4)
+    _require_visible(search, pool // 2 * validate.whole_number("target_models", target_models, at_least=1))
     trials: dict[float, Trial] = {}
 
     def meets(epsilon: float) -> bool:
@@ -221,16 +222,16 @@ class _Search:
 
 
 def _checked(target_tpr: Any, fpr: Any, low: Any, high: Any, steps: Any, confidence: Any, attack: Any) -> _Search:
-    _validate.choice("attack", attack, ATTACKS)
-    rate = _validate.probability("fpr", fpr)
-    target = _validate.number("target_tpr", target_tpr)
+    validate.choice("attack", attack, ATTACKS)
+    rate = validate.probability("fpr", fpr)
+    target = validate.number("target_tpr", target_tpr)
     if not rate < target < 1:
         raise ValueError(f"target_tpr must be > fpr = {rate!r} and < 1, got {target!r}: guessing reaches fpr")
-    first, last = _validate.positive("low", low), _validate.positive("high", high)
+    first, last = validate.positive("low", low), validate.positive("high", high)
     if first >= last:
         raise ValueError(f"low must be < high = {last!r}, got {first!r}")
-    count = _validate.whole_number("steps", steps, at_least=2)
-    level = _validate.probability("confidence", confidence)
+    count = validate.whole_number("steps", steps, at_least=2)
+    level = validate.probability("confidence", confidence)
     return _Search(target, rate, first, last, count, 1 - (1 - level) / count)
 
 

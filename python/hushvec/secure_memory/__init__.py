@@ -10,7 +10,7 @@ SecureCache and model_digest need torch and transformers, and files need cryptog
 
 from typing import TYPE_CHECKING, Any
 
-from hushvec._lazy import at_first_use
+from hushvec._util.lazy import at_first_use
 from hushvec.errors import CacheFileError, MissingExtraError, SecureMemoryError, SecureMemoryWarning
 from hushvec.secure_memory.buffer import SecureBuffer
 from hushvec.secure_memory.freed_memory import overwrite_freed_memory

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from hushvec import _core
-from hushvec._validate import kind, whole_number
+from hushvec._native import _core
+from hushvec._util.validate import kind, whole_number
 from hushvec.errors import MissingExtraError, SecureMemoryError
 from hushvec.secure_memory.refusals import accept_or_raise, sentences
 

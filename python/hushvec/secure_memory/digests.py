@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from hushvec._validate import kind
+from hushvec._util.validate import kind
 from hushvec.errors import MissingExtraError
 
 # Of a configuration, what says nothing about the numbers that a model computes.

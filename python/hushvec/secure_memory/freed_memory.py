@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hushvec import _core
-from hushvec._validate import kind
+from hushvec._native import _core
+from hushvec._util.validate import kind
 from hushvec.errors import SecureMemoryError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.secure_memory.refusals import ignores_lock_limit, lock_limit, sentences
 
 

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hushvec._publish import published_bytes
-from hushvec._validate import kind
+from hushvec._util.publish import published_bytes
+from hushvec._util.validate import kind
 from hushvec.errors import CacheFileError, MissingExtraError
 from hushvec.secure_memory.buffer import SecureBuffer
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from transformers import cache_utils
 
-from hushvec._validate import kind, whole_number
+from hushvec._util.validate import kind, whole_number
 from hushvec.errors import CacheFileError
 from hushvec.secure_memory.buffer import SecureBuffer
 from hushvec.secure_memory.cache_layer import KeysAndValues, SecureLayer

@@ -3,7 +3,7 @@
 Embedding needs `pip install 'hushvec[text]'` where a model is used, not at import; redaction needs nothing more.
 """
 
-from hushvec._lazy import at_first_use
+from hushvec._util.lazy import at_first_use
 
 __all__ = [
     "Detector",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.errors import MissingExtraError
 
 CONFIG_FILE = "config.json"
@@ -44,7 +44,7 @@ def find_folder(path_or_id: str | os.PathLike[str], *, expected: str, weights: b
         CheckpointError: no such folder, or the hub did not give it.
     """
     if not isinstance(path_or_id, str | os.PathLike):
-        raise TypeError(f"a checkpoint must be a folder or a hub id, got {_validate.kind(path_or_id)}")
+        raise TypeError(f"a checkpoint must be a folder or a hub id, got {validate.kind(path_or_id)}")
     path = Path(path_or_id).expanduser()
     if path.is_dir():
         return path
@@ -106,7 +106,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read as JSON: {_first_line(error)}") from None
     if not isinstance(content, dict):
-        raise CheckpointError(f"{path} must hold a JSON object, got {_validate.kind(content)}")
+        raise CheckpointError(f"{path} must hold a JSON object, got {validate.kind(content)}")
     return content
 
 

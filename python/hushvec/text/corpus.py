@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
-from hushvec._lines import texts_of_file
-from hushvec._progress import Progress
-from hushvec._publish import SHARED, published_bytes
+from hushvec._util import validate
+from hushvec._util.lines import texts_of_file
+from hushvec._util.progress import Progress
+from hushvec._util.publish import SHARED, published_bytes
 
 FORMAT = 1
 DEFAULT_KEY = "text"
@@ -71,7 +71,7 @@ class PublicCorpus:
     def __post_init__(self) -> None:
         object.__setattr__(self, "texts", _checked_texts(self.texts))
         if self.model_id is not None and not isinstance(self.model_id, str):
-            raise TypeError(f"model_id must be a str or None, got {_validate.kind(self.model_id)}")
+            raise TypeError(f"model_id must be a str or None, got {validate.kind(self.model_id)}")
         object.__setattr__(self, "embeddings", _checked_rows(self.embeddings, self.texts))
 
     # ---- where a corpus comes from ----
@@ -211,11 +211,11 @@ class PublicCorpus:
 
 def _kept(texts: Iterable[str]) -> tuple[str, ...]:
     if isinstance(texts, str | bytes):
-        raise TypeError(f"texts must be an iterable of strings, got {_validate.kind(texts)}")
+        raise TypeError(f"texts must be an iterable of strings, got {validate.kind(texts)}")
     kept: dict[str, None] = {}
     for text in texts:
         if not isinstance(text, str):
-            raise TypeError(f"texts must be an iterable of strings, got {_validate.kind(text)} in it")
+            raise TypeError(f"texts must be an iterable of strings, got {validate.kind(text)} in it")
         if stripped := text.strip():
             kept.setdefault(stripped)
     if not kept:
@@ -225,7 +225,7 @@ def _kept(texts: Iterable[str]) -> tuple[str, ...]:
 
 def _embedded(texts: Sequence[str], embedder: Any) -> NDArray[np.float32]:
     if not callable(getattr(embedder, "embed", None)):
-        raise TypeError(f"embedder must have embed(texts) -> rows, got {_validate.kind(embedder)}")
+        raise TypeError(f"embedder must have embed(texts) -> rows, got {validate.kind(embedder)}")
     rows = []
     with Progress("embedding public texts", len(texts)) as progress:
         for start in range(0, len(texts), _BATCH):
@@ -245,12 +245,12 @@ def _model_id(embedder: Any) -> str | None:
 
 def _checked_texts(texts: Any) -> tuple[str, ...]:
     if isinstance(texts, str) or not isinstance(texts, Sequence):
-        raise TypeError(f"texts must be a sequence of strings, got {_validate.kind(texts)}")
+        raise TypeError(f"texts must be a sequence of strings, got {validate.kind(texts)}")
     if len(texts) == 0:
         raise ValueError("texts must hold at least one, got none")
     for number, text in enumerate(texts):
         if not isinstance(text, str):
-            raise TypeError(f"texts must be a sequence of strings, got {_validate.kind(text)} in it")
+            raise TypeError(f"texts must be a sequence of strings, got {validate.kind(text)} in it")
         if not text.strip():
             raise ValueError(f"texts must not be empty, got {text!r} at {number}")
     if len(set(texts)) < len(texts):
@@ -260,7 +260,7 @@ def _checked_texts(texts: Any) -> tuple[str, ...]:
 
 def _checked_rows(embeddings: Any, texts: tuple[str, ...]) -> NDArray[np.float32]:
     if not isinstance(embeddings, np.ndarray) or embeddings.dtype != np.float32:
-        raise TypeError(f"embeddings must be a float32 numpy array, got {getattr(embeddings, 'dtype', _validate.kind(embeddings))}")
+        raise TypeError(f"embeddings must be a float32 numpy array, got {getattr(embeddings, 'dtype', validate.kind(embeddings))}")
     if embeddings.ndim != 2 or embeddings.shape[0] != len(texts) or embeddings.shape[1] == 0:
         raise ValueError(f"embeddings must have shape ({len(texts)}, d), got {embeddings.shape}")
     wrong = np.flatnonzero(~np.isfinite(embeddings).all(axis=1))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.errors import MissingExtraError
 from hushvec.text.devices import chosen_device
 
@@ -55,7 +55,7 @@ class MiniLMEmbedder:
         Raises:
             TypeError: texts is one string, or holds something else than strings.
         """
-        _validate.strings("texts", texts)
+        validate.strings("texts", texts)
         if not texts:
             return np.empty((0, DIMENSION), np.float32)
         vectors = self._model.encode(list(texts), batch_size=BATCH, convert_to_numpy=True, show_progress_bar=False)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.errors import MissingExtraError
 from hushvec.text.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS, fill, find_folder, read_t5, read_weights
 from hushvec.text.devices import chosen_device
@@ -60,7 +60,7 @@ class GTREmbedder:
         batch_size: int = BATCH,
         model_id: str | None = None,
     ) -> None:
-        max_len = _validate.whole_number("max_len", max_len, at_least=1)
+        max_len = validate.whole_number("max_len", max_len, at_least=1)
         folder = find_folder(path_or_id, expected=EXPECTED)
         weights = read_weights(folder, wanted=lambda name: name.startswith(_ENCODER) or name in _TABLES)
         self._set_up(read_t5(folder), weights, Tokens.read(folder), str(folder), max_len, device, batch_size)
@@ -89,7 +89,7 @@ class GTREmbedder:
         self, t5: dict[str, Any], weights: dict[str, Any], tokens: Tokens, where: str, max_len: int, device: Any, batch_size: int
     ) -> None:
         self.max_len = max_len
-        self.batch_size = _validate.whole_number("batch_size", batch_size, at_least=1)
+        self.batch_size = validate.whole_number("batch_size", batch_size, at_least=1)
         self.dimension = int(t5["d_model"])
         self._tokens = tokens
         self._pad = int(t5["pad_token_id"])
@@ -115,7 +115,7 @@ class GTREmbedder:
         Raises:
             TypeError: texts is one string, or holds something else than strings.
         """
-        _validate.strings("texts", texts)
+        validate.strings("texts", texts)
         vectors = np.empty((len(texts), self.dimension), np.float32)
         ids = self._tokens.ids(texts, self.max_len)
         # Texts of about one length together: a batch is as wide as its longest.

@@ -16,12 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core, _validate
-from hushvec._products import inner_products
-from hushvec.label_receipt import LabelReceipt
-from hushvec.label_release import privatize_labels
+from hushvec._native import _core
+from hushvec._native.products import inner_products
+from hushvec._util import validate
 from hushvec.mechanisms import RandomizedResponse
-from hushvec.release import Budget
+from hushvec.receipts.labels import LabelReceipt
+from hushvec.release.charging import Budget
+from hushvec.release.labels import privatize_labels
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.nearest_rows import blocks
 from hushvec.text.inverters.posterior import Rows
@@ -84,12 +85,12 @@ class PublicChoice:
 
     def __post_init__(self) -> None:
         if not isinstance(self.corpus, PublicCorpus):
-            raise TypeError(f"corpus must be a PublicCorpus, got {_validate.kind(self.corpus)}")
+            raise TypeError(f"corpus must be a PublicCorpus, got {validate.kind(self.corpus)}")
         if len(self.corpus) < 2:
             raise ValueError(f"corpus must hold at least two texts, got {len(self.corpus)}")
-        _validate.keep_floats(self, "epsilon")
-        _validate.positive("epsilon", self.epsilon)
-        if self.size is not None and _validate.whole_number("size", self.size, at_least=2) > len(self.corpus):
+        validate.keep_floats(self, "epsilon")
+        validate.positive("epsilon", self.epsilon)
+        if self.size is not None and validate.whole_number("size", self.size, at_least=2) > len(self.corpus):
             raise ValueError(f"size must be at most {len(self.corpus)}, the texts in corpus, got {self.size}")
 
     @cached_property

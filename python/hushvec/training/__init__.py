@@ -14,7 +14,7 @@ and `PoissonSampler` need numpy only.
 
 from typing import Any
 
-from hushvec._lazy import at_first_use
+from hushvec._util.lazy import at_first_use
 from hushvec.errors import MissingExtraError
 
 __all__ = [

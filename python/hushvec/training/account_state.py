@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.accounting import Accountant, PrivacyLoss
 from hushvec.training.journal import StepJournal
 from hushvec.training.run_account import Record, RunAccount, is_ledger, new_run_id
@@ -39,7 +39,7 @@ def require_loadable(account: RunAccount, state: Any) -> dict[str, Any]:
         raise ValueError(f"version must be {VERSION}, got {stored['version']!r}")
     _require_unused(account)
     account.settings.require_same(stored["settings"])
-    _validate.whole_number("steps", stored["steps"], at_least=0)
+    validate.whole_number("steps", stored["steps"], at_least=0)
     if account.journal is not None:
         _require_journal_of(account.journal, stored["run_id"], stored["steps"])
     _others(stored, account.schedule)

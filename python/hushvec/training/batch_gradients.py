@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from hushvec._arrays import TORCH_DTYPES, dtype_name
-from hushvec._validate import kind
+from hushvec._native.arrays import TORCH_DTYPES, dtype_name
+from hushvec._util.validate import kind
 
 Named = list[tuple[str, torch.nn.Parameter]]
 

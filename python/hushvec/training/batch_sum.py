@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import torch
 
-from hushvec import _core
-from hushvec._clipped_sums import ClippedSum
+from hushvec._native import _core
+from hushvec._native.clipped_sums import ClippedSum
 from hushvec.training import batch_gradients
 from hushvec.training.batch_gradients import BatchMark, Named, Rows, Sums
 from hushvec.training.gradients import add_rows, warn_if_lost

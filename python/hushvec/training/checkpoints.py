@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from hushvec import _validate
-from hushvec._publish import published_bytes
+from hushvec._util import validate
+from hushvec._util.publish import published_bytes
 from hushvec.training.dp_optimizer import DPOptimizer
 
 FORMAT = "hushvec-training/1"
@@ -97,9 +97,9 @@ def load_checkpoint(path: str | os.PathLike[str], optimizer: DPOptimizer, model:
 
 def _require_kinds(optimizer: Any, model: Any) -> None:
     if not isinstance(optimizer, DPOptimizer):
-        raise TypeError(f"optimizer must be a DPOptimizer, got {_validate.kind(optimizer)}")
+        raise TypeError(f"optimizer must be a DPOptimizer, got {validate.kind(optimizer)}")
     if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {_validate.kind(model)}")
+        raise TypeError(f"model must be a torch.nn.Module, got {validate.kind(model)}")
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _read(path: Path) -> dict[str, Any]:
         try:
             content = torch.load(file, map_location="cpu", weights_only=True)
         except Exception as error:  # torch raises what its unpickler meets: any kind
-            raise ValueError(f"{path}: must be a checkpoint of save_checkpoint, got {_validate.kind(error)}") from None
+            raise ValueError(f"{path}: must be a checkpoint of save_checkpoint, got {validate.kind(error)}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT or set(content) != {"format", "optimizer", "model", "extra"}:
         raise ValueError(f"{path}: must be a checkpoint of save_checkpoint, got something else")
     return content

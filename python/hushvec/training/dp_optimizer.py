@@ -9,10 +9,13 @@ from typing import Any
 
 import torch
 
-from hushvec import _core, _validate
-from hushvec._recording import require_no_recorder
+from hushvec._native import _core
+from hushvec._native.generators import require_generator
+from hushvec._util import validate
+from hushvec._util.recording import require_no_recorder
 from hushvec.accounting import Accountant
-from hushvec.release import Budget
+from hushvec.receipts.training import TrainingReceipt
+from hushvec.release.charging import Budget
 from hushvec.training import account_state, batch_gradients
 from hushvec.training.batch_gradients import Named, require_no_scaler
 from hushvec.training.batch_sum import BatchSum
@@ -21,7 +24,6 @@ from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, m
 from hushvec.training.receipt import receipt_of
 from hushvec.training.run_account import RunAccount
 from hushvec.training.settings import BATCH, Settings
-from hushvec.training_receipt import TrainingReceipt
 
 WHY_NOT_BATCH = (
     'clipping="batch" clips the gradient of a whole batch, which one example can move by 2 clip_norm and not by clip_norm: '
@@ -131,10 +133,10 @@ class DPOptimizer(torch.optim.Optimizer):
             steps=steps,
         )
         self.schedule, self.sigma = self.settings.schedule, self.settings.sigma
-        if not _validate.flag("allow_batch_level", allow_batch_level) and clipping == BATCH:
+        if not validate.flag("allow_batch_level", allow_batch_level) and clipping == BATCH:
             raise ValueError(WHY_NOT_BATCH)
-        self.delta = None if delta is None else _validate.delta(delta)
-        self.generator = _validate.generator(generator)
+        self.delta = None if delta is None else validate.delta(delta)
+        self.generator = require_generator(generator)
         self._watch = ModelWatch(model, self._named, allow_buffers=allow_buffers)
         if model is not None and not self._watch.covers(self._named().values()):
             raise ValueError("model must have all parameters of the optimizer, got one that is not among model.parameters()")
@@ -145,7 +147,7 @@ class DPOptimizer(torch.optim.Optimizer):
             generator=self.generator,
             delta=self.delta,
             journal=journal,
-            independent_batches=_validate.flag("independent_batches", independent_batches),
+            independent_batches=validate.flag("independent_batches", independent_batches),
         )
         self._batch = BatchSum(self.settings)
 
@@ -406,7 +408,7 @@ _NO_BATCH = {
 
 def _require_optimizer(value: Any) -> torch.optim.Optimizer:
     if not isinstance(value, torch.optim.Optimizer):
-        raise TypeError(f"optimizer must be a torch.optim.Optimizer, got {_validate.kind(value)}")
+        raise TypeError(f"optimizer must be a torch.optim.Optimizer, got {validate.kind(value)}")
     if isinstance(value, DPOptimizer):
         raise TypeError("optimizer must be an ordinary one, got a DPOptimizer: noise would be added twice and counted once")
     closure = inspect.signature(type(value).step).parameters.get("closure")

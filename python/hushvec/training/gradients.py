@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from hushvec import _core, _validate
-from hushvec._arrays import TORCH_DTYPES, dtype_name, is_cupy, is_torch
-from hushvec._clipped_sums import ClippedSum
+from hushvec._native import _core
+from hushvec._native.arrays import TORCH_DTYPES, dtype_name, is_cupy, is_torch
+from hushvec._native.clipped_sums import ClippedSum
+from hushvec._native.generators import require_generator
+from hushvec._util import validate
 from hushvec.accounting.rounding import fraction_up
 
 CLIPPINGS = ("auto", "exact", "estimated")
@@ -34,13 +36,13 @@ def require_scales(clip_norm: float, noise_multiplier: float) -> tuple[float, fl
     Raises:
         TypeError, ValueError: a value is out of its range, or the two are too far apart for one grid.
     """
-    norm = _validate.clip_norm(clip_norm)
+    norm = validate.clip_norm(clip_norm)
     if norm > LARGEST_CLIP_NORM:
         raise ValueError(
             f"clip_norm must be <= 2^20 for gradients, got {norm!r}: sums are held in units of clip_norm 2^-25, and smaller "
             "gradients vanish (scale the loss instead; without clipping there is no privacy)"
         )
-    multiplier = _validate.not_negative("noise_multiplier", noise_multiplier)
+    multiplier = validate.not_negative("noise_multiplier", noise_multiplier)
     try:
         ClippedSum([(1,)], clip_norm=norm, sigma=sigma_of(multiplier, norm))
     except ValueError as error:
@@ -111,18 +113,18 @@ def clip_and_noise_gradients(
         >>> {name: part.shape for name, part in noisy.items()}
         {'weight': (10, 3), 'bias': (10,)}
     """
-    source = _validate.generator(generator)
+    source = require_generator(generator)
     names, parts = _parts(per_sample_grads)
     clip_norm, noise_multiplier = require_scales(clip_norm, noise_multiplier)
-    divide_by = 1.0 if divisor is None else _validate.positive("divisor", divisor)
-    _validate.choice("clipping", clipping, CLIPPINGS)
+    divide_by = 1.0 if divisor is None else validate.positive("divisor", divisor)
+    validate.choice("clipping", clipping, CLIPPINGS)
     for name, part in zip(names, parts):
         if part.ndim < 1:
             raise ValueError(f"{name} must have at least 1 dimension, that of the examples, got 0")
         if len(part) != len(parts[0]):
             raise ValueError(f"{name} must have {len(parts[0])} examples like {names[0]}, got {len(part)}")
     rows = len(parts[0])
-    if rows == 0 and not _validate.flag("allow_empty", allow_empty):
+    if rows == 0 and not validate.flag("allow_empty", allow_empty):
         raise ValueError(f"{names[0]} must have at least 1 example, got 0 (allow_empty=True gives noise alone)")
     total = ClippedSum(
         [tuple(part.shape[1:]) for part in parts],
@@ -162,7 +164,7 @@ def _parts(gradients: Any) -> tuple[list[str], list[Any]]:
         raise ValueError("per_sample_grads must hold at least 1 array, got none")
     for name, part in zip(names, parts):
         if not (hasattr(part, "shape") and hasattr(part, "dtype")):
-            raise TypeError(f"{name} must be a numpy array or a torch tensor, got {_validate.kind(part)}")
+            raise TypeError(f"{name} must be a numpy array or a torch tensor, got {validate.kind(part)}")
         if dtype_name(part) not in TORCH_DTYPES:
             raise TypeError(f"{name} must be {' or '.join(TORCH_DTYPES)}, got {dtype_name(part)}")
     return names, parts

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hushvec.receipts import NOTE_FLOAT, NOTE_SEED
+from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED
+from hushvec.receipts.training import NOTE_NOISE_FREE
 from hushvec.training.run_account import RunAccount
-from hushvec.training_receipt import NOTE_NOISE_FREE
 
 NOTE_GRADIENTS = (
     "each gradient is taken to depend on its own example and the parameters alone; layers that mix examples, losses divided by a "

@@ -8,7 +8,7 @@ import re
 from enum import IntFlag
 from pathlib import Path
 
-from hushvec._publish import private_opener
+from hushvec._util.publish import private_opener
 
 # The run, the number that the file system gave the file (a copy beside it has another one, and knows of no later step), and what
 # every step was made with.

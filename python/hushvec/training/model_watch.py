@@ -19,7 +19,7 @@ from weakref import WeakSet, ref
 import torch
 from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.training.by_identity import ByIdentity
 
 # Elements up to which a buffer's values are compared in every batch. Running statistics are below it, tables of masks above.
@@ -169,8 +169,8 @@ class ModelWatch:
     ) -> None:
         self.model, self._parameters, self._frozen_only = model, parameters, frozen_only
         if model is not None and not isinstance(model, torch.nn.Module):
-            raise TypeError(f"model must be a torch.nn.Module or None, got {_validate.kind(model)}")
-        _validate.strings("allow_buffers", allow_buffers)
+            raise TypeError(f"model must be a torch.nn.Module or None, got {validate.kind(model)}")
+        validate.strings("allow_buffers", allow_buffers)
         tensors = tensors_of(model) if model is not None and allow_buffers else {}
         buffers = [name for name, tensor in tensors.items() if not isinstance(tensor, torch.nn.Parameter)]
         for name in allow_buffers:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.accounting import PrivacyLoss
 from hushvec.accounting.pld import rough_epsilon
 from hushvec.accounting.rounding import raised, up
-from hushvec.calibrate import gaussian_sigma
+from hushvec.noise.calibration import gaussian_sigma
 from hushvec.training.bracket import NoCrossingError, closed_in, crossing
 from hushvec.training.schedule import StepSchedule
 
@@ -62,8 +62,8 @@ def noise_multiplier_for(
         >>> round(noise_multiplier_for(2.0, 1e-5, 0.2, 20), 2)
         2.16
     """
-    target, delta = _validate.positive("epsilon", epsilon), _validate.delta(delta)
-    count = _validate.whole_number("steps", steps, at_least=1)
+    target, delta = validate.positive("epsilon", epsilon), validate.delta(delta)
+    count = validate.whole_number("steps", steps, at_least=1)
 
     def schedule(multiplier: float) -> StepSchedule:
         return StepSchedule(

@@ -18,8 +18,10 @@ from opacus.optimizers import DPOptimizerFastGradientClipping as OpacusGhostOpti
 from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 from torch.utils.data import DataLoader
 
-from hushvec import _core, _validate
-from hushvec._clipped_sums import ClippedSum
+from hushvec._native import _core
+from hushvec._native.clipped_sums import ClippedSum
+from hushvec._native.generators import require_generator
+from hushvec._util import validate
 from hushvec.accounting import Accountant, PoissonSampledGaussianDP
 from hushvec.training import batch_gradients
 from hushvec.training.batch_gradients import Named, Rows
@@ -94,17 +96,17 @@ def secure_opacus(
         ('ExactOptimizer', 8)
     """
     if not isinstance(privacy_engine, PrivacyEngine):
-        raise TypeError(f"privacy_engine must be an opacus.PrivacyEngine, got {_validate.kind(privacy_engine)}")
+        raise TypeError(f"privacy_engine must be an opacus.PrivacyEngine, got {validate.kind(privacy_engine)}")
     if type(privacy_engine) not in (PrivacyEngine, ExactPrivacyEngine):
-        raise TypeError(f"privacy_engine must be a PrivacyEngine itself, got the derived {_validate.kind(privacy_engine)}")
+        raise TypeError(f"privacy_engine must be a PrivacyEngine itself, got the derived {validate.kind(privacy_engine)}")
     if privacy_engine.secure_mode:
         raise ValueError("privacy_engine must be without secure_mode, which asks for noise of another source")
     installed = version("opacus")
     if installed.rpartition(".")[0] not in OPACUS_RELEASES:
         raise ValueError(f"opacus must be of release {' or '.join(OPACUS_RELEASES)}, got {installed}")
-    source = _validate.generator(generator)
-    _validate.strings("allow_buffers", allow_buffers)
-    independent = _validate.flag("independent_batches", independent_batches)
+    source = require_generator(generator)
+    validate.strings("allow_buffers", allow_buffers)
+    independent = validate.flag("independent_batches", independent_batches)
     privacy_engine.__class__ = ExactPrivacyEngine
     privacy_engine.hushvec_generator = source
     privacy_engine.independent_batches = independent
@@ -374,8 +376,8 @@ def opacus_accounting(privacy_engine: Any, delta: float) -> OpacusAccounting:
         (1.21, 0.72, 100)
     """
     if not isinstance(privacy_engine, PrivacyEngine):
-        raise TypeError(f"privacy_engine must be an opacus.PrivacyEngine, got {_validate.kind(privacy_engine)}")
-    checked = _validate.delta(delta)
+        raise TypeError(f"privacy_engine must be an opacus.PrivacyEngine, got {validate.kind(privacy_engine)}")
+    checked = validate.delta(delta)
     if isinstance(privacy_engine, ExactPrivacyEngine):
         for watch in privacy_engine.hushvec_watches:
             watch.require_unchanged(exact=True)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.training import batch_gradients, model_watch
 
 
@@ -32,7 +32,7 @@ def require_independent_examples(model: torch.nn.Module) -> None:
         >>> require_independent_examples(torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.LayerNorm(3)))
     """
     if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {_validate.kind(model)}")
+        raise TypeError(f"model must be a torch.nn.Module, got {validate.kind(model)}")
     for name, module in model.named_modules():
         if isinstance(module, _BatchNorm) and (module.training or not module.track_running_stats):
             raise ValueError(
@@ -84,9 +84,9 @@ def per_example_gradients(
     """
     require_independent_examples(model)
     if not callable(loss):
-        raise TypeError(f"loss must be callable, got {_validate.kind(loss)}")
+        raise TypeError(f"loss must be callable, got {validate.kind(loss)}")
     if chunk_size is not None:
-        chunk_size = _validate.whole_number("chunk_size", chunk_size, at_least=1)
+        chunk_size = validate.whole_number("chunk_size", chunk_size, at_least=1)
     size = batch_size(batch)
     parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if not parameters:
@@ -167,4 +167,4 @@ def map_tensors(structure: Any, function: Callable[[torch.Tensor], Any]) -> Any:
         return {name: map_tensors(part, function) for name, part in structure.items()}
     if isinstance(structure, (list, tuple)):
         return type(structure)(map_tensors(part, function) for part in structure)
-    raise TypeError(f"batch must be of tensors, and mappings, lists and tuples of them, got {_validate.kind(structure)}")
+    raise TypeError(f"batch must be of tensors, and mappings, lists and tuples of them, got {validate.kind(structure)}")

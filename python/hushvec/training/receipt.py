@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.accounting import compose
-from hushvec.receipts import LedgerEntry
+from hushvec.receipts.base import LedgerEntry
+from hushvec.receipts.training import TrainingReceipt
 from hushvec.training.guarantee import TrainingGuarantee
 from hushvec.training.run_account import RunAccount
-from hushvec.training_receipt import TrainingReceipt
 
 
 def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, rounds: int) -> TrainingReceipt:

@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._util import validate
 from hushvec.accounting import Accountant
 from hushvec.errors import PrivacyBudgetExhaustedError
-from hushvec.release import Budget, entry_of_charge, require_budget, require_secret_key
+from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
 from hushvec.training import shared
 from hushvec.training.journal import StepFlags, StepJournal
 from hushvec.training.schedule import StepSchedule
@@ -138,7 +139,7 @@ class RunAccount:
     def delta_or_own(self, value: float | None) -> float:
         """The delta that was asked for, or that of the run."""
         if value is not None:
-            return _validate.delta(value)
+            return validate.delta(value)
         if self.delta is None:
             raise TypeError("delta must be given, here or to the constructor")
         return self.delta
@@ -176,7 +177,7 @@ def _require_accountant(value: Any, schedule: StepSchedule) -> Accountant:
     if value is None:
         return Accountant(adjacency=schedule.adjacency)
     if not isinstance(value, Accountant):
-        raise TypeError(f"accountant must be a hushvec.accounting.Accountant or None, got {_validate.kind(value)}")
+        raise TypeError(f"accountant must be a hushvec.accounting.Accountant or None, got {validate.kind(value)}")
     if value.adjacency not in (None, schedule.adjacency):
         raise ValueError(f"adjacency must be that of the accountant, {value.adjacency!r}, got {schedule.adjacency!r}")
     return value

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._native.generators import require_generator
+from hushvec._util import validate
 from hushvec.errors import MissingExtraError
 
 _WORD = 2**64
@@ -44,16 +46,16 @@ class PoissonSampler:
     def __init__(
         self, size: int, sampling_probability: float, *, steps: int | None = None, generator: _core.Generator | None = None
     ) -> None:
-        self.size = _validate.whole_number("size", size, at_least=1)
-        self.sampling_probability = _validate.positive("sampling_probability", sampling_probability)
+        self.size = validate.whole_number("size", size, at_least=1)
+        self.sampling_probability = validate.positive("sampling_probability", sampling_probability)
         if self.sampling_probability > 1:
             raise ValueError(f"sampling_probability must be > 0 and <= 1, got {self.sampling_probability!r}")
         self._threshold = int(Fraction(self.sampling_probability) * _WORD)
         if self._threshold == 0:
             raise ValueError(f"sampling_probability must be >= 2^-64, got {self.sampling_probability!r}")
         epoch = max(1, round(1 / self.sampling_probability))
-        self.steps = epoch if steps is None else _validate.whole_number("steps", steps, at_least=1)
-        self._generator = _validate.generator(generator)
+        self.steps = epoch if steps is None else validate.whole_number("steps", steps, at_least=1)
+        self._generator = require_generator(generator)
 
     @property
     def true_probability(self) -> Fraction:
@@ -120,7 +122,7 @@ def poisson_loader(
         if name in arguments:
             raise ValueError(f"{name} must be left out: batches are Poisson samples")
     if not hasattr(dataset, "__len__"):
-        raise TypeError(f"dataset must have a length, got {_validate.kind(dataset)}")
+        raise TypeError(f"dataset must have a length, got {validate.kind(dataset)}")
     sampler = PoissonSampler(len(dataset), sampling_probability, steps=steps, generator=generator)
     collate = EmptyBatches(default_collate if collate_fn is None else collate_fn, dataset)
     return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate, **arguments)
@@ -157,4 +159,4 @@ def emptied(batch: Any) -> Any:
         if all(isinstance(part, (str, bytes, int, float)) for part in batch):
             return type(batch)()
         return type(batch)(emptied(part) for part in batch)
-    raise TypeError(f"a batch must be of tensors, lists, tuples and mappings to have an empty form, got {_validate.kind(batch)}")
+    raise TypeError(f"a batch must be of tensors, lists, tuples and mappings to have an empty form, got {validate.kind(batch)}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.accounting import ADJACENCIES, PrivacyLoss, compose
 from hushvec.accounting.rounding import up
-from hushvec.training_receipt import sensitivity_factor, step_loss
+from hushvec.receipts.training import sensitivity_factor, step_loss
 
 UNITS = ("example", "batch")
 
@@ -40,14 +40,14 @@ class StepSchedule:
     clipped: str = "example"
 
     def __post_init__(self) -> None:
-        noise = _validate.not_negative("noise_multiplier", self.noise_multiplier)
+        noise = validate.not_negative("noise_multiplier", self.noise_multiplier)
         object.__setattr__(self, "noise_multiplier", noise)
-        probability = _validate.positive("sampling_probability", self.sampling_probability)
+        probability = validate.positive("sampling_probability", self.sampling_probability)
         if probability > 1:
             raise ValueError(f"sampling_probability must be > 0 and <= 1, got {probability!r}")
         object.__setattr__(self, "sampling_probability", probability)
-        _validate.choice("adjacency", self.adjacency, ADJACENCIES)
-        _validate.choice("clipped", self.clipped, UNITS)
+        validate.choice("adjacency", self.adjacency, ADJACENCIES)
+        validate.choice("clipped", self.clipped, UNITS)
 
     @property
     def sensitivity_factor(self) -> int:
@@ -65,15 +65,15 @@ class StepSchedule:
 
     def epsilon(self, steps: int, delta: float) -> float:
         """Of so many steps together, rounded up; 0.0 for no steps, math.inf without noise."""
-        count = _validate.whole_number("steps", steps, at_least=0)
-        checked = _validate.delta(delta)
+        count = validate.whole_number("steps", steps, at_least=0)
+        checked = validate.delta(delta)
         if count == 0:
             return 0.0
         return math.inf if self.noise_multiplier == 0 else compose([(self.loss, count)], delta=checked).epsilon
 
     def rho(self, steps: int) -> float:
         """Zero-concentrated DP of so many steps, rounded up. Sampling does not lower it."""
-        count = _validate.whole_number("steps", steps, at_least=0)
+        count = validate.whole_number("steps", steps, at_least=0)
         if count == 0:
             return 0.0
         return math.inf if self.noise_multiplier == 0 else up(count * self.loss.rho)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.training.gradients import CLIPPINGS, require_scales, sigma_of
 from hushvec.training.schedule import StepSchedule
 
@@ -36,10 +36,10 @@ class Settings:
         checked = {
             "clip_norm": clip_norm,
             "noise_multiplier": noise_multiplier,
-            "expected_batch_size": _validate.positive("expected_batch_size", self.expected_batch_size),
-            "sampling_probability": _validate.positive("sampling_probability", self.sampling_probability),
-            "clipping": _validate.choice("clipping", self.clipping, (*CLIPPINGS, BATCH)),
-            "steps": None if self.steps is None else _validate.whole_number("steps", self.steps, at_least=1),
+            "expected_batch_size": validate.positive("expected_batch_size", self.expected_batch_size),
+            "sampling_probability": validate.positive("sampling_probability", self.sampling_probability),
+            "clipping": validate.choice("clipping", self.clipping, (*CLIPPINGS, BATCH)),
+            "steps": None if self.steps is None else validate.whole_number("steps", self.steps, at_least=1),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)

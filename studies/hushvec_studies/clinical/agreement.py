@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hushvec import _core
-from hushvec.release import privatize
+from hushvec._native import _core
+from hushvec.release.vectors import privatize
 from hushvec.retrieval.measures.cosines import cosines, theoretical_cosine
 from hushvec_studies.clinical.cohort import VERSION
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, Setting, mechanism_for

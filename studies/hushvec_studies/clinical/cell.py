@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core
-from hushvec._products import inner_products
-from hushvec.calibrate import gaussian_delta, gaussian_epsilon
+from hushvec._native import _core
+from hushvec._native.products import inner_products
 from hushvec.mechanisms import VectorMechanism
-from hushvec.release import privatize
+from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
+from hushvec.release.vectors import privatize
 from hushvec.retrieval.measures.cosines import cosines, theoretical_cosine
 from hushvec.retrieval.measures.intervals import Estimate, bootstrap
 from hushvec_studies.clinical import maps

@@ -22,8 +22,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
-from hushvec._products import product
+from hushvec._native.products import product
+from hushvec._util import validate
 
 # Raised when a change of this package changes what is measured: results of older versions are then measured anew.
 VERSION = 1
@@ -78,14 +78,14 @@ class Strengths:
 
     def __post_init__(self) -> None:
         for name in ("mean", "diagnosis", "twin"):
-            value = _validate.not_negative(name, getattr(self, name))
+            value = validate.not_negative(name, getattr(self, name))
             if value >= 1:
                 raise ValueError(f"{name} must be < 1, got {value!r}")
         if self.mean + self.diagnosis >= 1:
             raise ValueError(f"mean + diagnosis must be < 1, got {self.mean + self.diagnosis!r}")
-        _validate.whole_number("diagnoses", self.diagnoses, at_least=1)
+        validate.whole_number("diagnoses", self.diagnoses, at_least=1)
         if self.own_dimension is not None:
-            _validate.whole_number("own_dimension", self.own_dimension, at_least=1)
+            validate.whole_number("own_dimension", self.own_dimension, at_least=1)
 
     @property
     def own(self) -> float:
@@ -127,8 +127,8 @@ class Population:
     seed: int = 2025
 
     def __post_init__(self) -> None:
-        _validate.whole_number("dimension", self.dimension, at_least=2)
-        _validate.whole_number("seed", self.seed, at_least=0)
+        validate.whole_number("dimension", self.dimension, at_least=2)
+        validate.whole_number("seed", self.seed, at_least=0)
         own = self.strengths.own_dimension
         if own is not None and own > self.dimension:
             raise ValueError(f"own_dimension must be at most {self.dimension}, the dimension, got {own}")
@@ -159,7 +159,7 @@ class Population:
     def _drawn(self, count: int, directions: _Directions, stream: int) -> NDArray[np.float32]:
         rng = self._rng(stream)
         strengths = self.strengths
-        rows = _validate.whole_number("count", count, at_least=1)
+        rows = validate.whole_number("count", count, at_least=1)
         diagnoses = rng.integers(0, strengths.diagnoses, rows)
         own = rng.standard_normal((rows, len(directions.own) if directions.own is not None else self.dimension))
         if strengths.twin > 0:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hushvec.calibrate import gaussian_sigma
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit, VectorMechanism
+from hushvec.noise.calibration import gaussian_sigma
 
 EMPIRICAL = "empirical"
 CLASSICAL = "gaussian (classical)"

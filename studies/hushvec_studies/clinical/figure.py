@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hushvec._publish import SHARED, published_text
+from hushvec._util.publish import SHARED, published_text
 from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP
 from hushvec_studies.clinical.maps import MAPS

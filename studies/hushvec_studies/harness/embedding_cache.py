@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
-from hushvec._publish import private_folder, published_bytes
+from hushvec._util import validate
+from hushvec._util.publish import private_folder, published_bytes
 from hushvec.errors import MissingExtraError
 
 FORMAT = "hushvec embeddings 1"
@@ -71,7 +71,7 @@ class EmbeddingCache:
 
     def __init__(self, folder: str | os.PathLike[str], model: Any) -> None:
         if not callable(getattr(model, "embed", None)):
-            raise TypeError(f"model must have embed(texts) -> rows, got {_validate.kind(model)}")
+            raise TypeError(f"model must have embed(texts) -> rows, got {validate.kind(model)}")
         model_id = getattr(model, "model_id", None)
         if not isinstance(model_id, str) or not model_id:
             raise TypeError(f"model must have a model_id, a str that names it, got {model_id!r:.60}")
@@ -104,7 +104,7 @@ class EmbeddingCache:
             OSError: the folder cannot be read or written.
             MissingExtraError: safetensors is not installed.
         """
-        _validate.strings("texts", texts)
+        validate.strings("texts", texts)
         keys = [_key(text) for text in texts]
         self._load()
         wanted = {key: text for key, text in zip(keys, texts) if key not in self._rows}
@@ -126,7 +126,7 @@ class EmbeddingCache:
         Raises:
             TypeError, ValueError: as in `embed`.
         """
-        _validate.strings("texts", texts)
+        validate.strings("texts", texts)
         self._load()
         keys = [_key(text) for text in texts]
         shard = _Shard(np.frombuffer(b"".join(keys), np.uint8).reshape(-1, _KEY_BYTES), self._checked(rows, len(keys)))

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import pandas
 
-from hushvec import _core
-from hushvec._progress import Progress
-from hushvec._publish import SHARED, published_text
+from hushvec._native import _core
+from hushvec._util.progress import Progress
+from hushvec._util.publish import SHARED, published_text
 
 FOLDER = "measured"
 _SEED_DIGITS = 15  # hexadecimal

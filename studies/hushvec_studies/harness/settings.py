@@ -22,7 +22,7 @@ from pydantic import (
     ValidationError,
 )
 
-from hushvec._near_names import nearest_of
+from hushvec._util.near_names import nearest_of
 
 STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
 _Model = TypeVar("_Model", bound="Settings")

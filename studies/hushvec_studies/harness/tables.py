@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pandas
 
-from hushvec._publish import SHARED, published_text
+from hushvec._util.publish import SHARED, published_text
 from hushvec_studies.harness.latex import latex_table
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.training.ghost import GhostClipping
 from hushvec.training.lora import AdapterCheck, add_lora
 from hushvec_studies.personalize.base import note_losses

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hushvec._publish import published_folder
+from hushvec._util.publish import published_folder
 from hushvec.errors import MissingExtraError
 from hushvec.training.ghost import next_token_losses
 from hushvec.training.ghost.losses import IGNORED

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec_studies.harness.measurements import Measurement, measured, show, surroundings, write_csv, write_study
 from hushvec_studies.harness.settings import add_options, checked, given
 from hushvec_studies.personalize.base import SHAPES, Base
@@ -77,7 +77,7 @@ def run_personalize(options: argparse.Namespace) -> int:
 def settings_of(options: argparse.Namespace) -> Settings:
     """The options, every one checked."""
     for name in ("notes", "context"):
-        _validate.whole_number(name, getattr(options, name), at_least=1)
+        validate.whole_number(name, getattr(options, name), at_least=1)
     texts = _texts(options)
     return checked(Settings, {"texts": texts, "base": _base(options, texts), **given(options, Settings)})
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hushvec._publish import SHARED, published_text
+from hushvec._util.publish import SHARED, published_text
 from hushvec_studies.harness.charts import Figure, Panel, Series, svg_of
 from hushvec_studies.harness.latex import latex_table
 from hushvec_studies.harness.tables import Estimate

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hushvec._lines import decoded, json_record, numbered_lines, require_utf8
+from hushvec._util.lines import decoded, json_record, numbered_lines, require_utf8
 from hushvec_studies.personalize.notes import ENTITIES, Note, Span, draw_notes
 
 SHIPPED = "shipped"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from hushvec._publish import SHARED, published_text
+from hushvec._util.publish import SHARED, published_text
 
 Row = dict[str, Any]
 

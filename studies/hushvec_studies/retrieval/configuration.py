@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from hushvec import _validate
-from hushvec._near_names import nearest_of
+from hushvec._util import validate
+from hushvec._util.near_names import nearest_of
 from hushvec_studies.harness.settings import checked
 from hushvec_studies.retrieval.schema import EXTENDS, KEYS, SECTIONS, Configuration, suggestion
 
@@ -144,7 +144,7 @@ def _mapping(label: str, text: str) -> Values:
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise TypeError(f"{label}: must be a mapping of settings, got {_validate.kind(values)}")
+        raise TypeError(f"{label}: must be a mapping of settings, got {validate.kind(values)}")
     return values
 
 
@@ -192,7 +192,7 @@ def _checked(values: Mapping[Any, Any], label: str) -> Values:
             if value is None:
                 continue
             if not isinstance(value, Mapping):
-                raise TypeError(f"{label}: {key} must be a mapping of settings, got {_validate.kind(value)}")
+                raise TypeError(f"{label}: {key} must be a mapping of settings, got {validate.kind(value)}")
             settings |= {f"{key}.{inner}": _checked_value(f"{key}.{inner}", one, label) for inner, one in value.items()}
         else:
             settings[str(key)] = _checked_value(str(key), value, label)

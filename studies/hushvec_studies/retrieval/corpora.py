@@ -17,8 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from hushvec import _validate
-from hushvec._lines import decoded, json_record, numbered_lines, require_utf8
+from hushvec._util import validate
+from hushvec._util.lines import decoded, json_record, numbered_lines, require_utf8
 from hushvec.errors import MissingExtraError
 from hushvec_studies.retrieval.key_phrases import word_count
 from hushvec_studies.retrieval.splits import PARTS, checked_fractions, stratified_split
@@ -92,7 +92,7 @@ class Corpus:
         Raises:
             ValueError: no such part, or no document in it.
         """
-        _validate.choice("part", name, PARTS)
+        validate.choice("part", name, PARTS)
         kept = [place for place, split in enumerate(self.splits) if split == name]
         if not kept:
             raise ValueError(f"part must have a document, got none in {name!r}")
@@ -176,11 +176,11 @@ def load_corpus(
         >>> corpus.ids, corpus.texts[0].strip()
         (('0.txt', '1.txt', '2.txt'), 'Note 0 on noise & vectors.')
     """
-    min_tokens = _validate.whole_number("min_tokens", min_tokens, at_least=0)
-    seed = _validate.whole_number("seed", seed, at_least=0)
+    min_tokens = validate.whole_number("min_tokens", min_tokens, at_least=0)
+    seed = validate.whole_number("seed", seed, at_least=0)
     fractions = None if splits == "given" else checked_fractions(splits)
     if categories is not None:
-        _validate.strings("categories", categories)
+        validate.strings("categories", categories)
     name, documents = _documents(source, data_home)
     kept, left_out = _kept(name, documents, categories, min_tokens)
     ids, texts, found = (tuple(getattr(document, field) for document in kept) for field in ("id", "text", "category"))
@@ -223,7 +223,7 @@ def _without_unseen(text: str) -> str:
 
 def _documents(source: str | os.PathLike[str], data_home: str | os.PathLike[str] | None) -> tuple[str, Iterator[_Document]]:
     if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"source must be a path or {NEWSGROUPS!r}, got {_validate.kind(source)}")
+        raise TypeError(f"source must be a path or {NEWSGROUPS!r}, got {validate.kind(source)}")
     if source == NEWSGROUPS:
         return NEWSGROUPS, _of_newsgroups(data_home)
     if data_home is not None:

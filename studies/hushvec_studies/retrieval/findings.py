@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec_studies.retrieval.columns import ATTACKS, FALSE_POSITIVE_RATES, Row, attack_column
 
 # What a row and the run without noise that it is compared with have in common.
@@ -39,11 +39,11 @@ class Rules:
     largest_rate: float = 2.0
 
     def __post_init__(self) -> None:
-        if not 0 < _validate.number("kept", self.kept) <= 1:
+        if not 0 < validate.number("kept", self.kept) <= 1:
             raise ValueError(f"kept must be > 0 and <= 1, got {self.kept!r}")
-        if not 0.5 <= _validate.number("largest_auc", self.largest_auc) <= 1:
+        if not 0.5 <= validate.number("largest_auc", self.largest_auc) <= 1:
             raise ValueError(f"largest_auc must be in [0.5, 1], got {self.largest_auc!r}")
-        if _validate.number("largest_rate", self.largest_rate) < 1:
+        if validate.number("largest_rate", self.largest_rate) < 1:
             raise ValueError(f"largest_rate must be >= 1, got {self.largest_rate!r}")
 
     def survives(self, row: Row, clean: Row) -> bool:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._progress import Progress
-from hushvec._publish import published_folder
+from hushvec._util.progress import Progress
+from hushvec._util.publish import published_folder
 from hushvec_studies.harness.embedding_cache import EmbeddingCache
 from hushvec_studies.retrieval.configuration import to_values
 from hushvec_studies.retrieval.corpora import Corpus, load_corpus

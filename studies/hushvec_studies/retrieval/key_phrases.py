@@ -21,7 +21,7 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from hushvec import _validate
+from hushvec._util import validate
 
 # Letters and digits with apostrophes and hyphens inside. A word of one character, or without a letter, is a delimiter.
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
@@ -136,8 +136,8 @@ def key_phrases(text: str, *, count: int = 3, tokens: tuple[int, int] = (3, 5), 
         ['linear diophantine equations', 'systems of linear constraints']
     """
     if not isinstance(text, str):
-        raise TypeError(f"text must be a str, got {_validate.kind(text)}")
-    count = _validate.whole_number("count", count, at_least=1)
+        raise TypeError(f"text must be a str, got {validate.kind(text)}")
+    count = validate.whole_number("count", count, at_least=1)
     fewest, most = checked_tokens(tokens)
     stop = stop_words() if stop is None else stop
     fragments = list(_fragments(text))
@@ -157,7 +157,7 @@ def checked_tokens(tokens: tuple[int, int]) -> tuple[int, int]:
     """The fewest and the most words of a phrase, if they are a pair of whole numbers in that order."""
     if isinstance(tokens, str) or not isinstance(tokens, Sequence) or len(tokens) != 2:
         raise TypeError(f"tokens must be a pair of whole numbers, got {tokens!r:.60}")
-    fewest, most = (_validate.whole_number("tokens", value, at_least=1) for value in tokens)
+    fewest, most = (validate.whole_number("tokens", value, at_least=1) for value in tokens)
     if fewest > most:
         raise ValueError(f"tokens must be (fewest, most) with fewest <= most, got {(fewest, most)}")
     return fewest, most

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hushvec import _core
-from hushvec._publish import published_bytes, published_text
+from hushvec._native import _core
+from hushvec._util.publish import published_bytes, published_text
 from hushvec_studies.retrieval import columns
 from hushvec_studies.retrieval.columns import Row
 from hushvec_studies.retrieval.configuration import from_values, to_values

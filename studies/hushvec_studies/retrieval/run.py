@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.mechanisms import PrivUnit, PublicProjection
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.attacks.membership import MembershipResult, judge

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hushvec import _core, _validate
-from hushvec._progress import Progress
+from hushvec._native import _core
+from hushvec._util import validate
+from hushvec._util.progress import Progress
 from hushvec_studies.harness.commit import commit_of
 from hushvec_studies.harness.models import embedder
 from hushvec_studies.harness.workers import results_of
@@ -101,7 +102,7 @@ def do_runs(
         results.csv for all. A program that calls this with workers has to do so below `if __name__ == "__main__":`, as workers
         import it.
     """
-    _validate.whole_number("workers", workers, at_least=0)
+    validate.whole_number("workers", workers, at_least=0)
     place = StudyFolder(folder)
     place.open_for(configuration)
     cache = Path(configuration.embedding.cache or folder / EMBEDDINGS)

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 
 PARTS = ("train", "val", "test")
 _TOLERANCE = 1e-9  # of the sum of three decimal fractions
@@ -42,7 +42,7 @@ def stratified_split(
         [14, 3, 3]
     """
     shares = checked_fractions(fractions)
-    seed = _validate.whole_number("seed", seed, at_least=0)
+    seed = validate.whole_number("seed", seed, at_least=0)
     if len(ids) != len(categories):
         raise ValueError(f"categories must be one for each of {len(ids)} ids, got {len(categories)}")
     if len(set(ids)) < len(ids):
@@ -63,7 +63,7 @@ def checked_fractions(fractions: Any) -> tuple[float, float, float]:
     """Three fractions with sum 1."""
     if isinstance(fractions, str) or not isinstance(fractions, Sequence) or len(fractions) != len(PARTS):
         raise TypeError(f"splits must be 'given' or three fractions, of train, val and test, got {fractions!r:.60}")
-    train, val, test = (_validate.not_negative("splits", fraction) for fraction in fractions)
+    train, val, test = (validate.not_negative("splits", fraction) for fraction in fractions)
     if abs(train + val + test - 1) > _TOLERANCE:
         raise ValueError(f"splits must add up to 1, got {train + val + test:.6g}")
     return train, val, test

@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 import hushvec as hv
-from hushvec._progress import Progress
+from hushvec._util.progress import Progress
 from hushvec.mechanisms import PublicProjection
 from hushvec_studies.rewriting import documents, figures, likelihoods, metrics, models, options, releases, results, variants
 from hushvec_studies.rewriting.releases import unit

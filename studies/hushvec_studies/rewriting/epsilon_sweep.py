@@ -12,7 +12,7 @@ whole documents the public text nearest to the private one by MiniLM ("best choi
 
 import math
 
-from hushvec._progress import Progress
+from hushvec._util.progress import Progress
 from hushvec_studies.rewriting import documents, figures, judges, measured, models, options, results, rewriters
 from hushvec_studies.rewriting.rewriters import Setting
 

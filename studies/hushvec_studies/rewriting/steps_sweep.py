@@ -15,7 +15,7 @@ decoder of `hushvec train-inverter` works too, but has no corrector: all steps a
 import math
 import time
 
-from hushvec._progress import Progress
+from hushvec._util.progress import Progress
 from hushvec.text import MiniLMEmbedder, Rewriter
 from hushvec_studies.rewriting import documents, figures, judges, measured, options, results, rewriters
 

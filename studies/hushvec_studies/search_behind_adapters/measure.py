@@ -13,7 +13,7 @@ import argparse
 import numpy as np
 
 import hushvec as hv
-from hushvec._products import inner_products
+from hushvec._native.products import inner_products
 from hushvec.cli._sentences import private_texts, public_sentences
 from hushvec.mechanisms import PrivUnit, PublicCodebook, PublicProjection
 from hushvec.text import MiniLMEmbedder

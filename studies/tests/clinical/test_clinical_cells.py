@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hushvec.calibrate import gaussian_delta, gaussian_epsilon
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
 from hushvec.mechanisms.privunit import top_1_probability
+from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec_studies.clinical.agreement import Agreement, agreements, measure_agreement
 from hushvec_studies.clinical.cell import Cell, measure, prepared, ranks_of

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hushvec.calibrate import gaussian_sigma
 from hushvec.mechanisms import EmpiricalGaussian, PrivUnit
+from hushvec.noise.calibration import gaussian_sigma
 from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, PRIVUNIT, PRIVUNIT_CORPUS
 from hushvec_studies.clinical.findings import bought, classical, disagreements, sentences

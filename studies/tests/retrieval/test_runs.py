@@ -108,7 +108,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
 
     StudyFolder(tmp_path / "study").open_for(configuration)
     with monkeypatch.context() as patched:
-        patched.setattr("hushvec._publish.os.replace", fails)
+        patched.setattr("hushvec._util.publish.os.replace", fails)
         with pytest.raises(OSError, match="no space left"):
             done(tmp_path / "study", configuration)
     assert list((tmp_path / "study" / "runs").iterdir()) == []

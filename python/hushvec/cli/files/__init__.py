@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
-from hushvec._arrays import require_finite
-from hushvec._publish import Discarded
+from hushvec._native.arrays import require_finite
+from hushvec._util.publish import Discarded
 
 # Elements that are in memory at once: 16 MB of float32.
 PART_ELEMENTS = 1 << 22

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._lines import is_unicode, json_line
+from hushvec._util.lines import is_unicode, json_line
 from hushvec.cli.files import DEFAULT_VECTOR, Columns, FileError, Part, rows_per_part
 from hushvec.text.embedder import DIMENSION, MiniLMEmbedder
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from hushvec._arrays import NUMPY_DTYPES
+from hushvec._native.arrays import NUMPY_DTYPES
 from hushvec.cli.files import Columns, FileError, Part, rows_per_part
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.collect.oracles.oracle import UNIT, CodeReports
 
 _MOST_BLOCKS = 1 << 22

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.collect.oracles.oracle import BinomialTallies, CodeReports
 
 

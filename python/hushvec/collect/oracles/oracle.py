@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core
+from hushvec._native import _core
 from hushvec.accounting.rounding import fraction_up
 from hushvec.collect.sketch_bytes import exact_sum
-from hushvec.label_receipt import epsilon_of_law
 from hushvec.mechanisms import RandomizedResponse
+from hushvec.receipts.labels import epsilon_of_law
 
 MOST_WORDS = 2**24
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hushvec import _validate
+from hushvec._util import validate
 
 _UP = 1 + 2.0**-48
 
@@ -111,9 +111,9 @@ def identification_bound(epsilon: float, delta: float, candidates: int) -> float
         >>> round(identification_bound(2.0, 0.0, 1000), 6)
         0.007342
     """
-    _validate.not_negative("epsilon", epsilon)
-    _validate.delta(delta, zero_allowed=True)
-    others = _validate.whole_number("candidates", candidates, at_least=1) - 1
+    validate.not_negative("epsilon", epsilon)
+    validate.delta(delta, zero_allowed=True)
+    others = validate.whole_number("candidates", candidates, at_least=1) - 1
     decay = math.exp(-epsilon)
     return min(1.0, (1 + others * delta * decay) / (1 + others * decay) * _UP)
 
@@ -142,11 +142,11 @@ def epsilon_for(target_tpr: float, fpr: float, delta: float) -> float:
 
 
 def _promise(epsilon: float, delta: float) -> tuple[float, float]:
-    return _validate.not_negative("epsilon", epsilon), _validate.delta(delta, zero_allowed=True)
+    return validate.not_negative("epsilon", epsilon), validate.delta(delta, zero_allowed=True)
 
 
 def _rate(name: str, value: float) -> float:
-    converted = _validate.number(name, value)
+    converted = validate.number(name, value)
     if not 0 <= converted <= 1:
         raise ValueError(f"{name} must be in [0, 1], got {converted!r}")
     return converted

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
-from hushvec._products import inner_products, product
-from hushvec.receipts import Receipt
+from hushvec._native.products import inner_products, product
+from hushvec._util import validate
+from hushvec.receipts.vectors import Receipt
 from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec.retrieval.attacks.row_laws import log_densities
 from hushvec.retrieval.attacks.shadows import require_vectors, unit
@@ -122,7 +122,7 @@ def embedding_inversion(
     if listed.shape[1:] != truth.shape[1:] or len(listed) < 2:
         raise ValueError(f"candidates must be [c, {truth.shape[1]}] with c >= 2, got {listed.shape}")
     if receipt is not None and not isinstance(receipt, Receipt):
-        raise TypeError(f"receipt must be a hushvec.Receipt or None, got {_validate.kind(receipt)}")
+        raise TypeError(f"receipt must be a hushvec.Receipt or None, got {validate.kind(receipt)}")
     truth, listed = unit(truth), unit(listed)
     scale = 1.0 if receipt is None else receipt.clip_norm
     guesses = _by_list(rows, truth, listed * np.float32(scale), receipt, listed_truth=candidates is None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._products import product
+from hushvec._native.products import product
 
 Rows = NDArray[np.float64]
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._util import validate
 from hushvec.retrieval.attacks.bounds import membership_auc_bound, membership_bound
 from hushvec.retrieval.attacks.curves import FixedThreshold, RocCurve, at_threshold, bootstrap
 from hushvec.retrieval.attacks.lower_bound import (
@@ -201,7 +202,7 @@ def membership_inference(
         (True, None)
     """
     arguments = _arguments(attack, fprs, confidence, resamples)
-    if _validate.whole_number("shadow_models", shadow_models, at_least=0) < FEWEST_SHADOWS[arguments.attack]:
+    if validate.whole_number("shadow_models", shadow_models, at_least=0) < FEWEST_SHADOWS[arguments.attack]:
         raise ValueError(f"shadow_models must be >= {FEWEST_SHADOWS[attack]} for {attack!r}, got {shadow_models}")
     _require_claim(claim)
     game = play(
@@ -304,12 +305,12 @@ class _Arguments:
 
 
 def _arguments(attack: Any, fprs: Any, confidence: Any, resamples: Any) -> _Arguments:
-    _validate.choice("attack", attack, ATTACKS)
-    checked = tuple(_validate.probability("fprs", fpr) for fpr in fprs)
+    validate.choice("attack", attack, ATTACKS)
+    checked = tuple(validate.probability("fprs", fpr) for fpr in fprs)
     if not checked or len(set(checked)) < len(checked):
         raise ValueError(f"fprs must be different rates, at least one, got {tuple(fprs)!r}")
-    _validate.probability("confidence", confidence)
-    _validate.whole_number("resamples", resamples, at_least=1)
+    validate.probability("confidence", confidence)
+    validate.whole_number("resamples", resamples, at_least=1)
     return _Arguments(attack, checked)
 
 
@@ -319,9 +320,9 @@ def _require_claim(claim: Any) -> None:
     if isinstance(claim, str):
         raise ValueError(f"claim must be 'index', (epsilon, delta), a function or None, got {claim!r}")
     if not isinstance(claim, tuple) or len(claim) != 2:
-        raise TypeError(f"claim must be 'index', (epsilon, delta), a function or None, got {_validate.kind(claim)}")
-    _validate.not_negative("epsilon", claim[0])
-    _validate.delta(claim[1], zero_allowed=True)
+        raise TypeError(f"claim must be 'index', (epsilon, delta), a function or None, got {validate.kind(claim)}")
+    validate.not_negative("epsilon", claim[0])
+    validate.delta(claim[1], zero_allowed=True)
 
 
 def _statistics(game: Game, attack: str, both: bool) -> tuple[list[Statistic], list[PairStatistic]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hushvec.receipts import Receipt
+from hushvec.receipts.vectors import Receipt
 from hushvec.retrieval.attacks.lower_bound import PairStatistic
 from hushvec.retrieval.attacks.row_laws import Rows, log_densities, log_ratios
 from hushvec.retrieval.attacks.shadows import KEPT_SHADOWS, Game, Model, Vectors

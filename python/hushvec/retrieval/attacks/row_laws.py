@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._products import inner_products
-from hushvec.receipts import Receipt
+from hushvec._native.products import inner_products
+from hushvec.receipts.vectors import Receipt
 
 Rows = NDArray[np.float32]
 Table = NDArray[np.float64]

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._util import validate
 from hushvec.retrieval.attacks.features import Ids, Scores
 
 Vectors = NDArray[np.float32]
@@ -94,7 +95,7 @@ class Game:
         """The same game with answers cut to the best k, as if only so many had been asked for."""
         if k == self.k:
             return self
-        if not 1 <= _validate.whole_number("k", k, at_least=1) <= self.k:
+        if not 1 <= validate.whole_number("k", k, at_least=1) <= self.k:
             raise ValueError(f"k must be <= {self.k}, the depth of this game's answers, got {k}")
         return replace(
             self,
@@ -142,7 +143,7 @@ def play(
         ValueError: a value out of its range; NaN or Inf; answers that are not k of the ids that were added.
     """
     if not callable(make_index):
-        raise TypeError(f"make_index must be a function of a generator, got {_validate.kind(make_index)}")
+        raise TypeError(f"make_index must be a function of a generator, got {validate.kind(make_index)}")
     pool = require_vectors("documents", documents, 2)
     if len(pool) < 4:
         raise ValueError(f"documents must have at least 4 rows, got {len(pool)}")
@@ -150,12 +151,12 @@ def play(
     if len(asked) != len(pool) or asked.shape[2] != pool.shape[1] or asked.shape[1] < 1:
         raise ValueError(f"queries must be [{len(pool)}, q, {pool.shape[1]}] with q >= 1 for these documents, got {asked.shape}")
     half = len(pool) // 2
-    if _validate.whole_number("k", k, at_least=1) > half:
+    if validate.whole_number("k", k, at_least=1) > half:
         raise ValueError(f"k must be <= {half}, half of the documents, got {k}")
-    if _validate.whole_number("shadow_models", shadow_models, at_least=0) % 2:
+    if validate.whole_number("shadow_models", shadow_models, at_least=0) % 2:
         raise ValueError(f"shadow_models must be even, got {shadow_models}")
-    _validate.whole_number("target_models", target_models, at_least=1)
-    root = secrets.randbits(128) if seed is None else _validate.whole_number("seed", seed, at_least=0)
+    validate.whole_number("target_models", target_models, at_least=1)
+    root = secrets.randbits(128) if seed is None else validate.whole_number("seed", seed, at_least=0)
     order = random_of(root, _ORDER).permutation(len(pool))[: 2 * half]
     chosen = _candidates(candidates, len(order))
     if len(order) < len(pool) or chosen < len(order):
@@ -167,7 +168,7 @@ def play(
         drawn = _drawn(chosen, len(pool), root, kind, number)
         index = make_index(_core.Generator() if seed is None else _seeded(root, kind, number))
         if not (callable(getattr(index, "add", None)) and callable(getattr(index, "search", None))):
-            raise TypeError(f"make_index must return an index with add and search, got {_validate.kind(index)}")
+            raise TypeError(f"make_index must return an index with add and search, got {validate.kind(index)}")
         searched = _searched(index, pool, asked, drawn, k, keep=kind == _TARGET or number < KEPT_SHADOWS)
         if progress is not None:
             progress(1)
@@ -225,7 +226,7 @@ def random_of(root: int, *purpose: int) -> np.random.Generator:
 def _candidates(value: Any, most: int) -> int:
     if value is None:
         return most
-    count = _validate.whole_number("candidates", value, at_least=4)
+    count = validate.whole_number("candidates", value, at_least=4)
     if count % 2 or count > most:
         raise ValueError(f"candidates must be even and at most {most}, got {count}")
     return count

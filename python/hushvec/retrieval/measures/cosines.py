@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._util import validate
 from hushvec.mechanisms import Mechanism
 
 if TYPE_CHECKING:
-    from hushvec.receipts import Receipt
+    from hushvec.receipts.vectors import Receipt
 
 # The name of the metric.
 MEAN_COSINE = "mean_cosine"
@@ -58,7 +59,7 @@ def theoretical_cosine(release: Mechanism | Receipt, norm: float | None = None) 
         >>> round(theoretical_cosine(EmpiricalGaussian(chosen_sigma=0.2, dimension=1920)), 4)
         0.1134
     """
-    length = release.clip_norm if norm is None else min(_validate.positive("norm", norm), release.clip_norm)
+    length = release.clip_norm if norm is None else min(validate.positive("norm", norm), release.clip_norm)
     if isinstance(release, Mechanism):
         return release.expected_cosine(length)
     if release.mechanism == "privunit":

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
-from hushvec._products import product
+from hushvec._native.products import product
+from hushvec._util import validate
 from hushvec.audit.binomial import clopper_pearson_lower
 
 # A kind costs one binomial draw a resample, about as much as eight plain units.
@@ -193,9 +193,9 @@ def matrix_of(columns: Mapping[str, Any]) -> NDArray[np.float64]:
 
 def require_settings(*, confidence: Any, resamples: Any, seed: Any) -> tuple[float, int]:
     """(confidence, resamples) of a bootstrap, checked, as is its seed."""
-    level = _validate.probability("confidence", confidence)
-    _validate.whole_number("seed", seed, at_least=0)
-    return level, _validate.whole_number("resamples", resamples, at_least=1)
+    level = validate.probability("confidence", confidence)
+    validate.whole_number("seed", seed, at_least=0)
+    return level, validate.whole_number("resamples", resamples, at_least=1)
 
 
 def _kinds(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

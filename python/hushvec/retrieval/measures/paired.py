@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
-from hushvec._products import product
+from hushvec._native.products import product
+from hushvec._util import validate
 from hushvec.retrieval.measures.cosines import MEAN_COSINE
 from hushvec.retrieval.measures.intervals import UNITS_PER_KIND, Estimate, bootstrap, group_numbers, matrix_of, unit_sums
 
@@ -153,13 +153,13 @@ def paired_test(
         >>> test.difference.value, test.p_value, round(test.cohens_d, 2)
         (0.5, 0.0001, 0.99)
     """
-    count = _validate.whole_number("flips", flips, at_least=1)
+    count = validate.whole_number("flips", flips, at_least=1)
     values = matrix_of({"first": first, "second": second})
     differences = values[:, 0] - values[:, 1]
     settings: dict[str, Any] = {"groups": groups, "confidence": confidence, "resamples": resamples, "seed": seed}
     estimate = bootstrap({"difference": differences}, limits=limits, **settings)
     sums, sizes = unit_sums(differences[:, None], group_numbers(groups, len(differences)))
-    rng = np.random.default_rng([_validate.whole_number("seed", seed, at_least=0), 1])
+    rng = np.random.default_rng([validate.whole_number("seed", seed, at_least=0), 1])
     return PairedTest(
         difference=estimate["difference"],
         p_value=sign_flip_p_value(sums[:, 0], count, rng),
@@ -196,11 +196,11 @@ def _flipped_sums(differences: NDArray[np.float64], flips: int, rng: np.random.G
 
 def _values(name: str, evaluation: Evaluated, metric: Any) -> NDArray[np.float64]:
     if not hasattr(evaluation, "per_query"):
-        raise TypeError(f"{name} must be an Evaluation, got {_validate.kind(evaluation)}")
+        raise TypeError(f"{name} must be an Evaluation, got {validate.kind(evaluation)}")
     there = dict(evaluation.per_query)
     if evaluation.cosines is not None:
         there[MEAN_COSINE] = evaluation.cosines
-    return there[_validate.choice("metric", metric, there)]
+    return there[validate.choice("metric", metric, there)]
 
 
 def _common_groups(first: Evaluated, second: Evaluated) -> NDArray[np.intp] | None:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
+from hushvec._util import validate
 
 # What libraries of nearest neighbours return where they found fewer than were asked for.
 NOBODY = -1
@@ -33,7 +33,7 @@ class Judgements:
 def cutoffs(k: Any) -> tuple[int, ...]:
     """The values of k, rising; one number is a tuple of one."""
     given = tuple(k) if isinstance(k, Iterable) and not isinstance(k, str) else (k,)
-    checked = tuple(sorted(_validate.whole_number("k", one, at_least=1) for one in given))
+    checked = tuple(sorted(validate.whole_number("k", one, at_least=1) for one in given))
     if not checked or len(set(checked)) < len(checked):
         raise ValueError(f"k must be different whole numbers and at least one, got {list(given)!r}")
     return checked
@@ -115,7 +115,7 @@ def _sequence(relevant: Any) -> Sequence[Any]:
     if isinstance(relevant, np.ndarray) and relevant.ndim == 1 and relevant.dtype.kind in "iuU":
         return relevant  # type: ignore[return-value]
     if isinstance(relevant, (str, Mapping)) or not isinstance(relevant, Iterable):
-        raise TypeError(f"relevant must be a sequence with one entry for each query, got {_validate.kind(relevant)}")
+        raise TypeError(f"relevant must be a sequence with one entry for each query, got {validate.kind(relevant)}")
     return list(relevant)
 
 
@@ -157,7 +157,7 @@ def _grades(row: int, entry: Any) -> dict[int | str, float]:
     """Grades of one query, by id."""
     name = f"relevant[{row}]"
     if isinstance(entry, Mapping):
-        grades = {_plain(name, one): _validate.not_negative(f"{name}[{one!r}]", grade) for one, grade in entry.items()}
+        grades = {_plain(name, one): validate.not_negative(f"{name}[{one!r}]", grade) for one, grade in entry.items()}
     elif isinstance(entry, (Collection, np.ndarray)) and not isinstance(entry, str):
         grades = {_plain(name, one): 1.0 for one in entry}
     else:
@@ -169,7 +169,7 @@ def _grades(row: int, entry: Any) -> dict[int | str, float]:
 
 def _plain(name: str, one: Any) -> int | str:
     if not _is_id(one):
-        raise TypeError(f"{name} must hold ids, whole numbers or strings, got {_validate.kind(one)}")
+        raise TypeError(f"{name} must hold ids, whole numbers or strings, got {validate.kind(one)}")
     if one == NOBODY:
         _refuse_nobody(name)
     return str(one) if isinstance(one, str) else int(one)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core
-from hushvec._progress import Progress
+from hushvec._native import _core
+from hushvec._util.progress import Progress
 from hushvec.mechanisms import CodebookResponse, PrivUnit, PublicCodebook
 from hushvec.mechanisms._code_counts import NEIGHBORS, Tried, best, counts_up_to, gains, tried_until_past
 from hushvec.mechanisms.codebook import unit_public_rows

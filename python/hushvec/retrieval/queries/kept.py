@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._publish import published_bytes
-from hushvec.label_receipt import RowReceipt, row_receipt
+from hushvec._util.publish import published_bytes
+from hushvec.receipts.labels import RowReceipt, row_receipt
 from hushvec.retrieval.queries.question import Question
 
 _FORMAT = 1

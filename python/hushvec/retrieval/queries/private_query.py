@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _arrays, _core, _validate
-from hushvec._products import inner_products
+from hushvec._native import _core, arrays
+from hushvec._native.generators import require_generator
+from hushvec._native.products import inner_products
+from hushvec._util import validate
 from hushvec.mechanisms import PrivUnit, PublicCodebook
 from hushvec.mechanisms._code_counts import Tried
-from hushvec.release import Budget, privatize, require_budget, require_secret_key
+from hushvec.release.charging import Budget, require_budget, require_secret_key
+from hushvec.release.vectors import privatize
 from hushvec.retrieval.prepared import as_rows
 from hushvec.retrieval.queries.choice import best_of
 from hushvec.retrieval.queries.kept import Asked, AskedQuestions
@@ -92,9 +95,9 @@ class PrivateQuery:
         generator: _core.Generator | None = None,
         seed: int = 0,
     ) -> None:
-        self._epsilon = _validate.positive("epsilon", epsilon)
-        self._fetch = _validate.whole_number("fetch", fetch, at_least=1)
-        self._budget, self._generator = budget, _validate.generator(generator)
+        self._epsilon = validate.positive("epsilon", epsilon)
+        self._fetch = validate.whole_number("fetch", fetch, at_least=1)
+        self._budget, self._generator = budget, require_generator(generator)
         if budget is not None:
             require_budget(budget)
             require_secret_key(self._generator)
@@ -106,7 +109,7 @@ class PrivateQuery:
             self._mechanism: Any = public.mechanism(self._epsilon)
         else:
             self._mechanism, self._tried = best_of(
-                public, questions, epsilon=self._epsilon, fetch=self._fetch, seed=_validate.whole_number("seed", seed, at_least=0)
+                public, questions, epsilon=self._epsilon, fetch=self._fetch, seed=validate.whole_number("seed", seed, at_least=0)
             )
             self._codebook = None if isinstance(self._mechanism, PrivUnit) else self._mechanism.codebook
         self._asked = AskedQuestions(memo, self._digest())
@@ -227,7 +230,7 @@ class PrivateQuery:
         from hushvec.retrieval.private_index import PrivateIndex
 
         if not isinstance(question, Question):
-            raise TypeError(f"question must be a Question, got {_validate.kind(question)}")
+            raise TypeError(f"question must be a Question, got {validate.kind(question)}")
         _require_holder(holder, len(question.row))
         if isinstance(holder, PrivateIndex):
             ids = holder.search(question.row, min(question.fetch, len(holder))).ids[0]
@@ -254,7 +257,7 @@ class PrivateQuery:
         """
         row, most = self._row(query), self._most(k)
         if not isinstance(found, Candidates):
-            raise TypeError(f"found must be Candidates, got {_validate.kind(found)}")
+            raise TypeError(f"found must be Candidates, got {validate.kind(found)}")
         checked = candidates(found.ids, found.vectors)
         if checked.vectors.shape[1] != self.dimension:
             raise ValueError(f"found must have vectors of {self.dimension} columns, got {checked.vectors.shape[1]}")
@@ -285,19 +288,19 @@ class PrivateQuery:
     # ---- parts ----
 
     def _row(self, query: Any) -> Rows:
-        _arrays.require_array("query", query)
-        count, dimension = _arrays.rows_and_dimension(query)
+        arrays.require_array("query", query)
+        count, dimension = arrays.rows_and_dimension(query)
         if count != 1:
             raise ValueError(f"query must be one row, got {count}: each question is asked by itself")
         if dimension != self.dimension:
             raise ValueError(f"query must have {self.dimension} columns, got {dimension}")
-        _arrays.require_finite("query", query)
+        arrays.require_finite("query", query)
         row: Rows = as_rows(query).reshape(dimension)
-        _arrays.require_finite("query in the range of float32", row)
+        arrays.require_finite("query in the range of float32", row)
         return row
 
     def _most(self, k: int) -> int:
-        most = _validate.whole_number("k", k, at_least=1)
+        most = validate.whole_number("k", k, at_least=1)
         if most > self._fetch:
             raise ValueError(f"k must be at most {self._fetch}, the documents that are fetched, got {most}")
         return most
@@ -317,7 +320,7 @@ def _require_holder(holder: Any, dimension: int) -> None:
     if not isinstance(holder, PrivateIndex):
         if not callable(holder):
             raise TypeError(
-                f"holder must be a PrivateIndex or a function (row, count) -> (ids, vectors), got {_validate.kind(holder)}"
+                f"holder must be a PrivateIndex or a function (row, count) -> (ids, vectors), got {validate.kind(holder)}"
             )
         return
     settings = holder.settings
@@ -340,5 +343,5 @@ def _answer(asked: Asked, k: int) -> Answer:
 
 def _unit(rows: Rows) -> Rows:
     unit = np.empty_like(rows)
-    _arrays.unit_rows(rows, unit)
+    arrays.unit_rows(rows, unit)
     return unit

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
-from hushvec.label_receipt import RowReceipt
+from hushvec._util import validate
+from hushvec.receipts.labels import RowReceipt
 
 _FORMAT = 1
 
@@ -41,7 +41,7 @@ class Question(NamedTuple):
             ValueError: it is no question, of another version, or has a value out of its range.
         """
         fields = _fields(text, "hushvec_question", ("fetch", "row"))
-        return cls(_row(fields["row"]), _validate.whole_number("fetch", fields["fetch"], at_least=1))
+        return cls(_row(fields["row"]), validate.whole_number("fetch", fields["fetch"], at_least=1))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Question) and self.fetch == other.fetch and np.array_equal(self.row, other.row)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.errors import MissingExtraError
 from hushvec.retrieval.blocks import best_of_matrix
 from hushvec.retrieval.stores.keys import Keys
@@ -100,9 +100,9 @@ class GraphStore:
     def __init__(self, columns: int, *, neighbors: int = 32, ef_construction: int = 200, ef_search: int = 64) -> None:
         self._faiss = _faiss("the store 'hnsw'")
         self._columns = columns
-        self._neighbors = _validate.whole_number("neighbors", neighbors, at_least=2)
-        self._ef_construction = _validate.whole_number("ef_construction", ef_construction, at_least=1)
-        self._ef_search = _validate.whole_number("ef_search", ef_search, at_least=1)
+        self._neighbors = validate.whole_number("neighbors", neighbors, at_least=2)
+        self._ef_construction = validate.whole_number("ef_construction", ef_construction, at_least=1)
+        self._ef_search = validate.whole_number("ef_search", ef_search, at_least=1)
         self._index = self._empty()
         self._live: NDArray[np.int64] = np.empty(0, np.int64)  # nodes of the graph that are not deleted
         self._selector: Any = None  # of those, made when a search first needs it
@@ -191,8 +191,8 @@ class CellStore:
     def __init__(self, columns: int, *, cells: int | None = None, probes: int | None = None) -> None:
         self._faiss = _faiss("the store 'ivf'")
         self._columns = columns
-        self._cells = None if cells is None else _validate.whole_number("cells", cells, at_least=1)
-        self._probes = None if probes is None else _validate.whole_number("probes", probes, at_least=1)
+        self._cells = None if cells is None else validate.whole_number("cells", cells, at_least=1)
+        self._probes = None if probes is None else validate.whole_number("probes", probes, at_least=1)
         self.keys = Keys()
         self._trained_on = 0
         self._index: Any = None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._publish import PRIVATE_FOLDER, private_folder
+from hushvec._util.publish import PRIVATE_FOLDER, private_folder
 from hushvec.errors import MissingExtraError
 from hushvec.retrieval.stores.keys import KeyedStore, Keys
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.retrieval.stores.protocol import Store
 
 STORES = ("flat", "numpy", "hnsw", "ivf", "lancedb", "qdrant", "milvus", "pgvector")
@@ -52,7 +52,7 @@ def open_store(
         StoreError: what lies at `path` cannot be used.
         MissingExtraError: the store's package is not installed.
     """
-    _validate.choice("store", name, STORES)
+    validate.choice("store", name, STORES)
     chosen = _checked_options(name, options)
     if name in BEHIND_AN_ADDRESS:
         from hushvec.retrieval.stores.pgvector_store import PgVectorStore
@@ -106,7 +106,7 @@ def _checked_options(name: str, options: Mapping[str, Any] | None) -> dict[str, 
     if options is None:
         return {}
     if not isinstance(options, Mapping):
-        raise TypeError(f"store_options must be a mapping, got {_validate.kind(options)}")
+        raise TypeError(f"store_options must be a mapping, got {validate.kind(options)}")
     for option in options:
         if option not in _OPTIONS[name]:
             known = ", ".join(_OPTIONS[name]) or "none"

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.budget.postgresql import PATIENCE
 from hushvec.errors import MissingExtraError, StoreError
 from hushvec.retrieval.stores.keys import KeyedStore, Keys, when_gone
@@ -266,11 +266,11 @@ def _graph_settings(index: Any, given: dict[str, int | None]) -> dict[str, int]:
         if named is not None:
             raise ValueError(f"{named} must be left out without index='hnsw'")
     else:
-        _validate.choice("index", index, INDEXES)
+        validate.choice("index", index, INDEXES)
     chosen = {}
     for name, (default, least, most) in _GRAPH.items():
         value = given[name]
-        chosen[name] = _validate.whole_number(name, default if value is None else value, at_least=least)
+        chosen[name] = validate.whole_number(name, default if value is None else value, at_least=least)
         if chosen[name] > most:
             raise ValueError(f"{name} must be <= {most}, got {chosen[name]}")
     if chosen["ef_construction"] < 2 * chosen["neighbors"]:

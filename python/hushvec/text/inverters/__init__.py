@@ -1,6 +1,6 @@
 """Embeddings to text. Every inverter has `invert(embeddings) -> list[str]`; what it does is post-processing of released rows."""
 
-from hushvec._lazy import at_first_use
+from hushvec._util.lazy import at_first_use
 
 __all__ = ["Inverter", "LawInverter", "PublicInverter", "TrainedInverter", "Vec2TextInverter"]
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._products import inner_products, product
+from hushvec._native.products import inner_products, product
 from hushvec.mechanisms import PrivUnit, PublicProjection
 from hushvec.mechanisms.additive import Mechanism, VectorMechanism
 from hushvec.text.inverters.nearest_rows import NearestRows

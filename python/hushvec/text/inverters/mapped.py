@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _arrays
+from hushvec._native import arrays
 from hushvec.mechanisms import PublicProjection
 
 
@@ -15,5 +15,5 @@ def behind(projection: PublicProjection, rows: NDArray[np.float32], length: floa
     The length is that of float32 arithmetic: a mechanism clips after it.
     """
     mapped = np.ascontiguousarray(projection.transform(rows), np.float32)
-    _arrays.unit_rows(mapped, mapped)
+    arrays.unit_rows(mapped, mapped)
     return mapped * np.float32(length)

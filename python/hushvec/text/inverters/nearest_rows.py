@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._products import inner_products
+from hushvec._native.products import inner_products
 from hushvec.text.inverters.posterior import Rows
 
 _ELEMENTS = 2**22  # of one [queries, rows] array: 16 MB

@@ -27,8 +27,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
-from hushvec._products import inner_products
+from hushvec._native.products import inner_products
+from hushvec._util import validate
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
 from hushvec.mechanisms.additive import VectorMechanism
 
@@ -64,11 +64,11 @@ class CandidateLaw:
         if not isinstance(self.mechanism, Gaussian | EmpiricalGaussian | Laplacian | L2Laplace | PrivUnit):
             raise TypeError(
                 "mechanism must be Gaussian, EmpiricalGaussian, Laplacian, L2Laplace or PrivUnit, "
-                f"got {_validate.kind(self.mechanism)}"
+                f"got {validate.kind(self.mechanism)}"
             )
         if self.candidates.ndim != 2 or self.candidates.shape[1] != self.mechanism.dimension:
             raise ValueError(f"candidates must have shape (n, {self.mechanism.dimension}), got {self.candidates.shape}")
-        if not 0 < _validate.number("rho", self.rho) <= 1:
+        if not 0 < validate.number("rho", self.rho) <= 1:
             raise ValueError(f"rho must be in (0, 1], got {self.rho!r}")
 
     def log_likelihood(self, released: Rows, among: NDArray[np.int64] | None = None) -> Rows:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.mechanisms import PublicProjection
 from hushvec.mechanisms.additive import VectorMechanism
 from hushvec.text.corpus import PublicCorpus
@@ -72,13 +72,13 @@ class PublicInverter:
 
     def __init__(self, corpus: PublicCorpus, *, parts: int = 1, separator: str = " ", delta: float = DEFAULT_DELTA) -> None:
         if not isinstance(corpus, PublicCorpus):
-            raise TypeError(f"corpus must be a PublicCorpus, got {_validate.kind(corpus)}")
+            raise TypeError(f"corpus must be a PublicCorpus, got {validate.kind(corpus)}")
         if not isinstance(separator, str):
-            raise TypeError(f"separator must be a str, got {_validate.kind(separator)}")
-        if _validate.whole_number("parts", parts, at_least=1) > MOST_PARTS:
+            raise TypeError(f"separator must be a str, got {validate.kind(separator)}")
+        if validate.whole_number("parts", parts, at_least=1) > MOST_PARTS:
             raise ValueError(f"parts must be at most {MOST_PARTS}, got {parts}")
         self.corpus, self.parts, self.separator = corpus, parts, separator
-        self.delta = _validate.delta(delta)
+        self.delta = validate.delta(delta)
         self._spaces: dict[tuple[str, float], PublicProjection | None] = {}
         self._choices: dict[float, PublicChoice] = {}
 
@@ -111,12 +111,12 @@ class PublicInverter:
             ValueError: dimensions of corpus, projection and mechanism that do not fit.
         """
         if projection is not None and not isinstance(projection, PublicProjection):
-            raise TypeError(f"projection must be a PublicProjection or None, got {_validate.kind(projection)}")
+            raise TypeError(f"projection must be a PublicProjection or None, got {validate.kind(projection)}")
         if not isinstance(mechanism, VectorMechanism):
-            raise TypeError(f"mechanism must be a mechanism of noisy vectors, got {_validate.kind(mechanism)}")
+            raise TypeError(f"mechanism must be a mechanism of noisy vectors, got {validate.kind(mechanism)}")
         if projection is not None and projection.dimension != self.corpus.dimension:
             raise ValueError(f"projection must take {self.corpus.dimension} columns, got {projection.dimension}")
-        to_length = projection is not None if normalized is None else _validate.flag("normalized", normalized)
+        to_length = projection is not None if normalized is None else validate.flag("normalized", normalized)
         return ReleasedInverter(self, ReleaseDecoder(self.corpus.embeddings, mechanism, projection, to_length))
 
     def projection_for(self, mechanism: str, epsilon: float) -> PublicProjection | None:
@@ -186,12 +186,12 @@ class ReleasedInverter:
 
 def on_grid(epsilon: float) -> float:
     """The power of sqrt(2) nearest to epsilon: what is best changes slowly with it, and finding it out takes a while."""
-    return float(2.0 ** (round(2 * math.log2(_validate.positive("epsilon", epsilon))) / 2))
+    return float(2.0 ** (round(2 * math.log2(validate.positive("epsilon", epsilon))) / 2))
 
 
 def checked_rows(embeddings: Any, dimension: int) -> Rows:
     if not isinstance(embeddings, np.ndarray) or embeddings.dtype.kind != "f":
-        raise TypeError(f"embeddings must be a numpy array of floats, got {getattr(embeddings, 'dtype', _validate.kind(embeddings))}")
+        raise TypeError(f"embeddings must be a numpy array of floats, got {getattr(embeddings, 'dtype', validate.kind(embeddings))}")
     if embeddings.ndim != 2 or embeddings.shape[1] != dimension:
         raise ValueError(f"embeddings must have shape (n, {dimension}), got {embeddings.shape}")
     with np.errstate(over="ignore"):  # becomes Inf, and is refused with the rest

@@ -12,7 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _core, _validate
+from hushvec._native import _core
+from hushvec._util import validate
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection
 from hushvec.mechanisms.additive import VectorMechanism
 from hushvec.text.corpus import PublicCorpus
@@ -49,7 +50,7 @@ def best_space(corpus: PublicCorpus, mechanism: str, epsilon: float, delta: floa
     Raises:
         TypeError, ValueError: a name that is not known, epsilon or delta out of range.
     """
-    made = _maker(mechanism, _validate.positive("epsilon", epsilon), _validate.delta(delta))
+    made = _maker(mechanism, validate.positive("epsilon", epsilon), validate.delta(delta))
     made(1)  # refuses epsilon before any work
     if len(corpus) < 8:
         return None
@@ -136,4 +137,4 @@ def _maker(name: str, epsilon: float, delta: float) -> Callable[[int], VectorMec
         "l2_laplace": lambda dimension: L2Laplace(epsilon=epsilon, dimension=dimension),
         "privunit": lambda dimension: PrivUnit(epsilon=epsilon, dimension=dimension),
     }
-    return makers[_validate.choice("mechanism", name, makers)]
+    return makers[validate.choice("mechanism", name, makers)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.text.pii.categories import canonical, default_placeholder, require_category_name
 from hushvec.text.pii.custom import custom_rules
 from hushvec.text.pii.document import Document
@@ -352,7 +352,7 @@ def _checked_span(text: str, span: Any, detector: Detector) -> tuple[int, int, s
         raise TypeError(f"{name} must return Span objects, got {type(span).__name__}")
     if not 0 <= span.start <= span.end <= len(text):
         raise ValueError(f"{name}: a span must lie within the {len(text)} characters of the text, got {span.start} to {span.end}")
-    return span.start, span.end, require_category_name(name, span.category), str(span.rule), _validate.number("score", span.score)
+    return span.start, span.end, require_category_name(name, span.category), str(span.rule), validate.number("score", span.score)
 
 
 def _replaced(text: str, spans: Sequence[Span]) -> str:

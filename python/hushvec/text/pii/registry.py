@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
-from hushvec._near_names import nearest_of
+from hushvec._util.near_names import nearest_of
 from hushvec.text.pii import addresses, contact, credentials, dates, network, numbers, organisations, persons, places, records
 from hushvec.text.pii.categories import canonical, default_placeholder, is_known, short_names
 from hushvec.text.pii.phone import phone_rule

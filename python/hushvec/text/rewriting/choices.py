@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
+from hushvec.embedders.sources import SourceModel, as_embedding_model
 from hushvec.errors import MissingExtraError
 from hushvec.mechanisms import PrivUnit
-from hushvec.models.sources import SourceModel, as_embedding_model
 from hushvec.text.devices import chosen_device
 from hushvec.text.embedder import MiniLMEmbedder
 from hushvec.text.inverters.protocol import ChoosingInverter, Inverter
@@ -91,7 +91,7 @@ def _is_name(value: Any) -> bool:
 
 def _require_inverter(value: Any) -> Inverter:
     if not callable(getattr(value, "invert", None)) or isinstance(value, type):
-        raise TypeError(f"inverter must have invert(embeddings) -> texts, or be a path or a hub id, got {_validate.kind(value)}")
+        raise TypeError(f"inverter must have invert(embeddings) -> texts, or be a path or a hub id, got {validate.kind(value)}")
     inverter: Inverter = value
     return inverter
 

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
-from hushvec._core import Generator
-from hushvec.clip import clip
-from hushvec.label_receipt import LabelReceipt
-from hushvec.label_release import privatize_labels
+from hushvec._native._core import Generator
+from hushvec._util import validate
 from hushvec.mechanisms import EmpiricalGaussian, PublicProjection, VectorMechanism
-from hushvec.receipts import Receipt, has_sigma
-from hushvec.release import Budget, ReleasePlan, release_planned
+from hushvec.noise.clipping import clip
+from hushvec.receipts.labels import LabelReceipt
+from hushvec.receipts.vectors import Receipt, has_sigma
+from hushvec.release.charging import Budget
+from hushvec.release.labels import privatize_labels
+from hushvec.release.plan import ReleasePlan
+from hushvec.release.vectors import release_planned
 from hushvec.text.inverters.mapped import behind
 from hushvec.text.inverters.protocol import ChoosingInverter, Inverter, LawInverter, TextChooser
 from hushvec.text.rewriting.terms import NOTE_BASIC, Shares, Terms
@@ -152,7 +154,7 @@ class Planner:
     ) -> None:
         if terms.is_choice and not isinstance(inverter, ChoosingInverter):
             raise TypeError(
-                f"inverter must have public texts to choose from for mechanism {terms.mechanism!r}, got {_validate.kind(inverter)}"
+                f"inverter must have public texts to choose from for mechanism {terms.mechanism!r}, got {validate.kind(inverter)}"
             )
         self._terms = terms
         self._inverter = inverter

@@ -6,8 +6,8 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from hushvec.label_receipt import LabelReceipt
-from hushvec.receipts import Receipt
+from hushvec.receipts.labels import LabelReceipt
+from hushvec.receipts.vectors import Receipt
 
 
 @dataclass(frozen=True)

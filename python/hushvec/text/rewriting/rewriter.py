@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _arrays, _core, _validate
-from hushvec.label_receipt import LabelReceipt
+from hushvec._native import _core, arrays
+from hushvec._native.generators import require_generator
+from hushvec._util import validate
+from hushvec.embedders.answers import read_answer
 from hushvec.mechanisms import PublicProjection
-from hushvec.models.answers import read_answer
-from hushvec.receipts import Receipt
-from hushvec.release import Budget, require_budget, require_projection
+from hushvec.receipts.labels import LabelReceipt
+from hushvec.receipts.vectors import Receipt
+from hushvec.release.charging import Budget, require_budget
+from hushvec.release.vectors import require_projection
 from hushvec.text.pii.redactor import Redactor
 from hushvec.text.rewriting.choices import best_mechanism, choose
 from hushvec.text.rewriting.chunks import Part, cut
@@ -83,20 +86,20 @@ class Rewriter:
         redactor: Redactor | None = None,
     ) -> None:
         chosen = _projection(projection)
-        is_auto = _validate.choice("mechanism", mechanism, (AUTO, *REWRITING_MECHANISMS)) == AUTO
+        is_auto = validate.choice("mechanism", mechanism, (AUTO, *REWRITING_MECHANISMS)) == AUTO
         name = best_mechanism(inverter) if is_auto else mechanism
         if is_auto:
             require_of_use(name, composition=composition, has_projection=isinstance(chosen, PublicProjection))
         self._chosen_notes = (NOTE_NO_PUBLIC_TEXTS.format(mechanism=name),) if is_auto and name != CHOICE else ()
         self._terms = Terms(epsilon, delta, clip_norm, name, composition)
         self._level = _level(level, name)
-        self._max_chunks = None if max_chunks is None else _validate.whole_number("max_chunks", max_chunks, at_least=1)
+        self._max_chunks = None if max_chunks is None else validate.whole_number("max_chunks", max_chunks, at_least=1)
         if self._max_chunks is not None and self._level == "document":
             raise ValueError(
                 f"max_chunks must be None for level 'document', where there is always one, got {max_chunks}: give level='chunk'"
             )
-        _validate.whole_number("num_steps", num_steps, at_least=0)
-        _validate.whole_number("max_len", max_len, at_least=1)
+        validate.whole_number("num_steps", num_steps, at_least=0)
+        validate.whole_number("max_len", max_len, at_least=1)
         self._generator = _generator(seed)
         self._redactor = _redactor(redactor, whitelist_categories)
         if self._terms.has_noise and not self._terms.is_choice:
@@ -129,7 +132,7 @@ class Rewriter:
             As `hushvec.text.rewrite`; an error about a text names its position.
         """
         if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
-            raise TypeError(f"texts must be a list of strings, got {_validate.kind(texts)}")
+            raise TypeError(f"texts must be a list of strings, got {validate.kind(texts)}")
         self._require_chargeable(budget)
         return self._stream(iter(texts), budget)
 
@@ -169,7 +172,7 @@ class Rewriter:
     def _draft(self, text: Any, position: int) -> _Draft:
         """Redact and cut a text, and refuse what cannot be rewritten."""
         if not isinstance(text, str):
-            raise TypeError(f"text must be a string, got {_validate.kind(text)} at position {position}")
+            raise TypeError(f"text must be a string, got {validate.kind(text)} at position {position}")
         if not text.strip():
             raise ValueError(f"text must not be empty, got {len(text)} blank characters at position {position}")
         if len(text) > MOST_CHARACTERS:
@@ -257,7 +260,7 @@ class _Released:
 def _level(level: Any, mechanism: str) -> str:
     if level is None:
         return "document" if mechanism in DOCUMENT_MECHANISMS else "chunk"
-    return _validate.choice("level", level, LEVELS)
+    return validate.choice("level", level, LEVELS)
 
 
 def _require_read(name: str, tokens: int, embedder: Any) -> None:
@@ -269,8 +272,8 @@ def _require_read(name: str, tokens: int, embedder: Any) -> None:
 
 def _generator(seed: Any) -> _core.Generator:
     if seed is None:
-        return _validate.generator(None)
-    return _core.Generator.unsafe_seeded(_validate.whole_number("seed", seed, at_least=0))
+        return require_generator(None)
+    return _core.Generator.unsafe_seeded(validate.whole_number("seed", seed, at_least=0))
 
 
 def _projection(projection: Any) -> PublicProjection | str | None:
@@ -285,15 +288,15 @@ def _redactor(redactor: Any, whitelist_categories: Iterable[str] | None) -> Reda
     if whitelist_categories is not None:
         raise ValueError("whitelist_categories must be None with a redactor, which has its own")
     if not isinstance(redactor, Redactor):
-        raise TypeError(f"redactor must be a hushvec.text.Redactor or None, got {_validate.kind(redactor)}")
+        raise TypeError(f"redactor must be a hushvec.text.Redactor or None, got {validate.kind(redactor)}")
     return redactor
 
 
 def _as_float32(rows: Any) -> NDArray[np.float32]:
     """Rows of any framework in the CPU's memory."""
-    if _arrays.is_torch(rows):
+    if arrays.is_torch(rows):
         rows = rows.detach().cpu().float()
-    elif _arrays.is_cupy(rows):
+    elif arrays.is_cupy(rows):
         rows = rows.get()
     return np.ascontiguousarray(rows, np.float32)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hushvec.mechanisms import PublicProjection
-from hushvec.release import Budget
+from hushvec.release.charging import Budget
 from hushvec.text.pii.redactor import Redactor
 from hushvec.text.rewriting.results import Rewriting
 from hushvec.text.rewriting.rewriter import Rewriter

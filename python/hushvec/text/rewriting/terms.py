@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.accounting.calibration import COMPOSITIONS, gaussian_sigma_for
-from hushvec.calibrate import gaussian_epsilon
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit, VectorMechanism
+from hushvec.noise.calibration import gaussian_epsilon
 
 LEVELS = ("chunk", "document")
 AUTO = "auto"
@@ -70,14 +70,14 @@ class Terms:
     composition: str
 
     def __post_init__(self) -> None:
-        _validate.choice("mechanism", self.mechanism, REWRITING_MECHANISMS)
-        _validate.choice("composition", self.composition, COMPOSITIONS)
-        _validate.clip_norm(self.clip_norm)
-        _validate.delta(self.delta, zero_allowed=self.is_pure)
-        _validate.keep_floats(self, "delta", "clip_norm")
+        validate.choice("mechanism", self.mechanism, REWRITING_MECHANISMS)
+        validate.choice("composition", self.composition, COMPOSITIONS)
+        validate.clip_norm(self.clip_norm)
+        validate.delta(self.delta, zero_allowed=self.is_pure)
+        validate.keep_floats(self, "delta", "clip_norm")
         if self.has_noise:
-            _validate.keep_floats(self, "epsilon")
-            _validate.positive("epsilon", self.epsilon)
+            validate.keep_floats(self, "epsilon")
+            validate.positive("epsilon", self.epsilon)
 
     @property
     def has_noise(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.audit import AuditResult, one_run_epsilon
 from hushvec.audit.estimates import most_telling, of_guesses
 
@@ -81,13 +81,13 @@ def audit_training(
         >>> leaks.flagged, leaks.epsilon_lower > 2
         (True, True)
     """
-    canaries = _validate.whole_number("canaries", canaries, at_least=FEWEST)
-    claimed = epsilon if epsilon == _NO_CLAIM else _validate.not_negative("epsilon", epsilon)
-    delta = _validate.delta(delta, zero_allowed=True)
-    confidence = _validate.probability("confidence", confidence)
+    canaries = validate.whole_number("canaries", canaries, at_least=FEWEST)
+    claimed = epsilon if epsilon == _NO_CLAIM else validate.not_negative("epsilon", epsilon)
+    delta = validate.delta(delta, zero_allowed=True)
+    confidence = validate.probability("confidence", confidence)
     for what, given in (("train", train), ("score", score)):
         if not callable(given):
-            raise TypeError(f"{what} must be callable, got {_validate.kind(given)}")
+            raise TypeError(f"{what} must be callable, got {validate.kind(given)}")
     included = (np.random.default_rng() if coins is None else coins).integers(0, 2, canaries).astype(np.bool_)
     scores = _checked(score(train(included.copy())), canaries)
 
@@ -124,7 +124,7 @@ def _checked(scores: Any, canaries: int) -> NDArray[np.float64]:
     try:
         found = np.asarray(scores, np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"scores must be numbers, got {_validate.kind(scores)}") from None
+        raise TypeError(f"scores must be numbers, got {validate.kind(scores)}") from None
     if found.shape != (canaries,):
         raise ValueError(f"scores must be one for each of {canaries} canaries, got shape {found.shape}")
     if not np.isfinite(found).all():

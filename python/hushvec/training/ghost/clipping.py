@@ -8,7 +8,7 @@ from operator import itemgetter
 from types import TracebackType
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.errors import MissingExtraError
 from hushvec.training.ghost.layers import Recorder, pieces_of, reason_to_refuse
 from hushvec.training.ghost.pieces import Norms, Piece
@@ -88,9 +88,9 @@ class GhostClipping:
         except ImportError:
             raise MissingExtraError("ghost clipping", "training") from None
         if not isinstance(model, torch.nn.Module):
-            raise TypeError(f"model must be a torch.nn.Module, got {_validate.kind(model)}")
-        self.clip_norm = _validate.clip_norm(clip_norm)
-        self._unchecked = _validate.flag("check", check)
+            raise TypeError(f"model must be a torch.nn.Module, got {validate.kind(model)}")
+        self.clip_norm = validate.clip_norm(clip_norm)
+        self._unchecked = validate.flag("check", check)
         require_independent_examples(model)
         self._model = model
         self._parameters, layers = _trainable(model)
@@ -358,7 +358,7 @@ def _require_losses(losses: Any) -> int:
     import torch
 
     if not isinstance(losses, torch.Tensor):
-        raise TypeError(f"losses must be a tensor, got {_validate.kind(losses)}")
+        raise TypeError(f"losses must be a tensor, got {validate.kind(losses)}")
     if losses.dim() != 1 or not len(losses):
         raise ValueError(f"losses must be a tensor [B], one loss for each of B >= 1 examples, got {list(losses.shape)}")
     if not losses.requires_grad:
@@ -373,7 +373,7 @@ def _require_losses_of(losses: Any, examples: int) -> Any:
     import torch
 
     if not isinstance(losses, torch.Tensor):
-        raise TypeError(f"losses must be a tensor, got {_validate.kind(losses)}")
+        raise TypeError(f"losses must be a tensor, got {validate.kind(losses)}")
     if tuple(losses.shape) != (examples,):
         raise ValueError(f"losses must be a tensor [{examples}], one loss for each example, got {list(losses.shape)}")
     return losses

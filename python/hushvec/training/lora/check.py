@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.training.lora.peft_models import lora_layers
 
 
@@ -70,9 +70,9 @@ class AdapterCheck:
         import torch
 
         if not isinstance(model, torch.nn.Module):
-            raise TypeError(f"model must be a torch.nn.Module, got {_validate.kind(model)}")
+            raise TypeError(f"model must be a torch.nn.Module, got {validate.kind(model)}")
         if probe is not None and not isinstance(probe, torch.Tensor | Mapping):
-            raise TypeError(f"probe must be a tensor or a mapping, got {_validate.kind(probe)}")
+            raise TypeError(f"probe must be a tensor or a mapping, got {validate.kind(probe)}")
         self._model, self._probe = model, probe
         _require_trainable(model)
         if optimizer is not None:
@@ -192,7 +192,7 @@ def _answers(model: Any, probe: Any) -> Any:
         model.train(training)
     output = getattr(answered, "logits", answered)
     if not isinstance(output, torch.Tensor):
-        raise TypeError(f"the model must answer the probe with a tensor or with logits, got {_validate.kind(output)}")
+        raise TypeError(f"the model must answer the probe with a tensor or with logits, got {validate.kind(output)}")
     return output.detach().double().clone()
 
 

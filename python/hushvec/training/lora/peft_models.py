@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.errors import MissingExtraError
 
 
@@ -52,11 +52,11 @@ def add_lora(
         >>> sorted(name.split(".")[-3] for name, one in model.named_parameters() if one.requires_grad)
         ['lora_A', 'lora_B']
     """
-    rank = _validate.whole_number("rank", rank, at_least=1)
-    alpha = 2.0 * rank if alpha is None else _validate.positive("alpha", alpha)
-    if not 0 <= (dropout := _validate.number("dropout", dropout)) < 1:
+    rank = validate.whole_number("rank", rank, at_least=1)
+    alpha = 2.0 * rank if alpha is None else validate.positive("alpha", alpha)
+    if not 0 <= (dropout := validate.number("dropout", dropout)) < 1:
         raise ValueError(f"dropout must be >= 0 and < 1, got {dropout!r}")
-    _validate.strings("target_modules", target_modules)
+    validate.strings("target_modules", target_modules)
     targets = list(dict.fromkeys(target_modules))
     try:
         import torch
@@ -64,7 +64,7 @@ def add_lora(
     except ImportError:
         raise MissingExtraError("LoRA adapters", "peft") from None
     if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {_validate.kind(model)}")
+        raise TypeError(f"model must be a torch.nn.Module, got {validate.kind(model)}")
     if any("lora_" in name for name, _ in model.named_modules()):
         raise ValueError("model must have no adapter yet, got one with LoRA layers")
     _require_targets(model, targets)
@@ -74,7 +74,7 @@ def add_lora(
         warnings.filterwarnings("ignore", message=".*fan_in_fan_out.*")
         warnings.filterwarnings("ignore", category=FutureWarning)
         if seed is not None:
-            torch.manual_seed(_validate.whole_number("seed", seed, at_least=0))
+            torch.manual_seed(validate.whole_number("seed", seed, at_least=0))
         return get_peft_model(model, settings)
 
 

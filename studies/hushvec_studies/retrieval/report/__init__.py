@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hushvec._publish import SHARED, published_text
+from hushvec._util.publish import SHARED, published_text
 from hushvec_studies.harness.charts import Figure
 from hushvec_studies.retrieval.figures import roc_figures, save_figures, study_figures
 from hushvec_studies.retrieval.points import Conditions

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jinja2
 from markupsafe import Markup
 
-from hushvec import _core
+from hushvec._native import _core
 from hushvec_studies.harness.charts import COLOURS, FAINT, GRID, INK, RAMP, Figure
 from hushvec_studies.harness.tables import Table, number_text
 from hushvec_studies.retrieval.columns import COLUMNS, Row

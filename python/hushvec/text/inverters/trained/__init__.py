@@ -12,7 +12,7 @@ curve       the losses as CSV and as a figure
 inverter    TrainedInverter
 """
 
-from hushvec._lazy import at_first_use
+from hushvec._util.lazy import at_first_use
 
 __all__ = ["SIZES", "DecoderSize", "TrainedInverter", "TrainingSummary", "train_inverter"]
 

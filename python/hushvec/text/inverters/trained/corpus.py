@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from hushvec import _validate
-from hushvec._lines import require_utf8, texts_of_file
+from hushvec._util import validate
+from hushvec._util.lines import require_utf8, texts_of_file
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,6 @@ def split_corpus(texts: Sequence[str], validation: float) -> Corpus:
 def _of_sequence(corpus: Sequence[str]) -> Iterator[str]:
     for number, text in enumerate(corpus):
         if not isinstance(text, str):
-            raise TypeError(f"corpus must be a path or a sequence of strings, got {_validate.kind(text)} in it")
+            raise TypeError(f"corpus must be a path or a sequence of strings, got {validate.kind(text)} in it")
         if kept := require_utf8(text, f"corpus: text {number}").strip():
             yield kept

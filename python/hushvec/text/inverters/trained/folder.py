@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hushvec._publish import SHARED, published_bytes
+from hushvec._util.publish import SHARED, published_bytes
 
 RUN_FILE = "run.json"
 PROJECTION_FILE = "projection.npz"

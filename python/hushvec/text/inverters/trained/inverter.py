@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.mechanisms import Mechanism, PublicProjection
 from hushvec.text.checkpoints import CONFIG_FILE
 from hushvec.text.devices import chosen_device
@@ -37,7 +37,7 @@ class TrainedInverter:
     ) -> None:
         self._model, self._tokens = checkpoint.model, checkpoint.tokens
         self._mechanism, self._projection = mechanism, projection
-        self._beams = _validate.whole_number("beams", beams, at_least=1)
+        self._beams = validate.whole_number("beams", beams, at_least=1)
 
     @classmethod
     def from_folder(cls, path: str | os.PathLike[str], device: str | None = None, beams: int = 1) -> TrainedInverter:
@@ -123,7 +123,7 @@ class TrainedInverter:
 
     def _checked(self, embeddings: Any) -> NDArray[np.float32]:
         if not isinstance(embeddings, np.ndarray) or embeddings.dtype.kind != "f":
-            found = getattr(embeddings, "dtype", _validate.kind(embeddings))
+            found = getattr(embeddings, "dtype", validate.kind(embeddings))
             raise TypeError(f"embeddings must be a numpy array of floats, got {found}")
         if embeddings.ndim != 2 or embeddings.shape[1] != self.dimension:
             raise ValueError(f"embeddings must have shape (n, {self.dimension}), got {embeddings.shape}")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._progress import Progress
-from hushvec._publish import PRIVATE
+from hushvec._util.progress import Progress
+from hushvec._util.publish import PRIVATE
 from hushvec.text.inverters.trained.batches import Batches, in_order, labels_of
 from hushvec.text.inverters.trained.curve import write_curve
 from hushvec.text.inverters.trained.folder import CHECKPOINT_FILE, write_file

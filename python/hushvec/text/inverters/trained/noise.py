@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
-from hushvec._core import Generator
+from hushvec._native._core import Generator
+from hushvec._util import validate
 from hushvec.mechanisms import MECHANISMS, EmpiricalGaussian, Mechanism, PublicProjection
 from hushvec.text.inverters.mapped import behind
 
@@ -51,7 +51,7 @@ def mechanism_of(name: str, dimension: int, *, epsilon: Any, delta: Any, clip_no
         TypeError: epsilon or, for "empirical", sigma missing.
         ValueError: a value out of its range, or a sigma for another mechanism.
     """
-    kind = MECHANISMS[_validate.choice("mechanism", name, MECHANISMS)]
+    kind = MECHANISMS[validate.choice("mechanism", name, MECHANISMS)]
     arguments: dict[str, Any] = {"dimension": dimension, "clip_norm": clip_norm}
     wanted = "sigma" if kind is EmpiricalGaussian else "epsilon"
     value = sigma if kind is EmpiricalGaussian else epsilon

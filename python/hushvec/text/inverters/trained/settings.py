@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 
 # More than this T5 was not made for: its relative positions end here.
 LARGEST_MAX_TOKENS = 512
@@ -49,7 +49,7 @@ class DecoderSize:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            _validate.whole_number(field.name, getattr(self, field.name), at_least=1)
+            validate.whole_number(field.name, getattr(self, field.name), at_least=1)
         if self.width % self.heads:
             raise ValueError(f"width must be a multiple of heads, got {self.width} and {self.heads}")
 
@@ -65,7 +65,7 @@ def decoder_size(value: Any) -> DecoderSize:
     """A size by name, or as it is."""
     if isinstance(value, DecoderSize):
         return value
-    return SIZES[_validate.choice("size", value, SIZES)]
+    return SIZES[validate.choice("size", value, SIZES)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,18 +84,18 @@ class Settings:
     seed: int
 
     def __post_init__(self) -> None:
-        if _validate.whole_number("vocabulary", self.vocabulary, at_least=SMALLEST_VOCABULARY) > 2**20:
+        if validate.whole_number("vocabulary", self.vocabulary, at_least=SMALLEST_VOCABULARY) > 2**20:
             raise ValueError(f"vocabulary must be at most 2^20, got {self.vocabulary}")
-        if _validate.whole_number("max_tokens", self.max_tokens, at_least=2) > LARGEST_MAX_TOKENS:
+        if validate.whole_number("max_tokens", self.max_tokens, at_least=2) > LARGEST_MAX_TOKENS:
             raise ValueError(f"max_tokens must be at most {LARGEST_MAX_TOKENS}, got {self.max_tokens}")
         for name in ("epochs", "batch_size", "checkpoint_every"):
-            _validate.whole_number(name, getattr(self, name), at_least=1)
-        _validate.positive("learning_rate", self.learning_rate)
+            validate.whole_number(name, getattr(self, name), at_least=1)
+        validate.positive("learning_rate", self.learning_rate)
         for name, low in (("dropout", True), ("validation", False)):
-            value = _validate.not_negative(name, getattr(self, name))
+            value = validate.not_negative(name, getattr(self, name))
             if value >= 1 or not (low or value > 0):
                 raise ValueError(f"{name} must be {'>=' if low else '>'} 0 and < 1, got {value!r}")
-        if _validate.whole_number("seed", self.seed, at_least=0) > LARGEST_SEED:
+        if validate.whole_number("seed", self.seed, at_least=0) > LARGEST_SEED:
             raise ValueError(f"seed must be at most 2^63 - 1, got {self.seed}")
 
     def as_json(self) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
+from hushvec._util import validate
+from hushvec.embedders.sources import SourceModel, as_embedding_model
 from hushvec.mechanisms import Mechanism, PublicProjection
-from hushvec.models.sources import SourceModel, as_embedding_model
 from hushvec.text.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHT_FILES
 from hushvec.text.devices import chosen_device
 from hushvec.text.inverters.trained import curve, network, vectors
@@ -170,7 +170,7 @@ def train_inverter(
         seed=seed,
     )
     target = Path(folder)
-    if _validate.flag("resume", resume):
+    if validate.flag("resume", resume):
         files.read_run(target)
     else:
         files.require_new(target)
@@ -208,7 +208,7 @@ class _Mechanism(NamedTuple):
             if value is not None:
                 raise ValueError(f"{name} must be left out without the name of a mechanism, got {value!r}")
         if self.mechanism is not None and not isinstance(self.mechanism, Mechanism):
-            raise TypeError(f"mechanism must be a name, an object of hushvec.mechanisms or None, got {_validate.kind(self.mechanism)}")
+            raise TypeError(f"mechanism must be a name, an object of hushvec.mechanisms or None, got {validate.kind(self.mechanism)}")
         if self.mechanism is not None and (self.mechanism.rows_per_person, self.mechanism.dimension) != (1, dimension):
             rows, elements = self.mechanism.rows_per_person, self.mechanism.dimension
             raise ValueError(f"mechanism must be for 1 row of {dimension} elements, got {rows} of {elements}")
@@ -225,7 +225,7 @@ def _inside(projection: PublicProjection | int | None, given: _Mechanism, dimens
         if projection.dimension != dimension:
             raise ValueError(f"projection must be for rows of {dimension} elements, the embedder's, got {projection.dimension}")
         return projection.output_dimension
-    components = _validate.whole_number("projection", projection, at_least=1)
+    components = validate.whole_number("projection", projection, at_least=1)
     if components > dimension:
         raise ValueError(f"projection must have at most {dimension} components, the embedder's elements, got {components}")
     return components

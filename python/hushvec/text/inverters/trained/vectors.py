@@ -10,10 +10,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
-from hushvec._progress import Progress
-from hushvec._publish import private_opener
-from hushvec.models.sources import SourceModel
+from hushvec._util import validate
+from hushvec._util.progress import Progress
+from hushvec._util.publish import private_opener
+from hushvec.embedders.sources import SourceModel
 
 EMBEDDINGS_FILE = "embeddings.npy"
 PARTIAL_SUFFIX = ".partial"
@@ -42,7 +42,7 @@ def embedded(model: SourceModel, texts: Sequence[str], *, first: int = 0, dimens
         with np.errstate(over="ignore"):
             rows = np.asarray(answer, np.float32)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"embedder must give rows of numbers, got {_validate.kind(answer)}: {error}") from None
+        raise TypeError(f"embedder must give rows of numbers, got {validate.kind(answer)}: {error}") from None
     if rows.ndim != 2 or rows.shape != (len(texts), dimension or rows.shape[1]) or rows.shape[1] == 0:
         expected = f"({len(texts)}, {dimension or 'd'})"
         raise ValueError(f"embedder must give rows of shape {expected} for {len(texts)} texts, got {rows.shape}")

@@ -8,7 +8,7 @@ correction  hypotheses, their embeddings, the steps and beams of the corrector
 inverter    Vec2TextInverter
 """
 
-from hushvec._lazy import at_first_use
+from hushvec._util.lazy import at_first_use
 
 __all__ = ["Vec2TextInverter"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.text.checkpoints import CONFIG_FILE, CheckpointError, checked_t5, read_json, size_field
 
 INVERSION = "InversionModel"
@@ -50,11 +50,11 @@ class Vec2TextConfig:
 
     def __post_init__(self) -> None:
         for name in ("embedding_dim", "num_repeat_tokens", "max_seq_length", "bottleneck"):
-            _validate.whole_number(name, getattr(self, name), at_least=1)
-        _validate.flag("ignore_hypothesis_embedding", self.ignore_hypothesis_embedding)
+            validate.whole_number(name, getattr(self, name), at_least=1)
+        validate.flag("ignore_hypothesis_embedding", self.ignore_hypothesis_embedding)
         object.__setattr__(self, "t5", checked_t5(self.t5, "t5"))
         separate = not self.t5["tie_word_embeddings"] if self.separate_head is None else self.separate_head
-        _validate.flag("separate_head", separate)
+        validate.flag("separate_head", separate)
         object.__setattr__(self, "separate_head", separate)
 
     @property
@@ -135,7 +135,7 @@ def read_fields(path: Path) -> CheckpointFields:
         raise CheckpointError(f"{where}: embedding_transform_strategy must be 'repeat', got {strategy!r}")
     t5 = content.get("encoder_decoder")
     if t5 is not None and not isinstance(t5, dict):
-        raise CheckpointError(f"{where}: encoder_decoder must be an object with the fields of a T5, got {_validate.kind(t5)}")
+        raise CheckpointError(f"{where}: encoder_decoder must be an object with the fields of a T5, got {validate.kind(t5)}")
     t5_source = _text(content, "model_name_or_path", where)
     if t5 is None and not t5_source:
         raise CheckpointError(f"{where} needs the field model_name_or_path (the T5 that was trained, such as 't5-base')")

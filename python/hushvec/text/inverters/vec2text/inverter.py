@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec import _validate
+from hushvec._util import validate
 from hushvec.text.devices import chosen_device
 from hushvec.text.inverters.vec2text.correction import Search, corrected
 from hushvec.text.inverters.vec2text.loading import Checkpoint, default_embedder, load_corrector, load_inversion
@@ -74,11 +74,11 @@ class Vec2TextInverter:
     ) -> None:
         self._search = Search(
             num_steps=_steps(num_steps, corrector is not None),
-            beams=_validate.whole_number("beams", beams, at_least=1),
-            sequence_beams=_validate.whole_number("sequence_beams", sequence_beams, at_least=0),
-            max_length=_validate.whole_number("max_length", max_length, at_least=2),
+            beams=validate.whole_number("beams", beams, at_least=1),
+            sequence_beams=validate.whole_number("sequence_beams", sequence_beams, at_least=0),
+            max_length=validate.whole_number("max_length", max_length, at_least=2),
         )
-        self._batch_size = _validate.whole_number("batch_size", batch_size, at_least=1)
+        self._batch_size = validate.whole_number("batch_size", batch_size, at_least=1)
         self._device = chosen_device(device)
         self._inversion = inversion
         inversion.model.to(self._device).eval()
@@ -120,7 +120,7 @@ class Vec2TextInverter:
             CheckpointError: a folder, file or field is missing, or the parts do not fit; the message says what is expected where.
         """
         if num_steps is not None:
-            num_steps = _validate.whole_number("num_steps", num_steps, at_least=0)
+            num_steps = validate.whole_number("num_steps", num_steps, at_least=0)
         pair = find_pair(path_or_id, corrector, num_steps)
         inversion = load_inversion(pair.inversion, t5=t5, device=device)
         loaded = None
@@ -191,7 +191,7 @@ class Vec2TextInverter:
 
     def _checked_rows(self, embeddings: Any) -> NDArray[np.float32]:
         if not isinstance(embeddings, np.ndarray) or embeddings.dtype.kind != "f":
-            found = f"an array of {embeddings.dtype}" if isinstance(embeddings, np.ndarray) else _validate.kind(embeddings)
+            found = f"an array of {embeddings.dtype}" if isinstance(embeddings, np.ndarray) else validate.kind(embeddings)
             raise TypeError(f"embeddings must be a numpy array of floats, got {found}")
         if embeddings.ndim != 2 or embeddings.shape[1] != self.dimension:
             raise ValueError(f"embeddings must be [n, {self.dimension}] for this checkpoint, got shape {embeddings.shape}")
@@ -205,7 +205,7 @@ class Vec2TextInverter:
 
 def _checked_embedder(embedder: Any, dimension: int) -> Any:
     if not callable(getattr(embedder, "embed", None)) or isinstance(embedder, type):
-        raise TypeError(f"embedder must have embed(texts), got {_validate.kind(embedder)}")
+        raise TypeError(f"embedder must have embed(texts), got {validate.kind(embedder)}")
     given = getattr(embedder, "dimension", None)
     if given is not None and given != dimension:
         raise ValueError(f"embedder must give {dimension} elements for this checkpoint, got {given}")
@@ -226,7 +226,7 @@ def _checked_corrector(corrector: Checkpoint, inversion: Checkpoint) -> Checkpoi
 def _steps(num_steps: int | None, has_corrector: bool) -> int:
     if num_steps is None:
         return NUM_STEPS if has_corrector else 0
-    steps = _validate.whole_number("num_steps", num_steps, at_least=0)
+    steps = validate.whole_number("num_steps", num_steps, at_least=0)
     if steps and not has_corrector:
         raise ValueError(f"num_steps must be 0 without a corrector, got {steps}")
     return steps

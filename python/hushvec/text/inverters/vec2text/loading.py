@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hushvec._publish import SHARED, published_bytes
+from hushvec._util.publish import SHARED, published_bytes
 from hushvec.errors import MissingExtraError
 from hushvec.text.checkpoints import (
     CONFIG_FILE,

@@ -1,0 +1,296 @@
+"""Which arrays are accepted, and how a result array is made: numpy, and torch and CuPy without importing them.
+
+Both are looked up among the modules already loaded: an object can be a tensor only if its library is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._native import _core
+from hushvec._util.recording import recording_error, require_no_recorder
+from hushvec._util.validate import kind, whole_number
+
+ArrayT = TypeVar("ArrayT")
+
+NUMPY_DTYPES = ("float32", "float64", "float16")
+TORCH_DTYPES = (*NUMPY_DTYPES, "bfloat16")
+DEFAULT_DTYPE = "float32"
+# numpy spells a name anew each time, which takes it as long as a tenth of a small release.
+_NAMES = {np.dtype(name): name for name in NUMPY_DTYPES}
+
+# Rows are worked off in runs of about this many elements where a float64 copy is needed: 512 KB, within a second-level cache.
+SCRATCH_ELEMENTS = 1 << 16
+# On a device: 128 MB, enough work for all of it.
+DEVICE_SCRATCH_ELEMENTS = 1 << 24
+
+
+def is_torch(x: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def is_cupy(x: Any) -> bool:
+    cupy = sys.modules.get("cupy")
+    return cupy is not None and isinstance(x, cupy.ndarray)
+
+
+def on_cuda(x: Any) -> bool:
+    return is_cupy(x) or (is_torch(x) and x.device.type == "cuda")
+
+
+def device_of(x: Any) -> str:
+    """ "cpu" or "cuda:0", whatever the library."""
+    if is_cupy(x):
+        return f"cuda:{x.device.id}"
+    return str(x.device) if is_torch(x) else "cpu"
+
+
+def device_scope(x: Any) -> contextlib.AbstractContextManager[Any]:
+    """What CuPy works in to use the device of x; torch finds it by itself."""
+    return x.device if is_cupy(x) else contextlib.nullcontext()
+
+
+def is_traced(x: Any) -> bool:
+    """Whether torch.compile is recording a call on x, and not running it."""
+    return is_torch(x) and bool(sys.modules["torch"].compiler.is_dynamo_compiling())
+
+
+def array_kind(x: Any) -> str:
+    """The type as an error shows it; numpy and CuPy have the same name for theirs."""
+    return "cupy.ndarray" if is_cupy(x) else kind(x)
+
+
+def dtype_name(x: Any) -> str:
+    """ "float32", "float64", "float16" or "bfloat16", whatever the library calls it."""
+    return str(x.dtype).removeprefix("torch.") if is_torch(x) else _NAMES.get(x.dtype) or str(x.dtype.name)
+
+
+def require_array(name: str, x: Any) -> None:
+    """One or two dimensions, a floating dtype, memory of the CPU or a CUDA device, nothing hidden (mask, gradient)."""
+    if is_torch(x):
+        _require_tensor(name, x)
+    elif isinstance(x, np.ndarray):
+        _require_ndarray(name, x)
+    elif is_cupy(x):
+        _require_dtype(name, x, NUMPY_DTYPES)
+    else:
+        require_no_recorder()  # what stands for an array there is none
+        raise TypeError(f"{name} must be a numpy array, a torch tensor or a CuPy array, got {kind(x)}")
+    if x.ndim not in (1, 2):
+        raise ValueError(f"{name} must have 1 or 2 dimensions, got {x.ndim}")
+
+
+def _require_ndarray(name: str, x: NDArray[Any]) -> None:
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} must be a plain numpy array, got MaskedArray (its mask would be lost)")
+    _require_dtype(name, x, NUMPY_DTYPES)
+    if not x.dtype.isnative:
+        raise TypeError(f"{name} must be in native byte order, got {x.dtype.str}")
+
+
+def _require_tensor(name: str, x: Any) -> None:
+    torch = sys.modules["torch"]
+    _require_dtype(name, x, TORCH_DTYPES)
+    if x.layout is not torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, got layout {x.layout}")
+    if x.device.type not in ("cpu", "cuda"):
+        raise ValueError(f"{name} must be on the CPU or a CUDA device, got {x.device}")
+    if type(x) is not torch.Tensor and _is_fake(x):
+        require_no_recorder()
+        raise recording_error("noise", "FakeTensorMode")
+    if not torch.compiler.is_dynamo_compiling() and x.is_neg():  # torch.compile cannot ask; the compiled call refuses it
+        raise ValueError(f"{name} must hold its own signs, got a negated view: pass {name}.resolve_neg()")
+    if x.requires_grad:
+        require_no_recorder()  # a transform of torch.func asks for the gradient, where detach() would not help
+        raise ValueError(f"{name} must not require grad, got requires_grad=True (pass {name}.detach())")
+
+
+def _is_fake(x: Any) -> bool:
+    """Whether a tensor is one of those that stand for others while a program is recorded. The mode that made it may be over."""
+    module = sys.modules.get("torch._subclasses.fake_tensor")
+    return module is not None and isinstance(x, module.FakeTensor)
+
+
+def _require_dtype(name: str, x: Any, accepted: tuple[str, ...]) -> None:
+    if dtype_name(x) not in accepted:
+        raise TypeError(f"{name} must be {' or '.join(accepted)}, got {dtype_name(x)}")
+
+
+def rows_and_dimension(x: Any) -> tuple[int, int]:
+    """(rows, elements in a row); a 1-D array is one row."""
+    shape = tuple(x.shape)
+    return (1, shape[0]) if len(shape) == 1 else (shape[0], shape[1])
+
+
+def output_like(x: ArrayT, out: ArrayT | None) -> ArrayT:
+    """`out` after a check that a result of x's kind, shape and dtype fits it, or a new array of that sort."""
+    if out is None:
+        return empty_like(x)
+    require_output(out, tuple(x.shape), dtype_name(x))  # type: ignore[attr-defined]
+    require_same_kind("out", out, "x", x)
+    return out
+
+
+def require_same_kind(name: str, array: Any, like_name: str, like: Any) -> None:
+    """One library and one device."""
+    if (is_torch(array), is_cupy(array)) != (is_torch(like), is_cupy(like)):
+        raise TypeError(f"{name} must be of the kind of {like_name}, {array_kind(like)}, got {array_kind(array)}")
+    if device_of(array) != device_of(like):
+        raise ValueError(f"{name} must be on {device_of(like)} like {like_name}, got {device_of(array)}")
+
+
+def require_output(out: Any, shape: tuple[int, ...], dtype: str) -> None:
+    require_array("out", out)
+    require_form(out, shape, dtype)
+
+
+def require_form(out: Any, shape: tuple[int, ...], dtype: str) -> None:
+    """Of an array of any number of dimensions: shape, dtype, writable."""
+    if tuple(out.shape) != shape:
+        raise ValueError(f"out must have shape {shape}, got {tuple(out.shape)}")
+    if dtype_name(out) != dtype:
+        raise TypeError(f"out must be {dtype}, got {dtype_name(out)}")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ValueError("out must be writable, got a read-only array")
+
+
+def empty_like(x: ArrayT) -> ArrayT:
+    """A new array of x's kind, shape, dtype and device, rows contiguous."""
+    return new_array(x, tuple(x.shape))  # type: ignore[attr-defined, no-any-return]
+
+
+def new_array(like: Any, shape: tuple[int, ...], *, dtype: str | None = None) -> Any:
+    """A new array of this shape, of the kind and device of `like`, and of its dtype unless another is named."""
+    if is_torch(like):
+        return like.new_empty(shape, dtype=dtype and getattr(sys.modules["torch"], dtype))
+    if is_cupy(like):
+        with device_scope(like):
+            return sys.modules["cupy"].empty(shape, dtype or like.dtype)
+    return np.empty(shape, dtype or like.dtype)
+
+
+def noise_target(shape: Any, dtype: Any, like: Any, out: Any) -> Any:
+    """The array that a noise function fills.
+
+    `out` decides everything where it is given, then `like`, then `dtype`. A dtype other than the default that `out` or
+    `like` contradicts is refused: what the caller wrote is never dropped in silence.
+    """
+    wanted_shape = _shape(shape)
+    wanted_dtype = _dtype(dtype)
+    model = out if out is not None else like
+    if model is None:
+        return np.empty(wanted_shape, wanted_dtype)
+    name = "out" if out is not None else "like"
+    require_array(name, model)
+    if wanted_dtype not in (DEFAULT_DTYPE, dtype_name(model)):
+        raise TypeError(f"{name} must be {wanted_dtype}, the dtype asked for, got {dtype_name(model)}")
+    if out is not None:
+        require_output(out, wanted_shape, dtype_name(out))
+        return out
+    return new_array(like, wanted_shape)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    lengths = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if len(lengths) not in (1, 2):
+        raise ValueError(f"shape must have 1 or 2 dimensions, got {len(lengths)}")
+    return tuple(whole_number("shape", length, at_least=0) for length in lengths)
+
+
+def _dtype(dtype: Any) -> str:
+    name = str(dtype).removeprefix("torch.")
+    if not (isinstance(dtype, str) or name in TORCH_DTYPES):
+        with contextlib.suppress(TypeError):
+            name = np.dtype(dtype).name
+    if name == "bfloat16":
+        raise TypeError("dtype must be float32, float64 or float16, got bfloat16 (like= or out= a torch tensor gives it)")
+    if name not in NUMPY_DTYPES:
+        raise TypeError(f"dtype must be float32, float64 or float16, got {dtype!r}")
+    return name
+
+
+def first_nonfinite_row(x: Any) -> int | None:
+    """Index of the first row that holds NaN or Inf."""
+    matrix = _as_matrix(x)
+    with device_scope(x):
+        for rows in _row_runs(matrix):
+            finite = _library(x).isfinite(matrix[rows]).all(1)
+            if not finite.all():
+                return int(rows.start + int((~finite).nonzero()[0][0]))
+    return None
+
+
+def nonfinite_value(x: Any, row: int) -> float:
+    """The first NaN or Inf of a row."""
+    with device_scope(x):
+        values = _widened(_as_matrix(x)[row : row + 1])[0]
+        return float(values[~_library(values).isfinite(values)][0])
+
+
+def require_finite(name: str, x: Any, *, first_row: int = 0) -> None:
+    """`first_row` is the number of x's first row in the whole input that an error counts by."""
+    row = first_nonfinite_row(x)
+    if row is not None:
+        raise ValueError(f"{name} must be finite, got {nonfinite_value(x, row)!r} in row {first_row + row}")
+
+
+def unit_rows(x: ArrayT, out: ArrayT) -> None:
+    """out = x with every row divided by its L2 norm; a zero row stays zero. x is finite; x and out may be the same.
+
+    The norm is right to a few units in the last place for every finite row, the smallest and largest numbers included:
+    squares of the narrow dtypes neither overflow nor vanish in float64, and a float64 row is scaled first.
+    On the CPU the bits of a row depend on nothing but the row (docs/format.md, section 10); on a CUDA device the last may differ.
+    """
+    if not on_cuda(x):
+        _core.unit_rows(x, out)
+        return
+    source, target = _as_matrix(x), _as_matrix(out)
+    wide = dtype_name(x) == "float64"
+    with device_scope(x):
+        for rows in _row_runs(source):
+            values = _widened(source[rows])
+            _scale_to_unit(values, wide)
+            target[rows] = values
+
+
+def _scale_to_unit(values: Any, wide: bool) -> None:
+    """In place, in float64, on whatever device the values are."""
+    library = _library(values)
+    if wide:
+        largest = library.amax(library.abs(values), 1)[:, None]
+        values /= library.where(largest == 0, library.ones_like(largest), largest)
+    norm = library.sqrt(library.einsum("ij,ij->i", values, values))[:, None]
+    values *= 1.0 / library.where(norm == 0, library.ones_like(norm), norm)
+
+
+def _library(x: Any) -> Any:
+    """The module whose functions take x."""
+    if is_torch(x):
+        return sys.modules["torch"]
+    return sys.modules["cupy"] if is_cupy(x) else np
+
+
+def _as_matrix(x: Any) -> Any:
+    return x[None, :] if x.ndim == 1 else x
+
+
+def _row_runs(matrix: Any) -> Iterator[slice]:
+    rows, dimension = matrix.shape
+    scratch = DEVICE_SCRATCH_ELEMENTS if on_cuda(matrix) else SCRATCH_ELEMENTS
+    step = max(1, scratch // max(1, dimension))
+    return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
+
+
+def _widened(run: Any) -> Any:
+    """A float64 copy: numpy's for the CPU, of its own kind on a device."""
+    # Row-major whatever run is, so that sums of squares, and with them the results, do not depend on its layout.
+    if not on_cuda(run):
+        return np.array(run.double().numpy() if is_torch(run) else run, np.float64, order="C")
+    return new_array(run, tuple(run.shape), dtype="float64").copy_(run) if is_torch(run) else run.astype("float64", order="C")

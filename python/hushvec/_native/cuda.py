@@ -1,0 +1,154 @@
+"""Calls on arrays in CUDA memory: the compiled backend loaded at the first one, the caller's stream, scratch memory, key streams.
+
+A call draws from a nonce that its generator reserves on the host. Inside a CUDA graph capture that would make every replay
+repeat it, so there the noise comes from a state in device memory, whose nonce the kernels advance. A state is made at the
+first ordinary call of a generator on a device: it has a key of its own, or for a seeded generator nonces of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from hushvec._native import _core
+from hushvec._native.arrays import device_of, device_scope, first_nonfinite_row, is_torch, new_array, nonfinite_value
+
+# A forked child finds no state of its parent: the process is part of the key.
+_States = dict[tuple[int, str], Any]
+_states: WeakKeyDictionary[_core.Generator, _States] = WeakKeyDictionary()
+
+# Graphs hold addresses, not references: a state that was captured lives as long as the process.
+_captured: list[Any] = []
+
+
+def state() -> str:
+    """ "not built", "built" (but no driver or device here) or "available"."""
+    try:
+        import hushvec._native._cuda as cuda
+    except ModuleNotFoundError:
+        return "not built"
+    try:
+        cuda.check_driver()
+    except RuntimeError:
+        return "built"
+    return "available"
+
+
+def require_release(x: Any, law: str) -> None:
+    """Refuse here what a release of x would be refused for later, when its budget is charged."""
+    require_law(law)
+    cuda = _backend("x", x)
+    cuda.workspace_bytes(x)
+    if cuda.is_capturing(_current_stream(cuda, x), _index(x)):
+        raise RuntimeError("privatize cannot be captured in a CUDA graph: every replay would be a release without a receipt")
+
+
+def fill(out: Any, law: str, scale: float, source: Any) -> None:
+    require_law(law)
+    cuda = _backend("out", out)
+    stream = _current_stream(cuda, out)
+    cuda.fill(out, law, scale, _stream_or_state(cuda, source, out, stream), stream)
+
+
+def clip(x: Any, clip_norm: float, out: Any) -> None:
+    cuda = _backend("x", x)
+    workspace = _workspace(cuda, x)
+    bad_row = cuda.clip(x, clip_norm, out, workspace, _current_stream(cuda, x))
+    _refuse_bad_row(x, bad_row)
+
+
+def clip_and_noise(x: Any, clip_norm: float, noise: float, out: Any, source: Any, law: str, exact: bool) -> None:
+    require_law(law)
+    cuda = _backend("x", x)
+    workspace = _workspace(cuda, x)
+    stream = _current_stream(cuda, x)
+    drawn = _stream_or_state(cuda, source, x, stream)
+    bad_row = cuda.clip_and_noise(x, clip_norm, noise, out, drawn, law, exact, workspace, stream)
+    _refuse_bad_row(x, bad_row)
+
+
+def clip_sum_and_noise(x: Any, clip_norm: float, sigma: float, out: Any, source: Any) -> None:
+    """out[d] = the sum of the clipped rows of x[n, d] + N(0, sigma^2), exactly rounded: docs/format.md section 7."""
+    cuda = _backend("x", x)
+    workspace = new_array(x, (cuda.sum_workspace_bytes(x),), dtype="uint8")
+    stream = _current_stream(cuda, x)
+    bad_row = cuda.clip_sum_and_noise(x, clip_norm, sigma, out, _stream_or_state(cuda, source, x, stream), workspace, stream)
+    _refuse_bad_row(x, bad_row)
+
+
+def _backend(name: str, array: Any) -> ModuleType:
+    try:
+        import hushvec._native._cuda as cuda
+    except ModuleNotFoundError:
+        raise RuntimeError(
+            f"{name} is on {device_of(array)}, but this build of hushvec has no CUDA backend: build it where nvcc is found "
+            f"(HUSHVEC_CUDA=ON), or move {name} to the CPU"
+        ) from None
+    cuda.check_driver()
+    return cuda
+
+
+def require_law(law: str) -> None:
+    if law in ("l2_laplace", "privunit"):
+        raise ValueError(f"{law} is not available on CUDA: move the array to the CPU")
+
+
+def _workspace(cuda: ModuleType, x: Any) -> Any:
+    return new_array(x, (cuda.workspace_bytes(x),), dtype="uint8")
+
+
+def _current_stream(cuda: ModuleType, x: Any) -> int:
+    """Handle of the stream that the caller's library works on, on the device of x."""
+    handle: int | None = cuda.current_stream(x, _index(x))
+    if handle is not None:
+        return handle
+    if is_torch(x):
+        return int(sys.modules["torch"].cuda.current_stream(x.device).cuda_stream)
+    with device_scope(x):
+        return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
+
+
+def _index(x: Any) -> int:
+    return int(device_of(x).removeprefix("cuda:"))
+
+
+def _stream_or_state(cuda: ModuleType, source: Any, array: Any, stream: int) -> Any:
+    if not isinstance(source, _core.Generator):
+        return source
+    place, index = (os.getpid(), device_of(array)), _index(array)
+    if cuda.is_capturing(stream, index):
+        states = _states.get(source, {})
+        if place not in states:
+            raise RuntimeError(f"generator must have been used on {place[1]} before a graph is captured: run the call once outside")
+        _captured.append(states[place])
+        return states[place]
+    prepare_capture(source, array)
+    return source._reserve()
+
+
+def prepare_capture(generator: _core.Generator, array: Any) -> None:
+    """Make the state that a graph captured on the device of `array` draws from, if there is none. Not inside of a capture."""
+    states = _states.setdefault(generator, {})
+    place = (os.getpid(), device_of(array))
+    if place not in states:
+        states[place] = _state_on_device(generator._apart(_index(array)), array)
+
+
+def _state_on_device(stream: object, like: Any) -> Any:
+    words = _core._state_words(stream)
+    if is_torch(like):
+        return sys.modules["torch"].from_numpy(words).to(like.device)
+    with device_scope(like):
+        return sys.modules["cupy"].asarray(words)
+
+
+def _refuse_bad_row(x: Any, row: int | None) -> None:
+    if row is None:
+        return
+    values = x if x.ndim == 1 else x[row]
+    # Where out is x, the row is gone.
+    found = "NaN or Inf" if first_nonfinite_row(values) is None else repr(nonfinite_value(values, 0))
+    raise ValueError(f"x must be finite, got {found} in row {row}")

@@ -1,0 +1,63 @@
+"""The operations of the core wherever their arrays lie: CPU or CUDA is chosen here, and nowhere else.
+
+`source` is what noise is drawn from: a Generator, or a state, six 64-bit words on the device of the arrays (key, next nonce,
+rounds) whose nonce the call advances.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hushvec._native import _core, cuda
+from hushvec._native.arrays import on_cuda
+
+_FILLS = {
+    "gaussian": _core.fill_gaussian,
+    "laplacian": _core.fill_laplacian,
+    "l2_laplace": _core.fill_l2_laplace,
+}
+
+
+def require_release(x: Any, law: str) -> None:
+    """Raise whatever would keep a release of x from being computed, short of the values in x."""
+    if on_cuda(x):
+        cuda.require_release(x, law)
+
+
+def fill(out: Any, law: str, scale: float, source: Any) -> None:
+    """out = scale * Z."""
+    if on_cuda(out):
+        cuda.fill(out, law, scale, source)
+    else:
+        _FILLS[law](out, scale, _on_host(source))
+
+
+def clip(x: Any, clip_norm: float, out: Any, *, out_is_fresh: bool) -> None:
+    """out = x with long rows scaled down to clip_norm."""
+    if on_cuda(x):
+        cuda.clip(x, clip_norm, out)
+    else:
+        _core.clip(x, clip_norm, out, out_is_fresh=out_is_fresh)
+
+
+def clip_and_noise(
+    x: Any, clip_norm: float, noise: float, out: Any, source: Any, law: str, exact: bool, *, out_is_fresh: bool
+) -> None:
+    """out = clip(x) + noise of the law; `noise` is its sigma or scale."""
+    if on_cuda(x):
+        cuda.clip_and_noise(x, clip_norm, noise, out, source, law, exact)
+    else:
+        _core.clip_and_noise(x, clip_norm, noise, out, _on_host(source), law, exact, out_is_fresh=out_is_fresh)
+
+
+def privunit(
+    x: Any, cap_probability: float, threshold: float, sigma: float, out: Any, source: Any, *, out_is_fresh: bool
+) -> None:
+    """out = sigma * W for the direction of every row of x; CPU arrays only."""
+    if on_cuda(x):
+        cuda.require_law("privunit")
+    _core.privunit(x, cap_probability, threshold, sigma, out, _on_host(source), out_is_fresh=out_is_fresh)
+
+
+def _on_host(source: Any) -> Any:
+    return source if isinstance(source, _core.Generator) else _core._take_from_state(source.numpy())

@@ -1,0 +1,48 @@
+"""Modules under their names of before: importing one warns and gives the module of today. For one version, until 0.2."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+MOVED = {
+    "hushvec.calibrate": "hushvec.noise.calibration",
+    "hushvec.discrete": "hushvec.mechanisms.labels",
+    "hushvec.label_receipt": "hushvec.receipts.labels",
+    "hushvec.label_release": "hushvec.release.labels",
+    "hushvec.report_receipt": "hushvec.receipts.reports",
+    "hushvec.selection_receipt": "hushvec.receipts.selections",
+    "hushvec.training_receipt": "hushvec.receipts.training",
+}
+
+
+class _MovedModule(Loader):
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(MOVED[spec.name])
+        self._own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It has run under its own name, and keeps the spec of that one, which the import of the old name has replaced."""
+        module.__spec__ = self._own_spec
+
+
+class _MovedModules(MetaPathFinder):
+    """Asked last, so that a module that is there is found as ever."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name not in MOVED:
+            return None
+        warnings.warn(f"{name} is now {MOVED[name]}; the old name goes in 0.2", DeprecationWarning, stacklevel=2)
+        return ModuleSpec(name, _MovedModule())
+
+
+def find_moved_modules() -> None:
+    """Let imports find them."""
+    if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
+        sys.meta_path.append(_MovedModules())

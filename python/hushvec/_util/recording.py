@@ -1,0 +1,38 @@
+"""Whether the caller is being recorded into a program: exported, traced, or run on tensors that have no values.
+
+Such a recorder runs a function once and keeps the torch operations that it saw. It does not see the kernels of the core, which
+write memory: of a noisy release it would keep the uninitialised result, the input alone, or this one draw as a constant.
+torch.compile is no recorder in this sense: it turns the calls into operators (`_torch_ops`) and runs them anew each time.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+# `_torch_recording.recorder` once torch is loaded: before that nothing records, and torch is not ours to load.
+_recorder: Callable[[], str | None] | None = None
+
+
+def require_no_recorder(what: str = "noise") -> None:
+    """Raise where the caller is being recorded; called before anything is drawn, charged or released."""
+    recorder = _recorder or _found_recorder()
+    name = None if recorder is None else recorder()
+    if name is not None:
+        raise recording_error(what, name)
+
+
+def recording_error(what: str, recorder: str) -> RuntimeError:
+    return RuntimeError(
+        f"{what} cannot be recorded into a program, which would repeat or lose it: got a call under {recorder} "
+        "(record the rest, and call hushvec on what the program returns; torch.compile works, and draws anew at each call)"
+    )
+
+
+def _found_recorder() -> Callable[[], str | None] | None:
+    global _recorder
+    if sys.modules.get("torch") is not None:
+        from hushvec._util.torch_recording import recorder
+
+        _recorder = recorder
+    return _recorder

@@ -1,0 +1,36 @@
+"""Arguments under their names of before: accepted with a warning for one version, until 0.2."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def renamed_arguments(**old_to_new: str) -> Callable[[Function], Function]:
+    """A decorator: keyword arguments of old names are passed on under their new ones.
+
+        @renamed_arguments(whitelist="allow_list")
+        def redact(text, *, allow_list=()): ...
+
+    Raises, when the function is called:
+        TypeError: both names are given.
+    """
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for old, new in old_to_new.items():
+                if old in kwargs:
+                    if new in kwargs:
+                        raise TypeError(f"{new} must be given once, got {old} as well, which is its old name")
+                    warnings.warn(f"{old} is now {new}; the old name goes in 0.2", DeprecationWarning, stacklevel=2)
+                    kwargs[new] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return call  # type: ignore[return-value]
+
+    return decorate

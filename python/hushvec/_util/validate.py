@@ -1,0 +1,133 @@
+"""Checks of scalar arguments. Every refusal names the argument, the rule and the value.
+
+TypeError for the wrong kind of thing, ValueError for the wrong value. A bool is not a number here.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Collection
+from numbers import Real
+from typing import Any
+
+from hushvec._util.recording import require_no_recorder
+
+SMALLEST_NORM = 2.0**-100
+LARGEST_NORM = 2.0**100
+
+# Not literals where they are added: the compiler would do the sum itself, in its own mode.
+_ONE = 1.0
+_TINY = 2.0**-55
+
+
+def rounding_to_nearest() -> None:
+    """Refuse a thread in which Python's own floats round up, down or towards zero.
+
+    The core sets its modes in every call. Bounds that Python and numpy compute are proved for rounding to nearest, and could come
+    out too small in a thread where someone called fesetround.
+    """
+    if _ONE + _TINY != _ONE or _ONE - _TINY != _ONE:
+        raise RuntimeError(
+            "floating-point numbers must be rounded to nearest in this thread, got another rounding mode "
+            "(other code set it: fesetround(FE_TONEAREST) puts it back)"
+        )
+
+
+def number(name: str, value: Any) -> float:
+    """A finite float."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {kind(value)}")
+    try:
+        converted = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite, got {value!r:.40}") from None
+    if not math.isfinite(converted):
+        raise ValueError(f"{name} must be finite, got {converted!r}")
+    return converted
+
+
+def keep_floats(frozen: Any, *names: str) -> None:
+    """Make numbers of a frozen dataclass Python floats: what JSON cannot write must not be found out after a charge. None stays."""
+    for name in names:
+        value = getattr(frozen, name)
+        if value is not None:
+            object.__setattr__(frozen, name, number(name, value))
+
+
+def positive(name: str, value: Any) -> float:
+    converted = number(name, value)
+    if converted <= 0:
+        raise ValueError(f"{name} must be > 0, got {converted!r}")
+    return converted
+
+
+def not_negative(name: str, value: Any) -> float:
+    converted = number(name, value)
+    if converted < 0:
+        raise ValueError(f"{name} must be >= 0, got {converted!r}")
+    return converted
+
+
+def probability(name: str, value: Any) -> float:
+    """A number strictly between 0 and 1."""
+    converted = number(name, value)
+    if not 0 < converted < 1:
+        raise ValueError(f"{name} must be > 0 and < 1, got {converted!r}")
+    return converted
+
+
+def delta(value: Any, *, zero_allowed: bool = False) -> float:
+    """A probability below 1 and above 0, or 0 itself for the mechanisms that need no delta."""
+    converted = number("delta", value)
+    if zero_allowed and converted == 0:
+        return converted
+    return probability("delta", converted)
+
+
+def clip_norm(value: Any) -> float:
+    converted = positive("clip_norm", value)
+    if not SMALLEST_NORM <= converted <= LARGEST_NORM:
+        raise ValueError(f"clip_norm must be in [2^-100, 2^100], got {converted!r}")
+    return converted
+
+
+def whole_number(name: str, value: Any, *, at_least: int) -> int:
+    if isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number, got bool")
+    try:
+        converted = operator.index(value)
+    except TypeError:
+        require_no_recorder()  # what stands for a number there is none
+        raise TypeError(f"{name} must be a whole number, got {kind(value)}") from None
+    if converted < at_least:
+        raise ValueError(f"{name} must be >= {at_least}, got {converted}")
+    return converted
+
+
+def flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {kind(value)}")
+    return value
+
+
+def choice(name: str, value: Any, accepted: Collection[str]) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, got {kind(value)}")
+    if value not in accepted:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}, got {value!r}")
+    return value
+
+
+def strings(name: str, value: Any) -> None:
+    """A sequence of strings, which one string is not."""
+    if isinstance(value, str):
+        raise TypeError(f"{name} must be a sequence of strings, got str")
+    for one in value:
+        if not isinstance(one, str):
+            raise TypeError(f"{name} must be a sequence of strings, got {kind(one)} in it")
+
+
+def kind(value: Any) -> str:
+    """The name of a value's type as an error shows it."""
+    return type(value).__name__

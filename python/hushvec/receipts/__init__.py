@@ -1,0 +1,34 @@
+"""Receipts: what a release did, what it promises, and whether the one follows from the other.
+
+docs/receipts.md describes every field and the three answers of `verify_receipt`. `base` knows no kind, each kind has a file of its
+own, `registry` names them, and `verify` checks any of them.
+"""
+
+from hushvec._util.lazy import at_first_use
+from hushvec.receipts.base import LedgerEntry, Verification
+from hushvec.receipts.vectors import Receipt
+from hushvec.receipts.verify import receipt_from_dict, receipt_from_json, verify_charges, verify_receipt
+
+__all__ = [
+    "LabelReceipt",
+    "LedgerEntry",
+    "Receipt",
+    "ReportReceipt",
+    "SelectionReceipt",
+    "TrainingReceipt",
+    "Verification",
+    "receipt_from_dict",
+    "receipt_from_json",
+    "verify_charges",
+    "verify_receipt",
+]
+
+__getattr__, __dir__ = at_first_use(
+    globals(),
+    {
+        "LabelReceipt": "labels",
+        "ReportReceipt": "reports",
+        "SelectionReceipt": "selections",
+        "TrainingReceipt": "training",
+    },
+)

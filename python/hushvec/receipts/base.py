@@ -1,0 +1,211 @@
+"""What receipts of every kind share: their fields as strict JSON, the ledger entry that paid, the answer of a check.
+
+docs/receipts.md describes every field. A kind is one file beside this one; `registry` names them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+
+from hushvec._native import _core
+from hushvec.errors import ReceiptError
+from hushvec.mechanisms import ADJACENCY
+from hushvec.receipts.fields import (
+    ROUNDS,
+    Number,
+    OneOf,
+    WholeNumber,
+    boolean,
+    digest,
+    json_object,
+    number_of_text,
+    require_fields,
+    string,
+    strings,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from hushvec.budget import Charge
+
+Status = Literal["holds", "does not hold", "not a DP claim"]
+HOLDS: Status = "holds"
+DOES_NOT_HOLD: Status = "does not hold"
+NOT_A_CLAIM: Status = "not a DP claim"
+
+NOTE_FLOAT = "floating-point: not protected"
+NOTE_SEED = "key from a user-given seed: not a DP claim"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerEntry:
+    """Where a release was charged: one row of a budget's ledger.
+
+    Args:
+        ledger: identity of the ledger, the hash of its first row.
+        sequence: number of the row, >= 2.
+        charge_id: the id that a retry of the charge uses.
+        entry_hash: SHA-256 of the row and, through it, of all rows before it; 64 hexadecimal digits.
+
+    Raises:
+        ReceiptError: a field of the wrong kind.
+    """
+
+    ledger: str
+    sequence: int
+    charge_id: str
+    entry_hash: str
+
+    def __post_init__(self) -> None:
+        digest("charge.ledger", self.ledger)
+        WholeNumber(2)("charge.sequence", self.sequence)
+        string("charge.charge_id", self.charge_id)
+        digest("charge.entry_hash", self.entry_hash)
+
+    @classmethod
+    def of(cls, charge: Charge) -> LedgerEntry:
+        """The row that a charge of a `PrivacyBudget` made."""
+        return cls(
+            ledger=charge.ledger, sequence=charge.sequence, charge_id=charge.charge_id, entry_hash=charge.entry_hash
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReceiptFields:
+    """What receipts of every kind do with their fields: check them, and write and read them as strict JSON."""
+
+    # Whole numbers that JSON holds as text, since some readers round large ones.
+    _text_numbers: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        rules = self._field_rules()
+        for field in dataclasses.fields(self):
+            rules[field.name](field.name, getattr(self, field.name))
+
+    @classmethod
+    def _field_rules(cls) -> Mapping[str, Callable[[str, Any], None]]:
+        """The rule of every field, by name."""
+        raise NotImplementedError
+
+    @classmethod
+    def _read(cls, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields that JSON holds in another form than the receipt."""
+        numbers = {name: number_of_text(name, fields[name]) for name in cls._text_numbers}
+        return {**numbers, "notes": tuple(fields["notes"]), "charge": entry_of(fields["charge"])}
+
+    @property
+    def rho(self) -> float:
+        """The privacy loss in zero-concentrated DP, rounded up: what a ledger in rho must have been charged."""
+        rho: float = self.loss.rho  # type: ignore[attr-defined]
+        return rho
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain Python values, in the order of their definition."""
+        fields = dataclasses.asdict(self)
+        return {**fields, **{name: str(fields[name]) for name in self._text_numbers}, "notes": list(fields["notes"])}
+
+    def to_json(self) -> str:
+        """JSON text, indented. Numbers are written with all digits that their float64 value needs."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """The receipt of a mapping with exactly the fields of `to_dict`.
+
+        Raises:
+            ReceiptError: a field is missing, unknown, of the wrong kind or out of its set of values.
+        """
+        require_fields(fields, [field.name for field in dataclasses.fields(cls)])
+        return cls(**{**fields, **cls._read(fields)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The receipt of a JSON text as `to_json` writes it.
+
+        Raises:
+            ReceiptError: not JSON, a number that is not finite, a field twice, or what `from_dict` refuses.
+        """
+        return cls.from_dict(json_object(text))
+
+
+class Verification(NamedTuple):
+    """The answer of `verify_receipt`.
+
+    Args:
+        status: "holds", "does not hold" or "not a DP claim".
+        reasons: why, one sentence each; never empty.
+    """
+
+    status: Status
+    reasons: tuple[str, ...]
+
+
+class Claimant(Protocol):
+    """A receipt, as far as its claim goes."""
+
+    @property
+    def is_dp_claim(self) -> bool: ...
+
+
+def verification(
+    receipt: Claimant,
+    faults: Sequence[str],
+    guarantee: Callable[[str], str],
+    *,
+    basis: str,
+    why_no_claim: Sequence[str],
+    otherwise: str = "would hold with a secret key",
+) -> Verification:
+    """The answer for a receipt whose law was checked.
+
+    Args:
+        faults: what does not follow from the law.
+        guarantee: the receipt's guarantee as a sentence that ends with the given words.
+        basis: what it follows from.
+        why_no_claim: why there can be no promise; empty if there can be one.
+        otherwise: under which the guarantee of a receipt without a claim would hold.
+    """
+    claimed = [f"is_dp_claim must be false: {reason}" for reason in why_no_claim] if receipt.is_dp_claim else []
+    if faults or claimed:
+        return Verification(DOES_NOT_HOLD, (*faults, *claimed))
+    if not receipt.is_dp_claim:
+        return Verification(NOT_A_CLAIM, (*(why_no_claim or ["the receipt itself makes no claim"]), guarantee(otherwise)))
+    return Verification(HOLDS, (guarantee(f"follows from the {basis}"),))
+
+
+def rows_per_person(per: str, rows: int) -> int:
+    """How many rows of a release concern one person, at least 1."""
+    return max(1, rows) if per == "release" else 1
+
+
+def entry_of(value: Any) -> Any:
+    """The LedgerEntry of a mapping with its fields; anything else is left for the field's rule to refuse."""
+    known = {field.name for field in dataclasses.fields(LedgerEntry)}
+    return LedgerEntry(**value) if isinstance(value, Mapping) and set(value) == known else value
+
+
+def entry_or_none(name: str, value: Any) -> None:
+    if value is not None and not isinstance(value, LedgerEntry):
+        raise ReceiptError(f"{name} must be null or an object with ledger, sequence, charge_id and entry_hash")
+
+
+CLIP_NORM_RULE = Number("in [2^-100, 2^100]", lambda value: 2.0**-100 <= value <= 2.0**100)
+
+# Of the fields that receipts of every kind have.
+SHARED_RULES: dict[str, Callable[[str, Any], None]] = {
+    "adjacency": OneOf(ADJACENCY),
+    "delta": Number(">= 0 and < 1", lambda value: 0 <= value < 1),
+    "grade": OneOf("exact"),
+    "key_source": OneOf("os", "seed"),
+    "rounds": OneOf(*ROUNDS),
+    "is_dp_claim": boolean,
+    "library_version": string,
+    "notes": strings,
+    "charge": entry_or_none,
+    "format_version": OneOf(_core.format_version),
+}

@@ -1,0 +1,310 @@
+"""Receipts of private labels: what randomized response did, what it promises, and whether the one follows from the other.
+
+docs/receipts.md describes every field. Its kind stands in the field receipt_kind, which receipts of vectors do not have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context, Decimal
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from hushvec._native import _core
+from hushvec._util import validate
+from hushvec.receipts.base import NOTE_SEED, SHARED_RULES, LedgerEntry, ReceiptFields, Verification, rows_per_person, verification
+from hushvec.receipts.fields import (
+    Number,
+    OneOf,
+    WholeNumber,
+    digest,
+    optional_digest,
+)
+from hushvec.receipts.vectors import Receipt
+
+if TYPE_CHECKING:
+    from hushvec.accounting import PrivacyLoss
+
+LABELS_KIND = "labels"
+LABEL_RECEIPT_VERSION = 1
+MECHANISM = "randomized_response"
+SCORES = ("none", "uniform", "source")
+
+NOTE_SOURCE = "scores are the model's own where its label was kept: they tell which answers are true, so epsilon bounds nothing"
+
+NOTE_SHUFFLER = (
+    "this relies on those people following the protocol and on an honest shuffler that randomly reorders all reports and drops names, "
+    "times and other marks; against the shuffler and whoever sees reports before it, only the receipt's epsilon holds"
+)
+
+_WORDS = 2**64  # an answer is drawn from as many equally likely values
+_MOST_LABELS = 2**24
+_DIGITS = 80
+_SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
+_LABELS_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelReceipt(ReceiptFields):
+    """The record of one release of labels: the law as used, and the guarantee that it gives.
+
+    Args:
+        receipt_kind: "labels".
+        receipt_version: version of these fields, 1.
+        format_version: version of the release format, docs/format.md (section 9 for labels).
+        library_version: hushvec that made the release.
+        mechanism: "randomized_response".
+        adjacency: "replace-one".
+        per: unit of privacy: "record", every answer is about another person; "release", all answers are about one person.
+        epsilon: promised epsilon, of one answer or of all of them, as `per` says.
+        delta: 0.
+        label_count: k, the number of possible labels.
+        labels_digest: SHA-256 of the list of labels, see `labels_digest`.
+        truth_values: how many of 2^64 equally likely values answer with the truth.
+        other_values: how many answer with a given other label. In JSON both are text, which no reader rounds.
+        answers: number of labels released.
+        scores: what stands beside an answer: "none"; "uniform", the public 1/k; "source", the model's own score where its label was
+            kept, and 1/k elsewhere.
+        grade: "exact".
+        key_source: "os" or "seed".
+        rounds: of the ChaCha key stream: 20, 12 or 8.
+        codebook: SHA-256 of the public codebook whose codes the labels are (`PublicCodebook.digest`), or None:
+            docs/proofs/codebook.md. The labels are then 0, ..., k - 1.
+        is_dp_claim: whether the numbers are promised at all. False for a seeded key and for scores = "source".
+        notes: what else a reader should know, in plain words.
+        charge: the row of a budget's ledger that paid for the release, or None.
+
+    Raises:
+        ReceiptError: a field of the wrong kind or out of its set of values.
+
+    Example:
+        >>> from hushvec.receipts.labels import LabelReceipt
+        >>> from hushvec.release.labels import privatize_labels
+        >>> receipt = privatize_labels(["yes", "no"], ["no", "yes"], epsilon=1.0).receipt
+        >>> LabelReceipt.from_json(receipt.to_json()) == receipt
+        True
+    """
+
+    mechanism: str
+    adjacency: str
+    per: str
+    epsilon: float
+    delta: float
+    label_count: int
+    labels_digest: str
+    truth_values: int
+    other_values: int
+    answers: int
+    scores: str
+    grade: str
+    key_source: str
+    rounds: int
+    is_dp_claim: bool
+    library_version: str
+    notes: tuple[str, ...] = ()
+    charge: LedgerEntry | None = None
+    codebook: str | None = None
+    format_version: int = _core.format_version
+    receipt_version: int = LABEL_RECEIPT_VERSION
+    receipt_kind: str = LABELS_KIND
+
+    _text_numbers = ("truth_values", "other_values")
+
+    @classmethod
+    def _field_rules(cls) -> Mapping[str, Callable[[str, Any], None]]:
+        return _FIELD_RULES
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The privacy loss of the release, for `hushvec.accounting.compose`.
+
+        Meaningful for a receipt that `verify_receipt` found to hold; with scores = "source" it is that of the labels alone.
+        """
+        from hushvec.accounting import PureDP
+
+        return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
+
+    def with_shuffling(self, n: int, delta: float) -> LabelReceipt:
+        """The same receipt, with a note on what the answers promise once they are shuffled, and on whom that relies.
+
+        Args:
+            n: >= 1, how many people's answers are shuffled in one batch: equally many of each, all by this law over these labels.
+            delta: in (0, 1), for which the note states the epsilon.
+
+        Returns:
+            A copy with one note more. No other field changes: `epsilon` stays what the answers promise against everyone, and is all
+            that is verified.
+
+        Raises:
+            ValueError: n or delta breaks its rule; the receipt does not hold or makes no claim.
+            TypeError: n is no whole number, delta no number.
+
+        Guarantees:
+            As `hushvec.accounting.Shuffled`, for the epsilon of this receipt; the number in the note is rounded up. Rows that were
+            decoded from codes of a public codebook have it too: decoding is post-processing.
+
+        Example:
+            >>> from hushvec.release.labels import privatize_labels
+            >>> receipt = privatize_labels(["yes"], ["no", "yes"], epsilon=8.0).receipt
+            >>> print(receipt.with_shuffling(1_000_000, 1e-6).notes[-1][:53])
+            (0.303695, 1e-06)-DP if shuffled in one batch of 1000
+        """
+        note = shuffling_note(verify_label_receipt(self).status, self.loss, n, delta, "answers by this law over these labels")
+        return replace(self, notes=(*self.notes, note))
+
+
+def shuffling_note(status: str, loss: PrivacyLoss, n: int, delta: float, what: str) -> str:
+    """What a receipt with this loss, found to be of this status, promises once what it is about is shuffled.
+
+    Raises:
+        ValueError: the receipt does not hold, or n or delta breaks its rule.
+        TypeError: n or delta is of another kind.
+    """
+    from hushvec.accounting import Shuffled
+
+    if status != "holds":
+        raise ValueError(f"receipt must hold for a note on shuffling, got one that is found {status!r}")
+    checked = validate.delta(delta)
+    shuffled = Shuffled(loss, n)
+    epsilon = _SIX_DIGITS.create_decimal(shuffled.epsilon(checked))
+    batch = f"one batch of {shuffled.n} people's {what}, equally many of each"
+    return f"({epsilon}, {checked!r})-DP if shuffled in {batch}: {NOTE_SHUFFLER}"
+
+
+RowReceipt = Receipt | LabelReceipt
+"""What a release of rows can have: noisy vectors, or codes of a public codebook."""
+
+
+def row_receipt(fields: Mapping[str, Any]) -> RowReceipt:
+    """The receipt of a release of rows, from its fields.
+
+    Raises:
+        ReceiptError: no receipt of that kind.
+    """
+    return LabelReceipt.from_dict(fields) if fields.get("receipt_kind") == LABELS_KIND else Receipt.from_dict(fields)
+
+
+def released_rows(receipt: RowReceipt) -> int:
+    """How many rows the release has."""
+    return receipt.rows if isinstance(receipt, Receipt) else receipt.answers
+
+
+def labels_digest(labels: Sequence[Hashable]) -> str:
+    """SHA-256 of a list of labels as JSON: ASCII, without spaces, in the order given.
+
+    Args:
+        labels: str, int, float and bool.
+
+    Raises:
+        TypeError: a label of another kind, which has no text that others could hash too.
+        ValueError: a float that is not finite.
+
+    Example:
+        >>> import hashlib
+        >>> from hushvec.receipts.labels import labels_digest
+        >>> labels_digest(["no", "yes"]) == hashlib.sha256(b'["no","yes"]').hexdigest()
+        True
+    """
+    rest, separator, hashed = iter(labels), "", hashlib.sha256(b"[")
+    while part := list(islice(rest, _LABELS_AT_ONCE)):  # a million labels are not written out as one text
+        _require_nameable(part)
+        hashed.update((separator + json.dumps(part, separators=(",", ":"))[1:-1]).encode())
+        separator = ","
+    hashed.update(b"]")
+    return hashed.hexdigest()
+
+
+def _require_nameable(labels: list[Any]) -> None:
+    kinds = set(map(type, labels))
+    for kind in kinds:
+        if not issubclass(kind, str | int | float):
+            raise TypeError(f"labels must be str, int, float or bool where a receipt names them, got {kind.__name__}")
+    if any(issubclass(kind, float) for kind in kinds):
+        for label in labels:
+            if isinstance(label, float):
+                validate.number("labels", label)
+
+
+def verify_label_receipt(receipt: LabelReceipt) -> Verification:
+    """Recompute the guarantee from the law, as `hushvec.verify_receipt` does for receipts of either kind.
+
+    The law's ratio is one of whole numbers. Its logarithm, times the answers of one person, is rounded up in 80 digits before it is
+    compared with the stated epsilon.
+    """
+    return verification(
+        receipt,
+        _law_faults(receipt),
+        partial(_guarantee, receipt),
+        basis="law",
+        why_no_claim=_why_no_claim(receipt),
+        otherwise=_WITHOUT_CLAIM[receipt.scores == "source"],
+    )
+
+
+_WITHOUT_CLAIM = {
+    False: "would hold with a secret key",
+    True: "would hold with a secret key if the labels alone were released",
+}
+
+
+def _law_faults(receipt: LabelReceipt) -> list[str]:
+    faults = []
+    if receipt.delta != 0:
+        faults.append(f"delta must be 0 for {receipt.mechanism}, got {receipt.delta!r}")
+    truth, other, k = receipt.truth_values, receipt.other_values, receipt.label_count
+    if truth + (k - 1) * other != _WORDS:
+        return [*faults, f"truth_values + {k - 1} other_values must be 2^64 for {k} labels, got {truth + (k - 1) * other}"]
+    if truth < other:
+        return [*faults, f"truth_values must be >= other_values, got {truth} and {other}"]
+    needed = epsilon_of_law(truth, other, times=rows_per_person(receipt.per, receipt.answers))
+    if needed > Decimal(receipt.epsilon):
+        faults.append(
+            f"truth_values / other_values gives epsilon = {needed:.6g} for {_unit(receipt)}, more than the {receipt.epsilon!r} stated"
+        )
+    return faults
+
+
+def epsilon_of_law(truth: int, other: int, *, times: int = 1) -> Decimal:
+    """`times` ln(truth / other), not below it by 80-digit decimal arithmetic; 0 where they are equal."""
+    up = Context(prec=_DIGITS, rounding=ROUND_CEILING)
+    # ln is rounded to nearest whatever the context says, the quotient upwards: one digit up covers both
+    logarithm = up.divide(Decimal(truth), Decimal(other)).ln(up)
+    return up.multiply(up.next_plus(logarithm), Decimal(times)) if truth > other else Decimal(0)
+
+
+def _why_no_claim(receipt: LabelReceipt) -> list[str]:
+    reasons = []
+    if receipt.scores == "source":
+        reasons.append(NOTE_SOURCE)
+    if receipt.key_source == "seed":
+        reasons.append(NOTE_SEED)
+    return reasons
+
+
+def _unit(receipt: LabelReceipt) -> str:
+    return "one answer" if receipt.per == "record" else f"all {receipt.answers} answers of one person"
+
+
+def _guarantee(receipt: LabelReceipt, verb: str) -> str:
+    return f"({receipt.epsilon!r}, 0.0)-DP under replacement of what is behind {_unit(receipt)} {verb}"
+
+
+_FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
+    **SHARED_RULES,
+    "mechanism": OneOf(MECHANISM),
+    "per": OneOf("record", "release"),
+    "epsilon": Number("> 0 and finite", lambda value: value > 0),
+    "label_count": WholeNumber(2, below=_MOST_LABELS + 1),
+    "labels_digest": digest,
+    "truth_values": WholeNumber(1, below=_WORDS),
+    "other_values": WholeNumber(1, below=_WORDS),
+    "answers": WholeNumber(0),
+    "scores": OneOf(*SCORES),
+    "codebook": optional_digest,
+    "receipt_version": OneOf(LABEL_RECEIPT_VERSION),
+    "receipt_kind": OneOf(LABELS_KIND),
+}

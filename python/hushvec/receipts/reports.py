@@ -1,0 +1,256 @@
+"""Receipts of reports to a collector: what a person's reports promise, and whether it follows from the law they were drawn by.
+
+docs/receipts.md describes every field. Its kind stands in the field receipt_kind, which receipts of vectors do not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context, Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hushvec._native import _core
+from hushvec.mechanisms import ADJACENCY
+from hushvec.receipts.base import NOTE_SEED, SHARED_RULES, LedgerEntry, ReceiptFields, Verification, verification
+from hushvec.receipts.fields import Number, OneOf, WholeNumber, boolean, digest
+from hushvec.receipts.labels import epsilon_of_law, shuffling_note
+
+if TYPE_CHECKING:
+    from hushvec.accounting import PrivacyLoss
+
+REPORTS_KIND = "reports"
+REPORT_RECEIPT_VERSION = 1
+
+_WORDS = 1 << 64
+_MOST_CELLS = 1 << 24
+
+# Among how many outcomes the law of a mechanism chooses. Reports in bits have two: with more, the law would not be that of a bit.
+_CELLS: dict[str, tuple[str, Callable[[int], bool]]] = {
+    "k_rr": ("at least 2", lambda cells: cells >= 2),
+    "unary": ("2", lambda cells: cells == 2),
+    "hadamard": ("2 B, B a power of two", lambda cells: cells >= 2 and cells.bit_count() == 1),
+    "bloom": ("2", lambda cells: cells == 2),
+}
+MECHANISMS = tuple(_CELLS)
+_UP = Context(prec=80, rounding=ROUND_CEILING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportReceipt(ReceiptFields):
+    """The record of reports to a collector, and the guarantee that they give each person.
+
+    Args:
+        receipt_kind: "reports".
+        receipt_version: version of these fields, 1.
+        format_version: version of the release format, docs/format.md (section 12 for reports).
+        library_version: hushvec that made the reports.
+        mechanism: "k_rr", "unary", "hadamard" or "bloom".
+        adjacency: "replace-one": one person's words are replaced by as many others.
+        per: "record": every report is another person's; "release": all are one person's.
+        epsilon: promised epsilon, of one person's reports: of one report for per="record"; of all of them for per="release". Where
+            they are memoised, of the words that were new to the memo, in these reports and all later ones.
+        delta: 0.
+        dictionary_digest: SHA-256 of what the collector published: words or filter, and every parameter.
+        reports: how many there are.
+        words_of_one: how many words of one person the epsilon covers. Words that a memo had before are in earlier receipts; where
+            no word is new, all words of the reports.
+        memoised: whether the same word of the person always gives the same permanent report.
+        cells: how many outcomes the law below chooses among: k, 2 for bits, 2 B for Hadamard response, B a power of two.
+        truth_values, other_values: of the 2^64 values of a uniform, those of the truth and those of each other cell; for "bloom" of
+            the permanent response.
+        hashes: for "bloom" the bits that a word sets, at most; else 0.
+        one_values, zero_values: for "bloom" the values of a uniform that report a 1 for a permanent bit that is 1 and that is 0;
+            2^64 and 0 without an instantaneous response. 0 and 0 for the others.
+        grade: "exact".
+        key_source: "os" or "seed".
+        rounds: of the ChaCha key stream: 20, 12 or 8.
+        is_dp_claim: whether the numbers are promised at all. False for a seeded key.
+        notes: what else a reader should know, in plain words.
+        charge: the row of a budget's ledger that paid for the reports, or None.
+
+    Raises:
+        ReceiptError: a field of the wrong kind or out of its set of values.
+
+    Example:
+        >>> from hushvec.collect import Vocabulary
+        >>> from hushvec.receipts.reports import ReportReceipt, verify_report_receipt
+        >>> receipt = Vocabulary(["a", "b", "c"], epsilon=1.0).release(["a", "b"]).receipt
+        >>> verify_report_receipt(receipt).status, ReportReceipt.from_json(receipt.to_json()) == receipt
+        ('holds', True)
+    """
+
+    mechanism: str
+    per: str
+    epsilon: float
+    dictionary_digest: str
+    reports: int
+    words_of_one: int
+    memoised: bool
+    cells: int
+    truth_values: int
+    other_values: int
+    hashes: int
+    one_values: int
+    zero_values: int
+    key_source: str
+    rounds: int
+    is_dp_claim: bool
+    library_version: str
+    delta: float = 0.0
+    adjacency: str = ADJACENCY
+    grade: str = "exact"
+    notes: tuple[str, ...] = ()
+    charge: LedgerEntry | None = None
+    format_version: int = _core.format_version
+    receipt_version: int = REPORT_RECEIPT_VERSION
+    receipt_kind: str = REPORTS_KIND
+
+    _text_numbers = ("truth_values", "other_values", "one_values", "zero_values")
+
+    @classmethod
+    def _field_rules(cls) -> Mapping[str, Callable[[str, Any], None]]:
+        return _FIELD_RULES
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The privacy loss of one person's reports, for `hushvec.accounting.compose`."""
+        from hushvec.accounting import PureDP
+
+        return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
+
+    def with_shuffling(self, n: int, delta: float) -> ReportReceipt:
+        """The same receipt, with a note on what the reports promise once they are shuffled, and on whom that relies.
+
+        Args:
+            n: >= 1, how many people's reports to this collection are shuffled in one batch, equally many of each.
+            delta: in (0, 1), for which the note states the epsilon.
+
+        Returns:
+            A copy with one note more. No other field changes: `epsilon` stays what the reports promise against everyone, and is all
+            that is verified.
+
+        Raises:
+            ValueError: n or delta breaks its rule; the receipt does not hold or makes no claim; the reports are memoised, so that
+                other batches may hold them too.
+            TypeError: n is no whole number, delta no number.
+
+        Guarantees:
+            As `hushvec.accounting.Shuffled`, for the epsilon of this receipt; the number in the note is rounded up.
+
+        Example:
+            >>> from hushvec.collect import Vocabulary
+            >>> receipt = Vocabulary(["a", "b"], epsilon=8.0).release("a", per="release").receipt
+            >>> print(receipt.with_shuffling(1_000_000, 1e-6).notes[-1][:53])
+            (0.303695, 1e-06)-DP if shuffled in one batch of 1000
+        """
+        if self.memoised:
+            raise ValueError("memoised must be False for a note on shuffling, as other batches may hold the same reports; got True")
+        note = shuffling_note(verify_report_receipt(self).status, self.loss, n, delta, "reports to this collection")
+        return replace(self, notes=(*self.notes, note))
+
+
+def permanent_epsilon(hashes: int, truth: int, other: int) -> Decimal:
+    """2 h ln(T / M), rounded up: two words differ in at most 2 h bits, and each of them costs ln(T / M)."""
+    return epsilon_of_law(truth, other, times=2 * hashes)
+
+
+def instantaneous_epsilon(hashes: int, truth: int, other: int, one: int, zero: int) -> Decimal:
+    """Of one report that was drawn in both steps, rounded up: h ln(q* (1 - p*) / (p* (1 - q*))).
+
+    q* and p* are the chances of a reported 1 for a bit of the word and for any other, here as whole numbers over 2^128.
+
+    Reference:
+        Erlingsson, Pihur, Korolova, "RAPPOR" (2014), section 3.2, theorem 2.
+    """
+    whole = _WORDS * _WORDS
+    q = truth * one + other * zero
+    p = other * one + truth * zero
+    return epsilon_of_law(q * (whole - p), p * (whole - q), times=hashes)
+
+
+def epsilon_of_one(receipt: ReportReceipt) -> Decimal:
+    """What the law gives for all words of one person, rounded up."""
+    if receipt.mechanism != "bloom":
+        one_word = epsilon_of_law(receipt.truth_values, receipt.other_values)
+    elif receipt.memoised or receipt.one_values == _WORDS:
+        one_word = permanent_epsilon(receipt.hashes, receipt.truth_values, receipt.other_values)
+    else:
+        one_word = instantaneous_epsilon(
+            receipt.hashes, receipt.truth_values, receipt.other_values, receipt.one_values, receipt.zero_values
+        )
+    return _UP.multiply(one_word, Decimal(receipt.words_of_one))
+
+
+def verify_report_receipt(receipt: ReportReceipt) -> Verification:
+    """Recompute the guarantee from the law. Logarithms of ratios of whole numbers, rounded up in 80 digits."""
+    why_no_claim = [NOTE_SEED] if receipt.key_source == "seed" else []
+    return verification(receipt, _law_faults(receipt), partial(_guarantee, receipt), basis="law", why_no_claim=why_no_claim)
+
+
+def _law_faults(receipt: ReportReceipt) -> list[str]:
+    faults = []
+    if receipt.delta != 0:
+        faults.append(f"delta must be 0 for {receipt.mechanism}, got {receipt.delta!r}")
+    truth, other, cells = receipt.truth_values, receipt.other_values, receipt.cells
+    cells_rule, is_allowed = _CELLS[receipt.mechanism]
+    if not is_allowed(cells):
+        return [*faults, f"cells must be {cells_rule} for {receipt.mechanism}, got {cells}"]
+    if truth + (cells - 1) * other != _WORDS:
+        return [*faults, f"truth_values + {cells - 1} other_values must be 2^64, got {truth + (cells - 1) * other}"]
+    if truth < other:
+        return [*faults, f"truth_values must be >= other_values, got {truth} and {other}"]
+    step = _step_fault(receipt)
+    if step is not None:
+        return [*faults, step]
+    if receipt.per == "record" and receipt.words_of_one != 1:
+        faults.append(f"words_of_one must be 1 where every report is another person's, got {receipt.words_of_one}")
+    if receipt.per == "record" and receipt.memoised:
+        faults.append("per must be 'release' where reports are memoised: a memo is one person's")
+    if receipt.per == "release" and not receipt.memoised and receipt.words_of_one < receipt.reports:
+        faults.append(f"words_of_one must be at least the {receipt.reports} reports of the person, got {receipt.words_of_one}")
+    needed = epsilon_of_one(receipt)
+    if needed > Decimal(receipt.epsilon):
+        faults.append(
+            f"the law gives epsilon = {needed:.6g} for {receipt.words_of_one} words of one person, more than the "
+            f"{receipt.epsilon!r} stated"
+        )
+    return faults
+
+
+def _step_fault(receipt: ReportReceipt) -> str | None:
+    """Of the fields that only a Bloom filter has."""
+    if receipt.mechanism != "bloom":
+        if (receipt.hashes, receipt.one_values, receipt.zero_values) != (0, 0, 0):
+            return f"hashes, one_values and zero_values must be 0 for {receipt.mechanism}"
+        return None
+    if receipt.hashes < 1:
+        return f"hashes must be >= 1 for bloom, got {receipt.hashes}"
+    if receipt.one_values <= receipt.zero_values or (receipt.zero_values == 0) != (receipt.one_values == _WORDS):
+        return f"one_values must be > zero_values > 0, or 2^64 and 0; got {receipt.one_values} and {receipt.zero_values}"
+    return None
+
+
+def _guarantee(receipt: ReportReceipt, verb: str) -> str:
+    return f"({receipt.epsilon!r}, 0.0)-DP under replacement of {receipt.words_of_one} words of one person {verb}"
+
+
+_FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
+    **SHARED_RULES,
+    "mechanism": OneOf(*MECHANISMS),
+    "per": OneOf("record", "release"),
+    "epsilon": Number("> 0 and finite", lambda value: value > 0),
+    "dictionary_digest": digest,
+    "reports": WholeNumber(0),
+    "words_of_one": WholeNumber(1),
+    "memoised": boolean,
+    "cells": WholeNumber(2, below=_MOST_CELLS + 1),
+    "truth_values": WholeNumber(1, below=_WORDS),
+    "other_values": WholeNumber(1, below=_WORDS),
+    "hashes": WholeNumber(0),
+    "one_values": WholeNumber(0, below=_WORDS + 1),
+    "zero_values": WholeNumber(0, below=_WORDS),
+    "receipt_version": OneOf(REPORT_RECEIPT_VERSION),
+    "receipt_kind": OneOf(REPORTS_KIND),
+}

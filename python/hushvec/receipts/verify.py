@@ -1,0 +1,157 @@
+"""One verifier for receipts of every kind, and for the ledger that paid for them.
+
+docs/receipts.md describes the three answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from hushvec._util import validate
+from hushvec.receipts.base import DOES_NOT_HOLD, HOLDS, Verification
+from hushvec.receipts.fields import json_object
+from hushvec.receipts.registry import VECTORS, kind_of, named
+
+if TYPE_CHECKING:
+    from hushvec.receipts.registry import AnyReceipt
+
+
+def receipt_from_dict(fields: Mapping[str, Any]) -> AnyReceipt:
+    """The receipt of a mapping, of the kind that its receipt_kind names: of vectors where it has none.
+
+    Raises:
+        ReceiptError: no receipt of that kind.
+    """
+    kind = named(fields["receipt_kind"]) if isinstance(fields, Mapping) and "receipt_kind" in fields else VECTORS
+    read: AnyReceipt = kind.receipt_class.from_dict(fields)  # type: ignore[assignment]
+    return read
+
+
+def receipt_from_json(text: str) -> AnyReceipt:
+    """The receipt of a JSON text, of any kind.
+
+    Raises:
+        ReceiptError: not JSON, or no receipt.
+    """
+    return receipt_from_dict(json_object(text))
+
+
+def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
+    """Recompute a receipt's guarantee from its parameters and compare it with what the receipt says.
+
+    Args:
+        receipt: a `Receipt`, `LabelReceipt`, `SelectionReceipt`, `ReportReceipt` or `TrainingReceipt`, or a mapping with the
+            fields of one (`json.load` of a receipt file).
+
+    Returns:
+        A `Verification`:
+        "does not hold" if a stated number does not follow from the others (too small an epsilon, delta, sensitivity, sigma or
+        scale; a grid or a grade that such a release does not have), or a promise is made where there can be none;
+        else "not a DP claim" if the receipt promises nothing (a seeded key, the float grade, labels with their model's scores);
+        else "holds".
+
+    Raises:
+        ReceiptError: the mapping is no receipt.
+        TypeError: neither a receipt nor a mapping.
+        MissingExtraError: a training sampled its examples, and hushvec[accounting] is not installed.
+
+    Guarantees:
+        The sensitivity is recomputed from clip_norm, per, rows and dimension, never taken from the receipt. Laplace guarantees
+        are compared in exact arithmetic; the Gaussian delta, and the logarithm of the ratio of a law of labels, are rounded up
+        before they are compared. "holds" speaks of the receipt's numbers: nothing in a receipt proves that given values were
+        made that way.
+
+    Edge cases:
+        A larger epsilon or delta than the noise gives is a weaker promise, and holds.
+
+    Reference:
+        Balle and Wang (2018), theorem 8; Dwork, McSherry, Nissim, Smith (2006), proposition 1.
+
+    Example:
+        >>> import dataclasses, hushvec as hv, numpy as np
+        >>> receipt = hv.privatize(np.ones((2, 384), np.float32), epsilon=8.0).receipt
+        >>> hv.verify_receipt(receipt).status
+        'holds'
+        >>> hv.verify_receipt(dataclasses.replace(receipt, epsilon=7.0)).status
+        'does not hold'
+    """
+    validate.rounding_to_nearest()
+    if isinstance(receipt, Mapping):
+        receipt = receipt_from_dict(receipt)
+    return kind_of(receipt).verify(receipt)
+
+
+def verify_charges(receipts: Sequence[AnyReceipt], export: Mapping[str, Any]) -> Verification:
+    """Check that a ledger holds, and that it paid for every receipt with a charge of its own.
+
+    Args:
+        receipts: releases charged to one ledger, of vectors, labels, selections, reports and trainings.
+        export: of `PrivacyBudget.export`, or the same read from JSON.
+
+    Returns:
+        "holds", or "does not hold" with the reasons: a row that does not follow from the others; a receipt that does not hold
+        itself, or names no charge, another ledger, a charge that is not there, one that another receipt names too, or one smaller
+        than its promise.
+
+    Raises:
+        ValueError, TypeError: the export is not a ledger export.
+
+    Guarantees:
+        Amounts are compared as the exact decimals that they print as. A ledger in rho must have charged the rho of the receipt's
+        noise. "holds" speaks of numbers: whoever can write a whole ledger can write one that holds.
+
+    Edge cases:
+        No receipts: only the ledger is checked. The ledger may hold more charges than there are receipts: a crash between charge
+        and release spends.
+
+    Reference:
+        docs/budget.md: rows, hashes and what a chain can show.
+
+    Example:
+        >>> import hushvec as hv, numpy as np
+        >>> budget = hv.PrivacyBudget(10.0)
+        >>> receipt = hv.privatize(np.ones((2, 384), np.float32), epsilon=8.0, budget=budget).receipt
+        >>> hv.verify_charges([receipt], budget.export()).status
+        'holds'
+    """
+    from hushvec.budget import verify_export
+
+    report = verify_export(export)
+    if not report.holds:
+        return Verification(DOES_NOT_HOLD, (f"row {report.first_wrong} of the ledger: {report.reason}",))
+    rows = {row["sequence"]: row for row in export["rows"]}
+    faults, paid = [], set()
+    for number, receipt in enumerate(receipts, 1):
+        fault = _charge_fault(receipt, export["ledger"], rows)
+        place = receipt.charge and (receipt.charge.ledger, receipt.charge.sequence)
+        if fault is None and place in paid:
+            fault = "another receipt names the same charge"
+        paid.add(place)
+        if fault is not None:
+            faults.append(f"receipt {number}: {fault}")
+    if faults:
+        return Verification(DOES_NOT_HOLD, tuple(faults))
+    return Verification(HOLDS, (f"{report.rows} rows of the ledger follow from each other and pay for {len(receipts)} receipts",))
+
+
+def _charge_fault(receipt: AnyReceipt, ledger: str, rows: Mapping[int, Mapping[str, Any]]) -> str | None:
+    if verify_receipt(receipt).status == DOES_NOT_HOLD:
+        return "it does not hold"
+    charge = receipt.charge
+    if charge is None:
+        return "it names no charge"
+    if charge.ledger != ledger:
+        return "it names another ledger"
+    row = rows.get(charge.sequence)
+    named = {"kind": "charge", "charge_id": charge.charge_id, "entry_hash": charge.entry_hash}
+    if row is None or any(row[name] != value for name, value in named.items()):
+        return f"the ledger has no such charge as the one named, row {charge.sequence}"
+    if receipt.epsilon is None:
+        return "it promises nothing that a charge could pay for: its epsilon is null"
+    if rows[1]["rho"]:
+        enough = Fraction(row["rho"]) >= Fraction(repr(receipt.rho))
+    else:
+        enough = all(Fraction(row[name]) >= Fraction(repr(getattr(receipt, name))) for name in ("epsilon", "delta"))
+    return None if enough else f"the charge named, row {charge.sequence}, is smaller than what it promises"

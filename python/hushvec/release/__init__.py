@@ -1,0 +1,8 @@
+"""Releases: check the arguments, charge the budget, run the mechanism, write the receipt. Everything above calls these."""
+
+from hushvec._util.lazy import at_first_use
+from hushvec.release.vectors import Release, privatize
+
+__all__ = ["LabelRelease", "Release", "privatize", "privatize_labels"]
+
+__getattr__, __dir__ = at_first_use(globals(), {"LabelRelease": "labels", "privatize_labels": "labels"})
