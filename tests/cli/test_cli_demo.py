@@ -11,7 +11,7 @@ from cli.command import assert_one_line, hushvec, hushvec_here
 from hushvec._util.progress import Progress
 from hushvec.cli._nearest import cosines, nearest
 from hushvec.cli._sentences import private_texts, public_sentences
-from reference.sizes import scaled
+from evidence.reference.sizes import scaled
 
 needs_model = pytest.mark.skipif(
     __import__("importlib.util").util.find_spec("sentence_transformers") is None, reason="the extra 'text' is not installed"
