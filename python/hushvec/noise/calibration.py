@@ -253,8 +253,8 @@ def expected_cosine(sigma: ArrayLike, dimension: ArrayLike, norm: ArrayLike = 1.
         E|x + sigma Z|^2 = |x|^2 + d sigma^2.
 
     Example:
-        >>> from hushvec.noise.calibration import expected_cosine
-        >>> round(expected_cosine(0.2, 768), 3)
+        >>> import hushvec as hv
+        >>> round(hv.noise.expected_cosine(0.2, 768), 3)
         0.178
     """
     integer = np.asarray(dimension)
