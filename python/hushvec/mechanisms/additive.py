@@ -150,7 +150,7 @@ class VectorMechanism(Mechanism):
         epsilon, delta = self.cost
         loss = self.loss
         renyi = ", ".join(f"{_stated(loss.rdp(order))} (order {order})" for order in _ORDERS)
-        rows = f", {self.rows_per_person:,} rows a person" if self.rows_per_person > 1 else ""
+        rows = f", {self.rows_per_person:,} rows per person" if self.rows_per_person > 1 else ""
         return (
             f"{self.name}, dimension {self.dimension}, clip norm {self.clip_norm:g}{rows}",
             self._parameters(),
