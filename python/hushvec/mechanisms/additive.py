@@ -247,8 +247,8 @@ class EmpiricalGaussian(_GaussianNoise):
         dimension: d; as in `Mechanism`, like clip_norm and rows_per_person.
 
     Guarantees:
-        (epsilon, delta)-DP for the computed epsilon, which is rounded up to ten digits. It is a guarantee like that of
-        `Gaussian`, usually a weak one: sigma = 0.2 on unit vectors is epsilon = 91.8.
+        (epsilon, delta)-DP for the computed epsilon, which is rounded up to ten digits. The guarantee is as formal as that of
+        `Gaussian`, but usually weak: sigma = 0.2 on unit vectors is epsilon = 91.8.
 
     Reference:
         Balle and Wang (2018), theorem 8, solved for epsilon.

@@ -82,7 +82,7 @@ class CodebookResponse(Mechanism):
         return self.epsilon, 0.0
 
     def shuffled(self, n: int) -> Shuffled:
-        """What one person's releases cost against whoever sees only the shuffled releases of n people.
+        """What one person's releases cost against an observer who sees only the shuffled releases of n people.
 
         Args:
             n: >= 1, how many people release by this mechanism in the batch. Only those count who follow the protocol.

@@ -63,7 +63,7 @@ class PublicProjection:
     Edge cases:
         Lengths change: orthonormal components shorten x - mean, scales stretch it. Normalise after the map
         (`privatize(..., normalize=True)`) rather than leave short rows to the same noise, or long ones to the clip. A row equal to
-        the mean becomes zeros. Cosines change too, most with scales: whoever searches among released rows transforms the queries.
+        the mean becomes zeros. Cosines change too, most with scales: queries on released rows have to be transformed as well.
 
     Reference:
         Johnson and Lindenstrauss, "Extensions of Lipschitz mappings into a Hilbert space" (1984), lemma 1; Kenthapadi, Korolova,

@@ -33,8 +33,8 @@ class FrequencyEstimate:
 
     Attributes:
         frequencies: one per label, unbiased; they sum to 1, and rare labels may come out below 0.
-        standard_errors: one per label, of the noise that the mechanism added. Whoever takes the answering people for a sample of a
-            larger population adds that sampling error, sqrt(f (1 - f) / answers), in quadrature.
+        standard_errors: one per label, of the noise that the mechanism added. If the people who answer are a sample of a
+            larger population, add that sampling error, sqrt(f (1 - f) / answers), in quadrature.
         answers: how many answers there were.
     """
 

@@ -157,7 +157,7 @@ def _checked_codebook(value: Any, dimension: int) -> PublicCodebook:
 
 
 def _warned_of_misfits(request: Request, projection: PublicProjection | None, public_sample: Any) -> CodebookFit | None:
-    """What the codebook keeps of the sample. Whoever gives one is warned of a codebook or a map of another kind."""
+    """What the codebook keeps of the sample. Warns if the codebook or the map does not fit it."""
     if projection is not None:
         from hushvec.mechanisms import PublicProjection
 
