@@ -21,7 +21,7 @@ import numpy as np
 
 import hushvec as hv
 from hushvec.mechanisms import PrivUnit, PublicCodebook, PublicProjection
-from hushvec.mechanisms._code_counts import found_share
+from hushvec.mechanisms.code_counts import found_share
 from hushvec.retrieval import PrivateIndex, PrivateQuery
 from hushvec.retrieval.measures.intervals import bootstrap
 from hushvec.retrieval.measures.ranking import judge, per_query

@@ -26,7 +26,7 @@ from hushvec._native.products import inner_products
 from hushvec._util import validate
 from hushvec._util.publish import SHARED, published_bytes
 from hushvec.errors import MissingExtraError
-from hushvec.mechanisms._code_counts import FEWEST, best, counts_up_to, found_share, tried_until_past
+from hushvec.mechanisms.code_counts import FEWEST, best, count_for, counts_up_to, found_share, tried_until_past
 from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, stored_fields, unit_rows
 from hushvec.mechanisms.additive import Mechanism, quotient_down
 from hushvec.mechanisms.privunit import PrivUnit
@@ -492,7 +492,7 @@ def _best_count(rows: Rows, epsilon: float, purpose: str, seed: int) -> int:
         return _expected_cosine(given, held_out, _nearest(held_out, given.codes), epsilon)
 
     count = best(tried_until_past(counts_up_to(len(seen)), score)).codes
-    return len(rows) if count == len(seen) else count
+    return count_for(len(rows), count, tried_on=len(seen))
 
 
 def _found_share(codebook: PublicCodebook, rows: Rows, epsilon: float, seed: int) -> float:

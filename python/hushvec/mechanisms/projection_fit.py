@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import arrays
-from hushvec.mechanisms._code_counts import NEIGHBORS, nearest_others
+from hushvec.mechanisms.code_counts import NEIGHBORS, nearest_others
 from hushvec.mechanisms._public_arrays import require_public_rows, unit_rows
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._util.progress import Progress
 from hushvec.mechanisms import CodebookResponse, PrivUnit, PublicCodebook
-from hushvec.mechanisms._code_counts import NEIGHBORS, Tried, best, counts_up_to, gains, tried_until_past
+from hushvec.mechanisms.code_counts import NEIGHBORS, Tried, best, count_for, counts_up_to, gains, tried_until_past
 from hushvec.mechanisms.codebook import unit_public_rows
 from hushvec.mechanisms.randomized_response import RandomizedResponse
 from hushvec.retrieval.stores import open_store
@@ -127,5 +127,5 @@ def best_of(
     count, most = best(tried)
     if without.share >= most:
         return privunit, (without, *tried)
-    codebook = PublicCodebook.fit(rows, codes=len(rows) if count == len(simulation.seen) else count, seed=seed)
+    codebook = PublicCodebook.fit(rows, codes=count_for(len(rows), count, tried_on=len(simulation.seen)), seed=seed)
     return codebook.mechanism(epsilon), (without, *tried)

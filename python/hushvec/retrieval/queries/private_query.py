@@ -15,7 +15,7 @@ from hushvec._native.generators import require_generator
 from hushvec._native.products import inner_products
 from hushvec._util import validate
 from hushvec.mechanisms import PrivUnit, PublicCodebook
-from hushvec.mechanisms._code_counts import Tried
+from hushvec.mechanisms.code_counts import Tried
 from hushvec.release.charging import Budget, require_budget, require_secret_key
 from hushvec.release.vectors import privatize
 from hushvec.retrieval.prepared import as_rows

@@ -56,6 +56,11 @@ def best(tried: Iterable[Tried]) -> Tried:
     return max(tried, key=lambda one: one.share)
 
 
+def count_for(rows: int, count: int, *, tried_on: int) -> int:
+    """A number of codes that was chosen on some of the rows, for all of them: a code for each row stays a code for each row."""
+    return rows if count == tried_on else count
+
+
 def gains(depth: int) -> NDArray[np.float64]:
     """Discounted gains 1 / log2(1 + rank) of the first ranks, adding up to 1."""
     values = 1 / np.log2(np.arange(depth) + 2)
