@@ -13,13 +13,14 @@ mechanism does what, docs/proofs/frequency_oracles.md and docs/proofs/rappor.md 
 from hushvec.collect.bloom import BloomFilter, BloomReports
 from hushvec.collect.bloom_sketch import BloomSketch
 from hushvec.collect.decisions import CORRECTIONS
+from hushvec.collect.dictionary import OTHER
 from hushvec.collect.errors import MemoError, SketchError
 from hushvec.collect.estimate import Estimate
 from hushvec.collect.memo import Memo
 from hushvec.collect.oracles import MECHANISMS
 from hushvec.collect.release import ReportRelease
 from hushvec.collect.sketch import Sketch
-from hushvec.collect.vocabulary import OTHER, Vocabulary
+from hushvec.collect.vocabulary import Vocabulary
 
 __all__ = [
     "CORRECTIONS",

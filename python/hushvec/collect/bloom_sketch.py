@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util import validate
+from hushvec.collect.bloom_decoding import decoded
+from hushvec.collect.bloom_parameters import BloomParameters
 from hushvec.collect.errors import SketchError
 from hushvec.collect.estimate import Estimate
 from hushvec.collect.oracles.unary import bit_rows
-from hushvec.collect.release import require_words
 from hushvec.collect.sketch_bytes import BLOOM, Contents, exact_sum, packed, require_room, require_sound, unpacked
-
-if TYPE_CHECKING:
-    from hushvec.collect.bloom import BloomFilter
+from hushvec.collect.words import require_words
 
 METHODS = ("least_squares", "lasso")
 
@@ -43,10 +42,8 @@ class BloomSketch:
         ['insulin', 'statin']
     """
 
-    def __init__(self, filter_: BloomFilter) -> None:
-        from hushvec.collect.bloom import BloomFilter
-
-        if not isinstance(filter_, BloomFilter):
+    def __init__(self, filter_: BloomParameters) -> None:
+        if not isinstance(filter_, BloomParameters):
             raise TypeError(f"filter_ must be a BloomFilter, got {validate.kind(filter_)}")
         self.filter = filter_
         self.reports_of_cohorts = np.zeros(filter_.cohorts, np.int64)
@@ -119,7 +116,7 @@ class BloomSketch:
         return packed(BLOOM, self._contents())
 
     @classmethod
-    def from_bytes(cls, data: bytes, filter_: BloomFilter) -> BloomSketch:
+    def from_bytes(cls, data: bytes, filter_: BloomParameters) -> BloomSketch:
         """The sketch of bytes that `to_bytes` wrote.
 
         Raises:
@@ -154,8 +151,6 @@ class BloomSketch:
         Reference:
             Erlingsson, Pihur, Korolova (2014), section 4; docs/proofs/rappor.md.
         """
-        from hushvec.collect.bloom_decoding import decoded
-
         listed = list(candidates)
         if isinstance(candidates, str):
             raise TypeError("candidates must be a sequence of strings, got str")
@@ -179,7 +174,7 @@ def _cohorts(given: Any) -> NDArray[np.uint32]:
     return np.ascontiguousarray(array, np.uint32)
 
 
-def _difference(ours: BloomFilter, theirs: BloomFilter) -> str:
+def _difference(ours: BloomParameters, theirs: BloomParameters) -> str:
     """The first parameter in which two filters differ."""
     for name in ("bits", "hashes", "cohorts", "words_per_user", "salt", "permanent_law", "instantaneous_law"):
         one, other = getattr(ours, name), getattr(theirs, name)

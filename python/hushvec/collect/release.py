@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
 from hushvec.accounting import PureDP, Shuffled
 from hushvec.collect.memo import Memo, require_memo
+from hushvec.collect.words import sequence_of
 from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.mechanisms import product_up
 from hushvec.receipts.base import NOTE_SEED, LedgerEntry
@@ -187,7 +186,7 @@ class Collection(ABC):
         Reference:
             docs/proofs/frequency_oracles.md, docs/proofs/rappor.md.
         """
-        known = self._known([words] if isinstance(words, str) else _sequence(words))
+        known = self._known([words] if isinstance(words, str) else sequence_of(words))
         validate.choice("per", per, PER)
         source = require_generator(generator)
         if budget is not None:
@@ -274,21 +273,3 @@ class Collection(ABC):
             library_version=_core.__version__,
             notes=tuple(note for note, holds in applies.items() if holds),
         )
-
-
-def _sequence(words: Any) -> Sequence[Any]:
-    if isinstance(words, np.ndarray):
-        listed: list[Any] = words.ravel().tolist()
-        return listed
-    if not isinstance(words, Sequence) or isinstance(words, bytes | bytearray):
-        raise TypeError(f"words must be a str or a sequence of str, got {validate.kind(words)}")
-    return words
-
-
-def require_words(name: str, words: Sequence[Any]) -> None:
-    """Strings that have a UTF-8 form."""
-    for place, word in enumerate(words):
-        if not isinstance(word, str):
-            raise TypeError(f"{name} must be strings, got {validate.kind(word)} at position {place}")
-        if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
-            raise ValueError(f"{name} must be text that UTF-8 can hold, got {word!r:.80} at position {place}")

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hushvec._util import validate
 from hushvec.collect.decisions import binomial_p_values
+from hushvec.collect.dictionary import Dictionary
 from hushvec.collect.errors import SketchError
 from hushvec.collect.estimate import Estimate
 from hushvec.collect.sketch_bytes import VOCABULARY, Contents, packed, require_room, require_sound, unpacked
-
-if TYPE_CHECKING:
-    from hushvec.collect.vocabulary import Vocabulary
 
 
 class Sketch:
@@ -38,10 +36,8 @@ class Sketch:
         4
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        from hushvec.collect.vocabulary import Vocabulary
-
-        if not isinstance(vocabulary, Vocabulary):
+    def __init__(self, vocabulary: Dictionary) -> None:
+        if not isinstance(vocabulary, Dictionary):
             raise TypeError(f"vocabulary must be a Vocabulary, got {validate.kind(vocabulary)}")
         self.vocabulary = vocabulary
         self.reports = 0
@@ -92,7 +88,7 @@ class Sketch:
         return packed(VOCABULARY, self._contents())
 
     @classmethod
-    def from_bytes(cls, data: bytes, vocabulary: Vocabulary) -> Sketch:
+    def from_bytes(cls, data: bytes, vocabulary: Dictionary) -> Sketch:
         """The sketch of bytes that `to_bytes` wrote.
 
         Raises:
