@@ -23,7 +23,7 @@ import hushvec as hv
 from hushvec.mechanisms import PrivUnit, PublicCodebook, PublicProjection
 from hushvec.mechanisms.code_counts import found_share
 from hushvec.retrieval import PrivateIndex, PrivateQuery
-from hushvec.retrieval.measures.intervals import bootstrap
+from hushvec.audit.bootstrap import bootstrap
 from hushvec.retrieval.measures.ranking import judge, per_query
 
 EPSILONS = (4.0, 8.0, 10.0, 16.0)

@@ -6,13 +6,13 @@ Run in a process of its own for each setting of OPENBLAS_CORETYPE: the BLAS choo
 import numpy as np
 
 import hushvec as hv
+from hushvec.audit.indexes.features import retrieval_features
+from hushvec.audit.indexes.inversion import embedding_inversion
+from hushvec.audit.indexes.logistic import Logistic
+from hushvec.audit.indexes.row_laws import log_densities
 from hushvec.cli._nearest import nearest
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection
 from hushvec.retrieval import PrivateIndex
-from hushvec.retrieval.attacks.features import retrieval_features
-from hushvec.retrieval.attacks.inversion import embedding_inversion
-from hushvec.retrieval.attacks.logistic import Logistic
-from hushvec.retrieval.attacks.row_laws import log_densities
 from hushvec.retrieval.stores import faiss_indexes
 from hushvec.study.clinical.cell import ranks_of
 from hushvec.text.corpus import PublicCorpus

@@ -11,8 +11,8 @@ from functools import partial
 import pytest
 from scipy import stats
 
-from hushvec.retrieval.attacks.membership import judge
-from hushvec.retrieval.attacks.shadows import play
+from hushvec.audit.indexes.membership import judge
+from hushvec.audit.indexes.shadows import play
 from retrieval.small_indexes import (
     OneNoiseForAllQueries,
     OnScores,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hushvec.retrieval.attacks.curves import RocCurve, at_threshold, binomial_estimate, bootstrap
+from hushvec.audit.indexes.curves import RocCurve, at_threshold, binomial_estimate, bootstrap
 
 RANDOM = np.random.default_rng(3)
 CASES = {

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from hushvec.audit.indexes.features import own_scores
+from hushvec.audit.indexes.membership import judge
+from hushvec.audit.indexes.shadows import play
 from hushvec.mechanisms import PublicProjection
-from hushvec.retrieval.attacks.features import own_scores
-from hushvec.retrieval.attacks.membership import judge
-from hushvec.retrieval.attacks.shadows import play
 from retrieval.small_indexes import OnDocuments, Plain, directions, near
 
 POOL = directions(60, 8)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.retrieval.attacks.inversion import embedding_inversion, identification_bound
+from hushvec.audit.indexes.inversion import embedding_inversion, identification_bound
 from retrieval.small_indexes import directions, unit
 
 pytestmark = pytest.mark.ranks

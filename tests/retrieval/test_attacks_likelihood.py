@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hushvec.retrieval.attacks.curves import RocCurve
-from hushvec.retrieval.attacks.likelihood import LikelihoodRatio
+from hushvec.audit.indexes.curves import RocCurve
+from hushvec.audit.indexes.likelihood import LikelihoodRatio
 
 
 def couples(shadows, candidates, random):

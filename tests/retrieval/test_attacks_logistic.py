@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hushvec.retrieval.attacks.logistic import fit_logistic
+from hushvec.audit.indexes.logistic import fit_logistic
 
 RANDOM = np.random.default_rng(8)
 

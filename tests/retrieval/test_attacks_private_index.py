@@ -2,9 +2,9 @@
 
 import pytest
 
+from hushvec.audit.indexes.membership import judge
+from hushvec.audit.indexes.shadows import play
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise, membership_inference
-from hushvec.retrieval.attacks.membership import judge
-from hushvec.retrieval.attacks.shadows import play
 from retrieval.small_indexes import directions, near
 
 POOL = directions(400, 16)

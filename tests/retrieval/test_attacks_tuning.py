@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from hushvec.retrieval.attacks.bounds import membership_bound
-from hushvec.retrieval.tuning import tune_epsilon
+from hushvec.audit.indexes.bounds import membership_bound
+from hushvec.audit.indexes.tuning import tune_epsilon
 from retrieval.small_indexes import OnDocuments, Plain, directions
 
 POOL = directions(1000, 8)

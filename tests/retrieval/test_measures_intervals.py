@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from hushvec.retrieval.measures.intervals import Estimate, bootstrap, resampled_counts, resampled_means, unit_sums
+from hushvec.audit.bootstrap import Estimate, bootstrap, resampled_counts, resampled_means, unit_sums
 from reference.sizes import scaled
 
 stats = pytest.importorskip("scipy.stats")

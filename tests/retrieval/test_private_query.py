@@ -176,7 +176,7 @@ def test_memos_of_others_and_damaged_ones(codebook, tmp_path):
     with pytest.raises(ValueError, match="memo must be of this codebook, epsilon and fetch"):
         PrivateQuery(codebook, epsilon=4.0, fetch=20, memo=path)
     path.write_bytes(path.read_bytes()[:-9] + b"\n")
-    with pytest.raises(ValueError, match="memo must be a file of asked questions, version 2; .* is damaged or of another kind"):
+    with pytest.raises(ValueError, match=r"memo must be a file of asked questions, version 2; .* is damaged or of another kind"):
         PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=path)
 
 

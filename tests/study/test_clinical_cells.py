@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hushvec.audit.indexes.bounds import identification_bound
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
 from hushvec.mechanisms.privunit import top_1_probability
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
-from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec.study.clinical.agreement import Agreement, agreements, measure_agreement
 from hushvec.study.clinical.cell import Cell, measure, prepared, ranks_of
 from hushvec.study.clinical.cohort import COHORTS, Population, Recorded, Strengths

@@ -11,8 +11,8 @@ import sys
 import numpy as np
 
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
-from hushvec.retrieval.attacks.membership import ATTACKS, judge
-from hushvec.retrieval.attacks.shadows import play
+from hushvec.audit.indexes.membership import ATTACKS, judge
+from hushvec.audit.indexes.shadows import play
 
 SETTINGS = {
     "no noise": {},

@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from hushvec.retrieval.measures.intervals import bootstrap
+from hushvec.audit.bootstrap import bootstrap
 
 QUERIES = (50, 200, 1000)
 RATES = (0.5, 0.9, 0.99)

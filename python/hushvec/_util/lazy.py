@@ -12,14 +12,15 @@ def at_first_use(namespace: dict[str, Any], modules: Mapping[str, str]) -> tuple
 
     Args:
         namespace: the package's globals().
-        modules: name -> the module below the package that has it.
+        modules: name -> the module that has it: below the package, or by its whole name, which begins with "hushvec.".
     """
     package = namespace["__name__"]
 
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = namespace[name] = getattr(import_module(f"{package}.{modules[name]}"), name)
+        module = modules[name]
+        value = namespace[name] = getattr(import_module(module if module.startswith("hushvec.") else f"{package}.{module}"), name)
         return value
 
     def names() -> list[str]:

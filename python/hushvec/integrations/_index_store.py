@@ -18,8 +18,8 @@ from hushvec.embedders.results import KINDS, Embeddings, Kind
 from hushvec.errors import StoreError
 from hushvec.integrations._source import OnReceipt, PrivateSource, require_on_receipt
 from hushvec.middleware import EmbeddingMiddleware, WrappedEmbeddingModel, wrap_embedding_model
-from hushvec.retrieval.documents import Beside, StoredDocument
-from hushvec.retrieval.private_index import PrivateIndex
+from hushvec.retrieval.index.documents import Beside, StoredDocument
+from hushvec.retrieval.index.private_index import PrivateIndex
 
 _SIDES: dict[Kind, str] = {"document": "documents", "query": "queries"}
 

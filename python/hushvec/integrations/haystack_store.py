@@ -10,8 +10,8 @@ from hushvec._util import validate
 from hushvec.errors import MissingExtraError
 from hushvec.integrations._index_store import IndexStore
 from hushvec.integrations._source import OnReceipt
-from hushvec.retrieval.documents import StoredDocument
-from hushvec.retrieval.private_index import PrivateIndex
+from hushvec.retrieval.index.documents import StoredDocument
+from hushvec.retrieval.index.private_index import PrivateIndex
 
 try:
     from haystack import Document, component

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hushvec.errors import MissingExtraError
 from hushvec.integrations._index_store import Found, IndexStore, as_array
 from hushvec.integrations._source import OnReceipt
-from hushvec.retrieval.documents import StoredDocument
-from hushvec.retrieval.private_index import PrivateIndex
+from hushvec.retrieval.index.documents import StoredDocument
+from hushvec.retrieval.index.private_index import PrivateIndex
 
 try:
     from langchain_core.documents import Document

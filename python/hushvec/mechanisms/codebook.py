@@ -26,9 +26,9 @@ from hushvec._native.products import inner_products
 from hushvec._util import validate
 from hushvec._util.publish import SHARED, published_bytes
 from hushvec.errors import MissingExtraError
-from hushvec.mechanisms.code_counts import FEWEST, best, count_for, counts_up_to, found_share, tried_until_past
 from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, stored_fields, unit_rows
 from hushvec.mechanisms.additive import Mechanism, quotient_down
+from hushvec.mechanisms.code_counts import FEWEST, best, count_for, counts_up_to, found_share, tried_until_past
 from hushvec.mechanisms.privunit import PrivUnit
 from hushvec.mechanisms.randomized_response import RandomizedResponse
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import arrays
-from hushvec.mechanisms.code_counts import NEIGHBORS, nearest_others
 from hushvec.mechanisms._public_arrays import require_public_rows, unit_rows
+from hushvec.mechanisms.code_counts import NEIGHBORS, nearest_others
 
 if TYPE_CHECKING:
     from hushvec.mechanisms.projection import PublicProjection

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hushvec._native import arrays
 from hushvec._util import validate
+from hushvec.audit.bootstrap import Estimate, bootstrap, group_numbers, require_settings
 from hushvec.retrieval.measures.cosines import MEAN_COSINE, cosines, theoretical_cosine
-from hushvec.retrieval.measures.intervals import Estimate, bootstrap, group_numbers, require_settings
 from hushvec.retrieval.measures.paired import PairedTest, compare
 from hushvec.retrieval.measures.ranking import cutoffs, judge, per_query, right_documents
 from hushvec.retrieval.measures.timings import Latency, peak_memory_gb, time_each
@@ -143,7 +143,7 @@ def evaluate(
         of each timed query, each for its queries; latency_queries=0 makes it one search in all. Whatever can be refused is refused
         before that. The figures are for whoever may see the data: `relevant` and `clean` are not protected, so publishing what is
         computed from them is no private release, whatever the index promises.
-        Intervals: `hushvec.retrieval.measures.intervals.bootstrap`; a measure that is the same for all queries gets one of Clopper
+        Intervals: `hushvec.audit.bootstrap.bootstrap`; a measure that is the same for all queries gets one of Clopper
         and Pearson.
 
     Edge cases:

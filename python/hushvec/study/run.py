@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core
+from hushvec.audit.bootstrap import Estimate, bootstrap
+from hushvec.audit.indexes.membership import MembershipResult, judge
+from hushvec.audit.indexes.shadows import Game, play
 from hushvec.mechanisms import PrivUnit, PublicProjection
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
-from hushvec.retrieval.attacks.membership import MembershipResult, judge
-from hushvec.retrieval.attacks.shadows import Game, play
 from hushvec.retrieval.evaluation import Evaluation, compare, evaluate
-from hushvec.retrieval.measures.intervals import Estimate, bootstrap
 from hushvec.study.columns import FALSE_POSITIVE_RATES, RECALL_DEPTHS, Row, attack_column, empty_row
 from hushvec.study.inputs import Inputs, drawn, load_inputs
 from hushvec.study.plan import Run

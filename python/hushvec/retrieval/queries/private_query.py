@@ -18,13 +18,13 @@ from hushvec.mechanisms import PrivUnit, PublicCodebook
 from hushvec.mechanisms.code_counts import Tried
 from hushvec.release.charging import Budget, require_budget, require_secret_key
 from hushvec.release.vectors import privatize
-from hushvec.retrieval.prepared import as_rows
+from hushvec.retrieval.index.prepared import as_rows
 from hushvec.retrieval.queries.choice import best_of
 from hushvec.retrieval.queries.kept import Asked, AskedQuestions
 from hushvec.retrieval.queries.question import Answer, Candidates, Holder, Question, candidates
 
 if TYPE_CHECKING:
-    from hushvec.retrieval.private_index import PrivateIndex
+    from hushvec.retrieval.index.private_index import PrivateIndex
 
 Rows = NDArray[np.float32]
 
@@ -227,7 +227,7 @@ class PrivateQuery:
             ValueError: the index is empty, of another dimension, or has a projection or noise that it must not have; what the function
                 returned does not fit.
         """
-        from hushvec.retrieval.private_index import PrivateIndex
+        from hushvec.retrieval.index.private_index import PrivateIndex
 
         if not isinstance(question, Question):
             raise TypeError(f"question must be a Question, got {validate.kind(question)}")
@@ -315,7 +315,7 @@ class PrivateQuery:
 
 def _require_holder(holder: Any, dimension: int) -> None:
     """An index that can be asked with rows of so many elements, or a function."""
-    from hushvec.retrieval.private_index import PrivateIndex
+    from hushvec.retrieval.index.private_index import PrivateIndex
 
     if not isinstance(holder, PrivateIndex):
         if not callable(holder):

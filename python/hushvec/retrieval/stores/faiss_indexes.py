@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hushvec._util import validate
 from hushvec.errors import MissingExtraError
-from hushvec.retrieval.blocks import best_of_matrix
+from hushvec.retrieval.stores.blocks import best_of_matrix
 from hushvec.retrieval.stores.keys import Keys
 
 EXTRA = "faiss"

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.retrieval.blocks import best_of_matrix
+from hushvec.retrieval.stores.blocks import best_of_matrix
 
 
 class NumpyStore:

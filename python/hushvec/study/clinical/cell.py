@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._native.products import inner_products
+from hushvec.audit.bootstrap import Estimate, bootstrap
 from hushvec.mechanisms import VectorMechanism
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 from hushvec.release.vectors import privatize
 from hushvec.retrieval.measures.cosines import cosines, theoretical_cosine
-from hushvec.retrieval.measures.intervals import Estimate, bootstrap
 from hushvec.study.clinical import maps
 from hushvec.study.clinical.cohort import Population, Source
 from hushvec.study.clinical.contenders import Setting, mechanism_for

@@ -15,9 +15,9 @@ from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.progress import Progress
 from hushvec._util.publish import SHARED, published_text
+from hushvec.audit.bootstrap import require_settings
+from hushvec.audit.indexes.bounds import identification_bound
 from hushvec.errors import MissingExtraError
-from hushvec.retrieval.attacks.bounds import identification_bound
-from hushvec.retrieval.measures.intervals import require_settings
 from hushvec.study.clinical.agreement import agreements, measure_agreement
 from hushvec.study.clinical.cell import measure
 from hushvec.study.clinical.cohort import COHORTS, Recorded

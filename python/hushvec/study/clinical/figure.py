@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util.publish import SHARED, published_text
-from hushvec.retrieval.attacks.bounds import identification_bound
+from hushvec.audit.indexes.bounds import identification_bound
 from hushvec.study.charts import INK, Figure, Panel, Series, svg_of
 from hushvec.study.clinical.contenders import CLASSICAL, EMPIRICAL, LDP
 from hushvec.study.clinical.maps import MAPS

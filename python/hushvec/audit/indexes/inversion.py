@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products, product
 from hushvec._util import validate
+from hushvec.audit.bootstrap import Estimate, bootstrap
+from hushvec.audit.indexes.bounds import identification_bound
+from hushvec.audit.indexes.row_laws import log_densities
+from hushvec.audit.indexes.shadows import require_vectors, unit
 from hushvec.receipts.vectors import Receipt
-from hushvec.retrieval.attacks.bounds import identification_bound
-from hushvec.retrieval.attacks.row_laws import log_densities
-from hushvec.retrieval.attacks.shadows import require_vectors, unit
-from hushvec.retrieval.measures.intervals import Estimate, bootstrap
 
 Rows = NDArray[np.float32]
 
@@ -107,7 +107,7 @@ def embedding_inversion(
 
     Example:
         >>> import hushvec as hv, numpy as np
-        >>> from hushvec.retrieval.attacks.inversion import embedding_inversion
+        >>> from hushvec.audit.indexes.inversion import embedding_inversion
         >>> clean = np.random.default_rng(1).standard_normal((300, 32)).astype(np.float32)
         >>> clean /= np.linalg.norm(clean, axis=1, keepdims=True)
         >>> release = hv.privatize(clean, epsilon=1.0, mechanism="privunit", generator=hv.Generator.unsafe_seeded(1))

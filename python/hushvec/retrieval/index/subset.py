@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.retrieval.blocks import Scores, best_of_matrix
 from hushvec.retrieval.stores import MatrixStore, RowStore, Store
+from hushvec.retrieval.stores.blocks import Scores, best_of_matrix
 
 Places = NDArray[np.int64]
 

@@ -16,8 +16,8 @@ from hushvec.receipts.vectors import Receipt
 from hushvec.release.charging import entry_of_charge
 from hushvec.release.plan import ReleasePlan
 from hushvec.release.vectors import charged
-from hushvec.retrieval.blocks import Rows, Scores, best_of_matrix, score_blocks
 from hushvec.retrieval.noise import ScoreNoise
+from hushvec.retrieval.stores.blocks import Rows, Scores, best_of_matrix, score_blocks
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import GumbelTopK

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from hushvec.audit.indexes.lower_bound import PairStatistic
+from hushvec.audit.indexes.row_laws import Rows, log_densities, log_ratios
+from hushvec.audit.indexes.shadows import KEPT_SHADOWS, Game, Model, Vectors
+from hushvec.audit.indexes.statistics import Statistic
 from hushvec.receipts.vectors import Receipt
-from hushvec.retrieval.attacks.lower_bound import PairStatistic
-from hushvec.retrieval.attacks.row_laws import Rows, log_densities, log_ratios
-from hushvec.retrieval.attacks.shadows import KEPT_SHADOWS, Game, Model, Vectors
-from hushvec.retrieval.attacks.statistics import Statistic
 
 # Rows compared with the pool at once: 1,000 x 10,000 log densities are 80 MB.
 _ROWS_AT_ONCE = 1000

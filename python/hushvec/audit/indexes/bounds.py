@@ -36,7 +36,7 @@ def membership_bound(epsilon: float, delta: float, fpr: float) -> float:
         "The composition theorem for differential privacy" (2015), theorem 2.1; docs/proofs/membership_bound.md.
 
     Example:
-        >>> from hushvec.retrieval.attacks.bounds import membership_bound
+        >>> from hushvec.audit.indexes.bounds import membership_bound
         >>> round(membership_bound(1.0, 1e-5, 0.01), 5)
         0.02719
     """
@@ -74,7 +74,7 @@ def membership_auc_bound(epsilon: float, delta: float = 0.0) -> float:
         docs/proofs/membership_bound.md.
 
     Example:
-        >>> from hushvec.retrieval.attacks.bounds import membership_auc_bound
+        >>> from hushvec.audit.indexes.bounds import membership_auc_bound
         >>> round(membership_auc_bound(1.0), 4)
         0.7311
     """
@@ -107,7 +107,7 @@ def identification_bound(epsilon: float, delta: float, candidates: int) -> float
         docs/proofs/membership_bound.md, claim 5.
 
     Example:
-        >>> from hushvec.retrieval.attacks.bounds import identification_bound
+        >>> from hushvec.audit.indexes.bounds import identification_bound
         >>> round(identification_bound(2.0, 0.0, 1000), 6)
         0.007342
     """

@@ -37,7 +37,7 @@ class Estimate:
         confidence: of the interval, in (0, 1).
 
     Example:
-        >>> from hushvec.retrieval.measures.intervals import Estimate
+        >>> from hushvec.audit.bootstrap import Estimate
         >>> print(Estimate(0.9124, 0.9002, 0.9241, 0.95))
         0.912 [0.900, 0.924]
     """
@@ -98,7 +98,7 @@ def bootstrap(
         application" (1997), sections 2.4 and 3.8 (groups).
 
     Example:
-        >>> from hushvec.retrieval.measures.intervals import bootstrap
+        >>> from hushvec.audit.bootstrap import bootstrap
         >>> recall = bootstrap({"recall_at_1": [1.0] * 90 + [0.0] * 10})["recall_at_1"]
         >>> recall.value, 0.80 < recall.low < 0.87, 0.93 < recall.high < 0.98
         (0.9, True, True)

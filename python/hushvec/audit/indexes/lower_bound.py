@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from hushvec.audit import one_run_epsilon
 from hushvec.audit.binomial import clopper_pearson_lower, clopper_pearson_upper, wilson
-from hushvec.retrieval.attacks.features import own_scores
-from hushvec.retrieval.attacks.shadows import Game, Model
-from hushvec.retrieval.attacks.statistics import Rows, Statistic
+from hushvec.audit.indexes.features import own_scores
+from hushvec.audit.indexes.shadows import Game, Model
+from hushvec.audit.indexes.statistics import Rows, Statistic
 
 # Shares of the pairs that are guessed, the surest of them.
 _SHARES = tuple(2.0 ** (-step / 2) for step in range(17))

@@ -12,18 +12,19 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.retrieval.attacks.bounds import membership_auc_bound, membership_bound
-from hushvec.retrieval.attacks.curves import FixedThreshold, RocCurve, at_threshold, bootstrap
-from hushvec.retrieval.attacks.lower_bound import (
+from hushvec.audit.bootstrap import Estimate
+from hushvec.audit.indexes.bounds import membership_auc_bound, membership_bound
+from hushvec.audit.indexes.curves import FixedThreshold, RocCurve, at_threshold, bootstrap
+from hushvec.audit.indexes.lower_bound import (
     EpsilonBound,
     PairStatistic,
     audited_epsilon,
     epsilon_from_rates,
     pair_statistics,
 )
-from hushvec.retrieval.attacks.released import released_claim, released_pairs, released_statistic
-from hushvec.retrieval.attacks.shadows import RESAMPLES, Game, play, random_of
-from hushvec.retrieval.attacks.statistics import (
+from hushvec.audit.indexes.released import released_claim, released_pairs, released_statistic
+from hushvec.audit.indexes.shadows import RESAMPLES, Game, play, random_of
+from hushvec.audit.indexes.statistics import (
     Statistic,
     likelihood_statistics,
     logistic_statistic,
@@ -31,7 +32,6 @@ from hushvec.retrieval.attacks.statistics import (
     observe,
     strongest,
 )
-from hushvec.retrieval.measures.intervals import Estimate
 
 FEWEST_SHADOWS = {"logistic": 2, "likelihood": 4, "released": 2}
 ATTACKS = tuple(FEWEST_SHADOWS)
@@ -187,7 +187,7 @@ def membership_inference(
 
     Example:
         >>> import numpy as np
-        >>> from hushvec.retrieval.attacks.membership import membership_inference
+        >>> from hushvec.audit.indexes.membership import membership_inference
         >>> class Plain:
         ...     def add(self, vectors, ids):
         ...         self.rows = vectors

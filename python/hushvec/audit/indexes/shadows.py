@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.retrieval.attacks.features import Ids, Scores
+from hushvec.audit.indexes.features import Ids, Scores
 
 Vectors = NDArray[np.float32]
 

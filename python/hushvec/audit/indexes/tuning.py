@@ -14,9 +14,9 @@ from typing import Any
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec.audit.binomial import clopper_pearson_upper
-from hushvec.retrieval.attacks.bounds import epsilon_for
-from hushvec.retrieval.attacks.membership import ATTACKS, MembershipResult, membership_inference
-from hushvec.retrieval.measures.intervals import Estimate
+from hushvec.audit.bootstrap import Estimate
+from hushvec.audit.indexes.bounds import epsilon_for
+from hushvec.audit.indexes.membership import ATTACKS, MembershipResult, membership_inference
 
 PRIVATE, PUBLIC = "private documents", "public documents"
 _NOTES = {
@@ -149,9 +149,9 @@ def tune_epsilon(
 
     Example:
         >>> import numpy as np
-        >>> from hushvec.retrieval.private_index import PrivateIndex
+        >>> from hushvec.retrieval.index.private_index import PrivateIndex
         >>> from hushvec.retrieval.noise import VectorNoise
-        >>> from hushvec.retrieval.tuning import tune_epsilon
+        >>> from hushvec.audit.indexes.tuning import tune_epsilon
         >>> pool = np.random.default_rng(1).standard_normal((2000, 8)).astype(np.float32)
         >>> def make_index(epsilon, generator):
         ...     return PrivateIndex(8, documents=VectorNoise(epsilon=epsilon), generator=generator)

@@ -22,16 +22,19 @@ import secrets
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hushvec._native import _core
+from hushvec._util import validate
 from hushvec._util.publish import private_file, private_folder, published_bytes
-from hushvec.receipts.labels import RowReceipt, row_receipt
-from hushvec.retrieval.documents import Beside, Documents
-from hushvec.retrieval.row_ids import RowIds
-from hushvec.retrieval.settings import SIDES, IndexSettings
+from hushvec.receipts.labels import row_receipt
+from hushvec.release.charging import Budget
+from hushvec.retrieval.index.content import Content
+from hushvec.retrieval.index.documents import Beside, Documents
+from hushvec.retrieval.index.row_ids import RowIds
+from hushvec.retrieval.index.settings import SIDES, IndexSettings
 from hushvec.retrieval.stores import ON_DISK, DiskStore, Store, open_store, shown
 
 if TYPE_CHECKING:
@@ -43,16 +46,6 @@ _OURS = re.compile(
     r"(rows|keys|ids|receipts|documents|projection|documents_codebook|queries_codebook)-[0-9a-f]{16}\.(npy|faiss|jsonl?|npz)"
 )
 _HASHED_AT_ONCE = 1 << 22
-
-
-class Content(NamedTuple):
-    """Everything of an index but its generator and budgets."""
-
-    settings: IndexSettings
-    store: Store
-    ids: RowIds
-    receipts: tuple[RowReceipt, ...]
-    documents: Documents
 
 
 def save(folder: Path, content: Content) -> None:
@@ -86,16 +79,24 @@ def save(folder: Path, content: Content) -> None:
     _remove_others(folder, {entry["name"] for entry in files.values()})
 
 
-def load(folder: Path, *, store_path: str | os.PathLike[str] | None) -> tuple[Content, set[str]]:
-    """Read an index, and the sides that had a budget when it was saved.
+def load(
+    folder: Path,
+    *,
+    store_path: str | os.PathLike[str] | None,
+    budgets: Mapping[str, tuple[str, Budget | None]],
+    without_budgets: bool,
+) -> Content:
+    """Read an index.
 
     Args:
         folder: that `save` wrote.
         store_path: where a store on disk lies now; None: where it lay.
+        budgets: for each side the argument's name and the budget. A side that had one when it was saved needs one again.
+        without_budgets: but for this.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: no index, one of another format, or a file that is not what was saved.
+        ValueError: no index, one of another format, or a file that is not what was saved; budgets that do not fit.
     """
     manifest = _manifest(folder)
     try:
@@ -103,7 +104,7 @@ def load(folder: Path, *, store_path: str | os.PathLike[str] | None) -> tuple[Co
         settings = IndexSettings.from_dict(manifest["settings"], _projection(parts.get("projection")), _codebooks(parts))
         budgeted = {name for name in SIDES if (manifest["settings"][name] or {}).get("budget")}
         ids = _ids(parts["ids"])
-        receipts = tuple(map(row_receipt, json.loads(parts["receipts"].read_text(encoding="utf-8"))))
+        receipts = list(map(row_receipt, json.loads(parts["receipts"].read_text(encoding="utf-8"))))
         documents = _documents(parts.get("documents"), len(ids))
     except (KeyError, TypeError, AttributeError) as mistake:
         raise ValueError(f"{folder / MANIFEST} does not describe an index: {mistake!r}") from None
@@ -117,7 +118,7 @@ def load(folder: Path, *, store_path: str | os.PathLike[str] | None) -> tuple[Co
         _take_up(store, np.load(parts["keys"], allow_pickle=False), ids, documents)
     if not len(store) == len(ids):
         raise ValueError(f"{folder} must have as many rows as ids, got {len(store)} and {len(ids)}")
-    return Content(settings, store, ids, receipts, documents), budgeted
+    return Content(_with_budgets(settings, budgets, budgeted, without_budgets), store, ids, receipts, documents)
 
 
 def _parts(content: Content) -> dict[str, tuple[str, Callable[[Path], None]]]:
@@ -142,6 +143,17 @@ def _parts(content: Content) -> dict[str, tuple[str, Callable[[Path], None]]]:
     for side, codebook in content.settings.codebooks.items():
         parts[f"{side}_codebook"] = (".npz", codebook.save)
     return parts
+
+
+def _with_budgets(
+    settings: IndexSettings, budgets: Mapping[str, tuple[str, Budget | None]], budgeted: set[str], without_budgets: bool
+) -> IndexSettings:
+    for side, (name, budget) in budgets.items():
+        if budget is not None and getattr(settings, side) is None:
+            raise ValueError(f"{name} must be None: the index has no noise on {side}")
+        if budget is None and side in budgeted and not validate.flag("without_budgets", without_budgets):
+            raise ValueError(f"{name} must be given: the index was saved with one (without_budgets=True goes on without)")
+    return settings.with_budgets({side: budget for side, (_, budget) in budgets.items()})
 
 
 def _folder_of(store: Store) -> Path | None:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from hushvec._native import arrays
-from hushvec.retrieval.prepared import as_rows
+from hushvec.retrieval.index.prepared import as_rows
 
 Kept = TypeVar("Kept")
 

@@ -9,11 +9,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.retrieval.attacks.curves import RocCurve
-from hushvec.retrieval.attacks.features import Returned, Scores, features_of, top_score
-from hushvec.retrieval.attacks.likelihood import LikelihoodRatio
-from hushvec.retrieval.attacks.logistic import fit_logistic
-from hushvec.retrieval.attacks.shadows import Game, Model
+from hushvec.audit.indexes.curves import RocCurve
+from hushvec.audit.indexes.features import Returned, Scores, features_of, top_score
+from hushvec.audit.indexes.likelihood import LikelihoodRatio
+from hushvec.audit.indexes.logistic import fit_logistic
+from hushvec.audit.indexes.shadows import Game, Model
 
 Rows = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec.audit.binomial import clopper_pearson_lower, clopper_pearson_upper
-from hushvec.retrieval.measures.intervals import Estimate
+from hushvec.audit.bootstrap import Estimate
 
 Scores = NDArray[np.float64]
 Counts = NDArray[np.int64]

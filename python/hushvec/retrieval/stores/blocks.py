@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
-from hushvec.retrieval.best import Best
+from hushvec.retrieval.stores.best import Best
 
 # Scores in a block: 512 KB, which stay in a second-level cache from their product to their maximum.
 _BLOCK_SCORES = 1 << 17
