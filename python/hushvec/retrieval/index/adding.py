@@ -24,15 +24,15 @@ class Adding:
         self.unstored: KeptReleases[tuple[NDArray[np.float32], RowReceipt]] = KeptReleases()
 
     def add(self, vectors: Any, ids: Any, metadata: Any, texts: Any, *, replace: bool) -> RowReceipt | None:
-        content = self._content
-        x = require_rows("vectors", vectors, content.settings.dimension)
+        content, settings = self._content, self._content.settings
+        x = require_rows("vectors", vectors, settings.dimension)
         new = content.ids.checked(ids, len(x), replace=validate.flag("replace", replace))
         beside = Beside.checked(texts, metadata, len(x))
         content.store.require_room(len(x))
         notes = () if beside.is_nothing else (NOTE_BESIDE,)
         call = x, None if ids is None else new, notes
         kept = self.unstored.find(*call)
-        released, receipt = kept or prepare("vectors", x, content.settings.documents, content.settings, self._generator, notes).release()
+        released, receipt = kept or prepare("vectors", x, settings.documents, settings, self._generator, notes).release()
         try:
             if replace:
                 self.delete(new[content.ids.known(new)])

@@ -3,7 +3,7 @@
 Asking again would release again, and answers to the same question average the noise away; sending the same release again would show
 the holder that two questions were equal. So a question that was answered is answered from here, and nothing is sent.
 
-The file has one JSON object a line: a header, then a line for each release and one for each answer. The last line of a question counts.
+The file has one JSON object per line: a header, then a line for each release and each answer. The last line of a question counts.
 """
 
 from __future__ import annotations
