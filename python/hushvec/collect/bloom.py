@@ -1,4 +1,4 @@
-"""RAPPOR: words as Bloom filters under a permanent and an instantaneous randomised response. No dictionary is needed to report."""
+"""RAPPOR: words as Bloom filters under a permanent and an instantaneous randomized response. Reporting needs no dictionary."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class BloomFilter(BloomParameters, Collection):
     """How people report words that no dictionary lists, and what the collector needs to guess them later.
 
     A word sets at most `hashes` of the `bits` bits of a filter, by hash functions that depend on the person's cohort. Every bit goes
-    through a permanent randomised response (it is flipped with probability f / 2, once and for all where a memo is used), and
+    through a permanent randomized response (it is flipped with probability f / 2, once and for all where a memo is used), and
     for each report through an instantaneous one (a 1 is reported with probability q for a permanent 1, and p for a 0).
 
     Args:
@@ -43,20 +43,17 @@ class BloomFilter(BloomParameters, Collection):
         f: > 0 and < 1, longitudinal privacy of one bit; epsilon follows from it.
         p, q: of the instantaneous response, 0 < p < q < 1; or p = 0 and q = 1 for none. As sampled they are whole numbers over 2^64.
         cohorts: 1 to 2^16. Several let the collector tell words apart that share bits in one of them.
-        words_per_user: >= 1, how many different words a person reports.
+        words_per_person: >= 1, how many different words a person reports.
         salt: up to 16 public bytes that make the hash functions those of this collection alone.
 
     Raises:
         TypeError, ValueError: numbers that break these rules.
 
     Guarantees:
-        `epsilon` = words_per_user * 2 h ln((1 - f/2) / (f/2)): two words differ in at most 2 h bits. It bounds everything that is
+        `epsilon` = words_per_person * 2 h ln((1 - f/2) / (f/2)): two words differ in at most 2 h bits. It bounds everything that is
         ever reported of a person's words with a memo. `report_epsilon` = h ln(q* (1 - p*) / (p* (1 - q*))) is of one report of one
-        word, seen alone. Both are computed from the probabilities as sampled and rounded up. Local model, replace-one.
-
-    Edge cases:
-        A filter is no secret and its hashes hide nothing: the randomised responses do. When a person reports, and which reports
-        are of the same word, is treated as public (docs/collect.md).
+        word, seen alone. Both are computed from the probabilities as sampled and rounded up. Local model, replace-one. The randomized
+        responses protect the word; the hashes hide nothing. When a person reports, and which reports are of the same word, is public.
 
     Reference:
         Erlingsson, Pihur, Korolova, "RAPPOR: randomized aggregatable privacy-preserving ordinal response" (2014), theorems 1 and 2;

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
+from hushvec._util.renamed import renamed_arguments
 from hushvec.accounting.rounding import fraction_up
 from hushvec.mechanisms import RandomizedResponse, product_up, quotient_down
 from hushvec.receipts.reports import instantaneous_epsilon, permanent_epsilon
@@ -33,6 +34,7 @@ _PERSON = b"hushvec bloom"
 class BloomParameters:
     """See `BloomFilter`, which adds the reports."""
 
+    @renamed_arguments(words_per_user="words_per_person")
     def __init__(
         self,
         bits: int,
@@ -43,18 +45,18 @@ class BloomParameters:
         p: float = 0.5,
         q: float = 0.75,
         cohorts: int = 64,
-        words_per_user: int = 1,
+        words_per_person: int = 1,
         salt: bytes = b"",
     ) -> None:
         self.bits = _between("bits", bits, 2, MOST_BITS)
         self.hashes = _between("hashes", hashes, 1, MOST_HASHES)
         self.cohorts = _between("cohorts", cohorts, 1, MOST_COHORTS)
-        self.words_per_user = validate.whole_number("words_per_user", words_per_user, at_least=1)
+        self.words_per_person = validate.whole_number("words_per_person", words_per_person, at_least=1)
         self.salt = _salt(salt)
         self.permanent_law = self._permanent_law(epsilon, f)
         self.instantaneous_law = _instantaneous_law(p, q)
-        self.epsilon = product_up(self.words_per_user, self.word_epsilon) if epsilon is None else float(epsilon)
-        self.true_epsilon = fraction_up(Fraction(permanent_epsilon(self.hashes * self.words_per_user, *self.permanent_law)))
+        self.epsilon = product_up(self.words_per_person, self.word_epsilon) if epsilon is None else float(epsilon)
+        self.true_epsilon = fraction_up(Fraction(permanent_epsilon(self.hashes * self.words_per_person, *self.permanent_law)))
         self.digest = self._digest()
 
     def _permanent_law(self, epsilon: float | None, f: float | None) -> tuple[int, int]:
@@ -62,7 +64,7 @@ class BloomParameters:
         if (epsilon is None) == (f is None):
             raise TypeError("give epsilon or f, and not both")
         if f is None:
-            of_a_word = quotient_down(validate.positive("epsilon", epsilon), self.words_per_user)
+            of_a_word = quotient_down(validate.positive("epsilon", epsilon), self.words_per_person)
             kept, flipped = RandomizedResponse(epsilon=quotient_down(of_a_word, 2 * self.hashes), k=2).law
         else:
             flipped = math.ceil(Fraction(validate.probability("f", f)) * VALUES / 2)
@@ -111,7 +113,7 @@ class BloomParameters:
 
     def describe(self) -> tuple[str, ...]:
         """Lines that say what reports cost."""
-        words = "1 word" if self.words_per_user == 1 else f"{self.words_per_user} words"
+        words = "1 word" if self.words_per_person == 1 else f"{self.words_per_person} words"
         step = f"p = {self.p:.3g}, q = {self.q:.3g}" if self.instantaneous_law[1] else "no instantaneous response"
         return (
             f"RAPPOR, {self.bits:,} bits, {self.hashes} hashes, {self.cohorts:,} cohorts, f = {self.f:.3g}",
@@ -154,7 +156,7 @@ class BloomParameters:
 
     def _digest(self) -> str:
         numbers = (
-            self.bits, self.hashes, self.cohorts, self.words_per_user, *self.permanent_law, *self.instantaneous_law, self.salt.hex()
+            self.bits, self.hashes, self.cohorts, self.words_per_person, *self.permanent_law, *self.instantaneous_law, self.salt.hex()
         )
         return hashlib.sha256("\n".join(map(str, (f"hushvec bloom {_VERSION}", *numbers))).encode()).hexdigest()
 

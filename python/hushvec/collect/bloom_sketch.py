@@ -176,7 +176,7 @@ def _cohorts(given: Any) -> NDArray[np.uint32]:
 
 def _difference(ours: BloomParameters, theirs: BloomParameters) -> str:
     """The first parameter in which two filters differ."""
-    for name in ("bits", "hashes", "cohorts", "words_per_user", "salt", "permanent_law", "instantaneous_law"):
+    for name in ("bits", "hashes", "cohorts", "words_per_person", "salt", "permanent_law", "instantaneous_law"):
         one, other = getattr(ours, name), getattr(theirs, name)
         if one != other:
             return f"{name} is {one!r} here and {other!r} there"

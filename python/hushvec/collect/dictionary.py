@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hushvec._util import validate
+from hushvec._util.renamed import renamed_arguments
 from hushvec.accounting.rounding import fraction_up
 from hushvec.collect.oracles import MECHANISMS, MOST_WORDS, Oracle, oracle_for
 from hushvec.collect.words import require_words
@@ -26,21 +27,22 @@ _VERSION = 1
 class Dictionary:
     """See `Vocabulary`, which adds the reports."""
 
+    @renamed_arguments(words_per_user="words_per_person")
     def __init__(
         self,
         words: Sequence[str],
         epsilon: float,
         *,
         mechanism: str = "auto",
-        words_per_user: int = 1,
+        words_per_person: int = 1,
         unknown: str = "error",
     ) -> None:
         self.unknown = validate.choice("unknown", unknown, _UNKNOWN)
         self.words = _dictionary(words, with_other=unknown == "other")
         self.epsilon = validate.positive("epsilon", epsilon)
-        self.words_per_user = validate.whole_number("words_per_user", words_per_user, at_least=1)
+        self.words_per_person = validate.whole_number("words_per_person", words_per_person, at_least=1)
         validate.choice("mechanism", mechanism, ("auto", *MECHANISMS))
-        share = quotient_down(self.epsilon, self.words_per_user)
+        share = quotient_down(self.epsilon, self.words_per_person)
         self.oracle: Oracle = oracle_for(mechanism, len(self.words), share)
         self.digest = self._digest()
 
@@ -51,7 +53,7 @@ class Dictionary:
 
     @property
     def report_epsilon(self) -> float:
-        """Of one report: epsilon / words_per_user, rounded down."""
+        """Of one report: epsilon / words_per_person, rounded down."""
         return self.oracle.epsilon
 
     @property
@@ -62,7 +64,7 @@ class Dictionary:
     @property
     def true_epsilon(self) -> float:
         """What the sampled probabilities give for all of a person's words, rounded up; at most `epsilon`."""
-        return fraction_up(Fraction(epsilon_of_law(*self.oracle.law, times=self.words_per_user)))
+        return fraction_up(Fraction(epsilon_of_law(*self.oracle.law, times=self.words_per_person)))
 
     @property
     def report_bytes(self) -> int:
@@ -93,7 +95,7 @@ class Dictionary:
 
     def describe(self) -> tuple[str, ...]:
         """Lines that say what a report costs, how long it is and how good many of them are."""
-        persons = "1 word a person" if self.words_per_user == 1 else f"{self.words_per_user} words a person"
+        persons = "1 word a person" if self.words_per_person == 1 else f"{self.words_per_person} words a person"
         return (
             f"{self.mechanism} over {len(self.words):,} words, epsilon = {self.epsilon:g} for {persons} "
             f"(at most {self.true_epsilon:.9g} as sampled)",
@@ -103,7 +105,7 @@ class Dictionary:
 
     def _digest(self) -> str:
         parameters = f"hushvec vocabulary {_VERSION}\n{self.mechanism}\n{self.report_epsilon.hex()}\n"
-        parameters += f"{self.words_per_user}\n{self.oracle.cells}\n"
+        parameters += f"{self.words_per_person}\n{self.oracle.cells}\n"
         hashed = hashlib.sha256(parameters.encode())
         for word in self.words:
             encoded = word.encode()

@@ -1,11 +1,12 @@
 """From words to reports: check, look at the memo, charge the budget, draw, write the receipt.
 
-A report is a release. What one costs, what all of one person's cost, and what is charged for a call is decided here alone, for
-vocabularies and Bloom filters alike.
+A report is a release. What one costs, what all of one person's cost, and what is charged for a call is decided here, for vocabularies
+and Bloom filters alike.
 """
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -59,13 +60,19 @@ class Collection(ABC):
 
     Attributes:
         epsilon: of all of a person's words together.
-        words_per_user: how many different words a person may report.
+        words_per_person: how many different words a person may report.
         digest: SHA-256 of everything that decides what a report means; 64 hexadecimal digits.
     """
 
     epsilon: float
-    words_per_user: int
+    words_per_person: int
     digest: str
+
+    @property
+    def words_per_user(self) -> int:
+        """`words_per_person` under its old name."""
+        warnings.warn("words_per_user is now words_per_person; the old name goes in 0.2", DeprecationWarning, stacklevel=2)
+        return self.words_per_person
 
     @property
     @abstractmethod
@@ -106,19 +113,15 @@ class Collection(ABC):
         Returns:
             A loss for `hushvec.accounting.compose`: ``vocabulary.shuffled(10**6).epsilon(1e-6)``.
 
-        Raises:
-            TypeError, ValueError: n is no whole number >= 1.
-
         Guarantees:
             For one batch, to which every person sends equally many reports: under replacement of all words of one person, by
             `epsilon` and n, as `Shuffled` says. It takes an honest shuffler that puts all reports in random order and removes
             names, times and whatever else tells people apart. Against the shuffler, and everyone who sees a report before it was
-            shuffled, `epsilon` holds and nothing smaller.
+            shuffled, only `epsilon` holds.
 
         Edge cases:
-            Batches add up: ``compose([(vocabulary.shuffled(n), batches)], delta=...)``, where every batch has fresh reports.
-            Memoised reports are the same in every batch, and so link batches: this covers one batch of them, and several cost
-            `epsilon`.
+            Batches of fresh reports add up: ``compose([(vocabulary.shuffled(n), batches)], delta=...)``. Memoized reports are the
+            same in every batch and link batches: this covers one batch of them, and several cost `epsilon`.
 
         Reference:
             docs/proofs/shuffling.md.
@@ -157,21 +160,18 @@ class Collection(ABC):
         Args:
             words: one word or several; each gives one report.
             per: "record": every word is another person's (a simulation, a proxy). "release": all are one person's, at most
-                words_per_user of them.
-            memo: of the person, for per="release": the same word gives the same permanent report for ever, and the memo admits at
-                most words_per_user different words in all. Without it every call is a fresh release, which the caller adds up.
+                words_per_person of them.
+            memo: of the person, for per="release": the same word always gives the same permanent report, and the memo admits at most
+                words_per_person different words in all. Without it every call is a fresh release, which the caller adds up.
             budget: a PrivacyBudget of the person, or any object with `consume(epsilon, delta)`: charged before anything is drawn. With
                 a memo only new words are charged.
-            generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy:
-                the receipt says so, and together with a budget or a memo it is refused.
-
-        Returns:
-            ReportRelease(reports, receipt).
+            generator: key stream; the process-wide one if None. A seeded one gives no privacy: the receipt says so, and together
+                with a budget or a memo it is refused.
 
         Raises:
             TypeError: wrong kinds.
-            ValueError: a word that cannot be reported (its place is named); more than words_per_user words of one person in a call.
-            PrivacyBudgetExhaustedError: the memo holds words_per_user words and this is another, or the budget has not enough
+            ValueError: a word that cannot be reported (its place is named); more than words_per_person words of one person in a call.
+            PrivacyBudgetExhaustedError: the memo holds words_per_person words and this is another, or the budget has not enough
                 left; nothing was charged, noted or drawn.
             MemoError, OSError: the memo's file cannot be used; nothing was drawn.
 
@@ -179,9 +179,6 @@ class Collection(ABC):
             (epsilon, 0)-DP under replacement of one report's word (per="record") or of all words of the person (per="release"),
             exact as sampled. How many words there are is public; with a memo also which reports are of the same word. An error
             about a word is visible to whoever sees that the call failed.
-
-        Edge cases:
-            No words: no reports, a receipt for 0 reports, no charge.
 
         Reference:
             docs/proofs/frequency_oracles.md, docs/proofs/rappor.md.
@@ -194,8 +191,8 @@ class Collection(ABC):
             require_secret_key(source)
         if memo is not None:
             return self._release_from_memo(known, require_memo(memo), per, budget, generator)
-        if per == "release" and len(known) > self.words_per_user:
-            raise ValueError(f"words must be at most {self.words_per_user}, words_per_user, of one person, got {len(known)}")
+        if per == "release" and len(known) > self.words_per_person:
+            raise ValueError(f"words must be at most {self.words_per_person}, words_per_person, of one person, got {len(known)}")
         words_of_one = max(1, len(known)) if per == "release" else 1
         receipt = self._receipt(
             reports=len(known), per=per, words_of_one=words_of_one, memoised=False, epsilon=self._total(words_of_one), source=source
@@ -213,12 +210,12 @@ class Collection(ABC):
             raise ValueError("generator must not be a seeded one with a memo: such reports have no privacy to keep")
 
         def admit(before: int, new: int) -> tuple[int, LedgerEntry | None]:
-            if before + new > self.words_per_user:
+            if before + new > self.words_per_person:
                 raise PrivacyBudgetExhaustedError(
-                    f"the memo holds {before} words and may hold {self.words_per_user}: {new} new ones do not fit",
+                    f"the memo holds {before} words and may hold {self.words_per_person}: {new} new ones do not fit",
                     max_epsilon=self.epsilon,
                     consumed_epsilon=self._memoised_total(before),
-                    hint="report words that were reported before, or plan for more words with words_per_user",
+                    hint="report words that were reported before, or plan for more words with words_per_person",
                 )
             if budget is None or new == 0:
                 return new, None
@@ -241,7 +238,7 @@ class Collection(ABC):
         return product_up(words, self.report_epsilon)
 
     def _memoised_total(self, words: int) -> float:
-        """Of as many words of one person: at most `epsilon` for at most words_per_user of them."""
+        """Of as many words of one person: at most `epsilon` for at most words_per_person of them."""
         return product_up(words, self.word_epsilon)
 
     def _charge(self, budget: Budget, epsilon: float, words: int) -> LedgerEntry | None:

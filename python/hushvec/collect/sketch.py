@@ -107,11 +107,9 @@ class Sketch:
         return sketch
 
     def estimate(self) -> Estimate:
-        """Unbiased frequencies with standard errors.
+        """Unbiased frequencies, with standard errors of the noise that the mechanism added, for the people who reported.
 
-        Returns:
-            Standard errors are of the noise that the mechanism added, for the people who reported. Whoever takes them for a
-            sample of a larger population adds sqrt(f (1 - f) / reports), in quadrature.
+        For a sample of a larger population add sqrt(f (1 - f) / reports), in quadrature.
 
         Raises:
             ValueError: no reports.

@@ -22,25 +22,24 @@ class Vocabulary(Dictionary, Collection):
     """Words that people report privately, each on their own device.
 
     Args:
-        words: the dictionary: distinct strings, 2 to 2^24 of them, public. Compared as they are; whoever wants one case or Unicode
-            form for all brings words to it before.
-        epsilon: > 0, of all of a person's reports together: each has epsilon / words_per_user.
-        mechanism: "k_rr" (k-ary randomised response), "unary" (optimised unary encoding), "hadamard" (Hadamard response), or "auto":
+        words: the public dictionary: distinct strings, 2 to 2^24 of them, compared as they are (no case folding or normalization).
+        epsilon: > 0, of all of a person's reports together: each has epsilon / words_per_person.
+        mechanism: "k_rr" (k-ary randomized response), "unary" (optimized unary encoding), "hadamard" (Hadamard response), or "auto":
             the smallest mean variance, and among those within 10 % of it the shortest report.
-        words_per_user: >= 1, how many words a person reports.
+        words_per_person: >= 1, how many words a person reports.
         unknown: what happens to a word outside the dictionary: "error", or "other": it is reported as `OTHER`, one more word.
 
     Raises:
         TypeError, ValueError: words or numbers that break these rules; epsilon so small that reports would carry nothing.
 
     Guarantees:
-        Each report is (epsilon / words_per_user, 0)-DP under replacement of its word, in the local model: nobody but the person sees
-        the word. Exact as sampled: all probabilities are whole numbers over 2^64 and their ratio is at most e^epsilon;
+        Each report is (epsilon / words_per_person, 0)-DP under replacement of its word, in the local model: only the person sees the
+        word. Exact as sampled: all probabilities are whole numbers over 2^64 and their ratio is at most e^epsilon;
         `true_epsilon` is what it comes to. With a `Memo` the same holds for any number of reports of the same words.
 
     Edge cases:
-        "other" makes `OTHER` part of the dictionary; a word of that name in `words` is refused. One report alone may be as
-        long as the dictionary ("unary", a bit a word): `report_bytes` says how long.
+        With "other" a word `OTHER` in `words` is refused. One report alone may be as long as the dictionary ("unary", a bit per
+        word): `report_bytes` says how long.
 
     Reference:
         Kairouz, Bonawitz, Ramage (2016); Wang, Blocki, Li, Jha (2017); Acharya, Sun, Zhang (2019);

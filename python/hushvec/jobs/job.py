@@ -34,12 +34,11 @@ _LARGEST_SEED_BITS = 8 * derivation.KEY_BYTES
 class NoiseJob(JobParameters):
     """One release of one data set, in as many parts, processes and attempts as it takes.
 
-    Made by `NoiseJob.start` or `NoiseJob.load`. A job can be pickled and sent to workers. Wherever it goes its secret key goes
-    with it: who reads the key can check guesses of a row against its released values, and the guarantee is void against them.
-    `repr` does not show it.
+    Made by `NoiseJob.start` or `NoiseJob.load`. A job can be pickled and sent to workers, with its secret key: who reads the key can
+    check guesses of a row against its released values, and the guarantee is void against them. `repr` does not show it.
 
     Args:
-        mechanism: the mechanism of every row, one row a person.
+        mechanism: the mechanism of every row, one row per person.
         dtype: "float32", "float64" or "float16"; batches have this dtype.
         normalize: rows brought to unit length before the noise.
         renormalize: rows brought to unit length after it.
@@ -47,10 +46,9 @@ class NoiseJob(JobParameters):
         seeded: the key was given by the caller, so that the job promises nothing.
 
     Guarantees:
-        The released row is a function of the job, the row's place (its id, or its partition and number) and the row itself.
-        Batches, order, threads, workers and repeated attempts do not change a bit of it. The key stream of a row follows from
-        its bytes too: other data at the same place has noise unrelated to the first.
-        Every row of the data set, released once, has the guarantee of the receipt, as from `hushvec.privatize`.
+        The released row is a function of the job, the row's place (its id, or its partition and number) and the row itself: batches,
+        order, threads, workers and repeated attempts do not change a bit of it. The key stream of a row follows from its bytes too:
+        other data at the same place has unrelated noise. Every row of the data set, released once, has the guarantee of the receipt.
 
     Edge cases:
         What is released twice is paid for once only if it is the same: two attempts at one place with different data, both

@@ -1,11 +1,12 @@
-"""Retrieval by private vectors: an index with noise at every side, its utility, and the attacks that it has to withstand.
+"""Retrieval by private vectors: an index with noise on documents, queries or scores, its utility, and attacks that test its privacy.
 
     from hushvec.retrieval import PrivateIndex, VectorNoise
     index = PrivateIndex(384, documents=VectorNoise(epsilon=16.0))
     index.add(embeddings)
     answer = index.search(queries, k=10)
 
-docs/retrieval.md says which side protects whom. Stores other than "numpy" need extras of their own.
+docs/retrieval.md says which side protects whom. Stores other than "numpy" need extras of their own. The attacks are those of
+hushvec.audit.indexes.
 """
 
 from hushvec._util.lazy import at_first_use

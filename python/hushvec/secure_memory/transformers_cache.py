@@ -118,13 +118,12 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
     def save(self, path: str | PathLike[str], key: Key, *, positions: int, tokens: Any = None) -> None:
         """Write the first positions, and no others, encrypted with AES-256-GCM under a nonce drawn for this file.
 
-        In exact arithmetic keys and values of a causal model's first N positions depend on the first N tokens alone. Their last bits
-        depend on how many positions the same pass had, because kernels of matrix products choose their blocks by it. So run the
-        prefix through the model by itself: positions that were computed together with later ones, or in a batch with rows that are
-        gone, are refused.
+        The last bits of keys and values depend on how many positions the same pass had, because kernels of matrix products choose
+        their blocks by it. So run the prefix through the model by itself: positions that were computed together with later ones, or
+        in a batch with rows that are gone, are refused.
 
         Args:
-            path: of the file; it appears whole or not at all.
+            path: of the file; it is written atomically.
             key: 32 bytes, uniformly random and secret; not kept.
             positions: how many, from the first; a pass of the model must have ended there.
             tokens: [batch, at least `positions`] token ids that the positions were computed from; a digest of them is saved inside
@@ -137,9 +136,8 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
             SecureMemoryError: the contents were lost to a fork.
 
         Guarantees:
-            Without the key the file shows the model_id, the shapes and the number of positions, and nothing else; a changed file is
-            refused. With the key it shows nothing of what came after the positions, not even how much it was. One key is good for
-            2^32 files (NIST SP 800-38D, section 8.3).
+            Without the key the file shows only the model_id, the shapes and the number of positions; a changed file is refused. With
+            the key it shows nothing of what came after the positions. One key is good for 2^32 files (NIST SP 800-38D, section 8.3).
         """
         secret = key_bytes(key)
         count = whole_number("positions", positions, at_least=1)

@@ -1,4 +1,4 @@
-"""What (epsilon, delta) allows any membership attack, and which epsilon meets a limit on attacks by proof."""
+"""What (epsilon, delta) allows any membership attack, and the largest epsilon that proves a limit on attacks."""
 
 from __future__ import annotations
 
@@ -21,22 +21,18 @@ def membership_bound(epsilon: float, delta: float, fpr: float) -> float:
         min(e^epsilon fpr + delta, 1 - e^-epsilon (1 - delta - fpr), 1), rounded up.
 
     Raises:
-        TypeError: wrong kinds.
-        ValueError: a value out of its range.
+        TypeError, ValueError: wrong kinds; a value out of its range.
 
     Guarantees:
-        Holds for expected rates: over the choice of members, the noise, and candidates drawn from the pool. It holds whatever the
-        attack knows beside: all other documents, both vectors of a replaced pair, the mechanism. A measured rate scatters around it.
-
-    Edge cases:
-        An epsilon that overflows e^epsilon: 1 unless fpr and delta are both 0. fpr = 0: delta.
+        Holds for expected rates, over the choice of members, the noise, and candidates drawn from the pool, whatever else the attack
+        knows: all other documents, both vectors of a replaced pair, the mechanism. A measured rate scatters around it.
 
     Reference:
         Wasserman and Zhou, "A statistical framework for differential privacy" (2010), theorem 2.4; Kairouz, Oh, Viswanath,
         "The composition theorem for differential privacy" (2015), theorem 2.1; docs/proofs/membership_bound.md.
 
     Example:
-        >>> from hushvec.audit.indexes.bounds import membership_bound
+        >>> from hushvec.retrieval import membership_bound
         >>> round(membership_bound(1.0, 1e-5, 0.01), 5)
         0.02719
     """
@@ -48,33 +44,13 @@ def membership_bound(epsilon: float, delta: float, fpr: float) -> float:
 
 
 def membership_auc_bound(epsilon: float, delta: float = 0.0) -> float:
-    """The largest area under the ROC curve that a membership attack can have.
+    """The largest area under the ROC curve that a membership attack can have, rounded up.
 
-    The area under `membership_bound` as a function of fpr. With x = (1 - delta) / (1 + e^epsilon), where its two lines
-    meet, it is 1 - (1 - delta) x; for delta = 0 that is e^epsilon / (1 + e^epsilon).
-
-    Args:
-        epsilon: >= 0.
-        delta: in [0, 1).
-
-    Returns:
-        The area, rounded up.
-
-    Raises:
-        TypeError: wrong kinds.
-        ValueError: a value out of its range.
-
-    Guarantees:
-        Those of `membership_bound`.
-
-    Edge cases:
-        epsilon = 0: 1/2 + delta - delta^2 / 2.
-
-    Reference:
-        docs/proofs/membership_bound.md.
+    The area under `membership_bound` as a function of fpr: with x = (1 - delta) / (1 + e^epsilon), where its two lines meet, it is
+    1 - (1 - delta) x. Arguments, errors, guarantees and proof are those of `membership_bound`.
 
     Example:
-        >>> from hushvec.audit.indexes.bounds import membership_auc_bound
+        >>> from hushvec.retrieval import membership_auc_bound
         >>> round(membership_auc_bound(1.0), 4)
         0.7311
     """
@@ -95,15 +71,10 @@ def identification_bound(epsilon: float, delta: float, candidates: int) -> float
         (e^epsilon + (c - 1) delta) / (e^epsilon + c - 1), at most 1, rounded up.
 
     Raises:
-        TypeError: wrong kinds.
-        ValueError: a value out of its range.
+        TypeError, ValueError: wrong kinds; a value out of its range.
 
     Guarantees:
-        For any adversary that names one vector for a row, from that row and what it knows of the list. With a_x the chance to name
-        x where x is true, the chance to name x where y is true is at least e^-epsilon (a_x - delta); the chances to name anything
-        where y is true add up to at most 1; the mean over y gives the bound.
-
-    Reference:
+        For any adversary that names one vector for a row, from that row and what it knows of the list:
         docs/proofs/membership_bound.md, claim 5.
 
     Example:
@@ -121,14 +92,8 @@ def identification_bound(epsilon: float, delta: float, candidates: int) -> float
 def epsilon_for(target_tpr: float, fpr: float, delta: float) -> float:
     """The largest epsilon at which no attack can exceed a rate of true positives, by `membership_bound`.
 
-    Args:
-        target_tpr: in (0, 1), the rate that must not be exceeded.
-        fpr: in (0, 1).
-        delta: in [0, 1).
-
-    Returns:
-        max(ln((target_tpr - delta) / fpr), ln((1 - delta - fpr) / (1 - target_tpr))), rounded down until the bound holds;
-        0 if none is. Each of the two lines of the bound is enough by itself, hence the larger one.
+    max(ln((target_tpr - delta) / fpr), ln((1 - delta - fpr) / (1 - target_tpr))), rounded down until the bound holds; 0 if none does.
+    Each of the two lines of the bound is enough by itself, hence the larger one. target_tpr and fpr are in (0, 1).
     """
     wanted = []
     if target_tpr > delta:

@@ -93,19 +93,10 @@ class FixedThreshold:
 def bootstrap(
     curve: RocCurve, fprs: Sequence[float], *, confidence: float, resamples: int, random: np.random.Generator
 ) -> tuple[Estimate, dict[float, Estimate]]:
-    """Area and rates of true positives, with percentile intervals over members and others drawn anew.
+    """Area and rates of true positives, with percentile intervals over members and others drawn anew: (area, {fpr: rate}).
 
-    Args:
-        curve: of what was seen.
-        fprs: rates of false positives.
-        confidence: of each interval alone.
-        resamples: how many, at least 1. Each draws as many members and as many others as there are, and has its own threshold,
-            so that the threshold's uncertainty is part of the interval. Where nothing varies (a perfect attack), the interval
-            is Clopper and Pearson's.
-        random: where draws come from.
-
-    Returns:
-        (area, {fpr: rate of true positives}).
+    Each resample draws as many members and as many others as there are, and has its own threshold, so that the threshold's
+    uncertainty is part of the interval. Where nothing varies (a perfect attack), the interval is Clopper and Pearson's.
     """
     blocks = [
         (_areas(members, others), [_rates_at(members, others, fpr) for fpr in fprs])

@@ -1,8 +1,8 @@
 """What an index's answers about a candidate look like: the seven features, and numbers made for likelihood ratios.
 
-The adversary sees scores and opaque ids. It does not know which id a candidate has, if any: with that the question would be
-answered. It presumes one: of all ids returned for the candidate's queries the one that most of them return, among equals the one
-of the better mean rank, then the smaller id. (Published versions of these features take the candidate's own id.)
+The adversary sees scores and opaque ids, and does not know which id a candidate has. It presumes one: of all ids returned for the
+candidate's queries the one that most of them return, among equals the one of the better mean rank, then the smaller id. (Published
+versions of these features take the candidate's own id.)
 """
 
 from __future__ import annotations
@@ -84,12 +84,11 @@ class Returned:
         return self._best(means)
 
     def match(self, expected: Scores) -> Rows:
-        """[n]: how well a returned document fits the scores that the candidate's own vector would have.
+        """[n]: how well a returned document fits the scores that the candidate's own vector would have, `expected` [n, q].
 
-        That is minus the logarithm of the mean square of the differences, for the document that fits best: without noise they are
-        rounding errors for a member and never for others, which a linear scale would hide. Where a query did not return a document,
-        its score is no more than the last one: the smaller one of that and the expected score stands in. `expected`: [n, q],
-        scores of the clean vector, which its owner can compute.
+        Minus the logarithm of the mean square of the differences, for the document that fits best: without noise they are rounding
+        errors for a member and never for others, which a linear scale would hide. Where a query did not return a document, the
+        smaller one of the last score and the expected one stands in.
         """
         assert self.scores is not None and self.last is not None
         wanted = expected[:, None, :]
@@ -120,15 +119,10 @@ class Returned:
 
 
 def retrieval_features(ids: Ids, scores: Scores | None) -> Rows:
-    """The seven features of each candidate.
+    """[n, 7], the features of each candidate in the order of FEATURES, from ids and scores [n, q, k], best first.
 
-    Args:
-        ids: [n, q, k], best first: what the index returned for the q queries of each of n candidates.
-        scores: [n, q, k], or None where an index returns none: the four features of scores are then 0.
-
-    Returns:
-        [n, 7], in the order of FEATURES. Ranks count from 1. The Gini coefficient is the mean absolute difference of all pairs
-        of scores over twice the mean absolute score, so that negative scores have one too; 0 where all scores are 0.
+    Without scores their four features are 0. Ranks count from 1. The Gini coefficient is the mean absolute difference of all pairs of
+    scores over twice the mean absolute score, so that negative scores have one too; 0 where all scores are 0.
     """
     return features_of(Returned.of(ids, scores), scores)
 
@@ -151,14 +145,9 @@ def top_score(scores: Scores) -> Rows:
 
 
 def own_scores(ids: Ids, scores: Scores | None, own: Ids) -> Rows:
-    """The score of one given id in each query, for an adversary that knows which id to look at.
+    """[n, q]: the score of one given id in each query, for an adversary that knows which id to look at.
 
-    Args:
-        ids, scores: [n, q, k]; without scores the negative rank takes their place.
-        own: [n].
-
-    Returns:
-        [n, q]; -inf where the id was not returned.
+    -inf where the id was not returned; without scores the negative rank takes their place.
     """
     hit = ids == own[:, None, None]
     values = -np.arange(1.0, ids.shape[2] + 1) if scores is None else scores.astype(np.float64)

@@ -79,16 +79,11 @@ def embedding_inversion(
     Args:
         released: float array [n, d].
         clean: float array [n, d], the truth; compared as directions.
-        candidates: float array [c, d], the adversary's list, c >= 2. None: the true vectors themselves, in which row i looks for
-            vector i. Another list stands for public vectors of the same kind: nothing can be identified in it.
+        candidates: float array [c, d], the adversary's list, c >= 2, for public vectors of the same kind. None: the true vectors
+            themselves, in which row i looks for vector i.
         receipt: of the release: its law gives likelihoods and the bound. None: rows are compared by inner product with unit
             candidates, and the noise's size is estimated from the lengths of rows.
-        confidence: of intervals.
-        resamples: of the bootstrap over rows.
-        seed: of the bootstrap.
-
-    Returns:
-        An InversionResult.
+        confidence, resamples, seed: of the bootstrap over rows.
 
     Raises:
         TypeError: wrong kinds.
@@ -96,10 +91,10 @@ def embedding_inversion(
 
     Guarantees:
         `identified_bound` holds for the expected share with candidates=None, for rows of different people with independent noise:
-        see `identification_bound`. Cosines of these four adversaries bound nothing: a better one may come.
+        see `identification_bound`. The cosines of these four adversaries bound nothing.
 
     Edge cases:
-        Candidates of equal likelihood (duplicates; the two values of PrivUnitG's law) come in a random order: expected shares.
+        Candidates of equal likelihood (duplicates; the two values of PrivUnitG's law) count as ordered at random: expected shares.
 
     Reference:
         Song and Raghunathan, "Information leakage in embedding models" (2020); Duchi, Wainwright, "Distance-based and continuum Fano
@@ -107,9 +102,8 @@ def embedding_inversion(
 
     Example:
         >>> import hushvec as hv, numpy as np
-        >>> from hushvec.audit.indexes.inversion import embedding_inversion
+        >>> from hushvec.retrieval import embedding_inversion
         >>> clean = np.random.default_rng(1).standard_normal((300, 32)).astype(np.float32)
-        >>> clean /= np.linalg.norm(clean, axis=1, keepdims=True)
         >>> release = hv.privatize(clean, epsilon=1.0, mechanism="privunit", generator=hv.Generator.unsafe_seeded(1))
         >>> result = embedding_inversion(release.values, clean, receipt=release.receipt)
         >>> result.identified[1].low < result.identified_bound < 0.01

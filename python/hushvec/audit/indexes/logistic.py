@@ -19,14 +19,7 @@ _ENOUGH = 1e-10
 
 @dataclass(frozen=True)
 class Logistic:
-    """A fitted model: logit = (features - mean) / spread @ weights + intercept.
-
-    Args:
-        mean: of each feature where it was fitted.
-        spread: standard deviation there, 1 for a feature that never varied.
-        weights: of the standardised features.
-        intercept: the logit at the mean.
-    """
+    """A fitted model: logit = (features - mean) / spread @ weights + intercept, with a spread of 1 where a feature never varied."""
 
     mean: Rows
     spread: Rows
@@ -41,12 +34,9 @@ class Logistic:
 
 
 def fit_logistic(features: Rows, truth: NDArray[np.bool_], *, ridge: float = RIDGE) -> Logistic:
-    """The weights that minimise the negative log likelihood + ridge/2 times their squared length; the intercept goes free.
+    """The weights that minimize the negative log likelihood + ridge/2 times their squared length; the intercept is not penalized.
 
-    Args:
-        features: [n, width].
-        truth: [n], both values occur.
-        ridge: > 0; as C = 1 / ridge of scikit-learn's LogisticRegression.
+    `ridge` is C = 1 / ridge of scikit-learn's LogisticRegression. Both values of `truth` must occur.
     """
     mean, spread = features.mean(axis=0), features.std(axis=0)
     spread = np.where(spread > 1e-12 * np.maximum(1.0, np.abs(mean)), spread, 1.0)

@@ -1,10 +1,9 @@
 """A lower bound on the epsilon of an index, from guesses of the coins that decided its members.
 
 A coin says which document of a pair is in the index. Guesses are right more often than 1 / (1 + e^-epsilon) allows only if the claim
-is false; the bound is that of `hushvec.audit.one_run_epsilon`. Which statistic guesses, and about how many of the surest pairs, is
-settled on the shadow models; three numbers of guesses are tried on the target, and paid for.
-
-Here the adversary may know everything but the coins: both documents of a pair, and that they have the pair's number as id.
+is false; the bound is that of `hushvec.audit.one_run_epsilon`. The statistic, and about how many of the surest pairs are guessed, are
+chosen on the shadow models; three numbers of guesses are tried on the target, at a share of the confidence each. The adversary may
+know everything but the coins: both documents of a pair, and that they have the pair's number as id.
 """
 
 from __future__ import annotations
@@ -40,11 +39,9 @@ class EpsilonBound:
     Args:
         epsilon_lower: with probability at least `confidence` the true epsilon, at `delta`, is no smaller.
         epsilon_ceiling: the bound that only right guesses would have given.
-        delta: that goes with both.
-        confidence: of the bound.
+        delta, confidence: of the bound.
         pairs: coins that were thrown.
-        guesses: pairs that were guessed, of the three numbers tried the one with the best bound.
-        right: guesses that were right.
+        guesses, right: pairs that were guessed, for the number that gave the best bound, and how many of them rightly.
         statistic: what guessed.
         queries: queries that a guess used.
     """
@@ -76,12 +73,9 @@ class PairStatistic:
 
 
 def pair_statistics(game: Game, statistics: Sequence[Statistic], *, both: bool) -> list[PairStatistic]:
-    """What answers say about each pair.
+    """What answers say about each pair: by `statistics` of candidates, and by the score of the pair's own id.
 
-    Args:
-        game: with shadows.
-        statistics: of candidates; the score of the pair's own id comes beside them.
-        both: whether a guess may use the queries of both documents of a pair, or those of the first only.
+    With `both` a guess may use the queries of both documents of a pair, else those of the first only.
     """
     found = [_of_pairs(statistic, game, both) for statistic in statistics]
     found.append(_own_id(game, both, shift=False))
@@ -93,15 +87,7 @@ def pair_statistics(game: Game, statistics: Sequence[Statistic], *, both: bool) 
 def audited_epsilon(
     game: Game, statistics: Sequence[PairStatistic], *, delta: float, confidence: float, queries: int
 ) -> EpsilonBound:
-    """Guess the coins of a game's targets.
-
-    Args:
-        game: with shadows, from which the statistic and the number of guesses are chosen.
-        statistics: of pairs; for the first shadows of the game, or for all.
-        delta: that the claim allows.
-        confidence: of the bound.
-        queries: that a guess uses, for the record.
-    """
+    """Guess the coins of a game's targets. Statistic and number of guesses are chosen on the shadows."""
     coins = np.stack([model.coins for model in game.shadows])
     statistic, share = max(
         ((statistic, share) for statistic in statistics for share in _SHARES),
@@ -148,15 +134,8 @@ def bound_of_guesses(
 def epsilon_from_rates(members: Rows, others: Rows, thresholds: Sequence[float], *, delta: float, confidence: float) -> float:
     """The bound of an adversary that knows no ids: from its rates of true and false positives at thresholds fixed beforehand.
 
-    Args:
-        members, others: scores, taken to be independent of each other.
-        thresholds: not chosen on these scores; each is one thing tried.
-        delta: that the claim allows.
-        confidence: over all thresholds.
-
-    Returns:
-        The largest of ln((TPR_low - delta) / FPR_high) and ln((1 - FPR_high - delta) / (1 - TPR_low)), where Clopper and Pearson's
-        bounds hold together at this confidence; 0 if none is positive.
+    The largest of ln((TPR_low - delta) / FPR_high) and ln((1 - FPR_high - delta) / (1 - TPR_low)), where the Clopper-Pearson bounds of
+    all thresholds hold together at this confidence; 0 if none is positive. Scores are taken to be independent of each other.
     """
     alpha = (1 - confidence) / (2 * len(thresholds))
     found = 0.0

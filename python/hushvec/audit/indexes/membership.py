@@ -46,23 +46,20 @@ class MembershipResult:
     Args:
         attack: "logistic", "likelihood" or "released".
         statistic: what candidates were judged by: of those that the attack tried the one that was best on the shadows.
-        auc: area under the ROC curve. Interval: bootstrap over candidates.
-        tpr: {fpr: rate of true positives at that rate of false ones}. Interval: bootstrap, with the threshold's own uncertainty.
-        fixed: {fpr: both rates at the threshold that has this fpr on the shadows}, with Clopper and Pearson's intervals.
+        auc: area under the ROC curve, with a bootstrap interval over candidates.
+        tpr: {fpr: rate of true positives at that rate of false ones}; the interval includes the threshold's own uncertainty.
+        fixed: {fpr: both rates at the threshold that has this fpr on the shadows}, with Clopper-Pearson intervals.
         avg_membership_score: mean probability of membership that the attack gives to members.
-        epsilon_claimed: of what is asked about one candidate; None: nothing is claimed.
-        delta: of the claim; 0 without one.
-        epsilon_lower: with probability at least `confidence` the true epsilon is no smaller.
+        epsilon_claimed, delta: of what is asked about one candidate; None and 0: nothing is claimed.
+        epsilon_lower: with probability at least `confidence` the true epsilon is no smaller. `epsilon` says how it was found.
         bound: {"auc": ..., fpr: ...}: what the claim allows any attack; 1 without a claim.
-        epsilon: how epsilon_lower came about.
         confidence: of every interval and of epsilon_lower, each alone.
         candidates: judged in each target model, half of them members.
         queries: asked about each candidate.
-        k: depth of the answers.
-        shadow_models, target_models: how many.
+        k, shadow_models, target_models: as asked for.
         roc: the whole curve.
-        details: mean probability for non-members; the bound on epsilon of an adversary that knows no ids, from the rates in
-            `fixed`; the area of every statistic tried, on shadows and targets.
+        details: mean probability for non-members; the bound on epsilon from the rates in `fixed`, for an adversary that knows no
+            ids; the area of every statistic tried, on shadows and targets.
     """
 
     attack: str
@@ -138,34 +135,29 @@ def membership_inference(
 ) -> MembershipResult:
     """Attack an index: which documents of a pool are in it?
 
-    A random half of the pool goes into the target index and into each shadow index. The attack learns on the shadows, whose
-    members it knows, and is judged on the target.
+    A random half of the pool goes into the target index and into each shadow index. The attack learns on the shadows, whose members
+    it knows, and is judged on the target.
 
     Args:
         make_index: takes a hushvec.Generator and returns an empty index: something with add(vectors, ids) and search(queries, k),
             whose answer has `ids` and `scores` (None if there are none). `PrivateIndex.fresh` is one.
         documents: float array [n, d], the pool; n >= 4.
         queries: float array [n, q, d], what the adversary asks about each candidate; None: the candidate's own vector.
-        attack: "logistic": regression on the seven features of retrieval. "likelihood": log likelihood ratios per candidate (LiRA)
-            of several statistics, alone and together; the strongest on the shadows is taken. "released": exact likelihoods of the
-            rows that `vectors()` of the index returns, by the law in its receipts; needs no more than 2 shadows, and no queries.
+        attack: "logistic": regression on the seven features of retrieval. "likelihood": likelihood ratios (LiRA) of several
+            statistics, alone and together; the strongest on the shadows is taken. "released": exact likelihoods of the rows that
+            `vectors()` of the index returns, by the law in its receipts; needs no queries, and 2 shadows are enough.
         k: depth of the answers, from 1 to n // 2.
         shadow_models: even; at least 2, for "likelihood" 4. Each costs one search of all n q queries.
         target_models: indexes that the attack is judged on; more make intervals narrower and epsilon_lower larger.
-        candidates: an even number of documents of the pool that are asked about, drawn at random; None: all. Searches cost in
-            proportion to it, and intervals are as wide as their number makes them.
+        candidates: an even number of documents of the pool that are asked about, drawn at random; None: all.
         fprs: rates of false positives in (0, 1) at which rates of true positives are reported.
-        claim: "index": what `document_guarantee(queries=q)` of the index says, nothing if it has no such method.
-            For "released" what the receipts say. (epsilon, delta): of all that is asked about one candidate. A function of the
-            number of queries. None: no claim.
+        claim: "index": what `document_guarantee(queries=q)` of the index says, nothing if it has no such method; for "released"
+            what the receipts say. (epsilon, delta): of all that is asked about one candidate. A function of the number of queries.
+            None: no claim.
         confidence: of each interval and of epsilon_lower.
         resamples: of the bootstrap.
-        seed: of members, key streams and resampling; None: from the operating system. Seeded noise is no privacy, and an attack on
-            it says nothing about the keys.
+        seed: of members, key streams and resampling; None: from the operating system.
         progress: called with 1 after each of the models.
-
-    Returns:
-        A MembershipResult.
 
     Raises:
         TypeError: wrong kinds.
@@ -173,13 +165,12 @@ def membership_inference(
 
     Guarantees:
         `bound` holds for expected rates of any attack if the claim does (replace-one adjacency; docs/proofs/membership_bound.md).
-        If the claim holds, `exposed` is True with probability at most 1 - confidence. For noise on the documents this needs nothing
-        else; where the claim grows with the number of queries (noise on scores) candidates are taken to be independent of each
-        other. What is not exposed was not refuted: no attack can show more.
+        If the claim holds, `exposed` is True with probability at most 1 - confidence; where the claim grows with the number of
+        queries (noise on scores), candidates are taken to be independent of each other. An attack that exposes nothing proves nothing.
 
     Edge cases:
-        An odd pool: one document sits out. Noise on queries gives documents nothing: the asker is the adversary. An fpr below 2 / n
-        allows no false positive at all.
+        An odd pool: one document is left out. Noise on queries does not protect documents: the asker is the adversary. An fpr below
+        2 / n allows no false positive at all.
 
     Reference:
         Shokri, Stronati, Song, Shmatikov (2017), shadow models; Carlini et al. (2022), likelihood ratios; Steinke, Nasr, Jagielski
@@ -187,17 +178,9 @@ def membership_inference(
 
     Example:
         >>> import numpy as np
-        >>> from hushvec.audit.indexes.membership import membership_inference
-        >>> class Plain:
-        ...     def add(self, vectors, ids):
-        ...         self.rows = vectors
-        ...     def search(self, queries, k):
-        ...         scores = queries @ self.rows.T
-        ...         self.ids = np.argsort(-scores, axis=1)[:, :k]
-        ...         self.scores = np.take_along_axis(scores, self.ids, axis=1)
-        ...         return self
-        >>> pool = np.random.default_rng(1).standard_normal((200, 16))
-        >>> result = membership_inference(lambda generator: Plain(), pool, shadow_models=4)
+        >>> from hushvec.retrieval import PrivateIndex, membership_inference
+        >>> pool = np.random.default_rng(1).standard_normal((200, 16)).astype(np.float32)
+        >>> result = membership_inference(PrivateIndex(16, store="numpy").fresh, pool, shadow_models=4)
         >>> result.exceeds_chance, result.epsilon_claimed
         (True, None)
     """

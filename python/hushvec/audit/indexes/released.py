@@ -1,11 +1,9 @@
 """The attack on the rows themselves: whoever holds a private index reads its rows, and needs no search.
 
-The law of a released row is public, so that likelihoods are exact. Two adversaries:
-
-- One that knows the pool asks of a candidate: how many rows would it explain that the pool does not? That is the mean over the rows
-  of p(row | candidate) / mean over the pool of p(row | document).
-- One that knows all but a coin has one row and two candidates: p(row | first) / p(row | second), the best statistic there is (Neyman
-  and Pearson). It guesses for the lower bound on epsilon.
+The law of a released row is public, so likelihoods are exact. One adversary knows the pool and asks how many rows a candidate would
+explain that the pool does not: the mean over the rows of p(row | candidate) / mean over the pool of p(row | document). The other knows
+all but a coin: it has one row and two candidates, and p(row | first) / p(row | second) is the best statistic there is (Neyman and
+Pearson). It guesses for the lower bound on epsilon.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The laws of released rows: how likely is a row, if this vector was behind it? As their receipts tell.
+"""The laws of released rows, as their public receipts tell: how likely is a row, if this vector was behind it?
 
-A receipt is public, and says which noise was added. All numbers are log densities less a term that depends on the row alone, which
-falls out of every ratio. Rows that were brought to unit length after the noise have lost their length. For PrivUnitG the law of what
-is left, the direction, is used; other rows are stretched to the length they are expected to have had, good in many dimensions.
+All numbers are log densities less a term that depends on the row alone, which cancels in every ratio. Rows that were brought to unit
+length after the noise have lost their length: for PrivUnitG the law of the direction is used, other rows are stretched to the length
+they are expected to have had, which is accurate in many dimensions.
 """
 
 from __future__ import annotations
@@ -34,15 +34,12 @@ _PAIRS = 64
 
 
 def log_densities(rows: Rows, centres: Rows, receipt: Receipt | None) -> Table:
-    """ln of the density of each row if each centre was behind it, less a term of the row.
+    """[m, c]: ln of the density of each row if each centre was behind it, less a term of the row.
 
     Args:
         rows: [m, d], released.
         centres: [c, d], clean, at the length they were released with.
         receipt: of the release; None for rows without noise.
-
-    Returns:
-        [m, c].
     """
     whole = _stretched(rows, receipt)
     law = _LAWS["none" if receipt is None else receipt.mechanism]

@@ -1,11 +1,9 @@
 """The game that attacks are judged by, and its models: indexes of random halves of a pool, asked about every candidate.
 
-A model draws the pool into pairs at random, gives each pair a row number at random, and a fair coin for each pair says which of its
-two documents goes into the index, as that row. So every document is a member with probability 1/2, the members are a
-uniformly random half, the number of rows is fixed, and turning one coin replaces one row: what replace-one differential privacy
-is about (docs/proofs/membership_bound.md).
-
-Shadow models come in couples with the same pairs and opposite coins: each document is a member in exactly half of them.
+A model draws the pool into random pairs, gives each pair a random row number, and a fair coin for each pair says which of its two
+documents goes into the index, as that row. So every document is a member with probability 1/2, and turning one coin replaces one
+row, as replace-one differential privacy has it (docs/proofs/membership_bound.md). Shadow models come in couples with the same pairs
+and opposite coins: each document is a member in exactly half of them.
 """
 
 from __future__ import annotations
@@ -70,7 +68,7 @@ class Game:
     """All models of one setting, searched once: any number of attacks can be judged on it.
 
     Args:
-        documents: [n, d], the candidates at unit length, behind the index's public map if it has one; an odd one of the pool sits out.
+        documents: [n, d], the candidates at unit length, behind the index's public map if it has one.
         queries: [n, q, d], likewise.
         targets: models that attacks are judged on.
         shadows: models that attacks learn from.
@@ -119,28 +117,8 @@ def play(
 ) -> Game:
     """Build the target and shadow indexes of a membership game and ask each about every candidate.
 
-    The costly part of `membership_inference`, apart so that several attacks, depths and claims can share it:
-    `judge(game, attack=...)` and `game.at(k)`.
-
-    Args:
-        make_index: takes a hushvec.Generator, returns an empty index with add(vectors, ids) and search(queries, k), whose answer has
-            `ids` and `scores` [queries, k]. `PrivateIndex.fresh` is one.
-        documents: float array [n, d], the pool: n >= 4, no two rows have to differ.
-        queries: float array [n, q, d], what is asked about each document; None: its own vector.
-        k: depth of the answers, from 1 to n // 2.
-        shadow_models: even, >= 0.
-        target_models: >= 1; several are judged together and make intervals narrower.
-        candidates: how many documents of the pool are asked about, drawn at random, an even number from 4 to n; None: all. The others
-            are in the indexes or not, like them, and cost no searches.
-        seed: of pairs, coins and key streams. None: from the operating system.
-        progress: called with 1 after each model.
-
-    Returns:
-        The Game.
-
-    Raises:
-        TypeError: wrong kinds.
-        ValueError: a value out of its range; NaN or Inf; answers that are not k of the ids that were added.
+    This is the costly part of `membership_inference`; several attacks, depths and claims can share it: `judge(game, attack=...)` and
+    `game.at(k)`. Arguments and errors are those of `membership_inference`, but for shadow_models, which may be 0.
     """
     if not callable(make_index):
         raise TypeError(f"make_index must be a function of a generator, got {validate.kind(make_index)}")

@@ -1,7 +1,7 @@
 """`tune_epsilon`: the largest epsilon at which an attack stays below a limit.
 
-The answer is a function of the documents that are attacked, which no noise touches. Tuned on the documents that are then released, it
-says something about them that no receipt counts; tuned on other people's it does not.
+The answer depends on the documents that are attacked, and no noise protects it. Tuned on the documents that are then released, it
+leaks something about them that no receipt counts; tuned on other people's documents it does not.
 """
 
 from __future__ import annotations
@@ -110,48 +110,39 @@ def tune_epsilon(
 ) -> TunedEpsilon:
     """Bisect for the largest epsilon at which an attack's rate of true positives stays below a limit.
 
-    The epsilon that comes out depends on the documents, without noise: tune on `public_documents` what private ones are released at.
-
     Args:
         make_index: takes epsilon and a hushvec.Generator, returns an empty index as for `membership_inference`.
-        documents: private ones, as for `membership_inference`: for your own eyes. The result says so.
+        documents: private ones, as for `membership_inference`. The answer is then private too: do not publish it.
         public_documents: the same of other people, who are not in the index that is built in the end; instead of `documents`.
         queries, attack, k, shadow_models, target_models, candidates, resamples, seed: as for `membership_inference`.
         target_tpr: the limit, in (fpr, 1).
         fpr: rate of false positives that it goes with, in (0, 1).
         low, high: ends of the search, 0 < low < high.
-        steps: epsilons that are tried, both ends included, at least 2; the interval shrinks by half of its logarithm each.
+        steps: epsilons that are tried, both ends included, at least 2; the logarithm of the interval is halved each time.
         utility: takes an epsilon, returns a number that is large where retrieval is good. Measured at each epsilon that meets the
-            limit; what it is measured on has a part in the answer, and should be as public as the documents. Without it, or among
-            equals, the largest epsilon counts as the most useful.
+            limit, on data as public as the documents. Without it, or among equals, the largest epsilon is taken.
         confidence: of all that is tried together: each of `steps` intervals gets its share of the rest.
         progress: called with 1 after each model of each trial.
-
-    Returns:
-        A TunedEpsilon.
 
     Raises:
         TypeError: wrong kinds; none or both of documents and public_documents.
         ValueError: a value out of its range; a limit that so few candidates cannot show to be met, even if nobody is found.
 
     Guarantees:
-        None for documents. Private documents choose the epsilon, and replacing one of them can move it from one end of the search to
-        the other: the release at that epsilon is then not epsilon-DP, whatever its receipt says. That this attack fails says nothing
-        about the next one. `epsilon_proven` holds against all of them, is usually far smaller, and follows from the limit and the
-        claim's delta. The claim stays what the index's receipts say.
+        None for documents: replacing one private document can move the answer from one end to the other, so a release at that
+        epsilon is not epsilon-DP, whatever its receipt says. That this attack fails says nothing about the next one.
+        `epsilon_proven` holds against all of them, and is usually far smaller.
 
     Edge cases:
-        The limit met at `high`: that is the answer after one trial. Not met at `low`: epsilon is None. The rate is not exactly
-        monotone where intervals are wide: every epsilon that is returned has itself met the limit.
+        The limit met at `high`: that is the answer after one trial. Not met at `low`: epsilon is None. Every epsilon that is
+        returned has itself met the limit, even where wide intervals make the rate not quite monotone.
 
     Reference:
         docs/proofs/membership_bound.md, for epsilon_proven.
 
     Example:
         >>> import numpy as np
-        >>> from hushvec.retrieval.index.private_index import PrivateIndex
-        >>> from hushvec.retrieval.noise import VectorNoise
-        >>> from hushvec.audit.indexes.tuning import tune_epsilon
+        >>> from hushvec.retrieval import PrivateIndex, VectorNoise, tune_epsilon
         >>> pool = np.random.default_rng(1).standard_normal((2000, 8)).astype(np.float32)
         >>> def make_index(epsilon, generator):
         ...     return PrivateIndex(8, documents=VectorNoise(epsilon=epsilon), generator=generator)

@@ -16,8 +16,7 @@ class SearchResult(NamedTuple):
 
     Args:
         ids: [m, k], best first: int64, or object (str) where the index has strings.
-        scores: float32 [m, k], as they may be released: with score noise the noisy ones, in that order. None for "gumbel", which
-            pays for the order alone.
+        scores: float32 [m, k], noisy and in that order where scores have noise; None for "gumbel", which releases the order alone.
         query_receipt: of the noise on the queries; None without it.
         score_receipt: of the noise on the scores, a SelectionReceipt for "gumbel"; None without it.
     """

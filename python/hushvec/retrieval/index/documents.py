@@ -1,4 +1,4 @@
-"""What lies beside the rows of an index: texts and metadata, stored and handed out as they are. Nothing protects them."""
+"""Texts and metadata beside the rows of an index: stored and returned as they are, without protection."""
 
 from __future__ import annotations
 

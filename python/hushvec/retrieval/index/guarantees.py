@@ -1,4 +1,4 @@
-"""What an index promises: documents on two grounds at once, of which the smaller cost holds."""
+"""What an index promises: documents by two bounds at once, of which the smaller one holds."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _row_guarantee(content: Content) -> Guarantee | None:
 def cost_of_queries(noise: ScoreNoise, queries: int) -> tuple[float, float]:
     """(epsilon, delta) that so many queries cost every document, over any number of searches, chosen adaptively.
 
-    The smallest epsilon that hushvec.accounting proves from any of the noise's losses, at its delta. Without a delta the sum.
+    The smallest epsilon that hushvec.accounting proves from any of the noise's losses, at its delta; without a delta the sum.
     """
     from hushvec.accounting import compose
 

@@ -39,16 +39,10 @@ def rows_at(store: Store, places: Places) -> Scores:
 
 
 def best_of_some(store: Store, queries: Scores, k: int, places: Places) -> tuple[Places, Scores]:
-    """Places and scores [m, k], best first, among the rows at some places.
+    """Places and scores [m, k], best first, among the rows at some places, which are ascending and different.
 
     Exact with a store that looks at every row. An approximate one is asked for more rows than k where many belong to the subset; where
     few do, or where a query finds fewer than k of them, the rows of the subset are scored one by one.
-
-    Args:
-        store: what has the rows.
-        queries: float32 [m, columns].
-        k: at most as many as there are places.
-        places: ascending and different.
     """
     if len(places) == len(store):
         return store.search(queries, k)

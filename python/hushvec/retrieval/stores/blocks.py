@@ -34,13 +34,8 @@ def best_of_matrix(
     """Places and scores [m, k] of the largest inner products; of equal ones the earlier rows.
 
     A score depends on its row and its query alone, so that equal rows have equal scores, and a query its answer in any company.
-
-    Args:
-        rows: float32 [n, columns].
-        queries: float32 [m, columns].
-        k: at most n.
-        change: what happens to a block of scores [documents, m] before the best are looked for; it may write to what it gets, and
-            sees all queries at once.
+    `change` is what happens to a block of scores [documents, m], of all queries at once, before the best are looked for; it may
+    write to what it gets.
     """
     if change is None and len(queries) > _MOST_QUERIES:
         parts = [best_of_matrix(rows, queries[first : first + _MOST_QUERIES], k) for first in range(0, len(queries), _MOST_QUERIES)]
