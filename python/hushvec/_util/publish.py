@@ -184,6 +184,16 @@ def private_file(path: Path) -> None:
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, PRIVATE))
 
 
+def sync_folder(folder: Path) -> None:
+    """So that the names in it survive a power cut, where the system can do that."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
 def append_bytes(path: Path, content: bytes) -> None:
     """Add to the end of a file that its owner alone may read: all of it, on stable storage, or nothing where writing fails.
 

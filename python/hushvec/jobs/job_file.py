@@ -13,7 +13,7 @@ from typing import Any
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec._util.publish import Unfinished, unfinished
+from hushvec._util.publish import Unfinished, sync_folder, unfinished
 from hushvec.jobs import derivation
 from hushvec.jobs.parameters import JobParameters, planned_parameters
 from hushvec.mechanisms import CodebookResponse, EmpiricalGaussian, PrivUnit, PublicCodebook
@@ -40,7 +40,7 @@ def kept(job: StoredJob, path: Path) -> StoredJob:
     with _written_beside(job, path) as beside:
         try:
             os.link(beside.path, path)  # fails where the file exists: of many at once, one is first
-            _sync_folder(path)
+            sync_folder(path.parent)
             return job
         except FileExistsError:
             present = read(path, job.mechanism.codebook if isinstance(job.mechanism, CodebookResponse) else None)
@@ -52,7 +52,7 @@ def kept(job: StoredJob, path: Path) -> StoredJob:
 def write(job: StoredJob, path: Path) -> None:
     with _written_beside(job, path) as beside:
         beside.take_place()
-        _sync_folder(path)
+        sync_folder(path.parent)
 
 
 def read(path: Path, codebook: PublicCodebook | None = None) -> StoredJob:
@@ -150,14 +150,6 @@ def _written_beside(job: StoredJob, path: Path) -> Iterator[Unfinished]:
         beside.file.write(_text_of(job).encode())
         beside.complete()
         yield beside
-
-
-def _sync_folder(path: Path) -> None:
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _difference(present: str, asked: str) -> str:

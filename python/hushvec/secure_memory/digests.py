@@ -21,7 +21,7 @@ def model_digest(model: Any) -> str:
     """SHA-256 over a model's configuration, all its weights and the state of its adapters, as 64 hexadecimal digits.
 
     Two trainings of one architecture, an adapter before and after a step, two precisions of one checkpoint, and one model with
-    another PEFT adapter active, disabled, merged or scaled: each has its own digest. Every weight is read once, those of inactive adapters too.
+    another PEFT adapter active, disabled, merged or scaled: each has its own digest. Every weight is read, inactive adapters too.
 
     Raises:
         MissingExtraError: torch is not installed.

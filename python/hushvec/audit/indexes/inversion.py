@@ -15,7 +15,7 @@ from hushvec._util import validate
 from hushvec.audit.bootstrap import Estimate, bootstrap
 from hushvec.audit.indexes.bounds import identification_bound
 from hushvec.audit.indexes.row_laws import log_densities
-from hushvec.audit.indexes.shadows import require_vectors, unit
+from hushvec.audit.indexes.rows import require_vectors, unit
 from hushvec.receipts.vectors import Receipt
 
 Rows = NDArray[np.float32]

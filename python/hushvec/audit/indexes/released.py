@@ -15,7 +15,8 @@ import numpy as np
 
 from hushvec.audit.indexes.lower_bound import PairStatistic
 from hushvec.audit.indexes.row_laws import Rows, log_densities, log_ratios
-from hushvec.audit.indexes.shadows import KEPT_SHADOWS, Game, Model, Vectors
+from hushvec.audit.indexes.rows import Vectors
+from hushvec.audit.indexes.shadows import KEPT_SHADOWS, Game, Model
 from hushvec.audit.indexes.statistics import Statistic
 from hushvec.receipts.vectors import Receipt
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
+from hushvec.audit.indexes.rows import unit
 from hushvec.receipts.vectors import Receipt
 
 Rows = NDArray[np.float32]
@@ -116,8 +117,8 @@ def _privunit(rows: Rows, centres: Rows, receipt: Receipt | None) -> Table:
     """
     assert receipt is not None and receipt.sigma is not None and receipt.threshold is not None
     if receipt.renormalize:
-        return _privunit_direction(inner_products(_unit(rows), _unit(centres)), receipt)
-    along = inner_products(rows, _unit(centres)).astype(np.float64) / receipt.sigma
+        return _privunit_direction(inner_products(unit(rows), unit(centres)), receipt)
+    along = inner_products(rows, unit(centres)).astype(np.float64) / receipt.sigma
     spread = max((receipt.grid or 0.0) / (receipt.sigma * math.sqrt(12)), _SHARPEST_EDGE)
     place = (along - receipt.threshold) / spread
     densities: Table = np.where(place > 0, receipt.epsilon, 0.0)
@@ -157,13 +158,6 @@ def _log_chi_tail(length: Table, dimension: int) -> Table:
     safe = np.where(near, 1.0, root)
     lift = np.log(np.where(near, 1.0, slope / (math.sqrt(2.0) * safe))) / safe
     return _log_normal_tail(root + lift)
-
-
-def _unit(rows: Rows) -> Rows:
-    """Rows at length 1; zeros stay zeros."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: Rows = np.divide(rows, lengths, out=np.zeros(rows.shape, np.float32), where=lengths > 0)
-    return unit
 
 
 def _log_normal_tail(x: Table) -> Table:

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec.audit.indexes.features import Ids, Scores
-
-Vectors = NDArray[np.float32]
+from hushvec.audit.indexes.rows import Vectors, require_vectors, unit
 
 # Queries of one call of search: the scores of a whole index for so many are some hundred MB at 10,000 documents.
 QUERIES_AT_ONCE = 4096
@@ -163,23 +162,6 @@ def play(
     )
 
 
-def require_vectors(name: str, value: Any, dimensions: int) -> Vectors:
-    """Finite floats of this many dimensions, as float32."""
-    array = np.asarray(value)
-    if array.dtype.kind != "f":
-        raise TypeError(f"{name} must be a float array, got {array.dtype}")
-    if array.ndim != dimensions:
-        raise ValueError(f"{name} must have {dimensions} dimensions, got {array.ndim}")
-    if not np.isfinite(array).all():
-        row = int(np.argwhere(~np.isfinite(array))[0][0])
-        raise ValueError(f"{name} must be finite, got NaN or Inf in row {row}")
-    with np.errstate(over="ignore"):
-        narrow = array.astype(np.float32)
-    if not np.isfinite(narrow).all():
-        raise ValueError(f"{name} must be in the range of float32, got {float(np.abs(array).max())!r}")
-    return narrow
-
-
 def _clean(vectors: Vectors, index: Any) -> Vectors:
     """Through the index's public map, if it has one, and to unit length: what an adversary computes itself."""
     projection = getattr(index, "projection", None)
@@ -187,13 +169,6 @@ def _clean(vectors: Vectors, index: Any) -> Vectors:
         return unit(vectors)
     rows = np.asarray(projection.transform(vectors.reshape(-1, vectors.shape[-1])), np.float32)
     return unit(rows.reshape(*vectors.shape[:-1], -1))
-
-
-def unit(vectors: Vectors) -> Vectors:
-    """Rows at unit length; zero rows stay."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    rows: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return rows
 
 
 def random_of(root: int, *purpose: int) -> np.random.Generator:

@@ -28,7 +28,7 @@ import numpy as np
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec._util.publish import private_file, private_folder, published_bytes
+from hushvec._util.publish import private_file, private_folder, published_bytes, sync_folder
 from hushvec.receipts.labels import row_receipt
 from hushvec.release.charging import Budget
 from hushvec.retrieval.index.content import Content
@@ -72,10 +72,10 @@ def save(folder: Path, content: Content) -> None:
         "store_path": None if (place := _folder_of(content.store)) is None else str(place.resolve()),
         "files": files,
     }
-    _sync_folder(folder)
+    sync_folder(folder)
     with published_bytes(folder / MANIFEST) as file:
         file.write((json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
-    _sync_folder(folder)
+    sync_folder(folder)
     _remove_others(folder, {entry["name"] for entry in files.values()})
 
 
@@ -261,13 +261,3 @@ def _digest(path: Path) -> str:
         while part := file.read(_HASHED_AT_ONCE):
             content.update(part)
         return content.hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    """So that names survive a power cut, where the system can do that."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

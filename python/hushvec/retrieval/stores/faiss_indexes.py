@@ -14,6 +14,7 @@ from hushvec._util import validate
 from hushvec.errors import MissingExtraError
 from hushvec.retrieval.stores.blocks import best_of_matrix
 from hushvec.retrieval.stores.keys import Keys
+from hushvec.retrieval.stores.numpy_flat import WholeMatrix
 
 EXTRA = "faiss"
 
@@ -38,14 +39,12 @@ def _faiss(feature: str) -> Any:
     return faiss
 
 
-class FlatStore:
-    """IndexFlatIP: exact. Equal scores come in the order of the rows.
+class FlatStore(WholeMatrix):
+    """IndexFlatIP.
 
-    FAISS keeps the rows; they are compared by our own products, in its array. A query then has the same answer alone and in a batch,
-    which FAISS's search does not promise, at about its time for one query and half of it for four or more (docs/retrieval.md).
+    FAISS keeps the rows; they are compared by hushvec's own products, in its array. A query then has the same answer alone and in a
+    batch, which FAISS's search does not promise, at about its time for one query and half of it for four or more (docs/retrieval.md).
     """
-
-    suffix = ".npy"
 
     def __init__(self, columns: int) -> None:
         self._faiss = _faiss("the store 'flat' on FAISS")
@@ -55,32 +54,17 @@ class FlatStore:
     def __len__(self) -> int:
         return int(self._index.ntotal)
 
-    def require_room(self, rows: int) -> None:
-        pass
-
     def add(self, rows: NDArray[np.float32]) -> None:
         self._index.add(rows)
 
     def delete(self, places: NDArray[np.int64]) -> None:
         self._index.remove_ids(self._faiss.IDSelectorBatch(places))
 
-    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        return best_of_matrix(self.matrix(), queries, k)
-
-    def vectors(self) -> NDArray[np.float32]:
-        return self.matrix().copy()
-
     def matrix(self) -> NDArray[np.float32]:
         if not len(self):
             return np.empty((0, self._columns), np.float32)
         view: NDArray[np.float32] = self._faiss.rev_swig_ptr(self._index.get_xb(), len(self) * self._columns)
         return view.reshape(len(self), self._columns)
-
-    def write(self, path: Path) -> None:
-        np.save(path, self.matrix())
-
-    def read(self, path: Path) -> None:
-        self.add(np.load(path, allow_pickle=False))
 
 
 class GraphStore:
