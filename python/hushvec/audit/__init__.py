@@ -3,7 +3,7 @@
     from hushvec.audit import audit_mechanism
     audit_mechanism(Gaussian(epsilon=1.0, delta=1e-5, dimension=8)).flagged
 
-Three methods. "pair" tells two neighbouring inputs apart, "one-run" guesses the coins behind one release, "repeats" looks for
+Three methods. "pair" tells two neighboring inputs apart, "one-run" guesses the coins behind one release, "repeats" looks for
 noise that comes back. An audit can refute a claim and never prove one; docs/audit.md says what it can see.
 """
 

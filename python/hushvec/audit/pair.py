@@ -1,6 +1,6 @@
-"""The pair audit: many releases of each of two neighbouring inputs, and how well an event tells them apart.
+"""The pair audit: many releases of each of two neighboring inputs, and how well an event tells them apart.
 
-For an (epsilon, delta)-DP mechanism, neighbours x and x' and any event E,  P[M(x) in E] <= e^epsilon P[M(x') in E] + delta.
+For an (epsilon, delta)-DP mechanism, neighbors x and x' and any event E,  P[M(x) in E] <= e^epsilon P[M(x') in E] + delta.
 So with a lower bound a on the first probability and an upper bound b on the second,  epsilon >= ln((a - delta) / b).
 
 Events are half lines of a statistic. The outputs are split: the first part trains the classifier, the second chooses for every
@@ -58,7 +58,7 @@ class Event:
 def audit_pair(
     audited: Any, *, samples: int = 100_000, confidence: float = 0.999, progress: Progress | None = None
 ) -> AuditResult:
-    """Bound epsilon from below by telling two neighbouring inputs apart.
+    """Bound epsilon from below by telling two neighboring inputs apart.
 
     Args:
         audited: a mechanism of hushvec.mechanisms, or an AuditTarget.

@@ -36,7 +36,7 @@ class AuditTarget(Protocol):
         epsilon: claimed.
         delta: claimed.
         categorical: whether outputs are label numbers and not vectors.
-        pair: the two neighbouring inputs, arrays [width].
+        pair: the two neighboring inputs, arrays [width].
         collision: at least the probability that two independent outputs for one input are equal; None if it is not known.
     """
 

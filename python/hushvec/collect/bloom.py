@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from hushvec._native.generators import require_generator
 from hushvec.collect.bloom_parameters import VALUES, WORD_BITS, BloomParameters
 from hushvec.collect.bloom_sketch import BloomSketch
 from hushvec.collect.memo import Memo
-from hushvec.collect.release import Collection, ReceiptLaw
+from hushvec.collect.release import Collection
 from hushvec.collect.words import require_words
 
 
@@ -75,8 +75,6 @@ class BloomFilter(BloomParameters, Collection):
         """An empty sketch for the collector."""
         return BloomSketch(self)
 
-    # ---- what `release` asks of a collection ----
-
     def _known(self, words: Sequence[str]) -> list[str]:
         listed = list(words)
         require_words("words", listed)
@@ -88,7 +86,7 @@ class BloomFilter(BloomParameters, Collection):
         return BloomReports(cohorts, self._instantaneous(permanent, generator))
 
     def _any_cohorts(self, count: int, generator: _core.Generator) -> NDArray[np.uint32]:
-        """Uniform up to 2^-64: randomised response that prefers nothing."""
+        """Uniform up to 2^-64: randomized response without a preferred answer."""
         zeros = np.zeros(count, np.uint32)
         if self.cohorts == 1:
             return zeros
@@ -131,10 +129,10 @@ class BloomFilter(BloomParameters, Collection):
         return _core.perturb_bits(permanent, self.bits, self.instantaneous_law, generator)
 
     @property
-    def _receipt_law(self) -> ReceiptLaw:
+    def _receipt_law(self) -> dict[str, Any]:
         kept, flipped = self.permanent_law
         one, zero = self.instantaneous_law
-        return ReceiptLaw(
+        return dict(
             mechanism="bloom",
             cells=2,
             truth_values=kept,

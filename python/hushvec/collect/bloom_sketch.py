@@ -112,7 +112,7 @@ class BloomSketch:
             return self.reports_of_cohorts.copy(), self.ones.copy()
 
     def to_bytes(self) -> bytes:
-        """The sketch as bytes, with a version and a checksum. The checksum finds accidents; it authenticates nobody."""
+        """The sketch as bytes, with a version and a checksum. The checksum detects accidents; it does not authenticate."""
         return packed(BLOOM, self._contents())
 
     @classmethod

@@ -58,7 +58,7 @@ class Dictionary:
 
     @property
     def word_epsilon(self) -> float:
-        """Of one word and all its memoised reports: the same, as they are one report."""
+        """Of one word and all its memoized reports: the same, as they are one report."""
         return self.oracle.epsilon
 
     @property

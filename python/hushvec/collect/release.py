@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from hushvec._native import _core
@@ -42,19 +42,6 @@ class ReportRelease(NamedTuple):
     receipt: ReportReceipt
 
 
-@dataclass(frozen=True)
-class ReceiptLaw:
-    """The fields of a receipt that say by which law reports were drawn."""
-
-    mechanism: str
-    cells: int
-    truth_values: int
-    other_values: int
-    hashes: int = 0
-    one_values: int = 0
-    zero_values: int = 0
-
-
 class Collection(ABC):
     """What a collector publishes, and how a person reports to it. Vocabularies and Bloom filters are collections.
 
@@ -77,12 +64,12 @@ class Collection(ABC):
     @property
     @abstractmethod
     def word_epsilon(self) -> float:
-        """Of one word, however often its memoised report is repeated."""
+        """Of one word, however often its memoized report is repeated."""
 
     @property
     @abstractmethod
     def report_epsilon(self) -> float:
-        """Of one report that is not memoised."""
+        """Of one report that is not memoized."""
 
     @abstractmethod
     def _known(self, words: Sequence[str]) -> list[str]:
@@ -102,7 +89,8 @@ class Collection(ABC):
 
     @property
     @abstractmethod
-    def _receipt_law(self) -> ReceiptLaw: ...
+    def _receipt_law(self) -> dict[str, Any]:
+        """The fields of a receipt that say by which law reports were drawn."""
 
     def shuffled(self, n: int) -> Shuffled:
         """What one person's reports cost against whoever sees only the shuffled reports of n people.
@@ -214,12 +202,12 @@ class Collection(ABC):
                 raise PrivacyBudgetExhaustedError(
                     f"the memo holds {before} words and may hold {self.words_per_person}: {new} new ones do not fit",
                     max_epsilon=self.epsilon,
-                    consumed_epsilon=self._memoised_total(before),
+                    consumed_epsilon=self._memoized_total(before),
                     hint="report words that were reported before, or plan for more words with words_per_person",
                 )
             if budget is None or new == 0:
                 return new, None
-            return new, self._charge(budget, self._memoised_total(new), new)
+            return new, self._charge(budget, self._memoized_total(new), new)
 
         new, charge = memo.remember(self.digest, words, admit)
         words_of_one = new or max(1, len(set(words)))
@@ -228,7 +216,7 @@ class Collection(ABC):
             per=per,
             words_of_one=words_of_one,
             memoised=True,
-            epsilon=self._memoised_total(words_of_one),
+            epsilon=self._memoized_total(words_of_one),
             source=require_generator(generator),
         )
         return ReportRelease(self._drawn_from_memo(words, memo, generator), replace(receipt, charge=charge))
@@ -237,33 +225,26 @@ class Collection(ABC):
         """Of as many fresh reports of one person."""
         return product_up(words, self.report_epsilon)
 
-    def _memoised_total(self, words: int) -> float:
+    def _memoized_total(self, words: int) -> float:
         """Of as many words of one person: at most `epsilon` for at most words_per_person of them."""
         return product_up(words, self.word_epsilon)
 
     def _charge(self, budget: Budget, epsilon: float, words: int) -> LedgerEntry | None:
-        purpose = f"{self._receipt_law.mechanism}, {words} words, collection {self.digest[:16]}"
+        purpose = f"{self._receipt_law['mechanism']}, {words} words, collection {self.digest[:16]}"
         return entry_of_charge(budget, epsilon, 0.0, PureDP(epsilon=epsilon).rho, purpose)
 
     def _receipt(
         self, *, reports: int, per: str, words_of_one: int, memoised: bool, epsilon: float, source: _core.Generator
     ) -> ReportReceipt:
-        law = self._receipt_law
         applies = {NOTE_SEED: source.seeded, NOTE_PATTERN: memoised, NOTE_NEW: memoised, NOTE_COUNT: per == "release"}
         return ReportReceipt(
-            mechanism=law.mechanism,
+            **self._receipt_law,
             per=per,
             epsilon=epsilon,
             dictionary_digest=self.digest,
             reports=reports,
             words_of_one=words_of_one,
             memoised=memoised,
-            cells=law.cells,
-            truth_values=law.truth_values,
-            other_values=law.other_values,
-            hashes=law.hashes,
-            one_values=law.one_values,
-            zero_values=law.zero_values,
             key_source=source.key_source,
             rounds=source.rounds,
             is_dp_claim=not source.seeded,

@@ -84,7 +84,7 @@ class Sketch:
             return Contents(bytes.fromhex(self.vocabulary.digest), self.reports, self._tallies.copy())
 
     def to_bytes(self) -> bytes:
-        """The sketch as bytes, with a version and a checksum. The checksum finds accidents; it authenticates nobody."""
+        """The sketch as bytes, with a version and a checksum. The checksum detects accidents; it does not authenticate."""
         return packed(VOCABULARY, self._contents())
 
     @classmethod

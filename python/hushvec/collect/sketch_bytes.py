@@ -1,4 +1,4 @@
-"""Sketches as bytes: a header that says what they are, whole numbers, a checksum. docs/format.md section 12."""
+"""Sketches as bytes: a header, whole numbers, a checksum. docs/format.md section 12."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec.collect.dictionary import OTHER, Dictionary
 from hushvec.collect.memo import Memo
-from hushvec.collect.release import Collection, ReceiptLaw
+from hushvec.collect.release import Collection
 from hushvec.collect.sketch import Sketch
 from hushvec.collect.words import require_words
 
@@ -62,8 +62,6 @@ class Vocabulary(Dictionary, Collection):
         """An empty sketch for the collector."""
         return Sketch(self)
 
-    # ---- what `release` asks of a collection ----
-
     @cached_property
     def _code_of(self) -> dict[str, int]:
         return {word: code for code, word in enumerate(self.words)}
@@ -95,6 +93,7 @@ class Vocabulary(Dictionary, Collection):
         return np.concatenate(drawn)[[place_of[word] for word in words]]
 
     @property
-    def _receipt_law(self) -> ReceiptLaw:
+    def _receipt_law(self) -> dict[str, Any]:
         truth, other = self.oracle.law
-        return ReceiptLaw(mechanism=self.mechanism, cells=self.oracle.cells, truth_values=truth, other_values=other)
+        unused = dict.fromkeys(("hashes", "one_values", "zero_values"), 0)
+        return dict(mechanism=self.mechanism, cells=self.oracle.cells, truth_values=truth, other_values=other, **unused)

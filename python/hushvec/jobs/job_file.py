@@ -1,4 +1,4 @@
-"""Jobs in files: JSON with the secret key, readable by its owner alone, created once whoever comes first."""
+"""Jobs in files: JSON with the secret key, readable by its owner alone; of several processes the first one creates it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def read(path: Path, codebook: PublicCodebook | None = None) -> StoredJob:
 
 @contextmanager
 def _as_bad_file(path: Path) -> Iterator[None]:
-    """Whatever is wrong in the file, as one error that names it."""
+    """Any fault of the file as one error that names it."""
     try:
         yield
     except (ValueError, TypeError, KeyError) as error:
@@ -80,7 +80,7 @@ def _as_bad_file(path: Path) -> Iterator[None]:
 
 
 def _require_codebook(path: Path, arguments: Any, codebook: PublicCodebook | None) -> None:
-    """The file names the codebook by its digest; whoever reads it brings the codebook."""
+    """The file names the codebook by its digest; the caller provides the codebook."""
     digest = arguments.get("codebook") if isinstance(arguments, dict) else None
     if codebook is not None and not isinstance(codebook, PublicCodebook):
         raise TypeError(f"codebook must be a hushvec.mechanisms.PublicCodebook or None, got {validate.kind(codebook)}")

@@ -179,13 +179,13 @@ def _linear(rows: Rows, listed: Rows) -> Rows:
 
     Mean and covariance S are those of the list, s^2 is what the lengths of rows have beyond the list's.
     """
-    centre = listed.mean(axis=0, dtype=np.float64)
-    values, axes = np.linalg.eigh(np.cov((listed - centre).T.astype(np.float64)))
+    center = listed.mean(axis=0, dtype=np.float64)
+    values, axes = np.linalg.eigh(np.cov((listed - center).T.astype(np.float64)))
     values = np.maximum(values, 0.0)
     excess = float(np.square(rows, dtype=np.float64).sum(axis=1).mean() - np.square(listed, dtype=np.float64).sum(axis=1).mean())
     noise = max(excess / rows.shape[1], 1e-12)
-    shrunk = inner_products(product(rows - centre, axes) * (values / (values + noise)), axes)
-    estimate: Rows = (centre + shrunk).astype(np.float32)
+    shrunk = inner_products(product(rows - center, axes) * (values / (values + noise)), axes)
+    estimate: Rows = (center + shrunk).astype(np.float32)
     return estimate
 
 

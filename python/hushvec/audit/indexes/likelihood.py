@@ -1,8 +1,8 @@
 """The likelihood-ratio attack (LiRA): is a candidate's statistic more likely with it in the index, or without it?
 
 For each candidate the shadow models give the statistic's law with and without it, as two normal laws. Few shadows tell little about
-one candidate, so that means are drawn towards the mean of all candidates, and variances towards the pooled one, as far as
-the numbers say (empirical Bayes); with many shadows both become the candidate's own.
+one candidate, so means are shrunk towards the mean of all candidates, and variances towards the pooled one (empirical Bayes); with
+many shadows both become the candidate's own.
 
 Reference:
     Carlini, Chien, Nasr, Song, Terzis, Tramer, "Membership inference attacks from first principles" (2022), algorithm 1;
@@ -32,7 +32,7 @@ class _Side:
     counts: Rows
     sums: Rows
     squares: Rows
-    centre: float
+    center: float
     between: float
     within: float
     narrowest: float
@@ -60,7 +60,7 @@ class _Side:
         variance = np.maximum(self.narrowest, (_VARIANCE_PRIOR * self.within + own) / (_VARIANCE_PRIOR + freedom))
         # without observations of its own a candidate is one of all: trust 0, and the spread between them
         trust = np.where(counts > 0, self.between / (self.between + variance / np.maximum(counts, 1.0)), 0.0)
-        mean = self.centre + trust * (means - self.centre)
+        mean = self.center + trust * (means - self.center)
         spread = variance + self.between * (1 - trust)
         density: Rows = -0.5 * ((values - mean) ** 2 / spread + np.log(spread))
         return density

@@ -150,12 +150,12 @@ def epsilon_from_rates(members: Rows, others: Rows, thresholds: Sequence[float],
 
 def _of_pairs(statistic: Statistic, game: Game, both: bool) -> PairStatistic:
     """The first document's number less the second's; less the shadows' median if only the first may be asked about."""
-    centre = float(np.median(statistic.shadows))
+    center = float(np.median(statistic.shadows))
 
     def values(models: Sequence[Model], numbers: Rows) -> Rows:
         first = np.stack([row[model.pairs[:, 0]] for model, row in zip(models, numbers)])
         second = np.stack([row[model.pairs[:, 1]] for model, row in zip(models, numbers)])
-        return first - second if both else first - centre
+        return first - second if both else first - center
 
     return PairStatistic(statistic.name, values(game.shadows, statistic.shadows), values(game.targets, statistic.targets))
 
@@ -184,7 +184,7 @@ def _own_id(game: Game, both: bool, *, shift: bool) -> PairStatistic:
                 last = model.scores[asked].min(axis=2)
                 excess = np.where(there, seen[asked], np.minimum(last, (first + second) / 2)) - (first + second) / 2
             if shift:
-                excess, difference = _centred(excess, there), _centred(difference, there)
+                excess, difference = _centered(excess, there), _centered(difference, there)
             total += (excess * difference).sum(axis=1)
         return total
 
@@ -195,11 +195,11 @@ def _own_id(game: Game, both: bool, *, shift: bool) -> PairStatistic:
     )
 
 
-def _centred(values: Rows, there: NDArray[np.bool_]) -> Rows:
+def _centered(values: Rows, there: NDArray[np.bool_]) -> Rows:
     """Rows less the mean of the numbers that are there; 0 where one is not."""
     mean = np.where(there, values, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-    centred: Rows = np.where(there, values - mean[:, None], 0.0)
-    return centred
+    centered: Rows = np.where(there, values - mean[:, None], 0.0)
+    return centered
 
 
 def _guesses(pairs: int, share: float) -> int:

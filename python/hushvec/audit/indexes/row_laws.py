@@ -25,7 +25,7 @@ _PLAIN_SIGMA = 1e-3
 # Numbers of one block of differences: 32 MB as float32.
 _BLOCK = 1 << 23
 _SHARPEST_EDGE = 1e-6
-# A direction at right angles to a centre, or away from it, is outside its cap.
+# A direction at right angles to a center, or away from it, is outside its cap.
 _SMALLEST_COSINE = 1e-3
 _NEAR_THE_MODE = 1e-3
 # In deviations of a cell; beyond them e^-40 of it is on the other side.
@@ -34,17 +34,17 @@ _FAR_FROM_THE_EDGE = 8.0
 _PAIRS = 64
 
 
-def log_densities(rows: Rows, centres: Rows, receipt: Receipt | None) -> Table:
-    """[m, c]: ln of the density of each row if each centre was behind it, less a term of the row.
+def log_densities(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
+    """[m, c]: ln of the density of each row if each center was behind it, less a term of the row.
 
     Args:
         rows: [m, d], released.
-        centres: [c, d], clean, at the length they were released with.
+        centers: [c, d], clean, at the length they were released with.
         receipt: of the release; None for rows without noise.
     """
     whole = _stretched(rows, receipt)
     law = _LAWS["none" if receipt is None else receipt.mechanism]
-    return law(whole, centres, receipt)
+    return law(whole, centers, receipt)
 
 
 def log_ratios(rows: Rows, first: Rows, second: Rows, receipt: Receipt | None) -> Table:
@@ -74,42 +74,42 @@ def _deviation(receipt: Receipt) -> float:
 
 
 def _gaussian_of(sigma: float) -> Callable[[Rows, Rows], Table]:
-    def law(rows: Rows, centres: Rows) -> Table:
-        lengths = np.einsum("cd,cd->c", centres, centres, dtype=np.float64)
-        densities: Table = (inner_products(rows, centres).astype(np.float64) - lengths / 2) / sigma**2
+    def law(rows: Rows, centers: Rows) -> Table:
+        lengths = np.einsum("cd,cd->c", centers, centers, dtype=np.float64)
+        densities: Table = (inner_products(rows, centers).astype(np.float64) - lengths / 2) / sigma**2
         return densities
 
     return law
 
 
-def _none(rows: Rows, centres: Rows, receipt: Receipt | None) -> Table:
-    return _gaussian_of(_PLAIN_SIGMA)(rows, centres)
+def _none(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
+    return _gaussian_of(_PLAIN_SIGMA)(rows, centers)
 
 
-def _gaussian(rows: Rows, centres: Rows, receipt: Receipt | None) -> Table:
+def _gaussian(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
     assert receipt is not None and receipt.sigma is not None
-    return _gaussian_of(receipt.sigma)(rows, centres)
+    return _gaussian_of(receipt.sigma)(rows, centers)
 
 
-def _laplacian(rows: Rows, centres: Rows, receipt: Receipt | None) -> Table:
+def _laplacian(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
     assert receipt is not None and receipt.scale is not None
-    found = np.empty((len(rows), len(centres)))
-    size = max(1, _BLOCK // max(1, centres.size))
+    found = np.empty((len(rows), len(centers)))
+    size = max(1, _BLOCK // max(1, centers.size))
     for first in range(0, len(rows), size):
         part = rows[first : first + size]
-        found[first : first + size] = -np.abs(part[:, None, :] - centres).sum(axis=2, dtype=np.float64)
+        found[first : first + size] = -np.abs(part[:, None, :] - centers).sum(axis=2, dtype=np.float64)
     return found / receipt.scale
 
 
-def _l2_laplace(rows: Rows, centres: Rows, receipt: Receipt | None) -> Table:
+def _l2_laplace(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
     assert receipt is not None and receipt.scale is not None
-    squares = np.einsum("md,md->m", rows, rows, dtype=np.float64)[:, None] - 2 * inner_products(rows, centres).astype(np.float64)
-    squares += np.einsum("cd,cd->c", centres, centres, dtype=np.float64)
+    squares = np.einsum("md,md->m", rows, rows, dtype=np.float64)[:, None] - 2 * inner_products(rows, centers).astype(np.float64)
+    squares += np.einsum("cd,cd->c", centers, centers, dtype=np.float64)
     densities: Table = -np.sqrt(np.maximum(squares, 0.0)) / receipt.scale
     return densities
 
 
-def _privunit(rows: Rows, centres: Rows, receipt: Receipt | None) -> Table:
+def _privunit(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
     """A row is e^epsilon times likelier inside the cap around the true direction than outside.
 
     A released row stands for the cell of the grid around it, which the edge of a cap may cut: the share inside is that of a uniform
@@ -117,8 +117,8 @@ def _privunit(rows: Rows, centres: Rows, receipt: Receipt | None) -> Table:
     """
     assert receipt is not None and receipt.sigma is not None and receipt.threshold is not None
     if receipt.renormalize:
-        return _privunit_direction(inner_products(unit(rows), unit(centres)), receipt)
-    along = inner_products(rows, unit(centres)).astype(np.float64) / receipt.sigma
+        return _privunit_direction(inner_products(unit(rows), unit(centers)), receipt)
+    along = inner_products(rows, unit(centers)).astype(np.float64) / receipt.sigma
     spread = max((receipt.grid or 0.0) / (receipt.sigma * math.sqrt(12)), _SHARPEST_EDGE)
     place = (along - receipt.threshold) / spread
     densities: Table = np.where(place > 0, receipt.epsilon, 0.0)
@@ -131,7 +131,7 @@ def _privunit(rows: Rows, centres: Rows, receipt: Receipt | None) -> Table:
 def _privunit_direction(cosines: Rows, receipt: Receipt) -> Table:
     """ln (1 + (e^epsilon - 1) P[inside the cap]) where only the direction of a row is left.
 
-    A normal row's length, in units of sigma, is chi with d degrees of freedom, whatever its direction. So its component along a centre
+    A normal row's length, in units of sigma, is chi with d degrees of freedom, whatever its direction. So its component along a center
     is at least the threshold t with probability P[chi >= t / cosine].
     """
     assert receipt.threshold is not None

@@ -1,4 +1,4 @@
-"""Releases that were paid for and then met a store that failed: the same call again goes on with them."""
+"""Releases that were paid for before a store failed: the same call again uses them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ Kept = TypeVar("Kept")
 
 
 class KeptReleases(Generic[Kept]):
-    """By what was asked for: rows, and what else the call named. In memory only.
-
-    The digest of the rows is in memory only, too: who reads it can check a guess of them.
+    """By the rows and other arguments of the call. In memory only, because who reads a digest of the rows can check a guess of them.
 
     Args:
         most: how many are kept; the oldest goes first. None keeps all.

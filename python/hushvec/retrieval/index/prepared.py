@@ -1,4 +1,4 @@
-"""Rows on their way into an index or a search: checked first, then charged and released."""
+"""Rows for an index or a search: checked first, then charged and released."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Prepared(NamedTuple):
-    """Rows with nothing left to refuse but what is in them.
+    """Rows and the plan of their release, checked but for NaN and Inf.
 
     Args:
         rows: behind the projection; final where there is no plan.

@@ -1,4 +1,4 @@
-"""What an index was asked for: its sides, its store, what happens to rows first. Checked as a whole, and written as JSON."""
+"""The settings of an index: noise on each side, store, projection, normalization. Checked together, and written as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOTE_CELLS = (
     "use 'flat', or 'hnsw' with store_options={'ef_search': 256}"
 )
 
-# Whose rows are, where the noise does not say: several queries of one search are usually one person's.
+# Whose rows they are, where the noise does not say: several queries of one search are usually one person's.
 _PER = {"documents": "record", "queries": PER_QUERY}
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hushvec._util import validate
 
-# What libraries of nearest neighbours return where they found fewer than were asked for.
+# What libraries of nearest neighbors return where they found fewer than were asked for.
 NOBODY = -1
 
 

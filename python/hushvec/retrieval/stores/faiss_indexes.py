@@ -18,7 +18,7 @@ from hushvec.retrieval.stores.numpy_flat import WholeMatrix
 
 EXTRA = "faiss"
 
-# IVF: cells for n rows are about this times sqrt(n), as FAISS's guide has it; they are made anew when the rows are four times as many.
+# IVF: about this times sqrt(n) cells for n rows, as FAISS's guide says; they are made again when the rows have grown fourfold.
 _CELLS_FACTOR = 4
 _GROWTH = 4
 _ROWS_A_CELL = 8
@@ -68,10 +68,9 @@ class FlatStore(WholeMatrix):
 
 
 class GraphStore:
-    """IndexHNSWFlat: a walk through a graph of near neighbours. Approximate.
+    """IndexHNSWFlat: a walk through a graph of near neighbors. Approximate.
 
-    Deleted rows are passed over at once, and leave memory when the graph is built anew: at `vectors`-sized cost, once half of the rows
-    are deleted.
+    Deleted rows are skipped at once, and leave memory when the graph is built again, once half of the rows are deleted.
 
     Args:
         neighbors: of a row in the graph, >= 2 (M of the paper).
@@ -160,13 +159,13 @@ class GraphStore:
 
 
 class CellStore:
-    """IndexIVFFlat: rows in cells around centres, of which the nearest to a query are looked into. Approximate.
+    """IndexIVFFlat: rows in cells around centers, of which the nearest to a query are looked into. Approximate.
 
-    The centres are found by k-means on the rows that are there: on released rows, where documents get noise. They are found anew
-    whenever the rows have become four times as many.
+    The centers are found by k-means on the rows that are there: on released rows, where documents get noise. They are found again
+    whenever the rows have grown fourfold.
 
     Args:
-        cells: number of centres; None for 4 sqrt(n), at most a cell for 8 rows.
+        cells: number of centers; None for 4 sqrt(n), at most a cell for 8 rows.
         probes: cells looked into, >= 1; None for an eighth of them.
     """
 
