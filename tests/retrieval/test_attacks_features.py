@@ -5,10 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from hushvec.audit.indexes.features import FEATURES, Returned, own_scores, retrieval_features, top_score
+from hushvec.audit.indexes.features import FEATURES, Returned, features_of, own_scores, top_score
 
 RANDOM = np.random.default_rng(4)
 SHAPES = [(1, 1, 1), (7, 1, 10), (20, 3, 1), (20, 3, 5), (5, 8, 4)]
+
+
+def features(ids, scores):
+    return features_of(Returned.of(ids, scores), scores)
 
 
 def answers(candidates, queries, depth, documents=9):
@@ -54,7 +58,7 @@ def score_in(ids, scores, query, name):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_seven_features(shape):
     ids, scores = answers(*shape)
-    found = retrieval_features(ids, scores)
+    found = features(ids, scores)
     assert found.shape == (shape[0], len(FEATURES))
     np.testing.assert_allclose(found, [naive(*one) for one in zip(ids, scores)], rtol=1e-6, atol=1e-7)
 
@@ -62,14 +66,14 @@ def test_the_seven_features(shape):
 def test_gini_is_the_usual_one_for_scores_that_are_not_negative():
     """Of (1, 0, 0, 0) it is 3/4, of equal scores 0."""
     ids = np.arange(4, dtype=np.int64).reshape(1, 1, 4)
-    assert retrieval_features(ids, np.array([[[1, 0, 0, 0]]], np.float32))[0, 6] == 0.75
-    assert retrieval_features(ids, np.ones((1, 1, 4), np.float32))[0, 6] == 0.0
-    assert retrieval_features(ids, np.zeros((1, 1, 4), np.float32))[0, 6] == 0.0
+    assert features(ids, np.array([[[1, 0, 0, 0]]], np.float32))[0, 6] == 0.75
+    assert features(ids, np.ones((1, 1, 4), np.float32))[0, 6] == 0.0
+    assert features(ids, np.zeros((1, 1, 4), np.float32))[0, 6] == 0.0
 
 
 def test_without_scores_their_features_are_zero():
     ids, scores = answers(6, 3, 5)
-    with_scores, without = retrieval_features(ids, scores), retrieval_features(ids, None)
+    with_scores, without = features(ids, scores), features(ids, None)
     np.testing.assert_array_equal(without[:, [0, 1, 2, 6]], 0.0)
     np.testing.assert_array_equal(without[:, 3:6], with_scores[:, 3:6])
 
@@ -77,14 +81,14 @@ def test_without_scores_their_features_are_zero():
 def test_names_of_ids_do_not_matter():
     """Opaque ids: a renaming that keeps their order among equals changes nothing."""
     ids, scores = answers(30, 3, 5)
-    np.testing.assert_array_equal(retrieval_features(ids, scores), retrieval_features(1000 + 7 * ids, scores))
+    np.testing.assert_array_equal(features(ids, scores), features(1000 + 7 * ids, scores))
 
 
 def test_the_candidates_own_id_is_not_used():
     """If all ids are shifted by one, modulo their number, so that own ids become others', features that matter stay."""
     ids, scores = answers(30, 3, 5)
-    shifted = retrieval_features((ids + 1) % 9, scores)
-    np.testing.assert_allclose(shifted[:, [0, 1, 2, 3, 6]], retrieval_features(ids, scores)[:, [0, 1, 2, 3, 6]])
+    shifted = features((ids + 1) % 9, scores)
+    np.testing.assert_allclose(shifted[:, [0, 1, 2, 3, 6]], features(ids, scores)[:, [0, 1, 2, 3, 6]])
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -118,17 +118,12 @@ class Returned:
         return best
 
 
-def retrieval_features(ids: Ids, scores: Scores | None) -> Rows:
-    """[n, 7], the features of each candidate in the order of FEATURES, from ids and scores [n, q, k], best first.
+def features_of(returned: Returned, scores: Scores | None) -> Rows:
+    """[n, 7], the features of each candidate in the order of FEATURES, from its answers and their scores [n, q, k], best first.
 
     Without scores their four features are 0. Ranks count from 1. The Gini coefficient is the mean absolute difference of all pairs of
     scores over twice the mean absolute score, so that negative scores have one too; 0 where all scores are 0.
     """
-    return features_of(Returned.of(ids, scores), scores)
-
-
-def features_of(returned: Returned, scores: Scores | None) -> Rows:
-    """`retrieval_features` of answers that have been sorted by document."""
     found = np.zeros((len(returned.ranks), len(FEATURES)))
     found[:, 3:6] = returned.presumed()
     if scores is not None:
