@@ -105,7 +105,7 @@ class BloomFilter(BloomParameters, Collection):
 
     def _filters(self, words: list[str], cohorts: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """The true filters, [words, ceil(bits / 32)]."""
-        rows = np.zeros((len(words), self.report_words), np.uint32)
+        rows = np.zeros((len(words), self._report_words), np.uint32)
         if len(words) == 0:
             return rows
         everybody = np.arange(len(words))
@@ -119,8 +119,8 @@ class BloomFilter(BloomParameters, Collection):
         different = list(place_of)
         places = np.fromiter(map(place_of.__getitem__, words), np.int64, len(words))
         pairs, of_report = np.unique(places * self.cohorts + cohorts, return_inverse=True)
-        data = self.hashed((different[pair // self.cohorts].encode(), pair % self.cohorts) for pair in pairs.tolist())
-        positions: NDArray[np.int64] = self.scaled(data)[of_report.ravel()]
+        data = self._hashed((different[pair // self.cohorts].encode(), pair % self.cohorts) for pair in pairs.tolist())
+        positions: NDArray[np.int64] = self._scaled(data)[of_report.ravel()]
         return positions
 
     def _instantaneous(self, permanent: NDArray[np.uint32], generator: _core.Generator) -> NDArray[np.uint32]:

@@ -104,10 +104,10 @@ class BloomParameters:
     @property
     def report_bytes(self) -> int:
         """Size of a report."""
-        return 4 + 4 * self.report_words
+        return 4 + 4 * self._report_words
 
     @property
-    def report_words(self) -> int:
+    def _report_words(self) -> int:
         """The uint32 of a report's bits."""
         return -(-self.bits // WORD_BITS)
 
@@ -124,10 +124,10 @@ class BloomParameters:
     def positions(self, words: Sequence[str]) -> NDArray[np.int64]:
         """Bits that words set: [words, cohorts, hashes]. Two hashes of a word may name one bit."""
         cohorts = range(self.cohorts)
-        data = self.hashed((encoded, cohort) for word in words for encoded in (word.encode(),) for cohort in cohorts)
-        return self.scaled(data).reshape(len(words), self.cohorts, self.hashes)
+        data = self._hashed((encoded, cohort) for word in words for encoded in (word.encode(),) for cohort in cohorts)
+        return self._scaled(data).reshape(len(words), self.cohorts, self.hashes)
 
-    def scaled(self, data: bytes) -> NDArray[np.int64]:
+    def _scaled(self, data: bytes) -> NDArray[np.int64]:
         """floor(number * bits / 2^64) of the numbers in `data`, a row for every word and cohort that was hashed."""
         numbers = np.frombuffer(data, "<u8").reshape(-1, self._numbers_hashed)[:, : self.hashes]
         low, high = numbers & np.uint64(0xFFFFFFFF), numbers >> np.uint64(32)  # halves: no product overflows, as bits < 2^32
@@ -140,7 +140,7 @@ class BloomParameters:
         """Of a word and cohort: as many as there are hashes, in whole digests."""
         return self.hashes if self.hashes <= _HASHES_OF_A_DIGEST else -(-self.hashes // _HASHES_OF_A_DIGEST) * _HASHES_OF_A_DIGEST
 
-    def hashed(self, pairs: Iterable[tuple[bytes, int]]) -> bytes:
+    def _hashed(self, pairs: Iterable[tuple[bytes, int]]) -> bytes:
         """8 bytes a hash, for each pair of word and cohort."""
         size = min(self.hashes, _HASHES_OF_A_DIGEST) * _BYTES_OF_A_HASH
         digests = self._numbers_hashed * _BYTES_OF_A_HASH // size

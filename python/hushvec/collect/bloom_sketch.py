@@ -25,12 +25,11 @@ METHODS = ("least_squares", "lasso")
 class BloomSketch:
     """Sums of reports over one Bloom filter. Its size does not grow with the reports.
 
+    Sums are exact and do not depend on the order of reports, merges or threads; several threads may add to one sketch. All of it is
+    post-processing of private reports. A method that raises has changed nothing.
+
     Args:
         filter_: whose reports it takes. All its parameters decide which sketches go together.
-
-    Guarantees:
-        Sums are exact and do not depend on the order of reports, merges or threads; several threads may add to one sketch.
-        Everything here is post-processing of reports that are private already. A method that raises has changed nothing.
 
     Example:
         >>> import hushvec as hv
@@ -134,9 +133,9 @@ class BloomSketch:
         Args:
             candidates: distinct words, public.
             method: "least_squares": weighted by the cohorts' sizes, of all candidates at once, fewer than bits * cohorts of them.
-                "lasso": for more candidates, up to 4,096: a lasso without negative values on every second cohort chooses some,
-                least squares on the other cohorts estimates these, so that their errors and p-values are not spoiled by the
-                choice. Words that were not chosen are not in the answer.
+                "lasso": for up to 4,096 candidates: a lasso without negative values on every second cohort chooses some, and least
+                squares on the other cohorts estimates these, so that the choice does not bias errors and p-values. Words that were
+                not chosen are not in the answer.
             unknown: estimate a constant too, for words that are not in the list: their bits would otherwise count for the
                 candidates. Without it every report must be of a candidate.
 

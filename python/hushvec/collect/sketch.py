@@ -18,12 +18,11 @@ from hushvec.collect.sketch_bytes import VOCABULARY, Contents, packed, require_r
 class Sketch:
     """Sums of reports over one vocabulary. Its size does not grow with the reports.
 
+    Sums are exact and do not depend on the order of reports, merges or threads; several threads may add to one sketch. All of it is
+    post-processing of private reports. A method that raises has changed nothing.
+
     Args:
         vocabulary: whose reports it takes. Its words, epsilon and mechanism decide which sketches go together.
-
-    Guarantees:
-        Sums are exact and do not depend on the order of reports, merges or threads; several threads may add to one sketch.
-        Everything here is post-processing of reports that are private already. A method that raises has changed nothing.
 
     Example:
         >>> from hushvec.collect import Sketch, Vocabulary

@@ -41,13 +41,12 @@ class Evaluation:
         cosines: float64 [n], what mean_cosine is the mean of; None without clean rows.
         groups: [m] numbers of the groups of queries that were resampled together, or None.
         k: the cut-offs, rising; the largest one is the depth of mrr.
-        confidence: of every interval.
-        resamples, seed: of the bootstrap.
+        confidence, resamples, seed: of the bootstrap.
         theoretical_cosine: of a document and what the index holds of it; 1 without noise; None where the index does not say.
-        theoretical_query_cosine: of a query and its noisy version; 1 without noise; None where the index does not say.
+        theoretical_query_cosine: the same of a query and its noisy version.
         latency_mean_ms, latency_std_ms, latency_p99_ms: of single searches; None where none was timed.
         index_build_time_s: as the index reports it (`build_time_s`), else None.
-        peak_memory_gb: the most memory this process has held at once so far, in GiB: of everything it did, not of the index alone.
+        peak_memory_gb: peak memory of the whole process so far, in GiB.
         against_baseline: name -> `PairedTest` of this evaluation minus the baseline; empty without one.
     """
 

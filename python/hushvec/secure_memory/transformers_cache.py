@@ -32,8 +32,8 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
 
     Args:
         config: of the model, which says what kind each layer is; None makes every layer attend to all positions.
-        capacity: positions to make room for at first. It doubles as needed; what the old pages held is zeroed. Enough for a
-            whole conversation saves the copies.
+        capacity: positions to make room for at first. It doubles as needed; the old pages are zeroed. Enough for a whole conversation
+            saves the copies.
         strict: True raises where the operating system refuses a part of the protection, before a state is written.
         model_id: names the weights; files are saved and loaded under it. `for_model` takes `model_digest(model)`.
 
@@ -44,16 +44,13 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
     Guarantees:
         What the cache itself holds is protected as `SecureBuffer` says, never lies in two places, and is zeroed by `scrub`, `reset`,
         `crop`, `release`, growth, the end of a `with` block, a fork and the end of the program. The bits are those of
-        transformers' DynamicCache. What the model computes on the way (projections, attention weights, hidden states, logits) is
-        torch's memory, not the cache's: docs/secure_memory.md measures what stays of it and says what helps.
+        transformers' DynamicCache. What the model computes on the way (projections, attention weights, hidden states, logits) is in
+        torch's memory: docs/secure_memory.md measures what stays of it and says what helps.
 
     Edge cases:
-        Gradients are refused: use `torch.no_grad()`. Tensors on devices are refused. A forked child finds no contents and is told
-        so by SecureMemoryError until `scrub`. `copy.deepcopy` gives a second cache in pages of its own. Views that an earlier step
-        returned read zeros after growth, reordering and scrubbing.
-
-    Reference:
-        docs/secure_memory.md.
+        Gradients are refused: use `torch.no_grad()`. Tensors on devices are refused. A forked child gets SecureMemoryError until
+        `scrub`. `copy.deepcopy` gives a second cache in pages of its own. Views that an earlier step returned read zeros after
+        growth, reordering and scrubbing.
 
     Example:
         >>> import torch

@@ -37,13 +37,12 @@ class Model:
     """One index and what it answered.
 
     Args:
-        index: the index itself; None for all but the first shadows, which are not kept.
+        index: the index itself; None for all but the first shadows.
         members: [n], which candidates are in it.
         pairs: [m, 2], the candidates of each pair; the index has one of each.
         coins: [m], 0 where the first of the pair is in, 1 where the second is.
         slots: [m], the row number and id of each pair in the index.
-        ids: [n, q, k], the pair numbers returned for each candidate's queries, best first.
-        scores: [n, q, k], or None if the index returns none.
+        ids, scores: [n, q, k], what was returned for each candidate's queries, best first; scores None if there are none.
     """
 
     index: Any

@@ -31,11 +31,7 @@ FILTER_OPERATORS = ("$and", "$or", "$not")
 
 
 def matcher(where: Any, name: str = "where") -> Matches:
-    """A function of a row's metadata that says whether a filter matches it.
-
-    Args:
-        where: the filter.
-        name: of the argument, for errors.
+    """A function of a row's metadata that says whether a filter matches it; `name` is that of the argument, for errors.
 
     Raises:
         TypeError: no mapping, or an operand of the wrong kind.

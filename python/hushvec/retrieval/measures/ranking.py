@@ -64,7 +64,7 @@ def judge(ids: Any, relevant: Any) -> Judgements:
     """Grades of returned documents.
 
     Args:
-        ids: [m, depth], what came back for each query, the best first: whole numbers (-1 is nobody's: a place left empty), or strings.
+        ids: [m, depth], what came back for each query, the best first: whole numbers (-1 is a place left empty), or strings.
         relevant: for each query the one right id, or a collection of them, or a mapping id -> grade >= 0.
 
     Raises:
