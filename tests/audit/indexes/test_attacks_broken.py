@@ -11,9 +11,7 @@ from functools import partial
 import pytest
 from scipy import stats
 
-from hushvec.audit.indexes.membership import judge
-from hushvec.audit.indexes.shadows import play
-from retrieval.small_indexes import (
+from audit.indexes.small_indexes import (
     OneNoiseForAllQueries,
     OnScores,
     SameStreamForEverySearch,
@@ -22,6 +20,8 @@ from retrieval.small_indexes import (
     near,
     signs,
 )
+from hushvec.audit.indexes.membership import judge
+from hushvec.audit.indexes.shadows import play
 
 FULL = os.environ.get("HUSHVEC_TEST_SCALE") == "full"
 POOL = directions(600, 16)

@@ -9,10 +9,10 @@ import os
 import numpy as np
 import pytest
 
+from audit.indexes.small_indexes import OnDocuments, OnQueries, OnScores, Plain, directions, near, signs
 from hushvec.audit.indexes.bounds import membership_bound
 from hushvec.audit.indexes.membership import ATTACKS, judge, membership_inference
 from hushvec.audit.indexes.shadows import play
-from retrieval.small_indexes import OnDocuments, OnQueries, OnScores, Plain, directions, near, signs
 
 pytestmark = pytest.mark.ranks
 

@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from hushvec.audit.bootstrap import Estimate, bootstrap, resampled_counts, resampled_means, unit_sums
 from evidence.reference.sizes import scaled
+from hushvec.audit.bootstrap import Estimate, bootstrap, resampled_counts, resampled_means, unit_sums
 
 stats = pytest.importorskip("scipy.stats")
 
