@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
+from hushvec.errors import HushvecError, MissingExtraError
 
 CONFIG_FILE = "config.json"
 TOKENIZER_FILE = "tokenizer.json"
@@ -26,7 +26,7 @@ _INDEX_SUFFIX = ".index.json"
 _WRAPPERS = ("module.", "_orig_mod.")
 
 
-class CheckpointError(ValueError):
+class CheckpointError(HushvecError, ValueError):
     """A model's folder that cannot be used: a file or field missing, of the wrong kind, or weights that do not fit."""
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hushvec._native.arrays import require_finite
 from hushvec._util.publish import Discarded
+from hushvec.errors import HushvecError
 
 # Elements that are in memory at once: 16 MB of float32.
 PART_ELEMENTS = 1 << 22
@@ -55,7 +56,7 @@ class Columns:
     keep: tuple[str, ...] = ()
 
 
-class FileError(ValueError):
+class FileError(HushvecError, ValueError):
     """A file that cannot be used; the message begins with its name."""
 
     def __init__(self, path: Path, message: str) -> None:
