@@ -24,7 +24,7 @@ FIXED = ("--unsafe-seed", 1)
 def every_text_is_embedded_once():
     """In this process: most of a demo's time goes into the same public sentences."""
     from hushvec.cli import demo
-    from hushvec.text.embedder import MiniLMEmbedder
+    from hushvec.embedders.minilm import MiniLMEmbedder
 
     known = {}
 
@@ -137,7 +137,7 @@ def test_settings_reach_the_receipt():
 
 @needs_model
 def test_the_embedder():
-    from hushvec.text.embedder import MiniLMEmbedder
+    from hushvec.embedders.minilm import MiniLMEmbedder
 
     embedder = MiniLMEmbedder()
     vectors = embedder.embed(["A doctor saw a patient.", "A physician met a patient.", "Shares fell sharply."])

@@ -17,8 +17,8 @@ pytest.importorskip("transformers")
 import torch
 from torch import nn
 
-from hushvec.text.checkpoints import CheckpointError
-from hushvec.text.gtr import GTREmbedder
+from hushvec.embedders.checkpoints import CheckpointError
+from hushvec.embedders.gtr import GTREmbedder
 from hushvec.text.inverters import Inverter, Vec2TextInverter
 from hushvec.text.inverters.vec2text.loading import load_corrector, load_inversion
 from text import tiny_vec2text as tiny
@@ -65,7 +65,7 @@ def loaded(folders):
         name: (
             load_inversion(place / tiny.INVERSION, device="cpu"),
             load_corrector(place / tiny.CORRECTOR, device="cpu"),
-            GTREmbedder(place / "embedder", max_len=tiny.MAX_SEQ_LENGTH, device="cpu"),
+            GTREmbedder(place / "embedder", max_length=tiny.MAX_SEQ_LENGTH, device="cpu"),
         )
         for name, place in folders.items()
     }

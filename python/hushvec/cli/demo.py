@@ -17,12 +17,12 @@ from hushvec.cli._nearest import cosines, nearest
 from hushvec.cli._output import facts, print_json, receipt_lines, table
 from hushvec.cli._printable import say
 from hushvec.cli._sentences import private_texts, public_sentences
+from hushvec.embedders.minilm import BATCH, MiniLMEmbedder
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian
 from hushvec.receipts.labels import LabelReceipt
 from hushvec.receipts.vectors import Receipt
 from hushvec.release.vectors import Release, privatize
 from hushvec.text.corpus import PublicCorpus
-from hushvec.text.embedder import BATCH, MiniLMEmbedder
 from hushvec.text.public_choice import PublicChoice
 
 DEFAULT_EPSILON = 50.0

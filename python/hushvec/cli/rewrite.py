@@ -58,7 +58,12 @@ def add_to(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--epsilon", type=float, default=16.0, help="for a whole document (default 16); inf: no noise, no promise")
     parser.add_argument("--delta", type=float, default=1e-3, help="for a whole document, gaussian only (default 1e-3)")
-    parser.add_argument("--clip-norm", "--clip", type=float, default=1.5, help="L2 norm that embeddings are clipped to (default 1.5)")
+    parser.add_argument(
+        "--clip-norm",
+        "--clip",
+        type=float,
+        help="L2 norm that embeddings are clipped to (default: the bound on the embedder's norms if known, else 1.5)",
+    )
     law = parser.add_mutually_exclusive_group()
     law.add_argument(
         "--mechanism",
@@ -74,8 +79,10 @@ def add_to(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--level", choices=LEVELS, help="what is one row (default chunk for additive noise, else document)")
     parser.add_argument("--max-chunks", type=int, metavar="K", help="fill up to so many chunks, refuse more; placeholders behind")
-    parser.add_argument("--max-len", type=int, default=32, metavar="TOKENS", help="tokens in a chunk (default 32)")
-    parser.add_argument("--whitelist-categories", metavar="NAMES", help="categories that are rewritten, not redacted")
+    parser.add_argument("--max-length", type=int, default=32, metavar="TOKENS", help="tokens in a chunk (default 32)")
+    parser.add_argument("--max-len", dest="max_length", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--allow-categories", metavar="NAMES", help="categories that are rewritten, not redacted")
+    parser.add_argument("--whitelist-categories", dest="allow_categories", help=argparse.SUPPRESS)
     parser.add_argument("--inverter", metavar="PATH", help="file of public texts, or checkpoint (default: the sentences that ship)")
     parser.add_argument("--embedder", metavar="PATH", help="folder or hub id (default all-MiniLM-L6-v2, or the inverter's own)")
     parser.add_argument("--steps", type=int, default=5, help="corrections by a vec2text checkpoint (default 5)")
@@ -107,8 +114,8 @@ def _rewriter(options: argparse.Namespace) -> Rewriter:
         delta=options.delta,
         clip_norm=options.clip_norm,
         num_steps=options.steps,
-        whitelist_categories=comma_separated(options.whitelist_categories),
-        max_len=options.max_len,
+        allow_categories=comma_separated(options.allow_categories),
+        max_length=options.max_length,
         device=options.device,
         seed=options.unsafe_seed,
         embedder=options.embedder,

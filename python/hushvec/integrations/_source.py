@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from hushvec._util import validate
-from hushvec.embedders.results import KINDS, Kind
+from hushvec.embedders.protocol import KINDS, Kind
 from hushvec.integrations._rows import ReleasedList, rows_as_lists
 from hushvec.middleware import EmbeddingMiddleware, Embeddings, WrappedEmbeddingModel, wrap_embedding_model
 from hushvec.receipts.labels import RowReceipt

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.integrations._rows import ReleasedList, rows_as_arrays
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
 from hushvec.middleware import EmbeddingMiddleware
 
-try:
+with needs_extra("hushvec.integrations.chroma", "chroma"):
     from chromadb.api.types import Documents, EmbeddingFunction
     from chromadb.utils.embedding_functions import register_embedding_function
-except ImportError:
-    raise MissingExtraError("hushvec.integrations.chroma", "chroma") from None
 
 NAME = "hushvec_private"
 

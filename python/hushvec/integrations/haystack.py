@@ -7,15 +7,13 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.integrations._rows import rows_as_lists
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
 from hushvec.middleware import EmbeddingMiddleware, Embeddings
 
-try:
+with needs_extra("hushvec.integrations.haystack", "haystack"):
     from haystack import Document, component
-except ImportError:
-    raise MissingExtraError("hushvec.integrations.haystack", "haystack") from None
 
 
 class _Embedder:

@@ -7,19 +7,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.integrations._index_store import IndexStore
 from hushvec.integrations._source import OnReceipt
 from hushvec.retrieval.documents import StoredDocument
 from hushvec.retrieval.private_index import PrivateIndex
 
-try:
+with needs_extra("hushvec.integrations.haystack_store", "haystack"):
     from haystack import Document, component
     from haystack.document_stores.errors import DuplicateDocumentError
     from haystack.document_stores.types import DuplicatePolicy, FilterPolicy, apply_filter_policy
     from haystack.utils.filters import document_matches_filter
-except ImportError:
-    raise MissingExtraError("hushvec.integrations.haystack_store", "haystack") from None
 
 Filters = dict[str, Any]
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.integrations._rows import ReleasedList
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
 from hushvec.middleware import EmbeddingMiddleware
 
-try:
+with needs_extra("hushvec.integrations.langchain", "langchain"):
     from langchain_core.embeddings import Embeddings
-except ImportError:
-    raise MissingExtraError("hushvec.integrations.langchain", "langchain") from None
 
 
 class PrivateEmbeddings(Embeddings):  # type: ignore[misc]

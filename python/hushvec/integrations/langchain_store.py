@@ -9,19 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.integrations._index_store import Found, IndexStore, as_array
 from hushvec.integrations._source import OnReceipt
 from hushvec.retrieval.documents import StoredDocument
 from hushvec.retrieval.private_index import PrivateIndex
 
-try:
+with needs_extra("hushvec.integrations.langchain_store", "langchain"):
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
     from langchain_core.vectorstores import VectorStore
     from langchain_core.vectorstores.utils import maximal_marginal_relevance
-except ImportError:
-    raise MissingExtraError("hushvec.integrations.langchain_store", "langchain") from None
 
 Filter = Mapping[str, Any]
 

@@ -6,16 +6,14 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.integrations._rows import ReleasedList
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
 from hushvec.middleware import EmbeddingMiddleware
 
-try:
+with needs_extra("hushvec.integrations.llama_index", "llama-index"):
     from llama_index.core.base.embeddings.base import BaseEmbedding
     from llama_index.core.bridge.pydantic import PrivateAttr
-except ImportError:
-    raise MissingExtraError("hushvec.integrations.llama_index", "llama-index") from None
 
 # The most that LlamaIndex allows. Each batch is a release with a charge of its own, so few large ones cost least.
 LARGEST_BATCH = 2048

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.embedders.results import Kind
+from hushvec.embedders.protocol import Kind
 from hushvec.middleware import Embeddings
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.text.pii.categories import canonical, default_placeholder
 from hushvec.text.pii.spans import Span
 
@@ -104,12 +104,10 @@ def pattern_analyzer(language: str = "en") -> Any:
     Raises:
         MissingExtraError: presidio-analyzer is not installed.
     """
-    try:
+    with needs_extra("Presidio's recognisers", "presidio"):
         from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
         from presidio_analyzer.predefined_recognizers import EmailRecognizer, SpacyRecognizer
         from tldextract import TLDExtract
-    except ImportError:
-        raise MissingExtraError("Presidio's recognisers", "presidio") from None
     engine = _word_engine(language)
     registry = RecognizerRegistry(supported_languages=[language])
     registry.load_predefined_recognizers(languages=[language], nlp_engine=engine)

@@ -10,7 +10,7 @@ import numpy as np
 
 from hushvec._native import arrays
 from hushvec._util import validate
-from hushvec.embedders.results import Kind
+from hushvec.embedders.protocol import Kind
 from hushvec.embedders.sources import SourceModel
 from hushvec.errors import MissingExtraError
 from hushvec.integrations._rows import ReleasedList

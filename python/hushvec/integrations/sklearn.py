@@ -9,8 +9,8 @@ import numpy as np
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.embedders.results import Kind
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
+from hushvec.embedders.protocol import Kind
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, require_on_receipt
 from hushvec.mechanisms import Mechanism
 from hushvec.middleware import EmbeddingMiddleware, EmbeddingResult, Embeddings
@@ -21,11 +21,9 @@ from hushvec.release.vectors import privatize, require_chargeable, require_proje
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
 
-try:
+with needs_extra("hushvec.integrations.sklearn", "sklearn"):
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError:
-    raise MissingExtraError("hushvec.integrations.sklearn", "sklearn") from None
 
 _DTYPES = (np.float64, np.float32, np.float16)
 

@@ -22,6 +22,8 @@ from hushvec._util import validate
 from hushvec._util.lines import texts_of_file
 from hushvec._util.progress import Progress
 from hushvec._util.publish import SHARED, published_bytes
+from hushvec.embedders.answers import embedded_rows
+from hushvec.embedders.sources import SourceModel, as_embedding_model, model_id_of
 
 FORMAT = 1
 DEFAULT_KEY = "text"
@@ -82,14 +84,15 @@ class PublicCorpus:
 
         Args:
             texts: strings. Spaces around them are removed; what is empty then, and what came before, is left out.
-            embedder: an object with `embed(texts) -> [n, d]`, and `model_id` if it has a name.
+            embedder: as for `hushvec.wrap_embedding_model`.
 
         Raises:
-            TypeError: texts is one string or holds something else; embedder has no `embed`.
+            TypeError: texts is one string or holds something else; embedder cannot embed.
             ValueError: no text is left; the embedder's answer has the wrong shape, NaN or Inf, or a row of zeros.
         """
         kept = _kept(texts)
-        return cls(kept, _embedded(kept, embedder), _model_id(embedder))
+        model = as_embedding_model(embedder)
+        return cls(kept, _embedded(kept, model), model.model_id)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], embedder: Any, text_key: str | None = None) -> PublicCorpus:
@@ -192,7 +195,7 @@ class PublicCorpus:
         Raises:
             ValueError: another `model_id`, or another `dimension`; what the embedder does not say is not compared.
         """
-        model_id, dimension = _model_id(embedder), getattr(embedder, "dimension", None)
+        model_id, dimension = model_id_of(embedder), getattr(embedder, "dimension", None)
         if model_id is not None and model_id != self.model_id:
             raise ValueError(f"{name} must be embedded by {model_id!r}, got {self.model_id!r}")
         if dimension is not None and dimension != self.dimension:
@@ -223,24 +226,14 @@ def _kept(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _embedded(texts: Sequence[str], embedder: Any) -> NDArray[np.float32]:
-    if not callable(getattr(embedder, "embed", None)):
-        raise TypeError(f"embedder must have embed(texts) -> rows, got {validate.kind(embedder)}")
+def _embedded(texts: Sequence[str], model: SourceModel) -> NDArray[np.float32]:
     rows = []
     with Progress("embedding public texts", len(texts)) as progress:
         for start in range(0, len(texts), _BATCH):
             batch = list(texts[start : start + _BATCH])
-            answer = np.asarray(embedder.embed(batch))
-            if answer.ndim != 2 or len(answer) != len(batch):
-                raise ValueError(f"embedder must answer {len(batch)} texts with as many rows, got shape {answer.shape}")
-            rows.append(answer.astype(np.float32))
+            rows.append(embedded_rows(model, batch, first_row=start))
             progress.advance(len(batch))
     return np.concatenate(rows)
-
-
-def _model_id(embedder: Any) -> str | None:
-    value = getattr(embedder, "model_id", None)
-    return value if isinstance(value, str) and value else None
 
 
 def _checked_texts(texts: Any) -> tuple[str, ...]:

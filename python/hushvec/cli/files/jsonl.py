@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hushvec._util.lines import is_unicode, json_line
 from hushvec.cli.files import DEFAULT_VECTOR, Columns, FileError, Part, rows_per_part
-from hushvec.text.embedder import DIMENSION, MiniLMEmbedder
+from hushvec.embedders.minilm import DIMENSION, MiniLMEmbedder
 
 TEXTS_PER_PART = 256
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from hushvec._util.renamed import renamed_arguments
 from hushvec.mechanisms import PublicProjection
 from hushvec.release.charging import Budget
 from hushvec.text.pii.redactor import Redactor
@@ -12,15 +13,16 @@ from hushvec.text.rewriting.results import Rewriting
 from hushvec.text.rewriting.rewriter import Rewriter
 
 
+@renamed_arguments(max_len="max_length", whitelist_categories="allow_categories")
 def rewrite(
     text: str,
     *,
     epsilon: float = 16.0,
     delta: float = 1e-3,
-    clip_norm: float = 1.5,
+    clip_norm: float | None = None,
     num_steps: int = 5,
-    whitelist_categories: Iterable[str] | None = None,
-    max_len: int = 32,
+    allow_categories: Iterable[str] | None = None,
+    max_length: int = 32,
     device: str | None = None,
     seed: int | None = None,
     embedder: Any = None,
@@ -39,11 +41,12 @@ def rewrite(
         text: any string with a character in it; at most 2,000,000 characters.
         epsilon: > 0, for the whole document. `math.inf`: no noise and no promise, to see what embedding and inversion do alone.
         delta: in (0, 1), for the whole document, for "gaussian" alone.
-        clip_norm: C, the L2 norm that embeddings are clipped to, in their unit. 1.5 suits GTR; unit vectors such as MiniLM's lose
-            nothing at 1.0 and get two thirds of the noise. No influence on "privunit".
+        clip_norm: C, the L2 norm that embeddings are clipped to. None: the bound on the norms of the embedder's rows if one is known
+            (1.0 for unit vectors such as MiniLM's), else 1.5, which suits GTR; the receipt says which. No influence on "privunit"
+            and "randomized_response".
         num_steps: rounds of correction, for vec2text checkpoints with a corrector.
-        whitelist_categories: categories of personal data that are not redacted: their text is rewritten like any other.
-        max_len: tokens in a chunk, special tokens counted; longer stretches are cut. Not for level "document".
+        allow_categories: categories of personal data that are not redacted: their text is rewritten like any other.
+        max_length: tokens in a chunk, special tokens counted; longer stretches are cut. Not for level "document".
         device: "cpu", "cuda", ... for MiniLM and models of a path or a hub id; None: CUDA if there is one.
         seed: reproducible noise, which gives NO privacy; the result says so.
         embedder: None: all-MiniLM-L6-v2 from its wheel, or the one that the inverter was made for. A folder or hub id (T5 encoders
@@ -98,18 +101,18 @@ def rewrite(
     Example:
         >>> from hushvec.text import rewrite
         >>> rewrite("The invoice is overdue.").dp_line  # doctest: +SKIP
-        '[DP] eps_total=16.0 delta_total=0.0 K=1 eps/chunk=16.0000 texts=320 clip=1.5 mechanism=randomized_response'
+        '[DP] eps_total=16.0 delta_total=0.0 K=1 eps/chunk=16.0000 texts=320 clip=1.0 mechanism=randomized_response'
         >>> result = rewrite("Contact Jane Doe at jane@example.com.", mechanism="gaussian", composition="basic")  # doctest: +SKIP
         >>> print(result.dp_line)  # doctest: +SKIP
-        [DP] eps_total=16.0 delta_total=0.001 K=2 eps/chunk=8.0000 sigma=1.4992 clip=1.5
+        [DP] eps_total=16.0 delta_total=0.001 K=2 eps/chunk=8.0000 sigma=0.9995 clip=1.0
     """
     return Rewriter(
         epsilon=epsilon,
         delta=delta,
         clip_norm=clip_norm,
         num_steps=num_steps,
-        whitelist_categories=whitelist_categories,
-        max_len=max_len,
+        allow_categories=allow_categories,
+        max_length=max_length,
         device=device,
         seed=seed,
         embedder=embedder,

@@ -21,7 +21,17 @@ REWRITING_MECHANISMS = (Gaussian.name, *_PURE, CHOICE)
 DOCUMENT_MECHANISMS = (PrivUnit.name, CHOICE)
 
 NOTE_NO_PUBLIC_TEXTS = "mechanism 'auto' is {mechanism!r} here: the inverter has no public texts to choose from"
+NOTE_NORM_BOUND = "clip_norm is {clip_norm:g}, the bound on the norms of the embedder's rows"
+NOTE_NO_NORM_BOUND = "clip_norm is {clip_norm:g}, the default: no bound on the norms of the embedder's rows is known"
 NOTE_BASIC = "sigma is that of basic composition over the rows; epsilon is what it buys for all of them together"
+
+
+def clip_norm_notes(terms: Terms, given: float | None, norm_bound: float | None) -> tuple[str, ...]:
+    """Where the clip norm of additive noise comes from, if the caller did not give it."""
+    if given is not None or terms.mechanism in DOCUMENT_MECHANISMS:
+        return ()
+    note = NOTE_NO_NORM_BOUND if norm_bound is None else NOTE_NORM_BOUND
+    return (note.format(clip_norm=terms.clip_norm),)
 
 
 def require_of_use(mechanism: str, *, composition: str, has_projection: bool) -> None:

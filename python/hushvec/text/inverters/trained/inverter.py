@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
+from hushvec.embedders.checkpoints import CONFIG_FILE
+from hushvec.embedders.devices import chosen_device
 from hushvec.mechanisms import Mechanism, PublicProjection
-from hushvec.text.checkpoints import CONFIG_FILE
-from hushvec.text.devices import chosen_device
 from hushvec.text.inverters.protocol import Inverter
 from hushvec.text.inverters.trained import folder as files
 from hushvec.text.inverters.vec2text.loading import Checkpoint, load_inversion

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.text.inverters.trained.settings import Settings
 from hushvec.text.inverters.trained.vocabulary import END_ID, PAD_ID
 from hushvec.text.inverters.vec2text.config import Vec2TextConfig
@@ -67,10 +67,8 @@ def new_network(config: Vec2TextConfig) -> InversionModel:
     Raises:
         MissingExtraError: torch or transformers is not installed.
     """
-    try:
+    with needs_extra("a trained decoder", "text"):
         from hushvec.text.inverters.vec2text.model import InversionModel
-    except ImportError:
-        raise MissingExtraError("a trained decoder", "text") from None
     from torch import nn
 
     model = InversionModel(config)

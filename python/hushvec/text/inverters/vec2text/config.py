@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.text.checkpoints import CONFIG_FILE, CheckpointError, checked_t5, read_json, size_field
+from hushvec.embedders.checkpoints import CONFIG_FILE, CheckpointError, checked_t5, read_json, size_field
 
 INVERSION = "InversionModel"
 CORRECTOR = "CorrectorEncoderModel"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.text.tokens import Tokens
+from hushvec.embedders.tokens import Tokens
 
 if TYPE_CHECKING:
     from hushvec.text.inverters.vec2text.model import Corrector

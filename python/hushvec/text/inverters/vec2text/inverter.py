@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec.text.devices import chosen_device
+from hushvec.embedders.devices import chosen_device
 from hushvec.text.inverters.vec2text.correction import Search, corrected
 from hushvec.text.inverters.vec2text.loading import Checkpoint, default_embedder, load_corrector, load_inversion
 from hushvec.text.inverters.vec2text.pairs import find_pair
@@ -152,7 +152,7 @@ class Vec2TextInverter:
         """
         if self._embedder is None:
             of = self._inversion if self._corrector is None else self._corrector
-            found = default_embedder(self._inversion, max_len=of.model.config.max_seq_length, device=self._device)
+            found = default_embedder(self._inversion, max_length=of.model.config.max_seq_length, device=self._device)
             self._embedder = _checked_embedder(found, self.dimension)
         return self._embedder
 

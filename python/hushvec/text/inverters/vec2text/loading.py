@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hushvec._util.extras import needs_extra
 from hushvec._util.publish import SHARED, published_bytes
-from hushvec.errors import MissingExtraError
-from hushvec.text.checkpoints import (
+from hushvec.embedders.checkpoints import (
     CONFIG_FILE,
     TOKENIZER_FILE,
     WEIGHT_FILES,
@@ -29,10 +29,10 @@ from hushvec.text.checkpoints import (
     read_weights,
     require_file,
 )
-from hushvec.text.devices import chosen_device
-from hushvec.text.gtr import GTREmbedder
+from hushvec.embedders.devices import chosen_device
+from hushvec.embedders.gtr import GTREmbedder
+from hushvec.embedders.tokens import Tokens
 from hushvec.text.inverters.vec2text.config import CORRECTOR, INVERSION, KINDS, CheckpointFields, Vec2TextConfig, read_fields
-from hushvec.text.tokens import Tokens
 
 if TYPE_CHECKING:
     from hushvec.text.inverters.vec2text.model import Corrector, InversionModel
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 EXPECTED = f"{CONFIG_FILE}, {WEIGHTS}, and {TOKENIZER_FILE} unless the T5's own folder has it"
 EXPECTED_T5 = f"{CONFIG_FILE} and {TOKENIZER_FILE} of the T5"
 
-# How vec2text names GTR read as `hushvec.text.gtr` does; its other names mean other vectors.
+# How vec2text names GTR read as `hushvec.embedders.gtr` does; its other names mean other vectors.
 GTR_NAME = "gtr_base"
 _EMBEDDER = "embedder."
 _T5 = "encoder_decoder."
@@ -103,7 +103,7 @@ def save_checkpoint(folder: Path, model: InversionModel | Corrector, tokens: Tok
             file.write(content)
 
 
-def default_embedder(inversion: Checkpoint, *, max_len: int, device: Any = None) -> GTREmbedder:
+def default_embedder(inversion: Checkpoint, *, max_length: int, device: Any = None) -> GTREmbedder:
     """GTR for an inversion model that was trained on it: the encoder that the checkpoint carries, else gtr-t5-base from the hub.
 
     Raises:
@@ -118,10 +118,10 @@ def default_embedder(inversion: Checkpoint, *, max_len: int, device: Any = None)
         renamed = {f"encoder.{name.removeprefix(_EMBEDDER)}": tensor for name, tensor in weights.items()}
         t5 = encoder_fields(renamed, str(inversion.folder))
         return GTREmbedder.from_parts(
-            t5, renamed, inversion.tokens, where=str(inversion.folder), max_len=max_len, device=device
+            t5, renamed, inversion.tokens, where=str(inversion.folder), max_length=max_length, device=device
         )
     try:
-        return GTREmbedder(max_len=max_len, device=device)
+        return GTREmbedder(max_length=max_length, device=device)
     except CheckpointError as error:
         raise CheckpointError(
             f"{inversion.folder} carries no embedder, and {error}; embedder= takes a GTREmbedder of a folder"
@@ -129,10 +129,8 @@ def default_embedder(inversion: Checkpoint, *, max_len: int, device: Any = None)
 
 
 def _load(path_or_id: str | os.PathLike[str], kind: str, t5: str | os.PathLike[str] | None, device: Any) -> Checkpoint:
-    try:
+    with needs_extra("inverting embeddings", "text"):
         from hushvec.text.inverters.vec2text.model import Corrector, InversionModel
-    except ImportError:
-        raise MissingExtraError("inverting embeddings", "text") from None
     classes: Mapping[str, Callable[[Vec2TextConfig], Any]] = {INVERSION: InversionModel, CORRECTOR: Corrector}
     on_device = chosen_device(device)
     folder = find_folder(path_or_id, expected=EXPECTED)

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushvec.text.checkpoints import CONFIG_FILE, CheckpointError, find_folder, require_file
+from hushvec.embedders.checkpoints import CONFIG_FILE, CheckpointError, find_folder, require_file
 from hushvec.text.inverters.vec2text.config import CORRECTOR, KINDS, CheckpointFields, read_fields
 from hushvec.text.inverters.vec2text.loading import EXPECTED
 

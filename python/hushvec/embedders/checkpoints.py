@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.errors import HushvecError, MissingExtraError
+from hushvec._util.extras import needs_extra
+from hushvec.errors import HushvecError
 
 CONFIG_FILE = "config.json"
 TOKENIZER_FILE = "tokenizer.json"
@@ -56,10 +57,8 @@ def find_folder(path_or_id: str | os.PathLike[str], *, expected: str, weights: b
 
 
 def _from_hub(name: str, expected: str, weights: bool) -> Path:
-    try:
+    with needs_extra("reading a model from the Hugging Face hub", "text"):
         from huggingface_hub import snapshot_download
-    except ImportError:
-        raise MissingExtraError("reading a model from the Hugging Face hub", "text") from None
     offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
     def download(*patterns: str) -> Path:
@@ -268,10 +267,8 @@ def _read_file(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
 
 
 def _read_safetensors(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
-    try:
+    with needs_extra("reading weights", "text"):
         from safetensors import SafetensorError, safe_open
-    except ImportError:
-        raise MissingExtraError("reading weights", "text") from None
     try:
         with safe_open(str(path), framework="pt", device="cpu") as file:
             return {bare_name(name): file.get_tensor(name) for name in file.keys() if wanted(bare_name(name))}  # noqa: SIM118
@@ -280,10 +277,8 @@ def _read_safetensors(path: Path, wanted: Callable[[str], bool]) -> dict[str, An
 
 
 def _read_bin(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
-    try:
+    with needs_extra("reading weights", "text"):
         import torch
-    except ImportError:
-        raise MissingExtraError("reading weights", "text") from None
     from pickle import UnpicklingError
 
     try:
