@@ -110,7 +110,7 @@ def test_the_list_of_rules():
         (["--text", "x", "--show-original"], "--show-original must come with --json"),
         (["--text", "x", "-o", "."], ".: must be a plain file"),
         (["bad.jsonl", "--text-key", "text"], "bad.jsonl: line 2: not JSON"),
-        (["good.jsonl", "--text-key", "other"], "good.jsonl: line 1: must be an object with the key 'other'"),
+        (["good.jsonl", "--text-key", "other"], "good.jsonl: line 1: has no key 'other'"),
         (["good.jsonl", "--text-key", "id"], "'id' must be a string, got int"),
         (["--lines", "--text-key", "text"], "not allowed with argument"),
     ],

@@ -7,7 +7,7 @@ import pytest
 from command import assert_one_line, hushvec_here
 
 import hushvec as hv
-from hushvec.cli._sentences import public_sentences
+from hushvec._util.lines import SHIPPED_SENTENCES, shipped_texts
 from hushvec.middleware import as_embedding_model
 from hushvec.text import MiniLMEmbedder
 
@@ -32,7 +32,7 @@ def test_the_default_is_a_public_text_and_the_whole_output_is_covered():
     finished = hushvec_here("rewrite", "--json", "--text", CONTACT)
     assert (finished.code, finished.err) == (0, "")
     account = json.loads(finished.out)
-    assert account["output"] in public_sentences()
+    assert account["output"] in shipped_texts(SHIPPED_SENTENCES)
     assert (account["mechanism"], account["level"]) == ("randomized_response", "document")
     assert (account["n_chunks"], account["delta_total"]) == (1, 0.0)
     assert hv.verify_receipt(hv.LabelReceipt.from_dict(account["receipt"])).status == "holds"

@@ -45,11 +45,11 @@ def test_objects_of_a_file(tmp_path, name, key):
     [
         (b"one\n\xff\n", None, "public.txt: must be UTF-8 text, got byte 0xff at 4"),
         (b"\n \n", None, "must hold at least one text, got none"),
-        (b'{"text": "one"}\n{"body": "two"}\n', "text", "line 2: must be an object with the key 'text'"),
+        (b'{"text": "one"}\n{"body": "two"}\n', "text", "line 2: has no key 'text'"),
         (b'{"text": 3}\n', "text", "line 1: 'text' must be a string, got int"),
         (b'{"text": "\\ud800"}\n', "text", "line 1: must be text that UTF-8 can hold"),
         (b"one\n", "text", "line 1: not JSON: "),
-        (b"[1]\n", "text", "line 1: must be an object with the key 'text'"),
+        (b"[1]\n", "text", "line 1: must be an object, got list"),
     ],
 )
 def test_a_file_that_is_no_corpus(tmp_path, content, key, words):

@@ -62,7 +62,9 @@ def test_directions_have_no_note_about_the_clip_norm():
     assert not any("clip_norm is" in note for note in receipt.notes)
 
 
-@pytest.mark.parametrize("bound, kind, words", [("1", TypeError, "norm_bound must be a number"), (-1.0, ValueError, "norm_bound must be > 0")])
+@pytest.mark.parametrize(
+    "bound, kind, words", [("1", TypeError, "norm_bound must be a number"), (-1.0, ValueError, "norm_bound must be > 0")]
+)
 def test_a_bound_that_is_none_is_refused(bound, kind, words):
     embedder = WordEmbedder()
     embedder.norm_bound = bound

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.lines import json_record, numbered_lines
+from hushvec._util.lines import field, json_record, numbered_lines
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import Subparsers, add_command, make_generator
 from hushvec.cli._documents import read_utf8
@@ -349,7 +349,4 @@ def _read_lines(path: Path) -> dict[Any, str]:
     if path.suffix.lower() != ".jsonl":
         return {number: line for number, (_, line) in enumerate(lines)}
     records = [(where, json_record(line, "text", where)) for where, line in lines]
-    missing = next((where for where, record in records if "id" not in record.fields), None)
-    if missing is not None:
-        raise ValueError(f"{missing}: must be an object with the key 'id'")
-    return {record.fields["id"]: record.text for _, record in records}
+    return {field(record.fields, "id", where): record.text for where, record in records}

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from hushvec._util.lines import json_line, json_record, numbered_lines
+from hushvec._util.lines import copied_fields, json_line, json_record, numbered_lines
 from hushvec._util.progress import Progress
 from hushvec._util.publish import published_text, receipt_path
 from hushvec.accounting.calibration import COMPOSITIONS
@@ -187,19 +187,7 @@ def _documents(options: argparse.Namespace, content: str) -> Iterator[tuple[str,
         record = json_record(line, options.text_key, where)
         if not record.text.strip():
             raise ValueError(f"{where}: {options.text_key!r} must not be empty")
-        missing = [key for key in keep if key not in record.fields]
-        if missing:
-            raise ValueError(f"{where}: has no key {missing[0]!r} to keep")
-        yield record.text, {key: _copied(record.fields[key], key, where) for key in keep}
-
-
-def _copied(value: Any, key: str, where: str) -> Any:
-    """A value to keep, which the output can hold."""
-    try:
-        json_line(value)
-    except ValueError as reason:
-        raise ValueError(f"{where}: {key!r} cannot be copied: {reason}") from None
-    return value
+        yield record.text, copied_fields(record.fields, keep, where)
 
 
 def _many(options: argparse.Namespace, documents: list[tuple[str, dict[str, Any]]], replaced: tuple[str, ...]) -> int:

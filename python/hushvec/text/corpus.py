@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec._util.lines import texts_of_file
+from hushvec._util.lines import SHIPPED_SENTENCES, distinct_texts, shipped_texts, texts_of_file
+from hushvec._util.npz import load_npz, save_npz
 from hushvec._util.progress import Progress
-from hushvec._util.publish import SHARED, published_bytes
 from hushvec.embedders.answers import embedded_rows
 from hushvec.embedders.sources import SourceModel, as_embedding_model, model_id_of
 
 FORMAT = 1
 DEFAULT_KEY = "text"
 
-_FIELDS = ("format", "digest", "model_id", "utf8", "lengths", "embeddings")
+_FIELDS = ("model_id", "utf8", "lengths", "embeddings")
 _BATCH = 256  # texts embedded between two advances of the progress bar
-_SHIPPED = "public_sentences.txt"
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +88,9 @@ class PublicCorpus:
             TypeError: texts is one string or holds something else; embedder cannot embed.
             ValueError: no text is left; the embedder's answer has the wrong shape, NaN or Inf, or a row of zeros.
         """
-        kept = _kept(texts)
+        kept = tuple(distinct_texts(texts))
+        if not kept:
+            raise ValueError("texts must hold at least one that is not empty, got none")
         model = as_embedding_model(embedder)
         return cls(kept, _embedded(kept, model), model.model_id)
 
@@ -118,8 +118,7 @@ class PublicCorpus:
     @classmethod
     def shipped(cls, embedder: Any) -> PublicCorpus:
         """The 320 sentences that come with the package, embedded: eight everyday topics, short, made for this purpose."""
-        content = resources.files("hushvec").joinpath("data", _SHIPPED).read_text("utf-8")
-        return cls.from_texts(content.splitlines(), embedder)
+        return cls.from_texts(shipped_texts(SHIPPED_SENTENCES), embedder)
 
     # ---- what it is ----
 
@@ -142,7 +141,7 @@ class PublicCorpus:
         """SHA-256, in hexadecimal, of format, model, texts and every float32 of the embeddings, little-endian."""
         content = hashlib.sha256(f"hushvec public corpus {FORMAT}\n".encode())
         stored = self._stored()
-        for name in _FIELDS[2:]:
+        for name in _FIELDS:
             content.update(f"{name} {stored[name].shape}\n".encode())
             content.update(stored[name].tobytes())
         return content.hexdigest()
@@ -160,9 +159,7 @@ class PublicCorpus:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the corpus as an .npz file: beside `path` first, then in one step onto it."""
-        fields: dict[str, Any] = {"format": FORMAT, "digest": self.digest, **self._stored()}
-        with published_bytes(Path(path), mode=SHARED) as file:
-            np.savez(file, **fields)
+        save_npz(path, FORMAT, self.digest, self._stored())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], embedder: Any = None) -> PublicCorpus:
@@ -176,15 +173,11 @@ class PublicCorpus:
             OSError: the file cannot be read.
             ValueError: it is no such file, or not what was saved (its digest is another), or of another model or dimension.
         """
-        with open(path, "rb") as file:
-            try:
-                stored = _stored_fields(file)
-                corpus = cls(_split(stored["utf8"], stored["lengths"]), stored["embeddings"], _named(stored["model_id"]))
-            # whatever a damaged archive makes of its reader: zip, zlib and numpy each have errors of their own
-            except Exception as mistake:
-                raise ValueError(f"{os.fspath(path)} is not a saved public corpus: {mistake}") from None
-        if corpus.digest != str(stored["digest"]):
-            raise ValueError(f"{os.fspath(path)} has digest {corpus.digest}, but says {stored['digest']}")
+
+        def made(stored: dict[str, Any]) -> PublicCorpus:
+            return cls(_split(stored["utf8"], stored["lengths"]), stored["embeddings"], _named(stored["model_id"]))
+
+        corpus = load_npz(path, "public corpus", FORMAT, _FIELDS, made)
         if embedder is not None:
             corpus.require_model(embedder, os.fspath(path))
         return corpus
@@ -210,20 +203,6 @@ class PublicCorpus:
             "lengths": np.array([len(part) for part in encoded], "<i8"),
             "embeddings": np.ascontiguousarray(self.embeddings, "<f4"),
         }
-
-
-def _kept(texts: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(texts, str | bytes):
-        raise TypeError(f"texts must be an iterable of strings, got {validate.kind(texts)}")
-    kept: dict[str, None] = {}
-    for text in texts:
-        if not isinstance(text, str):
-            raise TypeError(f"texts must be an iterable of strings, got {validate.kind(text)} in it")
-        if stripped := text.strip():
-            kept.setdefault(stripped)
-    if not kept:
-        raise ValueError("texts must hold at least one that is not empty, got none")
-    return tuple(kept)
 
 
 def _embedded(texts: Sequence[str], model: SourceModel) -> NDArray[np.float32]:
@@ -265,16 +244,6 @@ def _checked_rows(embeddings: Any, texts: tuple[str, ...]) -> NDArray[np.float32
     copy: NDArray[np.float32] = np.array(embeddings, np.float32, order="C")
     copy.flags.writeable = False
     return copy
-
-
-def _stored_fields(file: Any) -> dict[str, Any]:
-    with np.load(file, allow_pickle=False) as archive:
-        if sorted(archive.files) != sorted(_FIELDS):
-            raise ValueError(f"fields must be {', '.join(_FIELDS)}, got {', '.join(archive.files)}")
-        stored = {name: archive[name] for name in archive.files}
-    if stored["format"].shape != () or int(stored["format"]) != FORMAT:
-        raise ValueError(f"format must be {FORMAT}, got {stored['format']}")
-    return stored
 
 
 def _split(utf8: NDArray[Any], lengths: NDArray[Any]) -> tuple[str, ...]:

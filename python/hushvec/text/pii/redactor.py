@@ -88,7 +88,7 @@ class Redactor:
         self._detectors = _checked_detectors(detectors)
         own = {rule.category for rule in custom} | (self._gazetteer.categories if self._gazetteer else frozenset())
         # Detectors may bring categories that nobody has named before.
-        allowed = () if allow_categories is None else names_of("allow_categories", allow_categories)
+        allowed = [] if allow_categories is None else names_of("allow_categories", allow_categories)
         self._stay = _stay(allowed, own, open_ended=bool(self._detectors))
         self._rules: tuple[Rule, ...] = tuple(rule for rule in (*chosen(patterns), *custom) if rule.category not in self._stay)
         if patterns is not None and not (self._rules or custom or self._gazetteer or self._detectors or self._stay):
