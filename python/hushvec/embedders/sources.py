@@ -60,7 +60,8 @@ def as_embedding_model(model: Any) -> SourceModel:
     """
     if isinstance(model, SourceModel):
         return model
-    if not isinstance(model, type):  # a class has the methods too, and nothing to call them on
+    # A class has the methods too, and nothing to call them on; a string has an `encode` of its own.
+    if not isinstance(model, type | str):
         for method, adapt in _ADAPTERS.items():
             if callable(getattr(model, method, None)):
                 return adapt(model)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.lines import copied_fields, field, json_line, json_object, lines_of_file, require_utf8, text_field
-from hushvec.cli.files import DEFAULT_VECTOR, Columns, FileError, Part, rows_per_part
+from hushvec.cli.files.base import DEFAULT_VECTOR, Columns, FileError, Part, rows_per_part
 from hushvec.embedders.minilm import DIMENSION, MiniLMEmbedder
 
 TEXTS_PER_PART = 256

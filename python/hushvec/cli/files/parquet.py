@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.extras import needs_extra
-from hushvec.cli.files import DEFAULT_VECTOR, Columns, FileError, Part, rows_per_part
+from hushvec.cli.files.base import DEFAULT_VECTOR, Columns, FileError, Part, rows_per_part
 from hushvec.jobs import columns
 
 

@@ -19,7 +19,8 @@ from hushvec.mechanisms.additive import VectorMechanism
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.decoding import ReleaseDecoder, as_taken_in, chosen_parts
 from hushvec.text.inverters.nearest_rows import blocks
-from hushvec.text.inverters.posterior import Rows, unit_rows
+from hushvec.text.inverters.posterior import unit_rows
+from hushvec.text.inverters.rows import Rows
 
 DEFAULT_DELTA = 1e-3
 

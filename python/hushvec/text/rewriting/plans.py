@@ -20,7 +20,7 @@ from hushvec.release.charging import Budget
 from hushvec.release.labels import privatize_labels
 from hushvec.release.plan import ReleasePlan
 from hushvec.release.vectors import release_planned
-from hushvec.text.inverters.mapped import behind
+from hushvec.text.inverters.mapped import Lifted, behind
 from hushvec.text.inverters.protocol import ChoosingInverter, Inverter, LawInverter, TextChooser
 from hushvec.text.rewriting.terms import NOTE_BASIC, Shares, Terms
 
@@ -217,18 +217,7 @@ class Planner:
     def _inverter_for(self, mechanism: VectorMechanism, projection: PublicProjection | None) -> Inverter:
         if isinstance(self._inverter, LawInverter):
             return self._inverter.for_release(mechanism, projection)
-        return self._inverter if projection is None else _Lifting(self._inverter, projection)
-
-
-@dataclass(frozen=True)
-class _Lifting:
-    """An inverter of the embedder's space, for rows released behind a public map."""
-
-    inverter: Inverter
-    projection: PublicProjection
-
-    def invert(self, embeddings: Rows) -> list[str]:
-        return self.inverter.invert(np.asarray(self.projection.lift(embeddings), np.float32))
+        return self._inverter if projection is None else Lifted(self._inverter, projection)
 
 
 def inverted(inverter: Inverter, rows: Rows) -> list[str]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
+from hushvec.embedders.answers import embedded_rows
 from hushvec.embedders.devices import chosen_device
+from hushvec.embedders.sources import SourceModel, as_embedding_model
+from hushvec.text.inverters.rows import checked_rows
 from hushvec.text.inverters.vec2text.correction import Search, corrected
 from hushvec.text.inverters.vec2text.loading import Checkpoint, default_embedder, load_corrector, load_inversion
 from hushvec.text.inverters.vec2text.pairs import find_pair
@@ -87,7 +91,7 @@ class Vec2TextInverter:
         if corrector is not None and self._search.num_steps:
             self._corrector = _checked_corrector(corrector, inversion)
             corrector.model.to(self._device).eval()
-            self.embedder   # noqa: B018 - if there is none, say so now and not at the first row
+            self.embedder  # noqa: B018 - if there is none, say so now and not at the first row
 
     @classmethod
     def from_pretrained(
@@ -150,6 +154,10 @@ class Vec2TextInverter:
         Raises:
             CheckpointError: none was given, and the checkpoint has none that is known here.
         """
+        return self._embedding_model.model
+
+    @property
+    def _embedding_model(self) -> SourceModel:
         if self._embedder is None:
             of = self._inversion if self._corrector is None else self._corrector
             found = default_embedder(self._inversion, max_length=of.model.config.max_seq_length, device=self._device)
@@ -169,7 +177,7 @@ class Vec2TextInverter:
             TypeError: not an array of floats.
             ValueError: of another shape, or with NaN or infinity in it.
         """
-        rows = self._checked_rows(embeddings)
+        rows = checked_rows(embeddings, self.dimension)
         texts: list[str] = []
         for start in range(0, len(rows), self._batch_size):
             texts += self._inverted(rows[start : start + self._batch_size])
@@ -185,31 +193,17 @@ class Vec2TextInverter:
                 ids = inversion.generate(goals, max_length=search.max_length, num_beams=search.beams)
             else:
                 corrector = self._corrector.model
+                embed = partial(embedded_rows, self._embedding_model)
                 first = inversion.generate(goals, max_length=corrector.config.max_seq_length)
-                ids = corrected(corrector, tokens, self.embedder.embed, goals, first, search)
+                ids = corrected(corrector, tokens, embed, goals, first, search)
         return tokens.texts(ids.tolist())
 
-    def _checked_rows(self, embeddings: Any) -> NDArray[np.float32]:
-        if not isinstance(embeddings, np.ndarray) or embeddings.dtype.kind != "f":
-            found = f"an array of {embeddings.dtype}" if isinstance(embeddings, np.ndarray) else validate.kind(embeddings)
-            raise TypeError(f"embeddings must be a numpy array of floats, got {found}")
-        if embeddings.ndim != 2 or embeddings.shape[1] != self.dimension:
-            raise ValueError(f"embeddings must be [n, {self.dimension}] for this checkpoint, got shape {embeddings.shape}")
-        with np.errstate(over="ignore"):
-            rows = np.ascontiguousarray(embeddings, np.float32)
-        finite = np.isfinite(rows).all(axis=1)
-        if not finite.all():
-            raise ValueError(f"embeddings must be finite in float32, got NaN or infinity in row {int(np.argmin(finite))}")
-        return rows
 
-
-def _checked_embedder(embedder: Any, dimension: int) -> Any:
-    if not callable(getattr(embedder, "embed", None)) or isinstance(embedder, type):
-        raise TypeError(f"embedder must have embed(texts), got {validate.kind(embedder)}")
-    given = getattr(embedder, "dimension", None)
-    if given is not None and given != dimension:
-        raise ValueError(f"embedder must give {dimension} elements for this checkpoint, got {given}")
-    return embedder
+def _checked_embedder(embedder: Any, dimension: int) -> SourceModel:
+    model = as_embedding_model(embedder)
+    if model.dimension not in (None, dimension):
+        raise ValueError(f"embedder must give {dimension} elements for this checkpoint, got {model.dimension}")
+    return model
 
 
 def _checked_corrector(corrector: Checkpoint, inversion: Checkpoint) -> Checkpoint:
