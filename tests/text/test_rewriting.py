@@ -224,10 +224,21 @@ def test_pure_mechanisms_share_epsilon_out_and_need_no_delta(mechanism):
 
 def test_a_seed_repeats_and_claims_nothing():
     inverters = [Recorder(), Recorder(), Recorder()]
-    made = [rewriter(seed=seed, inverter=inverter).rewrite(CONTACT) for seed, inverter in zip((7, 7, 8), inverters, strict=True)]
+    generators = [hv.Generator.unsafe_seeded(seed) for seed in (7, 7, 8)]
+    made = [rewriter(generator=one, inverter=inverter).rewrite(CONTACT) for one, inverter in zip(generators, inverters, strict=True)]
     first, same, other = (inverter.rows[0] for inverter in inverters)
     assert (first == same).all() and (first != other).any()
     assert not made[0].receipt.is_dp_claim and made[0].dp_line.endswith("(not a DP claim: seeded key)")
+
+
+def test_a_seed_is_the_old_name_of_a_seeded_generator():
+    old, new = Recorder(), Recorder()
+    with pytest.warns(DeprecationWarning, match=r"^seed is now generator=hushvec\.Generator\.unsafe_seeded\(seed\); the old name"):
+        rewriter(seed=7, inverter=old).rewrite(CONTACT)
+    rewriter(generator=hv.Generator.unsafe_seeded(7), inverter=new).rewrite(CONTACT)
+    np.testing.assert_array_equal(old.rows[0], new.rows[0])
+    with pytest.raises(TypeError, match=r"^generator must be given once, got seed as well, which is its old name$"):
+        rewriter(seed=7, generator=None)
 
 
 def test_without_a_seed_nothing_repeats():
@@ -542,8 +553,7 @@ ARGUMENTS = [
     ({"mechanism": None}, TypeError, "mechanism must be a str"),
     ({"composition": "advanced"}, ValueError, "composition must be one of 'joint', 'basic'"),
     ({"level": "word"}, ValueError, "level must be one of 'chunk', 'document'"),
-    ({"seed": -1}, ValueError, "seed must be >= 0"),
-    ({"seed": "a"}, TypeError, "seed must be a whole number"),
+    ({"generator": 7}, TypeError, "generator must be a hushvec.Generator or None, got int"),
     ({"allow_categories": ["nonsense"]}, ValueError, "nonsense"),
     ({"allow_categories": ["email"], "redactor": Redactor()}, ValueError, "allow_categories must be None with a redactor"),
     ({"redactor": "all"}, TypeError, "redactor must be a hushvec.text.Redactor"),
@@ -617,7 +627,7 @@ def test_an_inverter_that_answers_too_few():
         rewriter(inverter=Few()).rewrite(CONTACT)
 
 
-@pytest.mark.parametrize("changes", [{"seed": 1}, {"epsilon": math.inf}], ids=["seed", "no noise"])
+@pytest.mark.parametrize("changes", [{"generator": hv.Generator.unsafe_seeded(1)}, {"epsilon": math.inf}], ids=["seed", "no noise"])
 def test_a_budget_is_refused_where_nothing_is_promised(changes):
     budget = hv.PrivacyBudget(20.0, max_delta=0.01)
     with pytest.raises(ValueError, match="budget must be None"):
@@ -663,8 +673,9 @@ def test_the_account_has_the_published_fields():
 
 
 def test_one_call_is_a_rewriter_for_one_text():
-    parts = {"embedder": WordEmbedder(), "inverter": Recorder(), "seed": 5, "mechanism": "gaussian", "composition": "basic"}
-    assert rewrite(CONTACT, **parts) == Rewriter(**parts).rewrite(CONTACT)
+    parts = {"embedder": WordEmbedder(), "inverter": Recorder(), "mechanism": "gaussian", "composition": "basic"}
+    first, second = (hv.Generator.unsafe_seeded(5) for _ in range(2))
+    assert rewrite(CONTACT, generator=first, **parts) == Rewriter(generator=second, **parts).rewrite(CONTACT)
 
 
 @pytest.mark.parametrize("mechanism", ["auto", "gaussian"])

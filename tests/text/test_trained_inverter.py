@@ -402,7 +402,7 @@ def nan_in_row_17(rows):
         ({"projection": 4}, "projection must be left out without a mechanism, before which it would stand"),
         ({"projection": 17, "mechanism": "privunit", "epsilon": 1.0}, "projection must have at most 16 components"),
         ({"embedder": 3}, "model must have embed(texts)"),
-        ({"embedder": Wrong(nan_in_row_17)}, "model output must be finite, got NaN in row 17"),
+        ({"embedder": Wrong(nan_in_row_17)}, "model output must be finite, got nan in row 17"),
         ({"embedder": Wrong(lambda rows: rows[:, 1:])}, "model output must have 16 columns, as for the first text, got 15"),
         ({"embedder": Wrong(lambda rows: rows[1:])}, "model output must have 256 rows, one for each text, got 255"),
         ({"embedder": Wrong(lambda rows: "rows")}, "model output must be rows of numbers, got str"),

@@ -16,6 +16,7 @@ import time
 
 from study import documents, figures, judges, measured, options, results, rewriters
 
+from hushvec import Generator
 from hushvec._util.progress import Progress
 from hushvec.text import MiniLMEmbedder, Rewriter
 
@@ -30,9 +31,9 @@ def rewriter(arguments, epsilon, steps):
         delta=rewriters.DELTA,
         clip_norm=CLIP_NORM,
         num_steps=steps,
-        max_len=rewriters.TOKENS,
+        max_length=rewriters.TOKENS,
         device=arguments.device,
-        seed=arguments.seed,
+        generator=Generator.unsafe_seeded(arguments.seed),
         embedder=arguments.embedder,
         inverter=arguments.inverter,
         mechanism="gaussian",

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import hushvec
 from hushvec.cli._printable import printable
-from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
+from hushvec.errors import HushvecError
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (ValueError, TypeError, OSError, ImportError, MemoryError, BudgetError, PrivacyBudgetExhaustedError) as error:
+    except (ValueError, TypeError, OSError, ImportError, MemoryError, HushvecError) as error:
         print(f"{options.prog}: {_one_line(str(error) or type(error).__name__)}", file=sys.stderr)
         return BAD_INPUT
     finally:

@@ -10,6 +10,7 @@ from hushvec._util import validate
 from hushvec._util.extras import needs_extra
 from hushvec.integrations._index_store import IndexStore
 from hushvec.integrations._source import OnReceipt
+from hushvec.integrations._threads import in_thread
 from hushvec.retrieval.documents import StoredDocument
 from hushvec.retrieval.private_index import PrivateIndex
 
@@ -133,9 +134,7 @@ class PrivateDocumentStore:
         self._store.write(batch, rows, replace=policy == DuplicatePolicy.OVERWRITE)
         return len(documents) if policy == DuplicatePolicy.OVERWRITE else len(chosen)
 
-    async def write_documents_async(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
-        """`write_documents` as a coroutine, in a thread."""
-        return await asyncio.to_thread(self.write_documents, documents, policy)
+    write_documents_async = in_thread(write_documents)
 
     def update_by_filter(self, filters: Filters, meta: dict[str, Any]) -> int:
         """Merge fields into the meta of the documents that match. Their vectors stay: nothing is released or charged."""
@@ -144,9 +143,7 @@ class PrivateDocumentStore:
             self._store.update([str(stored.id) for stored in matching], [{**stored.metadata, **meta} for stored in matching])
         return len(matching)
 
-    async def update_by_filter_async(self, filters: Filters, meta: dict[str, Any]) -> int:
-        """`update_by_filter` as a coroutine, in a thread."""
-        return await asyncio.to_thread(self.update_by_filter, filters, meta)
+    update_by_filter_async = in_thread(update_by_filter)
 
     # ---- documents out ----
 
@@ -154,50 +151,38 @@ class PrivateDocumentStore:
         """Delete documents; unknown ids are passed over. No budget gets anything back."""
         self._store.delete(document_ids)
 
-    async def delete_documents_async(self, document_ids: list[str]) -> None:
-        """`delete_documents` as a coroutine, in a thread."""
-        await asyncio.to_thread(self.delete_documents, document_ids)
+    delete_documents_async = in_thread(delete_documents)
 
     def delete_all_documents(self) -> None:
         """Delete all documents. No budget gets anything back."""
         self.delete_by_filter({})
 
-    async def delete_all_documents_async(self) -> None:
-        """`delete_all_documents` as a coroutine, in a thread."""
-        await asyncio.to_thread(self.delete_all_documents)
+    delete_all_documents_async = in_thread(delete_all_documents)
 
     def delete_by_filter(self, filters: Filters) -> int:
         """Delete the documents that match; how many they were."""
         return self._store.delete([str(stored.id) for stored in self._matching(filters)])
 
-    async def delete_by_filter_async(self, filters: Filters) -> int:
-        """`delete_by_filter` as a coroutine, in a thread."""
-        return await asyncio.to_thread(self.delete_by_filter, filters)
+    delete_by_filter_async = in_thread(delete_by_filter)
 
     def count_documents(self) -> int:
         """How many documents there are."""
         return len(self.index)
 
-    async def count_documents_async(self) -> int:
-        """`count_documents` as a coroutine."""
-        return self.count_documents()
+    count_documents_async = in_thread(count_documents)
 
     def count_documents_by_filter(self, filters: Filters) -> int:
         """How many documents match."""
         return len(self._matching(filters))
 
-    async def count_documents_by_filter_async(self, filters: Filters) -> int:
-        """`count_documents_by_filter` as a coroutine, in a thread."""
-        return await asyncio.to_thread(self.count_documents_by_filter, filters)
+    count_documents_by_filter_async = in_thread(count_documents_by_filter)
 
     def filter_documents(self, filters: Filters | None = None) -> list[Document]:
         """The documents that match, in the order in which they were written; all without filters."""
         with self._store.lock:
             return self._documents(self._matching(filters))
 
-    async def filter_documents_async(self, filters: Filters | None = None) -> list[Document]:
-        """`filter_documents` as a coroutine, in a thread."""
-        return await asyncio.to_thread(self.filter_documents, filters)
+    filter_documents_async = in_thread(filter_documents)
 
     def embedding_retrieval(self, query_embedding: list[float], *, filters: Filters | None = None, top_k: int = 10) -> list[Document]:
         """The documents nearest to the row of a question, with their inner products as score (None with "gumbel")."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hushvec._util.extras import needs_extra
 from hushvec.integrations._index_store import Found, IndexStore, as_array
 from hushvec.integrations._source import OnReceipt
+from hushvec.integrations._threads import in_thread
 from hushvec.retrieval.documents import StoredDocument
 from hushvec.retrieval.private_index import PrivateIndex
 
@@ -191,11 +192,7 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         row = await self._store.aembed_query(query)
         return _with_scores(await asyncio.to_thread(self._store.search, row, k, where=filter))
 
-    async def asimilarity_search_by_vector(
-        self, embedding: Sequence[float] | NDArray[Any], k: int = 4, *, filter: Filter | None = None
-    ) -> list[Document]:
-        """`similarity_search_by_vector` as a coroutine."""
-        return await asyncio.to_thread(self.similarity_search_by_vector, embedding, k, filter=filter)
+    asimilarity_search_by_vector = in_thread(similarity_search_by_vector)
 
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, *, filter: Filter | None = None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core
+from hushvec._native._core import Generator
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
 from hushvec._util.renamed import renamed_arguments
@@ -39,6 +41,8 @@ from hushvec.text.rewriting.terms import (
     require_of_use,
 )
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 DOCUMENTS_AT_ONCE = 256
 
 # A single text far longer than what people rewrite is a mistake that would run for minutes.
@@ -52,6 +56,24 @@ NOTE_PADDED_CHUNKS = "covers the rewritten chunks; placeholders, their order and
 NOTE_DOCUMENT = "the whole output follows from this one row and public data"
 NOTE_OWN_TEXT = "rows are taken to depend on their own document only"
 NOTE_PADDED = "the number of rows is max_chunks, whatever the text, and placeholders stand behind all chunks"
+
+
+def seed_as_generator(function: Function) -> Function:
+    """A decorator: the old argument `seed` is passed on as a seeded `generator`, with a warning, until 0.2."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "seed" in kwargs:
+            seed = kwargs.pop("seed")
+            if "generator" in kwargs:
+                raise TypeError("generator must be given once, got seed as well, which is its old name")
+            words = "seed is now generator=hushvec.Generator.unsafe_seeded(seed); the old name goes in 0.2"
+            warnings.warn(words, DeprecationWarning, stacklevel=2)
+            if seed is not None:
+                kwargs["generator"] = Generator.unsafe_seeded(validate.whole_number("seed", seed, at_least=0))
+        return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
 
 
 class Rewriter:
@@ -68,6 +90,7 @@ class Rewriter:
         ['...', '...']
     """
 
+    @seed_as_generator
     @renamed_arguments(max_len="max_length", whitelist_categories="allow_categories")
     def __init__(
         self,
@@ -79,7 +102,7 @@ class Rewriter:
         allow_categories: Iterable[str] | None = None,
         max_length: int = 32,
         device: str | None = None,
-        seed: int | None = None,
+        generator: Generator | None = None,
         embedder: Any = None,
         inverter: Any = None,
         composition: str = "joint",
@@ -104,7 +127,7 @@ class Rewriter:
             )
         validate.whole_number("num_steps", num_steps, at_least=0)
         validate.whole_number("max_length", max_length, at_least=1)
-        self._generator = _generator(seed)
+        self._generator = require_generator(generator)
         self._redactor = _redactor(redactor, allow_categories)
         self._require_noise_in_range()  # before the models load
         self._embedder, own = choose(embedder, inverter, max_length=max_length, num_steps=num_steps, device=device)
@@ -178,7 +201,7 @@ class Rewriter:
         if not self._terms.has_noise:
             raise ValueError("budget must be None for an infinite epsilon: a text without noise has no privacy to account for")
         if self._generator.seeded:
-            raise ValueError("budget must be None with a seed: such a release has no privacy to account for")
+            raise ValueError("budget must be None with a seeded generator: such a release has no privacy to account for")
 
     def _draft(self, text: Any, position: int) -> _Draft:
         """Redact and cut a text, and refuse what cannot be rewritten."""
@@ -279,12 +302,6 @@ def _require_read(name: str, tokens: int, embedder: Any) -> None:
     most = getattr(embedder, "max_length", None)
     if isinstance(most, int) and tokens > most:
         raise ValueError(f"{name} must be <= {most}, the tokens that the embedder reads, got {tokens}")
-
-
-def _generator(seed: Any) -> _core.Generator:
-    if seed is None:
-        return require_generator(None)
-    return _core.Generator.unsafe_seeded(validate.whole_number("seed", seed, at_least=0))
 
 
 def _projection(projection: Any) -> PublicProjection | str | None:

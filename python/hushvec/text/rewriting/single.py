@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from hushvec._native._core import Generator
 from hushvec._util.renamed import renamed_arguments
 from hushvec.mechanisms import PublicProjection
 from hushvec.release.charging import Budget
 from hushvec.text.pii.redactor import Redactor
 from hushvec.text.rewriting.results import Rewriting
-from hushvec.text.rewriting.rewriter import Rewriter
+from hushvec.text.rewriting.rewriter import Rewriter, seed_as_generator
 
 
+@seed_as_generator
 @renamed_arguments(max_len="max_length", whitelist_categories="allow_categories")
 def rewrite(
     text: str,
@@ -24,7 +26,7 @@ def rewrite(
     allow_categories: Iterable[str] | None = None,
     max_length: int = 32,
     device: str | None = None,
-    seed: int | None = None,
+    generator: Generator | None = None,
     embedder: Any = None,
     inverter: Any = None,
     composition: str = "joint",
@@ -48,7 +50,8 @@ def rewrite(
         allow_categories: categories of personal data that are not redacted: their text is rewritten like any other.
         max_length: tokens in a chunk, special tokens counted; longer stretches are cut. Not for level "document".
         device: "cpu", "cuda", ... for MiniLM and models of a path or a hub id; None: CUDA if there is one.
-        seed: reproducible noise, which gives NO privacy; the result says so.
+        generator: key stream of the noise; None: that of the process. A seeded one gives reproducible noise and NO privacy; the result
+            says so.
         embedder: None: all-MiniLM-L6-v2 from its wheel, or the one that the inverter was made for. A folder or hub id (T5 encoders
             such as GTR are mean-pooled and not normalised), or an object with `embed(texts)`, or a model of a known library.
         inverter: None: the public sentences that ship with hushvec, by their posterior. A file: the same with its lines, JSON lines or
@@ -87,7 +90,8 @@ def rewrite(
         their places among the chunks are set by rules and NOT covered: the whole output is (epsilon, delta)-DP only against texts
         with the same ones. What the rules miss is protected by the noise alone. Nothing of a chunk is ever copied.
         Epsilon is that of local differential privacy for the whole document, not of a metric: clipping bounds the distance of any
-        two texts by 2 C. The receipt repeats all numbers, and says what does not hold for a seed or for the float grade.
+        two texts by 2 C. The receipt repeats all numbers, and says what does not hold for a seeded generator or for the float
+        grade.
 
     Edge cases:
         A text of personal data alone has no chunk: placeholders are the output, nothing is released or charged (level "chunk"
@@ -114,7 +118,7 @@ def rewrite(
         allow_categories=allow_categories,
         max_length=max_length,
         device=device,
-        seed=seed,
+        generator=generator,
         embedder=embedder,
         inverter=inverter,
         composition=composition,
