@@ -1,4 +1,4 @@
-"""The one thing below every store: a `PrivateIndex` with texts, metadata and string ids, for hosts that call from several threads."""
+"""What every store is built on: a `PrivateIndex` with texts, metadata and string ids, for hosts that call from several threads."""
 
 from __future__ import annotations
 

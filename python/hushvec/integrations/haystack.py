@@ -51,18 +51,13 @@ class PrivateTextEmbedder(_Embedder):
     """A Haystack text embedder, for queries. Its embedding is a private release if noise_on says so.
 
     Args:
-        model: a WrappedEmbeddingModel, or any model together with middleware.
-        middleware: a step or a list of them; None for a model that is wrapped already.
-        on_receipt: called with each receipt, such as the `append` of a list.
-        noise_on: "documents": against whoever sees the index or its answers; a question is embedded clean, without charge or receipt.
-            "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
+        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
 
     Returns:
         From `run`: "embedding", a list of floats with `receipt`, and "meta" with "receipts" beside what the model reported.
 
     Raises:
-        TypeError: a model that is not wrapped, without middleware.
-        ValueError: an unknown noise_on; no step that adds noise.
+        TypeError, ValueError: see `hushvec.integrations`.
         From `run`: what the wrapped model raises, and nothing is charged for a refusal. A pipeline puts it as the cause into its
         PipelineRuntimeError.
 
@@ -111,7 +106,7 @@ class PrivateDocumentEmbedder(_Embedder):
     """A Haystack document embedder whose embeddings are one private release.
 
     Args:
-        model, middleware, on_receipt, noise_on: as for PrivateTextEmbedder.
+        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
         meta_fields_to_embed: fields of a document's meta that are put before its content.
         embedding_separator: between them.
 
@@ -120,8 +115,7 @@ class PrivateDocumentEmbedder(_Embedder):
         beside what the model reported.
 
     Raises:
-        TypeError: a model that is not wrapped, without middleware.
-        ValueError: an unknown noise_on; no step that adds noise.
+        TypeError, ValueError: see `hushvec.integrations`.
         From `run`: TypeError for anything but a list of documents with text content, ValueError for none, and what the wrapped
         model raises. Nothing is charged for a refusal. A pipeline puts it as the cause into its PipelineRuntimeError.
 

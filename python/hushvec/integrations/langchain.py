@@ -20,18 +20,13 @@ class PrivateEmbeddings(Embeddings):  # type: ignore[misc]
     Its asynchronous methods use the model's own.
 
     Args:
-        model: a WrappedEmbeddingModel, or any model together with middleware.
-        middleware: a step or a list of them; None for a model that is wrapped already.
-        on_receipt: called with each receipt, such as the `append` of a list.
-        noise_on: "documents": against whoever sees the index or its answers; a question is embedded clean, without charge or receipt.
-            "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
+        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
 
     Returns:
         Rows as lists of floats, which also have `receipt` (None for clean ones), and lists of such rows, which have it as well.
 
     Raises:
-        TypeError: a model that is not wrapped, without middleware.
-        ValueError: an unknown noise_on; no step that adds noise.
+        TypeError, ValueError: see `hushvec.integrations`.
         At embedding: what the wrapped model raises, unchanged; nothing is charged for a refusal.
 
     Guarantees:

@@ -23,11 +23,7 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
     """A LlamaIndex embedding model whose rows of documents, queries or both are private releases.
 
     Args:
-        model: a WrappedEmbeddingModel, or any model together with middleware.
-        middleware: a step or a list of them; None for a model that is wrapped already.
-        on_receipt: called with each receipt, such as the `append` of a list.
-        noise_on: "documents": against whoever sees the index or its answers; a question is embedded clean, without charge or receipt.
-            "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
+        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
         embed_batch_size: most texts of one release.
         options: further fields of BaseEmbedding, such as callback_manager. No embeddings_cache.
 

@@ -150,12 +150,8 @@ class PrivateTextTransformer(_PrivateOutput):
     """A scikit-learn transformer from texts to rows of an embedding model, which are private releases where noise_on names their kind.
 
     Args:
-        model: a WrappedEmbeddingModel, or any model together with middleware.
-        middleware: a step or a list of them; None for a model that is wrapped already.
+        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
         kind: "document" or "query": what the texts are.
-        on_receipt: called with each receipt, such as the `append` of a list.
-        noise_on: "documents": against whoever sees the index or its answers; a question is embedded clean, without charge or receipt.
-            "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
 
     Returns:
         From `transform`: Embeddings [n, d], an array with `receipt` (None for clean rows); after `set_output` a data frame, which has
