@@ -14,6 +14,15 @@ TESTS = str(Path(__file__).parent)
 if TESTS not in sys.path:
     sys.path.insert(0, TESTS)
 
+from reference.sizes import SCALE  # noqa: E402
+
+
+def pytest_collection_modifyitems(items):
+    if SCALE != "full":
+        for item in items:
+            if item.get_closest_marker("full"):
+                item.add_marker(pytest.mark.skip(reason="takes long: HUSHVEC_TEST_SCALE=full runs it"))
+
 
 def pytest_generate_tests(metafunc):
     if "backend" in metafunc.fixturenames:

@@ -84,6 +84,7 @@ __all__ = [
 ]
 
 find_moved_modules()
+Generator.__module__ = "hushvec"  # where users find it, in help() and in errors
 
 # Imported at first use: most programs need none of them, and they would make `import hushvec` take a third longer.
 __getattr__, __dir__ = at_first_use(

@@ -77,7 +77,6 @@ LAYERS = {
     "middleware": 9,
     "retrieval": 9,
     "integrations": 10,
-    "study": 10,
     "__init__": 11,
     "cli": 12,
     "__main__": 13,

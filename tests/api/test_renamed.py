@@ -13,7 +13,7 @@ def words(text, *, allow_list=()):
 
 
 def test_the_old_name_warns_and_is_passed_on():
-    with pytest.warns(DeprecationWarning, match="^whitelist is now allow_list; the old name goes in 0.2$"):
+    with pytest.warns(DeprecationWarning, match=r"^whitelist is now allow_list; the old name goes in 0.2$"):
         assert words("a", whitelist=["b"]) == ("a", ["b"])
 
 
@@ -23,7 +23,7 @@ def test_the_new_name_does_not_warn(recwarn):
 
 
 def test_both_names_are_refused():
-    with pytest.raises(TypeError, match="^allow_list must be given once, got whitelist as well, which is its old name$"):
+    with pytest.raises(TypeError, match=r"^allow_list must be given once, got whitelist as well, which is its old name$"):
         words("a", whitelist=[], allow_list=[])
 
 

@@ -23,10 +23,10 @@ inline constexpr double kClipNorm = 1.0;
 inline constexpr double kSigma = 0.3;
 
 template <class Stored>
-inline constexpr DType kDType = sizeof(Stored) == 8                ? DType::float64
-                                : sizeof(Stored) == 4              ? DType::float32
+inline constexpr DType kDType = sizeof(Stored) == 8               ? DType::float64
+                                : sizeof(Stored) == 4             ? DType::float32
                                 : std::is_same_v<Stored, Float16> ? DType::float16
-                                                                   : DType::bfloat16;
+                                                                  : DType::bfloat16;
 
 inline const char* name_of(DType dtype) {
     switch (dtype) {

@@ -141,8 +141,10 @@ void test_classical() {
         double epsilon, delta, analytic, classical, really;
     };
     const Fact facts[] = {
+        // clang-format off
         {1, 1e-5, 3.7306, 4.8448, 4.1e-8},  {8, 1e-5, 0.60023, 0.60561, 8.0e-6}, {10, 1e-5, 0.49989, 0.48448, 2.3e-5},
         {20, 1e-5, 0.29004, 0.24224, 1.5e-3}, {50, 1e-5, 0.14976, 0.09690, 0.59},  {16, 1e-3, 0.28861, 0.23603, 3.2e-2},
+        // clang-format on
     };
     for (const Fact& fact : facts) {
         const std::string at = " at epsilon = " + text(fact.epsilon) + ", delta = " + text(fact.delta);

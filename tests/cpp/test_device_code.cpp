@@ -113,7 +113,7 @@ void float_grade_is_close_to_the_core(std::size_t rows, std::size_t columns, boo
                                                              : noised(FloatLaplace<Value>{scale}, x, rows, columns, 1.0, tiles, device);
         double worst = 0;
         for (std::size_t i = 0; i < x.size(); ++i) worst = std::max(worst, std::fabs(double{widened(got[i])} - double{widened(expected[i])}));
-        const double bound = sizeof(Stored) == 8 ? 1e-14 : sizeof(Stored) == 4 ? 1e-6 : 8e-3;
+        const double bound = sizeof(Stored) == 8 ? 1e-14 : (sizeof(Stored) == 4 ? 1e-6 : 8e-3);
         check(worst <= bound, std::string("float grade, ") + name_of(kDType<Stored>) + " d = " + std::to_string(columns));
     }
 }
@@ -195,7 +195,7 @@ void fills_equal_the_core() {
                 const double z = widened(expected[i]);
                 worst = std::max(worst, std::fabs(widened(got[i]) - z) / (1 + std::fabs(z)));
             }
-            const double bound = sizeof(Stored) == 8 ? 1e-14 : sizeof(Stored) == 4 ? 1e-6 : kDType<Stored> == DType::float16 ? 1e-3 : 8e-3;
+            const double bound = sizeof(Stored) == 8 ? 1e-14 : (sizeof(Stored) == 4 ? 1e-6 : (kDType<Stored> == DType::float16 ? 1e-3 : 8e-3));
             check(worst <= bound, std::string("fill ") + name_of(kDType<Stored>) + " of " + std::to_string(count) + ", off by " + std::to_string(worst));
         }
     }

@@ -24,7 +24,7 @@ using test::check;
 using test::rows_of;
 using test::view_of;
 
-constexpr std::array<std::uint8_t, 32> kKey = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+constexpr std::array<std::uint8_t, 32> kKey = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
                                                16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
 
 // Python's hashlib.blake2b(message, key=bytes(range(32)), digest_size=32) of 40 bytes of place and n of row, byte i of the message

@@ -61,14 +61,16 @@ void rows_equal_the_core(std::size_t rows, std::size_t columns) {
         DeviceArray<std::byte> workspace(cuda::workspace_bytes(rows, columns, kDType<Stored>));
         const cuda::NoiseSource source = {test_stream(), nullptr};
         must(cuda::clip_and_noise(source, {in_place.get(), in_place.get(), kDType<Stored>, rows, columns}, kClipNorm, kSigma, law, grid,
-                                  workspace.get(), nullptr), "clip_and_noise");
+                                  workspace.get(), nullptr),
+             "clip_and_noise");
         if (report_in(workspace).open_samples > 0) must(cuda::settle(source, in_place.get(), kDType<Stored>, law, grid, workspace.get(), nullptr), "settle");
         check(same_bits(in_place.to_host(), expected), "exact, " + what);
         check(report_in(workspace).first_bad_row == cuda::kNoRow, "no bad row, " + what);
 
         DeviceArray<Stored> again(x);
         must(cuda::clip_and_noise(source, {again.get(), again.get(), kDType<Stored>, rows, columns}, kClipNorm, kSigma, law, {0, 0},
-                                  workspace.get(), nullptr), "float grade");
+                                  workspace.get(), nullptr),
+             "float grade");
     }
     std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
     hushvec::clip(view_of(x, rows, columns), kClipNorm, view_of(expected, rows, columns));
@@ -91,7 +93,7 @@ void fills_are_close_to_the_core(std::size_t count) {
             const double z = cuda::widened(expected[i]);
             worst = std::max(worst, std::fabs(cuda::widened(got[i]) - z) / (1 + std::fabs(z)));
         }
-        check(worst <= (sizeof(Stored) == 8 ? 1e-14 : sizeof(Stored) == 4 ? 1e-6 : 8e-3), "fill of " + std::to_string(count));
+        check(worst <= (sizeof(Stored) == 8 ? 1e-14 : (sizeof(Stored) == 4 ? 1e-6 : 8e-3)), "fill of " + std::to_string(count));
     }
 }
 
@@ -104,7 +106,8 @@ void bad_rows_are_reported() {
     DeviceArray<float> on_device(x);
     DeviceArray<std::byte> workspace(cuda::workspace_bytes(rows, columns, DType::float32));
     must(cuda::clip_and_noise({test_stream(), nullptr}, {on_device.get(), on_device.get(), DType::float32, rows, columns}, kClipNorm, kSigma,
-                              Law::gaussian, exact_grid(kSigma, kClipNorm), workspace.get(), nullptr), "clip_and_noise");
+                              Law::gaussian, exact_grid(kSigma, kClipNorm), workspace.get(), nullptr),
+         "clip_and_noise");
     check(report_in(workspace).first_bad_row == 9, "the bad row is reported");
     check(same_bits(on_device.to_host(), expected), "the bad row is released as zeros");
 }

@@ -20,9 +20,9 @@ _NOISED: dict[str, tuple[Kind, ...]] = {"documents": ("document",), "queries": (
 class PrivateSource:
     """Private rows for texts, as an adapter hands them on.
 
-    Arguments and errors are those of `hushvec.integrations`. `on_receipt` is called before the rows of a release are handed on; what it
-    raises goes to the caller, and the release stays charged. Clean rows go through everything else that the middleware does. A text
-    of unknown kind is a document.
+    Arguments and errors are those of `hushvec.integrations`. `on_receipt` is called before the rows of a release are handed on;
+    what it raises goes to the caller, and the release stays charged. Clean rows go through everything else that the middleware
+    does. A text of unknown kind is a document.
     """
 
     def __init__(
