@@ -1,7 +1,8 @@
 """UTF-8 texts, one per line or one per line of JSON: the one reader of the package.
 
 A line ends at a line feed, a carriage return, or both. `str.splitlines` knows more ends, some of which a JSON string may hold as they
-are (U+2028, U+0085) and texts from old files do hold (form feeds), so it is not used.
+are (U+2028, U+0085) and texts from old files do hold (form feeds), so it is not used. Refusals are ValueErrors whose message begins with the `name` or
+`where` that the caller gives.
 """
 
 from __future__ import annotations
@@ -30,11 +31,7 @@ class Record(NamedTuple):
 
 
 def decoded(name: str, content: bytes, start: int = 0) -> str:
-    """The text of UTF-8 bytes, as it is; `start` is the place of the first one, for errors.
-
-    Raises:
-        ValueError: not UTF-8; the message begins with `name`.
-    """
+    """The text of UTF-8 bytes, as it is; `start` is the place of the first one, for errors."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -52,12 +49,7 @@ def numbered_lines(content: str, name: str) -> Iterator[tuple[str, str]]:
 
 
 def lines_of_file(path: Path) -> Iterator[tuple[str, str]]:
-    """`numbered_lines` of a file, which is read as lines are asked for.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: a line is not UTF-8; the message names the file and the byte.
-    """
+    """`numbered_lines` of a file, which is read as lines are asked for."""
     with path.open("rb") as file:
         yield from _numbered(_lines_of(file, str(path)), str(path))
 
@@ -77,21 +69,13 @@ def _numbered(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:
 
 
 def json_record(line: str, text_key: str, where: str) -> Record:
-    """One line of JSON lines, and the text in it.
-
-    Raises:
-        ValueError: it is no JSON object, or has no string under the key; the message begins with `where`.
-    """
+    """One line of JSON lines, and the text in it."""
     fields = json_object(line, where)
     return Record(fields, text_field(fields, text_key, where))
 
 
 def json_object(line: str, where: str) -> dict[str, Any]:
-    """One line of JSON lines.
-
-    Raises:
-        ValueError: it is no JSON object; the message begins with `where`.
-    """
+    """One line of JSON lines."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -102,22 +86,14 @@ def json_object(line: str, where: str) -> dict[str, Any]:
 
 
 def field(fields: dict[str, Any], key: str, where: str) -> Any:
-    """What an object has under a key.
-
-    Raises:
-        ValueError: it does not have the key; the message begins with `where`.
-    """
+    """What an object has under a key."""
     if key not in fields:
         raise ValueError(f"{where}: has no key {key!r}")
     return fields[key]
 
 
 def text_field(fields: dict[str, Any], key: str, where: str) -> str:
-    """The string that an object has under a key.
-
-    Raises:
-        ValueError: it has no string there; the message begins with `where`.
-    """
+    """The string that an object has under a key."""
     text = field(fields, key, where)
     if not isinstance(text, str):
         raise ValueError(f"{where}: {key!r} must be a string, got {type(text).__name__}")
@@ -125,11 +101,7 @@ def text_field(fields: dict[str, Any], key: str, where: str) -> str:
 
 
 def copied_fields(fields: dict[str, Any], keys: Iterable[str], where: str) -> dict[str, Any]:
-    """The fields of an object that are copied to the output.
-
-    Raises:
-        ValueError: it does not have one, or JSON cannot hold it; the message begins with `where`.
-    """
+    """The fields of an object that are copied to the output."""
     kept = {key: field(fields, key, where) for key in keys}
     for key, value in kept.items():
         try:
@@ -166,23 +138,14 @@ def is_unicode(text: str) -> bool:
 
 
 def require_utf8(text: str, where: str) -> str:
-    """The text, unless it cannot be written as UTF-8.
-
-    Raises:
-        ValueError: it cannot; the message begins with `where`.
-    """
+    """The text, unless it cannot be written as UTF-8."""
     if not is_unicode(text):
         raise ValueError(f"{where}: must be text that UTF-8 can hold, got half of a surrogate pair")
     return text
 
 
 def texts_of_file(path: Path, text_key: str | None) -> Iterator[tuple[str, str]]:
-    """(where, text) of every line that is not blank: the line itself, or what its object has under the key.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it is not UTF-8, or a line is not what it must be; the message names the file and the line.
-    """
+    """(where, text) of every line that is not blank: the line itself, or what its object has under the key."""
     for where, line in lines_of_file(path):
         yield where, require_utf8(line if text_key is None else json_record(line, text_key, where).text, where)
 

@@ -24,23 +24,13 @@ def mode_of_output(source: str | None) -> int:
 
 
 def read_utf8(source: str | None) -> str:
-    """All of a file, or of standard input (None or "-").
-
-    Raises:
-        ValueError: not UTF-8.
-        OSError: it cannot be read.
-    """
+    """All of a file, or of standard input (None or "-")."""
     content = sys.stdin.buffer.read() if source in (None, "-") else Path(str(source)).read_bytes()
     return decoded(source_name(source), content)
 
 
 def lines_of_source(source: str) -> list[str]:
-    """The lines, without the spaces around them, of a file, of standard input ("-") or of the .txt and .md files of a folder.
-
-    Raises:
-        ValueError: no line that is not blank, or bytes that are not UTF-8.
-        OSError: it cannot be read.
-    """
+    """The lines, without the spaces around them, of a file, of standard input ("-") or of the .txt and .md files of a folder."""
     path, files = Path(source), [source]
     if source != "-" and path.is_dir():
         found = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())

@@ -36,12 +36,6 @@ class GTREmbedder:
         device: a torch device; None for CUDA if there is one, else the CPU.
         batch_size: texts that are embedded at once.
         model_id: its name in receipts; None for path_or_id.
-
-    Attributes:
-        model_id: the name.
-        tokenizer: its tokenizers.Tokenizer.
-        dimension: elements of an embedding, 768 for gtr-t5-base.
-
     Raises:
         MissingExtraError: the packages of the extra "text" are not installed.
         CheckpointError: a folder or file is missing or does not fit; the message says what is expected where.
@@ -108,17 +102,7 @@ class GTREmbedder:
         return self._tokens.tokenizer
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed texts.
-
-        Args:
-            texts: any number of strings; of each the first max_length tokens count.
-
-        Returns:
-            float32[len(texts), dimension], the mean of the encoder's output over a text's tokens.
-
-        Raises:
-            TypeError: texts is one string, or holds something else than strings.
-        """
+        """float32[len(texts), dimension]: the mean of the encoder's output over the first max_length tokens of each text."""
         validate.strings("texts", texts)
         vectors = np.empty((len(texts), self.dimension), np.float32)
         ids = self._tokens.ids(texts, self.max_length)

@@ -45,17 +45,7 @@ class MiniLMEmbedder:
         return self._model.tokenizer
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed texts.
-
-        Args:
-            texts: any number of strings.
-
-        Returns:
-            float32[len(texts), 384], rows of unit length up to float32 rounding.
-
-        Raises:
-            TypeError: texts is one string, or holds something else than strings.
-        """
+        """float32[len(texts), 384], rows of unit length up to float32 rounding, for any number of strings."""
         validate.strings("texts", texts)
         if not texts:
             return np.empty((0, DIMENSION), np.float32)

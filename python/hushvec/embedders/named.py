@@ -22,11 +22,6 @@ def open_embedding_model(model: Any, *, max_length: int, device: str | None) -> 
         model: a folder or hub id: of a T5, which is read as GTR is, or of a sentence-transformers model. Or a model.
         max_length: tokens of a text that a T5 reads.
         device: of torch; None: CUDA if there is one, else the CPU. For a name alone.
-
-    Raises:
-        TypeError: neither a name nor a model.
-        ValueError, OSError: a folder or hub id without what is needed.
-        MissingExtraError: the packages of the extra "text" are not installed.
     """
     if not isinstance(model, str | os.PathLike):
         return as_embedding_model(model)

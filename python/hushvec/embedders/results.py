@@ -20,13 +20,7 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class EmbeddingRequest:
-    """Texts on their way to a model.
-
-    Args:
-        texts: what to embed.
-        kind: "document" for texts that are stored, "query" for texts that are searched with. Models that do not tell them apart
-            ignore it.
-    """
+    """Texts on their way to a model. The kind is "document" for stored texts, "query" for searches; many models ignore it."""
 
     texts: tuple[str, ...]
     kind: Kind = "document"

@@ -34,12 +34,7 @@ class Tokens:
 
     @classmethod
     def read(cls, folder: Path) -> Tokens:
-        """The tokenizer of a folder: tokenizer.json, and what tokenizer_config.json says of spaces if it is there.
-
-        Raises:
-            MissingExtraError: the package tokenizers is not installed.
-            CheckpointError: no tokenizer.json, or one that cannot be read.
-        """
+        """The tokenizer of a folder: tokenizer.json, and what tokenizer_config.json says of spaces if it is there."""
         with needs_extra("reading a tokenizer", "text"):
             from tokenizers import Tokenizer
         path = require_file(folder, TOKENIZER_FILE, "the tokenizer; `save_pretrained` of transformers' fast tokenizers writes one")

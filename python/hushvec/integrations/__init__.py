@@ -1,4 +1,5 @@
 """hushvec inside other libraries. Each module here needs the library that it is named after.
+docs/integrations.md has a guide to each.
 
 Adapters that embed texts share these arguments:
 

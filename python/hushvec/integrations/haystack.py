@@ -35,11 +35,7 @@ class _Embedder:
             load()
 
     def to_dict(self) -> NoReturn:
-        """Refused: a pipeline with this component cannot be written to a file.
-
-        Raises:
-            TypeError: always.
-        """
+        """Refused with TypeError: a pipeline with this component cannot be written to a file."""
         raise TypeError(
             f"{validate.kind(self)} cannot be serialized: it holds a model and perhaps a budget, which no file can bring back; "
             "add it to the pipeline in Python"
@@ -66,10 +62,6 @@ class PrivateTextEmbedder(_Embedder):
 
     Edge cases:
         `to_dict` is refused.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> import hushvec as hv
         >>> from haystack.components.embedders import MockTextEmbedder
@@ -125,10 +117,6 @@ class PrivateDocumentEmbedder(_Embedder):
 
     Edge cases:
         `to_dict` is refused. No documents: refused too.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> import hushvec as hv
         >>> from haystack import Document

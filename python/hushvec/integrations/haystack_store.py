@@ -51,10 +51,6 @@ class PrivateDocumentStore:
         embedding where the store has no model, with a blob or a sparse embedding, which nothing would protect, and with nested
         meta. Filters are evaluated by Haystack. `update_by_filter` changes meta without a release. `to_dict` is refused. Several
         threads may use one store.
-
-    Reference:
-        docs/integrations.md, docs/retrieval.md.
-
     Example:
         >>> from haystack import Document
         >>> from hushvec.integrations.haystack_store import PrivateDocumentStore, PrivateEmbeddingRetriever
@@ -88,11 +84,7 @@ class PrivateDocumentStore:
         return self._store.index
 
     def to_dict(self) -> NoReturn:
-        """Refused: a pipeline with this store cannot be written to a file.
-
-        Raises:
-            TypeError: always.
-        """
+        """Refused with TypeError: a pipeline with this store cannot be written to a file."""
         raise TypeError(
             "PrivateDocumentStore cannot be serialized: it holds an index and perhaps a budget; save the index (store.index.save) and "
             "make the store of it in Python"
@@ -246,10 +238,6 @@ class PrivateEmbeddingRetriever:
 
     Edge cases:
         `to_dict` is refused with the store's.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> from hushvec.integrations.haystack_store import PrivateDocumentStore, PrivateEmbeddingRetriever
         >>> from hushvec.retrieval import PrivateIndex

@@ -35,10 +35,6 @@ class PrivateEmbeddings(Embeddings):  # type: ignore[misc]
     Edge cases:
         A cache around it (CacheBackedEmbeddings) gives equal texts equal rows, which no release covers: do not use one.
         Store only what `embed_documents` answers: rows of `embed_query` are clean unless noise_on says otherwise.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> import hushvec as hv
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding

@@ -54,10 +54,6 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         threads and coroutines at once. Maximal marginal relevance ranks by stored rows: refused with noise on queries, and with
         noise on scores alone. A score is an inner product, larger is better; relevance scores need cosines, so documents with noise
         need `renormalize=True`.
-
-    Reference:
-        docs/integrations.md, docs/retrieval.md.
-
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
         >>> from hushvec.integrations.langchain_store import PrivateVectorStore

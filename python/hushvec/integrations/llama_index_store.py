@@ -55,10 +55,6 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
         Adding a known node id replaces its node, which is a new release with a new charge. Each `add` is one release; LlamaIndex adds
         `insert_batch_size` nodes at a time, 2,048 if not named. Query modes other than "default" are refused. Filters are those of
         LlamaIndex, nested ones too. `persist` writes nothing: `store.index.save(folder)` does.
-
-    Reference:
-        docs/integrations.md, docs/retrieval.md.
-
     Example:
         >>> from llama_index.core.schema import TextNode
         >>> from llama_index.core.vector_stores.types import VectorStoreQuery

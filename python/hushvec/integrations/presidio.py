@@ -60,22 +60,14 @@ class PresidioDetector:
         self._threshold = score_threshold
 
     def raw(self, text: str) -> list[Any]:
-        """Presidio's own results (`RecognizerResult`), in the order of the text.
-
-        Raises:
-            TypeError: text is not a string.
-        """
+        """Presidio's own results (`RecognizerResult`), in the order of the text."""
         if not isinstance(text, str):
             raise TypeError(f"text must be a string, got {type(text).__name__}")
         found = self._analyzer.analyze(text, language=self._language, score_threshold=self._threshold)
         return sorted(found, key=lambda one: (one.start, one.end))
 
     def detect(self, text: str) -> list[Span]:
-        """The finds as spans, with categories of this package where there is one.
-
-        Raises:
-            TypeError: text is not a string.
-        """
+        """The finds as spans, with categories of this package where there is one."""
         spans = []
         for one in self.raw(text):
             category = category_of(one.entity_type)
@@ -99,11 +91,7 @@ def category_of(entity_type: str) -> str:
 
 
 def pattern_analyzer(language: str = "en") -> Any:
-    """A Presidio AnalyzerEngine with its predefined pattern recognisers and no language model: nothing is downloaded.
-
-    Raises:
-        MissingExtraError: presidio-analyzer is not installed.
-    """
+    """A Presidio AnalyzerEngine with its predefined pattern recognisers and no language model: nothing is downloaded."""
     with needs_extra("Presidio's recognisers", "presidio"):
         from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
         from presidio_analyzer.predefined_recognizers import EmailRecognizer, SpacyRecognizer

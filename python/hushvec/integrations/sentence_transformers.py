@@ -45,10 +45,6 @@ class PrivateSentenceTransformer:
 
     Edge cases:
         Nothing else of the model is reachable through this object: tokens and modules would show what the noise hides.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> import hushvec as hv
         >>> from hushvec.integrations.sentence_transformers import PrivateSentenceTransformer

@@ -66,10 +66,6 @@ class PrivateTransformer(_PrivateOutput):
         Each `transform` is one release with a charge of its own, so `fit_transform` followed by `transform` of the same rows costs
         twice, and cross-validation charges for each fold. What stands before it in a pipeline must not be fitted on the same rows: a
         scaler's mean moves all rows when one changes. Labels are not protected.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> import numpy as np
         >>> from hushvec.integrations.sklearn import PrivateTransformer
@@ -167,10 +163,6 @@ class PrivateTextTransformer(_PrivateOutput):
     Edge cases:
         As for PrivateTransformer: every `transform` of such texts is charged. X may be a list, an array [n] or a data frame's column
         of texts.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> import hushvec as hv
         >>> from hushvec.integrations.sklearn import PrivateTextTransformer

@@ -92,9 +92,6 @@ def vectors_of(name: str, column: Any, *, dtype: str = "float32", first_row: int
         column: Arrow array.
         dtype: that the rows get.
         first_row: number of the column's first row, for errors.
-
-    Raises:
-        TypeError, ValueError: as `privatize_column`.
     """
     import pyarrow.compute
 

@@ -83,11 +83,7 @@ class TokenClassifierDetector:
         self._categories = _checked(categories)
 
     def detect(self, text: str) -> list[Span]:
-        """Spans of the model, in the order of the text.
-
-        Raises:
-            TypeError: text is not a string.
-        """
+        """Spans of the model, in the order of the text."""
         if not isinstance(text, str):
             raise TypeError(f"text must be a string, got {type(text).__name__}")
         if not text.strip():

@@ -16,9 +16,6 @@ def learned_byte_pairs(texts: Iterable[str], size: int, special_tokens: Sequence
         size: tokens at most; never fewer than the special ones and the 256 bytes.
         special_tokens: numbered from 0 in this order.
         feature, extra: what an error says where the package is missing.
-
-    Raises:
-        MissingExtraError: the package tokenizers is not installed.
     """
     with needs_extra(feature, extra):
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers

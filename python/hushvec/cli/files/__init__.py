@@ -14,12 +14,7 @@ __all__ = ["Columns", "FileError", "Source", "open_source", "rehearse"]
 
 
 def open_source(path: Path, columns: Columns) -> Source:
-    """Open a file by its suffix.
-
-    Raises:
-        FileError: an unknown suffix, or a file that is not what the suffix says.
-        OSError: the file cannot be opened.
-    """
+    """Open a file by its suffix."""
     kinds: dict[str, Any] = {".npy": NpySource, ".parquet": ParquetSource, ".jsonl": JsonlSource}
     kind = kinds.get(path.suffix.lower())
     if kind is None:

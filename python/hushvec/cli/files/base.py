@@ -64,11 +64,7 @@ class FileError(HushvecError, ValueError):
 
 
 def rehearse(path: Path, source: Source) -> None:
-    """Read and write the whole file without a result: whatever could be refused on the way is refused here, before a charge.
-
-    Raises:
-        FileError: what the file holds cannot be released, or not be copied.
-    """
+    """Read and write the whole file without a result: whatever could be refused on the way is refused here, before a charge."""
     done = 0
     with source.sink(Discarded()) as sink:
         for part in source.parts(rehearsal=True):

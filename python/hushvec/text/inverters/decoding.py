@@ -31,10 +31,6 @@ class ReleaseDecoder:
         projection: what they went through before it, or None.
         normalized: whether they were brought to the length clip_norm then, rather than clipped to it.
         rho: as in `CandidateLaw`; None: that of the public texts.
-
-    Raises:
-        TypeError: a mechanism whose law is not known here.
-        ValueError: dimensions that do not fit.
     """
 
     embeddings: Rows

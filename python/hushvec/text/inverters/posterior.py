@@ -49,10 +49,6 @@ class CandidateLaw:
         mechanism: that released the rows, with its law's numbers.
         candidates: float32 [n, m], m the mechanism's dimension: public rows as the mechanism takes them in, clipped or normalised.
         rho: cosine between a private row and the candidate that it is near; 1 for private rows that are candidates themselves.
-
-    Raises:
-        TypeError: a mechanism of another kind.
-        ValueError: another dimension, rho not in (0, 1].
     """
 
     mechanism: VectorMechanism

@@ -13,12 +13,7 @@ Rows = NDArray[np.float32]
 
 
 def checked_rows(embeddings: Any, dimension: int) -> Rows:
-    """Rows [n, dimension] as float32.
-
-    Raises:
-        TypeError: no numpy array of floats.
-        ValueError: another shape, NaN, Inf, or a number beyond the range of float32.
-    """
+    """Rows [n, dimension] as float32; refused with TypeError or ValueError if they are no such floats, or not finite."""
     if not isinstance(embeddings, np.ndarray) or embeddings.dtype.kind != "f":
         raise TypeError(f"embeddings must be a numpy array of floats, got {getattr(embeddings, 'dtype', validate.kind(embeddings))}")
     if embeddings.ndim != 2 or embeddings.shape[1] != dimension:

@@ -24,10 +24,6 @@ def choose(embedder: Any, inverter: Any, *, max_length: int, num_steps: int, dev
 
     A checkpoint of an inverter brings the embedder that it was made for, unless another is given. An inverter of public texts needs
     the embedder first: its texts are embedded by it.
-
-    Raises:
-        TypeError: neither name nor object that can embed or invert.
-        ValueError, OSError: a file, a folder or a hub id without what is needed.
     """
     _require_file_of_texts(inverter)
     given = None if embedder is None else open_embedding_model(embedder, max_length=max_length, device=device)

@@ -15,9 +15,6 @@ class TokenPieces:
     Args:
         max_length: tokens in a piece.
         tokenizer: a fast one of the library `transformers`, or one of `tokenizers`; None: words between spaces count as tokens.
-
-    Raises:
-        ValueError: max_length leaves no room beside the special tokens.
     """
 
     def __init__(self, max_length: int, tokenizer: Any | None) -> None:

@@ -35,15 +35,7 @@ def clip_norm_notes(terms: Terms, given: float | None, norm_bound: float | None)
 
 
 def require_of_use(mechanism: str, *, composition: str, has_projection: bool) -> None:
-    """Refuse what "auto" would leave out, since it stands for this mechanism.
-
-    Args:
-        mechanism: that it stands for.
-        composition, has_projection: what else was asked for.
-
-    Raises:
-        ValueError: a composition or a projection of the caller that the mechanism has no use for.
-    """
+    """Refuse a composition or projection that mechanism "auto" would ignore, since it stands for this mechanism."""
     if composition != "joint" and mechanism != Gaussian.name:
         raise ValueError(f"composition must be 'joint' with mechanism 'auto', got {composition!r}: it is of mechanism 'gaussian'")
     if has_projection and mechanism == CHOICE:
@@ -68,9 +60,6 @@ class Terms:
         clip_norm: C.
         mechanism: one of REWRITING_MECHANISMS.
         composition: "joint" or "basic", for "gaussian"; epsilons of the others add up.
-
-    Raises:
-        TypeError, ValueError: a value of the wrong kind or out of its range.
     """
 
     epsilon: float

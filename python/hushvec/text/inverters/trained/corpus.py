@@ -38,11 +38,6 @@ def read_corpus(corpus: str | os.PathLike[str] | Sequence[str], text_key: str | 
     Args:
         corpus: a path: UTF-8, one text a line, or JSON lines with `text_key`. Or the texts themselves.
         text_key: the key of the text in JSON lines.
-
-    Raises:
-        TypeError: texts that are not strings.
-        ValueError: not UTF-8, not JSON, the key missing, or fewer than two different texts.
-        OSError: the file cannot be read.
     """
     if isinstance(corpus, str | os.PathLike):
         name = os.fspath(corpus)

@@ -92,18 +92,7 @@ class TrainedInverter:
         return str(self._model.config.embedder_model_name)
 
     def invert(self, embeddings: NDArray[np.float32]) -> list[str]:
-        """One text for each row.
-
-        Args:
-            embeddings: float array [n, d] in the space of the embedder, clean or released.
-
-        Returns:
-            n texts; an empty one where the decoder ends at once.
-
-        Raises:
-            TypeError: not an array of numbers.
-            ValueError: another shape, NaN or Inf.
-        """
+        """One text for each row of a float array [n, d], clean or released; an empty one where the decoder ends at once."""
         import torch
 
         rows = checked_rows(embeddings, self.dimension)

@@ -21,11 +21,7 @@ TEXTS_AT_ONCE = 1024
 
 
 def embedded(model: SourceModel, texts: Sequence[str], *, first: int, dimension: int) -> NDArray[np.float32]:
-    """Rows of texts, checked; `first` is the number of the first text in the corpus, for errors.
-
-    Raises:
-        TypeError, ValueError: not one row of `dimension` finite numbers for each text.
-    """
+    """Rows of texts, checked; `first` is the number of the first text in the corpus, for errors."""
     rows = embedded_rows(model, texts, first_row=first)
     if rows.shape[1] != dimension:
         raise ValueError(f"model output must have {dimension} columns, as for the first text, got {rows.shape[1]}")
@@ -37,9 +33,6 @@ def kept_embeddings(folder: Path, model: SourceModel, texts: Sequence[str], dime
 
     Rows are appended to a file beside, which gets its name once all are in it. A run that was interrupted goes on behind the last row
     that is whole.
-
-    Raises:
-        ValueError: as for `embedded`, or the file in the folder is not of these texts' shape.
     """
     path = folder / EMBEDDINGS_FILE
     if not path.exists():

@@ -40,11 +40,6 @@ class Vec2TextInverter:
         device: a torch device; None for CUDA if there is one, else the CPU.
         batch_size: rows that are decoded at once.
         max_length: tokens of a text at most.
-
-    Attributes:
-        dimension: elements of an embedding.
-        embedder: whose vectors are inverted; of num_steps = 0, which embeds nothing, looked for when it is first asked for.
-
     Raises:
         TypeError, ValueError: a number out of range, steps without a corrector, parts that do not fit together.
         CheckpointError: no embedder was given, and the checkpoint has none that is known here.
@@ -149,11 +144,7 @@ class Vec2TextInverter:
 
     @property
     def embedder(self) -> Any:
-        """The embedder whose vectors are inverted.
-
-        Raises:
-            CheckpointError: none was given, and the checkpoint has none that is known here.
-        """
+        """The embedder whose vectors are inverted."""
         return self._embedding_model.model
 
     @property
@@ -165,18 +156,7 @@ class Vec2TextInverter:
         return self._embedder
 
     def invert(self, embeddings: NDArray[np.float32]) -> list[str]:
-        """Texts of embeddings.
-
-        Args:
-            embeddings: [n, dimension], floats.
-
-        Returns:
-            n texts; n = 0 gives an empty list.
-
-        Raises:
-            TypeError: not an array of floats.
-            ValueError: of another shape, or with NaN or infinity in it.
-        """
+        """One text for each row of a float array [n, dimension]."""
         rows = checked_rows(embeddings, self.dimension)
         texts: list[str] = []
         for start in range(0, len(rows), self._batch_size):

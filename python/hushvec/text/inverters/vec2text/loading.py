@@ -71,10 +71,6 @@ def load_inversion(path_or_id: str | os.PathLike[str], *, t5: str | os.PathLike[
         t5: folder or hub id of the T5 that was trained, for its config.json and tokenizer.json; None for what the checkpoint
             brings or names in model_name_or_path.
         device: a torch device; None for CUDA if there is one, else the CPU.
-
-    Raises:
-        MissingExtraError: the packages of the extra "text" are not installed.
-        CheckpointError: a folder, file or field is missing, or the parts do not fit; the message says what is expected where.
     """
     return _load(path_or_id, INVERSION, t5, device)
 
@@ -104,11 +100,7 @@ def save_checkpoint(folder: Path, model: InversionModel | Corrector, tokens: Tok
 
 
 def default_embedder(inversion: Checkpoint, *, max_length: int, device: Any = None) -> GTREmbedder:
-    """GTR for an inversion model that was trained on it: the encoder that the checkpoint carries, else gtr-t5-base from the hub.
-
-    Raises:
-        CheckpointError: it was trained on another embedder, or GTR is not there.
-    """
+    """GTR for an inversion model that was trained on it: the encoder that the checkpoint carries, else gtr-t5-base from the hub."""
     named = inversion.model.config.embedder_model_name
     if named != GTR_NAME:
         trained = f"was trained on {named!r}" if named else "does not name the embedder that it was trained on"
