@@ -1,8 +1,8 @@
 """UTF-8 texts, one per line or one per line of JSON: the one reader of the package.
 
 A line ends at a line feed, a carriage return, or both. `str.splitlines` knows more ends, some of which a JSON string may hold as they
-are (U+2028, U+0085) and texts from old files do hold (form feeds), so it is not used. Refusals are ValueErrors whose message begins with the `name` or
-`where` that the caller gives.
+are (U+2028, U+0085) and texts from old files do hold (form feeds), so it is not used. Refusals are ValueErrors whose message begins
+with the `name` or `where` that the caller gives.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP
 from hushvec_studies.clinical.maps import MAPS
 from hushvec_studies.harness.charts import INK, Figure, Panel, Series, svg_of
-from hushvec_studies.retrieval.points import Estimate
+from hushvec_studies.harness.tables import Estimate
 
 _TICKS = (1, 5, 16, 50, 200, 1000, 5000)
 _STEPS = 60

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushvec.errors import MissingExtraError
-from hushvec_studies.retrieval.points import Estimate, number_text
+from hushvec_studies.harness.tables import Estimate, number_text
 
 # Colours that people with colour-blindness tell apart (Okabe and Ito 2008), darkened where white paper asks for it; a mechanism keeps
 # its colour and its marker in all figures of a study. `hushvec_studies.retrieval.report` replaces them by those of the page.

@@ -9,7 +9,7 @@ from typing import Any
 from hushvec._util.publish import SHARED, published_text
 from hushvec_studies.harness.charts import Figure, Panel, Series, svg_of
 from hushvec_studies.harness.latex import latex_table
-from hushvec_studies.retrieval.points import Estimate
+from hushvec_studies.harness.tables import Estimate
 
 Row = Mapping[str, Any]
 

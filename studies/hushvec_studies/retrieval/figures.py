@@ -11,17 +11,16 @@ from typing import Any
 
 from hushvec._util.publish import SHARED, published_bytes, published_text
 from hushvec_studies.harness.charts import FAINT, INK, RAMP, Figure, Panel, Series, drawn_as, svg_of
+from hushvec_studies.harness.tables import Estimate, number_text
 from hushvec_studies.retrieval.points import (
     AUC,
     TPR,
     Conditions,
-    Estimate,
     Point,
     conditions_differing_in,
     depths_of,
     lines_of,
     main_conditions,
-    number_text,
     points_of,
     without_noise,
 )

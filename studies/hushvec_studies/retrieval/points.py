@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from hushvec_studies.harness.tables import Estimate, number_text
 from hushvec_studies.retrieval.columns import ATTACKS, FALSE_POSITIVE_RATES, attack_column
 
 SIDES_NONE = "none"
@@ -15,14 +16,6 @@ _EPSILONS = {"document": "epsilon_doc", "query": "epsilon_query", "score": "epsi
 # All attacks' columns of one figure: what protects must withstand the strongest of them.
 AUC = tuple(attack_column(attack, "auc") for attack in ATTACKS)
 TPR = {fpr: tuple(attack_column(attack, f"tpr_{fpr:g}_fpr") for attack in ATTACKS) for fpr in FALSE_POSITIVE_RATES}
-
-
-class Estimate(NamedTuple):
-    """A figure and its interval; an end that nobody measured is None."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
 
 
 class Conditions(NamedTuple):
@@ -185,11 +178,6 @@ def undominated(
         if not any(g >= gain and c <= cost and (g > gain or c < cost) for g, c, _ in whole)
     ]
     return [point for _, _, point in sorted(kept, key=lambda one: (-one[0], one[1]))]
-
-
-def number_text(value: float) -> str:
-    """A setting's number as people write it."""
-    return "∞" if value == math.inf else f"{value:g}"
 
 
 def _differences(one: Conditions, other: Conditions) -> int:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from hushvec._util.publish import SHARED, published_text
-from hushvec_studies.harness.latex import latex_table
+from hushvec_studies.harness.tables import Cell, Heading, Table
 from hushvec_studies.retrieval.points import (
     AUC,
     TPR,
     Conditions,
-    Estimate,
     Point,
     conditions_differing_in,
     conditions_of,
@@ -29,35 +24,6 @@ from hushvec_studies.retrieval.points import (
 # TPR at 1 % FPR that a setting may have at most: chance is 0.01.
 TARGETS = (0.02, 0.05, 0.10, 0.20)
 _TARGET_RATE = 0.01
-
-Cell = str | int | float | Estimate | None
-
-
-class Heading(NamedTuple):
-    """Of a column: its name in CSV, what stands over it for people, and digits after the point."""
-
-    name: str
-    title: str
-    digits: int = 3
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table before it has a form.
-
-    Args:
-        name: of its files.
-        title: one line.
-        note: how to read it.
-        headings: of the columns.
-        lines: a cell for each heading.
-    """
-
-    name: str
-    title: str
-    note: str
-    headings: tuple[Heading, ...]
-    lines: tuple[tuple[Cell, ...], ...]
 
 
 def study_tables(rows: Iterable[Mapping[str, Any]], main: Conditions | None = None) -> list[Table]:
@@ -97,41 +63,12 @@ def write_tables(rows: Iterable[Mapping[str, Any]], folder: str | os.PathLike[st
     """
     written = []
     for table in study_tables(rows, main):
-        for kind, write in (("csv", _write_csv), ("latex", _write_latex)):
-            path = Path(folder) / kind / f"{table.name}.{'tex' if kind == 'latex' else kind}"
+        for kind, suffix, write in (("csv", "csv", table.write_csv), ("latex", "tex", table.write_latex)):
+            path = Path(folder) / kind / f"{table.name}.{suffix}"
             path.parent.mkdir(parents=True, exist_ok=True)
-            write(table, path)
+            write(path)
             written.append(path)
     return written
-
-
-def cell_text(cell: Cell, digits: int) -> str:
-    """A cell as people read it.
-
-    Example:
-        >>> from hushvec_studies.retrieval.points import Estimate
-        >>> cell_text(Estimate(0.51234, 0.5, 0.52), 3), cell_text(2.0, 1), cell_text(float("inf"), 1)
-        ('0.512 [0.500, 0.520]', '2.0', '∞')
-    """
-    if cell is None:
-        return "–"
-    if isinstance(cell, Estimate):
-        value = cell_text(cell.value, digits)
-        return value if cell.low is None or cell.high is None else f"{value} {interval_text(cell, digits)}"
-    if isinstance(cell, float):
-        if math.isinf(cell):
-            return "∞" if cell > 0 else "−∞"
-        if math.isnan(cell):
-            return "–"
-        shown = f"{cell:.{digits}f}"
-        # not "-0.000"
-        return shown.removeprefix("-") if float(shown) == 0 else shown.replace("-", "−")
-    return str(cell)
-
-
-def interval_text(estimate: Estimate, digits: int) -> str:
-    """The interval alone, in brackets."""
-    return f"[{cell_text(estimate.low, digits)}, {cell_text(estimate.high, digits)}]"
 
 
 # ---- the tables ----
@@ -293,11 +230,9 @@ def _best(points: Sequence[Point]) -> Table:
 def _differences(points: Sequence[Point]) -> Table:
     conditions = main_conditions(points)
     # recall_at_1 is the same in all rows of a run: one line for each run
-    runs: dict[tuple[Any, ...], Point] = {}
-    for point in points:
-        if point.setting.conditions == conditions and point.estimate("recall_at_1_difference") is not None:
-            runs.setdefault(point.setting[:4], point)
-    values = [_largest(point, "recall_at_1_p_value") for point in runs.values()]
+    measured = [point for point in points if point.estimate("recall_at_1_difference") is not None]
+    runs = [next(iter(run.values())) for run in _by_run(measured, conditions)]
+    values = [_largest(point, "recall_at_1_p_value") for point in runs]
     lines = [
         (
             *_where(point),
@@ -307,7 +242,7 @@ def _differences(points: Sequence[Point]) -> Table:
             adjusted,
             point.value("recall_at_1_cohens_d"),
         )
-        for point, p, adjusted in zip(runs.values(), values, holm(values))
+        for point, p, adjusted in zip(runs, values, holm(values))
     ]
     return Table(
         "statistical_analysis",
@@ -328,17 +263,14 @@ def _differences(points: Sequence[Point]) -> Table:
 
 def _depths(points: Sequence[Point]) -> Table:
     conditions, depths = main_conditions(points), depths_of(points)
-    by_run: dict[tuple[Any, ...], dict[int, Point]] = {}
-    for point in points:
-        if point.setting.conditions == conditions:
-            by_run.setdefault(point.setting[:4], {})[point.setting.k] = point
+    by_run = _by_run(points, conditions)
     lines = [
         (
             *_where(next(iter(run.values()))),
             *(run[k].estimate("recall_at_k") if k in run else None for k in depths),
             *(run[k].strongest(AUC) if k in run else None for k in depths),
         )
-        for run in by_run.values()
+        for run in by_run
     ]
     return Table(
         "ablation_k",
@@ -432,11 +364,7 @@ def _robustness(points: Sequence[Point]) -> Table:
 
 
 def _performance(points: Sequence[Point]) -> Table:
-    conditions = main_conditions(points)
-    runs: dict[tuple[Any, ...], Point] = {}
-    for point in points:
-        if point.setting.conditions == conditions:
-            runs.setdefault(point.setting[:4], point)
+    runs = [next(iter(run.values())) for run in _by_run(points, main_conditions(points))]
     shown = (
         Heading("latency_mean_ms", "mean, ms"),
         Heading("latency_std_ms", "deviation, ms"),
@@ -445,7 +373,7 @@ def _performance(points: Sequence[Point]) -> Table:
         Heading("peak_memory_gb", "memory, GB", 2),
         Heading("run_seconds", "run, s", 1),
     )
-    lines = [(*_where(point), *(point.value(heading.name) for heading in shown)) for point in runs.values()]
+    lines = [(*_where(point), *(point.value(heading.name) for heading in shown)) for point in runs]
     measured = any(cell is not None for line in lines for cell in line[3:])
     return Table(
         "performance",
@@ -473,6 +401,15 @@ def holm(values: Sequence[float | None]) -> list[float | None]:
     return corrected
 
 
+def _by_run(points: Sequence[Point], conditions: Conditions) -> list[dict[int, Point]]:
+    """The points of each run by k."""
+    runs: dict[tuple[Any, ...], dict[int, Point]] = {}
+    for point in points:
+        if point.setting.conditions == conditions:
+            runs.setdefault(point.setting[:4], {})[point.setting.k] = point
+    return list(runs.values())
+
+
 def _strongest_auc(point: Point) -> float | None:
     estimate = point.strongest(AUC)
     return None if estimate is None else estimate.value
@@ -488,39 +425,3 @@ def _largest(point: Point, name: str) -> float | None:
 
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
-
-
-# ---- files ----
-
-
-def _write_csv(table: Table, path: Path) -> None:
-    wide = [any(isinstance(line[place], Estimate) for line in table.lines) for place in range(len(table.headings))]
-    with published_text(path, mode=SHARED) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([name for heading, is_wide in zip(table.headings, wide) for name in _csv_names(heading.name, is_wide)])
-        for line in table.lines:
-            writer.writerow([text for cell, is_wide in zip(line, wide) for text in _csv_cells(cell, is_wide)])
-
-
-def _csv_names(name: str, wide: bool) -> tuple[str, ...]:
-    return (name, f"{name}_ci_lower", f"{name}_ci_upper") if wide else (name,)
-
-
-def _csv_cells(cell: Cell, wide: bool) -> tuple[str, ...]:
-    if wide:
-        return tuple(_csv_text(part) for part in (cell if isinstance(cell, Estimate) else (None, None, None)))
-    return (_csv_text(cell),)
-
-
-def _csv_text(cell: Any) -> str:
-    if cell is None or cell == "–":
-        return ""
-    return repr(cell) if isinstance(cell, float) else "inf" if cell == "∞" else str(cell)
-
-
-def _write_latex(table: Table, path: Path) -> None:
-    titles = [heading.title for heading in table.headings]
-    texts = [[cell_text(cell, heading.digits) for cell, heading in zip(line, table.headings)] for line in table.lines]
-    numeric = [not any(isinstance(line[place], str) for line in table.lines) for place in range(len(titles))]
-    with published_text(path, mode=SHARED) as file:
-        file.write(latex_table(titles, texts, numeric, caption=f"{table.title}. {table.note}", label=f"tab:{table.name}"))

@@ -3,10 +3,10 @@
 import html.parser
 import json
 import re
-from html import escape
 
 import pytest
 from made_rows import made_rows
+from markupsafe import escape
 
 from hushvec_studies.retrieval import figures
 from hushvec_studies.retrieval.columns import NAMES
@@ -16,9 +16,6 @@ from hushvec_studies.retrieval.findings import finding
 from hushvec_studies.retrieval.records import Record, StudyFolder
 from hushvec_studies.retrieval.report import write_report
 from hushvec_studies.retrieval.tables import study_tables
-
-pytest.importorskip("matplotlib")
-pytest.importorskip("yaml")
 
 RECEIPT = {"mechanism": "gaussian", "epsilon": 5.0, "delta": 1e-5, "sigma": 1.25, "key_source": "seed", "notes": ["<i>note</i>"]}
 CURVES = {"likelihood": {"k": 10, "fpr": [0.001, 0.1, 1.0], "tpr": [0.002, 0.2, 1.0]}}
