@@ -15,7 +15,6 @@ import os
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,9 +23,9 @@ from numpy.typing import NDArray
 from hushvec._native import _core, arrays
 from hushvec._native.products import inner_products
 from hushvec._util import validate
-from hushvec._util.publish import SHARED, published_bytes
+from hushvec._util.npz import load_npz, save_npz
 from hushvec.errors import MissingExtraError
-from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, stored_fields, unit_rows
+from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, unit_rows
 from hushvec.mechanisms.additive import Mechanism, quotient_down
 from hushvec.mechanisms.code_counts import FEWEST, best, count_for, counts_up_to, found_share, tried_until_past
 from hushvec.mechanisms.privunit import PrivUnit
@@ -39,7 +38,6 @@ FORMAT = 1
 AUTO = "auto"
 COSINE, SEARCH = "cosine", "search"
 _ARRAYS = ("codes", "sums")
-_FIELDS = ("format", "digest", "fitted_on", "rows", *_ARRAYS)
 
 _MOST_CODES = 2**24
 _FEWEST_FOR_SEARCH = 16
@@ -323,8 +321,7 @@ class PublicCodebook:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the codebook as an .npz file: beside `path` first, then in one step onto it."""
-        with published_bytes(Path(path), mode=SHARED) as file:
-            np.savez(file, format=FORMAT, digest=self.digest, fitted_on=self.fitted_on or "", rows=self.rows, **self._stored())
+        save_npz(path, FORMAT, self.digest, {"fitted_on": self.fitted_on or "", "rows": self.rows, **self._stored()})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PublicCodebook:
@@ -334,16 +331,11 @@ class PublicCodebook:
             OSError: the file cannot be read.
             ValueError: it is no such file, or not what was saved: its digest is another.
         """
-        with open(path, "rb") as file:
-            try:
-                stored = stored_fields(file, _FIELDS, FORMAT)
-                codebook = cls(stored["codes"], stored["sums"], int(stored["rows"]), str(stored["fitted_on"]) or None)
-            # whatever a damaged archive makes of its reader: zip, zlib and numpy each have errors of their own
-            except Exception as mistake:
-                raise ValueError(f"{os.fspath(path)} is not a saved codebook: {mistake}") from None
-        if codebook.digest != str(stored["digest"]):
-            raise ValueError(f"{os.fspath(path)} has digest {codebook.digest}, but says {stored['digest']}")
-        return codebook
+
+        def made(stored: dict[str, Any]) -> PublicCodebook:
+            return cls(stored["codes"], stored["sums"], int(stored["rows"]), str(stored["fitted_on"]) or None)
+
+        return load_npz(path, "codebook", FORMAT, ("fitted_on", "rows", *_ARRAYS), made)
 
 
 @dataclass(frozen=True, kw_only=True)

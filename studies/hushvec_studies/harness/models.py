@@ -28,7 +28,7 @@ def embedder(name: str) -> Any:
         OSError, ValueError: sentence-transformers does not know or find it.
     """
     if name in MINILM:
-        from hushvec.text.embedder import MiniLMEmbedder
+        from hushvec.embedders.minilm import MiniLMEmbedder
 
         return MiniLMEmbedder(device=None)
     return HashedWords() if name == HASHED_WORDS else _SentenceTransformer(name)

@@ -15,6 +15,7 @@ decoder of `hushvec train-inverter` works too, but has no corrector: all steps a
 import math
 import time
 
+from hushvec import Generator
 from hushvec._util.progress import Progress
 from hushvec.text import MiniLMEmbedder, Rewriter
 from hushvec_studies.rewriting import documents, figures, judges, measured, options, results, rewriters
@@ -30,9 +31,9 @@ def rewriter(arguments, epsilon, steps):
         delta=rewriters.DELTA,
         clip_norm=CLIP_NORM,
         num_steps=steps,
-        max_len=rewriters.TOKENS,
+        max_length=rewriters.TOKENS,
         device=arguments.device,
-        seed=arguments.seed,
+        generator=Generator.unsafe_seeded(arguments.seed),
         embedder=arguments.embedder,
         inverter=arguments.inverter,
         mechanism="gaussian",

@@ -66,7 +66,7 @@ def test_a_file_of_texts(tmp_path, suffix, pack):
     "content, said",
     [
         (b'{"text": ""}', "line 1: 'text' must not be empty"),
-        (b'{"txt": "a"}', "line 1: must be an object with the key 'text'"),
+        (b'{"txt": "a"}', "line 1: has no key 'text'"),
         (b'{"text": "a"}\n{"text": 3}', "line 2: 'text' must be a string, got int"),
         (b'{"text": "a", "spans": 3}', "line 1: 'spans' must be a list, got int"),
         (b'{"text": "a", "spans": [{"start_position": 0}]}', "line 1: a span must have entity_type"),

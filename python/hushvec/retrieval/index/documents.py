@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec._util.lines import decoded, json_line, numbered_lines, require_utf8
+from hushvec._util.lines import field, json_line, json_object, lines_of_file, require_utf8
 
 NOTE_BESIDE = "texts or metadata are stored beside the rows as they are: this receipt says nothing about them"
 
@@ -114,8 +113,8 @@ class Documents:
         Raises:
             TypeError, KeyError, ValueError: not such a file.
         """
-        lines = [json.loads(line) for _, line in numbered_lines(decoded(str(path), path.read_bytes()), str(path))]
-        texts, metadata = [line["text"] for line in lines], [line["metadata"] for line in lines]
+        lines = [(where, json_object(line, where)) for where, line in lines_of_file(path)]
+        texts, metadata = ([field(fields, key, where) for where, fields in lines] for key in ("text", "metadata"))
         for kind, values, check in (("texts", texts, _text), ("metadata", metadata, _fields)):
             for row, value in enumerate(values):
                 if value is not None:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
+from hushvec.errors import HushvecError, MissingExtraError
 from hushvec.training.ghost.layers import Recorder, pieces_of, reason_to_refuse
 from hushvec.training.ghost.pieces import Norms, Piece
 
@@ -21,7 +21,7 @@ _ROOM = 2.0**-45
 _LOSS_TOLERANCE = 1e-3
 
 
-class GhostClippingError(RuntimeError):
+class GhostClippingError(HushvecError, RuntimeError):
     """The batch cannot be clipped example by example: examples are tied together, or a parameter is used outside its layer."""
 
 

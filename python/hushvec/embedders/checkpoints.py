@@ -1,4 +1,7 @@
-"""Folders of a model: found here or on the Hugging Face hub, their JSON and weight files read, every refusal in one line."""
+"""A model's folder: found here or on the Hugging Face hub; its JSON and weight files.
+
+What cannot be used raises CheckpointError with a message of one line.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
+from hushvec.errors import HushvecError
 
 CONFIG_FILE = "config.json"
 TOKENIZER_FILE = "tokenizer.json"
@@ -26,7 +30,7 @@ _INDEX_SUFFIX = ".index.json"
 _WRAPPERS = ("module.", "_orig_mod.")
 
 
-class CheckpointError(ValueError):
+class CheckpointError(HushvecError, ValueError):
     """A model's folder that cannot be used: a file or field missing, of the wrong kind, or weights that do not fit."""
 
 
@@ -38,10 +42,6 @@ def find_folder(path_or_id: str | os.PathLike[str], *, expected: str, weights: b
             Nothing is downloaded where HF_HUB_OFFLINE is set.
         expected: the files that the folder should have, for the error.
         weights: whether weight files are wanted from the hub too.
-
-    Raises:
-        TypeError: neither a string nor a path.
-        CheckpointError: no such folder, or the hub did not give it.
     """
     if not isinstance(path_or_id, str | os.PathLike):
         raise TypeError(f"a checkpoint must be a folder or a hub id, got {validate.kind(path_or_id)}")
@@ -56,10 +56,8 @@ def find_folder(path_or_id: str | os.PathLike[str], *, expected: str, weights: b
 
 
 def _from_hub(name: str, expected: str, weights: bool) -> Path:
-    try:
+    with needs_extra("reading a model from the Hugging Face hub", "text"):
         from huggingface_hub import snapshot_download
-    except ImportError:
-        raise MissingExtraError("reading a model from the Hugging Face hub", "text") from None
     offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
     def download(*patterns: str) -> Path:
@@ -84,11 +82,7 @@ def _first_line(error: Exception) -> str:
 
 
 def require_file(folder: Path, name: str, purpose: str) -> Path:
-    """A file of a folder.
-
-    Raises:
-        CheckpointError: it is not there.
-    """
+    """A file of a folder."""
     path = folder / name
     if not path.is_file():
         raise CheckpointError(f"{folder} has no {name} ({purpose})")
@@ -96,11 +90,7 @@ def require_file(folder: Path, name: str, purpose: str) -> Path:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file.
-
-    Raises:
-        CheckpointError: not readable, not JSON, or not an object.
-    """
+    """A JSON object from a file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
@@ -111,11 +101,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def size_field(content: Mapping[str, Any], name: str, where: str) -> int:
-    """A field that is a whole number >= 1.
-
-    Raises:
-        CheckpointError: missing or something else.
-    """
+    """A field that is a whole number >= 1."""
     if name not in content:
         raise CheckpointError(f"{where} needs the field {name} (a whole number >= 1)")
     value = content[name]
@@ -146,11 +132,7 @@ _T5_ACTIVATIONS = ("relu", "gated-gelu", "gated-relu", "gated-silu", "gelu")
 
 
 def checked_t5(fields: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The fields of a transformers.T5Config that shape it, defaults filled in.
-
-    Raises:
-        CheckpointError: not a T5, or a field is missing or of the wrong kind.
-    """
+    """The fields of a transformers.T5Config that shape it, defaults filled in."""
     if fields.get("model_type", "t5") != "t5":
         raise CheckpointError(f"{where}: model_type must be 't5', got {fields['model_type']!r}")
     checked: dict[str, Any] = {name: size_field(fields, name, where) for name in T5_SIZES}
@@ -188,9 +170,6 @@ def encoder_fields(weights: Mapping[str, Any], where: str) -> dict[str, Any]:
     Args:
         weights: of an encoder by name, beginning with "encoder.".
         where: the folder, for the error.
-
-    Raises:
-        CheckpointError: not an encoder's weights.
     """
     first = "encoder.block.0.layer."
     gated = f"{first}1.DenseReluDense.wi_0.weight" in weights
@@ -226,10 +205,6 @@ def read_weights(folder: Path, wanted: Callable[[str], bool] = lambda name: True
     Args:
         folder: with one of WEIGHT_FILES; safetensors come first. Only tensors are read from the older format (weights_only).
         wanted: which names to read.
-
-    Raises:
-        MissingExtraError: torch or safetensors is not installed.
-        CheckpointError: no such file, a shard missing, not a file of weights, or a weight that is NaN or infinite.
     """
     path = next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
     if path is None:
@@ -268,10 +243,8 @@ def _read_file(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
 
 
 def _read_safetensors(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
-    try:
+    with needs_extra("reading weights", "text"):
         from safetensors import SafetensorError, safe_open
-    except ImportError:
-        raise MissingExtraError("reading weights", "text") from None
     try:
         with safe_open(str(path), framework="pt", device="cpu") as file:
             return {bare_name(name): file.get_tensor(name) for name in file.keys() if wanted(bare_name(name))}  # noqa: SIM118
@@ -280,10 +253,8 @@ def _read_safetensors(path: Path, wanted: Callable[[str], bool]) -> dict[str, An
 
 
 def _read_bin(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
-    try:
+    with needs_extra("reading weights", "text"):
         import torch
-    except ImportError:
-        raise MissingExtraError("reading weights", "text") from None
     from pickle import UnpicklingError
 
     try:
@@ -312,9 +283,6 @@ def fill(module: Any, weights: Mapping[str, Any], *, shared: tuple[tuple[str, ..
         weights: by name.
         shared: groups of names that are one tensor, of which a file may hold any.
         where: the folder, for the error.
-
-    Raises:
-        CheckpointError: names missing or left over, shapes that differ, or names of one group with different values.
     """
     weights = dict(weights)
     for group in shared:

