@@ -12,10 +12,10 @@ import pytest
 from scipy import stats
 
 import hushvec as hv
+from hushvec._util.rounding import float32_down
 from hushvec.mechanisms import GumbelTopK
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.index.private_scores import ScoreSearch
-from hushvec.retrieval.noise import float32_down
 from retrieval.index_cases import filled, some_rows, unit
 
 pytestmark = pytest.mark.ranks

@@ -9,7 +9,6 @@ rank, so there are a dozen kinds among any number of queries. The law is the sam
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,29 +16,13 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import product
 from hushvec._util import validate
-from hushvec.audit.binomial import clopper_pearson_lower
+from hushvec._util.statistics import Estimate as Estimate
+from hushvec._util.statistics import clopper_pearson_lower
 
 # A kind costs one binomial draw a resample, about as much as eight plain units.
 UNITS_PER_KIND = 8
 # Whole numbers drawn at once where units are drawn one by one: 8 MiB, which stays in cache.
 _DRAWN_AT_ONCE = 1 << 20
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean and the ends of its interval, of this confidence."""
-
-    value: float
-    low: float
-    high: float
-    confidence: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
-
-    def to_dict(self) -> dict[str, float]:
-        """The four fields by name."""
-        return asdict(self)
 
 
 def bootstrap(

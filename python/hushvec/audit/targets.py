@@ -184,19 +184,6 @@ class LabelTarget:
         return ratio
 
 
-def as_target(audited: Any) -> AuditTarget:
-    """A target as it is; a mechanism as a MechanismTarget, or as a CodebookTarget where it answers with public codes."""
-    if isinstance(audited, AuditTarget):
-        return audited
-    from hushvec.mechanisms import CodebookResponse
-
-    if isinstance(audited, CodebookResponse):
-        from hushvec.audit.codebook_target import CodebookTarget
-
-        return CodebookTarget(audited)
-    return MechanismTarget(audited)
-
-
 def _gaussian(mechanism: Any, y: Scores, element: float) -> Scores:
     ratio: Scores = y.sum(axis=1) * (2 * element / mechanism.noise_parameter**2)
     return ratio

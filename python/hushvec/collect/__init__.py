@@ -10,12 +10,13 @@
 mechanism does what; docs/proofs/frequency_oracles.md and docs/proofs/rappor.md prove the stated epsilon.
 """
 
+from hushvec._util.renamed import renamed_names
+from hushvec._util.statistics import CORRECTIONS
 from hushvec.collect.bloom import BloomFilter, BloomReports
 from hushvec.collect.bloom_sketch import BloomSketch
-from hushvec.collect.decisions import CORRECTIONS
 from hushvec.collect.dictionary import OTHER
 from hushvec.collect.errors import MemoError, SketchError
-from hushvec.collect.estimate import Estimate
+from hushvec.collect.estimate import WordFrequencies
 from hushvec.collect.memo import Memo
 from hushvec.collect.oracles import MECHANISMS
 from hushvec.collect.release import ReportRelease
@@ -29,11 +30,13 @@ __all__ = [
     "BloomFilter",
     "BloomReports",
     "BloomSketch",
-    "Estimate",
     "Memo",
     "MemoError",
     "ReportRelease",
     "Sketch",
     "SketchError",
     "Vocabulary",
+    "WordFrequencies",
 ]
+
+__getattr__ = renamed_names(globals(), Estimate="WordFrequencies")

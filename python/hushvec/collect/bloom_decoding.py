@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hushvec.collect.bloom_parameters import BloomParameters
 from hushvec.collect.decisions import normal_p_values
-from hushvec.collect.estimate import Estimate
+from hushvec.collect.estimate import WordFrequencies
 
 _MOST_LASSO = 4096
 _SWEEPS = 200
@@ -121,7 +121,7 @@ def decoded(
     *,
     lasso: bool,
     unknown: bool,
-) -> Estimate:
+) -> WordFrequencies:
     """The estimate for candidates that were checked, from the reports of each cohort and the ones of each of its bits."""
     used = tuple(np.flatnonzero(reports).tolist())
     equations = _Equations(filter_, reports, ones, filter_.positions(candidates), unknown, used)
@@ -142,7 +142,7 @@ def _reported(filter_: BloomParameters) -> tuple[float, float]:
     return (1 - f / 2) * q + f / 2 * p, (1 - f / 2) * p + f / 2 * q
 
 
-def _least_squares(equations: _Equations, words: Sequence[str]) -> Estimate:
+def _least_squares(equations: _Equations, words: Sequence[str]) -> WordFrequencies:
     rows = len(equations.cohorts) * equations.filter.bits
     if equations.columns > rows:
         raise ValueError(
@@ -154,7 +154,7 @@ def _least_squares(equations: _Equations, words: Sequence[str]) -> Estimate:
     variances = _variances(equations, inverse, solution)
     frequencies = solution[: len(words)]
     errors = np.sqrt(variances[: len(words)])
-    return Estimate(
+    return WordFrequencies(
         words=tuple(words),
         frequencies=frequencies,
         standard_errors=errors,

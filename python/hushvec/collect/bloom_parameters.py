@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from hushvec._util import validate
 from hushvec._util.renamed import renamed_arguments
-from hushvec.accounting.rounding import fraction_up
-from hushvec.mechanisms import RandomizedResponse, product_up, quotient_down
+from hushvec._util.rounding import fraction_up, product_up, quotient_down
+from hushvec.mechanisms import RandomizedResponse
 from hushvec.receipts.reports import instantaneous_epsilon, permanent_epsilon
 
 MOST_BITS = 2**20
@@ -56,7 +56,7 @@ class BloomParameters:
         self.permanent_law = self._permanent_law(epsilon, f)
         self.instantaneous_law = _instantaneous_law(p, q)
         self.epsilon = product_up(self.words_per_person, self.word_epsilon) if epsilon is None else float(epsilon)
-        self.true_epsilon = fraction_up(Fraction(permanent_epsilon(self.hashes * self.words_per_person, *self.permanent_law)))
+        self.true_epsilon = fraction_up(permanent_epsilon(self.hashes * self.words_per_person, *self.permanent_law))
         self.digest = self._digest()
 
     def _permanent_law(self, epsilon: float | None, f: float | None) -> tuple[int, int]:
@@ -91,7 +91,7 @@ class BloomParameters:
     @cached_property
     def word_epsilon(self) -> float:
         """Of one word and all its reports with a memo, as sampled: 2 h ln((1 - f/2) / (f/2)), rounded up."""
-        return fraction_up(Fraction(permanent_epsilon(self.hashes, *self.permanent_law)))
+        return fraction_up(permanent_epsilon(self.hashes, *self.permanent_law))
 
     @cached_property
     def report_epsilon(self) -> float:
@@ -99,7 +99,7 @@ class BloomParameters:
         one, zero = self.instantaneous_law
         if zero == 0:
             return self.word_epsilon
-        return min(self.word_epsilon, fraction_up(Fraction(instantaneous_epsilon(self.hashes, *self.permanent_law, one, zero))))
+        return min(self.word_epsilon, fraction_up(instantaneous_epsilon(self.hashes, *self.permanent_law, one, zero)))
 
     @property
     def report_bytes(self) -> int:

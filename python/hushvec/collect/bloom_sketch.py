@@ -14,7 +14,7 @@ from hushvec._util import validate
 from hushvec.collect.bloom_decoding import decoded
 from hushvec.collect.bloom_parameters import BloomParameters
 from hushvec.collect.errors import SketchError
-from hushvec.collect.estimate import Estimate
+from hushvec.collect.estimate import WordFrequencies
 from hushvec.collect.oracles.unary import bit_rows
 from hushvec.collect.sketch_bytes import BLOOM, Contents, exact_sum, packed, require_room, require_sound, unpacked
 from hushvec.collect.words import require_words
@@ -127,7 +127,7 @@ class BloomSketch:
         sketch.reports_of_cohorts, sketch.ones = sketch._parts("data", contents)
         return sketch
 
-    def decode(self, candidates: Sequence[str], *, method: str = "least_squares", unknown: bool = True) -> Estimate:
+    def decode(self, candidates: Sequence[str], *, method: str = "least_squares", unknown: bool = True) -> WordFrequencies:
         """How common each of these words is among the reports.
 
         Args:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from hushvec._util import validate
 from hushvec._util.renamed import renamed_arguments
-from hushvec.accounting.rounding import fraction_up
+from hushvec._util.rounding import fraction_up, log_ratio_up, quotient_down
 from hushvec.collect.oracles import MECHANISMS, MOST_WORDS, Oracle, oracle_for
 from hushvec.collect.words import require_words
-from hushvec.mechanisms import quotient_down
-from hushvec.receipts.labels import epsilon_of_law
 
 OTHER = "<other>"
 
@@ -64,7 +61,7 @@ class Dictionary:
     @property
     def true_epsilon(self) -> float:
         """What the sampled probabilities give for all of a person's words, rounded up; at most `epsilon`."""
-        return fraction_up(Fraction(epsilon_of_law(*self.oracle.law, times=self.words_per_person)))
+        return fraction_up(log_ratio_up(*self.oracle.law, times=self.words_per_person))
 
     @property
     def report_bytes(self) -> int:

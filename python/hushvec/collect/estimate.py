@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec.collect.decisions import CORRECTIONS, adjusted
+from hushvec._util.statistics import CORRECTIONS, adjusted
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
+class WordFrequencies:
     """How common each word is among the reports.
 
     Attributes:

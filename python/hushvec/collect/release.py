@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
+from hushvec._util.rounding import product_up
 from hushvec.accounting import PureDP, Shuffled
 from hushvec.collect.memo import Memo, require_memo
 from hushvec.collect.words import sequence_of
 from hushvec.errors import PrivacyBudgetExhaustedError
-from hushvec.mechanisms import product_up
 from hushvec.receipts.base import NOTE_SEED, LedgerEntry
 from hushvec.receipts.reports import ReportReceipt
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key

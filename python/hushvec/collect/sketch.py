@@ -11,7 +11,7 @@ from hushvec._util import validate
 from hushvec.collect.decisions import binomial_p_values
 from hushvec.collect.dictionary import Dictionary
 from hushvec.collect.errors import SketchError
-from hushvec.collect.estimate import Estimate
+from hushvec.collect.estimate import WordFrequencies
 from hushvec.collect.sketch_bytes import VOCABULARY, Contents, packed, require_room, require_sound, unpacked
 
 
@@ -105,7 +105,7 @@ class Sketch:
         sketch.reports, sketch._tallies = contents.reports, contents.numbers
         return sketch
 
-    def estimate(self) -> Estimate:
+    def estimate(self) -> WordFrequencies:
         """Unbiased frequencies, with standard errors of the noise that the mechanism added, for the people who reported.
 
         For a sample of a larger population add sqrt(f (1 - f) / reports), in quadrature.
@@ -118,7 +118,7 @@ class Sketch:
             raise ValueError("sketch must hold at least one report, got 0")
         frequencies = oracle.frequencies(tallies, reports)
         variances = oracle.variances(frequencies.clip(0, 1), tallies, reports)
-        return Estimate(
+        return WordFrequencies(
             words=self.vocabulary.words,
             frequencies=frequencies,
             standard_errors=np.sqrt(variances.clip(0)),

@@ -43,7 +43,7 @@ def kept(job: StoredJob, path: Path) -> StoredJob:
             sync_folder(path.parent)
             return job
         except FileExistsError:
-            present = read(path, job.mechanism.codebook if isinstance(job.mechanism, CodebookResponse) else None)
+            present = read(path, getattr(job.mechanism, "codebook", None))
     if present.parameters != job.parameters:
         raise ValueError(f"{path} holds a job with other parameters: {_difference(present.parameters, job.parameters)}")
     return present

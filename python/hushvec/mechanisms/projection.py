@@ -12,7 +12,7 @@ import os
 import sys
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,8 @@ from hushvec._native import arrays
 from hushvec._native.products import product
 from hushvec._util import validate
 from hushvec._util.npz import load_npz, save_npz
-from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows
-
-if TYPE_CHECKING:
-    from hushvec.mechanisms.projection_fit import ProjectionFit
+from hushvec.mechanisms.projection_fit import ProjectionFit, projection_fit
+from hushvec.mechanisms.public_arrays import digest_of, frozen, require_public_rows
 
 FORMAT = 1
 
@@ -220,8 +218,6 @@ class PublicProjection:
             TypeError: wrong kinds.
             ValueError: another dimension, too few rows, NaN or Inf.
         """
-        from hushvec.mechanisms.projection_fit import projection_fit
-
         return projection_fit(self, public_sample)
 
     def _checked(self, name: str, x: Any, dimension: int) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 
 from hushvec._native import _core
 from hushvec._util import validate
+from hushvec._util.rounding import float32_down, product_up, quotient_down, root_up
 from hushvec.mechanisms import (
     EmpiricalGaussian,
     Gaussian,
@@ -19,9 +20,6 @@ from hushvec.mechanisms import (
     Mechanism,
     PrivUnit,
     VectorMechanism,
-    product_up,
-    quotient_down,
-    root_up,
 )
 from hushvec.release.charging import Budget, require_budget
 from hushvec.release.plan import PER, ReleasePlan, plan_release, releases_directions
@@ -312,12 +310,6 @@ def _selection(epsilon: float, half_range: float, k: int) -> GumbelTopK:
     from hushvec.mechanisms import GumbelTopK
 
     return GumbelTopK(k=k, sensitivity=half_range, epsilon=epsilon)
-
-
-def float32_down(value: Fraction) -> np.float32:
-    """A float32 that is at most a positive value, and next to it."""
-    nearest = np.float32(float(value))
-    return nearest if Fraction(float(nearest)) <= value else np.nextafter(nearest, np.float32(0))
 
 
 def _range(value: Any) -> tuple[float, float]:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hushvec.audit.indexes.curves import RocCurve, at_threshold, binomial_estimate, bootstrap
+from hushvec._util.statistics import clopper_pearson
+from hushvec.audit.indexes.curves import RocCurve, at_threshold, bootstrap
 
 RANDOM = np.random.default_rng(3)
 CASES = {
@@ -88,7 +89,7 @@ def test_a_perfect_attack_has_an_interval():
 
 
 def test_clopper_and_pearson():
-    found = binomial_estimate(7, 50, 0.9)
+    found = clopper_pearson(7, 50, 0.9)
     wanted = stats.binomtest(7, 50).proportion_ci(0.9, method="exact")
     assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), abs=1e-9)
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.audit.binomial import clopper_pearson_lower, clopper_pearson_upper
-from hushvec.audit.bootstrap import Estimate
+from hushvec._util.statistics import Estimate, clopper_pearson
 
 Scores = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -112,19 +111,8 @@ def at_threshold(members: Scores, others: Scores, threshold: float, confidence: 
     """The rates at a given threshold; the intervals take scores to be independent of each other."""
     return FixedThreshold(
         threshold=threshold,
-        tpr=binomial_estimate(int((members >= threshold).sum()), len(members), confidence),
-        fpr=binomial_estimate(int((others >= threshold).sum()), len(others), confidence),
-    )
-
-
-def binomial_estimate(successes: int, trials: int, confidence: float) -> Estimate:
-    """A share and Clopper and Pearson's two-sided interval."""
-    half = (1 - confidence) / 2
-    return Estimate(
-        successes / trials,
-        clopper_pearson_lower(successes, trials, half),
-        clopper_pearson_upper(successes, trials, half),
-        confidence,
+        tpr=clopper_pearson(int((members >= threshold).sum()), len(members), confidence),
+        fpr=clopper_pearson(int((others >= threshold).sum()), len(others), confidence),
     )
 
 
@@ -179,5 +167,5 @@ def _interval(value: float, drawn: Scores, trials: int, confidence: float) -> Es
     """
     low, high = (float(end) for end in np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2]))
     if low == high and value in (0.0, 1.0):
-        return binomial_estimate(trials * int(value), trials, confidence)
+        return clopper_pearson(trials * int(value), trials, confidence)
     return Estimate(value, low, high, confidence)

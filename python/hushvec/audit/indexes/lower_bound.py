@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._util.statistics import clopper_pearson_lower, clopper_pearson_upper, wilson_upper
 from hushvec.audit import one_run_epsilon
-from hushvec.audit.binomial import clopper_pearson_lower, clopper_pearson_upper, wilson
 from hushvec.audit.indexes.features import own_scores
 from hushvec.audit.indexes.shadows import Game, Model
 from hushvec.audit.indexes.statistics import Rows, Statistic
@@ -216,5 +216,5 @@ def _quick_bound(scores: Rows, coins: NDArray[np.intp], share: float, targets: i
     guesses = _guesses(scores.size, share)
     wrong = 1 - _right(scores.ravel(), coins.ravel(), guesses) / guesses
     counted = min(guesses, _guesses(scores.shape[1] * targets, share))
-    upper = float(wilson(np.array([wrong * counted]), counted, _CAUTION)[0])
+    upper = float(wilson_upper(np.array([wrong * counted]), counted, _CAUTION)[0])
     return float(np.log((1 - upper) / upper)) if upper < 1 else -np.inf

@@ -13,8 +13,7 @@ from typing import Any
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.audit.binomial import clopper_pearson_upper
-from hushvec.audit.bootstrap import Estimate
+from hushvec._util.statistics import Estimate, clopper_pearson_upper
 from hushvec.audit.indexes.bounds import epsilon_for
 from hushvec.audit.indexes.membership import ATTACKS, MembershipResult, membership_inference
 

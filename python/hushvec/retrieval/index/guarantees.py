@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from hushvec._util import validate
-from hushvec.mechanisms import product_up
+from hushvec._util.rounding import product_up
 from hushvec.retrieval.index.content import Content
 from hushvec.retrieval.noise import ScoreNoise
 

@@ -15,7 +15,7 @@ from hushvec.receipts.selections import SelectionReceipt
 from hushvec.receipts.vectors import Receipt
 from hushvec.release.charging import entry_of_charge
 from hushvec.release.plan import ReleasePlan
-from hushvec.release.vectors import charged
+from hushvec.release.vectors import charge
 from hushvec.retrieval.noise import ScoreNoise
 from hushvec.retrieval.stores.blocks import Rows, Scores, best_of_matrix, score_blocks
 
@@ -55,7 +55,7 @@ class ScoreSearch:
         receipt = plan.vector_receipt(self.documents, notes=(NOTE_SCORES.format(low=self.noise.low, high=self.noise.high),))
         if self.noise.budget is None:
             return receipt
-        return charged(receipt, self.noise.budget, plan)
+        return charge(receipt, self.noise.budget, plan)
 
     def _charge_selection(self, mechanism: GumbelTopK) -> SelectionReceipt:
         noise, seeded = self.noise, self.generator.seeded

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
 from hushvec._util import validate
+from hushvec._util.statistics import norm_logsf
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
 from hushvec.mechanisms.additive import VectorMechanism
 from hushvec.text.inverters.rows import Rows
@@ -189,12 +190,12 @@ def _cap_table(mechanism: PrivUnit) -> tuple[float, Rows, Rows]:
     Steps of 1 / 128. Below the start the cap is sure, above the end it adds less than e^-18 of what is outside.
     """
     p, threshold = mechanism.cap_probability, mechanism.threshold
-    outside = math.log1p(-p) - log_upper_tail(-threshold)
-    inside = math.log(p) - log_upper_tail(threshold)
+    outside = math.log1p(-p) - norm_logsf(-threshold)
+    inside = math.log(p) - norm_logsf(threshold)
     jump = inside + math.log1p(-math.exp(outside - inside))
     end = math.sqrt(2 * (inside - outside)) + _BEYOND
     steps = np.arange(-_BEYOND, end, 1 / _STEPS).tolist()
-    values = np.array([np.logaddexp(outside, jump + log_upper_tail(z)) for z in steps], np.float32)
+    values = np.array([np.logaddexp(outside, jump + norm_logsf(z)) for z in steps], np.float32)
     return -_BEYOND, values, np.diff(values)
 
 
@@ -209,16 +210,6 @@ def _looked_up(table: tuple[float, Rows, Rows], z: Rows) -> Rows:
     z *= slopes[below]
     z += values[below]
     return z
-
-
-def log_upper_tail(z: float) -> float:
-    """ln(1 - Phi(z)); where erfc nears the smallest doubles, by Laplace's continued fraction."""
-    if z < 20:
-        return math.log(0.5 * math.erfc(z / math.sqrt(2)))
-    fraction = z
-    for step in range(40, 0, -1):
-        fraction = z + step / fraction
-    return -z * z / 2 - math.log(fraction * math.sqrt(2 * math.pi))
 
 
 def _squared_distances(a: Rows, b: Rows) -> Rows:

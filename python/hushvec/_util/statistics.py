@@ -1,16 +1,17 @@
-"""Binomial and hypergeometric tails, and the Clopper-Pearson bounds: numpy only, and on the safe side.
+"""Laws, intervals and p-values with numpy alone, named as scipy.stats names them. Bounds are on the safe side.
 
-A tail is a sum of probabilities that fall from its edge outwards. The first comes from Loader's saddle-point form, which has no
-cancellation, the others from their ratios. Compared with 50-digit arithmetic the error is below 1e-11, relative; MARGIN covers
-a hundred times that wherever a decision hangs on a tail.
+A binomial tail is a sum of probabilities that fall from its edge outwards. The first comes from Loader's saddle-point form, which has
+no cancellation, the others from their ratios. Compared with 50-digit arithmetic the error is below 1e-11, relative; MARGIN covers
+a hundred times that wherever a decision depends on a tail.
 
-Both probabilities are passed, p of success and q = 1 - p, so that the small one keeps its digits.
+Binomial functions take p of success and q = 1 - p, so that the small one keeps its digits.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,56 @@ _NEGLIGIBLE = 1e-18
 _LARGEST_TABLED = 15
 _BRACKET = 1e-12
 
+_Floats = NDArray[np.float64]
 
-def lower_tail(k: int, n: int, p: float, q: float) -> float:
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and its interval.
+
+    Args:
+        value: the estimate.
+        low, high: ends of the interval.
+        confidence: of the interval, in (0, 1).
+
+    Example:
+        >>> from hushvec._util.statistics import Estimate
+        >>> print(Estimate(0.9124, 0.9002, 0.9241, 0.95))
+        0.912 [0.900, 0.924]
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+    def to_dict(self) -> dict[str, float]:
+        """The four fields by name."""
+        return asdict(self)
+
+
+# ---- laws ----
+
+
+def norm_sf(z: float) -> float:
+    """P[N(0, 1) >= z]."""
+    return 0.5 * math.erfc(z / math.sqrt(2))
+
+
+def norm_logsf(z: float) -> float:
+    """ln P[N(0, 1) >= z]; where erfc nears the smallest floats, by Laplace's continued fraction."""
+    if z < 20:
+        return math.log(norm_sf(z))
+    fraction = z
+    for step in range(40, 0, -1):
+        fraction = z + step / fraction
+    return -z * z / 2 - math.log(fraction * math.sqrt(2 * math.pi))
+
+
+def binom_cdf(k: int, n: int, p: float, q: float) -> float:
     """P[Binomial(n, p) <= k]."""
     if k < 0:
         return 0.0
@@ -37,12 +86,12 @@ def lower_tail(k: int, n: int, p: float, q: float) -> float:
     return _falling_sum(k, n, p, q)
 
 
-def upper_tail(k: int, n: int, p: float, q: float) -> float:
-    """P[Binomial(n, p) >= k]."""
-    return lower_tail(n - k, n, q, p)
+def binom_sf(k: int, n: int, p: float, q: float) -> float:
+    """P[Binomial(n, p) > k]."""
+    return binom_cdf(n - k - 1, n, q, p)
 
 
-def log_probabilities_down(k: int, n: int, p: float, q: float) -> Iterator[NDArray[np.float64]]:
+def binom_logpmf_down(k: int, n: int, p: float, q: float) -> Iterator[_Floats]:
     """ln P[Binomial(n, p) = j] for j = k, k - 1, ..., 0, in blocks."""
     first, top, size = _log_probability(k, n, p, q), k, _FIRST_BLOCK
     while top >= 0:
@@ -54,6 +103,16 @@ def log_probabilities_down(k: int, n: int, p: float, q: float) -> Iterator[NDArr
         size = min(2 * size, _LARGEST_BLOCK)
 
 
+# ---- intervals ----
+
+
+def clopper_pearson(successes: int, trials: int, confidence: float) -> Estimate:
+    """A share and its exact two-sided interval."""
+    alpha = (1 - confidence) / 2
+    low, high = (bound(successes, trials, alpha) for bound in (clopper_pearson_lower, clopper_pearson_upper))
+    return Estimate(successes / trials, low, high, confidence)
+
+
 def clopper_pearson_upper(k: int, n: int, alpha: float) -> float:
     """At most this is the success probability, except with probability alpha: k successes in n trials were seen.
 
@@ -62,17 +121,17 @@ def clopper_pearson_upper(k: int, n: int, alpha: float) -> float:
     """
     if k >= n:
         return 1.0
-    return _bisect(lambda p: lower_tail(k, n, p, 1.0 - p) * (1 + MARGIN) <= alpha, holds=1.0, fails=k / n)
+    return _bisect(lambda p: binom_cdf(k, n, p, 1.0 - p) * (1 + MARGIN) <= alpha, holds=1.0, fails=k / n)
 
 
 def clopper_pearson_lower(k: int, n: int, alpha: float) -> float:
     """At least this is the success probability, except with probability alpha."""
     if k <= 0:
         return 0.0
-    return _bisect(lambda p: upper_tail(k, n, p, 1.0 - p) * (1 + MARGIN) <= alpha, holds=0.0, fails=k / n)
+    return _bisect(lambda p: binom_sf(k - 1, n, p, 1.0 - p) * (1 + MARGIN) <= alpha, holds=0.0, fails=k / n)
 
 
-def wilson(k: NDArray[np.float64], n: int, z: float) -> NDArray[np.float64]:
+def wilson_upper(k: _Floats, n: int, z: float) -> _Floats:
     """The upper end of Wilson's interval: a quick stand-in for Clopper-Pearson where nothing is claimed yet.
 
     Reference:
@@ -80,11 +139,24 @@ def wilson(k: NDArray[np.float64], n: int, z: float) -> NDArray[np.float64]:
     """
     share = k / n
     root = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    upper: NDArray[np.float64] = np.minimum((share + z * z / (2 * n) + root) / (1 + z * z / n), 1.0)
+    upper: _Floats = np.minimum((share + z * z / (2 * n) + root) / (1 + z * z / n), 1.0)
     return upper
 
 
-def agreement_p_value(both: int, first: int, second: int, n: int) -> float:
+# ---- tests ----
+
+
+def binom_p_value(successes: int, trials: int, p: float) -> float:
+    """Of a one-sided exact test: P[Binomial(trials, p) >= successes], with the margin."""
+    return with_margin(binom_sf(successes - 1, trials, p, 1 - p))
+
+
+def with_margin(p_value: float) -> float:
+    """A computed p-value made valid: raised by more than it can be off, and at most 1."""
+    return min(1.0, p_value * (1 + MARGIN))
+
+
+def fisher_p_value(both: int, first: int, second: int, n: int) -> float:
     """Two-sided exact test that two yes/no columns of length n are independent.
 
     Args:
@@ -101,8 +173,8 @@ def agreement_p_value(both: int, first: int, second: int, n: int) -> float:
     """
     log_factorial = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, n + 1, dtype=np.float64)))))
 
-    def log_choose(total: int, part: NDArray[np.intp]) -> NDArray[np.float64]:
-        chosen: NDArray[np.float64] = log_factorial[total] - log_factorial[part] - log_factorial[total - part]
+    def log_choose(total: int, part: NDArray[np.intp]) -> _Floats:
+        chosen: _Floats = log_factorial[total] - log_factorial[part] - log_factorial[total - part]
         return chosen
 
     possible = np.arange(max(0, first + second - n), min(first, second) + 1)
@@ -111,6 +183,54 @@ def agreement_p_value(both: int, first: int, second: int, n: int) -> float:
     probabilities /= probabilities.sum()
     tails = probabilities[possible <= both].sum(), probabilities[possible >= both].sum()
     return float(min(1.0, 2 * (1 + MARGIN) * min(tails)))
+
+
+def _bonferroni(p: _Floats) -> _Floats:
+    return p * len(p)
+
+
+def _holm(p: _Floats) -> _Floats:
+    order = np.argsort(p, kind="stable")
+    stepped = p[order] * np.arange(len(p), 0, -1)
+    return _in_place(order, np.maximum.accumulate(stepped))
+
+
+def _benjamini_hochberg(p: _Floats) -> _Floats:
+    order = np.argsort(p, kind="stable")
+    stepped = p[order] * len(p) / np.arange(1, len(p) + 1)
+    return _in_place(order, np.minimum.accumulate(stepped[::-1])[::-1])
+
+
+def _in_place(order: NDArray[np.intp], values: _Floats) -> _Floats:
+    result = np.empty_like(values)
+    result[order] = values
+    return result
+
+
+_CORRECTIONS: dict[str, Callable[[_Floats], _Floats]] = {
+    "holm": _holm,
+    "bonferroni": _bonferroni,
+    "benjamini-hochberg": _benjamini_hochberg,
+}
+CORRECTIONS = tuple(_CORRECTIONS)
+
+
+def adjusted(p_values: _Floats, correction: str) -> _Floats:
+    """p-values of many tests that may each be compared with alpha.
+
+    Args:
+        correction: "bonferroni" or "holm" (never less powerful) keep the probability of a single false rejection at most alpha,
+            whatever the dependence; "benjamini-hochberg" keeps the expected share of false ones among all rejections at most alpha
+            where the tests are independent.
+
+    Reference:
+        Holm, "A simple sequentially rejective multiple test procedure" (1979); Benjamini, Hochberg, "Controlling the false
+        discovery rate" (1995).
+    """
+    return np.minimum(_CORRECTIONS[correction](p_values), 1.0)
+
+
+# ---- how binomial probabilities are computed ----
 
 
 def _bisect(condition: Callable[[float], bool], *, holds: float, fails: float) -> float:
@@ -129,7 +249,7 @@ def _bisect(condition: Callable[[float], bool], *, holds: float, fails: float) -
 def _falling_sum(k: int, n: int, p: float, q: float) -> float:
     """P[X <= k] for k below the mean, where probabilities fall from k downwards."""
     total = 0.0
-    for block in log_probabilities_down(k, n, p, q):
+    for block in binom_logpmf_down(k, n, p, q):
         terms = np.exp(block)
         total += float(terms.sum())
         if terms[-1] <= _NEGLIGIBLE * total:
@@ -137,7 +257,7 @@ def _falling_sum(k: int, n: int, p: float, q: float) -> float:
     return min(total, 1.0)
 
 
-def _last_ratios(j: NDArray[np.float64], n: int, p: float, q: float) -> NDArray[np.float64]:
+def _last_ratios(j: _Floats, n: int, p: float, q: float) -> _Floats:
     """The block that ends at j = 0, from which there is no next."""
     ratios = np.zeros_like(j)
     ratios[:-1] = np.log(j[:-1] * q) - np.log((n - j[:-1] + 1) * p)
