@@ -76,6 +76,12 @@ def surroundings() -> dict[str, str]:
     return {"hushvec": _core.__version__, "python": platform.python_version(), "machine": platform.machine()}
 
 
+def write_json(path: Path, value: Any) -> None:
+    """A value as strict JSON; the file appears whole or not at all."""
+    with published_text(path, mode=SHARED) as file:
+        file.write(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
 def write_study(path: Path, study: Mapping[str, Any]) -> None:
     """The study as JSON, one line for each row of a list."""
     parts = []

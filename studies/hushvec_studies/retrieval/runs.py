@@ -89,7 +89,6 @@ def do_runs(
     Raises:
         ValueError, TypeError: bad arguments; texts that cannot be used; a folder of another study.
         OSError: a file cannot be read or written.
-        MissingExtraError: a package is not installed.
         ChildProcessError: a worker died.
 
     Guarantees:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
 from hushvec.mechanisms.privunit import top_1_probability
@@ -19,7 +20,6 @@ from reference.sizes import SCALE
 
 pytestmark = pytest.mark.ranks
 
-stats = pytest.importorskip("scipy.stats")
 
 ALPHA = 1e-6
 

@@ -17,9 +17,6 @@ from hushvec_studies.retrieval.plan import planned
 from hushvec_studies.retrieval.records import RESULTS, StudyFolder
 from reference.sizes import scaled
 
-pytest.importorskip("yaml")
-pytest.importorskip("safetensors")
-
 
 @pytest.fixture
 def log(tmp_path, monkeypatch):
