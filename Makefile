@@ -15,7 +15,7 @@ demo: .venv/installed
 
 # ---- installation
 
-CPP_SOURCES = CMakeLists.txt $(shell find cmake cpp cuda python/bindings tests/cpp tests/cuda -type f -not -path '*/__pycache__/*')
+CPP_SOURCES = CMakeLists.txt $(shell find cmake cpp cuda python/bindings tests/native/cpp tests/native/cuda -type f -not -path '*/__pycache__/*')
 STUDIES = $(wildcard studies/pyproject.toml)
 LINTED = python tests examples scripts $(if $(STUDIES),studies)
 TESTS = tests $(if $(STUDIES),studies/tests)
@@ -32,10 +32,14 @@ build/modules: FORCE
 	@find python/hushvec -name '*.py' | sort > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-# Everything that hushvec and its tests need, and no hushvec. Build tools stay installed, so that the build folder stays valid.
-.venv-test/packages: pyproject.toml constraints.txt $(STUDIES)
+# Build tools stay installed, so that the build folder stays valid.
+.venv-test/tools: constraints.txt
 	$(PYTHON) -m venv .venv-test
-	$(BIN)/python $(PIP) cmake hatchling editables ninja pybind11 scikit-build-core
+	$(BIN)/python $(PIP) cmake editables hatchling ninja pybind11 scikit-build-core
+	touch $@
+
+# Everything that hushvec and its tests need, and no hushvec.
+.venv-test/packages: .venv-test/tools pyproject.toml constraints.txt $(STUDIES)
 	$(BIN)/python scripts/requirements.py torch text cli test dev > .venv-test/requirements.txt
 	$(BIN)/python $(PIP) --requirement .venv-test/requirements.txt
 	touch $@
@@ -44,8 +48,11 @@ build/modules: FORCE
 # tests are built too (`make native`), from the same objects.
 EDITABLE = --no-deps --no-build-isolation --config-settings=build-dir=build/dev \
   --config-settings=cmake.define.HUSHVEC_BUILD_TESTS=ON --config-settings=build.targets=python_modules
-.venv-test/installed: .venv-test/packages build/modules $(CPP_SOURCES)
+.venv-test/core: .venv-test/tools pyproject.toml build/modules $(CPP_SOURCES)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python $(PIP) $(EDITABLE) --editable . $(if $(STUDIES),--editable ./studies)
+	touch $@
+
+.venv-test/installed: .venv-test/packages .venv-test/core
 	touch $@
 
 dev: .venv-test/installed
@@ -71,31 +78,32 @@ lint: .venv-test/installed
 
 # ---- what CI runs
 
-# The builds use one processor each, so they run beside mypy. The tests that run alone are named by file: collecting the whole suite a
-# second time, with every library that it imports, takes 44 s of processor time instead of 7.
-test: .venv-test/installed
-	$(MAKE) --jobs=2 lint native wheel
+# The compiler works while pip downloads. The tests that run alone are named by file: collecting the whole suite a second time, with every
+# library that it imports, takes 44 s of processor time instead of 7.
+test:
+	$(MAKE) --jobs=2 dev native
+	$(MAKE) --jobs=2 lint wheel
 	$(PYTEST) -m "not alone" $(TESTS)
 	$(BIN)/python -m pytest -m alone $(ALONE)
 
 # What runs every night: more samples, sanitizers, 64-bit ARM, other BLAS kernels.
-full: .venv-test/installed
-	$(MAKE) --jobs=2 lint native wheel
-	$(MAKE) --jobs=2 sanitizers arm
+full:
+	$(MAKE) --jobs=2 dev native
+	$(MAKE) --jobs=2 lint wheel sanitizers arm
 	HUSHVEC_TEST_SCALE=full $(PYTEST) -m "not alone" $(TESTS)
 	HUSHVEC_TEST_SCALE=full $(BIN)/python -m pytest -m alone $(ALONE)
 	$(MAKE) ranks
 
 # The C++ tests as released, and the example of the installed library.
-native: .venv-test/installed
+native: .venv-test/core
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_native.sh dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_installed.sh build/dev
 
-sanitizers: .venv-test/packages
+sanitizers: .venv-test/tools
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_native.sh asan tsan
 
 # The C++ tests for 64-bit ARM, cross-compiled and under emulation; skipped, with a reason, without the packages for it.
-arm: .venv-test/packages
+arm: .venv-test/tools
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_arm.sh
 
 # Tests that rank, with the other kernels of numpy's BLAS.
@@ -107,7 +115,7 @@ wheel: .venv-test/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/check_wheel.py
 
 # clang-tidy on what build/dev compiles.
-tidy: .venv-test/installed
+tidy: .venv-test/core
 	$(BIN)/python $(PIP) 'clang-tidy>=19,<20'
 	sed -n 's/^  "file": "\(.*\)",\{0,1\}$$/\1/p' build/dev/compile_commands.json | grep -v '/tests/' | sort -u | \
 	  xargs --max-args=1 --max-procs=$$(nproc) $(BIN)/clang-tidy -p build/dev --quiet

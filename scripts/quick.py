@@ -23,7 +23,7 @@ CPP = (".cpp", ".hpp", ".cu", ".cuh")
 # A package and its tests. The first has tests of its layers, names and imports.
 PACKAGES = {"python/hushvec/": "tests/", "studies/hushvec_studies/": "studies/tests/"}
 LINTED = ("python", "tests", "examples", "scripts", "studies")
-WHOLE_PACKAGE = "tests/api/test_package.py"
+WHOLE_PACKAGE = "tests/structure/test_package.py"
 
 
 def main():

@@ -14,7 +14,7 @@ except ModuleNotFoundError:  # Python 3.10
     from pip._vendor import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[1]
-OWN = re.compile(r"(hushvec(?:-studies)?)(?:\[([^]]*)\])?\s*$")
+OWN = re.compile(r"(hushvec(?:-studies)?)(?:\[([^]]*)\])?\s*(?:==.*)?$")
 
 
 def main():

@@ -14,7 +14,7 @@ TESTS = str(Path(__file__).parent)
 if TESTS not in sys.path:
     sys.path.insert(0, TESTS)
 
-from reference.sizes import SCALE  # noqa: E402
+from evidence.reference.sizes import SCALE  # noqa: E402
 
 
 def pytest_collection_modifyitems(items):

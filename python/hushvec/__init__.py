@@ -15,7 +15,7 @@ from hushvec._native._core import Generator
 from hushvec._native._core import __version__ as __version__
 from hushvec._native.backends import backends, set_num_threads
 from hushvec._util.lazy import at_first_use
-from hushvec._util.moved import find_moved_modules
+from hushvec._util.moved import find_moved_modules, or_moved_module
 from hushvec.errors import BudgetError, MissingExtraError, PrivacyBudgetExhaustedError, ReceiptError
 from hushvec.noise import add_noise, gaussian_noise, l2_laplace_noise, laplacian_noise
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon, gaussian_sigma, laplace_scale
@@ -106,3 +106,4 @@ __getattr__, __dir__ = at_first_use(
         "wrap_embedding_model": "middleware",
     },
 )
+__getattr__ = or_moved_module(__getattr__)

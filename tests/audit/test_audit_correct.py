@@ -16,7 +16,7 @@ from audit import samplers
 from audit.samplers import CONFIDENCE, seeds
 from hushvec.audit import LabelTarget, MechanismTarget, audit_mechanism, audit_one_run, audit_pair
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit
-from reference.sizes import scaled
+from evidence.reference.sizes import scaled
 
 SEEDS = scaled([21], list(range(21, 31)))
 SAMPLES = scaled(30_000, 100_000)

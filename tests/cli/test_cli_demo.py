@@ -11,6 +11,7 @@ from cli.command import assert_one_line, hushvec, hushvec_here
 from hushvec._util.progress import Progress
 from hushvec.cli._nearest import cosines, nearest
 from hushvec.cli._sentences import private_texts, public_sentences
+from evidence.reference.sizes import scaled
 
 needs_model = pytest.mark.skipif(
     __import__("importlib.util").util.find_spec("sentence_transformers") is None, reason="the extra 'text' is not installed"
@@ -48,7 +49,7 @@ def demo(*arguments, run=hushvec_here, **settings):
 
 @needs_model
 def test_the_shipped_notes():
-    found = demo(run=hushvec)
+    found = demo(run=scaled(hushvec_here, hushvec))
     assert len(found["texts"]) == len(private_texts(None))
     receipt = hv.Receipt.from_dict(found["receipt"])
     assert hv.verify_receipt(receipt).status == "holds"

@@ -11,7 +11,7 @@ import pytest
 import hushvec as hv
 from cli.command import assert_one_line, hushvec, hushvec_here
 
-VECTORS = Path(__file__).parents[1] / "vectors" / "gaussian_sigma.csv"
+VECTORS = Path(__file__).parents[1] / "evidence" / "vectors" / "gaussian_sigma.csv"
 
 
 def answer(*arguments):

@@ -9,7 +9,7 @@ import hushvec as hv
 from collect import collect_reference as reference
 from hushvec._native import _core
 from hushvec.collect import BloomFilter, Memo, Vocabulary
-from reference import chacha
+from evidence.reference import chacha
 
 SEED = 77
 KEY = chacha.seed_key(SEED)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import hushvec as hv
 from hushvec.jobs import NoiseJob, noise_batch
 from hushvec.mechanisms import PrivUnit
-from reference import jobs as reference
+from evidence.reference import jobs as reference
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 

@@ -15,7 +15,7 @@ from scipy import special, stats
 
 import hushvec as hv
 from hushvec.mechanisms import L2Laplace, MetricEpsilon, MetricLaplace
-from reference import checks
+from evidence.reference import checks
 
 ALPHA = 1e-6
 

@@ -15,7 +15,7 @@ from scipy import stats
 import hushvec as hv
 from hushvec.mechanisms import PublicProjection
 from hushvec.mechanisms.recommend import recommend
-from reference import checks
+from evidence.reference import checks
 
 ALPHA = 1e-6
 RNG = np.random.default_rng(7)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hushvec.retrieval.measures.intervals import Estimate, bootstrap, resampled_counts, resampled_means, unit_sums
-from reference.sizes import scaled
+from evidence.reference.sizes import scaled
 
 stats = pytest.importorskip("scipy.stats")
 

@@ -21,13 +21,13 @@ FILES = {
     "python/hushvec/budget/amounts.py": "class Amount:\n    pass\n",
     "python/hushvec/budget/store.py": "def opened():\n    pass\n",
     "python/hushvec/_native/arrays.py": "def rows_of():\n    pass\n",
-    "tests/api/test_package.py": "",
+    "tests/structure/test_package.py": "",
     "tests/api/test_rows.py": "from hushvec._native.arrays import rows_of\n",
     "tests/budget/checks.py": "",
     "tests/budget/test_amounts.py": "from hushvec.budget.amounts import Amount\n",
     "tests/budget/test_chain.py": "from budget.checks import chain  # docs/budget.md\n",
 }
-WHOLE = "tests/api/test_package.py"
+WHOLE = "tests/structure/test_package.py"
 
 
 @pytest.fixture

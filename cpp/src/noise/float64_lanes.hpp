@@ -12,7 +12,7 @@
 //   normals_f64    every word    4.9 e
 //   laplace_f64    every word    3.0 e, portable 3.2 e
 //
-// tests/exact/test_float64_lanes.py compares with ball arithmetic and rejects 8 e. Words below kShortWord (one in 4096) go
+// tests/evidence/exact/test_float64_lanes.py compares with ball arithmetic and rejects 8 e. Words below kShortWord (one in 4096) go
 // to the scalar functions of variate.hpp.
 #pragma once
 

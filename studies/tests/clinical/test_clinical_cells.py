@@ -16,7 +16,7 @@ from hushvec_studies.clinical.cell import Cell, measure, prepared, ranks_of
 from hushvec_studies.clinical.cohort import COHORTS, Population, Recorded, Strengths
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, PRIVUNIT, PRIVUNIT_CORPUS
 from hushvec_studies.clinical.theory import expected_top_1
-from reference.sizes import SCALE
+from evidence.reference.sizes import SCALE
 
 pytestmark = pytest.mark.ranks
 

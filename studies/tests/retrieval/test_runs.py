@@ -15,7 +15,7 @@ from hushvec_studies.retrieval import records as records_module
 from hushvec_studies.retrieval.columns import read_rows
 from hushvec_studies.retrieval.plan import planned
 from hushvec_studies.retrieval.records import RESULTS, StudyFolder
-from reference.sizes import scaled
+from evidence.reference.sizes import scaled
 
 
 @pytest.fixture
