@@ -21,11 +21,7 @@ _STEEP = (0.02, 0.97)
 
 
 def write_figure(path: Path, rows: Sequence[Mapping[str, Any]], cohort: str, patients: int) -> None:
-    """Draw the cohort's rows as an SVG file.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Draw the cohort's rows as an SVG file."""
     shown = [row for row in rows if row["cohort"] == cohort and row["patients"] == patients]
     panels = []
     for name in MAPS:

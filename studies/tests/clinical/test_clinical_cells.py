@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from evidence.reference.sizes import SCALE
 from hushvec.audit.indexes.bounds import identification_bound
@@ -19,7 +20,6 @@ from hushvec_studies.clinical.theory import expected_top_1
 
 pytestmark = pytest.mark.ranks
 
-stats = pytest.importorskip("scipy.stats")
 
 ALPHA = 1e-6
 

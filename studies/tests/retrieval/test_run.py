@@ -15,9 +15,6 @@ from hushvec_studies.retrieval.plan import planned
 from hushvec_studies.retrieval.records import StudyFolder
 from hushvec_studies.retrieval.runs import do_runs
 
-pytest.importorskip("yaml")
-pytest.importorskip("safetensors")
-
 # Columns that a kind of run has no value for.
 ONLY_WITH_NOISE = {name for name in NAMES if name.startswith("recall_at_1_") and "ci" not in name} | {
     "recall_at_1_difference_ci_lower",
