@@ -11,6 +11,7 @@ from hushvec._util.publish import mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import (
     Subparsers,
+    add_budget_arguments,
     add_command,
     add_force_argument,
     add_release_arguments,
@@ -52,8 +53,7 @@ def add_to(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--normalize", action="store_true", help="unit rows before the noise (clip norm 1)")
     parser.add_argument("--renormalize", action="store_true", help="unit rows after the noise")
-    parser.add_argument("--budget", metavar="KEY", help="charge the ledger of this key first; it must exist (see hushvec budget)")
-    parser.add_argument("--budget-store", metavar="STORE", help="where that ledger is (default as for hushvec budget)")
+    add_budget_arguments(parser)
     parser.add_argument("--column", help="column or key of the vectors (default embedding)")
     parser.add_argument("--text-key", help=".jsonl: embed the text under this key with MiniLM")
     parser.add_argument("--keep", metavar="NAMES", default="", help="columns or keys to copy unprotected, separated by commas")

@@ -10,16 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec.collect.bloom_parameters import BloomParameters
 from hushvec.collect.decisions import normal_p_values
 from hushvec.collect.estimate import WordFrequencies
-
-if TYPE_CHECKING:
-    from hushvec.collect.bloom import BloomFilter
 
 _MOST_LASSO = 4096
 _SWEEPS = 200
@@ -64,7 +61,7 @@ class _Cohort:
 class _Equations:
     """The equations of a sketch for candidates, cohort by cohort: all of them together may not fit into memory."""
 
-    filter: BloomFilter
+    filter: BloomParameters
     reports: NDArray[np.int64]     # of each cohort
     ones: NDArray[np.int64]        # [cohorts, bits]
     positions: NDArray[np.int64]   # [candidates, cohorts, hashes]
@@ -117,7 +114,7 @@ class _Equations:
 
 
 def decoded(
-    filter_: BloomFilter,
+    filter_: BloomParameters,
     reports: NDArray[np.int64],
     ones: NDArray[np.int64],
     candidates: Sequence[str],
@@ -139,7 +136,7 @@ def decoded(
     return _least_squares(equations.of(chosen, used[1::2]), [candidates[i] for i in chosen])
 
 
-def _reported(filter_: BloomFilter) -> tuple[float, float]:
+def _reported(filter_: BloomParameters) -> tuple[float, float]:
     """q* and p*: that a bit of the word, and any other, is reported as 1."""
     f, p, q = filter_.f, filter_.p, filter_.q
     return (1 - f / 2) * q + f / 2 * p, (1 - f / 2) * p + f / 2 * q

@@ -1,4 +1,4 @@
-"""What a collector learns: frequencies with their errors, and which words are there at all."""
+"""Estimated frequencies with their errors, and which words are present."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec.errors import MissingExtraError
-from hushvec.mechanisms.code_counts import FEWEST, best, counts_up_to, found_share, tried_until_past
+from hushvec.mechanisms.code_counts import FEWEST, best, count_for, counts_up_to, found_share, tried_until_past
 from hushvec.mechanisms.codebook_response import CodebookResponse
 from hushvec.mechanisms.privunit import PrivUnit
 from hushvec.mechanisms.public_arrays import (
@@ -215,7 +215,7 @@ def _best_count(rows: Rows, epsilon: float, purpose: str, seed: int) -> int:
         return _expected_cosine(given, held_out, nearest_codes(held_out, given.codes), epsilon)
 
     count = best(tried_until_past(counts_up_to(len(seen)), score)).codes
-    return len(rows) if count == len(seen) else count
+    return count_for(len(rows), count, tried_on=len(seen))
 
 
 def _found_share(codebook: PublicCodebook, rows: Rows, epsilon: float, seed: int) -> float:

@@ -1,9 +1,9 @@
-"""Public float32 arrays that mechanisms use: checked, named by a digest, read back from a file; and rows compared with them."""
+"""Public float32 arrays that mechanisms use: checked, and named by a digest; and rows compared with them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,17 +25,6 @@ def digest_of(kind: str, version: int, arrays: Mapping[str, Rows]) -> str:
         content.update(f"{name} {array.shape}\n".encode())
         content.update(np.ascontiguousarray(array, "<f4").tobytes())
     return content.hexdigest()
-
-
-def stored_fields(file: Any, fields: Collection[str], version: int) -> dict[str, Any]:
-    """The fields of an .npz file, which must be exactly these, with this version under "format"."""
-    with np.load(file, allow_pickle=False) as archive:
-        if sorted(archive.files) != sorted(fields):
-            raise ValueError(f"fields must be {', '.join(fields)}, got {', '.join(archive.files)}")
-        stored = {name: archive[name] for name in archive.files}
-    if stored["format"].shape != () or int(stored["format"]) != version:
-        raise ValueError(f"format must be {version}, got {stored['format']}")
-    return stored
 
 
 def frozen(name: str, array: Any, dimensions: int) -> Rows:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import arrays
 from hushvec._util import validate
-from hushvec._util.publish import SHARED, published_bytes
+from hushvec._util.npz import load_npz, save_npz
 from hushvec.mechanisms.public_arrays import (
     Rows,
     as_float32,
@@ -21,14 +20,12 @@ from hushvec.mechanisms.public_arrays import (
     digest_of_rows,
     frozen,
     nearest_codes,
-    stored_fields,
     unit_rows,
 )
 from hushvec.mechanisms.randomized_response import RandomizedResponse
 
 FORMAT = 1
 _ARRAYS = ("codes", "sums")
-_FIELDS = ("format", "digest", "fitted_on", "rows", *_ARRAYS)
 _MOST_CODES = 2**24
 
 Codes = TypeVar("Codes", bound="PublicCodes")
@@ -144,8 +141,7 @@ class PublicCodes:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the codebook as an .npz file: beside `path` first, then in one step onto it."""
-        with published_bytes(Path(path), mode=SHARED) as file:
-            np.savez(file, format=FORMAT, digest=self.digest, fitted_on=self.fitted_on or "", rows=self.rows, **self._stored())
+        save_npz(path, FORMAT, self.digest, {"fitted_on": self.fitted_on or "", "rows": self.rows, **self._stored()})
 
     @classmethod
     def load(cls: type[Codes], path: str | os.PathLike[str]) -> Codes:
@@ -155,13 +151,8 @@ class PublicCodes:
             OSError: the file cannot be read.
             ValueError: it is no such file, or not what was saved: its digest is another.
         """
-        with open(path, "rb") as file:
-            try:
-                stored = stored_fields(file, _FIELDS, FORMAT)
-                codebook = cls(stored["codes"], stored["sums"], int(stored["rows"]), str(stored["fitted_on"]) or None)
-            # whatever a damaged archive makes of its reader: zip, zlib and numpy each have errors of their own
-            except Exception as mistake:
-                raise ValueError(f"{os.fspath(path)} is not a saved codebook: {mistake}") from None
-        if codebook.digest != str(stored["digest"]):
-            raise ValueError(f"{os.fspath(path)} has digest {codebook.digest}, but says {stored['digest']}")
-        return codebook
+
+        def made(stored: dict[str, Any]) -> Codes:
+            return cls(stored["codes"], stored["sums"], int(stored["rows"]), str(stored["fitted_on"]) or None)
+
+        return load_npz(path, "codebook", FORMAT, ("fitted_on", "rows", *_ARRAYS), made)

@@ -32,8 +32,7 @@ from hushvec._util import validate
 from hushvec._util.statistics import norm_logsf
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
 from hushvec.mechanisms.additive import VectorMechanism
-
-Rows = NDArray[np.float32]
+from hushvec.text.inverters.rows import Rows
 
 # rho below the first makes every candidate alike, above the second leaves no room between the rows of a dense corpus.
 SMALLEST_RHO, LARGEST_RHO = 0.05, 0.999
@@ -51,10 +50,6 @@ class CandidateLaw:
         mechanism: that released the rows, with its law's numbers.
         candidates: float32 [n, m], m the mechanism's dimension: public rows as the mechanism takes them in, clipped or normalised.
         rho: cosine between a private row and the candidate that it is near; 1 for private rows that are candidates themselves.
-
-    Raises:
-        TypeError: a mechanism of another kind.
-        ValueError: another dimension, rho not in (0, 1].
     """
 
     mechanism: VectorMechanism

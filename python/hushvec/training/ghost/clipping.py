@@ -10,7 +10,7 @@ from typing import Any
 
 from hushvec._util import validate
 from hushvec._util.rounding import tensor_to_float32_down
-from hushvec.errors import MissingExtraError
+from hushvec.errors import HushvecError, MissingExtraError
 from hushvec.training.ghost.layers import Recorder, pieces_of, reason_to_refuse
 from hushvec.training.ghost.pieces import Norms, Piece
 
@@ -22,7 +22,7 @@ _ROOM = 2.0**-45
 _LOSS_TOLERANCE = 1e-3
 
 
-class GhostClippingError(RuntimeError):
+class GhostClippingError(HushvecError, RuntimeError):
     """The batch cannot be clipped example by example: examples are tied together, or a parameter is used outside its layer."""
 
 
