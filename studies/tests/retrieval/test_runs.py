@@ -11,11 +11,11 @@ import pytest
 import study_stand_ins as stand_ins
 from study_stand_ins import done
 
+from evidence.reference.sizes import scaled
 from hushvec_studies.retrieval import records as records_module
 from hushvec_studies.retrieval.columns import read_rows
 from hushvec_studies.retrieval.plan import planned
 from hushvec_studies.retrieval.records import RESULTS, StudyFolder
-from evidence.reference.sizes import scaled
 
 
 @pytest.fixture
