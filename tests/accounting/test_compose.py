@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hushvec as hv
+from evidence.reference.sizes import scaled
 from hushvec.accounting import (
     ApproximateDP,
     BoundedRangeDP,
@@ -26,7 +27,6 @@ from hushvec.accounting import (
     pld,
     poisson,
 )
-from evidence.reference.sizes import scaled
 
 DELTA = 1e-5
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from evidence.reference.sizes import scaled
 from hushvec.jobs import NoiseJob, noise_batch
 from integrations.scale_out import (
     batch_of,
@@ -20,7 +21,6 @@ from integrations.scale_out import (
     vectors_of,
     write_parts,
 )
-from evidence.reference.sizes import scaled
 
 ray = pytest.importorskip("ray", reason="ray is not installed")
 pytest.importorskip("ray.data", reason="ray[data] is not installed")

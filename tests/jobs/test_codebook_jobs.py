@@ -13,13 +13,13 @@ import pytest
 from scipy import stats
 
 import hushvec as hv
-from mechanisms.discrete import discrete_reference
+from evidence.reference import jobs as reference
 from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.jobs import NoiseJob, answers, derivation, noise_batch, noise_file
 from hushvec.mechanisms import PrivUnit, PublicCodebook
 from hushvec.receipts.labels import LabelReceipt
+from mechanisms.discrete import discrete_reference
 from receipts.forgeries import SCRIPT, module_of
-from evidence.reference import jobs as reference
 
 SEED = 2**255 + 12345
 KEY = SEED.to_bytes(32, "little")

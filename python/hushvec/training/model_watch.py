@@ -20,6 +20,7 @@ import torch
 from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX
 
 from hushvec._util import validate
+from hushvec.errors import HushvecError
 from hushvec.training.by_identity import ByIdentity
 
 # Elements up to which a buffer's values are compared in every batch. Running statistics are below it, tables of masks above.
@@ -28,7 +29,7 @@ SMALL = 2**14
 Tensors = dict[str, torch.Tensor]
 
 
-class ModelChangedError(ValueError):
+class ModelChangedError(HushvecError, ValueError):
     """A parameter or buffer has changed outside of the private steps. The message names it."""
 
 

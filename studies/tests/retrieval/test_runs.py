@@ -11,14 +11,11 @@ import pytest
 import study_stand_ins as stand_ins
 from study_stand_ins import done
 
+from evidence.reference.sizes import scaled
 from hushvec_studies.retrieval import records as records_module
 from hushvec_studies.retrieval.columns import read_rows
 from hushvec_studies.retrieval.plan import planned
 from hushvec_studies.retrieval.records import RESULTS, StudyFolder
-from evidence.reference.sizes import scaled
-
-pytest.importorskip("yaml")
-pytest.importorskip("safetensors")
 
 
 @pytest.fixture
@@ -71,7 +68,7 @@ def test_a_folder_of_another_study_is_refused(tmp_path, override, named):
 
 def test_a_folder_of_another_version_is_refused(tmp_path, monkeypatch):
     done(tmp_path / "study", stand_ins.small(tmp_path))
-    monkeypatch.setattr(records_module._core, "__version__", "99")
+    monkeypatch.setattr(records_module.hushvec, "__version__", "99")
     with pytest.raises(ValueError, match="must be a study by hushvec 99"):
         done(tmp_path / "study", stand_ins.small(tmp_path))
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import hushvec as hv
-from evidence.attacks import naive
 from audit.samplers import L2LaplaceForC, numpy_generator
+from evidence.attacks import naive
 from hushvec.collect import BloomFilter, Vocabulary
 from hushvec.mechanisms import Gaussian
 from hushvec.mechanisms.top_k import GumbelTopK

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec._native import _core
 from evidence.reference import chacha, privunit, release
 from evidence.reference.sizes import scaled
+from hushvec._native import _core
 
 BACKENDS = hv.backends()["available"]
 SEED = 20

@@ -11,7 +11,8 @@ Where the library may refuse more than it must (arrays that interleave without s
 
 For memory errors that write nothing visible, run it on a core built with -DHUSHVEC_SANITIZE=address,undefined:
 
-    LD_PRELOAD=$(g++ -print-file-name=libasan.so) PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 python tests/evidence/fuzz/fuzz_arrays.py
+    LD_PRELOAD=$(g++ -print-file-name=libasan.so) PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \\
+        python tests/evidence/fuzz/fuzz_arrays.py
 """
 
 from __future__ import annotations

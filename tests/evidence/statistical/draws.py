@@ -3,8 +3,8 @@
 import numpy as np
 from scipy import special
 
-from hushvec._native import _core
 from evidence.reference import checks
+from hushvec._native import _core
 
 ALPHA = 1e-6  # a test rejects below this; the seeds are fixed, so it either always passes or never
 

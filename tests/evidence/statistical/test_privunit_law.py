@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from hushvec._native import _core
-from hushvec.mechanisms import PrivUnit
 from evidence.reference import checks
 from evidence.statistical.draws import ALPHA, generator
+from hushvec._native import _core
+from hushvec.mechanisms import PrivUnit
 
 ROWS, DIMENSION = 60_000, 64
 

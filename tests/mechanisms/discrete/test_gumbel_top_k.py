@@ -10,13 +10,13 @@ import pytest
 from flint import ctx
 
 import hushvec as hv
-from mechanisms.discrete import discrete_reference as reference
-from mechanisms.discrete.laws import ALPHA, p_value
+from evidence.reference import chacha
+from evidence.reference.sizes import scaled
 from hushvec._native import _core
 from hushvec.mechanisms import _gumbel_order
 from hushvec.mechanisms.top_k import GumbelTopK
-from evidence.reference import chacha
-from evidence.reference.sizes import scaled
+from mechanisms.discrete import discrete_reference as reference
+from mechanisms.discrete.laws import ALPHA, p_value
 
 ROWS = scaled(300_000, 5_000_000)
 

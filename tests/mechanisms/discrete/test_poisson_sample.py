@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 import hushvec as hv
-from hushvec._native import _core
 from evidence.reference import chacha
+from hushvec._native import _core
 
 ALPHA = 1e-6
 SEED = 77

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from mechanisms.discrete import discrete_reference as reference
-from mechanisms.discrete.laws import ALPHA, p_value
+from evidence.reference import chacha
+from evidence.reference.sizes import scaled
 from hushvec._native import _core
 from hushvec.mechanisms.labels import randomized_response
 from hushvec.mechanisms.randomized_response import RandomizedResponse
-from evidence.reference import chacha
-from evidence.reference.sizes import scaled
+from mechanisms.discrete import discrete_reference as reference
+from mechanisms.discrete.laws import ALPHA, p_value
 
 ANSWERS = scaled(2_000_000, 50_000_000)
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from mechanisms.discrete import discrete_reference as reference
 from hushvec.mechanisms.randomized_response import RandomizedResponse
+from mechanisms.discrete import discrete_reference as reference
 
 SHARES = np.array([0.6, 0.25, 0.1, 0.05, 0.0])
 

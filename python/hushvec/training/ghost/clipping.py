@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
+from hushvec._util.rounding import tensor_to_float32_down
+from hushvec.errors import HushvecError, MissingExtraError
 from hushvec.training.ghost.layers import Recorder, pieces_of, reason_to_refuse
 from hushvec.training.ghost.pieces import Norms, Piece
 
@@ -21,7 +22,7 @@ _ROOM = 2.0**-45
 _LOSS_TOLERANCE = 1e-3
 
 
-class GhostClippingError(RuntimeError):
+class GhostClippingError(HushvecError, RuntimeError):
     """The batch cannot be clipped example by example: examples are tied together, or a parameter is used outside its layer."""
 
 
@@ -257,7 +258,7 @@ class GhostClipping:
         coarsest = max(torch.finfo(_dtype(parameter)).eps / 2 for parameter in self._parameters.values())
         scales = self.clip_norm * (1 - _ROOM) / (largest + coarsest * spread)
         scales = torch.where(largest <= self.clip_norm, torch.ones_like(scales), scales)
-        return _rounded_down(scales), largest
+        return tensor_to_float32_down(scales), largest
 
     def _add(self, sums: dict[str, Any], examples: int) -> None:
         import torch
@@ -398,11 +399,3 @@ def _dtype(parameter: Any) -> Any:
     import torch
 
     return torch.float64 if parameter.dtype == torch.float64 else torch.float32
-
-
-def _rounded_down(scales: Any) -> Any:
-    """The largest float32 not above each, so that sums in float32 and float64 use the same scales."""
-    import torch
-
-    down = scales.float()
-    return torch.where(down.double() > scales, torch.nextafter(down, torch.zeros_like(down)), down)
