@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from evidence.reference.sizes import SCALE
+from hushvec.audit.indexes.bounds import identification_bound
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
 from hushvec.mechanisms.privunit import top_1_probability
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
