@@ -22,7 +22,7 @@ UNIT = 2.0**-64
 
 @dataclass(frozen=True, kw_only=True)
 class Oracle(ABC):
-    """A randomiser of one word among `words` of them, and the arithmetic of its reports.
+    """A randomizer of one word among `words` of them, and the arithmetic of its reports.
 
     Args:
         words: how many there are, 2 to 2^24; they are the codes 0 to words - 1.
