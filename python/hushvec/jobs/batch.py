@@ -136,7 +136,7 @@ def _places(name: str, ids: Any, rows: int, partition: int, first_row: int) -> t
     if ids is not None:
         places, label = columns.places_of_ids(name, ids)
         if len(places) != rows:
-            raise ValueError(f"{name} must have {rows} values, one a row, got {len(places)}")
+            raise ValueError(f"{name} must have {rows} values, one per row, got {len(places)}")
         return places, label
     part = _number("partition", partition)
     first = _number("first_row", first_row)

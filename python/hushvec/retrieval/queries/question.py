@@ -81,8 +81,8 @@ class Answer(NamedTuple):
     """What the asker gets.
 
     Args:
-        ids: [k], best first, ranked at home with the clean query.
-        scores: float32 [k], cosines with the clean query. They say what was asked: keep them at home, like the order of `ids`.
+        ids: [k], best first, ranked locally with the clean query.
+        scores: float32 [k], cosines with the clean query. They say what was asked: keep them private, like the order of `ids`.
         released: all that left.
         receipt: of its release.
     """

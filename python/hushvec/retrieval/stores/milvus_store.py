@@ -125,7 +125,7 @@ class MilvusStore(KeyedStore):
             key = milvus.FieldSchema(name=_KEY, dtype=milvus.DataType.INT64, is_primary=True)
             vector = milvus.FieldSchema(name=_VECTOR, dtype=milvus.DataType.FLOAT_VECTOR, dim=self._columns)
             self._collection = self._database.create_collection(self._name, milvus.CollectionSchema(fields=[key, vector]))
-        (self._place / "collections").chmod(PRIVATE_FOLDER)  # whoever made the folder around it
+        (self._place / "collections").chmod(PRIVATE_FOLDER)  # even if the folder around it already existed
         if self._was_left:
             self._settle()
 
