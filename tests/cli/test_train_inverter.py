@@ -69,7 +69,7 @@ def test_stopped_and_resumed_without_saying_the_settings_again(corpus, tmp_path,
     interrupt(monkeypatch, 3, send(number))
     stopped = train(corpus, tmp_path / "decoder", *SHORT, *settings)
     assert stopped.code == code
-    assert stopped.err == "hushvec train-inverter: stopped after step 3 of 15; --resume goes on with it\n"
+    assert stopped.err == "hushvec train-inverter: stopped after step 3 of 15; --resume continues it\n"
     resumed = train(corpus, tmp_path / "decoder", "--resume", "--json")
     assert (resumed.code, resumed.err) == (0, "")
     assert json.loads(resumed.out)["finished"]
