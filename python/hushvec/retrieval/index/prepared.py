@@ -79,9 +79,7 @@ def prepare(
         return Prepared(x, plan, noise.budget, projection, (*noise.notes(plan), *notes))
     arrays.require_finite(name, x)
     if normalize:
-        unit = arrays.empty_like(x)
-        arrays.unit_rows(x, unit)
-        return Prepared(as_rows(unit))
+        return Prepared(as_rows(arrays.unit_rows(x, arrays.empty_like(x))))
     rows = as_rows(x)
     arrays.require_finite(f"{name} in the range of float32", rows)
     return Prepared(rows)
