@@ -89,10 +89,9 @@ def load(
     """Read an index.
 
     Args:
-        folder: that `save` wrote.
-        store_path: where a store on disk lies now; None: where it lay.
-        budgets: for each side the argument's name and the budget. A side that had one when it was saved needs one again.
-        without_budgets: but for this.
+        store_path: where a store on disk lies; None: where it lay when it was saved.
+        budgets: for each side the argument's name and the budget. A side that had one when it was saved needs one again, but for
+            without_budgets.
 
     Raises:
         OSError: a file cannot be read.

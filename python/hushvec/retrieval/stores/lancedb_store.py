@@ -21,13 +21,7 @@ _KEY, _VECTOR, _DISTANCE, _QUERY = "key", "vector", "_distance", "query_index"
 class LanceStore(KeyedStore):
     """A table of (key, vector). Exact: no vector index is made. Scores are 1 - distance, as LanceDB computes it.
 
-    Args:
-        columns: elements in a row.
-        folder: of the database; None keeps it in memory.
-        table: its name.
-
-    Raises:
-        ValueError: there is a table of that name with other columns.
+    Raises ValueError if there is a table of that name with other columns.
     """
 
     def __init__(self, columns: int, folder: Path | None, *, table: str = "documents") -> None:

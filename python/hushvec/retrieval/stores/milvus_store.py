@@ -24,16 +24,9 @@ _REPEAT = "a deletion that failed has happened after all; delete those rows agai
 
 
 class MilvusStore(KeyedStore):
-    """A collection of (key, vector) without an index: exact.
+    """A collection of (key, vector) without an index: exact. Without a folder it is in a temporary one, which goes with the store.
 
-    Args:
-        columns: elements in a row.
-        folder: of the database; None makes a temporary one, which goes with the store.
-        collection: its name.
-
-    Raises:
-        ValueError: there is a collection of that name with other columns.
-        StoreError: the folder is in use, damaged or not to be written to.
+    Raises ValueError if there is a collection of that name with other columns, StoreError if the folder cannot be used.
     """
 
     _collection: Any

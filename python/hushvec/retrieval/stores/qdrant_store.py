@@ -21,13 +21,7 @@ _AT_ONCE = 1024
 class QdrantStore(KeyedStore):
     """A collection of points whose id is the row's key. Exact, as Qdrant's local mode is.
 
-    Args:
-        columns: elements in a row.
-        folder: of the collections; None keeps them in memory.
-        collection: its name.
-
-    Raises:
-        ValueError: there is a collection of that name with other columns, or other distances.
+    Raises ValueError if there is a collection of that name with other columns, or other distances.
     """
 
     def __init__(self, columns: int, folder: Path | None, *, collection: str = "documents") -> None:
