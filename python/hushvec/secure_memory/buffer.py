@@ -87,7 +87,7 @@ class SecureBuffer:
             SecureMemoryError: the buffer was released; or it is strict and lost its protection in a forked child.
         """
         pages = self._open()
-        accept_or_raise(pages.refusals, strict=self._strict)   # a child's locks are asked for anew, and may be refused there
+        accept_or_raise(pages.refusals, strict=self._strict)   # a child's locks are requested again, and may be refused there
         return memoryview(pages)
 
     def numpy(self, dtype: DTypeLike = "uint8", shape: int | Sequence[int] | None = None, *, offset: int = 0) -> NDArray[Any]:

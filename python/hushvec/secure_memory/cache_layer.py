@@ -26,7 +26,7 @@ class KeysAndValues:
         self.buffer = SecureBuffer(max(self.offsets[1] + sizes[1], 1), strict=strict)
 
     def tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Views of all of it, made anew: a tensor made under torch.inference_mode could not be written to outside it."""
+        """Views of all of it, made for each call: a tensor made under torch.inference_mode could not be written to outside it."""
         first, second = (self.buffer.torch(self.dtype, shape, offset=at) for shape, at in zip(self.shapes, self.offsets))
         return first, second
 

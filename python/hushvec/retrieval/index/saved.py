@@ -9,7 +9,7 @@
     projection-TAG.npz      the public map, if there is one
     SIDE_codebook-TAG.npz   the public codebook of documents or queries, if there is one
 
-Files come first, under names that nobody has used; then index.json takes its place; then the files of the save before go.
+New files are written first, under unused names; then index.json is replaced; then the files of the previous save are removed.
 """
 
 from __future__ import annotations

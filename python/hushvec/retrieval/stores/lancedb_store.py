@@ -46,7 +46,7 @@ class LanceStore(KeyedStore):
         except ValueError as error:
             raise ValueError(f"table {table!r} must have rows of {columns} elements, and keys: {error}") from None
         if folder is not None:
-            (folder / f"{table}.lance").chmod(PRIVATE_FOLDER)  # whoever made the folder around it
+            (folder / f"{table}.lance").chmod(PRIVATE_FOLDER)  # whichever library call made the folder
         self.keys = Keys(np.sort(self._column(_KEY).to_numpy()))
 
     def add(self, rows: NDArray[np.float32]) -> None:

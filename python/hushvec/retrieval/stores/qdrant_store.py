@@ -43,7 +43,7 @@ class QdrantStore(KeyedStore):
         if not client.collection_exists(collection):
             client.create_collection(collection, vectors_config=wanted)
         if folder is not None:
-            (folder / "collection" / collection).chmod(PRIVATE_FOLDER)  # whoever made the folder around it
+            (folder / "collection" / collection).chmod(PRIVATE_FOLDER)  # whichever library call made the folder
         there = client.get_collection(collection).config.params.vectors
         if not (isinstance(there, type(wanted)) and there.size == columns and there.distance == wanted.distance):
             raise ValueError(f"collection {collection!r} must have inner products of {columns} elements, got {there}")
