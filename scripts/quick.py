@@ -24,10 +24,8 @@ CPP = (".cpp", ".hpp", ".cu", ".cuh")
 PACKAGES = {"python/hushvec/": "tests/", "studies/hushvec_studies/": "studies/tests/"}
 LINTED = ("python", "tests", "examples", "scripts", "studies")
 # What a change of any module of hushvec may break: layers, imports, names. The other tests of that file run every example.
-STRUCTURE = [
-    f"tests/structure/test_package.py::test_{name}"
-    for name in ("public_names", "no_import_runs_upward", "nothing_optional_is_imported_at_the_top", "stubs_name_everything_compiled")
-]
+WHOLE = ("public_names", "no_import_runs_upward", "nothing_optional_is_imported_at_the_top", "stubs_name_everything_compiled")
+STRUCTURE = ["tests/structure/test_structure.py", *(f"tests/structure/test_package.py::test_{name}" for name in WHOLE)]
 
 
 def main():

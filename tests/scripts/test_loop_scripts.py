@@ -57,7 +57,8 @@ def test_chosen_tests(root, changed, chosen):
 def test_structure_names_tests_that_exist():
     for name in quick.STRUCTURE:
         file, _, test = name.partition("::")
-        assert f"def {test}(" in (ROOT / file).read_text()
+        text = (ROOT / file).read_text()
+        assert not test or f"def {test}(" in text
 
 
 def test_names_are_whole_words(root):

@@ -260,10 +260,15 @@ EXAMPLES_NEED = {
     "forgetful": "transformers",
     "vector_store": "langchain_core",
 }
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+# Each takes more than 10 s of processor time; what they use has tests that always run.
+LONG_EXAMPLES = {"forgetful_cache.py", "private_adapter.py", "private_training.py", "rewrite_notes.py"}
+EXAMPLES = [
+    pytest.param(path, id=path.name, marks=[pytest.mark.full] if path.name in LONG_EXAMPLES else [])
+    for path in sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+]
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", EXAMPLES)
 def test_examples_run(path):
     for name, needed in EXAMPLES_NEED.items():
         if name in path.name:
