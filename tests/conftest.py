@@ -1,4 +1,4 @@
-"""Shared by every test folder: the path of the independent reference, the core, and backends as a parameter.
+"""Shared by every test folder: the core, and backends as a parameter.
 
 A test that takes `backend` runs once for each backend that this machine has.
 """
@@ -6,13 +6,8 @@ A test that takes `backend` runs once for each backend that this machine has.
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-
-TESTS = str(Path(__file__).parent)
-if TESTS not in sys.path:
-    sys.path.insert(0, TESTS)
 
 
 def pytest_generate_tests(metafunc):

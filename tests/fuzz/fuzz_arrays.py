@@ -25,12 +25,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import array_layouts as al
-import broken_arrays
 import numpy as np
-from array_layouts import Layout, torch
 
 import hushvec as hv
+from fuzz import array_layouts as al
+from fuzz import broken_arrays
+from fuzz.array_layouts import Layout, torch
 from hushvec._native import _core
 
 REFUSALS = (ValueError, TypeError, RuntimeError, BufferError)

@@ -7,9 +7,9 @@ import uuid
 
 import numpy as np
 import pytest
-from adapter_cases import EPSILON, ToyModel, faint, is_near, private, unit_row
 
 import hushvec as hv
+from integrations.adapter_cases import EPSILON, ToyModel, faint, is_near, private, unit_row
 
 pytest.importorskip("chromadb", reason="chromadb is not installed")
 

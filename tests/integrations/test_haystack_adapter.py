@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from adapter_cases import EPSILON, ToyModel, faint, is_near, private, run
 
 import hushvec as hv
+from integrations.adapter_cases import EPSILON, ToyModel, faint, is_near, private, run
 
 pytest.importorskip("haystack", reason="haystack-ai is not installed")
 

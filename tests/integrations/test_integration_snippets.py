@@ -4,8 +4,9 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-import adapter_cases
 import pytest
+
+from integrations import adapter_cases
 
 PAGE = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
 SHARED, *SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

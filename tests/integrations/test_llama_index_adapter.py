@@ -3,9 +3,9 @@
 import copy
 
 import pytest
-from adapter_cases import EPSILON, ToyModel, faint, is_near, private, run, unit_row
 
 import hushvec as hv
+from integrations.adapter_cases import EPSILON, ToyModel, faint, is_near, private, run, unit_row
 
 pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
 

@@ -4,11 +4,11 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from adapter_cases import ASYNC, DIMENSION, EPSILON, HOSTS, LIMIT, ToyModel, private, run, unit_row
 
 import hushvec as hv
 from hushvec.mechanisms import Gaussian, PrivUnit, PublicCodebook, PublicProjection
 from hushvec.middleware import EmbeddingMiddleware, EmpiricalSensitivity
+from integrations.adapter_cases import ASYNC, DIMENSION, EPSILON, HOSTS, LIMIT, ToyModel, private, run, unit_row
 
 ADAPTERS = [name for name in HOSTS if name != "openai"]  # a service's client embeds, but hands nothing on
 SIDES = {"documents": (True, False), "queries": (False, True), "both": (True, True)}

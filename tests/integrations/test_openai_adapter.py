@@ -6,10 +6,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import numpy as np
 import pytest
-from adapter_cases import EPSILON, LIMIT, Client, ToyModel, faint, is_near, private, run, unit_row
 
 import hushvec as hv
 from hushvec.integrations.openai import OpenAIEmbeddings, embeddings_response
+from integrations.adapter_cases import EPSILON, LIMIT, Client, ToyModel, faint, is_near, private, run, unit_row
 
 
 class AsyncClient(Client):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from adapter_cases import EPSILON, ToyModel, faint, is_near, private
 
 import hushvec as hv
+from integrations.adapter_cases import EPSILON, ToyModel, faint, is_near, private
 
 pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from adapter_cases import DIMENSION, EPSILON, LIMIT, ToyModel, faint, private, unit_row
 
 import hushvec as hv
+from integrations.adapter_cases import DIMENSION, EPSILON, LIMIT, ToyModel, faint, private, unit_row
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 

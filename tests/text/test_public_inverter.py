@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-from public_texts import clustered, corpus_of, numbers_of
 from scipy import stats
 
 import hushvec as hv
@@ -24,6 +23,7 @@ from hushvec.text.inverters.posterior import CandidateLaw, nearest_cosine, softm
 from hushvec.text.inverters.protocol import Inverter, LawInverter
 from hushvec.text.inverters.public import PublicInverter, on_grid
 from hushvec.text.inverters.spaces import DIMENSIONS, best_space
+from text.public_texts import clustered, corpus_of, numbers_of
 
 pytestmark = pytest.mark.ranks
 

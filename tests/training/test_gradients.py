@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from small_runs import clipped_sum, seeded
 
 from hushvec.training import clip_and_noise_gradients
 from hushvec.training.gradients import sigma_of
+from training.small_runs import clipped_sum, seeded
 
 ALPHA = 1e-6   # of every statistical test below
 

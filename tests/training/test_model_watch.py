@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from small_runs import examples_of, loss, model_of, optimizer_of
 
 from hushvec.training import ModelChangedError, load_checkpoint, per_example_gradients, save_checkpoint
 from hushvec.training.ghost import GhostClipping
 from hushvec.training.guarantee import NOTE_ACCEPTED, NOTE_ALLOWED, NOTE_CHANGED, NOTE_UNWATCHED
+from training.small_runs import examples_of, loss, model_of, optimizer_of
 
 F = torch.nn.functional
 

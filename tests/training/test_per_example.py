@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from small_runs import examples_of, gradients_by_loop, loss, model_of
 
 from hushvec.training import per_example_gradients, require_independent_examples
+from training.small_runs import examples_of, gradients_by_loop, loss, model_of
 
 
 def rows_of(model):
