@@ -241,7 +241,7 @@ def test_every_address_is_found(address):
 def test_what_is_found_is_an_address(text):
     for name in ("ipv4", "ipv6"):
         for found in found_by(name, text):
-            ipaddress.ip_address(found.partition("/")[0])
+            assert f"ipv{ipaddress.ip_address(found.partition('/')[0]).version}" == name
 
 
 def test_a_page_of_everything():
