@@ -20,6 +20,7 @@ def tree_of(path):
     return ast.parse(path.read_text())
 
 
+@cache
 def functions_of(path):
     return [node for node in ast.walk(tree_of(path)) if isinstance(node, FUNCTIONS)]
 

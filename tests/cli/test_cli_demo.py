@@ -13,7 +13,8 @@ from hushvec.cli._nearest import cosines, nearest
 from hushvec.cli._sentences import private_texts, public_sentences
 
 needs_model = pytest.mark.skipif(
-    __import__("importlib.util").util.find_spec("sentence_transformers") is None, reason="the extra 'text' is not installed"
+    __import__("importlib.util").util.find_spec("sentence_transformers") is None,
+    reason="sentence_transformers is not installed: pip install '.[text]'"
 )
 
 

@@ -45,15 +45,15 @@ def disassembler():
         candidate = Path(spec.origin).parent / "backends/nvidia/bin/cuobjdump"
         found = str(candidate) if candidate.exists() else None
     if found is None:
-        pytest.skip("no cuobjdump on PATH or in the triton package")
+        pytest.skip("cuobjdump is neither on PATH nor in the package triton: install the CUDA toolkit or triton")
     return found
 
 
 def compiled_module():
     spec = importlib.util.find_spec("hushvec")
-    modules = sorted(Path(spec.origin).parent.glob("_cuda*.so"))
+    modules = sorted((Path(spec.origin).parent / "_native").glob("_cuda*.so"))
     if not modules:
-        pytest.skip("this build has no CUDA backend")
+        pytest.skip("hushvec was built without its CUDA backend: put nvcc on PATH and install it again")
     return modules[0]
 
 

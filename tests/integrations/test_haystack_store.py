@@ -8,7 +8,7 @@ import pytest
 import hushvec as hv
 from integrations.adapter_cases import ToyModel, private, run, unit_row
 
-pytest.importorskip("haystack", reason="haystack-ai is not installed")
+pytest.importorskip("haystack")
 
 from haystack import Document, Pipeline
 from haystack.components.writers import DocumentWriter

@@ -7,8 +7,8 @@ import pytest
 import hushvec as hv
 from integrations.adapter_cases import ToyModel, private, run, unit_row
 
-pytest.importorskip("langchain_core", reason="langchain-core is not installed")
-pytest.importorskip("langchain_tests", reason="langchain-tests is not installed")
+pytest.importorskip("langchain_core")
+pytest.importorskip("langchain_tests")
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings

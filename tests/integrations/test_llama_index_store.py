@@ -8,7 +8,7 @@ import pytest
 import hushvec as hv
 from integrations.adapter_cases import run, unit_row
 
-pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
+pytest.importorskip("llama_index.core")
 
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding

@@ -6,7 +6,7 @@ import pytest
 import hushvec as hv
 from integrations.adapter_cases import EPSILON, ToyModel, faint, is_near, private
 
-pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+pytest.importorskip("sentence_transformers")
 
 import torch
 from sentence_transformers import SentenceTransformer

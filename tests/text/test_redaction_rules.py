@@ -14,7 +14,8 @@ from hushvec.text.pii.wordlists import countries, given_names
 
 RULES = {rule.name: rule for rule in own_rules()}
 phonenumbers = pytest.mark.skipif(
-    __import__("importlib.util").util.find_spec("phonenumbers") is None, reason="the package phonenumbers is not installed"
+    __import__("importlib.util").util.find_spec("phonenumbers") is None,
+    reason="phonenumbers is not installed: pip install '.[redact]'"
 )
 
 FOUND = [

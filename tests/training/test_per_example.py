@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hushvec.training import per_example_gradients, require_independent_examples
+from hushvec.training import per_example_gradients
 from training.small_runs import examples_of, gradients_by_loop, loss, model_of
 
 
