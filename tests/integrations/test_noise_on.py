@@ -1,6 +1,5 @@
 """Which side gets noise: the other comes out clean, free and without a receipt, but through all else that the middleware does."""
 
-
 import numpy as np
 import pytest
 
