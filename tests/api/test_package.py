@@ -103,11 +103,14 @@ NEEDS = {
     "llama_index.py": {"llama_index"},
     "llama_index_store.py": {"llama_index"},
     "model.py": {"torch", "transformers"},
+    "opacus_account.py": {"opacus"},
     "opacus_engine.py": {"opacus", "torch"},
+    "opacus_optimizers.py": {"opacus", "torch"},
     "model_watch.py": {"torch"},
     "per_example.py": {"torch"},
     "sentence_transformers.py": {"sentence_transformers"},
     "sklearn.py": {"sklearn"},
+    "wrapping.py": {"torch"},
 }
 
 
