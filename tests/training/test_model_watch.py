@@ -210,7 +210,7 @@ def test_a_model_must_have_the_parameters_and_be_the_one_that_is_saved(tmp_path)
             return {"mean": 0.5}
 
     stateful = WithState(3, 2)
-    with pytest.raises(ValueError, match="must keep its state in parameters and buffers, which are watched, got '_extra_state'"):
+    with pytest.raises(ValueError, match=r"which are watched, got get_extra_state\(\) of the model beside them"):
         save_checkpoint(tmp_path / "c", optimizer_of(stateful, model=stateful), stateful)
 
 

@@ -17,7 +17,6 @@ from typing import Any
 from weakref import WeakSet, ref
 
 import torch
-from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX
 
 from hushvec._util import validate
 from hushvec.training.by_identity import ByIdentity
@@ -35,6 +34,12 @@ class ModelChangedError(ValueError):
 # A tensor, its address and its version counter: what changes when it or its storage is replaced, or written to. A plain tuple, as
 # there are some for every parameter in every step; never compared by ==, which would compare the tensors' elements.
 Stamp = tuple[torch.Tensor, int, int]
+
+
+def require_module(model: object) -> None:
+    """Refuse what is no torch.nn.Module."""
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, got {validate.kind(model)}")
 
 
 def stamp_of(tensor: torch.Tensor) -> Stamp:
@@ -213,9 +218,12 @@ class ModelWatch:
         for name, tensor in tensors_of(model).items():
             if id(tensor) not in own:
                 raise ValueError(f"model must be the one that the optimizer watches, got one with {name!r}, which it does not")
-        for name in model.state_dict():
-            if name.endswith(_EXTRA_STATE_KEY_SUFFIX):
-                raise ValueError(f"model must keep its state in parameters and buffers, which are watched, got {name!r} beside them")
+        for name, module in model.named_modules():
+            if type(module).get_extra_state is not torch.nn.Module.get_extra_state:
+                raise ValueError(
+                    f"model must keep its state in parameters and buffers, which are watched, got get_extra_state() of "
+                    f"{name or 'the model'} beside them"
+                )
 
     def changes(self, *, exact: bool) -> list[str]:
         """Names of what is not as it should be.

@@ -47,9 +47,7 @@ class PoissonSampler:
         self, size: int, sampling_probability: float, *, steps: int | None = None, generator: _core.Generator | None = None
     ) -> None:
         self.size = validate.whole_number("size", size, at_least=1)
-        self.sampling_probability = validate.positive("sampling_probability", sampling_probability)
-        if self.sampling_probability > 1:
-            raise ValueError(f"sampling_probability must be > 0 and <= 1, got {self.sampling_probability!r}")
+        self.sampling_probability = validate.sampling_probability(sampling_probability)
         self._threshold = int(Fraction(self.sampling_probability) * _WORD)
         if self._threshold == 0:
             raise ValueError(f"sampling_probability must be >= 2^-64, got {self.sampling_probability!r}")

@@ -69,8 +69,9 @@ class AdapterCheck:
     def __init__(self, model: Any, *, probe: Any = None, optimizer: Any = None) -> None:
         import torch
 
-        if not isinstance(model, torch.nn.Module):
-            raise TypeError(f"model must be a torch.nn.Module, got {validate.kind(model)}")
+        from hushvec.training.model_watch import require_module
+
+        require_module(model)
         if probe is not None and not isinstance(probe, torch.Tensor | Mapping):
             raise TypeError(f"probe must be a tensor or a mapping, got {validate.kind(probe)}")
         self._model, self._probe = model, probe
