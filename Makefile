@@ -1,55 +1,132 @@
 # Two commands on a fresh machine (Python 3.10+, a C++20 compiler, make):
 #   make demo    installs into .venv and runs the main job
-#   make test    installs into .venv-test and runs every test
-# Everything else here is for working on hushvec.
+#   make test    installs into .venv-test and runs what CI runs
+# Everything else is for working on hushvec: CONTRIBUTING.md says when to use which target.
 PYTHON ?= python3
-# Bytecode of what is used is made when it is used: compiling all packages at once takes minutes.
+BIN = .venv-test/bin
+# Python compiles bytecode when it needs it: compiling all packages at once takes minutes.
 PIP = -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
+PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
-.PHONY: demo test native arm ranks bench lint clean
+.PHONY: demo dev quick test full lint native sanitizers arm ranks wheel tidy coverage format bench clean FORCE
 
 demo: .venv/installed
 	.venv/bin/hushvec demo
 
-# --upgrade-strategy keeps what is there: only this package is built anew when its sources change.
-SOURCES = pyproject.toml constraints.txt CMakeLists.txt $(shell find cpp cuda python -type f -not -name '*.so' -not -path '*/__pycache__/*')
+# ---- installation
 
-.venv/installed: $(SOURCES)
+CPP_SOURCES = CMakeLists.txt $(shell find cmake cpp cuda python/bindings tests/native/cpp tests/native/cuda -type f -not -path '*/__pycache__/*')
+STUDIES = $(wildcard studies/pyproject.toml)
+LINTED = python tests examples scripts $(if $(STUDIES),studies)
+TESTS = tests $(if $(STUDIES),studies/tests)
+ALONE = $(shell grep -rl --include='test_*.py' 'mark\.alone' $(TESTS))
+
+.venv/installed: pyproject.toml constraints.txt $(CPP_SOURCES) build/modules
 	$(PYTHON) -m venv .venv
 	.venv/bin/python $(PIP) '.[text,cli]'
 	touch $@
 
-.venv-test/installed: $(SOURCES)
+# The list of Python modules, rewritten when one comes or goes: an editable installation finds those that it was made with.
+build/modules: FORCE
+	@mkdir -p build
+	@find python/hushvec -name '*.py' | sort > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+# Build tools stay installed, so that the build folder stays valid.
+.venv-test/tools: constraints.txt
 	$(PYTHON) -m venv .venv-test
-	.venv-test/bin/python $(PIP) '.[torch,text,cli,test,dev]' cmake
+	$(BIN)/python $(PIP) cmake editables hatchling ninja pybind11 scikit-build-core
 	touch $@
 
-# mypy and the last of the emulated tests use one processor: the builds go on beside them. The tests that run alone are named by file, as
-# collecting the whole suite a second time, with every library that it imports, takes 44 s of processor time instead of 7.
-test: .venv-test/installed
-	$(MAKE) --jobs=2 lint native arm
-	.venv-test/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not alone"
-	.venv-test/bin/python -m pytest -m alone $(shell grep -rl --include='test_*.py' 'mark\.alone' tests)
-	$(MAKE) ranks
+# Everything that hushvec and its tests need, and no hushvec.
+.venv-test/packages: .venv-test/tools pyproject.toml constraints.txt $(STUDIES)
+	$(BIN)/python scripts/requirements.py torch text cli test dev > .venv-test/requirements.txt
+	$(BIN)/python $(PIP) --requirement .venv-test/requirements.txt
+	touch $@
+
+# An editable installation: changes of Python need no build, and ninja compiles the C++ files that changed in build/dev, where the C++
+# tests are built too (`make native`), from the same objects.
+EDITABLE = --no-deps --no-build-isolation --config-settings=build-dir=build/dev \
+  --config-settings=cmake.define.HUSHVEC_BUILD_TESTS=ON --config-settings=build.targets=python_modules
+.venv-test/core: .venv-test/tools pyproject.toml build/modules $(CPP_SOURCES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python $(PIP) $(EDITABLE) --editable . $(if $(STUDIES),--editable ./studies)
+	touch $@
+
+.venv-test/installed: .venv-test/packages .venv-test/core
+	touch $@
+
+dev: .venv-test/installed
+
+# ---- while working
+
+# Lint, types, and the tests of what differs from main.
+quick: .venv-test/installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/quick.py
+
+# The tests of one folder: make test-budget.
+test-%: .venv-test/installed
+	$(PYTEST) tests/$*
+
+format: .venv-test/installed
+	$(BIN)/ruff check --fix $(LINTED)
+	git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs $(BIN)/clang-format -i
 
 lint: .venv-test/installed
-	.venv-test/bin/ruff check python tests examples
-	.venv-test/bin/mypy
+	$(BIN)/ruff check $(LINTED)
+	git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs $(BIN)/clang-format --dry-run --Werror
+	$(BIN)/mypy
 
-native: .venv-test/installed
-	PATH="$(CURDIR)/.venv-test/bin:$$PATH" scripts/check_native.sh
+# ---- what CI runs
+
+# The compiler works while pip downloads. The tests that run alone are named by file: collecting the whole suite a second time, with every
+# library that it imports, takes 44 s of processor time instead of 7.
+test:
+	$(MAKE) --jobs=2 dev native
+	$(MAKE) --jobs=2 lint wheel
+	$(PYTEST) -m "not alone" $(TESTS)
+	$(BIN)/python -m pytest -m alone $(ALONE)
+
+# What runs every night: more samples, sanitizers, 64-bit ARM, other BLAS kernels.
+full:
+	$(MAKE) --jobs=2 dev native
+	$(MAKE) --jobs=2 lint wheel sanitizers arm
+	HUSHVEC_TEST_SCALE=full $(PYTEST) -m "not alone" $(TESTS)
+	HUSHVEC_TEST_SCALE=full $(BIN)/python -m pytest -m alone $(ALONE)
+	$(MAKE) ranks
+
+# The C++ tests as released, and the example of the installed library.
+native: .venv-test/core
+	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_native.sh dev
+	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_installed.sh build/dev
+
+sanitizers: .venv-test/tools
+	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_native.sh asan tsan
 
 # The C++ tests for 64-bit ARM, cross-compiled and under emulation; skipped, with a reason, without the packages for it.
-arm: .venv-test/installed
-	PATH="$(CURDIR)/.venv-test/bin:$$PATH" scripts/check_arm.sh
+arm: .venv-test/tools
+	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_arm.sh
 
 # Tests that rank, with the other kernels of numpy's BLAS.
 ranks: .venv-test/installed
-	.venv-test/bin/python scripts/check_ranks.py
+	$(BIN)/python scripts/check_ranks.py
+
+# What users install, from the objects in build/dev: the files in it, and a release by the installed package.
+wheel: .venv-test/installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/check_wheel.py
+
+# clang-tidy on what build/dev compiles.
+tidy: .venv-test/core
+	$(BIN)/python $(PIP) 'clang-tidy>=19,<20'
+	sed -n 's/^  "file": "\(.*\)",\{0,1\}$$/\1/p' build/dev/compile_commands.json | grep -v '/tests/' | sort -u | \
+	  xargs --max-args=1 --max-procs=$$(nproc) $(BIN)/clang-tidy -p build/dev --quiet
+
+coverage: .venv-test/packages
+	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/coverage.sh
 
 bench: .venv-test/installed
-	.venv-test/bin/python $(PIP) '.[bench]'
-	.venv-test/bin/python bench/python/run.py
+	$(BIN)/python scripts/requirements.py bench > .venv-test/requirements-bench.txt
+	$(BIN)/python $(PIP) --requirement .venv-test/requirements-bench.txt
+	$(BIN)/python bench/python/run.py
 
 clean:
 	rm -rf .venv .venv-test build

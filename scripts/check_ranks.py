@@ -29,7 +29,8 @@ def main():
         else:
             chosen.append(kernel)
     # By name: collecting the whole suite imports every library that it uses, which takes longer than the tests themselves.
-    files = sorted(str(path) for path in (ROOT / "tests").rglob("test_*.py") if MARK in path.read_text())
+    folders = (ROOT / "tests", ROOT / "studies" / "tests")
+    files = sorted(str(path) for folder in folders for path in folder.rglob("test_*.py") if MARK in path.read_text())
     with ThreadPoolExecutor(len(NEEDED)) as pool:
         runs = pool.map(lambda kernel: tested(kernel, files), chosen)
         codes = [shown(kernel, run) for kernel, run in zip(chosen, runs)]

@@ -10,6 +10,15 @@ import sys
 
 import pytest
 
+from evidence.reference.sizes import SCALE
+
+
+def pytest_collection_modifyitems(items):
+    if SCALE != "full":
+        for item in items:
+            if item.get_closest_marker("full"):
+                item.add_marker(pytest.mark.skip(reason="takes long: HUSHVEC_TEST_SCALE=full runs it"))
+
 
 def pytest_generate_tests(metafunc):
     if "backend" in metafunc.fixturenames:

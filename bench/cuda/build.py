@@ -17,7 +17,7 @@ MODULES = ("_core", "_cuda")
 PROGRAMS = {
     "check_device_bounds": "cuda/tools/check_device_bounds",
     "count_open_samples": "cuda/tools/count_open_samples",
-    "test_launchers": "tests/cuda/test_launchers",
+    "test_launchers": "tests/native/cuda/test_launchers",
 }
 
 

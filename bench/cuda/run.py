@@ -39,7 +39,7 @@ def plan(folder: Path, quick: bool, architectures: str) -> list[Step]:
     sanitizer = shutil.which("compute-sanitizer")
     no_sanitizer = "" if sanitizer else "compute-sanitizer is not on PATH"
     no_pytest = "" if importlib.util.find_spec("pytest") else "pytest is not installed"
-    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", str(build.ROOT / "tests/cuda")]
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", str(build.ROOT / "tests/native/cuda")]
     return [
         Step("build", [sys.executable, str(HERE / "build.py"), str(folder), "--architectures", architectures]),
         Step("bounds", [str(at["check_device_bounds"])]),

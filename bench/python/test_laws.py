@@ -40,7 +40,7 @@ def test_laplace_of_the_same_variance_is_not_a_gaussian(rng):
     assert "fourth moment" in laws.moment_complaint(samples, "gaussian", 1.0)
 
 
-# Epsilon, delta, sigma: rows of tests/vectors/gaussian_sigma.csv (80-digit arithmetic).
+# Epsilon, delta, sigma: rows of tests/evidence/vectors/gaussian_sigma.csv (80-digit arithmetic).
 KNOWN = [
     (1.0, 1e-5, 3.73063163481594183224982257504),
     (1.0, 1e-9, 5.49526615723829619322687065762),

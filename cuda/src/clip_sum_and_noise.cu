@@ -68,8 +68,10 @@ cudaError_t clip_sum_and_noise(const NoiseSource& source, const RowsArgument& ro
         }
         if (error != cudaSuccess) return error;
         const float s = grid.sigma / grid.grid;
+        // clang-format off
         const SumNoiseBody noise = {source, {ExactScale<Thread>(s, kGaussianBound), grid.grid, workspace.open_samples()}, parts.sums,
                                     sum_unit(clip_norm) / double{grid.grid}, rows.columns, static_cast<float*>(rows.out)};
+        // clang-format on
         const std::size_t groups = divide_up(rows.columns, kGroupSamples);
         error = launch(sum_noise_kernel, dim3(static_cast<unsigned>(divide_up(groups, kStreamThreads / kGroupBlocks))), kStreamThreads, 0, stream, noise);
         if (error != cudaSuccess) return error;

@@ -53,7 +53,7 @@ inline unsigned striding_blocks(std::size_t useful) {
     if (cudaGetDevice(&device) != cudaSuccess) return 1;
     if (cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return 1;
     const std::size_t most = kBlocksPerMultiprocessor * static_cast<std::size_t>(multiprocessors);
-    return static_cast<unsigned>(useful < 1 ? 1 : useful < most ? useful : most);
+    return static_cast<unsigned>(useful < 1 ? 1 : (useful < most ? useful : most));
 }
 
 constexpr std::size_t divide_up(std::size_t n, std::size_t by) { return (n + by - 1) / by; }

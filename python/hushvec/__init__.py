@@ -15,7 +15,7 @@ from hushvec._native._core import Generator
 from hushvec._native._core import __version__ as __version__
 from hushvec._native.backends import backends, set_num_threads
 from hushvec._util.lazy import at_first_use
-from hushvec._util.moved import find_moved_modules
+from hushvec._util.moved import find_moved_modules, or_moved_module
 from hushvec.errors import BudgetError, MissingExtraError, PrivacyBudgetExhaustedError, ReceiptError
 from hushvec.noise import add_noise, gaussian_noise, l2_laplace_noise, laplacian_noise
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon, gaussian_sigma, laplace_scale
@@ -83,6 +83,7 @@ __all__ = [
 ]
 
 find_moved_modules()
+Generator.__module__ = "hushvec"  # where users find it, in help() and in errors
 
 # Imported at first use: most programs need none of them, and they would make `import hushvec` take a third longer.
 __getattr__, __dir__ = at_first_use(
@@ -105,3 +106,4 @@ __getattr__, __dir__ = at_first_use(
         "wrap_embedding_model": "middleware",
     },
 )
+__getattr__ = or_moved_module(__getattr__)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from scipy import integrate, stats
 
-VECTORS = Path(__file__).parents[1] / "vectors"
+VECTORS = Path(__file__).parents[1] / "evidence" / "vectors"
 
 
 def vectors(name):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import hushvec as hv
 from accounting import profiles
+from evidence.reference.sizes import scaled
 from hushvec.accounting import (
     ApproximateDP,
     BoundedRangeDP,
@@ -26,7 +27,6 @@ from hushvec.accounting import (
     pld,
     poisson,
 )
-from reference.sizes import scaled
 
 DELTA = 1e-5
 
@@ -111,7 +111,7 @@ def test_one_release_costs_itself(loss):
     assert together.epsilon <= min(bounds(together).values())
 
 
-# Sums of one-dimensional Laplace losses, also with a Gaussian one, by quadrature: tests/vectors/make_accounting_vectors.py.
+# Sums of one-dimensional Laplace losses, also with a Gaussian one, by quadrature: tests/evidence/vectors/make_accounting_vectors.py.
 LAPLACE = [row for row in profiles.vectors("composition_exact.csv") if row["kind"] == "laplace"]
 
 

@@ -1,4 +1,4 @@
-"""Optimal composition: every outcome of randomised response in 60 digits (tests/vectors/make_accounting_vectors.py)."""
+"""Optimal composition: every outcome of randomised response in 60 digits (tests/evidence/vectors/make_accounting_vectors.py)."""
 
 import itertools
 import math

@@ -14,9 +14,9 @@ from scipy import special, stats
 import hushvec as hv
 from audit import samplers
 from audit.samplers import CONFIDENCE, seeds
+from evidence.reference.sizes import scaled
 from hushvec.audit import LabelTarget, MechanismTarget, audit_mechanism, audit_one_run, audit_pair
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit
-from reference.sizes import scaled
 
 SEEDS = scaled([21], list(range(21, 31)))
 SAMPLES = scaled(30_000, 100_000)

@@ -10,9 +10,9 @@ from scipy import stats
 import hushvec as hv
 from audit import samplers
 from audit.samplers import seeds
+from evidence.reference.sizes import scaled
 from hushvec.audit import MechanismTarget, audit_mechanism, audit_pair, estimates
 from hushvec.mechanisms import Gaussian, Laplacian
-from reference.sizes import scaled
 
 # What docs/audit.md says of correct mechanisms: one estimate is more than 3 standard errors too high in at most 0.2 % of audits, and
 # any of those that one audit makes in at most 1 %.

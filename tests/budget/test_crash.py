@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reference.sizes import scaled
+from evidence.reference.sizes import scaled
 
 pytestmark = pytest.mark.alone
 

@@ -30,11 +30,13 @@ def hushvec(*arguments, stdin=None, cwd=None, environment=None):
     return Finished(finished.returncode, finished.stdout.decode(), finished.stderr.decode())
 
 
-def hushvec_here(*arguments, stdin=b""):
+def hushvec_here(*arguments, stdin=b"", cwd=None):
     from hushvec.cli import main
 
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
     before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
+    folder = os.getcwd()
+    os.chdir(cwd or folder)
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = main([str(argument) for argument in arguments])
@@ -42,6 +44,7 @@ def hushvec_here(*arguments, stdin=b""):
         code = stop.code
     finally:
         sys.stdin = before
+        os.chdir(folder)
     return Finished(code, *(_text(stream) for stream in (out, err)))
 
 

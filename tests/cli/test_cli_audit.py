@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from audit import samplers
-from cli.command import assert_one_line, hushvec
+from cli.command import assert_one_line, hushvec, hushvec_here
 from hushvec.audit import MechanismTarget
 from hushvec.cli import audit, main
 from hushvec.mechanisms import PublicCodebook
 
 
 def answer(*arguments, code=0):
-    finished = hushvec("audit", "mechanism", *arguments, "--json")
+    finished = hushvec_here("audit", "mechanism", *arguments, "--json")
     assert finished.code == code, finished.err
     return json.loads(finished.out)
 
@@ -44,7 +44,7 @@ def test_a_codebook(tmp_path):
     asked = ["--mechanism", "codebook", "--codebook", tmp_path / "book.npz", "--samples", 5000, "--method", "pair"]
     found = answer(*asked, "--epsilon", 1, "--confidence", 1 - 1e-6)
     assert (found["mechanism"], found["epsilon"], found["flagged"]) == ("codebook", 1.0, False)
-    assert_one_line(hushvec("audit", "mechanism", *asked), "epsilon must be given for mechanism 'codebook'")
+    assert_one_line(hushvec_here("audit", "mechanism", *asked), "epsilon must be given for mechanism 'codebook'")
 
 
 def test_one_method():
@@ -54,7 +54,7 @@ def test_one_method():
 
 
 def test_text_says_that_it_is_no_proof():
-    finished = hushvec("audit", "mechanism", "--epsilon", 12, "--samples", 2000)
+    finished = hushvec_here("audit", "mechanism", "--epsilon", 12, "--samples", 2000)
     assert finished.code == 0
     assert "consistent with the claim, which is no proof of it (confidence 0.999)" in finished.out
     assert "could not have refuted the claim" in finished.out
@@ -84,12 +84,12 @@ def test_text_says_that_it_is_no_proof():
     ],
 )
 def test_bad_input(arguments, text):
-    assert_one_line(hushvec("audit", "mechanism", *arguments), text)
+    assert_one_line(hushvec_here("audit", "mechanism", *arguments), text)
 
 
 @pytest.mark.parametrize("arguments", [[], ["receipts"]])
 def test_what_can_be_audited(arguments):
-    assert_one_line(hushvec("audit", *arguments))
+    assert_one_line(hushvec_here("audit", *arguments))
 
 
 def test_a_flagged_mechanism_is_exit_code_1(tmp_path):
@@ -108,7 +108,7 @@ def with_path(folder):
 
 
 def test_text_has_an_estimate_with_its_standard_error():
-    finished = hushvec("audit", "mechanism", "--mechanism", "laplacian", "--epsilon", 1, "--dimension", 1, "--samples", 20_000)
+    finished = hushvec_here("audit", "mechanism", "--mechanism", "laplacian", "--epsilon", 1, "--dimension", 1, "--samples", 20_000)
     assert finished.code == 0
     assert re.search(r"pair +epsilon >= 0\.\d+ by [^;]*; estimate \d\.\d{4} with standard error 0\.\d{4} by ", finished.out)
 

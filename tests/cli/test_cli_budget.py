@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from cli.command import assert_one_line, hushvec
+from cli.command import assert_one_line, hushvec, hushvec_here
 from hushvec.budget import PrivacyBudget, verify_export
 from hushvec.budget.store import TABLE
 from postgres_server import PostgresServer, why_not
@@ -24,7 +24,7 @@ def store(tmp_path):
 
 
 def answer(*arguments, code=0):
-    finished = hushvec("budget", *arguments, "--json")
+    finished = hushvec_here("budget", *arguments, "--json")
     assert finished.code == code, finished.err
     return json.loads(finished.out)
 
@@ -35,7 +35,7 @@ def test_show_one(store):
     assert found["consumed"] == {"epsilon": "2.6", "delta": "0.00001"}
     assert (found["key"], found["currency"], found["on_exhausted"], found["period"]) == ("notes", "epsilon_delta", "block", 0)
     assert (found["exhausted"], found["head"]["rows"]) == (False, 3)
-    text = hushvec("budget", "show", "--key", "notes", "--store", store).out
+    text = hushvec_here("budget", "show", "--key", "notes", "--store", store).out
     assert "(2.6, 1e-05)" in text and "(7.4, 9e-05)" in text and "(10.0, 0.0001)" in text
 
 
@@ -43,7 +43,7 @@ def test_show_all(store):
     found = answer("show", "--store", store)
     assert [ledger["key"] for ledger in found] == ["notes", "study"]
     assert found[1]["consumed"] == {"rho": "0.5"} and found[1]["exhausted"]
-    header, first, second = hushvec("budget", "show", "--store", store).out.splitlines()
+    header, first, second = hushvec_here("budget", "show", "--store", store).out.splitlines()
     assert first.split()[0] == "notes" and second.split()[0] == "study"
     assert "rho 0.5" in second
 
@@ -56,7 +56,7 @@ def test_the_store_may_come_from_the_environment(store):
 def test_verify(store):
     found = answer("verify", "--key", "notes", "--store", store)
     assert (found["holds"], found["rows"], found["first_wrong"]) == (True, 3, None)
-    assert found["entry_hash"] in hushvec("budget", "verify", "--key", "notes", "--store", store).out
+    assert found["entry_hash"] in hushvec_here("budget", "verify", "--key", "notes", "--store", store).out
 
 
 def test_verify_names_the_first_wrong_row(store):
@@ -66,13 +66,13 @@ def test_verify_names_the_first_wrong_row(store):
     connection.close()
     found = answer("verify", "--key", "notes", "--store", store, code=1)
     assert (found["holds"], found["first_wrong"], found["reason"]) == (False, 2, "entry_hash does not follow from the row")
-    finished = hushvec("budget", "verify", "--key", "notes", "--store", store)
+    finished = hushvec_here("budget", "verify", "--key", "notes", "--store", store)
     assert (finished.code, finished.out) == (1, "does not hold: row 2: entry_hash does not follow from the row\n")
 
 
 def test_export_and_verify_it(store, tmp_path):
     file = tmp_path / "export.json"
-    finished = hushvec("budget", "export", "--key", "notes", "--store", store, "-o", file)
+    finished = hushvec_here("budget", "export", "--key", "notes", "--store", store, "-o", file)
     assert finished.code == 0 and "3 rows" in finished.out
     export = json.loads(file.read_text())
     assert verify_export(export).holds
@@ -86,7 +86,7 @@ def test_export_and_verify_it(store, tmp_path):
 
 def test_verify_against_an_earlier_export(store, tmp_path):
     file = tmp_path / "export.json"
-    hushvec("budget", "export", "--key", "notes", "--store", store, "-o", file)
+    hushvec_here("budget", "export", "--key", "notes", "--store", store, "-o", file)
     with PrivacyBudget.reopen("notes", store=store) as budget:
         budget.consume(0.5)
     assert answer("verify", "--key", "notes", "--store", store, "--against", file)["holds"]
@@ -99,7 +99,7 @@ def test_verify_against_an_earlier_export(store, tmp_path):
 
 
 def test_reset_needs_yes(store):
-    assert_one_line(hushvec("budget", "reset", "--key", "notes", "--store", store), "--yes must be given")
+    assert_one_line(hushvec_here("budget", "reset", "--key", "notes", "--store", store), "--yes must be given")
     assert answer("show", "--key", "notes", "--store", store)["period"] == 0
     found = answer("reset", "--key", "notes", "--store", store, "--yes", "--purpose", "december")
     assert (found["period"], found["consumed"]) == (1, {"epsilon": "0", "delta": "0"})
@@ -123,13 +123,13 @@ def test_reset_needs_yes(store):
     ],
 )
 def test_bad_input(store, arguments, text):
-    assert_one_line(hushvec("budget", *arguments, *(["--store", store] if arguments else [])), text)
+    assert_one_line(hushvec_here("budget", *arguments, *(["--store", store] if arguments else [])), text)
 
 
 def test_a_store_that_is_not_there(tmp_path):
     missing = tmp_path / "missing.sqlite"
     for action in (["show"], ["verify", "--key", "k"], ["reset", "--key", "k", "--yes"]):
-        assert_one_line(hushvec("budget", *action, "--store", missing), f"{missing}: there is no such file")
+        assert_one_line(hushvec_here("budget", *action, "--store", missing), f"{missing}: there is no such file")
     assert not missing.exists()
 
 
@@ -137,7 +137,7 @@ def test_a_store_that_is_not_there(tmp_path):
 def test_files_that_are_no_exports(tmp_path, content):
     file = tmp_path / "export.json"
     file.write_text(content)
-    assert_one_line(hushvec("budget", "verify", "--export", file), "must")
+    assert_one_line(hushvec_here("budget", "verify", "--export", file), "must")
 
 
 @pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
@@ -147,4 +147,4 @@ def test_postgresql():
             budget.consume(0.25)
         assert answer("show", "--key", "fleet", "--store", server.url)["consumed"]["epsilon"] == "0.25"
         assert answer("verify", "--key", "fleet", "--store", server.url)["holds"]
-        assert_one_line(hushvec("budget", "show", "--key", "no", "--store", server.url), "there is no budget with key 'no'")
+        assert_one_line(hushvec_here("budget", "show", "--key", "no", "--store", server.url), "there is no budget with key 'no'")

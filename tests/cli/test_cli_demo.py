@@ -8,6 +8,7 @@ import pytest
 
 import hushvec as hv
 from cli.command import assert_one_line, hushvec, hushvec_here
+from evidence.reference.sizes import scaled
 from hushvec._util.progress import Progress
 from hushvec.cli._nearest import cosines, nearest
 from hushvec.cli._sentences import private_texts, public_sentences
@@ -49,7 +50,7 @@ def demo(*arguments, run=hushvec_here, **settings):
 
 @needs_model
 def test_the_shipped_notes():
-    found = demo(run=hushvec)
+    found = demo(run=scaled(hushvec_here, hushvec))
     assert len(found["texts"]) == len(private_texts(None))
     receipt = hv.Receipt.from_dict(found["receipt"])
     assert hv.verify_receipt(receipt).status == "holds"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from cli.command import assert_one_line, hushvec
+from cli.command import assert_one_line, hushvec, hushvec_here
 from hushvec.cli._printable import printable
 
 NASTY = "\x1b[1A\x1b[2K\u202eholds\u2028\r\nholds\x9b2J\ud800\U000e0041"
@@ -35,7 +35,7 @@ def forged(tmp_path):
 
 @pytest.mark.parametrize("arguments", [(), ("--json",)])
 def test_notes_of_a_receipt(forged, arguments):
-    finished = hushvec("verify", forged, forged, *arguments)
+    finished = hushvec_here("verify", forged, forged, *arguments)
     assert finished.code == 1
     assert_harmless(finished.out)
     if not arguments:
@@ -62,7 +62,7 @@ def test_rows_of_a_forged_ledger(tmp_path):
         path = tmp_path / "export.json"
         path.write_text(json.dumps(export))
         for arguments in ((), ("--json",)):
-            finished = hushvec("budget", "verify", "--export", path, *arguments)
+            finished = hushvec_here("budget", "verify", "--export", path, *arguments)
             assert finished.code in (1, 2)
             assert_harmless(finished.out + finished.err)
 
@@ -74,9 +74,9 @@ def test_texts_and_ids_of_an_index(tmp_path):
     ids = tmp_path / "ids.txt"
     ids.write_text("\x1b[2Ja\nb\n")
     texts.write_text("".join(json.dumps({"id": one, "text": "\x1b[2J"}) + "\n" for one in ("\x1b[2Ja", "b")))
-    built = hushvec("retrieve", "build", rows, "-o", folder, "--ids", ids, "--epsilon", "8", "--store", "numpy")
+    built = hushvec_here("retrieve", "build", rows, "-o", folder, "--ids", ids, "--epsilon", "8", "--store", "numpy")
     assert built.code == 0, built.err
-    found = hushvec("retrieve", "search", folder, queries, "-k", "2", "--show-text", texts)
+    found = hushvec_here("retrieve", "search", folder, queries, "-k", "2", "--show-text", texts)
     assert found.code == 0, found.err
     assert r"\x1b[2J" in found.out
     assert_harmless(found.out + built.out)

@@ -43,7 +43,7 @@ def assert_released(before, after, receipt):
 def test_npy(tmp_path, dtype, order):
     x = np.asarray(vectors(dtype=dtype), order=order)
     np.save(tmp_path / "in.npy", x)
-    finished = hushvec("privatize", tmp_path / "in.npy", "-o", tmp_path / "out.npy", "--epsilon", 8, "--json")
+    finished = hushvec_here("privatize", tmp_path / "in.npy", "-o", tmp_path / "out.npy", "--epsilon", 8, "--json")
     assert finished.code == 0, finished.err
     assert finished.err == ""
     y = np.load(tmp_path / "out.npy")
@@ -57,7 +57,7 @@ def test_npy(tmp_path, dtype, order):
 def test_npy_of_one_row_no_rows_and_foreign_byte_order(tmp_path):
     for name, x in (("one", vectors()[0]), ("none", vectors(0)), ("swapped", vectors().astype(">f4"))):
         np.save(tmp_path / f"{name}.npy", x)
-        finished = hushvec("privatize", tmp_path / f"{name}.npy", "-o", tmp_path / f"{name}-out.npy", "--epsilon", 8)
+        finished = hushvec_here("privatize", tmp_path / f"{name}.npy", "-o", tmp_path / f"{name}-out.npy", "--epsilon", 8)
         assert finished.code == 0, finished.err
         y = np.load(tmp_path / f"{name}-out.npy")
         assert y.shape == x.shape
@@ -99,7 +99,7 @@ def test_parquet(tmp_path, kind):
         }
     )
     parquet.write_table(table, tmp_path / "in.parquet", row_group_size=70)
-    finished = hushvec(
+    finished = hushvec_here(
         "privatize",
         tmp_path / "in.parquet",
         "-o",
@@ -131,7 +131,7 @@ def write_lines(path, records):
 def test_jsonl(tmp_path):
     x = vectors()
     write_lines(tmp_path / "in.jsonl", ({"id": i, "secret": "measles", "embedding": row.tolist()} for i, row in enumerate(x)))
-    finished = hushvec("privatize", tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", "--epsilon", 8, "--keep", "id")
+    finished = hushvec_here("privatize", tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", "--epsilon", 8, "--keep", "id")
     assert finished.code == 0, finished.err
     records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [record["id"] for record in records] == list(range(ROWS))
@@ -144,7 +144,7 @@ def test_jsonl_texts(tmp_path):
     write_lines(
         tmp_path / "in.jsonl", [{"id": 1, "note": "The biopsy came back benign."}, {"id": 2, "note": "Überweisung in die Türkei"}]
     )
-    finished = hushvec(
+    finished = hushvec_here(
         "privatize",
         tmp_path / "in.jsonl",
         "-o",
@@ -187,7 +187,7 @@ def test_settings_reach_the_receipt(tmp_path, arguments, checks, kind):
         np.save(source, vectors())
     else:
         write_lines(source, ({"embedding": row.tolist()} for row in vectors()))
-    finished = hushvec("privatize", source, "-o", output, *arguments)
+    finished = hushvec_here("privatize", source, "-o", output, *arguments)
     assert finished.code == 0, finished.err
     receipt = read_receipt(output)
     for name, value in checks.items():
@@ -249,7 +249,7 @@ def test_bad_files(tmp_path, kind, content, text):
     source, output = tmp_path / f"in.{kind}", tmp_path / f"out.{kind}"
     source.write_bytes(content)
     output.write_bytes(b"what was there")
-    assert_one_line(hushvec("privatize", source, "-o", output, "--epsilon", 8, "--force"), f"in.{kind}", text)
+    assert_one_line(hushvec_here("privatize", source, "-o", output, "--epsilon", 8, "--force"), f"in.{kind}", text)
     assert names(tmp_path) == [f"in.{kind}", f"out.{kind}"]
     assert output.read_bytes() == b"what was there"
 
@@ -284,7 +284,7 @@ def test_bad_parquet_files(tmp_path):
             source.write_bytes(content)
         else:
             parquet.write_table(content, source, row_group_size=5)
-        assert_one_line(hushvec("privatize", source, "-o", output, "--epsilon", 8), "in.parquet", text)
+        assert_one_line(hushvec_here("privatize", source, "-o", output, "--epsilon", 8), "in.parquet", text)
         assert names(tmp_path) == ["in.parquet", "whole.parquet"]
 
 
@@ -330,7 +330,7 @@ def test_bad_arguments(tmp_path, arguments, text):
     write_lines(tmp_path / "in.jsonl", [{"embedding": [1.0, 2.0], "t": "text"}])
     (tmp_path / "folder.npy").mkdir()
     before = names(tmp_path)
-    assert_one_line(hushvec("privatize", *arguments, cwd=tmp_path), text)
+    assert_one_line(hushvec_here("privatize", *arguments, cwd=tmp_path), text)
     assert names(tmp_path) == before
 
 
@@ -463,7 +463,7 @@ def test_a_budget_is_charged_and_named(tmp_path):
 
     def privatize(name, output, key, epsilon):
         budget = ("--budget", key, "--budget-store", store)
-        return hushvec("privatize", tmp_path / name, "-o", tmp_path / output, *budget, "--epsilon", epsilon, "--json")
+        return hushvec_here("privatize", tmp_path / name, "-o", tmp_path / output, *budget, "--epsilon", epsilon, "--json")
 
     finished = privatize("in.npy", "out.npy", "notes", 6)
     assert finished.code == 0, finished.err

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cli.command import assert_one_line, hushvec
+from cli.command import assert_one_line, hushvec, hushvec_here
 from hushvec.text import rules
 
 TEXT = "Contact Jane Doe at jane@example.com."
@@ -12,7 +12,7 @@ SHOWN = "Contact [PERSON] at [EMAIL]."
 
 
 def redacted(*arguments, **settings):
-    finished = hushvec("redact", *arguments, **settings)
+    finished = hushvec_here("redact", *arguments, **settings)
     assert finished.code == 0, finished.err
     assert finished.err == ""
     return finished.out
@@ -22,7 +22,7 @@ def test_text_file_and_standard_input(tmp_path):
     (tmp_path / "letter.txt").write_bytes(TEXT.encode() + b"\r\n\r\nend")
     assert redacted("--text", TEXT) == SHOWN + "\n"
     assert redacted(tmp_path / "letter.txt") == SHOWN + "\r\n\r\nend"
-    assert redacted(stdin=TEXT.encode()) == redacted("-", stdin=TEXT.encode()) == SHOWN
+    assert redacted(stdin=TEXT.encode()) == redacted("-", stdin=TEXT.encode()) == hushvec("redact", stdin=TEXT.encode()).out == SHOWN
 
 
 def test_json():
@@ -119,7 +119,7 @@ def test_bad_input(tmp_path, arguments, text):
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "good.jsonl").write_text('{"text": "a", "id": 1}\n')
     (tmp_path / "bad.jsonl").write_text('{"text": "a"}\n{\n')
-    finished = hushvec("redact", *arguments, "-o", "out", cwd=tmp_path) if arguments[0] == "bad.jsonl" else hushvec(
+    finished = hushvec_here("redact", *arguments, "-o", "out", cwd=tmp_path) if arguments[0] == "bad.jsonl" else hushvec_here(
         "redact", *arguments, cwd=tmp_path
     )  # fmt: skip
     assert_one_line(finished, text)

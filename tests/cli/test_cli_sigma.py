@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import hushvec as hv
-from cli.command import assert_one_line, hushvec
+from cli.command import assert_one_line, hushvec, hushvec_here
 
-VECTORS = Path(__file__).parents[1] / "vectors" / "gaussian_sigma.csv"
+VECTORS = Path(__file__).parents[1] / "evidence" / "vectors" / "gaussian_sigma.csv"
 
 
 def answer(*arguments):
-    finished = hushvec("sigma", *arguments, "--json")
+    finished = hushvec_here("sigma", *arguments, "--json")
     assert finished.code == 0, finished.err
     return json.loads(finished.out)
 
@@ -54,13 +54,13 @@ def test_the_classical_sigma_is_shown_with_its_true_delta():
     found = answer("--epsilon", 20, "--sensitivity", 1)
     assert found["classical_sigma"] == pytest.approx(0.24224, abs=1e-5)
     assert found["classical_delta"] == pytest.approx(1.5e-3, rel=0.05)
-    assert "NOT enough" in hushvec("sigma", "--epsilon", 20).out
-    assert "NOT" not in hushvec("sigma", "--epsilon", 0.9).out
+    assert "NOT enough" in hushvec_here("sigma", "--epsilon", 20).out
+    assert "NOT" not in hushvec_here("sigma", "--epsilon", 0.9).out
 
 
 def test_printed_digits_are_never_too_small():
     for epsilon in (0.3, 1, 7, 33):
-        lines = dict(line.split()[:2] for line in hushvec("sigma", "--epsilon", epsilon).out.splitlines())
+        lines = dict(line.split()[:2] for line in hushvec_here("sigma", "--epsilon", epsilon).out.splitlines())
         assert hv.gaussian_delta(epsilon, float(lines["sigma"]), 2.0) <= 1e-5
         assert float(lines["sigma"]) == pytest.approx(hv.gaussian_sigma(epsilon, 1e-5, 2.0), rel=1e-6)
 
@@ -85,18 +85,18 @@ def test_printed_digits_are_never_too_small():
     ],
 )
 def test_bad_input(arguments, text):
-    assert_one_line(hushvec("sigma", *arguments), text)
+    assert_one_line(hushvec_here("sigma", *arguments), text)
 
 
 def test_backends():
-    finished = hushvec("backends", "--json")
+    finished = hushvec_here("backends", "--json")
     report = json.loads(finished.out)
     assert finished.code == 0
     assert report["active"] in report["available"]
     assert set(report["available"]) <= set(report["compiled"])
     assert report["version"] == hv.__version__
     for name, value in report.items():
-        line = next(line for line in hushvec("backends").out.splitlines() if line.split()[0] == name)
+        line = next(line for line in hushvec_here("backends").out.splitlines() if line.split()[0] == name)
         assert str(value if not isinstance(value, list) else value[0]) in line
 
 
@@ -109,15 +109,15 @@ def test_a_backend_can_be_forced():
 def test_help_and_version():
     assert hushvec("--version").out == f"hushvec {hv.__version__}\n"
     for command in ("demo", "privatize", "sigma", "verify", "audit mechanism", "backends"):
-        assert command.split()[0] in hushvec("--help").out
-        finished = hushvec(*command.split(), "--help")
+        assert command.split()[0] in hushvec_here("--help").out
+        finished = hushvec_here(*command.split(), "--help")
         assert finished.code == 0
         assert "--json" in finished.out
 
 
 @pytest.mark.parametrize("arguments", [[], ["nonsense"], ["sigma", "--epsilon"]])
 def test_what_is_no_command(arguments):
-    assert_one_line(hushvec(*arguments))
+    assert_one_line(hushvec_here(*arguments))
 
 
 def test_the_script_is_installed():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from cli.command import assert_one_line, hushvec
+from cli.command import assert_one_line, hushvec, hushvec_here
 
 
 @pytest.fixture
@@ -35,11 +35,11 @@ CASES = {
 def test_status_and_exit_code(write, status):
     make, code = CASES[status]
     path = write(make().to_json())
-    finished = hushvec("verify", path)
+    finished = hushvec_here("verify", path)
     assert finished.code == code
     assert finished.out.splitlines()[0] == status
     assert finished.err == ""
-    as_json = hushvec("verify", path, "--json")
+    as_json = hushvec_here("verify", path, "--json")
     assert as_json.code == code
     report = json.loads(as_json.out)
     assert report["status"] == status
@@ -49,14 +49,14 @@ def test_status_and_exit_code(write, status):
 
 def test_a_seed_is_not_a_claim(write):
     path = write(receipt(generator=hv.Generator.unsafe_seeded(1)).to_json())
-    finished = hushvec("verify", path)
+    finished = hushvec_here("verify", path)
     assert finished.code == 2
     assert "NOT a DP claim" in finished.out
     assert "user-given seed" in finished.out
 
 
 def test_the_reason_names_the_numbers(write):
-    finished = hushvec("verify", write(dataclasses.replace(receipt(), clip_norm=2.0, sensitivity=4.0).to_json()))
+    finished = hushvec_here("verify", write(dataclasses.replace(receipt(), clip_norm=2.0, sensitivity=4.0).to_json()))
     assert finished.code == 1
     assert "gives delta = " in finished.out
 
@@ -81,19 +81,19 @@ def test_standard_input(write):
     ids=lambda value: repr(value)[:20],
 )
 def test_malformed(write, content, text):
-    assert_one_line(hushvec("verify", write(content)), "receipt.json", text)
+    assert_one_line(hushvec_here("verify", write(content)), "receipt.json", text)
 
 
 def test_truncated(write):
     text = receipt().to_json()
     for length in (1, len(text) // 2, len(text) - 1):
-        assert_one_line(hushvec("verify", write(text[:length])), "receipt must be JSON")
+        assert_one_line(hushvec_here("verify", write(text[:length])), "receipt must be JSON")
 
 
 def test_no_such_file(tmp_path):
-    assert_one_line(hushvec("verify", tmp_path / "absent.json"), "No such file", "absent.json")
-    assert_one_line(hushvec("verify", tmp_path), "Is a directory")
-    assert_one_line(hushvec("verify"), "the following arguments are required: RECEIPT")
+    assert_one_line(hushvec_here("verify", tmp_path / "absent.json"), "No such file", "absent.json")
+    assert_one_line(hushvec_here("verify", tmp_path), "Is a directory")
+    assert_one_line(hushvec_here("verify"), "the following arguments are required: RECEIPT")
 
 
 @pytest.fixture
@@ -116,29 +116,29 @@ def paid(count=2):
 
 def test_several_receipts_are_composed(files):
     paths = files(a=receipt().to_dict(), b=receipt().to_dict(), c=receipt(mechanism="privunit", epsilon=1.0).to_dict())
-    finished = hushvec("verify", *paths, "--json")
+    finished = hushvec_here("verify", *paths, "--json")
     assert finished.code == 0
     report = json.loads(finished.out)
     assert [one["status"] for one in report["receipts"]] == ["holds"] * 3
     assert report["together"]["epsilon"] <= 17.0
     assert report["together"]["delta"] == 2e-5
-    assert "all releases together, about the same people, are" in hushvec("verify", *paths).out
+    assert "all releases together, about the same people, are" in hushvec_here("verify", *paths).out
 
 
 @pytest.mark.parametrize(("epsilon", "code"), [(17.0, 0), (5.0, 1)])
 def test_a_promise_for_all_of_them(files, epsilon, code):
     paths = files(a=receipt().to_dict(), b=receipt().to_dict())
-    finished = hushvec("verify", *paths, "--epsilon", epsilon, "--delta", 2e-5, "--json")
+    finished = hushvec_here("verify", *paths, "--epsilon", epsilon, "--delta", 2e-5, "--json")
     assert finished.code == code
     assert json.loads(finished.out)["together"]["status"] == ("holds" if code == 0 else "does not hold")
 
 
 def test_one_bad_receipt_spoils_the_rest(files):
     paths = files(a=receipt().to_dict(), b=CASES["does not hold"][0]().to_dict())
-    finished = hushvec("verify", *paths)
+    finished = hushvec_here("verify", *paths)
     assert finished.code == 1 and "together" not in finished.out
     paths = files(a=receipt().to_dict(), b=CASES["not a DP claim"][0]().to_dict())
-    finished = hushvec("verify", *paths)
+    finished = hushvec_here("verify", *paths)
     assert finished.code == 2
     assert "together: not a DP claim\n  all releases together would be" in finished.out
 
@@ -146,7 +146,7 @@ def test_one_bad_receipt_spoils_the_rest(files):
 def test_a_ledger_that_paid(files):
     receipts, export = paid()
     paths = files(a=receipts[0], b=receipts[1], ledger=export)
-    finished = hushvec("verify", *paths[:2], "--ledger", paths[2], "--json")
+    finished = hushvec_here("verify", *paths[:2], "--ledger", paths[2], "--json")
     assert finished.code == 0
     assert json.loads(finished.out)["ledger"]["status"] == "holds"
 
@@ -167,11 +167,11 @@ def test_a_ledger_that_did_not_pay(files, spoil, reason):
     receipts, export = paid()
     spoil(receipts, export)
     paths = files(a=receipts[0], b=receipts[1], ledger=export)
-    finished = hushvec("verify", *paths[:2], "--ledger", paths[2])
+    finished = hushvec_here("verify", *paths[:2], "--ledger", paths[2])
     assert finished.code == 1
     assert reason in finished.out
 
 
 def test_what_is_no_ledger(files):
     paths = files(a=receipt().to_dict(), ledger={"rows": []})
-    assert_one_line(hushvec("verify", paths[0], "--ledger", paths[1]), "ledger.json")
+    assert_one_line(hushvec_here("verify", paths[0], "--ledger", paths[1]), "ledger.json")

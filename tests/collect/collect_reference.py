@@ -4,8 +4,8 @@ import hashlib
 
 import numpy as np
 
-from discrete.discrete_reference import response_law
-from reference import chacha
+from evidence.reference import chacha
+from mechanisms.discrete.discrete_reference import response_law
 
 DIGITS, MORE_DIGITS, CELL_HIGH, CELL_LOW, COLUMN = 32, 33, 34, 35, 36
 UNIT = 512

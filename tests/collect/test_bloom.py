@@ -11,11 +11,11 @@ from scipy import stats
 
 import hushvec as hv
 from collect.surveys import zipf_counts
-from discrete.discrete_reference import ball, ctx
-from discrete.laws import ALPHA
+from evidence.reference.sizes import scaled
 from hushvec.collect import BloomFilter, Memo
 from hushvec.collect.bloom_decoding import _inverse
-from reference.sizes import scaled
+from mechanisms.discrete.discrete_reference import ball, ctx
+from mechanisms.discrete.laws import ALPHA
 
 WORDS = [f"word{i}" for i in range(12)]
 

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from collect.surveys import surveyed, vocabulary
+from evidence.reference.sizes import scaled
 from hushvec.collect.decisions import CORRECTIONS, adjusted, binomial_p_values, normal_p_values
-from reference.sizes import scaled
 
 MECHANISMS = ("k_rr", "unary", "hadamard")
 SURVEYS = scaled(100, 5000)

@@ -7,7 +7,7 @@ import pytest
 
 import hushvec as hv
 from collect.surveys import surveyed, vocabulary, zipf_counts
-from reference.sizes import SCALE, scaled
+from evidence.reference.sizes import SCALE, scaled
 
 MECHANISMS = ("k_rr", "unary", "hadamard")
 COUNTS = np.array([300, 120, 60, 15, 5, 0, 0])

@@ -7,9 +7,9 @@ import pytest
 
 import hushvec as hv
 from collect import collect_reference as reference
+from evidence.reference import chacha
 from hushvec._native import _core
 from hushvec.collect import BloomFilter, Memo, Vocabulary
-from reference import chacha
 
 SEED = 77
 KEY = chacha.seed_key(SEED)

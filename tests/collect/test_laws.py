@@ -10,11 +10,11 @@ from scipy import stats
 
 import hushvec as hv
 from collect import collect_reference as reference
-from discrete.discrete_reference import ball, ctx
-from discrete.laws import ALPHA, p_value
+from evidence.reference.sizes import scaled
 from hushvec._native import _core
 from hushvec.collect import Vocabulary
-from reference.sizes import scaled
+from mechanisms.discrete.discrete_reference import ball, ctx
+from mechanisms.discrete.laws import ALPHA, p_value
 
 REPORTS = scaled(100_000, 5_000_000)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from evidence.reference.sizes import scaled
 from hushvec.jobs import NoiseJob, noise_batch
 from integrations.scale_out import (
     batch_of,
@@ -20,7 +21,6 @@ from integrations.scale_out import (
     vectors_of,
     write_parts,
 )
-from reference.sizes import scaled
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("ray.data")
@@ -51,6 +51,7 @@ def cluster():
     ray.shutdown()
 
 
+@pytest.mark.full
 def test_a_killed_worker_leaves_every_row_once(cluster, tmp_path, record_property):
     """The worker kills itself by SIGKILL in the middle of a task, after half of the parts were read."""
     source = write_parts(tmp_path / "in", ROWS, DIMENSION, PARTS)

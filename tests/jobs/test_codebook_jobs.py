@@ -13,13 +13,13 @@ import pytest
 from scipy import stats
 
 import hushvec as hv
-from discrete import discrete_reference
+from evidence.reference import jobs as reference
 from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.jobs import NoiseJob, answers, derivation, noise_batch, noise_file
 from hushvec.mechanisms import PrivUnit, PublicCodebook
 from hushvec.receipts.labels import LabelReceipt
+from mechanisms.discrete import discrete_reference
 from receipts.forgeries import SCRIPT, module_of
-from reference import jobs as reference
 
 SEED = 2**255 + 12345
 KEY = SEED.to_bytes(32, "little")
@@ -71,7 +71,7 @@ FROZEN = [0, 0, 3, 3, 0, 3, 3, 1, 2, 4, 2, 1, 1, 3, 4, 2, 0, 1, 1, 3, 0, 3, 0, 4
 
 
 def test_frozen_bits():
-    """Answers of the first 30 places, made by the reference in tests/reference and tests/discrete."""
+    """Answers of the first 30 places, made by the reference in tests/evidence/reference and tests/discrete."""
     rows = np.repeat(np.eye(5, dtype=np.float32), 6, axis=0)
     job = NoiseJob.unsafe_seeded(1, dimension=5, mechanism=PublicCodebook.of(np.eye(5, dtype=np.float32)).mechanism(1.0))
     assert codes_of(noise_batch(rows, job), job).tolist() == FROZEN

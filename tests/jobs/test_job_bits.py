@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hushvec as hv
+from evidence.reference import jobs as reference
 from hushvec.jobs import NoiseJob, noise_batch
 from hushvec.mechanisms import PrivUnit
-from reference import jobs as reference
 
 pa = pytest.importorskip("pyarrow")
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "mechanisms.md").read_text()
 
 
-STUDY = json.loads((ROOT / "bench" / "utility" / "newsgroups_minilm.json").read_text())
+STUDY = json.loads((ROOT / "studies/hushvec_studies/projections/results/newsgroups_minilm.json").read_text())
 EPSILONS = (5, 8, 10, 16, 20, 32)
 
 
@@ -96,7 +96,7 @@ def test_every_mechanism_is_in_the_guide():
         assert f"`{name}`" in GUIDE and hasattr(mechanisms, name)
 
 
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"(?:docs|examples|bench|python)/[\w/]+\.(?:py|md)", GUIDE))))
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"(?:docs|examples|bench|python|studies)/[\w/]+\.(?:py|md)", GUIDE))))
 def test_files_that_it_names_exist(path):
     assert (ROOT / path).is_file()
 

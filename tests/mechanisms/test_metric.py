@@ -14,8 +14,8 @@ import pytest
 from scipy import special, stats
 
 import hushvec as hv
+from evidence.reference import checks
 from hushvec.mechanisms import L2Laplace, MetricEpsilon, MetricLaplace
-from reference import checks
 
 ALPHA = 1e-6
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import hushvec as hv
+from evidence.reference import checks
 from hushvec._native import _core
 from hushvec.mechanisms import Gaussian, PrivUnit, privunit
-from reference import checks
 
-with (Path(__file__).parents[1] / "vectors" / "privunitg.csv").open() as file:
+with (Path(__file__).parents[1] / "evidence" / "vectors" / "privunitg.csv").open() as file:
     GOLDEN = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
 
 

@@ -13,9 +13,9 @@ import pytest
 from scipy import stats
 
 import hushvec as hv
+from evidence.reference import checks
 from hushvec.mechanisms import PublicProjection
 from hushvec.mechanisms.recommend import recommend
-from reference import checks
 
 ALPHA = 1e-6
 RNG = np.random.default_rng(7)

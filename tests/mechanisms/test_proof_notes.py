@@ -136,11 +136,11 @@ def test_every_mechanism_has_a_note(kind):
 @pytest.mark.parametrize(
     "text",
     [
-        "Code: `no_such_function` in `python/hushvec/mechanisms/additive.py`; `test_root_up` in `tests/api/test_mechanisms.py`.",
-        "Code: `root_up` in `python/hushvec/mechanisms/gone.py`; `test_root_up` in `tests/api/test_mechanisms.py`.",
-        "Code: `root_up` in `python/hushvec/mechanisms/additive.py`; `test_gone` in `tests/api/test_mechanisms.py`.",
+        "Code: `no_such_function` in `python/hushvec/mechanisms/additive.py`; `test_root_up` in `tests/mechanisms/test_additive.py`.",
+        "Code: `root_up` in `python/hushvec/mechanisms/gone.py`; `test_root_up` in `tests/mechanisms/test_additive.py`.",
+        "Code: `root_up` in `python/hushvec/mechanisms/additive.py`; `test_gone` in `tests/mechanisms/test_additive.py`.",
         "Code: `root_up` in `python/hushvec/mechanisms/additive.py`; `test_root_up` in `tests/api/test_gone.py`.",
-        "Code: `root_up` in `python/hushvec/mechanisms/additive.py`; `test_root_up` in `tests/api/test_package.py`.",
+        "Code: `root_up` in `python/hushvec/mechanisms/additive.py`; `test_root_up` in `tests/structure/test_package.py`.",
         "Code: `Gaussian.gone`. Test: `test_root_up`.",
         "Code: `Laplacian.sigma`. Test: `test_root_up`.",
         "Code: `root_up`. No test.",
@@ -153,5 +153,5 @@ def test_a_broken_note_is_noticed(text):
 
 
 def test_a_good_note_passes():
-    good = "Code: `root_up`, `Gaussian.sigma`, `hushvec.release.privatize`. Test: `test_root_up` in `tests/api/test_mechanisms.py`."
+    good = "Code: `root_up`, `Gaussian.sigma`, `hushvec.release.privatize`. Test: `test_root_up` in `tests/mechanisms/test_additive.py`."
     assert missing(f"Words.\n\n{good}\n") == []

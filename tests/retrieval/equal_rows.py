@@ -14,7 +14,6 @@ from hushvec.retrieval.attacks.inversion import embedding_inversion
 from hushvec.retrieval.attacks.logistic import Logistic
 from hushvec.retrieval.attacks.row_laws import log_densities
 from hushvec.retrieval.stores import faiss_indexes
-from hushvec.study.clinical.cell import ranks_of
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.decoding import chosen_parts
 from hushvec.text.inverters.nearest_rows import NearestRows
@@ -74,7 +73,6 @@ def checks():
         released = hv.privatize(QUERIES, epsilon=20.0, mechanism=name, generator=hv.Generator.unsafe_seeded(1))
         yield f"log densities, {name}", alike(log_densities(released.values, ROWS, released.receipt))
         yield f"candidate law, {name}", alike(CandidateLaw(law, ROWS, 0.9).log_likelihood(released.values))
-    yield "ranks of a clinical cell", np.array_equal(ranks_of(ROWS, ROWS), np.repeat(np.arange(COPIES), DISTINCT))
     first = np.arange(DISTINCT)
     yield "nearest row", np.array_equal(NearestRows(ROWS)._exact(ONCE, 1)[:, 0], first)
     yield "chosen parts", np.array_equal(chosen_parts(ONCE, ROWS, 2)[:, 0], first)

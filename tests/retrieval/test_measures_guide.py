@@ -1,4 +1,4 @@
-"""docs/retrieval_measures.md prints the figures of bench/utility/retrieval/intervals.json, and its example runs."""
+"""docs/retrieval_measures.md prints the figures of studies/hushvec_studies/retrieval/results/intervals.json, and its example runs."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "retrieval_measures.md").read_text(encoding="utf-8")
-RESULTS = json.loads((ROOT / "bench" / "utility" / "retrieval" / "intervals.json").read_text(encoding="utf-8"))
+RESULTS = json.loads((ROOT / "studies/hushvec_studies/retrieval/results/intervals.json").read_text(encoding="utf-8"))
 
 
 def test_coverage():

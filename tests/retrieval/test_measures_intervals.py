@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
+from evidence.reference.sizes import scaled
 from hushvec.retrieval.measures.intervals import Estimate, bootstrap, resampled_counts, resampled_means, unit_sums
-from reference.sizes import scaled
 
 stats = pytest.importorskip("scipy.stats")
 

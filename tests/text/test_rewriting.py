@@ -14,7 +14,7 @@ from hushvec.mechanisms import EmpiricalGaussian, Gaussian, PublicProjection
 from hushvec.text import Redactor, Rewriter, rewrite
 from text.rewriting_parts import DIMENSION, LawRecorder, Recorder, WordEmbedder
 
-VECTORS = Path(__file__).parent.parent / "vectors" / "seed_receipts.csv"
+VECTORS = Path(__file__).parent.parent / "evidence" / "vectors" / "seed_receipts.csv"
 CONTACT = "Contact Jane Doe at jane@example.com."
 MEETING = "Contact Jane Doe at jane@example.com or call 415-555-0188 about the merger. Our office is downtown."
 

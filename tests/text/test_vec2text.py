@@ -25,7 +25,7 @@ from text import tiny_vec2text as tiny
 
 torch.set_num_threads(1)  # networks so small only wait for each other's threads
 
-VECTORS = Path(__file__).resolve().parents[1] / "vectors"
+VECTORS = Path(__file__).resolve().parents[1] / "evidence" / "vectors"
 FULL = os.environ.get("HUSHVEC_TEST_SCALE") == "full"
 # Rows in the default mode; with five steps those few of the shortest texts; and settings that only the full one takes.
 SOME, FEW = 24, 3

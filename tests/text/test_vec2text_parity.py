@@ -19,7 +19,7 @@ from hushvec.text.inverters import Vec2TextInverter
 from text import tiny_vec2text as tiny
 
 TESTS = Path(__file__).resolve().parents[1]
-GENERATOR = TESTS / "vectors" / "make_vec2text_vectors.py"
+GENERATOR = TESTS / "evidence" / "vectors" / "make_vec2text_vectors.py"
 PYTHON = os.environ.get("HUSHVEC_VEC2TEXT_PYTHON")
 
 pytestmark = [
@@ -39,7 +39,7 @@ def answered(tmp_path_factory):
 
 
 def kept(name):
-    return json.loads((TESTS / "vectors" / f"vec2text_{name}.json").read_text(encoding="utf-8"))
+    return json.loads((TESTS / "evidence" / "vectors" / f"vec2text_{name}.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", ["t5", "gated"])

@@ -6,9 +6,9 @@ import weakref
 import numpy as np
 import pytest
 
-from exact.rows import representable
+from evidence.exact.rows import representable
+from evidence.reference import clipped_sum as reference
 from hushvec._native.clipped_sums import ClippedSum
-from reference import clipped_sum as reference
 
 torch = pytest.importorskip("torch")
 

@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 import hushvec as hv
+from evidence.reference import clip
+from evidence.reference import clipped_sum as reference
+from evidence.reference.checks import cells
 from hushvec._native import clipped_sums
 from hushvec._native.clipped_sums import ClippedSum
-from reference import clip
-from reference import clipped_sum as reference
-from reference.checks import cells
 
 torch = pytest.importorskip("torch")
 

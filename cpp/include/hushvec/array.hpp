@@ -6,7 +6,12 @@
 
 namespace hushvec {
 
-enum class DType { float32, float64, float16, bfloat16 };
+enum class DType {
+    float32,
+    float64,
+    float16,
+    bfloat16,
+};
 
 constexpr std::size_t item_size(DType dtype) {
     switch (dtype) {

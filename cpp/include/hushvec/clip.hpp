@@ -20,7 +20,10 @@ ExactGrid exact_grid(double sigma, double clip_norm);
 
 // Whether anyone can see `out` before the call returns. A fresh one may hold part of a result when the call throws,
 // and spares a second reading of x.
-enum class Output { in_use, fresh };
+enum class Output {
+    in_use,
+    fresh,
+};
 
 // x holds NaN or Inf. Nothing was written to an output in use.
 class NonFiniteRow : public std::invalid_argument {

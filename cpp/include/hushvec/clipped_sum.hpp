@@ -23,7 +23,10 @@ inline constexpr std::size_t kMostRowsOfASum = std::size_t{1} << 27;   // 2^27 r
 
 // How a row's scale is found: from its norm, which costs a reading of the row of its own, or by a guess from a sample of its
 // elements that is checked in the one reading and corrected where it was wrong. The guess loses up to 3 % of the row's length.
-enum class Clipping { exact, estimated };
+enum class Clipping {
+    exact,
+    estimated,
+};
 
 // Part `part` holds NaN or Inf in row `row`.
 class NonFinitePart : public std::invalid_argument {

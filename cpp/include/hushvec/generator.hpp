@@ -18,7 +18,10 @@
 
 namespace hushvec {
 
-enum class KeySource { os, seed };
+enum class KeySource {
+    os,
+    seed,
+};
 
 class Generator {
 public:

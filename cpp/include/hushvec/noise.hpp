@@ -7,7 +7,11 @@
 namespace hushvec {
 
 // The laws of noise. l2_laplace has density proportional to exp(-|z|_2 / scale) on a whole row.
-enum class Law { gaussian, laplacian, l2_laplace };
+enum class Law {
+    gaussian,
+    laplacian,
+    l2_laplace,
+};
 
 // Largest accepted sigma, scale or clip_norm and smallest clip_norm: keeps every float32 product finite and normal.
 inline constexpr double kLargestScale = 0x1p100;

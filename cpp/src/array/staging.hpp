@@ -9,7 +9,10 @@
 
 namespace hushvec {
 
-enum class Rounding { nearest, toward_zero };   // of float16 and bfloat16 on the way out
+enum class Rounding {   // of float16 and bfloat16 on the way out
+    nearest,
+    toward_zero,
+};
 
 // Widening is exact. `buffer` is float for float32, float16 and bfloat16 arrays, double for float64 ones.
 // Each element is read once, and what follows sees the buffer: another thread that writes to the array cannot come between two uses.

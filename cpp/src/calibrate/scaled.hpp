@@ -49,8 +49,8 @@ inline Scaled scaled_exp(double high, double low) {
     const double k = (high * kLog2E + kRoundToInteger) - kRoundToInteger;
     const double r = ((high - k * kLn2High) - k * kLn2Low) + low;
 
-    constexpr double kInverseFactorial[] = {1.0 / 2,       1.0 / 6,        1.0 / 24,       1.0 / 120,
-                                            1.0 / 720,     1.0 / 5040,     1.0 / 40320,    1.0 / 362880,
+    constexpr double kInverseFactorial[] = {1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120,
+                                            1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880,
                                             1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
     constexpr int kLast = static_cast<int>(std::size(kInverseFactorial)) - 1;
     double tail = kInverseFactorial[kLast];

@@ -40,7 +40,7 @@ double sum_unit(double clip_norm) {
 
 NonFinitePart::NonFinitePart(std::size_t part, std::size_t row, double value)
     : std::invalid_argument("parts[" + std::to_string(part) + "] must be finite, got " +
-                            (std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf") + " in row " + std::to_string(row)) {}
+                            (std::isnan(value) ? "nan" : (value < 0 ? "-inf" : "inf")) + " in row " + std::to_string(row)) {}
 
 ClippedSum::ClippedSum(std::vector<std::size_t> columns, double clip_norm, double sigma, std::size_t most_rows, Clipping clipping)
     : columns_(std::move(columns)), clip_norm_(clip_norm), unit_(1), grid_{0, 0}, most_rows_(most_rows), clipping_(clipping) {

@@ -129,7 +129,7 @@ HUSHVEC_INLINE void add_some_rows(const RowsToAdd& run, std::size_t first) {
     }
 }
 
-HUSHVEC_INLINE float limited(float x) { return !(x <= kElementLimit) ? kElementLimit : x < -kElementLimit ? -kElementLimit : x; }
+HUSHVEC_INLINE float limited(float x) { return !(x <= kElementLimit) ? kElementLimit : (x < -kElementLimit ? -kElementLimit : x); }
 
 template <class V, std::size_t rows_at_once>
 HUSHVEC_INLINE void add_and_square_some_rows(const RowsToAdd& run, std::size_t first) {
@@ -178,7 +178,11 @@ void add_rows(const RowsToAdd& run) {
 }
 
 // What integers do to the sums: store them, whatever lies there, add them or take them off.
-enum class Put { store, add, subtract };
+enum class Put {
+    store,
+    add,
+    subtract,
+};
 
 // Integers as lanes of what the sums are.
 template <class V>

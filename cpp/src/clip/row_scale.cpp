@@ -79,7 +79,7 @@ void require_finite_elements(const MatrixView& x) {
 }  // namespace
 
 NonFiniteRow::NonFiniteRow(std::size_t row, double value)
-    : std::invalid_argument("x must be finite, got " + std::string(std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf") + " in row " +
+    : std::invalid_argument("x must be finite, got " + std::string(std::isnan(value) ? "nan" : (value < 0 ? "-inf" : "inf")) + " in row " +
                             std::to_string(row)) {}
 
 void FirstBadRow::require_none(const MatrixView& x) const {

@@ -17,7 +17,7 @@ namespace hushvec {
 namespace {
 
 class BitCounter {
-  public:
+public:
     BitCounter(const Kernels& kernels, std::size_t bits)
         : kernels_(kernels), bits_(bits), words_(report_words(bits)), whole_chunks_(words_ / kCountedWords),
           tail_words_(words_ % kCountedWords), planes_((whole_chunks_ + 1) * kCountPlanes * kCountedWords), no_row_(words_) {}
@@ -50,7 +50,7 @@ class BitCounter {
         rows_ = 0;
     }
 
-  private:
+private:
     // The words after the last whole chunk, filled up with zeros so that nothing past a row is read.
     void add_tail(const std::uint32_t* const* rows) {
         alignas(64) std::uint32_t filled[kRowsAtOnce][kCountedWords] = {};

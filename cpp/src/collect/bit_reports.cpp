@@ -22,7 +22,7 @@ constexpr std::size_t kUnitsAtOnce = 16;   // their digits, 16 KiB, stay in the 
 
 // Whether 512 uniforms lie below a threshold, as far as their digits are known.
 class Comparison {
-  public:
+public:
     explicit Comparison(std::uint64_t threshold) : rest_(threshold) {
         std::fill(std::begin(open_), std::end(open_), ~std::uint32_t{0});
     }
@@ -46,7 +46,7 @@ class Comparison {
 
     std::uint32_t below(std::size_t word) const { return below_[word]; }
 
-  private:
+private:
     std::uint64_t rest_;   // the threshold's digits that are still to come
     alignas(64) std::uint32_t below_[kUnitWords] = {};
     alignas(64) std::uint32_t open_[kUnitWords];
@@ -83,7 +83,7 @@ std::uint32_t used_bits_of_last_word(std::size_t bits) {
 
 // Reports whose number is known, in the layout of one call.
 class BitReports {
-  public:
+public:
     BitReports(const KeyStream& stream, const BitLaw& law, std::size_t bits)
         : stream_(stream), law_(law), bits_(bits), words_(report_words(bits)), units_((bits + kUnitBits - 1) / kUnitBits) {}
 
@@ -105,7 +105,7 @@ class BitReports {
     std::size_t words() const { return words_; }
     std::size_t samples_each() const { return units_ * kGroupSamples; }
 
-  private:
+private:
     const KeyStream& stream_;
     BitLaw law_;
     std::size_t bits_, words_, units_;

@@ -44,7 +44,7 @@ Candidate candidate(double signal, const GumbelBracket& noise, std::uint64_t ind
 
 // The candidates of one row that may be among the best.
 class Contest {
-  public:
+public:
     explicit Contest(std::size_t picks) : picks_(picks) {}
 
     void clear() {
@@ -82,12 +82,13 @@ class Contest {
 
     std::vector<std::uint64_t> candidates() const {
         std::vector<std::uint64_t> result;
+        result.reserve(contenders_.size());
         for (const Candidate& one : contenders_) result.push_back(one.index);
         std::sort(result.begin(), result.end());
         return result;
     }
 
-  private:
+private:
     std::size_t picks_;
     std::vector<Candidate> contenders_;
     std::vector<double> best_lows_;   // the largest `picks` lower ends so far, a heap with the smallest in front
@@ -96,7 +97,7 @@ class Contest {
 // Selects from rows one after the other.
 template <class Score>
 class Selector {
-  public:
+public:
     Selector(const KeyStream& stream, const TopKSelection& selection, double bound_factor)
         : selection_(selection), factor_(selection.epsilon / (2 * selection.sensitivity)), bound_factor_(bound_factor),
           high_words_(stream, domain::kGumbelHigh), low_words_(stream, domain::kGumbelLow), contest_(selection.picks) {}
@@ -117,7 +118,7 @@ class Selector {
 
     const Contest& contest() const { return contest_; }
 
-  private:
+private:
     // Spares most candidates both logarithms. The slack is far above every rounding here.
     bool cannot_win(double signal, std::uint32_t high_word) const {
         const double cap = gumbel_cap(high_word);
@@ -155,7 +156,7 @@ template <class Score>
 void check_scores(const Score* scores, std::size_t rows, std::size_t candidates) {
     for (std::size_t i = 0; i < rows * candidates; ++i) {
         if (std::isfinite(scores[i])) continue;
-        const std::string value = std::isnan(scores[i]) ? "nan" : scores[i] > 0 ? "inf" : "-inf";
+        const std::string value = std::isnan(scores[i]) ? "nan" : (scores[i] > 0 ? "inf" : "-inf");
         throw std::invalid_argument("scores must be finite, got " + value + " for candidate " + std::to_string(i % candidates) + " of row " +
                                     std::to_string(i / candidates));
     }

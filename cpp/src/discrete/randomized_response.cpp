@@ -63,7 +63,7 @@ void randomized_response(const KeyStream& stream, const ResponseLaw& law, const 
     });
 }
 
-#define HUSHVEC_FOR_CODE(Code)                                                     \
+#define HUSHVEC_FOR_CODE(Code)                                                             \
     template void check_codes<Code>(const Code*, std::size_t, std::uint64_t, std::size_t); \
     template void randomized_response<Code>(const KeyStream&, const ResponseLaw&, const Code*, std::size_t, Code*)
 HUSHVEC_FOR_CODE(std::int8_t);

@@ -9,7 +9,7 @@
 namespace hushvec {
 
 class ResponseIntervals {
-  public:
+public:
     explicit ResponseIntervals(const ResponseLaw& law)
         : truth_(law.truth), other_(law.other), reciprocal_(~std::uint64_t{0} / law.other) {}
 
@@ -24,7 +24,7 @@ class ResponseIntervals {
         return (static_cast<std::uint32_t>(quotient) + 1) & (0 - is_other);
     }
 
-  private:
+private:
     std::uint64_t truth_;
     std::uint64_t other_;
     std::uint64_t reciprocal_;

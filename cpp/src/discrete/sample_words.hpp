@@ -10,7 +10,7 @@
 namespace hushvec {
 
 class SampleWords {
-  public:
+public:
     SampleWords(const KeyStream& stream, std::uint64_t domain_id) : stream_(stream), domain_(domain_id) {}
 
     std::uint32_t operator()(std::uint64_t sample) {
@@ -22,7 +22,7 @@ class SampleWords {
         return words_[sample % kGroupSamples];
     }
 
-  private:
+private:
     const KeyStream& stream_;
     std::uint64_t domain_;
     std::uint64_t held_ = ~std::uint64_t{0};   // no group has this number

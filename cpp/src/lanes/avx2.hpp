@@ -92,9 +92,14 @@ struct Avx2 {
     static std::uint32_t bits(Mask m) { return static_cast<std::uint32_t>(_mm256_movemask_ps(m)); }
 
     // float64, as many lanes as F32 in two halves
-    struct F64Pair { __m256d low, high; };
+    struct F64Pair {
+        __m256d low, high;
+    };
     static F64Pair load(const double* p) { return {_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)}; }
-    static void store(double* p, F64Pair v) { _mm256_storeu_pd(p, v.low); _mm256_storeu_pd(p + 4, v.high); }
+    static void store(double* p, F64Pair v) {
+        _mm256_storeu_pd(p, v.low);
+        _mm256_storeu_pd(p + 4, v.high);
+    }
     static F64Pair zero_pair() { return {_mm256_setzero_pd(), _mm256_setzero_pd()}; }
     static F64Pair add(F64Pair a, F64Pair b) { return {_mm256_add_pd(a.low, b.low), _mm256_add_pd(a.high, b.high)}; }
     static F64Pair sub(F64Pair a, F64Pair b) { return {_mm256_sub_pd(a.low, b.low), _mm256_sub_pd(a.high, b.high)}; }
@@ -119,7 +124,9 @@ struct Avx2 {
     }
 
     // 64-bit integers made of two words each, in the order that unpacking leaves; `unzip` restores the order of the words.
-    struct U64Pair { __m256i low, high; };
+    struct U64Pair {
+        __m256i low, high;
+    };
     static U64Pair zip(U32 low_words, U32 high_words) {
         return {_mm256_unpacklo_epi32(low_words, high_words), _mm256_unpackhi_epi32(low_words, high_words)};
     }

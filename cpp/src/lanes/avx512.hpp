@@ -80,9 +80,14 @@ struct Avx512 {
     static std::uint32_t bits(Mask m) { return m; }
 
     // float64, as many lanes as F32 in two halves
-    struct F64Pair { __m512d low, high; };
+    struct F64Pair {
+        __m512d low, high;
+    };
     static F64Pair load(const double* p) { return {_mm512_loadu_pd(p), _mm512_loadu_pd(p + 8)}; }
-    static void store(double* p, F64Pair v) { _mm512_storeu_pd(p, v.low); _mm512_storeu_pd(p + 8, v.high); }
+    static void store(double* p, F64Pair v) {
+        _mm512_storeu_pd(p, v.low);
+        _mm512_storeu_pd(p + 8, v.high);
+    }
     static F64Pair zero_pair() { return {_mm512_setzero_pd(), _mm512_setzero_pd()}; }
     static F64Pair add(F64Pair a, F64Pair b) { return {_mm512_add_pd(a.low, b.low), _mm512_add_pd(a.high, b.high)}; }
     static F64Pair sub(F64Pair a, F64Pair b) { return {_mm512_sub_pd(a.low, b.low), _mm512_sub_pd(a.high, b.high)}; }
@@ -108,7 +113,9 @@ struct Avx512 {
     }
 
     // 64-bit integers made of two words each, in the order that unpacking leaves; `unzip` restores the order of the words.
-    struct U64Pair { __m512i low, high; };
+    struct U64Pair {
+        __m512i low, high;
+    };
     static U64Pair zip(U32 low_words, U32 high_words) {
         return {_mm512_unpacklo_epi32(low_words, high_words), _mm512_unpackhi_epi32(low_words, high_words)};
     }

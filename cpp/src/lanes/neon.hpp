@@ -69,9 +69,14 @@ struct Neon {
     static std::uint32_t bits(Mask m) { return vaddvq_u32(vandq_u32(m, U32{1, 2, 4, 8})); }
 
     // float64, as many lanes as F32 in two halves
-    struct F64Pair { float64x2_t low, high; };
+    struct F64Pair {
+        float64x2_t low, high;
+    };
     static F64Pair load(const double* p) { return {vld1q_f64(p), vld1q_f64(p + 2)}; }
-    static void store(double* p, F64Pair v) { vst1q_f64(p, v.low); vst1q_f64(p + 2, v.high); }
+    static void store(double* p, F64Pair v) {
+        vst1q_f64(p, v.low);
+        vst1q_f64(p + 2, v.high);
+    }
     static F64Pair zero_pair() { return {vdupq_n_f64(0), vdupq_n_f64(0)}; }
     static F64Pair add(F64Pair a, F64Pair b) { return {vaddq_f64(a.low, b.low), vaddq_f64(a.high, b.high)}; }
     static F64Pair sub(F64Pair a, F64Pair b) { return {vsubq_f64(a.low, b.low), vsubq_f64(a.high, b.high)}; }
@@ -91,7 +96,9 @@ struct Neon {
     }
 
     // 64-bit integers made of two words each, in the order of the words.
-    struct U64Pair { uint64x2_t low, high; };
+    struct U64Pair {
+        uint64x2_t low, high;
+    };
     static U64Pair zip(U32 low_words, U32 high_words) {
         return {vreinterpretq_u64_u32(vzip1q_u32(low_words, high_words)), vreinterpretq_u64_u32(vzip2q_u32(low_words, high_words))};
     }

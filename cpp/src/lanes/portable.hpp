@@ -87,7 +87,9 @@ struct Portable {
     static HUSHVEC_INLINE std::uint32_t bits(Mask m) { return (m[0] & 1u) | (m[1] & 2u) | (m[2] & 4u) | (m[3] & 8u); }
 
     // float64, as many lanes as F32 in two halves
-    struct F64Pair { F64 low, high; };
+    struct F64Pair {
+        F64 low, high;
+    };
     static HUSHVEC_INLINE F64Pair load(const double* p) { return {F64{p[0], p[1]}, F64{p[2], p[3]}}; }
     static HUSHVEC_INLINE void store(double* p, F64Pair v) {
         __builtin_memcpy(p, &v.low, sizeof v.low);
@@ -110,13 +112,17 @@ struct Portable {
     static HUSHVEC_INLINE void store_widened(double* p, F32 v) { store(p, widen(v)); }
     static HUSHVEC_INLINE F64Pair widen_signed(U32 a) {
         typedef std::int32_t Half __attribute__((vector_size(8)));   // GCC 12 fails on the elements taken one by one
-        struct Halves { Half low, high; };
+        struct Halves {
+            Half low, high;
+        };
         const auto halves = reinterpret<Halves>(a);
         return {__builtin_convertvector(halves.low, F64), __builtin_convertvector(halves.high, F64)};
     }
 
     // 64-bit integers made of two words each, in the order of the words.
-    struct U64Pair { U64 low, high; };
+    struct U64Pair {
+        U64 low, high;
+    };
     static HUSHVEC_INLINE U64Pair zip(U32 low_words, U32 high_words) {
         return {U64{high_words[0], high_words[1]} << 32 | U64{low_words[0], low_words[1]},
                 U64{high_words[2], high_words[3]} << 32 | U64{low_words[2], low_words[3]}};

@@ -106,8 +106,8 @@ HUSHVEC_COLD LanePair<V> settle_open_pair(const KeyStream& stream, std::uint64_t
 
 template <class V, class Elements>
 HUSHVEC_INLINE LanePair<V> exact_gaussian_pair(const KeyStream& stream, std::uint64_t first_pair, const ExactScale<V>& scale,
-                                                typename V::U32 radius_word, typename V::U32 angle_word,
-                                                Elements x_cosine, Elements x_sine) {
+                                               typename V::U32 radius_word, typename V::U32 angle_word,
+                                               Elements x_cosine, Elements x_sine) {
     const auto rounding = round_gaussian_pair<V>(scale, radius_word, angle_word, x_cosine, x_sine);
     if (V::any(rounding.open)) [[unlikely]] {
         return settle_open_pair<V, Elements>(stream, first_pair, scale.scalar, radius_word, angle_word, x_cosine, x_sine, rounding);

@@ -24,20 +24,20 @@ inline constexpr std::size_t kIntegerLimbs = 2;
 
 template <std::size_t kCapacity>
 class InlineLimbs {
-  public:
+public:
     HUSHVEC_DEVICE explicit InlineLimbs(std::size_t size) : size_(static_cast<std::uint32_t>(size)) {}
     HUSHVEC_DEVICE std::size_t size() const { return size_; }
     HUSHVEC_DEVICE std::uint32_t& operator[](std::size_t i) { return limbs_[i]; }
     HUSHVEC_DEVICE const std::uint32_t& operator[](std::size_t i) const { return limbs_[i]; }
 
-  private:
+private:
     std::uint32_t size_;   // at most kCapacity
     std::uint32_t limbs_[kCapacity] = {};
 };
 
 template <class Limbs>
 class FixedPoint {
-  public:
+public:
     HUSHVEC_DEVICE explicit FixedPoint(std::size_t fraction_limbs, std::uint32_t integer = 0) : limbs_(fraction_limbs + kIntegerLimbs) {
         limbs_[fraction_limbs] = integer;
     }
@@ -210,7 +210,7 @@ class FixedPoint {
         return false;
     }
 
-  private:
+private:
     HUSHVEC_DEVICE void set_bit(int position) {
         limbs_[static_cast<std::size_t>(position / kLimbBits)] |= 1U << (position % kLimbBits);
     }

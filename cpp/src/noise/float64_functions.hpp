@@ -84,7 +84,7 @@ HUSHVEC_DEVICE constexpr double polynomial(const std::array<double, kTerms>& coe
 //        is largest at k = 1, b = 0.2877: (2 * 0.6931 + 8 * 0.2877) / 0.4055 + 1 for the difference < 10.2 e.
 HUSHVEC_DEVICE constexpr double minus_log(Dyadic u) {
     constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-    constexpr std::array<double, 11> kT = {1.0 / 3,  1.0 / 5,  1.0 / 7,  1.0 / 9,  1.0 / 11, 1.0 / 13,
+    constexpr std::array<double, 11> kT = {1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13,
                                            1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21, 1.0 / 23};
     const Uint128 one = Uint128{1} << u.bits;
     int k = u.bits - bit_width(u.numerator);
@@ -122,7 +122,7 @@ HUSHVEC_DEVICE constexpr double pi_times(Dyadic w) {
 //   y (...)  3.6 e times y <= 0.7854, and one rounding of a value below 0.7072: 3.6 e.
 //   Together 2.7 + 3.6 < 6.4 e.
 HUSHVEC_DEVICE constexpr double sin_pi(Dyadic w) {
-    constexpr std::array<double, 8> kS = {-1.0 / 6,          1.0 / 120,         -1.0 / 5040,          1.0 / 362880,
+    constexpr std::array<double, 8> kS = {-1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880,
                                           -1.0 / 39916800.0, 1.0 / 6227020800.0, -1.0 / 1307674368000.0,
                                           1.0 / 355687428096000.0};
     const double y = pi_times(w);
@@ -140,7 +140,7 @@ HUSHVEC_DEVICE constexpr double sin_pi(Dyadic w) {
 //   q C  as above, at most 24 e times the sum of the absolute terms, cosh(y) - 1 < 0.3247: 7.8 e. The sum rounds: 1 e.
 //   Together 2.0 + 0.1 + 7.8 + 1 < 11 e.
 HUSHVEC_DEVICE constexpr double cos_pi(Dyadic w) {
-    constexpr std::array<double, 8> kC = {-1.0 / 2,        1.0 / 24,          -1.0 / 720,          1.0 / 40320,
+    constexpr std::array<double, 8> kC = {-1.0 / 2, 1.0 / 24, -1.0 / 720, 1.0 / 40320,
                                           -1.0 / 3628800.0, 1.0 / 479001600.0, -1.0 / 87178291200.0,
                                           1.0 / 20922789888000.0};
     const double y = pi_times(w);

@@ -12,7 +12,7 @@
 //   normals_f64    every word    4.9 e
 //   laplace_f64    every word    3.0 e, portable 3.2 e
 //
-// tests/exact/test_float64_lanes.py compares with ball arithmetic and rejects 8 e. Words below kShortWord (one in 4096) go
+// tests/evidence/exact/test_float64_lanes.py compares with ball arithmetic and rejects 8 e. Words below kShortWord (one in 4096) go
 // to the scalar functions of variate.hpp.
 #pragma once
 
@@ -136,7 +136,8 @@ HUSHVEC_INLINE WidePair<V> normals_f64(WideWord<V> radius_word, WideWord<V> angl
     const auto radius = V::flip_sign(unsigned_radius, angle.sign);
     const WidePair<V> z = {V::unzip(V::mul(radius, angle.value.cosine)), V::unzip(V::mul(radius, angle.value.sine))};
     const auto is_short = V::greater(V::set(kShortWord), radius_word.high);
-    if (V::any(is_short)) [[unlikely]] return resolve_short_words<V>(V::bits(is_short), radius_word, angle_word, z);
+    if (V::any(is_short)) [[unlikely]]
+        return resolve_short_words<V>(V::bits(is_short), radius_word, angle_word, z);
     return z;
 }
 
@@ -150,7 +151,8 @@ HUSHVEC_INLINE typename V::F64Pair laplace_f64(WideWord<V> word) {
     const auto negative = V::template shift_left<31>(word.high);
     const auto z = V::unzip(V::flip_sign(magnitude, V::zip(negative, negative)));
     const auto is_short = V::greater(V::set(kShortWord), word.high);
-    if (V::any(is_short)) [[unlikely]] return resolve_short_words<V>(V::bits(is_short), word, z);
+    if (V::any(is_short)) [[unlikely]]
+        return resolve_short_words<V>(V::bits(is_short), word, z);
     return z;
 }
 

@@ -66,7 +66,8 @@ HUSHVEC_INLINE LanePair<V> gaussian_plus(const Source& stream, SamplePosition at
     const auto r = V::flip_sign(V::mul(normal.radius, sigma_lanes), angle_word);
     const LanePair<V> y = {V::multiply_add(r, normal.cosine, x.cosine), V::multiply_add(r, normal.sine, x.sine)};
     const auto tail = V::greater(V::set(kTailWord), radius_word);
-    if (V::any(tail)) [[unlikely]] return resolve_gaussian_tail<V>(stream, at.pair(), V::bits(tail), sigma, radius_word, angle_word, x, y);
+    if (V::any(tail)) [[unlikely]]
+        return resolve_gaussian_tail<V>(stream, at.pair(), V::bits(tail), sigma, radius_word, angle_word, x, y);
     return y;
 }
 
@@ -75,7 +76,8 @@ HUSHVEC_INLINE typename V::F32 laplace_plus(const Source& stream, std::uint64_t 
                                             typename V::U32 word, typename V::F32 x) {
     const auto y = V::add(with_laplace_sign<V>(V::mul(minus_two_log<V>(word), half_scale), word), x);
     const auto tail = V::greater(V::set(kTailWord), word);
-    if (V::any(tail)) [[unlikely]] return resolve_laplace_tail<V>(stream, sample, V::bits(tail), scale, word, x, y);
+    if (V::any(tail)) [[unlikely]]
+        return resolve_laplace_tail<V>(stream, sample, V::bits(tail), scale, word, x, y);
     return y;
 }
 

@@ -43,10 +43,10 @@ void exact_gaussian_of_words(const KeyStream& stream, std::uint64_t first_pair, 
         const auto first = V::load(x_cosine + i);
         const auto second = V::load(x_sine + i);
         const LanePair<V> n = x_is_float32
-            ? exact_gaussian_pair<V>(stream, first_pair + i, scale, radius_word, angle_word,
-                                     Float32Elements<V>{V::narrow(first)}, Float32Elements<V>{V::narrow(second)})
-            : exact_gaussian_pair<V>(stream, first_pair + i, scale, radius_word, angle_word,
-                                     Float64Elements<V>{first}, Float64Elements<V>{second});
+                                  ? exact_gaussian_pair<V>(stream, first_pair + i, scale, radius_word, angle_word,
+                                                           Float32Elements<V>{V::narrow(first)}, Float32Elements<V>{V::narrow(second)})
+                                  : exact_gaussian_pair<V>(stream, first_pair + i, scale, radius_word, angle_word,
+                                                           Float64Elements<V>{first}, Float64Elements<V>{second});
         store_as_int32<V>(n_cosine + i, n.cosine);
         store_as_int32<V>(n_sine + i, n.sine);
     }
@@ -60,8 +60,8 @@ void exact_laplace_of_words(const KeyStream& stream, std::uint64_t first_sample,
         const auto word = V::load(words + i);
         const auto element = V::load(x + i);
         store_as_int32<V>(n + i, x_is_float32
-            ? exact_laplace<V>(stream, first_sample + i, scale, word, Float32Elements<V>{V::narrow(element)})
-            : exact_laplace<V>(stream, first_sample + i, scale, word, Float64Elements<V>{element}));
+                                     ? exact_laplace<V>(stream, first_sample + i, scale, word, Float32Elements<V>{V::narrow(element)})
+                                     : exact_laplace<V>(stream, first_sample + i, scale, word, Float64Elements<V>{element}));
     }
 }
 

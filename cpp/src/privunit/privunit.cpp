@@ -189,8 +189,10 @@ void RowWorker::settle(std::size_t begin, std::size_t end, float* y) {
         const std::size_t row = begin + (at - offset_) / columns();
         if (row != row_of_ladder) {
             const std::span<const float> direction(direction_.data() + offset_ + (row - begin) * columns(), columns());
+            // clang-format off
             ladder.emplace(r_.stream, PrivUnitRow{row * columns(), direction, squares_[row % kRowsOfChunk],
                                                   components_[row % kRowsOfChunk], r_.law.threshold}, double{r_.s});
+            // clang-format on
             row_of_ladder = row;
         }
         y[at] = static_cast<float>(ladder->round((at - offset_) % columns(), r_.trial.first_level)) * r_.grid;

@@ -56,7 +56,9 @@ public:
     const MatrixView& view() const { return view_; }
 
 private:
-    struct alignas(kCacheLine) Line { std::byte bytes[kCacheLine]; };
+    struct alignas(kCacheLine) Line {
+        std::byte bytes[kCacheLine];
+    };
 
     std::vector<Line> lines_;
     MatrixView view_;

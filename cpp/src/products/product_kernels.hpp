@@ -37,7 +37,9 @@ struct ProductRun {
 };
 
 // Pairs in a tile: as many sums as there are registers for, beside the rows' own.
-struct TileShape { std::size_t rows, columns; };
+struct TileShape {
+    std::size_t rows, columns;
+};
 
 template <class V, class Element>
 constexpr TileShape tile_shape() {

@@ -15,11 +15,13 @@ inline constexpr std::uint64_t kIv[8] = {0x6a09e667f3bcc908, 0xbb67ae8584caa73b,
                                          0x510e527fade682d1, 0x9b05688c2b3e6c1f, 0x1f83d9abfb41bd6b, 0x5be0cd19137e2179};
 inline constexpr std::size_t kRounds = 12;
 inline constexpr std::uint8_t kSigma[10][16] = {
+    // clang-format off
     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
     {11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4}, {7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8},
     {9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13}, {2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9},
     {12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11}, {13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10},
     {6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5}, {10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0}};
+    // clang-format on
 
 template <int Bits, class Word>
 HUSHVEC_INLINE void rotate_right_of_xor(Word& x, const Word& y) {
@@ -29,16 +31,18 @@ HUSHVEC_INLINE void rotate_right_of_xor(Word& x, const Word& y) {
 
 template <class Word>
 HUSHVEC_INLINE void mix(Word& a, Word& b, Word& c, Word& d, const Word& x, const Word& y) {
+    // clang-format off
     a += b + x; rotate_right_of_xor<32>(d, a);
     c += d;     rotate_right_of_xor<24>(b, c);
     a += b + y; rotate_right_of_xor<16>(d, a);
     c += d;     rotate_right_of_xor<63>(b, c);
+    // clang-format on
 }
 
 // One round. Its number is a constant, so that every m[s[i]] is a plain load.
 template <std::size_t Round, class Word>
 HUSHVEC_INLINE void mix_round(Word (&v)[16], const Word (&m)[16]) {
-    constexpr const std::uint8_t (&s)[16] = kSigma[Round % 10];
+    constexpr const std::uint8_t(&s)[16] = kSigma[Round % 10];
     mix(v[0], v[4], v[8], v[12], m[s[0]], m[s[1]]);
     mix(v[1], v[5], v[9], v[13], m[s[2]], m[s[3]]);
     mix(v[2], v[6], v[10], v[14], m[s[4]], m[s[5]]);

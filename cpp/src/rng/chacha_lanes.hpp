@@ -72,19 +72,23 @@ public:
 private:
     // RFC 8439 section 2.1.
     static HUSHVEC_INLINE void quarter_round(U32& a, U32& b, U32& c, U32& d) {
+        // clang-format off
         a = V::add(a, b); d = V::template rotate_left<16>(V::bit_xor(d, a));
         c = V::add(c, d); b = V::template rotate_left<12>(V::bit_xor(b, c));
         a = V::add(a, b); d = V::template rotate_left<8>(V::bit_xor(d, a));
         c = V::add(c, d); b = V::template rotate_left<7>(V::bit_xor(b, c));
+        // clang-format on
     }
 
     // Four quarter rounds step by step side by side, so that neighbours in program order do not wait for each other.
     static HUSHVEC_INLINE void four_quarter_rounds(U32& a0, U32& b0, U32& c0, U32& d0, U32& a1, U32& b1, U32& c1, U32& d1,
                                                    U32& a2, U32& b2, U32& c2, U32& d2, U32& a3, U32& b3, U32& c3, U32& d3) {
+        // clang-format off
         quarter_step<16>(a0, b0, d0); quarter_step<16>(a1, b1, d1); quarter_step<16>(a2, b2, d2); quarter_step<16>(a3, b3, d3);
         quarter_step<12>(c0, d0, b0); quarter_step<12>(c1, d1, b1); quarter_step<12>(c2, d2, b2); quarter_step<12>(c3, d3, b3);
         quarter_step<8>(a0, b0, d0); quarter_step<8>(a1, b1, d1); quarter_step<8>(a2, b2, d2); quarter_step<8>(a3, b3, d3);
         quarter_step<7>(c0, d0, b0); quarter_step<7>(c1, d1, b1); quarter_step<7>(c2, d2, b2); quarter_step<7>(c3, d3, b3);
+        // clang-format on
     }
     template <int Bits>
     static HUSHVEC_INLINE void quarter_step(U32& sum, U32 addend, U32& rotated) {
@@ -110,10 +114,12 @@ private:
     HUSHVEC_DEVICE void first_column(std::size_t column) {
         std::uint32_t a = initial_[column], b = initial_[4 + column], c = initial_[8 + column], d = initial_[12 + column];
         const auto rotate = [](std::uint32_t x, int n) { return (x << n) | (x >> (32 - n)); };
+        // clang-format off
         a += b; d = rotate(d ^ a, 16);
         c += d; b = rotate(b ^ c, 12);
         a += b; d = rotate(d ^ a, 8);
         c += d; b = rotate(b ^ c, 7);
+        // clang-format on
         after_column_[column] = a;
         after_column_[4 + column] = b;
         after_column_[8 + column] = c;

@@ -15,11 +15,17 @@ namespace hushvec {
 template <std::size_t Bytes>
 struct Lanes64;
 template <>
-struct Lanes64<16> { typedef std::uint64_t Word __attribute__((vector_size(16))); };
+struct Lanes64<16> {
+    typedef std::uint64_t Word __attribute__((vector_size(16)));
+};
 template <>
-struct Lanes64<32> { typedef std::uint64_t Word __attribute__((vector_size(32))); };
+struct Lanes64<32> {
+    typedef std::uint64_t Word __attribute__((vector_size(32)));
+};
 template <>
-struct Lanes64<64> { typedef std::uint64_t Word __attribute__((vector_size(64))); };
+struct Lanes64<64> {
+    typedef std::uint64_t Word __attribute__((vector_size(64)));
+};
 
 // Bytes [first, first + 128) of place and row, cut off at their end and filled up with zeros.
 HUSHVEC_INLINE void edge_block(const std::uint8_t* place, const std::byte* row, std::size_t row_bytes, std::size_t first,

@@ -44,7 +44,7 @@ HUSHVEC_INLINE std::uint16_t nearest_float16(float finite) {
 #endif
 }
 
-HUSHVEC_INLINE float clamped(float value, float largest) { return value > largest ? largest : value < -largest ? -largest : value; }
+HUSHVEC_INLINE float clamped(float value, float largest) { return value > largest ? largest : (value < -largest ? -largest : value); }
 
 // To nearest even; the 16-bit formats saturate at their largest finite value.
 template <class Stored>

@@ -27,10 +27,12 @@ struct FillBody {
                 const std::size_t first = group * kGroupSamples + lane;
                 Stored* const target = out + first;
                 const std::uint32_t left = left_from(first, count, kGroupSamples);
+                // clang-format off
                 thread_noise.block(group, lane, [](unsigned) { return Wide<Stored>{0}; },
                                    [=](unsigned word, Wide<Stored> y) HUSHVEC_INLINE_LAMBDA {
                     if (word * kGroupBlocks < left) target[word * kGroupBlocks] = narrowed<Stored>(y);
                 });
+                // clang-format on
             }
         });
     }

@@ -92,7 +92,8 @@ private:
     HUSHVEC_INLINE float one(const NoiseSource& source, std::uint64_t sample, std::uint32_t word, Value x) const {
         const auto rounding = round_laplace<Thread>(scale, word, typename ElementsOf<Value>::type{x});
         float n = rounding.n;
-        if (rounding.open) [[unlikely]] n = settle_or_list(source, open, LaplaceWord{sample, word}, x, scale.scalar);
+        if (rounding.open) [[unlikely]]
+            n = settle_or_list(source, open, LaplaceWord{sample, word}, x, scale.scalar);
         return n * grid;
     }
 };

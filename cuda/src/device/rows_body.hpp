@@ -67,7 +67,6 @@ struct Tile {
     const Stored* elements;
     const Wide<Stored>* scales;
     Stored* out;                  // at the tile's first sample
-
 };
 
 template <class Stored, class Work>
@@ -192,7 +191,7 @@ struct NoiseWork {
                 first_group + group, lane,
                 [&](unsigned word) HUSHVEC_INLINE_LAMBDA {
                     const Wide<Stored> x = widened(from[word * kLanes]);
-                    return x * (kRowOfGroup ? group_scale : word < 8 ? low.next() : high.next());
+                    return x * (kRowOfGroup ? group_scale : (word < 8 ? low.next() : high.next()));
                 },
                 [=](unsigned word, auto y) HUSHVEC_INLINE_LAMBDA {
                     if (word * kLanes < left) target[word * kLanes] = narrowed<Stored>(y);

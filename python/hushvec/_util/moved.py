@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 MOVED = {
     "hushvec.calibrate": "hushvec.noise.calibration",
@@ -46,3 +47,12 @@ def find_moved_modules() -> None:
     """Let imports find them."""
     if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
         sys.meta_path.append(_MovedModules())
+
+
+def or_moved_module(get: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A package's `__getattr__` that also finds `package.old_name`."""
+
+    def get_moved(name: str) -> Any:
+        return importlib.import_module(f"hushvec.{name}") if f"hushvec.{name}" in MOVED else get(name)
+
+    return get_moved

@@ -18,6 +18,8 @@ from types import FrameType
 from typing import Any, NoReturn
 
 import hushvec
+from hushvec.cli._added import ELSEWHERE, add_called, add_summaries, added_commands
+from hushvec.cli._arguments import Subparsers
 from hushvec.cli._printable import printable
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 
@@ -27,8 +29,8 @@ TERMINATED = 143
 
 # Modules of this package, in the order in which help lists them; a command's name has hyphens.
 _SUBCOMMANDS = (
-    "demo", "privatize", "codebook", "redact", "rewrite", "train_inverter", "retrieve", "study", "sigma", "verify", "audit",
-    "budget", "backends",
+    "demo", "privatize", "codebook", "redact", "rewrite", "train_inverter", "retrieve", "sigma", "verify", "audit", "budget",
+    "backends",
 )  # fmt: skip
 
 
@@ -44,8 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _OneLineParser(prog="hushvec", description="Differential privacy for embedding vectors.")
     parser.add_argument("--version", action="version", version=f"hushvec {hushvec.__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in _needed(sys.argv[1:] if arguments is None else arguments):
-        import_module(f"hushvec.cli.{module}").add_to(subparsers)
+    _add_commands(parser, subparsers, sys.argv[1:] if arguments is None else arguments)
     options = parser.parse_args(arguments)
     previous = signal.signal(signal.SIGTERM, _terminate)
     try:
@@ -66,10 +67,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, previous)
 
 
-def _needed(arguments: Sequence[str]) -> Sequence[str]:
-    """The module of the command that is asked for, all of them for help and for a wrong name: importing one alone is faster."""
-    asked = next((word.replace("-", "_") for word in arguments if not word.startswith("-")), None)
-    return (asked,) if asked in _SUBCOMMANDS else _SUBCOMMANDS
+def _add_commands(parser: argparse.ArgumentParser, subparsers: Subparsers, arguments: Sequence[str]) -> None:
+    """Add the command that is asked for, all of them for help and for a wrong name: importing one alone is faster."""
+    word = next((word for word in arguments if not word.startswith("-")), "")
+    asked = word.replace("-", "_")
+    if asked in _SUBCOMMANDS:
+        _add_own(subparsers, asked)
+    elif word in ELSEWHERE or word in added_commands():
+        try:
+            add_called(subparsers, word)
+        except ImportError as error:
+            parser.exit(BAD_INPUT, f"{parser.prog} {word}: {_one_line(str(error))}\n")
+    else:
+        for module in _SUBCOMMANDS:
+            _add_own(subparsers, module)
+        add_summaries(subparsers)
+
+
+def _add_own(subparsers: Subparsers, module: str) -> None:
+    import_module(f"hushvec.cli.{module}").add_to(subparsers)
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:

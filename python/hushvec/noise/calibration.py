@@ -254,7 +254,7 @@ def expected_cosine(sigma: ArrayLike, dimension: ArrayLike, norm: ArrayLike = 1.
 
     Example:
         >>> import hushvec as hv
-        >>> round(hv.calibrate.expected_cosine(0.2, 768), 3)
+        >>> round(hv.noise.expected_cosine(0.2, 768), 3)
         0.178
     """
     integer = np.asarray(dimension)

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Lint, types and the unit tests of what differs from main: `make quick`.
+
+A test file is chosen if it changed, or if it lies in the folder of a changed module (tests mirror the package) and names the module or
+something that the module defines; if none does, the whole folder is chosen. A changed document, example or script chooses the test
+files that name it. Changed C++ also runs the C++ tests.
+
+    python scripts/quick.py [--list] [FILE ...]      FILE instead of what git says; --list prints the choice and runs nothing
+"""
+
+import argparse
+import ast
+import re
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BASES = ("main", "origin/main", "HEAD")
+CPP = (".cpp", ".hpp", ".cu", ".cuh")
+# A package and its tests. The first has tests of its layers, names and imports.
+PACKAGES = {"python/hushvec/": "tests/", "studies/hushvec_studies/": "studies/tests/"}
+LINTED = ("python", "tests", "examples", "scripts", "studies")
+WHOLE_PACKAGE = "tests/structure/test_package.py"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", metavar="FILE")
+    parser.add_argument("--list", action="store_true", help="print the chosen tests and run nothing")
+    options = parser.parse_args()
+    changed = options.files or changed_files()
+    tests = chosen_tests(ROOT, changed)
+    if options.list:
+        print(*tests, sep="\n")
+        return 0
+    if not changed:
+        print("quick: nothing differs from main")
+        return 0
+    return run_all(commands(changed, tests))
+
+
+def changed_files():
+    """What differs from where this branch left main, in commits, in the working tree and in files that git does not track yet."""
+    base = next(git("merge-base", name, "HEAD") for name in BASES if git("rev-parse", "--verify", "--quiet", name))
+    return sorted({*git("diff", "--name-only", *base), *git("ls-files", "--others", "--exclude-standard")})
+
+
+def git(*arguments):
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True).stdout.split()
+
+
+def chosen_tests(root, changed):
+    chosen = set()
+    for name in changed:
+        path = root / name
+        package = next((package for package in PACKAGES if name.startswith(package)), None)
+        in_tests = name.startswith(tuple(PACKAGES.values()))
+        if in_tests and re.fullmatch(r"test_\w+\.py", path.name):
+            chosen |= {path} if path.exists() else set()
+        elif in_tests and path.suffix == ".py":
+            chosen |= naming(path.parent, [path.stem])
+        elif package and path.suffix == ".py":
+            chosen |= tests_of_module(root / package, root / PACKAGES[package], path)
+            chosen |= {root / WHOLE_PACKAGE} if package == "python/hushvec/" else set()
+        elif not in_tests and path.suffix not in CPP:
+            chosen |= naming(root / "tests", [path.name])
+    return sorted(str(path.relative_to(root)) for path in chosen)
+
+
+def tests_of_module(package, tests, path):
+    room = path.relative_to(package).parts[0]
+    folder = next((tests / name for name in (room, room.lstrip("_"), "api") if (tests / name).is_dir()), tests)
+    return naming(folder, names_of_module(path)) or set(folder.rglob("test_*.py"))
+
+
+def names_of_module(path):
+    """The module's own name and those of its functions and classes. Of a package and of a deleted module, none are known."""
+    if path.name == "__init__.py" or not path.exists():
+        return []
+    defined = (node for node in ast.parse(path.read_text(encoding="utf-8")).body if hasattr(node, "name"))
+    return [path.stem, *(node.name for node in defined)]
+
+
+def naming(folder, names):
+    """Test files below the folder that hold one of the names as a whole word."""
+    if not names:
+        return set()
+    pattern = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, names))})(?![\w-])|\.(?:{'|'.join(map(re.escape, names))})\b")
+    return {path for path in folder.rglob("test_*.py") if pattern.search(path.read_text(encoding="utf-8"))}
+
+
+def commands(changed, tests):
+    """Those of one list run one after another, the lists beside each other."""
+    python = sys.executable
+    checks = [["ruff", "check", "--quiet", *(name for name in LINTED if (ROOT / name).is_dir())]]
+    cpp = [name for name in changed if Path(name).suffix in CPP and (ROOT / name).exists()]
+    if cpp:
+        checks.append(["clang-format", "--dry-run", "--Werror", *cpp])
+    if any(name.endswith((".py", ".pyi")) or name == "pyproject.toml" for name in changed):
+        checks.append(["mypy"])
+    runs = []
+    if tests:
+        workers = ["--numprocesses", "auto", "--maxprocesses", "4", "--dist", "loadfile"] if len(tests) > 4 else []
+        runs.append([python, "-m", "pytest", "--quiet", *workers, "-m", "not alone", *tests])
+    if cpp:
+        runs.append(["scripts/check_native.sh", "dev"])
+    return [checks, runs]
+
+
+def run_all(queues):
+    began = time.monotonic()
+    with ThreadPoolExecutor(len(queues)) as pool:
+        failed = any(code for codes in pool.map(run_in_order, queues) for code in codes)
+    print(f"quick: {'failed' if failed else 'passed'} in {time.monotonic() - began:.0f} s")
+    return 1 if failed else 0
+
+
+def run_in_order(queue):
+    codes = []
+    for command in queue:
+        codes.append(subprocess.run(command, cwd=ROOT).returncode)
+        print(f"{'failed' if codes[-1] else 'passed'}: {' '.join(command)[:120]}", flush=True)
+    return codes
+
+
+if __name__ == "__main__":
+    sys.exit(main())

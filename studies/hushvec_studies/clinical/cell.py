@@ -1,0 +1,214 @@
+"""One cell of the study: one mechanism at one price on one cohort behind one public map, and what it measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._native import _core
+from hushvec._native.products import inner_products
+from hushvec.mechanisms import VectorMechanism
+from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
+from hushvec.release.vectors import privatize
+from hushvec.retrieval.measures.cosines import cosines, theoretical_cosine
+from hushvec.retrieval.measures.intervals import Estimate, bootstrap
+from hushvec_studies.clinical import maps
+from hushvec_studies.clinical.cohort import VERSION, Population, Source
+from hushvec_studies.clinical.contenders import Setting, mechanism_for
+from hushvec_studies.clinical.theory import expected_top_1
+from hushvec_studies.harness.measurements import digest_of, noise_seed
+
+# The price of Gaussian noise is also stated at these.
+OTHER_DELTAS = (1e-3, 1e-8)
+
+_SENSITIVITY = 2.0  # of unit rows
+_SCORES_AT_ONCE = 1 << 24
+_TOP = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """What is measured.
+
+    Args:
+        source: where the patients come from.
+        patients: how many.
+        public_rows: how many rows the public map is fitted on, at most.
+        public_map: one of hushvec_studies.clinical.maps.
+        mechanism: a name of hushvec_studies.clinical.contenders.
+        epsilon, sigma: what the mechanism is asked for; the other one is None.
+        delta: for the Gaussian kinds.
+        draws: how often each patient is released.
+        seed: of the noise.
+        confidence, resamples: of the intervals.
+    """
+
+    source: Source
+    patients: int
+    public_rows: int
+    public_map: str
+    mechanism: str
+    epsilon: float | None
+    sigma: float | None
+    delta: float
+    draws: int
+    seed: int
+    confidence: float = 0.95
+    resamples: int = 1000
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """Everything that its results depend on, ready for JSON."""
+        return {
+            "version": VERSION,
+            "source": dict(self.source.key),
+            "patients": self.patients,
+            "public_rows": self.public_rows if self.public_map != maps.NONE else None,
+            "public_map": self.public_map,
+            "mechanism": self.mechanism,
+            "epsilon": self.epsilon,
+            "sigma": self.sigma,
+            "delta": self.delta,
+            "draws": self.draws,
+            "seed": self.seed,
+            "confidence": self.confidence,
+            "resamples": self.resamples,
+        }
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the key: names the cell's file."""
+        return digest_of(self.key)
+
+    @property
+    def label(self) -> str:
+        """What is being measured, for a progress bar."""
+        price = f"epsilon {self.epsilon:g}" if self.epsilon is not None else f"sigma {self.sigma:g}"
+        return f"{self.source.name}, {self.public_map}, {self.mechanism}, {price}"
+
+
+def measure(cell: Cell) -> dict[str, Any]:
+    """Release every patient `draws` times, look each release up among the clean rows of all patients, and describe the outcome.
+
+    Rows go through the public map and to unit length; a release is looked up by its inner product with the clean rows there. Of equal
+    scores the earlier patient's is taken to be better, as an index does. Intervals are of patients, their draws together.
+
+    Returns:
+        A flat row, ready for strict JSON; docs/clinical.md has the columns.
+    """
+    clean, components = prepared(cell.source, cell.patients, cell.public_rows, cell.public_map)
+    others = len(clean) - 1
+    setting = Setting(epsilon=cell.epsilon, sigma=cell.sigma, delta=cell.delta, dimension=clean.shape[1], others=others)
+    mechanism = mechanism_for(cell.mechanism, setting)
+    ranks, near = (np.stack(drawn, axis=1) for drawn in zip(*_draws(clean, mechanism, cell)))
+    measures = {"top_1": ranks < 1, "top_10": ranks < _TOP, "mrr": 1.0 / (1 + ranks)}
+    settings: dict[str, Any] = {"confidence": cell.confidence, "resamples": cell.resamples, "seed": cell.seed}
+    groups = np.repeat(np.arange(len(clean)), cell.draws)
+    shares = bootstrap({name: column.ravel() for name, column in measures.items()}, groups=groups, limits=(0.0, 1.0), **settings)
+    cosine = bootstrap({"cosine": near.ravel()}, groups=groups, **settings)["cosine"]
+    row: dict[str, Any] = {**_described(cell, clean.shape[1], components), **_price(mechanism, cell)}
+    for name, estimate in shares.items():
+        row |= _columns(name, estimate)
+    row |= _columns("cosine", cosine)
+    row["cosine_theory"] = theoretical_cosine(mechanism)
+    row["top_1_distinct"] = expected_top_1(mechanism, others)
+    row["top_1_theory"] = _theory(cell, mechanism, others)
+    return row
+
+
+def _theory(cell: Cell, mechanism: VectorMechanism, others: int) -> float | None:
+    """Top-1 where it is known: patients who share the mean and nothing else, which a public map may take away."""
+    strengths = cell.source.strengths if isinstance(cell.source, Population) else None
+    if strengths is None or strengths.own_dimension is not None or strengths.diagnosis > 0 or strengths.twin > 0:
+        return None
+    if cell.public_map == maps.NONE:
+        return expected_top_1(mechanism, others, strengths.own)
+    return expected_top_1(mechanism, others) if cell.public_map == maps.MEAN else None
+
+
+@lru_cache(maxsize=2)
+def prepared(source: Source, patients: int, public_rows: int, public_map: str) -> tuple[NDArray[np.float32], int | None]:
+    """Unit rows of the patients behind the public map, and how many components it keeps (None: all)."""
+    projection = maps.fitted(public_map, source, public_rows, patients)
+    rows = source.patients(patients)
+    if projection is None:
+        return rows, None
+    mapped = projection.transform(rows).astype(np.float64)
+    norms = np.linalg.norm(mapped, axis=1, keepdims=True)
+    if not norms.all():
+        raise ValueError(
+            f"{source.name}: patient {int((norms == 0).argmax())} is nothing but the public mean and has no direction behind it"
+        )
+    components = None if projection.components is None else projection.output_dimension
+    return (mapped / norms).astype(np.float32), components
+
+
+def ranks_of(released: NDArray[np.float32], clean: NDArray[np.float32]) -> NDArray[np.intp]:
+    """[n]: how many clean rows come before the row's own, by inner product with the released row; of equal ones the earlier."""
+    own = np.arange(len(clean))
+    at_once = max(1, _SCORES_AT_ONCE // len(clean))
+    counted = []
+    for first in range(0, len(clean), at_once):
+        rows = own[first : first + at_once]
+        scores = inner_products(released[rows], clean)
+        mine = scores[np.arange(len(rows)), rows][:, None]
+        before = (scores > mine) | ((scores == mine) & (own < rows[:, None]))
+        counted.append(before.sum(axis=1))
+    return np.concatenate(counted)
+
+
+def _draws(
+    clean: NDArray[np.float32], mechanism: VectorMechanism, cell: Cell
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+    """Ranks and cosines of every patient, once a draw."""
+    generator = _core.Generator.unsafe_seeded(noise_seed(cell.digest))
+    for _ in range(cell.draws):
+        values = privatize(clean, mechanism=mechanism, delta=cell.delta, generator=generator).values
+        yield ranks_of(values, clean), cosines(clean, values)
+
+
+def _described(cell: Cell, dimension: int, components: int | None) -> dict[str, Any]:
+    strengths = cell.source.strengths if isinstance(cell.source, Population) else None
+    return {
+        "cohort": cell.source.name,
+        "mean": None if strengths is None else strengths.mean,
+        "diagnosis": None if strengths is None else strengths.diagnosis,
+        "own_dimension": None if strengths is None else strengths.own_dimension,
+        "twin": None if strengths is None else strengths.twin,
+        "patients": cell.patients,
+        "draws": cell.draws,
+        "public_map": cell.public_map,
+        "dimension": dimension,
+        "components": components,
+        "mechanism": cell.mechanism,
+        "epsilon": cell.epsilon,
+        "sigma": cell.sigma,
+    }
+
+
+def _price(mechanism: VectorMechanism, cell: Cell) -> dict[str, Any]:
+    """What the mechanism really costs, and for Gaussian noise what it costs at other deltas and at the epsilon that was asked for."""
+    epsilon, delta = mechanism.cost
+    price: dict[str, Any] = {
+        "grade": mechanism.grade,
+        "noise_parameter": mechanism.noise_parameter,
+        "true_epsilon": epsilon,
+        "true_delta": delta,
+        "delta_at_epsilon": None,
+    }
+    gaussian = mechanism.law == "gaussian"
+    if gaussian and cell.epsilon is not None:
+        price["delta_at_epsilon"] = gaussian_delta(cell.epsilon, mechanism.noise_parameter, _SENSITIVITY)
+    for other in OTHER_DELTAS:
+        name = f"true_epsilon_at_{other:g}"
+        price[name] = gaussian_epsilon(other, mechanism.noise_parameter, _SENSITIVITY) if gaussian else None
+    return price
+
+
+def _columns(name: str, estimate: Estimate) -> dict[str, float]:
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}

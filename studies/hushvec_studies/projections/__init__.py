@@ -1,0 +1,1 @@
+"""What is found after public projections and noise."""

@@ -1,0 +1,335 @@
+"""The documents of a study: 20 Newsgroups, a folder of texts, or JSON lines, cleaned, filtered and split."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import html
+import lzma
+import os
+import re
+import unicodedata
+import zlib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from hushvec._util import validate
+from hushvec._util.lines import decoded, json_record, numbered_lines, require_utf8
+from hushvec.errors import MissingExtraError
+from hushvec_studies.retrieval.key_phrases import word_count
+from hushvec_studies.retrieval.splits import PARTS, checked_fractions, stratified_split
+
+NEWSGROUPS = "20newsgroups"
+# The eight categories of the published retrieval study.
+EIGHT_CATEGORIES = (
+    "alt.atheism",
+    "comp.graphics",
+    "misc.forsale",
+    "rec.autos",
+    "rec.sport.hockey",
+    "sci.med",
+    "sci.space",
+    "talk.politics.guns",
+)
+DEFAULT_SPLITS = (0.70, 0.15, 0.15)
+
+_UNPACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".jsonl": bytes,
+    ".jsonl.xz": lzma.decompress,
+    ".jsonl.gz": gzip.decompress,
+}
+# The elements of HTML, so that <who@where.org> and <name> in a text without markup are left alone.
+_ELEMENTS = (
+    "a|abbr|acronym|address|area|article|aside|audio|b|base|big|blink|blockquote|body|br|button|canvas|caption|center|cite|code|col|"
+    "colgroup|dd|del|dfn|dir|div|dl|dt|em|embed|fieldset|figcaption|figure|font|footer|form|frame|frameset|h[1-6]|head|header|hr|html|i|"
+    "iframe|img|input|ins|kbd|label|legend|li|link|main|map|mark|menu|meta|nav|noscript|object|ol|optgroup|option|p|param|picture|pre|q|"
+    "s|samp|section|select|small|source|span|strike|strong|sub|summary|sup|svg|table|tbody|td|textarea|tfoot|th|thead|time|title|tr|tt|u|"
+    "ul|var|video"
+)
+_SWITCHES = (
+    "async|autoplay|checked|compact|controls|defer|disabled|hidden|ismap|multiple|noshade|nowrap|readonly|required|selected"
+)
+_ATTRIBUTE = rf"""\s+(?:[\w:\-]+\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s<>"']+)|(?:{_SWITCHES})(?=[\s/>]))"""
+_TAG = re.compile(rf"</?(?:{_ELEMENTS})(?:{_ATTRIBUTE})*\s*/?>|<!doctype\b[^<>]*>", re.IGNORECASE)
+# What opens a part that no reader sees, and what closes it.
+_UNSEEN = re.compile(r"<!--|<(?:script|style)\b[^<>]*>", re.IGNORECASE)
+_CLOSING = {
+    kind: re.compile(end, re.IGNORECASE) for kind, end in (("<!", "-->"), ("<sc", r"</script\s*>"), ("<st", r"</style\s*>"))
+}
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Documents of a study in a fixed order.
+
+    Made by `load_corpus`.
+
+    Args:
+        ids: all different.
+        texts: cleaned, none empty, all different.
+        categories: one each.
+        splits: "train", "val" or "test", one each.
+        left_out: why documents of the source are not here, and how many for each reason.
+    """
+
+    ids: tuple[str, ...]
+    texts: tuple[str, ...]
+    categories: tuple[str, ...]
+    splits: tuple[str, ...]
+    left_out: tuple[tuple[str, int], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def part(self, name: str) -> Corpus:
+        """The documents of one part.
+
+        Raises:
+            ValueError: no such part, or no document in it.
+        """
+        validate.choice("part", name, PARTS)
+        kept = [place for place, split in enumerate(self.splits) if split == name]
+        if not kept:
+            raise ValueError(f"part must have a document, got none in {name!r}")
+        return Corpus(
+            ids=tuple(self.ids[place] for place in kept),
+            texts=tuple(self.texts[place] for place in kept),
+            categories=tuple(self.categories[place] for place in kept),
+            splits=(name,) * len(kept),
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of every id, text, category and part in their order, each with its length before it."""
+        content = hashlib.sha256(b"hushvec study corpus 1\n")
+        for fields in zip(self.ids, self.texts, self.categories, self.splits, strict=True):
+            for field in fields:
+                encoded = field.encode()
+                content.update(len(encoded).to_bytes(8, "little") + encoded)
+        return content.hexdigest()
+
+
+class _Document(NamedTuple):
+    id: str
+    text: str
+    category: str
+    split: str | None
+    where: str
+
+
+def load_corpus(
+    source: str | os.PathLike[str],
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    categories: Sequence[str] | None = None,
+    min_tokens: int = 50,
+    splits: tuple[float, float, float] | Literal["given"] = DEFAULT_SPLITS,
+    seed: int = 2025,
+) -> Corpus:
+    """Read, clean, filter and split the documents of a study.
+
+    Args:
+        source: one of
+            "20newsgroups": both parts of scikit-learn's data set, which scikit-learn downloads into data_home if it is not there;
+            a folder: its .txt files at any depth, one document each; the folder a file is in is its category;
+            a file .jsonl, .jsonl.xz or .jsonl.gz: one object a line with `text`, and `id` (default: the line's number), `category`
+            (default: the name of the file) and `split` if they are there.
+        data_home: folder of scikit-learn's data sets; None: scikit-learn's own. Only with "20newsgroups".
+        categories: which to keep; None: all.
+        min_tokens: documents of fewer words are left out; words as `key_phrases` sees them, stop words among them.
+        splits: fractions of train, val and test within each category, or "given": what the source says ("validation" and "dev" mean
+            "val").
+        seed: of the split.
+
+    Returns:
+        A Corpus, in the order of the source (files of a folder by name).
+
+    Raises:
+        TypeError, ValueError: a source that is none of these, empty, or damaged; a file that is not UTF-8; a line that is not JSON or
+            lacks what it must have; an id that is there twice; a category that is not there, or too small to be split. One message,
+            which names file and line.
+        OSError: it cannot be read, or downloaded.
+        MissingExtraError: "20newsgroups" without scikit-learn.
+
+    Guarantees:
+        Cleaning removes HTML tags, comments, scripts and style sheets, replaces entities, and brings Unicode to its form NFKC; upper
+        case, stop words and line ends stay, because embedding models read sentences (`key_phrases` drops what it does not need by
+        itself). Tags are the elements of HTML by name: "<who@where.org>" is no tag and stays.
+        The same source, arguments and seed give the same corpus on every machine.
+
+    Edge cases:
+        A text that is there a second time after cleaning is left out, whatever its id: two equal documents cannot be told apart by any
+        search, and one of them would give the other's membership away. `left_out` says how many.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> from hushvec_studies.retrieval.corpora import load_corpus
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for number in range(3):
+        ...         _ = pathlib.Path(folder, f"{number}.txt").write_text(f"<p>Note {number} on noise &amp; vectors.</p>")
+        ...     corpus = load_corpus(folder, min_tokens=3)
+        >>> corpus.ids, corpus.texts[0].strip()
+        (('0.txt', '1.txt', '2.txt'), 'Note 0 on noise & vectors.')
+    """
+    min_tokens = validate.whole_number("min_tokens", min_tokens, at_least=0)
+    seed = validate.whole_number("seed", seed, at_least=0)
+    fractions = None if splits == "given" else checked_fractions(splits)
+    if categories is not None:
+        validate.strings("categories", categories)
+    name, documents = _documents(source, data_home)
+    kept, left_out = _kept(name, documents, categories, min_tokens)
+    ids, texts, found = (tuple(getattr(document, field) for document in kept) for field in ("id", "text", "category"))
+    parts = tuple(map(_given_part, kept)) if fractions is None else stratified_split(ids, found, fractions, seed)
+    return Corpus(ids, texts, found, parts, left_out)
+
+
+def cleaned(text: str) -> str:
+    """A text without markup and in the normal form NFKC.
+
+    Example:
+        >>> from hushvec_studies.retrieval.corpora import cleaned
+        >>> cleaned("<b>Fine</b> &amp; <ann@example.org> wrote: ﬁne")
+        ' Fine  & <ann@example.org> wrote: fine'
+    """
+    shown = _TAG.sub(" ", _without_unseen(text)) if "<" in text else text
+    return unicodedata.normalize("NFKC", _ENTITY.sub(lambda match: html.unescape(match.group()), shown))
+
+
+def _without_unseen(text: str) -> str:
+    """Comments, scripts and style sheets out; one that nothing closes stays. Time is linear: a missing end is looked for once."""
+    kept: list[str] = []
+    place, endless = 0, set()
+    while (opening := _UNSEEN.search(text, place)) is not None:
+        kind = next(kind for kind in _CLOSING if opening.group().lower().startswith(kind))
+        closing = None if kind in endless else _CLOSING[kind].search(text, opening.end())
+        kept.append(text[place : opening.start()])
+        if closing is None:
+            endless.add(kind)
+            kept.append(opening.group())
+            place = opening.end()
+        else:
+            kept.append(" ")
+            place = closing.end()
+    return "".join([*kept, text[place:]])
+
+
+# ---- sources ----
+
+
+def _documents(source: str | os.PathLike[str], data_home: str | os.PathLike[str] | None) -> tuple[str, Iterator[_Document]]:
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"source must be a path or {NEWSGROUPS!r}, got {validate.kind(source)}")
+    if source == NEWSGROUPS:
+        return NEWSGROUPS, _of_newsgroups(data_home)
+    if data_home is not None:
+        raise ValueError(f"data_home must be left out unless source is {NEWSGROUPS!r}")
+    path = Path(source)
+    if path.is_dir():
+        return str(path), _of_folder(path)
+    suffix = next((suffix for suffix in _UNPACKERS if path.name.endswith(suffix)), None)
+    if suffix is None:
+        kinds = ", ".join(_UNPACKERS)
+        raise ValueError(f"source must be {NEWSGROUPS!r}, a folder that is there, or a file {kinds}, got {os.fspath(source)!r}")
+    return str(path), _of_json_lines(path, suffix)
+
+
+def _of_newsgroups(data_home: str | os.PathLike[str] | None) -> Iterator[_Document]:
+    try:
+        from sklearn.datasets import fetch_20newsgroups
+    except ImportError:
+        raise MissingExtraError("the data set 20newsgroups", "study") from None
+    home = None if data_home is None else os.fspath(data_home)
+    for part in ("train", "test"):
+        try:
+            found = fetch_20newsgroups(data_home=home, subset=part, shuffle=False)
+        except OSError as mistake:
+            where = home or "scikit-learn's own data_home"
+            raise OSError(f"{NEWSGROUPS}: not in {where}, and scikit-learn could not download it there ({mistake})") from None
+        for text, target, file in zip(found.data, found.target, found.filenames, strict=True):
+            category = found.target_names[target]
+            name = f"{category}/{Path(file).name}"
+            yield _Document(name, require_utf8(text, f"{NEWSGROUPS}: {name}"), category, part, f"{NEWSGROUPS}: {name}")
+
+
+def _of_folder(folder: Path) -> Iterator[_Document]:
+    files = sorted(folder.rglob("*.txt"), key=lambda file: file.relative_to(folder).parts)
+    for file in files:
+        inside = file.relative_to(folder)
+        category = inside.parent.as_posix() if inside.parent.parts else folder.resolve().name
+        yield _Document(inside.as_posix(), decoded(str(file), file.read_bytes()), category, None, str(file))
+
+
+def _of_json_lines(path: Path, suffix: str) -> Iterator[_Document]:
+    packed = path.read_bytes()
+    try:
+        content = _UNPACKERS[suffix](packed)
+    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as mistake:
+        raise ValueError(f"{path}: must be a whole {suffix.rpartition('.')[2]} file: {mistake}") from None
+    for number, (where, line) in enumerate(numbered_lines(decoded(str(path), content), str(path)), 1):
+        record = json_record(line, "text", where)
+        # ids of other systems are often numbers
+        given_id = record.fields.get("id", number)
+        if isinstance(given_id, int) and not isinstance(given_id, bool):
+            given_id = str(given_id)
+        fields = {"id": given_id, "category": record.fields.get("category", path.name.removesuffix(suffix)), "text": record.text}
+        for key, value in fields.items():
+            if not isinstance(value, str):
+                raise ValueError(f"{where}: {key!r} must be a string, got {type(value).__name__}")
+            require_utf8(value, where)
+        yield _Document(fields["id"], record.text, fields["category"], _split_of(record.fields, where), where)
+
+
+def _split_of(fields: dict[str, Any], where: str) -> str | None:
+    value = fields.get("split")
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{where}: 'split' must be a string, got {type(value).__name__}")
+    return value
+
+
+# ---- what is kept ----
+
+
+def _kept(
+    name: str, documents: Iterator[_Document], categories: Collection[str] | None, min_tokens: int
+) -> tuple[list[_Document], tuple[tuple[str, int], ...]]:
+    kept: list[_Document] = []
+    ids: dict[str, str] = {}
+    texts: set[str] = set()
+    seen: set[str] = set()
+    left_out: Counter[str] = Counter()
+    for document in documents:
+        if document.id in ids:
+            raise ValueError(f"{document.where}: id must be there once, got {document.id!r} of {ids[document.id]}")
+        ids[document.id] = document.where
+        seen.add(document.category)
+        text = cleaned(document.text)
+        if categories is not None and document.category not in categories:
+            left_out["another category"] += 1
+        elif not text.strip() or word_count(text) < min_tokens:
+            left_out[f"fewer than {min_tokens} words"] += 1
+        elif text in texts:
+            left_out["the text of another"] += 1
+        else:
+            texts.add(text)
+            kept.append(document._replace(text=text))
+    if not ids:
+        raise ValueError(f"{name}: must hold at least one document, got none")
+    missing = [category for category in categories or () if category not in seen]
+    if missing:
+        raise ValueError(f"categories must be in {name}, which has no {missing[0]!r} (it has {', '.join(sorted(seen)):.200})")
+    if not kept:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+        raise ValueError(f"{name}: must hold a document that is kept, got none ({reasons})")
+    return kept, tuple(left_out.items())
+
+
+def _given_part(document: _Document) -> str:
+    part = {"validation": "val", "dev": "val"}.get(document.split or "", document.split)
+    if part not in PARTS:
+        raise ValueError(f"{document.where}: split must be one of {', '.join(PARTS)}, got {document.split!r}")
+    return part

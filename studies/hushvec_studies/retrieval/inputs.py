@@ -1,0 +1,217 @@
+"""What runs work on: the vectors of a split and of its key phrases, on disk beside the runs.
+
+Workers read them and need neither texts nor model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._util.progress import Progress
+from hushvec._util.publish import published_folder
+from hushvec_studies.harness.embedding_cache import EmbeddingCache
+from hushvec_studies.retrieval.configuration import to_values
+from hushvec_studies.retrieval.corpora import Corpus, load_corpus
+from hushvec_studies.retrieval.key_phrases import key_phrases
+from hushvec_studies.retrieval.plan import Run
+from hushvec_studies.retrieval.schema import Configuration
+
+FORMAT = 1
+_ARRAYS = ("documents", "queries", "query_documents", "categories", "public")
+_SAID = "inputs.json"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Vectors of one split.
+
+    Args:
+        documents: float32 [n, d].
+        queries: float32 [m, d], those of one document beside each other.
+        query_documents: int64 [m], the row of the document that each query is a key phrase of, ascending.
+        categories: int64 [n], a number for each category.
+        public: float32 [p, d], rows of another split that public maps are fitted on; no rows where none is asked for.
+        digest: SHA-256 of all of it.
+    """
+
+    documents: NDArray[np.float32]
+    queries: NDArray[np.float32]
+    query_documents: NDArray[np.int64]
+    categories: NDArray[np.int64]
+    public: NDArray[np.float32]
+    digest: str
+
+    @cached_property
+    def asked(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The documents that have a query, and [n, q, d] queries for each; one with fewer than q asks its own again in turn."""
+        documents, first, counts = np.unique(self.query_documents, return_index=True, return_counts=True)
+        places = first[:, None] + np.arange(counts.max()) % counts[:, None]
+        return documents, self.queries[places]
+
+
+def public_split(configuration: Configuration) -> str:
+    """The split that public maps are fitted on: never the one that is searched.
+
+    Raises:
+        ValueError: there is no other, or the configuration asks for the same.
+    """
+    searched, wanted = configuration.data.split, configuration.privacy.public_split
+    chosen = wanted or ("train" if searched == "val" else "val")
+    if searched in ("all", chosen):
+        raise ValueError(
+            f"privacy.public_split must be another split than data.split, {searched!r}, got {chosen!r}: "
+            "a map that was fitted on the documents is not public"
+        )
+    return chosen
+
+
+class InputFolder:
+    """Inputs of a study, made when they are first asked for, in sub-folders that appear whole or not at all.
+
+    Args:
+        folder: of all of them.
+        cache: folder of the embedding cache.
+        embedder: model name -> anything with `model_id` and `embed(texts)`.
+        progress: shown while texts are embedded.
+    """
+
+    def __init__(self, folder: Path, cache: Path, embedder: Callable[[str], Any], progress: bool = True) -> None:
+        self._folder, self._cache, self._embedder, self._progress = folder, cache, embedder, progress
+        self._corpora: dict[str, Corpus] = {}
+        self._caches: dict[str, EmbeddingCache] = {}
+
+    def of(self, run: Run) -> Path:
+        """The sub-folder with the inputs of a run.
+
+        Raises:
+            ValueError, TypeError, OSError, MissingExtraError: the texts cannot be read or embedded.
+        """
+        configuration = run.configuration
+        corpus = self._corpus(configuration)
+        other = None if run.projection == "none" else public_split(configuration)
+        folder = self._folder / _name(corpus, configuration, other)
+        if not folder.is_dir():
+            self._make(folder, corpus, configuration, other)
+        return folder
+
+    def _corpus(self, configuration: Configuration) -> Corpus:
+        data = configuration.data
+        said = json.dumps([_source_values(configuration), configuration.seed])
+        if said not in self._corpora:
+            self._corpora[said] = load_corpus(
+                data.source,
+                data_home=data.data_home,
+                categories=data.categories,
+                min_tokens=data.min_tokens,
+                splits=data.splits,  # type: ignore[arg-type]
+                seed=configuration.seed,
+            )
+        return self._corpora[said]
+
+    def _make(self, folder: Path, corpus: Corpus, configuration: Configuration, other: str | None) -> None:
+        part = _searched(corpus, configuration)
+        asked = configuration.queries
+        phrases = [key_phrases(text, count=asked.per_document, tokens=asked.tokens) for text in part.texts]
+        texts = [phrase for own in phrases for phrase in own]
+        if not texts:
+            raise ValueError(
+                f"data.source must have texts with key phrases of {asked.tokens[0]} to {asked.tokens[1]} words, got none"
+            )
+        numbers = {category: number for number, category in enumerate(sorted(set(part.categories)))}
+        public = () if other is None else corpus.part(other).texts
+        documents, queries, fitted_on = self._embedded(configuration.embedding.model, (part.texts, texts, public))
+        arrays: dict[str, NDArray[Any]] = {
+            "documents": documents,
+            "queries": queries,
+            "query_documents": np.repeat(np.arange(len(part)), [len(own) for own in phrases]),
+            "categories": np.array([numbers[category] for category in part.categories]),
+            "public": fitted_on,
+        }
+        _publish(folder, arrays)
+
+    def _embedded(self, name: str, groups: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
+        if name not in self._caches:
+            self._caches[name] = EmbeddingCache(self._cache, self._embedder(name))
+        texts = [text for group in groups for text in group]
+        with Progress("embedding", len(texts) if self._progress else 0) as progress:
+            rows = self._caches[name].embed(texts, progress.advance if self._progress else None)
+        return np.split(rows, np.cumsum([len(group) for group in groups])[:-1])
+
+
+def drawn(count: int, most: int | None, seed: int) -> NDArray[np.intp]:
+    """Places of at most so many of `count` things, ascending, each set of them as likely as another."""
+    if most is None or most >= count:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(seed).permutation(count)[:most])
+
+
+def load_inputs(folder: Path) -> Inputs:
+    """The inputs that `InputFolder.of` named.
+
+    Raises:
+        ValueError, OSError: the folder is damaged.
+    """
+    try:
+        digest = json.loads((folder / _SAID).read_text(encoding="utf-8"))["digest"]
+        return Inputs(**{name: np.load(folder / f"{name}.npy") for name in _ARRAYS}, digest=digest)
+    except (KeyError, ValueError, EOFError) as error:
+        raise ValueError(f"{folder}: must hold the inputs of a study; remove it to make them again ({error})") from None
+
+
+def digest_of(folder: Path) -> str:
+    """The digest alone."""
+    return str(json.loads((folder / _SAID).read_text(encoding="utf-8"))["digest"])
+
+
+def _source_values(configuration: Configuration) -> dict[str, Any]:
+    """Settings of the corpus, whichever part of it is searched."""
+    data = to_values(configuration)["data"]
+    return {name: value for name, value in data.items() if name not in ("split", "max_documents")}
+
+
+def _name(corpus: Corpus, configuration: Configuration, other: str | None) -> str:
+    values = to_values(configuration)
+    said = [
+        FORMAT,
+        corpus.digest,
+        values["data"]["split"],
+        values["data"]["max_documents"],
+        values["embedding"]["model"],
+        values["queries"],
+        other,
+    ]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _searched(corpus: Corpus, configuration: Configuration) -> Corpus:
+    """The documents of the split, or as many of them as are asked for, drawn by the seed."""
+    data = configuration.data
+    part = corpus if data.split == "all" else corpus.part(data.split)
+    if data.max_documents is None or data.max_documents >= len(part):
+        return part
+    places = drawn(len(part), data.max_documents, configuration.seed)
+    return Corpus(*(tuple(column[place] for place in places) for column in (part.ids, part.texts, part.categories, part.splits)))
+
+
+def _publish(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    with published_folder(folder) as beside:
+        for name, array in arrays.items():
+            np.save(beside / f"{name}.npy", array)
+        (beside / _SAID).write_text(json.dumps({"format": FORMAT, "digest": _digest(arrays.values())}), encoding="utf-8")
+
+
+def _digest(arrays: Iterable[NDArray[Any]]) -> str:
+    content = hashlib.sha256()
+    for array in arrays:
+        content.update(f"{array.dtype.str} {array.shape}\n".encode())
+        content.update(np.ascontiguousarray(array).tobytes())
+    return content.hexdigest()

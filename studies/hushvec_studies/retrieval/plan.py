@@ -1,0 +1,171 @@
+"""Which runs a command makes of a configuration.
+
+A run is one choice of sides, noise, epsilon and public map on one set of texts and queries. Its settings are all that decides its
+figures; two commands that ask for the same run share it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hushvec_studies.retrieval.configuration import to_values, with_settings
+from hushvec_studies.retrieval.schema import KEYS, Configuration, NoiseFamily
+
+_SIDE_OF = {"doc_ldp": "document", "query_ldp": "query", "score_ldp": "score"}
+# Settings that say which runs there are, where vectors are kept, or what the study is called; all others decide figures.
+_OF_THE_PLAN = frozenset(
+    {
+        "name",
+        "embedding.cache",
+        "privacy.mechanisms",
+        "privacy.combined",
+        "privacy.epsilons",
+        "privacy.noise",
+        "privacy.projections",
+        "ablate",
+        "robustness",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run.
+
+    Args:
+        configuration: of the study, with what an ablation changed.
+        mechanism: none, doc_ldp, query_ldp, score_ldp, combined.
+        sides: where noise is put.
+        noise: its family; None without noise.
+        epsilon: of every side; inf without noise; None where the family has a sigma instead.
+        projection: the public map.
+        ks: numbers of documents that a search answers with, ascending.
+    """
+
+    configuration: Configuration
+    mechanism: str
+    sides: tuple[str, ...]
+    noise: NoiseFamily | None
+    epsilon: float | None
+    projection: str
+    ks: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        """What a person calls the run."""
+        if self.noise is None:
+            return "no noise"
+        size = f"epsilon {self.epsilon:g}" if self.epsilon is not None else f"sigma {self.noise.sigma:g}"
+        return f"{'+'.join(self.sides)}, {self.noise.name}, {size}"
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that decides the figures beside texts, vectors and version, as JSON knows it."""
+        values = to_values(self.configuration)
+        for name in _OF_THE_PLAN:
+            section, _, key = name.partition(".")
+            if key:
+                del values[section][key]
+            else:
+                del values[section]
+        del values["retrieval"]["k"]
+        if self.projection == "none":
+            del values["privacy"]["public_split"]
+        return values | {
+            "sides": list(self.sides),
+            "noise": None if self.noise is None else self.noise.model_dump(mode="json"),
+            "epsilon": "inf" if self.epsilon == math.inf else self.epsilon,
+            "projection": self.projection,
+            "ks": list(self.ks),
+        }
+
+    def fingerprint(self, inputs: str, version: str) -> str:
+        """The config_hash of the run on inputs of this digest by this version of the package: 32 hexadecimal digits."""
+        said = json.dumps({**self.settings(), "inputs": inputs, "version": version}, sort_keys=True, allow_nan=False)
+        return hashlib.sha256(said.encode()).hexdigest()[:32]
+
+
+def planned(configuration: Configuration) -> list[Run]:
+    """The runs that the section `privacy` lists."""
+    return _distinct(_runs(configuration))
+
+
+def grid(configuration: Configuration) -> list[Run]:
+    """The full factorial: every mechanism with every noise, epsilon and public map, whatever `privacy.mechanisms` lists."""
+    return planned(with_settings(configuration, {"privacy.mechanisms": ("none", *_SIDE_OF, "combined")}))
+
+
+def ablations(configuration: Configuration) -> list[Run]:
+    """The configured runs, and those with each setting of `ablate` at each of its values, one at a time."""
+    variants = (with_settings(configuration, {key: value}) for key, values in configuration.ablate.items() for value in values)
+    return _distinct(run for variant in (configuration, *variants) for run in _runs(variant))
+
+
+def robustness(configuration: Configuration) -> list[Run]:
+    """The configured runs, and the same on each other split, embedding model and seed of `robustness`."""
+    others = configuration.robustness
+    variants = [
+        *(with_settings(configuration, {"data.split": split}) for split in others.splits),
+        *(with_settings(configuration, {"embedding.model": model}) for model in others.models),
+        *(with_settings(configuration, {"seed": seed}) for seed in others.seeds),
+    ]
+    return _distinct(run for variant in (configuration, *variants) for run in _runs(variant))
+
+
+def first_difference(one: Configuration, other: Mapping[str, Any]) -> str | None:
+    """The first setting that decides figures in which the values of another configuration differ; None if there is none."""
+    values = to_values(one)
+    for name in KEYS:
+        section, _, key = name.partition(".")
+        if name in _OF_THE_PLAN or section in _OF_THE_PLAN:
+            continue
+        here = values[section][key] if key else values[section]
+        there = other.get(section, {}).get(key) if key else other.get(section)
+        if here != there:
+            return f"{name} is {there!r} there and {here!r} here"
+    return None
+
+
+def _runs(configuration: Configuration) -> Iterator[Run]:
+    privacy = configuration.privacy
+    ks = tuple(sorted(configuration.retrieval.k))
+    for projection in privacy.projections:
+        if "none" in privacy.mechanisms or math.inf in privacy.epsilons:
+            yield Run(configuration, "none", (), None, math.inf, projection, ks)
+        for mechanism in privacy.mechanisms:
+            for sides in _sides(mechanism, privacy.combined):
+                for family in (one for one in privacy.noise if _serves(one, sides)):
+                    for epsilon in _epsilons(family, privacy.epsilons):
+                        for depths in _searches(family, sides, ks):
+                            yield Run(configuration, mechanism, sides, family, epsilon, projection, depths)
+
+
+def _sides(mechanism: str, combined: Iterable[str]) -> list[tuple[str, ...]]:
+    if mechanism == "none":
+        return []
+    return [(_SIDE_OF[mechanism],)] if mechanism in _SIDE_OF else [tuple(sides.split("+")) for sides in combined]
+
+
+def _serves(family: NoiseFamily, sides: tuple[str, ...]) -> bool:
+    """Whether the family has a mechanism for each of the sides."""
+    return all((family.scores if side == "score" else family.vectors) is not None for side in sides)
+
+
+def _epsilons(family: NoiseFamily, epsilons: tuple[float, ...]) -> list[float | None]:
+    return [None] if family.sigma is not None else [epsilon for epsilon in epsilons if epsilon != math.inf]
+
+
+def _searches(family: NoiseFamily, sides: tuple[str, ...], ks: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """One search serves all k, except where the noise depends on k."""
+    return [(k,) for k in ks] if "score" in sides and family.scores == "gumbel" else [ks]
+
+
+def _distinct(runs: Iterable[Run]) -> list[Run]:
+    seen: dict[str, Run] = {}
+    for run in runs:
+        seen.setdefault(run.fingerprint("", ""), run)
+    return list(seen.values())

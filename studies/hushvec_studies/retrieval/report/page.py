@@ -1,0 +1,242 @@
+"""What the page of a report shows; page.html says how."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jinja2
+from markupsafe import Markup
+
+from hushvec._native import _core
+from hushvec_studies.harness.charts import COLOURS, FAINT, GRID, INK, RAMP, Figure
+from hushvec_studies.harness.tables import Table, number_text
+from hushvec_studies.retrieval.columns import COLUMNS, Row
+from hushvec_studies.retrieval.configuration import to_values
+from hushvec_studies.retrieval.findings import Frontier, finding
+from hushvec_studies.retrieval.records import Record
+from hushvec_studies.retrieval.schema import Configuration
+
+# Fields of a receipt that a reader looks for first, in the order in which they are shown; a receipt shows those that it has.
+_RECEIPT_FIELDS = (
+    "mechanism",
+    "epsilon",
+    "delta",
+    "sigma",
+    "scale",
+    "sensitivity",
+    "clip_norm",
+    "per",
+    "adjacency",
+    "key_source",
+)
+Drawn = tuple[Figure, str]
+
+# Sections of tables and figures: name, title, tables, beginnings of the names of figures.
+_SHOWN = (
+    ("frontier", "Use against attack", ("frontier", "best_settings"), ("frontier_",)),
+    ("attacks", "Attacks and their bounds", ("attacks",), ("attack_", "roc_")),
+    ("recall", "What is still found", ("statistical_analysis",), ("recall_k", "recall_difference")),
+    (
+        "ablations",
+        "One thing changed at a time",
+        ("ablation_k", "ablation_queries", "ablation_projection"),
+        ("ablation_",),
+    ),
+    ("robustness", "Other texts, models and seeds", ("robustness",), ()),
+    ("performance", "Time and memory", ("performance",), ()),
+    ("settings", "Every setting", ("summary",), ()),
+)
+# Colours of figures as they are drawn, and the names that the style sheet has for them, for light and for dark.
+_THEMED = {
+    INK: "ink",
+    FAINT: "faint",
+    GRID: "grid",
+    **{colour: f"c{number}" for number, colour in enumerate(COLOURS)},
+    **{colour: f"r{number}" for number, colour in enumerate(RAMP)},
+}
+_COLOUR = re.compile("|".join(_THEMED))
+_METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
+
+
+class Section(NamedTuple):
+    """A part of the page: figures of the largest k, and of none, in the open, those of other k folded away, then the tables."""
+
+    name: str
+    title: str
+    figures: Sequence[dict[str, Any]] = ()
+    folded: Sequence[tuple[int, list[dict[str, Any]]]] = ()
+    tables: Sequence[Table] = ()
+
+
+class _Grid(NamedTuple):
+    titles: list[str]
+    lines: list[list[str]]
+
+
+def page_of(
+    configuration: Configuration, records: Sequence[Record], made_tables: Sequence[Table], figures: Sequence[Drawn]
+) -> str:
+    """The whole HTML document.
+
+    Args:
+        configuration: of the study.
+        records: of its runs, at least one.
+        made_tables: by `study_tables` from their rows.
+        figures: by `study_figures`, each with its SVG.
+    """
+    rows = [row for record in records for row in record.rows]
+    tables = {table.name: table for table in made_tables}
+    runs = [_promised(record) for record in records if record.receipts or record.promises]
+    shown = [_section(name, title, names, _named(figures, beginnings), tables) for name, title, names, beginnings in _SHOWN]
+    found = finding(rows)
+    asked = configuration.queries.per_document, configuration.privacy.projections[0]
+    main = (configuration.data.split, configuration.embedding.model, configuration.seed, *asked)
+    here = [frontier for frontier in found.frontiers if (*frontier.texts[:-1], frontier.projection) == main]
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(__package__, "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("page.html").render(
+        title=f"Private retrieval: {configuration.name}",
+        style=Markup(environment.loader.get_source(environment, "style.css")[0]),  # type: ignore[union-attr]
+        facts=_facts(rows),
+        sections=[
+            Section("finding", "Finding"),
+            *(one for one in shown if one.figures or one.tables),
+            *([Section("receipts", "Promises and receipts")] if runs else []),
+            Section("configuration", "Configuration"),
+            Section("reading", "How to read this"),
+        ],
+        finding=found,
+        main_frontiers=_frontiers(here),
+        other_frontiers=_frontiers([frontier for frontier in found.frontiers if frontier not in here]),
+        receipts=[line for record in records for line in _receipts(record)],
+        runs=runs,
+        configuration=[
+            (key, json.dumps(value, ensure_ascii=False).strip('"')) for key, value in _dotted(to_values(configuration))
+        ],
+        columns=[(column.name, column.meaning) for column in COLUMNS],
+        version=_core.__version__,
+    )
+
+
+def _facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    times = sorted(row["timestamp"] for row in rows if row["timestamp"])
+    return [
+        ("runs", f"{len({row['run_id'] for row in rows}):,}"),
+        ("documents searched", _listed(rows, "num_documents")),
+        ("queries", _listed(rows, "num_queries")),
+        ("embedding model", _listed(rows, "embedding_model")),
+        ("part of the corpus", _listed(rows, "dataset_split")),
+        ("results of a search, k", _listed(rows, "k")),
+        ("candidates of the attacks", _listed(rows, "num_candidates")),
+        ("shadow models", _listed(rows, "shadow_models")),
+        ("seed", _listed(rows, "seed")),
+        ("last run ended", times[-1][:16].replace("T", " ") if times else "–"),
+        ("commit", _listed(rows, "git_commit", 10)),
+        ("hushvec", _listed(rows, "hushvec_version")),
+    ]
+
+
+def _listed(rows: Sequence[Row], name: str, length: int | None = None) -> str:
+    values = dict.fromkeys(row[name] for row in rows if row[name] is not None)
+    return (
+        ", ".join(f"{value:,}" if isinstance(value, int) and name != "seed" else str(value)[:length] for value in values) or "–"
+    )
+
+
+def _section(name: str, title: str, names: Sequence[str], figures: Sequence[Drawn], tables: Mapping[str, Table]) -> Section:
+    by_depth: dict[int, list[dict[str, Any]]] = {}
+    for one, svg in figures:
+        by_depth.setdefault(_depth(one), []).append(_figure(one, svg))
+    largest = max(by_depth, default=-1)
+    return Section(
+        name,
+        title,
+        [_figure(one, svg) for one, svg in figures if _depth(one) in (largest, -1)],
+        [(k, by_depth[k]) for k in sorted(by_depth, reverse=True) if k not in (largest, -1)],
+        [tables[one] for one in names if one in tables],
+    )
+
+
+def _figure(one: Figure, drawn: str) -> dict[str, Any]:
+    """A figure, as `svg_of` drew it, in the colours of the page."""
+    svg = _COLOUR.sub(lambda match: f"var(--{_THEMED[match.group()]})", _METADATA.sub("", drawn))
+    return {"title": one.title, "caption": one.caption, "svg": Markup(svg)}
+
+
+def _named(figures: Sequence[Drawn], beginnings: tuple[str, ...]) -> list[Drawn]:
+    return [(one, svg) for one, svg in figures if one.name.startswith(beginnings)]
+
+
+def _depth(one: Figure) -> int:
+    """The k at the end of a figure's name, -1 where it has none."""
+    end = one.name.rpartition("_k")[2]
+    return int(end) if end.isdecimal() else -1
+
+
+def _frontiers(frontiers: Sequence[Frontier]) -> _Grid:
+    titles = ("noise", "split", "model", "seed", "queries", "public map", "k", "retrieval survives", "attacks fail", "both at ε")
+    lines = [
+        (
+            f"{frontier.sides}, {frontier.noise}",
+            *(str(part) for part in (*frontier.texts[:-1], frontier.projection)),
+            str(frontier.k),
+            _from_epsilon("from", frontier.survives_from),
+            _from_epsilon("up to", frontier.fails_to),
+            ", ".join(number_text(epsilon) for epsilon in frontier.both) or "none",
+        )
+        for frontier in frontiers
+    ]
+    # a column that says the same in every line says nothing
+    kept = [place for place in range(len(titles)) if place == 0 or place > 5 or len({line[place] for line in lines}) > 1]
+    return _Grid([titles[place] for place in kept], [[line[place] for place in kept] for line in lines])
+
+
+def _from_epsilon(words: str, epsilon: float | None) -> str:
+    return "at none tried" if epsilon is None else f"{words} ε = {number_text(epsilon)}"
+
+
+def _receipts(record: Record) -> Iterator[tuple[str, str, str]]:
+    for side, receipt in record.receipts.items():
+        shown = [f"{name} {_plain(receipt[name])}" for name in _RECEIPT_FIELDS if receipt.get(name) is not None]
+        yield _run_label(record.rows[0]), side, ", ".join(shown)
+
+
+def _promised(record: Record) -> dict[str, Any]:
+    said = json.dumps(dict(record.receipts), indent=2, ensure_ascii=False) if record.receipts else ""
+    return {"label": _run_label(record.rows[0]), "promises": record.promises, "receipts": said}
+
+
+def _run_label(row: Row) -> str:
+    given = [
+        row[name] for name in ("epsilon_doc", "epsilon_query", "epsilon_score") if row[name] is not None and row[name] != math.inf
+    ]
+    noise = f"{row['sides']}, {row['noise']}, ε {' / '.join(number_text(epsilon) for epsilon in dict.fromkeys(given))}"
+    parts = [
+        "no noise" if row["sides"] == "none" else noise,
+        row["dataset_split"],
+        f"seed {row['seed']}",
+        f"{row['queries_per_document']} queries",
+    ]
+    if row["projection"] != "none":
+        parts.append(f"map {row['projection']}")
+    return ", ".join(str(part) for part in parts)
+
+
+def _plain(value: Any) -> str:
+    return number_text(value) if isinstance(value, float) else str(value)
+
+
+def _dotted(values: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _dotted(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value

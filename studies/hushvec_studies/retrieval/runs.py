@@ -1,0 +1,142 @@
+"""Doing the runs of a study: those that are not done yet, by several processes, one file each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hushvec._native import _core
+from hushvec._util import validate
+from hushvec._util.progress import Progress
+from hushvec_studies.harness.commit import commit_of
+from hushvec_studies.harness.models import embedder
+from hushvec_studies.harness.workers import results_of
+from hushvec_studies.retrieval.columns import Row
+from hushvec_studies.retrieval.inputs import InputFolder, digest_of
+from hushvec_studies.retrieval.plan import Run
+from hushvec_studies.retrieval.records import RESULTS, Record, StudyFolder
+from hushvec_studies.retrieval.run import perform
+from hushvec_studies.retrieval.schema import Configuration
+
+EMBEDDINGS = "embeddings"
+
+
+class Job(NamedTuple):
+    """A run with everything that a worker needs to do it."""
+
+    run: Run
+    inputs: Path
+    config_hash: str
+    commit: str | None
+    study: Path
+    perform: Callable[[Run, Path, str, str | None], Record]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """What `do_runs` did.
+
+    Args:
+        folder: of the study.
+        runs: how many the command asked for.
+        before: how many of them were there already.
+        rows: all rows of the study, those of other commands among them.
+    """
+
+    folder: Path
+    runs: int
+    before: int
+    rows: list[Row]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for strict JSON."""
+        return {
+            "folder": str(self.folder),
+            "results": str(self.folder / RESULTS),
+            "runs": self.runs,
+            "runs_before": self.before,
+            "rows": len(self.rows),
+        }
+
+
+def do_runs(
+    configuration: Configuration,
+    runs: Sequence[Run],
+    folder: Path,
+    *,
+    workers: int = 1,
+    embedder: Callable[[str], Any] = embedder,
+    perform: Callable[[Run, Path, str, str | None], Record] = perform,
+    progress: bool = True,
+) -> Done:
+    """Do runs, leave out those that the folder has, and write results.csv.
+
+    Args:
+        configuration: of the study.
+        runs: of hushvec_studies.retrieval.plan, for this configuration.
+        folder: of the study; new, or one that was begun with this configuration.
+        workers: processes, one thread each. 0: in this process, with as many threads as its libraries use, which may change the last
+            bits of figures behind a public map that is fitted.
+        embedder: model name -> model; used in this process only.
+        perform: does a run; a function of a module, which a new process can import.
+        progress: show a bar to a person.
+
+    Returns:
+        What was done.
+
+    Raises:
+        ValueError, TypeError: bad arguments; texts that cannot be used; a folder of another study.
+        OSError: a file cannot be read or written.
+        MissingExtraError: a package is not installed.
+        ChildProcessError: a worker died.
+
+    Guarantees:
+        Every run that ends is in the folder before the next one of its worker begins. Stop the study at any moment, by whatever
+        signal, and the same call does the runs that are missing and no others; the figures are those of a study that was not stopped,
+        for any number of workers (all but those of the clock and the machine: `hushvec_studies.retrieval.columns.OF_THE_MOMENT`).
+
+    Edge cases:
+        Several processes may work in one folder: at worst they do a run twice, and its file is there once. Whoever ends last writes
+        results.csv for all. A program that calls this with workers has to do so below `if __name__ == "__main__":`, as workers
+        import it.
+    """
+    validate.whole_number("workers", workers, at_least=0)
+    place = StudyFolder(folder)
+    place.open_for(configuration)
+    cache = Path(configuration.embedding.cache or folder / EMBEDDINGS)
+    inputs = InputFolder(place.inputs, cache, embedder, progress)
+    commit = commit_of(Path.cwd())
+    jobs = []
+    for run in runs:
+        source = inputs.of(run)
+        config_hash = run.fingerprint(digest_of(source), _core.__version__)
+        jobs.append(Job(run, source, config_hash, commit, folder, perform))
+    missing = [job for job in jobs if not place.has(job.config_hash)]
+    with Progress("runs", len(jobs) if progress else 0) as bar:
+        bar.advance(len(jobs) - len(missing))
+        for label in _done(missing, workers):
+            bar.advance(1, label)
+    return Done(folder=folder, runs=len(jobs), before=len(jobs) - len(missing), rows=place.write_results())
+
+
+def _done(jobs: Sequence[Job], workers: int) -> Iterator[str]:
+    if not jobs:
+        return iter(())
+    return map(do_job, jobs) if workers == 0 else results_of(do_job, jobs, workers)
+
+
+def do_job(job: Job) -> str:
+    """Do a run and put its file in place; returns what it is called.
+
+    Raises:
+        ValueError, TypeError: settings that do not fit the texts; the message begins with the run.
+    """
+    try:
+        record = job.perform(job.run, job.inputs, job.config_hash, job.commit)
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"run {job.run.label!r}: {error}") from error
+    StudyFolder(job.study).save(record)
+    return job.run.label

@@ -1,0 +1,1 @@
+"""The study of private rewriting: leak and likeness of what is handed out, and attacks on it."""

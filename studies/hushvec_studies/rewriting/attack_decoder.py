@@ -1,0 +1,236 @@
+"""The adversary with a decoder: what does a network read out of a noisy vector?
+
+    python -m hushvec_studies.rewriting.attack_decoder --decoders FOLDER
+
+Private are synthetic sentences whose template_id is odd. The adversary is strong: it knows their templates and lists of the
+values in them, makes 40 other sentences of each template, and trains decoders (`hushvec train-inverter`) on their embeddings.
+The sentences are released whole, without redaction: this is about what the noise alone keeps back.
+
+    decoder, clean       trained on embeddings as they are, given released ones
+    decoder, noise       trained on embeddings as this mechanism releases them at this epsilon; only for those named by --trained
+    nearest              no training: the adversary's own sentence with the largest likelihood (likelihoods.py)
+    ..., stranger's      the same outputs, each compared with another private sentence: what is right by chance
+
+Epsilon inf is the clean vector: the most that these attackers can do. token_f1 and the similarities compare output and private
+sentence; recovered is the share of gold strings (names, addresses, numbers of at least five characters) that stand in the
+output. A decoder takes minutes to train; with --decoders it is kept, and a run that was stopped goes on.
+"""
+
+import math
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import hushvec as hv
+from hushvec.mechanisms import PublicProjection
+from hushvec.text.inverters.trained import DecoderSize, TrainedInverter, train_inverter
+from hushvec_studies.rewriting import (
+    documents,
+    figures,
+    judges,
+    likelihoods,
+    measured,
+    metrics,
+    models,
+    options,
+    releases,
+    results,
+    variants,
+)
+
+EPSILONS = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
+MECHANISMS = ("privunit", "gaussian")
+DIRECTIONS = 40
+QUICK_SIZE = DecoderSize(width=32, layers=1, heads=2, feed_forward=64, positions=2, bottleneck=32)
+
+
+@dataclass(frozen=True)
+class Training:
+    """How decoders are trained, and where they are kept."""
+
+    folder: Path
+    size: str | DecoderSize
+    epochs: int
+    seed: int
+
+    def decoder(self, name, texts, model, **law):
+        """The decoder of that name; trained, or trained to its end, if it is not yet."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        folder = self.folder / name
+        train_inverter(
+            texts,
+            folder,
+            embedder=model,
+            size=self.size,
+            epochs=self.epochs,
+            seed=self.seed,
+            device="cpu",
+            resume=folder.exists(),
+            **law,
+        )
+        return TrainedInverter.from_folder(folder, device="cpu")
+
+
+class Adversary:
+    """Sentences of the adversary's own, their embeddings, and what attacks are made of them.
+
+    Args:
+        texts: of its own.
+        model: the embedder, which is public.
+        training: of its decoders.
+        noise_aware: (mechanism, epsilon) that a decoder of their own is trained for.
+    """
+
+    def __init__(self, texts, model, training, noise_aware):
+        self.texts, self.model, self.rows = texts, model, model.embed(texts)
+        self.training, self.noise_aware = training, noise_aware
+        self.map = PublicProjection.fit(self.rows, components=min(DIRECTIONS, self.rows.shape[1] // 2))
+        self.clean = training.decoder("none", texts, model)
+
+    def projection(self, mechanism, epsilon):
+        """PrivUnit is released behind the adversary's map, which is public; the others as they are."""
+        return self.map if mechanism == "privunit" and epsilon < math.inf else None
+
+    def attacks(self, mechanism, epsilon, released):
+        """(name, outputs): what each attack makes of the released rows."""
+        projection = self.projection(mechanism, epsilon)
+        lifted = released if projection is None else np.asarray(projection.lift(released), np.float32)
+        yield "nearest", self._nearest(mechanism, released, projection)
+        yield "decoder, clean", self.clean.invert(releases.unit(lifted))
+        if (mechanism, epsilon) in self.noise_aware:
+            law = {
+                "mechanism": mechanism,
+                "epsilon": epsilon,
+                "delta": releases.DELTA,
+                "clip_norm": 1.0,
+                "projection": projection,
+            }
+            decoder = self.training.decoder(f"{mechanism}-{epsilon:g}", self.texts, self.model, **law)
+            yield "decoder, noise", decoder.invert(lifted)
+
+    def _nearest(self, mechanism, released, projection):
+        clean = self.rows if projection is None else releases.unit(projection.transform(self.rows))
+        return [self.texts[best] for best in likelihoods.scores(mechanism, released, clean).argmax(axis=1)]
+
+
+def row_of(private, outputs, opinions, seed):
+    row = {"n": len(private)} | results.columns(
+        "token_f1", metrics.mean([metrics.token_f1(one.text, output) for one, output in zip(private, outputs, strict=True)])
+    )
+    for judge in opinions:
+        alike = metrics.cosines(judge([output or " " for output in outputs]), judge([one.text for one in private]))
+        row |= results.columns(f"similarity_{judge.name}", metrics.mean(alike))
+    hits = [metrics.leaked(output, one.identifying) for one, output in zip(private, outputs, strict=True)]
+    return row | results.columns("recovered", metrics.share(hits, [len(one.identifying) for one in private], seed))
+
+
+def attacked(private, adversary, opinions, mechanism, epsilon, seed):
+    """Rows of every attack on one release of every private sentence, with their controls."""
+    options.stage(f"{mechanism}, epsilon {epsilon:g}")
+    projection = adversary.projection(mechanism, epsilon)
+    rows = adversary.model.embed([one.text for one in private])
+    noisy = releases.released(rows, mechanism, epsilon, projection, hv.Generator.unsafe_seeded(seed))
+    for name, outputs in adversary.attacks(mechanism, epsilon, noisy):
+        row = {
+            "mechanism": mechanism,
+            "epsilon": epsilon,
+            "delta": releases.delta_of(mechanism) if epsilon < math.inf else 0.0,
+            "attack": name,
+        }
+        yield row | row_of(private, outputs, opinions, seed)
+        yield row | {"attack": f"{name}, stranger's"} | row_of(private, measured.strangers(outputs, seed), opinions, seed)
+
+
+def draw(study, folder):
+    panels = []
+    for measure, title in (("token_f1", "words (token F1)"), ("recovered", "gold strings recovered (share)")):
+        lines, levels = [], []
+        for attack in ("nearest", "decoder, clean", "decoder, noise"):
+            for mechanism in MECHANISMS:
+                own = [row for row in study["rows"] if row["attack"] == attack and row["mechanism"] in (mechanism, "none")]
+                if own:
+                    lines.append(figures.line(f"{mechanism}: {attack}", sorted(own, key=lambda row: row["epsilon"]), measure))
+        chance = [row[measure] for row in study["rows"] if row["attack"].endswith("stranger's")]
+        levels.append(figures.Level("a stranger's vector (mean of all)", float(np.mean(chance))))
+        panels.append(figures.Panel(f"{title}: {study['rows'][0]['n']} sentences", lines, levels))
+    figures.curves(
+        folder / "attack_decoder.png",
+        panels,
+        y_label="of the private sentence in the attacker's text",
+        x_label="epsilon (log scale)",
+    )
+
+
+def pair(text):
+    """(mechanism, epsilon) of "MECHANISM:EPSILON"."""
+    mechanism, epsilon = text.split(":")
+    if mechanism not in MECHANISMS:
+        raise ValueError
+    return mechanism, float(epsilon)
+
+
+def main():
+    parser = options.parser(__doc__)
+    parser.add_argument("--documents", type=int, default=300)
+    parser.add_argument(
+        "--variants", type=int, default=40, help="sentences that the adversary makes of a template (default: %(default)s)"
+    )
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--size", default="tiny", help="of the decoders, as for train-inverter (default: %(default)s)")
+    parser.add_argument(
+        "--trained",
+        nargs="*",
+        type=pair,
+        default=[("privunit", 16.0)],
+        metavar="MECHANISM:EPSILON",
+        help="decoders that know the noise (default: privunit:16)",
+    )
+    parser.add_argument("--decoders", type=Path, help="folder that keeps the decoders (default: they are thrown away)")
+    parser.add_argument("--judges", nargs="*", default=["wordllama"], choices=judges.SECOND_OPINIONS, help="beside minilm")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        study = studied(arguments, arguments.decoders or Path(folder))
+    results.write(arguments.output, "attack_decoder", study)
+    if not arguments.no_figures:
+        draw(results.read(arguments.output, "attack_decoder"), arguments.output)
+    shown = [
+        "mechanism",
+        "epsilon",
+        "attack",
+        "token_f1",
+        *(f"similarity_{name}" for name in ("minilm", *arguments.judges)),
+        "recovered",
+    ]
+    print(results.markdown(study["rows"], shown))
+
+
+def studied(arguments, folder):
+    model = models.minilm(None, [])
+    records = documents.records(arguments.sentences, 20 if arguments.quick else arguments.documents, arguments.seed)
+    values = variants.values_of(documents.every_record(arguments.sentences))
+    own = variants.varied(records, values, 3 if arguments.quick else arguments.variants, arguments.seed)
+    options.stage(f"embedding {len(own)} sentences of the adversary's, training a decoder on them")
+    size, epochs = (QUICK_SIZE, 1) if arguments.quick else (arguments.size, arguments.epochs)
+    adversary = Adversary(own, model, Training(folder, size, epochs, arguments.seed), arguments.trained)
+    opinions = judges.judges(model, arguments.judges)
+    private = [documents.sentence(record) for record in records]
+    found = [row | {"mechanism": "none"} for row in attacked(private, adversary, opinions, "gaussian", math.inf, arguments.seed)]
+    for mechanism in MECHANISMS:
+        for epsilon in EPSILONS:
+            found += attacked(private, adversary, opinions, mechanism, epsilon, arguments.seed)
+    trained = [f"{mechanism}:{epsilon:g}" for mechanism, epsilon in arguments.trained]
+    settings = dict(
+        delta=releases.DELTA,
+        directions=DIRECTIONS,
+        sentences_of_adversary=len(own),
+        epochs=epochs,
+        size=arguments.size,
+        trained=trained,
+    )
+    return {"settings": options.settings(arguments, **settings), "surroundings": results.surroundings(), "rows": found}
+
+
+if __name__ == "__main__":
+    main()

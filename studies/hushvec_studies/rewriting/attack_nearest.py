@@ -1,0 +1,173 @@
+"""The adversary with a list: who released this noisy vector?
+
+    python -m hushvec_studies.rewriting.attack_nearest --embeddings FOLDER
+
+The adversary holds a list of candidate texts, the private one among them, embeds them and orders them by how likely they make
+the vector that was released (likelihoods.py: the best possible score). Three lists:
+
+    posts       2,000 posts of 20 Newsgroups, of the newer half
+    sentences   the synthetic sentences whose template_id is odd
+    names       the same sentence with 50 different names of persons in it, for 100 sentences: what the vector still says about a name
+                that the rules missed
+
+Measured: how often the right one is first, and among the first ten; beside it what guessing gives, what the clean vector gives,
+and the most that (epsilon, delta) allows any adversary. "public map": the vector is released behind the first 40 principal
+directions of public posts (for posts) or public sentences (the rest: those whose template_id is even).
+"""
+
+import math
+
+import numpy as np
+
+import hushvec as hv
+from hushvec._util.progress import Progress
+from hushvec.mechanisms import PublicProjection
+from hushvec_studies.rewriting import documents, figures, likelihoods, metrics, models, options, releases, results, variants
+from hushvec_studies.rewriting.releases import unit
+
+EPSILONS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, math.inf)
+MECHANISMS = ("privunit", "privunit, public map", "gaussian", "laplacian", "l2_laplace")
+DIRECTIONS = 40
+NAMES = 50
+GUESSES = (1, 10)
+
+
+class OneList:
+    """All released rows are looked up in one list, which is the rows themselves."""
+
+    def __init__(self, name, rows, public):
+        self.name, self.rows, self.size = name, rows, len(rows)
+        self.map = PublicProjection.fit(public, components=min(DIRECTIONS, public.shape[1] // 2))
+
+    def found(self, mechanism, released, clean):
+        scored = likelihoods.scores(mechanism, released, clean)
+        return [likelihoods.found_within(scored, np.arange(len(clean)), guesses) for guesses in GUESSES]
+
+    def clean(self, projection):
+        return self.rows if projection is None else unit(projection.transform(self.rows))
+
+
+class ListOfEach:
+    """Each released row has a list of its own; the private text stands first in it."""
+
+    def __init__(self, name, lists, public):
+        self.name, self.variants, self.size = name, lists, lists.shape[1]
+        self.map = PublicProjection.fit(public, components=min(DIRECTIONS, public.shape[1] // 2))
+
+    @property
+    def rows(self):
+        return self.variants[:, 0]
+
+    def found(self, mechanism, released, clean):
+        scored = likelihoods.scores_of_own(mechanism, released, clean)
+        return [likelihoods.found_within(scored, np.zeros(len(clean), int), guesses) for guesses in GUESSES]
+
+    def clean(self, projection):
+        if projection is None:
+            return self.variants
+        flat = self.variants.reshape(-1, self.variants.shape[2])
+        return unit(projection.transform(flat)).reshape(*self.variants.shape[:2], -1)
+
+
+def attacked(candidates, label, epsilon, draws, generator):
+    """One row of results: the shares of right guesses over `draws` releases of every private text."""
+    mechanism = label.split(",")[0]
+    projection = candidates.map if "map" in label else None
+    clean = candidates.clean(projection)
+    repeats = 1 if epsilon == math.inf else draws
+    found = np.mean(
+        [
+            candidates.found(mechanism, releases.released(candidates.rows, mechanism, epsilon, projection, generator), clean)
+            for _ in range(repeats)
+        ],
+        axis=0,
+    )
+    delta = releases.delta_of(mechanism)
+    row = {
+        "data": candidates.name,
+        "mechanism": label,
+        "epsilon": float(epsilon),
+        "delta": delta,
+        "candidates": candidates.size,
+        "draws": repeats,
+    }
+    for guesses, shares in zip(GUESSES, found, strict=True):
+        row |= results.columns(f"top_{guesses}", metrics.mean(shares))
+        row[f"guessing_{guesses}"] = min(1.0, guesses / candidates.size)
+    return row | {"most_allowed_1": likelihoods.most_allowed(epsilon, delta, candidates.size)}
+
+
+def lists(arguments):
+    """The three lists of candidates, embedded."""
+    posts = documents.read_posts(arguments.posts)
+    model = models.minilm(arguments.embeddings, posts)
+    size, sentences, with_names = (40, 80, 5) if arguments.quick else (2000, None, 100)
+    private = documents.private_posts(posts, size, arguments.seed)
+    public = documents.public_posts(posts, 60 if arguments.quick else None, arguments.seed)
+    options.stage(f"embedding {len(private)} private and {len(public)} public posts")
+    yield OneList("posts", model.embed([one.text for one in private]), model.embed(public))
+    odd, even = (documents.records(arguments.sentences, sentences, arguments.seed, parity=parity) for parity in (1, 0))
+    options.stage(f"embedding {len(odd)} private and {len(even)} public sentences, and {with_names} times {NAMES} names")
+    public = model.embed([record["full_text"] for record in even])
+    yield OneList("sentences", model.embed(sorted({record["full_text"] for record in odd})), public)
+    persons = variants.values_of(documents.every_record(arguments.sentences))["PERSON"]
+    chosen = variants.with_other_names(odd, persons, with_names, NAMES, arguments.seed)
+    yield ListOfEach("names", np.stack([model.embed(one) for one in chosen]), public)
+
+
+def measured(arguments, draws):
+    generator = hv.Generator.unsafe_seeded(arguments.seed)
+    for candidates in lists(arguments):
+        options.stage(f"{candidates.name}: {len(MECHANISMS)} mechanisms at {len(EPSILONS)} epsilons, {draws} releases each")
+        with Progress(candidates.name, len(MECHANISMS) * len(EPSILONS)) as progress:
+            for label in MECHANISMS:
+                for epsilon in EPSILONS:
+                    yield attacked(candidates, label, epsilon, draws, generator)
+                    progress.advance(1)
+
+
+def draw(study_results, path):
+    rows = study_results["rows"]
+    panels = []
+    for name in dict.fromkeys(row["data"] for row in rows):
+        own = [row for row in rows if row["data"] == name]
+        lines = []
+        for label in dict.fromkeys(row["mechanism"] for row in own):
+            line = [row for row in own if row["mechanism"] == label]
+            lines.append(figures.line(label, line, "top_1"))
+        fine = np.geomspace(min(EPSILONS), max(filter(math.isfinite, EPSILONS)), 200)
+        allowed = [likelihoods.most_allowed(epsilon, 0.0, own[0]["candidates"]) for epsilon in fine]
+        bound = figures.Line("most that epsilon allows (delta = 0)", fine, allowed, [])
+        level = figures.Level("guessing", own[0]["guessing_1"])
+        panels.append(
+            figures.Panel(f"{name}: {own[0]['candidates']} candidates, {own[0]['top_1_n']} secrets", lines, [level], [bound])
+        )
+    figures.curves(
+        path, panels, y_label="right at the first guess (share)", x_label="epsilon (log scale)", y_range=(-0.03, 1.03), columns=3
+    )
+
+
+def main():
+    parser = options.parser(__doc__)
+    parser.add_argument("--draws", type=int, default=3, help="releases of every private text (default: %(default)s)")
+    arguments = parser.parse_args()
+    draws = 1 if arguments.quick else arguments.draws
+    rows = list(measured(arguments, draws))
+    made = {
+        "settings": options.settings(arguments, delta=releases.DELTA, directions=DIRECTIONS, draws=draws),
+        "surroundings": results.surroundings(),
+        "rows": rows,
+    }
+    results.write(arguments.output, "attack_nearest", made)
+    if not arguments.no_figures:
+        draw(results.read(arguments.output, "attack_nearest"), arguments.output / "attack_nearest.png")
+    print(
+        results.markdown(
+            [row for row in rows if row["epsilon"] in (8, 16, 32, math.inf)],
+            ["data", "mechanism", "epsilon", "top_1", "top_10", "guessing_1", "most_allowed_1"],
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

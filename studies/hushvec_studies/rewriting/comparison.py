@@ -1,0 +1,176 @@
+"""Three ways to make a text safe to hand out: Presidio, the rules of hushvec.text alone, and rewriting. Leak, likeness, length, time.
+
+    python -m hushvec_studies.rewriting.comparison --embeddings FOLDER
+
+sentences   the synthetic sentences whose template_id is odd: the rules were not tuned on them. Gold: the labels of the data
+posts       posts of 20 Newsgroups, of the newer half. Gold: address and name of the sender, as the From line gives them. Many
+            senders wrote public posts of the older half, too; "identifying" are the strings that stand in none of those
+
+Rewriting decodes to the sentences that ship with hushvec ("shipped"), or to public texts of the same kind ("own file"):
+sentences whose template_id is even, posts of the older half; pieces of them where chunks are rewritten.
+
+leak               share of gold strings that stand in the output, as substrings, upper and lower case alike
+leak_identifying   sentences: the same for names, addresses and numbers of at least five characters
+similarity_JUDGE   cosine of input and output by that embedder (judges.py). minilm is the one whose vectors are noised
+nearer_JUDGE       how often an output is nearer to its own input than to another document's; 0.5 by chance
+length_ratio       characters out per character in
+seconds            of processor time for one document, all of them in one call: models loaded, public texts embedded before
+
+Lines "another document's" are the controls: the outputs above them, each given to the wrong document.
+"""
+
+import math
+import time
+
+from hushvec.text import MiniLMEmbedder
+from hushvec_studies.rewriting import documents, figures, judges, measured, models, options, redactors, results, rewriters
+from hushvec_studies.rewriting.rewriters import Setting
+
+EPSILON = 16.0
+SETTINGS = (
+    ("gaussian, chunks", Setting("gaussian", "chunk", EPSILON)),
+    ("gaussian, chunks, as published", Setting("gaussian", "chunk", EPSILON, "basic", 1.5)),
+    ("gaussian, document", Setting("gaussian", "document", EPSILON)),
+    ("privunit, document", Setting("privunit", "document", EPSILON)),
+    ("randomized response, document", Setting("randomized_response", "document", EPSILON)),
+    ("no noise, chunks", Setting("gaussian", "chunk", math.inf)),
+    ("no noise, document", Setting("privunit", "document", math.inf)),
+)
+SHOWN = ("leak", "leak_identifying", "length_ratio", "seconds")
+PIECED_POSTS = 100
+
+
+def baselines(spacy_model):
+    """(name, redactor); Presidio with a model only where there is one."""
+    yield "nothing done", lambda text: text
+    yield "Presidio, patterns", redactors.presidio_patterns()
+    if spacy_model is not None:
+        yield f"Presidio, {spacy_model}", redactors.presidio_model(spacy_model)
+    yield "rules alone", redactors.rules()
+
+
+def timed(work, count):
+    """(what work() returns, processor seconds for one document)."""
+    start = time.process_time()
+    done = work()
+    return done, (time.process_time() - start) / count
+
+
+def settings_rows(name, private, sources, embedder, opinions, seed):
+    """Rows of the rewriting systems, each with its control.
+
+    Args:
+        sources: {corpus name: {level: inverter}}.
+        embedder: MiniLM, which embeds everything anew: for the times.
+    """
+    texts = [one.text for one in private]
+    for corpus, inverters in sources.items():
+        for label, setting in SETTINGS:
+            options.stage(f"{name}, {corpus}: {label}")
+            inverter = inverters[setting.level]
+            setting.rewriter(embedder, inverter, seed).rewrite(texts[0])  # what is computed once for a setting
+            (outputs, chunks), seconds = timed(lambda: rewriters.rewritten(texts, setting, embedder, inverter, seed), len(texts))
+            row = {
+                "data": name,
+                "system": label,
+                "corpus": corpus,
+                "epsilon": setting.epsilon,
+                "delta": setting.delta,
+                "chunks": chunks,
+            }
+            yield row | measured.columns(private, outputs, opinions, seed) | {"seconds": seconds}
+            control = measured.columns(private, measured.strangers(outputs, seed), opinions, seed)
+            yield row | {"system": f"{label}: another document's"} | control
+
+
+def rows(name, private, sources, embedder, opinions, spacy_model, seed):
+    for label, redact in baselines(spacy_model):
+        options.stage(f"{name}: {label}")
+        redact(private[0].text)
+        outputs, seconds = timed(lambda: [redact(one.text) for one in private], len(private))
+        yield (
+            {"data": name, "system": label, "corpus": None}
+            | measured.columns(private, outputs, opinions, seed)
+            | {"seconds": seconds}
+        )
+    yield from settings_rows(name, private, sources, embedder, opinions, seed)
+    for corpus, inverters in sources.items():
+        yield {"data": name, "system": "best possible choice by minilm", "corpus": corpus} | measured.columns(
+            private, measured.best_choices(private, inverters["document"].corpus.texts, opinions[0]), opinions, seed
+        )
+
+
+def main():
+    parser = options.parser(__doc__)
+    parser.add_argument(
+        "--spacy-model", default=redactors.installed_spacy_model(), help="for Presidio (default: what is installed: %(default)s)"
+    )
+    parser.add_argument(
+        "--judges", nargs="*", default=list(judges.SECOND_OPINIONS), choices=judges.SECOND_OPINIONS, help="beside minilm"
+    )
+    parser.add_argument("--documents", type=int, default=500, help="at most, of each kind (default: %(default)s)")
+    arguments = parser.parse_args()
+    count = 20 if arguments.quick else arguments.documents
+    posts = documents.read_posts(arguments.posts)
+    embedder, kept = MiniLMEmbedder(), models.minilm(arguments.embeddings, posts)
+    opinions = judges.judges(kept, [] if arguments.quick else arguments.judges)
+    options.stage("embedding the public texts")
+    older = documents.public_posts(posts, 50 if arguments.quick else None, arguments.seed)
+    even = [
+        one.text for one in documents.sentences(arguments.sentences, 50 if arguments.quick else None, arguments.seed, parity=0)
+    ]
+    shipped = rewriters.shipped(kept)
+    private = {
+        "sentences": (
+            documents.sentences(arguments.sentences, count, arguments.seed),
+            {
+                "shipped": dict(chunk=shipped, document=shipped),
+                "own file": dict(chunk=rewriters.pieces(even, kept), document=rewriters.whole(even, kept)),
+            },
+        ),
+        "posts": (
+            documents.private_posts(posts, count, arguments.seed),
+            {"own file": dict(chunk=rewriters.pieces(older[:PIECED_POSTS], kept), document=rewriters.whole(older, kept))},
+        ),
+    }
+    found = [
+        row
+        for name, (chosen, sources) in private.items()
+        for row in rows(name, chosen, sources, embedder, opinions, arguments.spacy_model, arguments.seed)
+    ]
+    study = {
+        "settings": options.settings(
+            arguments, documents=count, epsilon=EPSILON, spacy_model=arguments.spacy_model, judges=arguments.judges
+        ),
+        "surroundings": results.surroundings(),
+        "rows": found,
+    }
+    results.write(arguments.output, "comparison", study)
+    if not arguments.no_figures:
+        draw(results.read(arguments.output, "comparison"), arguments.output)
+    print(
+        results.markdown(
+            found, ["data", "system", "corpus", *SHOWN[:2], *(f"similarity_{one.name}" for one in opinions), *SHOWN[2:]]
+        )
+    )
+
+
+def draw(study, folder):
+    """Leak, likeness and length of every system."""
+    rows = [row for row in study["rows"] if "another" not in row["system"] or row["system"].startswith("no noise")]
+    groups = [
+        (name, [(label(row), row) for row in rows if row["data"] == name]) for name in dict.fromkeys(row["data"] for row in rows)
+    ]
+    judged = {f"similarity_{name}": f"similarity\n(cosine, {name})" for name in ("minilm", *judges.SECOND_OPINIONS)}
+    measures = {"leak": "leak\n(share of gold strings)"} | {
+        key: text for key, text in judged.items() if any(key in row for row in rows)
+    }
+    figures.dots(folder / "comparison.png", groups, measures | {"length_ratio": "length\n(characters out per in)"})
+
+
+def label(row):
+    return row["system"] if row["corpus"] is None else f"{row['system']} [{row['corpus']}]"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""The private documents of the studies, with the strings of personal data that they are known to hold, and the public texts."""
+
+import json
+import lzma
+import random
+import re
+from dataclasses import dataclass
+from email.utils import parseaddr
+from pathlib import Path
+
+SHARED = Path(__file__).parents[4] / "shared" / "data"
+SENTENCES = SHARED / "pii_synth.json"
+POSTS = SHARED / "20newsgroups_8.jsonl.xz"
+
+# Gold types that point to somebody. The others ("Mr.", "31", "French") stand in every newspaper.
+IDENTIFYING = {
+    "PERSON",
+    "STREET_ADDRESS",
+    "CREDIT_CARD",
+    "PHONE_NUMBER",
+    "EMAIL_ADDRESS",
+    "IBAN_CODE",
+    "US_SSN",
+    "IP_ADDRESS",
+    "US_DRIVER_LICENSE",
+}
+# "Li" and "nan" are substrings of ordinary words.
+SHORTEST_IDENTIFYING = 5
+
+_SENDER = re.compile(r"^From: (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A private text.
+
+    Args:
+        text: as it is.
+        gold: surface strings of personal data that it holds, by the data's own labels.
+        identifying: those of them that point to somebody whom no public text names, and are not just part of a common word.
+    """
+
+    text: str
+    gold: tuple[str, ...]
+    identifying: tuple[str, ...]
+
+
+def every_record(path):
+    """The records of pii_synth.json as they are."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def records(path, count, seed, *, parity=1):
+    """Records of synthetic sentences with gold spans, in random order.
+
+    Args:
+        path: pii_synth.json.
+        count: how many at most; None: all.
+        seed: of the order.
+        parity: template_id modulo 2. The rules of hushvec.text were tuned on the even ones.
+    """
+    chosen = [record for record in every_record(path) if record["template_id"] % 2 == parity]
+    random.Random(seed).shuffle(chosen)
+    return chosen[:count]
+
+
+def sentences(path, count, seed, *, parity=1):
+    """The same as documents."""
+    return [sentence(record) for record in records(path, count, seed, parity=parity)]
+
+
+def sentence(record):
+    """One record as a document."""
+    spans = record["spans"]
+    return Document(
+        record["full_text"],
+        tuple(span["entity_value"] for span in spans),
+        tuple(span["entity_value"] for span in spans if _points_to_somebody(span)),
+    )
+
+
+def _points_to_somebody(span):
+    return span["entity_type"] in IDENTIFYING and len(span["entity_value"]) >= SHORTEST_IDENTIFYING
+
+
+def read_posts(path):
+    """Every post of the file: dictionaries with id, split, category and text."""
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def private_posts(posts, count, seed):
+    """Posts of the newer half as documents, in random order.
+
+    Their gold strings are what the From line says of the sender. Many wrote in the older half too, so that a public post names them;
+    identifying are the strings that stand nowhere in it.
+    """
+    newer = _half(posts, "test", count, seed)
+    public = "\n".join(public_posts(posts, None, seed)).lower()
+    return [_post(text, public) for text in newer]
+
+
+def _post(text, public):
+    gold = sender(text)
+    return Document(text, gold, tuple(string for string in gold if string.lower() not in public))
+
+
+def public_posts(posts, count, seed):
+    """Texts of the older half, in random order."""
+    return _half(posts, "train", count, seed)
+
+
+def _half(posts, split, count, seed):
+    chosen = [post["text"] for post in posts if post["split"] == split]
+    random.Random(seed).shuffle(chosen)
+    return chosen[:count]
+
+
+def sender(text):
+    """The address and the name in the From line, where they are long enough."""
+    line = _SENDER.search(text)
+    name, address = parseaddr(line[1]) if line else ("", "")
+    return tuple(value for value in (address, name) if len(value) >= SHORTEST_IDENTIFYING)

@@ -1,0 +1,356 @@
+"""What each part of decoding to public texts adds, on held-out 20 Newsgroups posts.
+
+    python -m hushvec_studies.embeddings.posts 20newsgroups_8.jsonl.xz folder
+    python -m hushvec_studies.rewriting.ingredients --posts 20newsgroups_8.jsonl.xz --embeddings folder
+
+990 posts of the newer half of the by-date split are private, 1,000 or all 4,576 of the older half public. Each private post is
+one vector, released once per draw; what it is decoded to is a public text (or several joined), and the figure is the cosine of
+the MiniLM embeddings of the private text and of the output text. Standard errors are over posts, of their means over the draws.
+The number of dimensions, the temperature of the score and the number of representatives are chosen on public posts; the private
+ones are for measuring only. Writes ingredients.json and ingredients.csv beside this file, and ingredients.png if matplotlib is
+there. No text of a post is written.
+"""
+
+import argparse
+import csv
+import json
+import lzma
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import hushvec as hv
+from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection
+from hushvec.text.corpus import PublicCorpus
+from hushvec.text.inverters.decoding import ReleaseDecoder, as_taken_in, chosen_parts
+from hushvec.text.inverters.nearest_rows import blocks
+from hushvec.text.inverters.posterior import softmax, unit_rows
+from hushvec.text.inverters.public import PublicInverter
+from hushvec.text.public_choice import PublicChoice
+
+RESULTS = Path(__file__).parent / "results"
+SHARED = Path(__file__).parents[4] / "shared" / "data" / "20newsgroups_8.jsonl.xz"
+
+EPSILONS = (4.0, 8.0, 16.0, 32.0, 64.0)
+DELTA = 1e-3
+FIRST_COMPONENTS = 40
+PRIVATE, FEW_PUBLIC, RE_EMBEDDED = 990, 1000, 330
+TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+EXCERPT = 320  # characters of a post's body: three of them fit into what MiniLM reads
+SEED = 20
+
+
+class Study:
+    """The private and public rows, and the table that grows."""
+
+    def __init__(self, embeddings, splits, draws):
+        rng = np.random.default_rng(SEED)
+        older, newer = np.flatnonzero(splits == "train"), np.flatnonzero(splits == "test")
+        self.private_posts = rng.permutation(newer)[:PRIVATE]
+        self.private = embeddings[self.private_posts]
+        few = rng.permutation(older)[:FEW_PUBLIC]
+        self.public_posts = {"1,000": few, f"{len(older):,}": older}
+        self.public = {name: embeddings[chosen] for name, chosen in self.public_posts.items()}
+        self.all = f"{len(older):,}"
+        self.draws = draws
+        self.rows = []
+
+    def record(self, name, mechanism, epsilon, delta, public, cosines, **more):
+        """cosines: [draws, posts]."""
+        per_post = np.mean(np.atleast_2d(cosines), axis=0)
+        error = per_post.std(ddof=1) / np.sqrt(len(per_post))
+        row = {
+            "ingredient": name, "mechanism": mechanism, "epsilon": epsilon, "delta": delta, "public": public,
+            "similarity": round(float(per_post.mean()), 4), "standard_error": round(float(error), 4), "posts": len(per_post), **more,
+        }  # fmt: skip
+        self.rows.append(row)
+        print(row, flush=True)
+
+    def released(self, mechanism, projection, private=None, draws=None):
+        """One array of released rows a draw: normalised behind a map, as they are without one."""
+        rows = self.private if private is None else private
+        mapped = rows if projection is None else projection.transform(rows)
+        clean = as_taken_in(mapped, mechanism, projection is not None)
+        for draw in range(draws or self.draws):
+            out = np.empty_like(clean)
+            mechanism.apply(clean, out, hv.Generator.unsafe_seeded(1000 * SEED + draw))
+            yield out
+
+
+def cosines_of(private, public, numbers):
+    return np.einsum("ij,ij->i", private, public[numbers])
+
+
+def nearest(targets, directions):
+    return np.concatenate([np.argmax(targets[block] @ directions.T, axis=1) for block in blocks(len(targets), len(directions))])
+
+
+def by_posterior(decoder, noisy, directions, decide):
+    return np.concatenate([decide(decoder, noisy[block], directions) for block in blocks(len(noisy), len(directions))])
+
+
+def likeliest(decoder, noisy, directions):
+    return decoder.law.log_likelihood(noisy).argmax(axis=1)
+
+
+def mean_of_candidates(decoder, noisy, directions):
+    return ((decoder.law.weights(noisy) @ directions) @ directions.T).argmax(axis=1)
+
+
+def whole(decoder, noisy, directions):
+    return chosen_parts(decoder.posterior_mean(noisy), directions, 1)[:, 0]
+
+
+def scaled(projection, public, alpha):
+    """Components divided by their spread to the power alpha."""
+    spread = np.sqrt(np.mean((projection.transform(public).astype(np.float64)) ** 2, axis=0))
+    return PublicProjection(projection.mean, projection.components, (spread**-alpha).astype(np.float32))
+
+
+def by_temperature(candidates, directions, noisy, temperature):
+    scores = noisy @ unit_rows(candidates).T
+    return ((softmax((scores * np.float32(temperature)).astype(np.float32)) @ directions) @ directions.T).argmax(axis=1)
+
+
+def best_temperature(study, public, projection, mechanism):
+    """The temperature that serves every 12th public post best, decoded with the others."""
+    held_out = np.arange(len(public)) % 12 == 0
+    rest = public[~held_out]
+    candidates = projection.transform(rest)
+    releases = list(study.released(mechanism, projection, public[held_out]))
+
+    def score(temperature):
+        found = [by_temperature(candidates, rest, noisy / np.float32(mechanism.sigma), temperature) for noisy in releases]
+        return np.mean([cosines_of(public[held_out], rest, numbers).mean() for numbers in found])
+
+    return max(TEMPERATURES, key=score)
+
+
+def ladder(study, epsilon):
+    """PrivUnit, one ingredient more in every step."""
+    few, many = study.public["1,000"], study.public[study.all]
+    first = PublicProjection.fit(few, components=FIRST_COMPONENTS)
+    mechanism = PrivUnit(epsilon=epsilon, dimension=FIRST_COMPONENTS)
+    noisy = list(study.released(mechanism, first))
+    mapped = unit_rows(first.transform(few))
+    found = [nearest(rows, mapped) for rows in noisy]
+    study.record("nearest public text in 40 dimensions", "privunit", epsilon, 0, "1,000",
+                 [cosines_of(study.private, few, numbers) for numbers in found], components=FIRST_COMPONENTS)  # fmt: skip
+    decoder = ReleaseDecoder(few, mechanism, first, True)
+    for name, decide in (
+        ("+ likeliest text instead of nearest", likeliest),
+        ("+ largest expected cosine, in all 384 dimensions", mean_of_candidates),
+        ("+ what the row says beyond the candidates", whole),
+    ):
+        found = [by_posterior(decoder, rows, few, decide) for rows in noisy]
+        study.record(name, "privunit", epsilon, 0, "1,000", [cosines_of(study.private, few, numbers) for numbers in found],
+                     components=FIRST_COMPONENTS)  # fmt: skip
+    pipeline(study, "+ dimensions chosen by epsilon", "privunit", epsilon, "1,000")
+    pipeline(study, "+ all public posts", "privunit", epsilon, study.all)
+    variations(study, epsilon, many)
+
+
+def variations(study, epsilon, public):
+    """The whole ladder with one thing done differently."""
+    chosen = PublicInverter(PublicCorpus(names(public), public)).projection_for("privunit", epsilon)
+    count = study.private.shape[1] if chosen is None else chosen.output_dimension
+    best = PublicProjection.fit(public, components=min(count, study.private.shape[1] - 1))
+    mechanism = PrivUnit(epsilon=epsilon, dimension=best.output_dimension)
+
+    def measured(name, projection, law, rho=None, decide=whole):
+        decoder = ReleaseDecoder(public, law, projection, True, rho)
+        found = [by_posterior(decoder, rows, public, decide) for rows in study.released(law, projection)]
+        study.record(name, "privunit", epsilon, 0, study.all, [cosines_of(study.private, public, numbers) for numbers in found],
+                     components=law.dimension)  # fmt: skip
+
+    measured("instead: the likeliest text", best, mechanism, decide=likeliest)
+    measured("instead: no smoothing (rho = 1)", best, mechanism, rho=1.0)
+    for alpha in (0.5, 1.0):
+        measured(f"instead: components scaled by spread^-{alpha:g}", scaled(best, public, alpha), mechanism)
+    measured("instead: epsilon split for retrieval (corpus_size)", best,
+             PrivUnit(epsilon=epsilon, dimension=best.output_dimension, corpus_size=len(public)))  # fmt: skip
+    measured(
+        "instead: no map",
+        PublicProjection(np.zeros_like(study.private[0])),
+        PrivUnit(epsilon=epsilon, dimension=study.private.shape[1]),
+    )
+    temperature = best_temperature(study, public, best, mechanism)
+    found = [by_temperature(best.transform(public), public, rows / np.float32(mechanism.sigma), temperature)
+             for rows in study.released(mechanism, best)]  # fmt: skip
+    study.record("instead: score with temperature", "privunit", epsilon, 0, study.all,
+                 [cosines_of(study.private, public, numbers) for numbers in found],
+                 components=best.output_dimension, temperature=temperature)  # fmt: skip
+
+
+def names(rows):
+    return tuple(f"text {number}" for number in range(len(rows)))
+
+
+def mechanism_of(name, epsilon, dimension):
+    return {
+        "privunit": lambda: PrivUnit(epsilon=epsilon, dimension=dimension),
+        "gaussian": lambda: Gaussian(epsilon=epsilon, delta=DELTA, dimension=dimension),
+        "laplacian": lambda: Laplacian(epsilon=epsilon, dimension=dimension),
+        "l2_laplace": lambda: L2Laplace(epsilon=epsilon, dimension=dimension),
+    }[name]()
+
+
+def pipeline(study, title, name, epsilon, which):
+    """The library's own way from end to end: map, release, decode."""
+    public = study.public[which]
+    inverter = PublicInverter(PublicCorpus(names(public), public), delta=DELTA)
+    projection = inverter.projection_for(name, epsilon)
+    mechanism = mechanism_of(name, epsilon, study.private.shape[1] if projection is None else projection.output_dimension)
+    way = inverter.for_release(mechanism, projection)
+    cosines = []
+    for noisy in study.released(mechanism, projection):
+        numbers = [int(text.split()[1]) for text in way.invert(noisy)]
+        cosines.append(cosines_of(study.private, public, numbers))
+    study.record(title, name, epsilon, mechanism.cost[1], which, cosines, components=mechanism.dimension)
+
+
+def other_mechanisms(study, epsilon):
+    few = study.public["1,000"]
+    first = PublicProjection.fit(few, components=FIRST_COMPONENTS)
+    mapped = unit_rows(first.transform(few))
+    for name in ("gaussian", "laplacian", "l2_laplace"):
+        mechanism = mechanism_of(name, epsilon, FIRST_COMPONENTS)
+        found = [nearest(rows, mapped) for rows in study.released(mechanism, first)]
+        study.record("nearest public text in 40 dimensions", name, epsilon, mechanism.cost[1], "1,000",
+                     [cosines_of(study.private, few, numbers) for numbers in found], components=FIRST_COMPONENTS)  # fmt: skip
+        pipeline(study, "the whole pipeline", name, epsilon, study.all)
+
+
+def choices(study, epsilon):
+    """Randomized response over representative public texts instead of a noisy vector."""
+    for which, public in study.public.items():
+        choice = PublicChoice(PublicCorpus(names(public), public), epsilon)
+        cosines = []
+        for draw in range(study.draws):
+            texts, _ = choice.release(study.private, generator=hv.Generator.unsafe_seeded(1000 * SEED + draw))
+            cosines.append(cosines_of(study.private, public, [int(text.split()[1]) for text in texts]))
+        study.record("public choice", "randomized response", epsilon, 0, which, cosines, texts=len(choice.numbers),
+                     truth=round(choice.mechanism.probability_of_truth, 4))  # fmt: skip
+
+
+def bounds(study):
+    for which, public in study.public.items():
+        cosines = study.private @ public.T
+        study.record("bound: random pair", "none", 0, 0, which, cosines.mean(axis=1))
+        study.record("bound: best possible choice", "none", float("inf"), 0, which, cosines.max(axis=1))
+
+
+def excerpt(text):
+    """The beginning of a post's body, of the length that lets three of them be read together."""
+    body = text.partition("\n\n")[2].strip() or text
+    return " ".join(body.split())[:EXCERPT]
+
+
+def joined_excerpts(study, posts, embedder):
+    """Excerpts of public posts, up to three joined; what is measured is the joined text, embedded anew."""
+    corpus = PublicCorpus.from_texts([excerpt(posts[number]) for number in study.public_posts[study.all]], embedder)
+    private = study.private[:RE_EMBEDDED]
+    study.record(
+        "bound: best possible choice, excerpts", "none", float("inf"), 0, "excerpts", (private @ corpus.directions.T).max(axis=1)
+    )
+    for parts in (1, 2, 3):
+        inverter = PublicInverter(corpus, parts=parts)
+        for epsilon in EPSILONS:
+            projection = inverter.projection_for("privunit", epsilon)
+            mechanism = mechanism_of("privunit", epsilon, projection.output_dimension if projection else study.private.shape[1])
+            (noisy,) = study.released(mechanism, projection, private, draws=1)
+            texts = inverter.for_release(mechanism, projection).invert(noisy)
+            cosines = np.einsum("ij,ij->i", private, unit_rows(embedder.embed(texts)))
+            study.record(
+                f"excerpts, up to {parts} joined", "privunit", epsilon, 0, "excerpts", cosines, components=mechanism.dimension
+            )
+
+
+def write(study, output):
+    output.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "private posts": PRIVATE, "draws": study.draws, "seed": SEED, "delta of gaussian": DELTA,
+        "embedder": "sentence-transformers/all-MiniLM-L6-v2", "similarity": "cosine of MiniLM embeddings of private and output text",
+    }  # fmt: skip
+    (output / "ingredients.json").write_text(
+        json.dumps({"settings": settings, "rows": study.rows}, indent=1).replace("Infinity", '"inf"') + "\n"
+    )
+    fields = list(dict.fromkeys(field for row in study.rows for field in row))
+    with (output / "ingredients.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, fields)
+        writer.writeheader()
+        writer.writerows(study.rows)
+
+
+def draw(study, output):
+    try:
+        import matplotlib
+    except ImportError:
+        print("no figure: matplotlib is not installed", file=sys.stderr)
+        return
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 5))
+    lines = (
+        ("public choice", "randomized response", study.all), ("+ all public posts", "privunit", study.all),
+        ("nearest public text in 40 dimensions", "privunit", "1,000"), ("the whole pipeline", "l2_laplace", study.all),
+        ("the whole pipeline", "laplacian", study.all), ("the whole pipeline", "gaussian", study.all),
+        ("nearest public text in 40 dimensions", "gaussian", "1,000"),
+    )  # fmt: skip
+    for title, mechanism, which in lines:
+        rows = [row for row in study.rows if (row["ingredient"], row["mechanism"], row["public"]) == (title, mechanism, which)]
+        axes.errorbar([row["epsilon"] for row in rows], [row["similarity"] for row in rows], [row["standard_error"] for row in rows],
+                      marker="o", capsize=2, label=f"{mechanism}: {title.removeprefix('+ ')}")  # fmt: skip
+    for row in study.rows:
+        if row["ingredient"].startswith("bound") and row["public"] == study.all:
+            axes.axhline(row["similarity"], color="grey", linestyle=":")
+            axes.text(EPSILONS[0], row["similarity"] + 0.005, row["ingredient"].removeprefix("bound: "), color="grey", fontsize=8)
+    axes.set(
+        xscale="log",
+        xlabel="epsilon",
+        ylabel="cosine of private and output text",
+        xticks=EPSILONS,
+        xticklabels=[f"{e:g}" for e in EPSILONS],
+    )
+    axes.minorticks_off()
+    axes.legend(fontsize=7, ncol=2, loc="upper center", bbox_to_anchor=(0.5, -0.14))
+    figure.tight_layout()
+    figure.savefig(output / "ingredients.png", dpi=150)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--posts", type=Path, default=SHARED, help="20newsgroups_8.jsonl.xz")
+    parser.add_argument(
+        "--embeddings", type=Path, required=True, help="folder that studies/hushvec_studies/embeddings/posts.py wrote"
+    )
+    parser.add_argument("-o", "--output", type=Path, default=RESULTS, help="folder for the results")
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--without-joining", action="store_true", help="leave out what needs MiniLM")
+    arguments = parser.parse_args()
+    load = {name: np.load(arguments.embeddings / f"{name}.npy", allow_pickle=False) for name in ("embeddings", "splits")}
+    study = Study(load["embeddings"], load["splits"], arguments.draws)
+    bounds(study)
+    for epsilon in EPSILONS:
+        ladder(study, epsilon)
+        other_mechanisms(study, epsilon)
+        choices(study, epsilon)
+    if not arguments.without_joining:
+        from hushvec.text import MiniLMEmbedder
+
+        with lzma.open(arguments.posts, "rt", encoding="utf-8") as lines:
+            posts = [json.loads(line)["text"] for line in lines]
+        embedder = MiniLMEmbedder()
+        check = study.private_posts[:8]
+        again = unit_rows(embedder.embed([posts[number] for number in check]))
+        if np.abs(again - load["embeddings"][check]).max() > 1e-3:
+            raise SystemExit(f"{arguments.embeddings} does not hold MiniLM embeddings of {arguments.posts}")
+        joined_excerpts(study, posts, embedder)
+    write(study, arguments.output)
+    draw(study, arguments.output)
+
+
+if __name__ == "__main__":
+    main()

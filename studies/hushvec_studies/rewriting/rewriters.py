@@ -1,0 +1,73 @@
+"""hushvec's rewriting as the studies run it: one setting, many texts."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushvec.text import Rewriter
+from hushvec.text.corpus import PublicCorpus
+from hushvec.text.inverters.public import PublicInverter
+from hushvec.text.rewriting.pieces import TokenPieces
+
+DELTA = 1e-3
+CLIP_NORM = 1.0  # of MiniLM's unit vectors
+TOKENS = 32
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is asked of `Rewriter`."""
+
+    mechanism: str
+    level: str
+    epsilon: float
+    composition: str = "joint"
+    clip_norm: float = CLIP_NORM
+
+    @property
+    def label(self):
+        """The Gaussian mechanism with its composition where there is more than one chunk."""
+        return (
+            f"{self.mechanism}, {self.composition}" if self.mechanism == "gaussian" and self.level == "chunk" else self.mechanism
+        )
+
+    @property
+    def delta(self):
+        return DELTA if self.mechanism == "gaussian" and math.isfinite(self.epsilon) else 0.0
+
+    def rewriter(self, embedder, inverter, seed):
+        return Rewriter(
+            epsilon=self.epsilon,
+            delta=DELTA,
+            clip_norm=self.clip_norm,
+            max_len=TOKENS,
+            seed=seed,
+            embedder=embedder,
+            inverter=inverter,
+            composition=self.composition,
+            mechanism=self.mechanism,
+            level=self.level,
+        )
+
+
+def rewritten(texts, setting, embedder, inverter, seed):
+    """(outputs, mean number of chunks)."""
+    results = list(setting.rewriter(embedder, inverter, seed).rewrite_all(texts))
+    return [one.output for one in results], float(np.mean([one.n_chunks for one in results]))
+
+
+def shipped(model):
+    """Decoding to the sentences that ship with hushvec."""
+    return PublicInverter(PublicCorpus.shipped(model))
+
+
+def whole(texts, model):
+    """Decoding to whole public texts."""
+    return PublicInverter(PublicCorpus.from_texts(texts, model))
+
+
+def pieces(texts, model):
+    """Decoding to pieces of public texts, cut as private ones are: for chunks."""
+    cut = TokenPieces(TOKENS, model.tokenizer)
+    return PublicInverter(PublicCorpus.from_texts([piece for text in texts for piece in cut(text)], model))

@@ -1,0 +1,109 @@
+"""What rounds of correction buy: vec2text checkpoints with num_steps 0 to 20, with noise and without.
+
+    python -m hushvec_studies.rewriting.steps_sweep --inverter FOLDER_OR_ID [--embedder FOLDER_OR_ID]
+
+It needs checkpoints in the format of vec2text: --inverter jxm/gtr__nq__32 (with its corrector, jxm/gtr__nq__32__correct) and
+for --embedder sentence-transformers/gtr-t5-base, from the hub or as folders that were downloaded before: FOLDER with
+config.json, model.safetensors and tokenizer.json, the corrector's beside it in FOLDER__correct. None comes with hushvec, so
+there is no default.
+
+Private are synthetic sentences whose template_id is odd, rewritten in chunks of 32 tokens, clip_norm 1.5, delta = 1e-3,
+epsilons composed jointly. The vectors that are noised are GTR's: both judges, MiniLM and WordLlama, are other embedders. A
+decoder of `hushvec train-inverter` works too, but has no corrector: all steps are the same then.
+"""
+
+import math
+import time
+
+from hushvec._util.progress import Progress
+from hushvec.text import MiniLMEmbedder, Rewriter
+from hushvec_studies.rewriting import documents, figures, judges, measured, options, results, rewriters
+
+STEPS = (0, 1, 5, 10, 20)
+EPSILONS = (16.0, 1000.0, math.inf)
+CLIP_NORM = 1.5
+
+
+def rewriter(arguments, epsilon, steps):
+    return Rewriter(
+        epsilon=epsilon,
+        delta=rewriters.DELTA,
+        clip_norm=CLIP_NORM,
+        num_steps=steps,
+        max_len=rewriters.TOKENS,
+        device=arguments.device,
+        seed=arguments.seed,
+        embedder=arguments.embedder,
+        inverter=arguments.inverter,
+        mechanism="gaussian",
+    )
+
+
+def swept(private, arguments, opinions, steps, epsilons):
+    """A row for each number of steps and epsilon."""
+    texts = [one.text for one in private]
+    with Progress("steps and epsilons", len(steps) * len(epsilons)) as progress:
+        for count in steps:
+            for epsilon in epsilons:
+                options.stage(f"{count} steps, epsilon {epsilon:g}")
+                made = rewriter(arguments, epsilon, count)
+                start = time.perf_counter()
+                outputs = [one.output for one in made.rewrite_all(texts)]
+                seconds = (time.perf_counter() - start) / len(texts)
+                row = {"steps": count, "epsilon": epsilon, "delta": rewriters.DELTA if epsilon < math.inf else 0.0}
+                yield row | measured.columns(private, outputs, opinions, arguments.seed) | {"seconds": seconds}
+                progress.advance(1)
+
+
+def draw(study, folder):
+    """Likeness, leak and time over the number of steps, a line for each epsilon."""
+    panels = []
+    for measure, title in (
+        ("similarity_minilm", "similarity (cosine, MiniLM)"),
+        ("leak", "leak (share of gold strings)"),
+        ("seconds", "seconds for one text"),
+    ):
+        rows = [row | {"seconds_error": 0.0} for row in study["rows"]]
+        epsilons = dict.fromkeys(row["epsilon"] for row in rows)
+        lines = [
+            figures.line(f"epsilon {epsilon:g}", [row for row in rows if row["epsilon"] == epsilon], measure, "steps")
+            for epsilon in epsilons
+        ]
+        panels.append(figures.Panel(title, lines))
+    figures.curves(folder / "steps_sweep.png", panels, y_label="", x_label="steps of the corrector", columns=3, log_x=False)
+
+
+def main():
+    parser = options.parser(__doc__)
+    parser.add_argument("--inverter", help="folder or hub id of a vec2text checkpoint; needed")
+    parser.add_argument(
+        "--embedder", help="folder or hub id of its embedder (default: the one that the checkpoint carries or names)"
+    )
+    parser.add_argument("--device")
+    parser.add_argument("--documents", type=int, default=50)
+    parser.add_argument("--judges", nargs="*", default=["wordllama"], choices=judges.SECOND_OPINIONS, help="beside minilm")
+    arguments = parser.parse_args()
+    if arguments.inverter is None:
+        parser.error(
+            "--inverter must name a vec2text checkpoint, a folder or a hub id such as jxm/gtr__nq__32; none comes with hushvec"
+        )
+    private = documents.sentences(arguments.sentences, 4 if arguments.quick else arguments.documents, arguments.seed)
+    opinions = judges.judges(MiniLMEmbedder(), arguments.judges)
+    found = list(
+        swept(
+            private, arguments, opinions, STEPS[:2] if arguments.quick else STEPS, EPSILONS[::2] if arguments.quick else EPSILONS
+        )
+    )
+    settings = options.settings(arguments, documents=len(private), delta=rewriters.DELTA, clip_norm=CLIP_NORM)
+    results.write(arguments.output, "steps_sweep", {"settings": settings, "surroundings": results.surroundings(), "rows": found})
+    if not arguments.no_figures:
+        draw(results.read(arguments.output, "steps_sweep"), arguments.output)
+    print(
+        results.markdown(
+            found, ["steps", "epsilon", "leak", *(f"similarity_{one.name}" for one in opinions), "length_ratio", "seconds"]
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""How often a question finds its note behind an adapter."""

@@ -1,0 +1,1 @@
+"""What search keeps under each mechanism, for private questions and private documents."""

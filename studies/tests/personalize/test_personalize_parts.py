@@ -1,0 +1,212 @@
+"""Parts of the study of personalisation that need no model: notes, files, tokens, measures of entities, tables."""
+
+import gzip
+import json
+import lzma
+
+import numpy as np
+import pytest
+
+from hushvec_studies.personalize.coding import Coded, coding_of, fitted_tokenizer
+from hushvec_studies.personalize.findings import sentences, summary
+from hushvec_studies.personalize.measures import _count, _entities
+from hushvec_studies.personalize.notes import ENTITIES, Note, Span, draw_notes
+from hushvec_studies.personalize.outputs import write_figure, write_latex
+from hushvec_studies.personalize.texts import notes_of_file, shipped_texts, texts_of_file
+
+
+@pytest.mark.parametrize("style", ["public", "private"])
+def test_drawn_notes(style):
+    notes = draw_notes(200, style, seed=4)
+    assert notes == draw_notes(200, style, seed=4) != draw_notes(200, style, seed=5)
+    assert {span.entity for note in notes for span in note.spans} == set(ENTITIES)
+    for note in notes:
+        assert not set("{}") & set(note.text)
+        ends = [0]
+        for start, end, _ in note.spans:
+            assert ends[-1] <= start < end and note.text[start:end] == note.text[start:end].strip()
+            ends.append(end)
+        doses = [note.text[start:end] for start, end, entity in note.spans if entity == "DOSE"]
+        assert all(dose.endswith(" mg") for dose in doses)
+
+
+def test_private_notes_are_news_to_a_public_reader():
+    words = {style: {word for note in draw_notes(300, style, 1) for word in note.text.split()} for style in ("public", "private")}
+    assert len(words["private"] - words["public"]) > len(words["private"]) / 2
+
+
+def test_shipped_texts():
+    texts = shipped_texts(30, 10, seed=1)
+    assert (len(texts.train), len(texts.test), texts.entities) == (30, 10, ENTITIES)
+    many = shipped_texts(2000, 200, seed=1)
+    assert len(many.test) == 200 == len(set(many.test)) and not set(many.test) & set(many.train)
+    assert texts.key == shipped_texts(30, 10, seed=1).key != shipped_texts(30, 10, seed=2).key
+
+
+LINES = [
+    {"text": f"Ann number {place} lives in Rome", "spans": [{"entity_type": "PERSON", "start_position": 0, "end_position": 3}]}
+    for place in range(40)
+]
+
+
+@pytest.mark.parametrize("suffix, pack", [(".jsonl", bytes), (".jsonl.xz", lzma.compress), (".jsonl.gz", gzip.compress)])
+def test_a_file_of_texts(tmp_path, suffix, pack):
+    path = tmp_path / f"notes{suffix}"
+    path.write_bytes(pack("\n".join(map(json.dumps, LINES)).encode()))
+    texts = texts_of_file(path, ("PERSON",))
+    assert len(texts.train) + len(texts.test) == 40 and texts.test and texts.name == path.name
+    assert all(note.spans == (Span(0, 3, "PERSON"),) for note in texts.train)
+    assert texts_of_file(path, ()).train[0].spans == ()
+    assert texts_of_file(path, ("PERSON",)) == texts
+    # the rule of the split is the text alone
+    assert set(texts_of_file(path, (), most=25).test) <= {Note(note.text, ()) for note in texts.test}
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        (b'{"text": ""}', "line 1: 'text' must not be empty"),
+        (b'{"txt": "a"}', "line 1: must be an object with the key 'text'"),
+        (b'{"text": "a"}\n{"text": 3}', "line 2: 'text' must be a string, got int"),
+        (b'{"text": "a", "spans": 3}', "line 1: 'spans' must be a list, got int"),
+        (b'{"text": "a", "spans": [{"start_position": 0}]}', "line 1: a span must have entity_type"),
+        (
+            b'{"text": "a", "spans": [{"start_position": 0, "end_position": 2, "entity_type": "X"}]}',
+            "line 1: a span must be within its text of 1 characters",
+        ),
+        (b'{"text": "\xff"}', "must be UTF-8"),
+        (b"nothing", "line 1: not JSON"),
+        (b'{"text": "a"}', "must have at least 20 texts, got 1"),
+    ],
+)
+def test_files_that_are_none(tmp_path, content, said):
+    path = tmp_path / "notes.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(ValueError) as caught:
+        texts_of_file(path, ("X",))
+    assert said in str(caught.value) and "notes.jsonl" in str(caught.value)
+
+
+def test_other_files(tmp_path):
+    (tmp_path / "notes.txt").write_text("a")
+    with pytest.raises(ValueError, match=r"must be a \.jsonl"):
+        notes_of_file(tmp_path / "notes.txt", ())
+    (tmp_path / "notes.jsonl.xz").write_bytes(b"not packed")
+    with pytest.raises(ValueError, match="is damaged"):
+        notes_of_file(tmp_path / "notes.jsonl.xz", ())
+
+
+@pytest.fixture(scope="module")
+def coding():
+    pytest.importorskip("tokenizers")
+    tokenizer = fitted_tokenizer((note.text for note in draw_notes(300, "public", 1)), ENTITIES, 400)
+    return coding_of(tokenizer, ENTITIES)
+
+
+def test_tokens_of_a_note(coding):
+    note = Note("pt Ann Bark took iron", (Span(3, 11, "PERSON"), Span(17, 21, "DRUG")))
+    coded = coding.code(note, 99)
+    person, drug = coding.tags[ENTITIES.index("PERSON")], coding.tags[ENTITIES.index("DRUG")]
+    assert coded.ids[0] == coding.begin and coded.ids[-1] == coding.end
+    assert coded.word_tags == (0, 1 + ENTITIES.index("PERSON"), 1 + ENTITIES.index("PERSON"), 0, 1 + ENTITIES.index("DRUG"))
+    assert [coded.ids[place + 1] for place, tag in zip(coded.word_ends, coded.word_tags) if tag] == [person, person, drug]
+    assert coded.ids.count(person) == 2 and coded.ids.count(drug) == 1
+
+
+def test_a_note_is_cut_between_words(coding):
+    note = draw_notes(1, "private", 3)[0]
+    whole = coding.code(note, 99)
+    for context in range(4, len(whole.ids) + 1):
+        coded = coding.code(note, context)
+        assert len(coded.ids) <= context and coded.ids[:-1] == whole.ids[: len(coded.ids) - 1] and coded.ids[-1] == coding.end
+        assert coded.word_ends == whole.word_ends[: len(coded.word_ends)]
+    assert coding.code(note, len(whole.ids)) == whole
+
+
+def test_batches(coding):
+    notes = [coding.code(note, 30) for note in draw_notes(4, "public", 2)]
+    batch = coding.batch(notes)
+    for row, note in enumerate(notes):
+        length = len(note.ids)
+        assert batch.ids[row, :length].tolist() == list(note.ids) == batch.labels[row, :length].tolist()
+        assert (batch.labels[row, length:] == -100).all() and batch.mask[row].sum() == length
+
+
+def test_entities_are_runs_of_one_kind():
+    assert _entities([0, 1, 1, 0, 2, 1]) == {(0, 1, 3), (1, 4, 5), (0, 5, 6)}
+    assert _entities([]) == _entities([0, 0]) == set()
+
+
+def test_entities_are_counted_from_what_is_likeliest():
+    """Two words of kind 1 and one of kind 2; the model sees the first entity whole, and nothing of the second."""
+    note = Coded((9, 5, 3, 6, 3, 7, 4, 8), (1, 3, 5), (1, 1, 2))
+    chances = np.zeros((7, 2))
+    chances[1], chances[3], chances[5] = (0.6, 0.1), (0.5, 0.2), (0.2, 0.3)  # the last: no mark is likelier
+    right, wanted, given = np.zeros(2), np.zeros(2), np.zeros(2)
+    _count(note, chances, right, wanted, given)
+    assert (right.tolist(), wanted.tolist(), given.tolist()) == ([1, 0], [1, 1], [1, 0])
+
+
+def row(asked, seed, after):
+    return {
+        "texts": "made",
+        "base": "tiny",
+        "seed": seed,
+        "epsilon_asked": asked,
+        "epsilon": None if asked is None else asked - 0.001,
+        "delta": 1e-5,
+        "adjacency": "add-remove",
+        "noise_multiplier": 0.0 if asked is None else 2 / asked,
+        "sampling_probability": 0.05,
+        "steps": 10,
+        "grade": None if asked is None else "float",
+        "perplexity_before": 90.0,
+        "perplexity_after": after,
+        "accuracy_before": 0.2,
+        "accuracy_after": 0.4,
+        "f1_before": 0.5,
+        "f1_after": 0.8,
+        "seconds": 2.0,
+        "train_notes": 100,
+        "test_notes": 10,
+        "expected_batch": 5,
+        "clip_norm": None if asked is None else 1.0,
+        "learning_rate": 0.01,
+        "rank": 4,
+        "trainable": 10,
+        "adapter_moved": 1.0,
+    }
+
+
+ROWS = [row(0.5, 1, 60.0), row(None, 1, 20.0), row(2.0, 1, 40.0), row(2.0, 2, 42.0)]
+
+
+def test_a_summary_goes_from_no_dp_to_the_smallest_epsilon():
+    lines = summary(ROWS)
+    assert [line["epsilon_asked"] for line in lines] == [None, 2.0, 0.5]
+    assert (lines[1]["perplexity_after"], lines[1]["perplexity_after_low"], lines[1]["perplexity_after_high"]) == (41.0, 40.0, 42.0)
+    assert [line["seeds"] for line in lines] == [1, 2, 1]
+
+
+def test_sentences_say_what_was_accounted():
+    audit = {**ROWS[0], "audit_epsilon_claimed": 0.6, "audit_delta": 1e-6, "audit_flagged": False, "right": 20, "guesses": 32}
+    audit |= {"canaries": 64, "audit_epsilon_lower": 0.1, "audit_confidence": 0.999, "audit_epsilon_ceiling": 2.0}
+    said = sentences(ROWS, [audit])
+    assert said[0].startswith("no DP: perplexity 90.00 to 20.00") and "noise multiplier 0," in said[0]
+    assert said[1].startswith("epsilon 1.999, delta 1e-05: perplexity 90.00 to 41.00")
+    assert "claims 0.6 at delta 1e-06; 20 of 32 guesses" in said[3] and "refuted" not in said[3]
+    assert "which is refuted" in sentences([], [{**audit, "audit_flagged": True}])[0]
+
+
+@pytest.mark.parametrize("some", [ROWS, ROWS[1:2], ROWS[2:], [{**one, "f1_before": None, "f1_after": None} for one in ROWS]])
+def test_tables_and_figures(tmp_path, some):
+    pytest.importorskip("matplotlib")
+    lines = summary(some)
+    write_latex(tmp_path / "a.tex", lines, [])
+    write_figure(tmp_path / "a.svg", lines, "made")
+    text = (tmp_path / "a.tex").read_text()
+    assert text.count(r"\begin{t") == text.count(r"\end{t") > 0
+    drawn = sorted(path.name for path in tmp_path.glob("*.svg"))
+    second = "accuracy" if lines[0]["f1_after"] is None else "f1"
+    assert drawn == sorted(["a_perplexity.svg", f"a_{second}.svg"])
+    assert all("<svg" in path.read_text()[:200] for path in tmp_path.glob("*.svg"))

