@@ -11,7 +11,7 @@ print(result.output)
 print(result.dp_line)
 
 # As published pipelines do it, chunk by chunk: placeholders stay where personal data was, everything else goes through noise.
-result = rewrite(NOTE, mechanism="gaussian", epsilon=16.0, delta=1e-3, clip_norm=1.0)
+result = rewrite(NOTE, mechanism="gaussian", epsilon=16.0, delta=1e-3)
 print(result.output)
 print(result.dp_line)
 

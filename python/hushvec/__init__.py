@@ -16,7 +16,7 @@ from hushvec._native._core import __version__ as __version__
 from hushvec._native.backends import backends, set_num_threads
 from hushvec._util.lazy import at_first_use
 from hushvec._util.moved import find_moved_modules, or_moved_module
-from hushvec.errors import BudgetError, MissingExtraError, PrivacyBudgetExhaustedError, ReceiptError
+from hushvec.errors import BudgetError, HushvecError, MissingExtraError, PrivacyBudgetExhaustedError, ReceiptError
 from hushvec.noise import add_noise, gaussian_noise, l2_laplace_noise, laplacian_noise
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon, gaussian_sigma, laplace_scale
 from hushvec.noise.clipping import clip, clip_and_noise
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BudgetError",
     "Generator",
+    "HushvecError",
     "LabelReceipt",
     "LabelRelease",
     "LedgerEntry",

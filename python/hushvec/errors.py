@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 
-class ReceiptError(ValueError):
+class HushvecError(Exception):
+    """Base of every exception class of hushvec. Each also derives from the built-in class that fits, such as ValueError."""
+
+
+class ReceiptError(HushvecError, ValueError):
     """A receipt that cannot be read: not JSON, a field missing, unknown or of the wrong kind."""
 
 
-class MissingExtraError(ImportError):
+class MissingExtraError(HushvecError, ImportError):
     """A feature needs a package that an extra of hushvec installs.
 
     The message names the extra, as in `pip install 'hushvec[text]'`.
@@ -20,7 +24,7 @@ class MissingExtraError(ImportError):
         self.extra = extra
 
 
-class BudgetError(OSError):
+class BudgetError(HushvecError, OSError):
     """The store of a budget cannot be used: not reachable, full, read-only, damaged, or lost in the middle of a call.
 
     Nothing is released after it. The last words of the message say what became of the charge.
@@ -49,7 +53,7 @@ class BudgetError(OSError):
         return type(self), (self.reason, self.charge_id, self.may_be_charged)
 
 
-class PrivacyBudgetExhaustedError(RuntimeError):
+class PrivacyBudgetExhaustedError(HushvecError, RuntimeError):
     """A charge that does not fit into what is left of a budget. It was not recorded, and nothing is released.
 
     Args:
@@ -95,14 +99,14 @@ class UtilityWarning(UserWarning):
     """Settings whose guarantee holds and whose results are known to be poor; the message names what does better."""
 
 
-class StoreError(OSError):
+class StoreError(HushvecError, OSError):
     """The store of an index cannot be used: not reachable, locked, damaged or full, or lost in the middle of a call.
 
     What was charged before stays charged, and its release is kept: the same call again goes on with it and charges nothing.
     """
 
 
-class SecureMemoryError(RuntimeError):
+class SecureMemoryError(HushvecError, RuntimeError):
     """Memory for secrets that cannot be had as asked (`strict=True`), or that is no longer there: released, or wiped by a fork."""
 
 
@@ -110,7 +114,7 @@ class SecureMemoryWarning(UserWarning):
     """The operating system refused a part of the protection of memory for secrets; the rest of it holds."""
 
 
-class CacheFileError(ValueError):
+class CacheFileError(HushvecError, ValueError):
     """An encrypted cache that cannot be loaded: another key, another model, changed, cut short, or no such file at all."""
 
 

@@ -2,7 +2,20 @@
 
 import pytest
 
-from hushvec._util.lines import decoded, json_record, lines_with_ends, numbered_lines, require_utf8, texts_of_file
+from hushvec._util.lines import (
+    SHIPPED_NOTES,
+    SHIPPED_SENTENCES,
+    copied_fields,
+    decoded,
+    distinct_texts,
+    json_record,
+    lines_of_file,
+    lines_with_ends,
+    numbered_lines,
+    require_utf8,
+    shipped_texts,
+    texts_of_file,
+)
 
 # Ends of lines to str.splitlines, which are characters of a text here: tabs and feeds, separators of files, lines and paragraphs.
 NO_ENDS = "\v\f\x1c\x85\u2028\u2029"
@@ -58,8 +71,8 @@ def test_bytes_that_are_not_utf_8(content, place):
     [
         ("{", "not JSON: "),
         ("[" * 100_000, "not JSON: "),
-        ("[1]", "must be an object with the key 'text'"),
-        ('{"body": "a"}', "must be an object with the key 'text'"),
+        ("[1]", "must be an object, got list"),
+        ('{"body": "a"}', "has no key 'text'"),
         ('{"text": null}', "'text' must be a string, got NoneType"),
     ],
 )
@@ -73,3 +86,50 @@ def test_half_of_a_surrogate_pair():
     assert require_utf8("\U0001f600", "here") == "\U0001f600"
     with pytest.raises(ValueError, match=r"^here: must be text that UTF-8 can hold, got half of a surrogate pair$"):
         require_utf8("a\ud800", "here")
+
+
+@pytest.mark.parametrize("content", ["", "\ufeffa\nb", "a\r\n\rb\nc\rd", f"a{NO_ENDS}b\n\n \nö\n"])
+def test_a_file_gives_the_lines_of_its_content(tmp_path, content):
+    path = tmp_path / "a.txt"
+    path.write_bytes(content.encode())
+    assert list(lines_of_file(path)) == list(numbered_lines(content, str(path)))
+
+
+def test_the_byte_that_is_not_utf_8_is_counted_in_the_file(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"ab\nc\xff\n")
+    lines = lines_of_file(path)
+    assert next(lines) == (f"{path}: line 1", "ab")
+    with pytest.raises(ValueError, match=r"a\.txt: must be UTF-8 text, got byte 0xff at 4$"):
+        next(lines)
+
+
+def test_copied_fields():
+    assert copied_fields({"a": 1, "b": [None]}, ["b"], "w") == {"b": [None]}
+    with pytest.raises(ValueError, match=r"^w: has no key 'c'$"):
+        copied_fields({"a": 1}, ["c"], "w")
+    with pytest.raises(ValueError, match=r"^w: 'a' cannot be copied: JSON has no NaN or Infinity$"):
+        copied_fields({"a": float("nan")}, ["a"], "w")
+
+
+def test_shipped_texts_are_clean():
+    for name, count in ((SHIPPED_SENTENCES, 320), (SHIPPED_NOTES, 80)):
+        texts = shipped_texts(name)
+        assert len(texts) == count and distinct_texts(texts) == texts
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "words"),
+    [
+        ("one", TypeError, "^corpus must be texts, got str$"),
+        (["a", 3], TypeError, "^corpus must be texts, got int in it$"),
+        (["a", "\ud800"], ValueError, "^corpus: text 1: must be text that UTF-8 can hold, got half of a surrogate pair$"),
+    ],
+)
+def test_texts_that_are_none(texts, kind, words):
+    with pytest.raises(kind, match=words):
+        distinct_texts(texts, "corpus", "texts")
+
+
+def test_distinct_texts_keep_their_order():
+    assert distinct_texts([" b", "", "a", "b\n", "  "]) == ["b", "a"]

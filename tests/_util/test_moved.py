@@ -28,7 +28,7 @@ def test_old_names_are_attributes_of_the_package_too(monkeypatch):
     import hushvec as hv
     import hushvec.noise.calibration
 
-    monkeypatch.delitem(sys.modules, "hushvec.noise.calibration", raising=False)
+    monkeypatch.delitem(sys.modules, "hushvec.calibrate", raising=False)
     monkeypatch.delattr(hv, "calibrate", raising=False)
-    with pytest.warns(DeprecationWarning, match=r"^hushvec.noise.calibration is now hushvec.noise.calibration; the old name goes in 0.2$"):
+    with pytest.warns(DeprecationWarning, match=r"^hushvec.calibrate is now hushvec.noise.calibration; the old name goes in 0.2$"):
         assert hv.calibrate is hushvec.noise.calibration

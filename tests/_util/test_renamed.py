@@ -1,5 +1,6 @@
-"""Arguments under their old names: they warn, and mean the new ones."""
+"""Arguments and classes under their old names: they warn, and mean the new ones."""
 
+import importlib
 import inspect
 
 import pytest
@@ -29,3 +30,13 @@ def test_both_names_are_refused():
 
 def test_the_signature_shows_the_new_name():
     assert list(inspect.signature(words).parameters) == ["text", "allow_list"]
+
+
+@pytest.mark.parametrize("package, new", [("hushvec.audit", "EpsilonEstimate"), ("hushvec.collect", "WordFrequencies")])
+def test_renamed_classes(package, new):
+    module = importlib.import_module(package)
+    with pytest.warns(DeprecationWarning, match=rf"^Estimate is now {new}; the old name goes in 0\.2$"):
+        assert module.Estimate is getattr(module, new)
+    assert "Estimate" not in module.__all__ and new in module.__all__
+    with pytest.raises(AttributeError, match=f"^module '{package}' has no attribute 'nothing'$"):
+        module.nothing  # noqa: B018

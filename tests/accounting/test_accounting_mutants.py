@@ -18,6 +18,7 @@ from hushvec.accounting import (
     PoissonSampledGaussianDP,
     PureDP,
     amplify_by_poisson_sampling,
+    closed_forms,
     compose,
     conversions,
     losses,
@@ -192,7 +193,7 @@ MUTANTS = [
     ("sqrt(k) epsilon as a theorem", theorems, "advanced_epsilon", sqrt_k_only, check_advanced_is_the_published_formula),
     (
         "add-remove sensitivity used for replace-one",
-        losses.poisson,
+        poisson,
         "replace_one_delta",
         replace_as_remove,
         check_replacing_is_twice_as_far_as_removing,
@@ -206,7 +207,7 @@ MUTANTS = [
     ),
     (
         "sampling probability squared",
-        losses.poisson,
+        poisson,
         "add_remove_delta",
         probability_squared,
         check_sampling_once_multiplies_by_the_probability_once,
@@ -246,7 +247,7 @@ MUTANTS = [
         "bounded range as half of pure",
         losses.BoundedRangeDP,
         "_delta",
-        lambda loss, epsilon: losses.randomized_response_delta(loss.epsilon_bound / 2, epsilon) / 2,
+        lambda loss, epsilon: closed_forms.randomized_response_delta(loss.epsilon_bound / 2, epsilon) / 2,
         check_bounded_range_covers_the_exponential_mechanism,
     ),
     (

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushvec._util.rounding import at_most
 from hushvec.budget.amounts import (
     DECIMALS,
     EPSILON_DELTA,
@@ -19,7 +20,6 @@ from hushvec.budget.amounts import (
     amounts,
     float_down,
     float_up,
-    not_above,
     text_of,
     units_of,
     units_of_text,
@@ -73,7 +73,7 @@ def test_ten_tenths_are_one():
 @pytest.mark.parametrize("third", [Fraction(1, 3), Fraction(2, 3), np.longdouble(1) / 3])
 def test_what_is_no_float_is_never_counted_below_its_value(third):
     assert amounts(EPSILON_DELTA, third, 0.0, None).epsilon >= third
-    assert not_above(float(third), third) <= third
+    assert at_most(float(third), third) <= third
 
 
 def test_kinds_of_numbers():

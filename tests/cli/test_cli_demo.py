@@ -9,9 +9,9 @@ import pytest
 import hushvec as hv
 from cli.command import assert_one_line, hushvec, hushvec_here
 from evidence.reference.sizes import scaled
+from hushvec._util.lines import SHIPPED_NOTES, SHIPPED_SENTENCES, shipped_texts
 from hushvec._util.progress import Progress
 from hushvec.cli._nearest import cosines, nearest
-from hushvec.cli._sentences import private_texts, public_sentences
 
 needs_model = pytest.mark.skipif(
     __import__("importlib.util").util.find_spec("sentence_transformers") is None,
@@ -26,7 +26,7 @@ FIXED = ("--unsafe-seed", 1)
 def every_text_is_embedded_once():
     """In this process: most of a demo's time goes into the same public sentences."""
     from hushvec.cli import demo
-    from hushvec.text.embedder import MiniLMEmbedder
+    from hushvec.embedders.minilm import MiniLMEmbedder
 
     known = {}
 
@@ -51,12 +51,12 @@ def demo(*arguments, run=hushvec_here, **settings):
 @needs_model
 def test_the_shipped_notes():
     found = demo(run=scaled(hushvec_here, hushvec))
-    assert len(found["texts"]) == len(private_texts(None))
+    assert len(found["texts"]) == len(shipped_texts(SHIPPED_NOTES))
     receipt = hv.Receipt.from_dict(found["receipt"])
     assert hv.verify_receipt(receipt).status == "holds"
     assert (receipt.epsilon, receipt.rows, receipt.dimension) == (50.0, len(found["texts"]), 384)
     assert found["mean_cosine"] == pytest.approx(1 / np.sqrt(1 + 384 * receipt.sigma**2), abs=0.03)
-    corpus = set(public_sentences())
+    corpus = set(shipped_texts(SHIPPED_SENTENCES))
     assert all(text["nearest_before"] in corpus and text["nearest_after"] in corpus for text in found["texts"])
     assert all(text["cosine_before"] >= text["cosine_after"] - 1e-6 for text in found["texts"])
     laps = {"load model", "embed texts", "embed public corpus", "noise", "decode", "choose public sentences"}
@@ -139,7 +139,7 @@ def test_settings_reach_the_receipt():
 
 @needs_model
 def test_the_embedder():
-    from hushvec.text.embedder import MiniLMEmbedder
+    from hushvec.embedders.minilm import MiniLMEmbedder
 
     embedder = MiniLMEmbedder()
     vectors = embedder.embed(["A doctor saw a patient.", "A physician met a patient.", "Shares fell sharply."])
@@ -187,7 +187,7 @@ def test_without_the_text_extra(tmp_path):
 
 
 def test_shipped_sentences():
-    private, public = private_texts(None), public_sentences()
+    private, public = shipped_texts(SHIPPED_NOTES), shipped_texts(SHIPPED_SENTENCES)
     assert 60 <= len(private) <= 100
     assert len(public) >= 300
     assert len(set(public)) == len(public)

@@ -238,7 +238,7 @@ BAD_FILES = [
     ("jsonl", b'{"embedding": [1, NaN]}\n', "got nan in row 0"),
     ("jsonl", b'{"embedding": [1, 2]}\n{"embedding": [1, 1e300]}\n', "got inf in row 1"),
     ("jsonl", b'{"embedding": [1, ' + b"9" * 400 + b"]}\n", "line 1: 'embedding' holds a number beyond float64"),
-    ("jsonl", b"\xff\xfe\x00", "line 1: not JSON"),
+    ("jsonl", b"\xff\xfe\x00", "must be UTF-8 text, got byte 0xff at 0"),
     ("jsonl", b"[" * 100_000 + b"\n", "line 1: not JSON"),
     ("txt", b"hello", "the name must end in .npy, .parquet, .jsonl, got '.txt'"),
 ]

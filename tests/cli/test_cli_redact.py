@@ -55,7 +55,7 @@ def test_settings(tmp_path):
     (tmp_path / "names.txt").write_text("project: Nightjar\n")
     text = "Nightjar: E-12 by a@b.com from 10.0.0.1 to 10.0.0.2"
     assert redacted(
-        "--text", text, "--patterns", "email, ip", "--whitelist", "10.0.0.2", "--gazetteer", tmp_path / "names.txt",
+        "--text", text, "--patterns", "email, ip", "--allow-list", "10.0.0.2", "--gazetteer", tmp_path / "names.txt",
         "--pattern", r"badge=E-\d+", "--replace", "ip=<ip>",
     ) == "[PROJECT]: [BADGE] by [EMAIL] from <ip> to 10.0.0.2\n"  # fmt: skip
     assert redacted("--text", "a@b.com 10.0.0.1", "--replacement", "#", "--whitelist-categories", "ip address") == "# 10.0.0.1\n"
@@ -101,7 +101,7 @@ def test_the_list_of_rules():
         (["."], "Is a directory"),
         (["--text", "x", "file.txt"], "one of FILE and --text must be given, got both"),
         (["--text", "x", "--patterns", "emial"], "got 'emial', did you mean 'email'"),
-        (["--text", "x", "--whitelist-categories", "emial"], "got 'emial', did you mean 'email'"),
+        (["--text", "x", "--allow-categories", "emial"], "got 'emial', did you mean 'email'"),
         (["--text", "x", "--pattern", "E-1"], "--pattern must be NAME=TEXT, got 'E-1'"),
         (["--text", "x", "--pattern", "badge=("], "must be a regular expression"),
         (["--text", "x", "--pattern", "badge=x(a+)+"], "inside another one"),
@@ -110,7 +110,7 @@ def test_the_list_of_rules():
         (["--text", "x", "--show-original"], "--show-original must come with --json"),
         (["--text", "x", "-o", "."], ".: must be a plain file"),
         (["bad.jsonl", "--text-key", "text"], "bad.jsonl: line 2: not JSON"),
-        (["good.jsonl", "--text-key", "other"], "good.jsonl: line 1: must be an object with the key 'other'"),
+        (["good.jsonl", "--text-key", "other"], "good.jsonl: line 1: has no key 'other'"),
         (["good.jsonl", "--text-key", "id"], "'id' must be a string, got int"),
         (["--lines", "--text-key", "text"], "not allowed with argument"),
     ],

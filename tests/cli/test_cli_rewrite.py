@@ -7,7 +7,7 @@ import pytest
 
 import hushvec as hv
 from cli.command import assert_one_line, hushvec_here
-from hushvec.cli._sentences import public_sentences
+from hushvec._util.lines import SHIPPED_SENTENCES, shipped_texts
 from hushvec.middleware import as_embedding_model
 from hushvec.text import MiniLMEmbedder
 
@@ -25,14 +25,14 @@ def test_a_text_its_rewriting_and_the_line_that_belongs_to_it():
     assert lines[:2] == ["=== ORIGINAL ===", CONTACT]
     assert lines[3] == "=== OUTPUT ==="
     assert re.fullmatch(r".+ \[PERSON\] .+ \[EMAIL\]", lines[4])
-    assert lines[-1] == "[DP] eps_total=16.0 delta_total=0.001 K=2 eps/chunk=8.0000 sigma=1.4992 clip=1.5"
+    assert lines[-1] == "[DP] eps_total=16.0 delta_total=0.001 K=2 eps/chunk=8.0000 sigma=0.9995 clip=1.0"
 
 
 def test_the_default_is_a_public_text_and_the_whole_output_is_covered():
     finished = hushvec_here("rewrite", "--json", "--text", CONTACT)
     assert (finished.code, finished.err) == (0, "")
     account = json.loads(finished.out)
-    assert account["output"] in public_sentences()
+    assert account["output"] in shipped_texts(SHIPPED_SENTENCES)
     assert (account["mechanism"], account["level"]) == ("randomized_response", "document")
     assert (account["n_chunks"], account["delta_total"]) == (1, 0.0)
     assert hv.verify_receipt(hv.LabelReceipt.from_dict(account["receipt"])).status == "holds"
@@ -40,9 +40,16 @@ def test_the_default_is_a_public_text_and_the_whole_output_is_covered():
 
 def test_the_published_chain_keeps_its_line():
     text = "Contact Jane Doe at jane@example.com about the merger."
-    line = "[DP] eps_total=16.0 delta_total=0.001 K=3 eps/chunk=8.2289 sigma=1.4996 clip=1.5"
+    published = "[DP] eps_total=16.0 delta_total=0.001 K=3 eps/chunk=8.2289 sigma=1.4996 clip=1.5"
+    unit_rows = "[DP] eps_total=16.0 delta_total=0.001 K=3 eps/chunk=8.2289 sigma=0.9998 clip=1.0"
     for flag in (("--published",), ("--mechanism", "gaussian")):
-        assert hushvec_here("rewrite", *flag, "--text", text).out.splitlines()[-1] == line
+        assert hushvec_here("rewrite", *flag, "--clip-norm", "1.5", "--text", text).out.splitlines()[-1] == published
+        assert hushvec_here("rewrite", *flag, "--text", text).out.splitlines()[-1] == unit_rows
+
+
+def test_old_names_of_options_still_work():
+    lines = hushvec_here("rewrite", "--max-len", "16", "--whitelist-categories", "email", "--text", CONTACT).out.splitlines()
+    assert lines[0] == "=== OUTPUT ==="
 
 
 def test_without_public_texts_the_choice_is_told(monkeypatch):
@@ -178,13 +185,13 @@ BAD = [
     (("--text", "a b", "--epsilon", "nan"), "epsilon must be finite, got nan"),
     (("--text", "a b", "--delta", "2"), "delta must be > 0 and < 1, got 2.0"),
     (("--text", "a b", "--mechanism", "none"), "invalid choice: 'none'"),
-    (("--text", "a b", "--whitelist-categories", "nonsense"), "nonsense"),
+    (("--text", "a b", "--allow-categories", "nonsense"), "nonsense"),
     (("--text", "a b", "--inverter", "/nowhere/checkpoint"), "/nowhere/checkpoint"),
     (("--text", CONTACT, "--max-chunks", "1", "--published"), "text must have at most max_chunks = 1 chunks, got 2"),
     (("--text", CONTACT, "--max-chunks", "1"), "max_chunks must be None for level 'document', where there is always one, got 1"),
     (("--text", CONTACT, "--composition", "basic"), "composition must be 'joint' with mechanism 'auto', got 'basic'"),
     (("--text", "a b", "--published", "--mechanism", "privunit"), "argument --mechanism: not allowed with argument --published"),
-    (("--text", "a b", "--max-len", "2"), "max_len must be > 2, the special tokens of the embedder, got 2"),
+    (("--text", "a b", "--max-length", "2"), "max_length must be > 2, the special tokens of the embedder, got 2"),
     (("--text", "a b", "--keep", "id"), "--keep must come with --text-key"),
     (("--text", "a b", "--show-original", "-o", "out.txt"), "--show-original must come without --output"),
     (("--text", "a b", "--budget", "nobody", "--unsafe-seed", "1"), "budget"),

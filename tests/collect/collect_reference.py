@@ -91,8 +91,8 @@ def memo_cohort(secret, digest, cohorts):
     return int.from_bytes(number, "little") * cohorts >> 64
 
 
-def vocabulary_digest(mechanism, epsilon, words_per_user, labels, words):
-    hashed = hashlib.sha256(f"hushvec vocabulary 1\n{mechanism}\n{epsilon.hex()}\n{words_per_user}\n{labels}\n".encode())
+def vocabulary_digest(mechanism, epsilon, words_per_person, labels, words):
+    hashed = hashlib.sha256(f"hushvec vocabulary 1\n{mechanism}\n{epsilon.hex()}\n{words_per_person}\n{labels}\n".encode())
     for word in words:
         hashed.update(len(word.encode()).to_bytes(8, "little") + word.encode())
     return hashed.hexdigest()

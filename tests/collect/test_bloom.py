@@ -49,14 +49,14 @@ def test_epsilons_are_those_of_the_paper(f, p, q, hashes):
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 30.0])
-@pytest.mark.parametrize(("hashes", "words_per_user"), [(1, 1), (2, 1), (3, 5)])
-def test_f_follows_from_epsilon(epsilon, hashes, words_per_user):
-    ours = BloomFilter(64, hashes, epsilon=epsilon, words_per_user=words_per_user)
-    exact = ball(Fraction(*ours.permanent_law)).log() * 2 * hashes * words_per_user
+@pytest.mark.parametrize(("hashes", "words_per_person"), [(1, 1), (2, 1), (3, 5)])
+def test_f_follows_from_epsilon(epsilon, hashes, words_per_person):
+    ours = BloomFilter(64, hashes, epsilon=epsilon, words_per_person=words_per_person)
+    exact = ball(Fraction(*ours.permanent_law)).log() * 2 * hashes * words_per_person
     assert exact <= ball(ours.true_epsilon) and ours.true_epsilon <= epsilon
     assert float(exact) == pytest.approx(epsilon, rel=1e-12)
     assert sum(ours.permanent_law) == 2**64
-    assert words_per_user * Fraction(ours.word_epsilon) <= Fraction(epsilon)
+    assert words_per_person * Fraction(ours.word_epsilon) <= Fraction(epsilon)
 
 
 def test_without_an_instantaneous_response_one_report_costs_the_word():
@@ -124,7 +124,7 @@ def test_cohorts_are_even(cohorts):
 
 
 def test_a_person_stays_in_one_cohort():
-    memo, ours = Memo(), BloomFilter(64, 2, epsilon=8.0, words_per_user=10)
+    memo, ours = Memo(), BloomFilter(64, 2, epsilon=8.0, words_per_person=10)
     cohorts = {int(c) for i in range(10) for c in ours.report(f"w{i}", per="release", memo=memo).cohorts}
     assert len(cohorts) == 1
 
@@ -243,7 +243,7 @@ def test_words_that_look_the_same_are_refused():
         ({"hashes": 33}, ValueError, "hashes must be <= 32, got 33"),
         ({"cohorts": 0}, ValueError, "cohorts must be >= 1, got 0"),
         ({"cohorts": 2**16 + 1}, ValueError, "cohorts must be <= 65536"),
-        ({"words_per_user": 0}, ValueError, "words_per_user must be >= 1, got 0"),
+        ({"words_per_person": 0}, ValueError, "words_per_person must be >= 1, got 0"),
         ({"salt": "x"}, TypeError, "salt must be bytes, got str"),
         ({"salt": bytes(17)}, ValueError, "salt must have at most 16 bytes, got 17"),
         ({"epsilon": None}, TypeError, "give epsilon or f, and not both"),

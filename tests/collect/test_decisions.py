@@ -8,7 +8,8 @@ from scipy import stats
 
 from collect.surveys import surveyed, vocabulary
 from evidence.reference.sizes import scaled
-from hushvec.collect.decisions import CORRECTIONS, adjusted, binomial_p_values, normal_p_values
+from hushvec._util.statistics import CORRECTIONS, adjusted
+from hushvec.collect.decisions import binomial_p_values, normal_p_values
 
 MECHANISMS = ("k_rr", "unary", "hadamard")
 SURVEYS = scaled(100, 5000)

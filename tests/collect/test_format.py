@@ -92,7 +92,7 @@ def test_memoised_reports():
 
 def test_digest_and_bytes_of_a_vocabulary():
     words = ["a", "\u00e4", "", "c"]
-    vocabulary = Vocabulary(words, 1.5, mechanism="k_rr", words_per_user=3)
+    vocabulary = Vocabulary(words, 1.5, mechanism="k_rr", words_per_person=3)
     assert vocabulary.digest == reference.vocabulary_digest("k_rr", 0.5, 3, 4, words)
     sketch = vocabulary.sketch()
     sketch.add(np.array([0, 0, 2], np.uint8))

@@ -104,11 +104,11 @@ def test_truth_or_a_word_of_the_dictionary_is_not_epsilon():
 
 
 @pytest.mark.parametrize("mechanism", LAWS)
-@pytest.mark.parametrize("words_per_user", [1, 3, 7])
-def test_all_words_of_a_person_together(mechanism, words_per_user):
-    ours = vocabulary(50, 2.0, mechanism, words_per_user=words_per_user)
-    assert words_per_user * Fraction(ours.report_epsilon) <= 2
-    assert ball(Fraction(*ours.oracle.law)).log() * words_per_user <= ball(ours.true_epsilon)
+@pytest.mark.parametrize("words_per_person", [1, 3, 7])
+def test_all_words_of_a_person_together(mechanism, words_per_person):
+    ours = vocabulary(50, 2.0, mechanism, words_per_person=words_per_person)
+    assert words_per_person * Fraction(ours.report_epsilon) <= 2
+    assert ball(Fraction(*ours.oracle.law)).log() * words_per_person <= ball(ours.true_epsilon)
     assert 1.999999 < ours.true_epsilon <= 2.0
 
 

@@ -75,7 +75,7 @@ def test_memoised_reports_follow_the_law():
 
 def test_different_words_and_collections_have_reports_of_their_own():
     memo = Memo()
-    ours, longer = (vocabulary(k, 1.0, "unary", words_per_user=50) for k in (200, 201))
+    ours, longer = (vocabulary(k, 1.0, "unary", words_per_person=50) for k in (200, 201))
     rows = ours.report([f"word{i}" for i in range(50)], per="release", memo=memo)
     assert len({row.tobytes() for row in rows}) == 50
     assert (longer.report("word0", per="release", memo=memo)[0] != rows[0]).any()
@@ -85,7 +85,7 @@ def test_different_words_and_collections_have_reports_of_their_own():
 
 
 def test_words_are_limited_over_all_reports():
-    ours, memo = vocabulary(20, 3.0, "k_rr", words_per_user=3), Memo()
+    ours, memo = vocabulary(20, 3.0, "k_rr", words_per_person=3), Memo()
     ours.report(["word1", "word2"], per="release", memo=memo)
     with pytest.raises(PrivacyBudgetExhaustedError, match="the memo holds 2 words and may hold 3: 2 new ones do not fit") as caught:
         ours.report(["word1", "word3", "word4"], per="release", memo=memo)
@@ -108,7 +108,7 @@ def test_unknown_words_are_one_word():
 
 
 def test_only_new_words_are_charged():
-    ours, memo = vocabulary(20, 3.0, "k_rr", words_per_user=3), Memo()
+    ours, memo = vocabulary(20, 3.0, "k_rr", words_per_person=3), Memo()
     budget = hv.PrivacyBudget(2.0)
     ours.report(["word1", "word1", "word2"], per="release", memo=memo, budget=budget)
     assert budget.consumed() == pytest.approx(2.0)
@@ -140,7 +140,7 @@ def test_refusals_leave_the_memo_alone(arguments, error, message):
 
 
 def test_a_file_keeps_the_secret_and_the_count(tmp_path):
-    ours, path = vocabulary(500, 2.0, "unary", words_per_user=2), tmp_path / "memo"
+    ours, path = vocabulary(500, 2.0, "unary", words_per_person=2), tmp_path / "memo"
     first = one_word(ours, Memo.open(path))
     assert (one_word(ours, Memo.open(path)) == first).all()
     assert Memo.open(path).words_reported(ours.digest) == 1
@@ -191,7 +191,7 @@ def test_a_folder_that_cannot_be_written_to_stops_the_report(tmp_path):
 
 
 def _report_own_words(path, first):
-    ours = vocabulary(100, 4.0, "k_rr", words_per_user=30)
+    ours = vocabulary(100, 4.0, "k_rr", words_per_person=30)
     memo, done = Memo.open(path), 0
     for i in range(10):
         try:
@@ -212,7 +212,7 @@ def test_processes_share_one_limit(tmp_path):
     for process in processes:
         process.join()
     assert sum(process.exitcode for process in processes) == 30
-    assert Memo.open(path).words_reported(vocabulary(100, 4.0, "k_rr", words_per_user=30).digest) == 30
+    assert Memo.open(path).words_reported(vocabulary(100, 4.0, "k_rr", words_per_person=30).digest) == 30
 
 
 KILLED = """
@@ -220,7 +220,7 @@ import sys
 sys.path[:0] = {path!r}
 from collect.surveys import vocabulary
 from hushvec.collect import Memo
-ours, memo = vocabulary(2000, 4.0, "k_rr", words_per_user=2000), Memo.open({file!r})
+ours, memo = vocabulary(2000, 4.0, "k_rr", words_per_person=2000), Memo.open({file!r})
 for i in range(2000):
     print(i, int(ours.report(f"word{{i}}", per="release", memo=memo)[0]), flush=True)
 """
@@ -234,7 +234,7 @@ def test_a_killed_process_has_noted_what_it_sent(tmp_path):
         seen = [tuple(map(int, process.stdout.readline().split())) for _ in range(40)]
         process.send_signal(signal.SIGKILL)
         seen += [tuple(map(int, line.split())) for line in process.stdout.read().splitlines() if line.count(" ") == 1]
-    ours, memo = vocabulary(2000, 4.0, "k_rr", words_per_user=2000), Memo.open(file)
+    ours, memo = vocabulary(2000, 4.0, "k_rr", words_per_person=2000), Memo.open(file)
     assert memo.words_reported(ours.digest) in (len(seen), len(seen) + 1)
     repeated = ours.report([f"word{i}" for i, _ in seen[:40]], per="release", memo=memo)
     assert repeated.tolist() == [code for _, code in seen[:40]]

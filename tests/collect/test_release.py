@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -24,10 +25,10 @@ def next_nonce(generator):
     return _core._state_words(generator._reserve())[4]
 
 
-def collections(words_per_user=1):
-    yield from (vocabulary(30, 2.0, mechanism, words_per_user=words_per_user) for mechanism in MECHANISMS)
-    yield BloomFilter(64, 2, epsilon=2.0, cohorts=4, words_per_user=words_per_user)
-    yield BloomFilter(64, 2, epsilon=2.0, cohorts=4, p=0, q=1, words_per_user=words_per_user)
+def collections(words_per_person=1):
+    yield from (vocabulary(30, 2.0, mechanism, words_per_person=words_per_person) for mechanism in MECHANISMS)
+    yield BloomFilter(64, 2, epsilon=2.0, cohorts=4, words_per_person=words_per_person)
+    yield BloomFilter(64, 2, epsilon=2.0, cohorts=4, p=0, q=1, words_per_person=words_per_person)
 
 
 def name(ours):
@@ -60,7 +61,7 @@ def test_receipts_of_many_people_are_those_of_one(ours):
 
 
 def test_a_memos_receipts_add_up_to_its_words():
-    ours, memo, budget = vocabulary(30, 4.0, "k_rr", words_per_user=4), Memo(), hv.PrivacyBudget(4.0)
+    ours, memo, budget = vocabulary(30, 4.0, "k_rr", words_per_person=4), Memo(), hv.PrivacyBudget(4.0)
     receipts = []
     for new, words in ((1, ["word1"]), (1, ["word2", "word1"]), (0, ["word1"] * 9), (2, ["word7", "word2", "word8"])):
         receipt = ours.release(words, per="release", memo=memo, budget=budget).receipt
@@ -74,7 +75,7 @@ def test_a_memos_receipts_add_up_to_its_words():
 
 
 RECEIPTS = {
-    "unary": lambda: vocabulary(30, 2.0, "unary", words_per_user=2).release(["word1", "word2"], per="release").receipt,
+    "unary": lambda: vocabulary(30, 2.0, "unary", words_per_person=2).release(["word1", "word2"], per="release").receipt,
     "bloom": lambda: BloomFilter(64, 2, epsilon=2.0).release("word1").receipt,
     "memo": lambda: BloomFilter(64, 2, epsilon=2.0).release("word1", per="release", memo=Memo()).receipt,
 }
@@ -149,9 +150,9 @@ def test_charges(ours):
 
 
 def test_all_words_of_a_person_fit_into_their_epsilon():
-    """words_per_user reports of epsilon / words_per_user, charged one by one or together, never exceed epsilon."""
+    """words_per_person reports of epsilon / words_per_person, charged one by one or together, never exceed epsilon."""
     for epsilon, words in ((1.0, 3), (0.1, 7), (math.pi, 49), (2.0, 1000)):
-        ours = vocabulary(2000, epsilon, "k_rr", words_per_user=words)
+        ours = vocabulary(2000, epsilon, "k_rr", words_per_person=words)
         budget = hv.PrivacyBudget(epsilon)
         ours.report([f"word{i}" for i in range(words)], per="release", memo=Memo(), budget=budget)
         assert words * Fraction(ours.report_epsilon) <= Fraction(epsilon)
@@ -175,7 +176,7 @@ BAD = [
     (b"word1", {}, TypeError, "words must be a str or a sequence of str, got bytes"),
     ({"word1"}, {}, TypeError, "words must be a str or a sequence of str, got set"),
     ("\ud800", {}, ValueError, "words must be text that UTF-8 can hold"),
-    (["word1"] * 2, {"per": "release"}, ValueError, "words must be at most 1, words_per_user, of one person, got 2"),
+    (["word1"] * 2, {"per": "release"}, ValueError, "words must be at most 1, words_per_person, of one person, got 2"),
     ("word1", {"per": "person"}, ValueError, "per must be one of 'record', 'release', got 'person'"),
     ("word1", {"budget": 3}, TypeError, "budget must have a method consume"),
     ("word1", {"generator": 3}, TypeError, "generator must be a hushvec.Generator or None, got int"),
@@ -217,8 +218,8 @@ def test_a_budget_with_a_seeded_generator_is_refused():
         ((["a", "b"], True), {}, TypeError, "epsilon must be a number, got bool"),
         ((["a", "b"], 1e-300), {}, ValueError, "epsilon must be large enough to prefer the truth among 2 words"),
         ((["a", "b"], 1.0), {"mechanism": "rappor"}, ValueError, "mechanism must be one of 'auto', 'k_rr', 'unary', 'hadamard'"),
-        ((["a", "b"], 1.0), {"words_per_user": 0}, ValueError, "words_per_user must be >= 1, got 0"),
-        ((["a", "b"], 1.0), {"words_per_user": True}, TypeError, "words_per_user must be a whole number, got bool"),
+        ((["a", "b"], 1.0), {"words_per_person": 0}, ValueError, "words_per_person must be >= 1, got 0"),
+        ((["a", "b"], 1.0), {"words_per_person": True}, TypeError, "words_per_person must be a whole number, got bool"),
         ((["a", "b"], 1.0), {"unknown": "ignore"}, ValueError, "unknown must be one of 'error', 'other', got 'ignore'"),
     ],
 )
@@ -239,7 +240,7 @@ def test_words_may_come_as_arrays():
 
 def test_shuffled_collections_cost_what_their_epsilon_does():
     """All words of a person together, whatever the mechanism: by the loss of hushvec.accounting."""
-    for ours in collections(words_per_user=2):
+    for ours in collections(words_per_person=2):
         assert ours.shuffled(10_000) == Shuffled(PureDP(epsilon=ours.epsilon), 10_000)
         assert ours.shuffled(10_000).epsilon(1e-6) < 0.2 < ours.epsilon
     with pytest.raises(ValueError, match="n must be >= 1, got 0"):
@@ -282,3 +283,13 @@ def test_shuffling_adds_nothing_to_no_claim_and_is_not_stated_of_a_memo():
         dataclasses.replace(ours.release("word1").receipt, epsilon=1.0).with_shuffling(100, 1e-6)
     with pytest.raises(ValueError, match=r"memoised must be False for a note on shuffling, .* got True"):
         ours.release("word1", per="release", memo=Memo()).receipt.with_shuffling(100, 1e-6)
+
+
+@pytest.mark.parametrize("make", [partial(Vocabulary, ["a", "b"], 1.0), partial(BloomFilter, 8, 2, f=0.5)])
+def test_words_per_user_is_words_per_person(make):
+    with pytest.warns(DeprecationWarning, match=r"^words_per_user is now words_per_person; the old name goes in 0\.2$"):
+        collection = make(words_per_user=3)
+    assert collection.words_per_person == 3
+    with pytest.warns(DeprecationWarning, match="^words_per_user is now words_per_person"):
+        assert collection.words_per_user == 3
+    assert collection.digest == make(words_per_person=3).digest

@@ -191,7 +191,7 @@ OTHERS = [
     vocabulary(40, 1.0, "unary"),
     vocabulary(40, 1.1, "k_rr"),
     vocabulary(41, 1.0, "k_rr"),
-    vocabulary(40, 1.0, "k_rr", words_per_user=2),
+    vocabulary(40, 1.0, "k_rr", words_per_person=2),
     Vocabulary([f"word{i}" for i in reversed(range(40))], 1.0, mechanism="k_rr"),
     vocabulary(39, 1.0, "k_rr", unknown="other"),
 ]
@@ -218,7 +218,7 @@ def test_sketches_of_other_vocabularies_do_not_mix(other):
         ({"salt": b"x"}, "salt is b'' here and b'x' there"),
         ({"epsilon": 2.1}, "permanent_law is"),
         ({"p": 0.4}, "instantaneous_law is"),
-        ({"words_per_user": 2, "epsilon": 4.0}, "words_per_user is 1 here and 2 there"),
+        ({"words_per_person": 2, "epsilon": 4.0}, "words_per_person is 1 here and 2 there"),
     ],
 )
 def test_filters_of_other_parameters_do_not_mix(change, message):

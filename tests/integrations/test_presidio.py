@@ -54,7 +54,7 @@ def test_in_redact(detector):
     text = "bitcoin 16Yeky6GMjeNkAiNcBY7ZhrLoMSgg1BoyZ"
     result = redact(text, detectors=[detector])
     assert result.text == "bitcoin [CRYPTO]"
-    assert redact(text, detectors=[detector], whitelist_categories=["crypto"], patterns=["email"]).text == text
+    assert redact(text, detectors=[detector], allow_categories=["crypto"], patterns=["email"]).text == text
 
 
 def test_an_analyzer_of_ones_own():

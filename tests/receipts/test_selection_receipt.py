@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import hushvec as hv
+from hushvec._util.rounding import product_up
 from hushvec.accounting import compose
 from hushvec.errors import ReceiptError
-from hushvec.mechanisms import product_up
 from hushvec.receipts import receipt_from_json
 from hushvec.receipts.selections import SelectionReceipt, verify_selection_receipt
 from hushvec.retrieval import PrivateIndex, ScoreNoise

@@ -6,13 +6,13 @@ Run in a process of its own for each setting of OPENBLAS_CORETYPE: the BLAS choo
 import numpy as np
 
 import hushvec as hv
+from hushvec.audit.indexes.features import Returned, features_of
+from hushvec.audit.indexes.inversion import embedding_inversion
+from hushvec.audit.indexes.logistic import Logistic
+from hushvec.audit.indexes.row_laws import log_densities
 from hushvec.cli._nearest import nearest
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection
 from hushvec.retrieval import PrivateIndex
-from hushvec.retrieval.attacks.features import retrieval_features
-from hushvec.retrieval.attacks.inversion import embedding_inversion
-from hushvec.retrieval.attacks.logistic import Logistic
-from hushvec.retrieval.attacks.row_laws import log_densities
 from hushvec.retrieval.stores import faiss_indexes
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.decoding import chosen_parts
@@ -84,7 +84,7 @@ def checks():
     yield "logits", rows_alike(Logistic(wide[0], np.ones(7), wide[1], 0.1).logits(features))
     ids = np.tile(np.arange(9).reshape(1, 3, 3), (COPIES * DISTINCT, 1, 1))
     scores = np.tile(np.random.default_rng(5).standard_normal((DISTINCT, 3, 3)).astype(np.float32), (COPIES, 1, 1))
-    yield "features of retrieval", rows_alike(retrieval_features(ids, scores))
+    yield "features of retrieval", rows_alike(features_of(Returned.of(ids, scores), scores))
     yield "public projection", rows_alike(PublicProjection.fit(unit_rows(80, 6), components=13).transform(ROWS))
 
 

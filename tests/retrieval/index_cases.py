@@ -64,7 +64,7 @@ def loaded(folder, **options):
 def released(index):
     """A folder of Qdrant or Milvus Lite is for one index at a time: this one lets go of it."""
     for name in ("_client", "_database"):
-        client = getattr(index._store, name, None)
+        client = getattr(index._content.store, name, None)
         if client is not None:
             client.close()
 

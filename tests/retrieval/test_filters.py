@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from hushvec.retrieval.filters import matcher
+from hushvec.retrieval.index.filters import matcher
 
 ROW = {"n": 3, "x": 1.5, "s": "b", "flag": True, "none": None, "tags": ["p", "q"], "numbers": [1, 5]}
 

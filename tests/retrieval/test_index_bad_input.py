@@ -196,7 +196,7 @@ def test_a_store_that_fails_keeps_rows_and_ids_together(monkeypatch):
     def full(rows):
         raise OSError("no space left")
 
-    monkeypatch.setattr(index._store, "add", full)
+    monkeypatch.setattr(index._content.store, "add", full)
     with pytest.raises(OSError, match="no space left"):
         index.add(ROWS)
     assert len(index) == 20 and len(index.receipts) == 1

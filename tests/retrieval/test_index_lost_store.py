@@ -51,7 +51,7 @@ def require_whole(index, rows):
     assert len(index) == len(index.ids) == rows == sum(receipt.rows for receipt in index.receipts)
     vectors = index.vectors()
     assert vectors.shape == (rows, 16)
-    _, nearest = index._store.search(unit(vectors), rows)
+    _, nearest = index._content.store.search(unit(vectors), rows)
     assert nearest.shape == (rows, rows)
 
 
@@ -75,14 +75,14 @@ def failing(monkeypatch, owner, name, *, times, error=None, after=False):
 
 def test_the_same_call_goes_on_with_what_was_released(monkeypatch):
     index, documents, _ = private("numpy")
-    failing(monkeypatch, index._store, "add", times=3)
+    failing(monkeypatch, index._content.store, "add", times=3)
     for rows in (ROWS[20:30], ROWS[30:], ROWS[20:30]):  # two calls, the first of them twice
         with pytest.raises(StoreError, match="no space left; no row was added; the charge stands and its release is kept"):
             index.add(rows)
-    assert ledger(documents) == [2.0] * 3 and len(index) == 20 and len(index._unstored) == 2
-    released_rows = [kept for kept, _ in index._unstored._kept.values()]
+    assert ledger(documents) == [2.0] * 3 and len(index) == 20 and len(index._adding.unstored) == 2
+    released_rows = [kept for kept, _ in index._adding.unstored._kept.values()]
     receipts = [index.add(ROWS[30:]), index.add(ROWS[20:30])]
-    assert ledger(documents) == [2.0] * 3 and len(index._unstored) == 0
+    assert ledger(documents) == [2.0] * 3 and len(index._adding.unstored) == 0
     np.testing.assert_array_equal(index.vectors()[20:], np.concatenate(released_rows[::-1]))
     assert list(index.receipts[1:]) == receipts
     assert sorted(receipt.charge.sequence for receipt in index.receipts) == [2, 3, 4]
@@ -96,7 +96,7 @@ def test_the_same_call_goes_on_with_what_was_released(monkeypatch):
 )
 def test_another_call_is_another_release(monkeypatch, rows, ids):
     index, documents, _ = private("numpy")
-    failing(monkeypatch, index._store, "add", times=1)
+    failing(monkeypatch, index._content.store, "add", times=1)
     with pytest.raises(StoreError):
         index.add(ROWS[20:30])
     index.add(rows, None if ids is None else list(ids))
@@ -111,7 +111,7 @@ def test_rows_that_float32_makes_equal_are_another_call(monkeypatch, module):
     first, second = np.full((2, 1, 16), 1e300)
     second[0, 0] = 2e300
     index, documents, _ = private("numpy")
-    failing(monkeypatch, index._store, "add", times=1)
+    failing(monkeypatch, index._content.store, "add", times=1)
     with pytest.raises(StoreError):
         index.add(convert(first))
     index.add(convert(second))
@@ -122,7 +122,7 @@ def test_rows_that_float32_makes_equal_are_another_call(monkeypatch, module):
 
 def test_a_search_that_failed_is_not_charged_again(monkeypatch):
     index, _, queries = private("numpy")
-    failing(monkeypatch, index._store, "search", times=2)
+    failing(monkeypatch, index._content.store, "search", times=2)
     for _ in range(2):
         with pytest.raises(StoreError, match="no space left; nothing was answered; the charge stands"):
             index.search(ROWS[:3], k=2)
@@ -131,24 +131,24 @@ def test_a_search_that_failed_is_not_charged_again(monkeypatch):
     index.search(ROWS[:3], k=5)
     assert ledger(queries) == [3.0, 3.0]
     clean = filled(ROWS, store="numpy")
-    failing(monkeypatch, clean._store, "search", times=1)
+    failing(monkeypatch, clean._content.store, "search", times=1)
     with pytest.raises(StoreError, match=r"no space left; nothing was answered$"):
         clean.search(ROWS[:3], k=2)
 
 
 def test_askers_who_give_up_do_not_fill_the_memory(monkeypatch):
     index, _, _ = private("numpy")
-    failing(monkeypatch, index._store, "search", times=300)
+    failing(monkeypatch, index._content.store, "search", times=300)
     for number in range(300):
         with pytest.raises(StoreError):
             index.search(np.full(16, number + 1.0, np.float32), k=1)
-    assert len(index._unanswered) == 256
+    assert len(index._searching.unanswered) == 256
 
 
 def test_a_store_that_fails_to_delete(monkeypatch):
     """Rows are replaced in two steps: what was released for the second waits until the first has happened."""
     index, documents, _ = private("numpy")
-    failing(monkeypatch, index._store, "delete", times=3)
+    failing(monkeypatch, index._content.store, "delete", times=3)
     with pytest.raises(StoreError, match=r"no space left; the rows count as there until the same call succeeds$"):
         index.delete([3])
     for _ in range(2):
@@ -162,7 +162,7 @@ def test_a_store_that_fails_to_delete(monkeypatch):
 
 def test_an_interrupt_keeps_the_release_too(monkeypatch):
     index, documents, _ = private("numpy")
-    failing(monkeypatch, index._store, "add", times=1, error=KeyboardInterrupt())
+    failing(monkeypatch, index._content.store, "add", times=1, error=KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         index.add(ROWS[20:])
     index.add(ROWS[20:])
@@ -174,7 +174,7 @@ def test_a_collection_of_qdrant_has_no_half_of_the_rows(monkeypatch):
         pytest.skip(reason)
     index, documents, _ = private("qdrant")
     monkeypatch.setattr("hushvec.retrieval.stores.qdrant_store._AT_ONCE", 8)
-    upsert, calls = index._store._client.upsert, []
+    upsert, calls = index._content.store._client.upsert, []
 
     def second_fails(*arguments, **options):
         calls.append(1)
@@ -182,7 +182,7 @@ def test_a_collection_of_qdrant_has_no_half_of_the_rows(monkeypatch):
             raise OSError("no space left")
         return upsert(*arguments, **options)
 
-    monkeypatch.setattr(index._store._client, "upsert", second_fails)
+    monkeypatch.setattr(index._content.store._client, "upsert", second_fails)
     with pytest.raises(StoreError):
         index.add(ROWS[20:])
     require_whole(index, 20)
@@ -218,8 +218,9 @@ def stored(index):
     """Keys in the table, whatever the store makes of them."""
     import psycopg
 
-    with psycopg.connect(index._store._address) as other:
-        return [key for (key,) in other.execute(psycopg.sql.SQL("SELECT key FROM {} ORDER BY key").format(index._store._table))]
+    store = index._content.store
+    with psycopg.connect(store._address) as other:
+        return [key for (key,) in other.execute(psycopg.sql.SQL("SELECT key FROM {} ORDER BY key").format(store._table))]
 
 
 def terminated(monkeypatch, store, name, *, times, after):
@@ -254,7 +255,7 @@ class TestPostgreSQL:
 
         budget = Ending()
         index = PrivateIndex(16, store="pgvector", documents=VectorNoise(epsilon=2.0, budget=budget), **table)
-        budget.store = index._store
+        budget.store = index._content.store
         index.add(ROWS)
         assert ledger(budget.budget) == [2.0] and stored(index) == list(range(40))
         require_whole(index, 40)
@@ -263,10 +264,10 @@ class TestPostgreSQL:
     def test_a_session_that_ends_during_the_insert(self, monkeypatch, table, after):
         index, documents, _ = private("pgvector", **table)
         with monkeypatch.context() as patched:
-            terminated(patched, index._store, "_insert", times=1, after=after)
+            terminated(patched, index._content.store, "_insert", times=1, after=after)
             index.add(ROWS[20:30])  # made anew, and done again
         assert ledger(documents) == [2.0] * 2 and stored(index) == list(range(30))
-        terminated(monkeypatch, index._store, "_insert", times=2, after=after)
+        terminated(monkeypatch, index._content.store, "_insert", times=2, after=after)
         with pytest.raises(StoreError, match=r"table 't\d+' of PostgreSQL: .*; no row was added; the charge stands"):
             index.add(ROWS[30:])
         assert ledger(documents) == [2.0] * 3 and stored(index) == list(range(30))
@@ -293,15 +294,15 @@ class TestPostgreSQL:
 
     def test_rows_of_a_commit_that_counted_as_failed_are_not_found(self, monkeypatch, table):
         index, documents, _ = private("pgvector", **table)
-        commit = index._store._once
+        commit = index._content.store._once
 
         def unanswered(work):
             commit(work)
-            index._store._unsettled = 20, 39  # as it is while nobody knows
-            raise index._store._psycopg.OperationalError("server closed the connection unexpectedly")
+            index._content.store._unsettled = 20, 39  # as it is while nobody knows
+            raise index._content.store._psycopg.OperationalError("server closed the connection unexpectedly")
 
         with monkeypatch.context() as patched:
-            patched.setattr(index._store, "_once", unanswered)
+            patched.setattr(index._content.store, "_once", unanswered)
             with pytest.raises(StoreError, match="server closed the connection unexpectedly; no row was added"):
                 index.add(ROWS[20:])
         assert stored(index) == list(range(40))
@@ -316,10 +317,10 @@ class TestPostgreSQL:
     def test_a_session_that_ends_during_a_search(self, monkeypatch, table, after):
         index, _, queries = private("pgvector", **table)
         with monkeypatch.context() as patched:
-            terminated(patched, index._store, "_nearest", times=1, after=after)
+            terminated(patched, index._content.store, "_nearest", times=1, after=after)
             assert index.search(ROWS[:3], k=20).ids.shape == (3, 20)
         assert ledger(queries) == [3.0]
-        terminated(monkeypatch, index._store, "_nearest", times=2, after=after)
+        terminated(monkeypatch, index._content.store, "_nearest", times=2, after=after)
         with pytest.raises(StoreError, match="nothing was answered; the charge stands"):
             index.search(ROWS[:3], k=20)
         index.search(ROWS[:3], k=20)
@@ -352,7 +353,7 @@ class TestPostgreSQL:
         name = table["store_options"]["table"]
         with psycopg.connect(table["path"], autocommit=True) as other:
             other.execute(f"INSERT INTO {name} SELECT 1000, embedding FROM {name} WHERE key = 0")
-            for ask in (lambda: index.vectors(), lambda: index._store.search(unit(ROWS[:1]), 20)):
+            for ask in (lambda: index.vectors(), lambda: index._content.store.search(unit(ROWS[:1]), 20)):
                 with pytest.raises(StoreError, match="must hold the rows of the index and no others"):
                     ask()
             other.execute(f"DELETE FROM {name} WHERE key IN (1000, 4)")
@@ -361,23 +362,23 @@ class TestPostgreSQL:
 
     def test_a_forked_child_has_a_connection_of_its_own(self, table):
         index, _, _ = private("pgvector", **table)
-        parent = index._store._connection.info.backend_pid
+        parent = index._content.store._connection.info.backend_pid
         child = os.fork()
         if child == 0:
             try:
-                index._store.search(unit(ROWS[:1]), 20)
-                os._exit(0 if index._store._connection.info.backend_pid != parent else 1)
+                index._content.store.search(unit(ROWS[:1]), 20)
+                os._exit(0 if index._content.store._connection.info.backend_pid != parent else 1)
             finally:
                 os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         require_whole(index, 20)
-        assert index._store._connection.info.backend_pid == parent
+        assert index._content.store._connection.info.backend_pid == parent
 
     def test_a_graph_finds_its_rows_and_goes_back_to_all_of_them(self, table):
         table["store_options"]["index"] = "hnsw"
         index = PrivateIndex(16, store="pgvector", **table)
         index.add(some_rows(400))
-        (plan,) = index._store._run(
+        (plan,) = index._content.store._run(
             lambda connection: connection.execute(
                 "SELECT indexdef FROM pg_indexes WHERE tablename = %s AND indexdef LIKE '%%hnsw%%'", [table["store_options"]["table"]]
             ).fetchall()
@@ -404,7 +405,7 @@ class TestPassword:
         index.save(tmp_path / "index")
         told = [path.read_bytes() for path in (tmp_path / "index").iterdir()]
         told += [text.encode() for text in (repr(index), repr(index.settings), repr(index.receipts), *index.describe())]
-        told += [json.dumps(index.settings.to_dict()).encode(), repr(index._store).encode()]
+        told += [json.dumps(index.settings.to_dict()).encode(), repr(index._content.store).encode()]
         assert len(told) > 6
         assert not any(secret in text for text in told for secret in (PASSWORD.encode(), WRITTEN.encode(), b"127.0.0.1"))
         with pytest.raises(ValueError, match="path must be an address like postgresql://user@host/database for store 'pgvector'"):
@@ -501,7 +502,7 @@ def test_some_rows_without_the_others(store):
     index = filled(ROWS, store=store)
     index.delete([2, 5])
     for places in ([7, 0, 7, 37], []):
-        np.testing.assert_array_equal(index._store.rows(np.array(places, np.int64)), index.vectors()[places].reshape(-1, 16))
+        np.testing.assert_array_equal(index._content.store.rows(np.array(places, np.int64)), index.vectors()[places].reshape(-1, 16))
 
 
 # ---- Milvus Lite ----
@@ -513,7 +514,7 @@ def test_some_rows_without_the_others(store):
 def test_a_collection_whose_disk_fails(monkeypatch, tmp_path, what, after):
     index, documents, _ = private("milvus", path=tmp_path / "rows")
     with monkeypatch.context() as patched:
-        failing(patched, index._store._collection, what, times=1, after=after)
+        failing(patched, index._content.store._collection, what, times=1, after=after)
         with pytest.raises(StoreError, match=r"rows: no space left; no row was added; the charge stands"):
             index.add(ROWS[20:])
     require_whole(index, 20)
@@ -532,11 +533,11 @@ def test_a_collection_whose_disk_fails(monkeypatch, tmp_path, what, after):
 def test_a_deletion_that_failed_can_be_repeated(monkeypatch, tmp_path, what, after):
     index, _, _ = private("milvus", path=tmp_path / "rows")
     with monkeypatch.context() as patched:
-        failing(patched, index._store._collection, what, times=1, after=after)
+        failing(patched, index._content.store._collection, what, times=1, after=after)
         with pytest.raises(StoreError, match="no space left"):
             index.delete([3])
     if after:
-        for ask in (index.vectors, lambda: index._store.search(unit(ROWS[:1]), 20)):
+        for ask in (index.vectors, lambda: index._content.store.search(unit(ROWS[:1]), 20)):
             with pytest.raises(StoreError, match="a deletion that failed has happened after all; delete those rows again"):
                 ask()
     else:

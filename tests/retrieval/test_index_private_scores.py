@@ -12,10 +12,10 @@ import pytest
 from scipy import stats
 
 import hushvec as hv
+from hushvec._util.rounding import float32_down
 from hushvec.mechanisms import GumbelTopK
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
-from hushvec.retrieval.noise import float32_down
-from hushvec.retrieval.private_scores import ScoreSearch
+from hushvec.retrieval.index.private_scores import ScoreSearch
 from retrieval.index_cases import filled, some_rows, unit
 
 pytestmark = pytest.mark.ranks
@@ -69,7 +69,7 @@ def test_replacing_a_document_moves_its_scores_alone(queries):
 
         return change
 
-    from hushvec.retrieval.blocks import best_of_matrix
+    from hushvec.retrieval.stores.blocks import best_of_matrix
 
     other = rows.copy()
     other[123] = -1e30
@@ -204,7 +204,7 @@ def test_selections_have_the_law_of_the_exponential_mechanism():
 
 
 def test_selections_over_several_runs_of_queries_are_the_same_selections(monkeypatch):
-    from hushvec.retrieval import private_scores
+    from hushvec.retrieval.index import private_scores
 
     monkeypatch.setattr(private_scores, "_HELD_SCORES", 50)
     outcome, scores = selections(ScoreNoise(epsilon=6.0, mechanism="gumbel"), 2000, seed=4)

@@ -9,9 +9,9 @@ import hushvec as hv
 from hushvec.errors import MissingExtraError
 from hushvec.mechanisms import PublicProjection
 from hushvec.retrieval import PrivateIndex
-from hushvec.retrieval.best import Best
-from hushvec.retrieval.blocks import best_of_matrix
 from hushvec.retrieval.stores import ON_DISK
+from hushvec.retrieval.stores.best import Best
+from hushvec.retrieval.stores.blocks import best_of_matrix
 from retrieval.index_cases import EXACT, STORES, best_by_sorting, filled, made, some_rows, unit
 
 pytestmark = pytest.mark.ranks
@@ -75,18 +75,18 @@ def test_a_graph_is_built_anew_once_half_of_its_rows_are_gone():
     pytest.importorskip("faiss")
     index = filled(ROWS, store="hnsw")
     index.delete(np.arange(29))
-    assert index._store._index.ntotal == 60
+    assert index._content.store._index.ntotal == 60
     index.delete([29, 30])
-    assert index._store._index.ntotal == 29
+    assert index._content.store._index.ntotal == 29
     np.testing.assert_array_equal(index.search(ROWS[31:], k=1).ids.ravel(), np.arange(31, 60))
 
 
 def test_cells_are_found_anew_as_rows_come():
     pytest.importorskip("faiss")
     index = filled(ROWS[:16], store="ivf")
-    assert index._store._index.nlist == 2
+    assert index._content.store._index.nlist == 2
     index.add(some_rows(1000, seed=3))
-    assert index._store._index.nlist == 127
+    assert index._content.store._index.nlist == 127
     assert index.search(ROWS[:16], k=1).ids[:, 0].tolist() == list(range(16))
 
 
@@ -229,7 +229,7 @@ def test_the_flat_store_needs_no_faiss(monkeypatch):
     from hushvec.retrieval.stores.numpy_flat import NumpyStore
 
     monkeypatch.setattr(faiss_indexes, "is_installed", lambda: False)
-    assert isinstance(PrivateIndex(16)._store, NumpyStore)
+    assert isinstance(PrivateIndex(16)._content.store, NumpyStore)
 
 
 @pytest.mark.parametrize("store", STORES)

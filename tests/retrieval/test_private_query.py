@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import stat
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import hushvec as hv
 from hushvec.mechanisms import PrivUnit, PublicCodebook, PublicProjection
-from hushvec.mechanisms._code_counts import Tried
+from hushvec.mechanisms.code_counts import Tried
 from hushvec.retrieval import Candidates, PrivateIndex, PrivateQuery, Question, ScoreNoise, VectorNoise
 from hushvec.retrieval.queries.choice import Simulation, best_of
 from retrieval.index_cases import Counting, some_rows, unit
@@ -174,9 +175,80 @@ def test_memos_of_others_and_damaged_ones(codebook, tmp_path):
     PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=path).ask(topics(1, seed=12)[0])
     with pytest.raises(ValueError, match="memo must be of this codebook, epsilon and fetch"):
         PrivateQuery(codebook, epsilon=4.0, fetch=20, memo=path)
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(ValueError, match="memo must be a file of asked questions"):
+    path.write_bytes(path.read_bytes()[:-9] + b"\n")
+    with pytest.raises(ValueError, match=r"memo must be a file of asked questions, version 2; .* is damaged or of another kind"):
         PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=path)
+
+
+def test_a_memo_grows_by_lines(documents, codebook, tmp_path):
+    path, holder = tmp_path / "asked.json", Holder(documents)
+    asker = PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=path)
+    sizes, starts = [], []
+    for query in topics(4, seed=20):
+        before = path.read_bytes() if path.exists() else b""
+        asker.search(query, holder)
+        after = path.read_bytes()
+        starts.append(after.startswith(before))
+        sizes.append(len(after) - len(before))
+    assert all(starts) and max(sizes) < 1.5 * min(sizes)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["asked.json"]
+
+
+def test_an_unfinished_line_is_dropped(documents, codebook, tmp_path):
+    path, holder = tmp_path / "asked.json", Holder(documents)
+    answered, killed = topics(2, seed=21)
+    asker = PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=path)
+    asker.search(answered, holder)
+    asker.ask(killed)
+    path.write_bytes(path.read_bytes()[:-9])
+    budget = Counting()
+    with pytest.warns(UserWarning, match="ends with an unfinished line, which is dropped: its question will be released anew"):
+        later = PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=path, budget=budget)
+    later.search(answered, holder)
+    assert len(holder.seen) == 1 and budget.charges == []
+    later.search(killed, holder)
+    assert len(holder.seen) == 2 and budget.charges == [(3.0, 0.0)]
+    again = PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=path)
+    assert again.answered(killed) is not None and again.answered(answered) is not None
+
+
+def test_a_memo_of_the_first_version(documents, codebook, tmp_path):
+    path, holder, query = tmp_path / "asked.json", Holder(documents), topics(1, seed=22)[0]
+    answer = PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=path).search(query, holder)
+    header, *lines = map(json.loads, path.read_text().splitlines())
+    whole = {**header, "hushvec_questions": 1, "questions": {line.pop("name"): line for line in lines}}
+    path.write_text(json.dumps(whole))
+    asker = PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=path)
+    assert asker.search(query, holder).ids.tolist() == answer.ids.tolist() and len(holder.seen) == 1
+    assert json.loads(path.read_text().splitlines()[0]) == header
+
+
+def test_a_full_disk_forgets_nothing(documents, codebook, tmp_path, monkeypatch):
+    path, holder, budget = tmp_path / "asked.json", Holder(documents), Counting()
+    first, second = topics(2, seed=23)
+    asker = PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=path, budget=budget)
+    asker.search(first, holder)
+    saved, write = path.read_bytes(), os.write
+    room = [100]
+
+    def full(handle, content):
+        if not room[0]:
+            raise OSError(28, "No space left on device")
+        written = write(handle, content[: room[0]])
+        room[0] -= written
+        return written
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        asker.search(second, holder)
+    monkeypatch.undo()
+    assert path.read_bytes() == saved and len(holder.seen) == 1
+    released = asker.ask(second)
+    asker.search(second, holder)
+    assert holder.seen[1].tolist() == released.row.tolist() and budget.charges == [(3.0, 0.0)] * 2
+    later = PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=path)
+    assert later.answered(first) is not None and later.answered(second) is not None
 
 
 def test_a_seed_is_no_secret(documents, codebook):

@@ -16,6 +16,7 @@ PACKAGE = Path(hv.__file__).parent
 PUBLIC = [
     "BudgetError",
     "Generator",
+    "HushvecError",
     "LabelReceipt",
     "LabelRelease",
     "LedgerEntry",

@@ -12,8 +12,8 @@ pytest.importorskip("transformers")
 import torch
 from safetensors.numpy import save_file
 
-from hushvec.text.checkpoints import CheckpointError
-from hushvec.text.gtr import GTREmbedder
+from hushvec.embedders.checkpoints import CheckpointError
+from hushvec.embedders.gtr import GTREmbedder
 from hushvec.text.inverters import Vec2TextInverter
 from hushvec.text.inverters.vec2text.loading import load_corrector, load_inversion, save_checkpoint
 from text import tiny_vec2text as tiny
@@ -118,7 +118,7 @@ def test_a_saved_checkpoint_needs_no_other_folder(folder, tmp_path, expected):
         source = load(folder / (tiny.INVERSION if name == "saved" else tiny.CORRECTOR), device="cpu")
         save_checkpoint(tmp_path / name, source.model, source.tokens)
     assert texts(tmp_path / "saved") == expected
-    embedder = GTREmbedder(folder / "embedder", max_len=tiny.MAX_SEQ_LENGTH, device="cpu")
+    embedder = GTREmbedder(folder / "embedder", max_length=tiny.MAX_SEQ_LENGTH, device="cpu")
     found, whole = (
         Vec2TextInverter.from_pretrained(place, num_steps=1, embedder=embedder, device="cpu").invert(ROWS)
         for place in (tmp_path / "saved", folder / tiny.INVERSION)

@@ -45,11 +45,11 @@ def test_objects_of_a_file(tmp_path, name, key):
     [
         (b"one\n\xff\n", None, "public.txt: must be UTF-8 text, got byte 0xff at 4"),
         (b"\n \n", None, "must hold at least one text, got none"),
-        (b'{"text": "one"}\n{"body": "two"}\n', "text", "line 2: must be an object with the key 'text'"),
+        (b'{"text": "one"}\n{"body": "two"}\n', "text", "line 2: has no key 'text'"),
         (b'{"text": 3}\n', "text", "line 1: 'text' must be a string, got int"),
         (b'{"text": "\\ud800"}\n', "text", "line 1: must be text that UTF-8 can hold"),
         (b"one\n", "text", "line 1: not JSON: "),
-        (b"[1]\n", "text", "line 1: must be an object with the key 'text'"),
+        (b"[1]\n", "text", "line 1: must be an object, got list"),
     ],
 )
 def test_a_file_that_is_no_corpus(tmp_path, content, key, words):
@@ -81,8 +81,8 @@ class Answers:
         ("one text", HashEmbedder(), TypeError, "got str"),
         ([3], HashEmbedder(), TypeError, "got int in it"),
         (["a"], object(), TypeError, "must have embed"),
-        (["a"], Answers(np.zeros((2, 3))), ValueError, "answer 1 texts"),
-        (["a"], Answers(np.zeros(3)), ValueError, "answer 1 texts"),
+        (["a"], Answers(np.zeros((2, 3))), ValueError, "model output must have 1 rows, one for each text, got 2"),
+        (["a"], Answers(np.zeros(3)), ValueError, "model output must be 1 rows, one for each text, got an array"),
         (["a"], Answers(np.array([[1.0, np.nan]])), ValueError, "must be finite"),
         (["a", "b"], Answers(np.array([[1.0, 1.0], [0.0, 0.0]])), ValueError, "zeros for text 1"),
     ],

@@ -9,8 +9,8 @@ pytest.importorskip("transformers")
 import torch
 import transformers
 
-from hushvec.text.checkpoints import CheckpointError
-from hushvec.text.gtr import GTREmbedder
+from hushvec.embedders.checkpoints import CheckpointError
+from hushvec.embedders.gtr import GTREmbedder
 from hushvec.text.inverters.vec2text.loading import default_embedder, load_inversion
 from text import tiny_vec2text as tiny
 
@@ -29,11 +29,11 @@ def embedder(folder):
     return GTREmbedder(folder / "embedder", device="cpu")
 
 
-def by_hand(folder, text, max_len):
+def by_hand(folder, text, max_length):
     """One text at a time through transformers' own loader: no padding, no batch."""
     encoder = transformers.T5EncoderModel.from_pretrained(folder / "embedder").eval()
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "embedder" / "tokenizer.json"))
-    ids = tokenizer(text, truncation=True, max_length=max_len)["input_ids"]
+    ids = tokenizer(text, truncation=True, max_length=max_length)["input_ids"]
     with torch.no_grad():
         return encoder(input_ids=torch.tensor([ids])).last_hidden_state[0].mean(dim=0).numpy()
 
@@ -50,7 +50,7 @@ def test_embeddings_are_means_over_tokens(folder, embedder):
 def test_long_texts_are_cut_with_the_end_token_kept(folder, embedder):
     long = "the old house and the new river " * 20
     np.testing.assert_allclose(embedder.embed([long])[0], by_hand(folder, long, 32), rtol=0, atol=2e-5)
-    short = GTREmbedder(folder / "embedder", max_len=6, device="cpu")
+    short = GTREmbedder(folder / "embedder", max_length=6, device="cpu")
     np.testing.assert_allclose(short.embed([long])[0], by_hand(folder, long, 6), rtol=0, atol=2e-5)
 
 
@@ -78,7 +78,7 @@ def test_name_and_dimension(folder, embedder):
 
 
 def test_the_encoder_that_a_checkpoint_carries_is_the_same(folder, embedder):
-    carried = default_embedder(load_inversion(folder / tiny.INVERSION, device="cpu"), max_len=32, device="cpu")
+    carried = default_embedder(load_inversion(folder / tiny.INVERSION, device="cpu"), max_length=32, device="cpu")
     np.testing.assert_array_equal(carried.embed(TEXTS), embedder.embed(TEXTS))
     assert carried.model_id == "sentence-transformers/gtr-t5-base"
 
@@ -89,7 +89,7 @@ def test_what_is_no_list_of_texts_is_refused(embedder, texts, message):
         embedder.embed(texts)
 
 
-@pytest.mark.parametrize("settings", [{"max_len": 0}, {"batch_size": 0}])
+@pytest.mark.parametrize("settings", [{"max_length": 0}, {"batch_size": 0}])
 def test_settings_out_of_range_are_refused(folder, settings):
     with pytest.raises(ValueError, match="must be >= 1, got 0"):
         GTREmbedder(folder / "embedder", device="cpu", **settings)

@@ -73,9 +73,9 @@ def test_replacements():
 
 
 def test_what_stays():
-    assert redact(SAMPLE, whitelist_categories=["full person name", "ip"]).text.startswith("I'm Jane Doe <[EMAIL]>")
-    assert redact("Ask a@b.com or c@d.com", whitelist=["a@b.com"]).text == "Ask a@b.com or [EMAIL]"
-    assert redact("Ask A@B.com", whitelist=["a@b.com"]).text == "Ask [EMAIL]"
+    assert redact(SAMPLE, allow_categories=["full person name", "ip"]).text.startswith("I'm Jane Doe <[EMAIL]>")
+    assert redact("Ask a@b.com or c@d.com", allow_list=["a@b.com"]).text == "Ask a@b.com or [EMAIL]"
+    assert redact("Ask A@B.com", allow_list=["a@b.com"]).text == "Ask [EMAIL]"
 
 
 def test_custom_patterns():
@@ -87,8 +87,8 @@ def test_custom_patterns():
     assert result.text == "Badge [STAFF_NUMBER] and order [ORDER]"
     assert result.spans[0].rule == "custom:staff number"
     assert redact("x E-1", custom_patterns={"email": r"E-\d"}).text == "x [EMAIL]"
-    assert redact("E-1 E-2", custom_patterns={"badge": r"E-\d"}, replacements={"badge": "#"}, whitelist=["E-2"]).text == "# E-2"
-    assert redact("E-1", custom_patterns={"badge": r"E-\d"}, whitelist_categories=["badge"]).text == "E-1"
+    assert redact("E-1 E-2", custom_patterns={"badge": r"E-\d"}, replacements={"badge": "#"}, allow_list=["E-2"]).text == "# E-2"
+    assert redact("E-1", custom_patterns={"badge": r"E-\d"}, allow_categories=["badge"]).text == "E-1"
 
 
 def test_gazetteer(tmp_path):
@@ -123,7 +123,7 @@ def test_detectors():
     result = redact("the cat sat", detectors=[detector])
     assert result.text == "the [ANIMAL] sat"
     assert result.spans[0].text == "cat"
-    assert redact("the cat sat", detectors=[detector], whitelist_categories=["animal"]).text == "the cat sat"
+    assert redact("the cat sat", detectors=[detector], allow_categories=["animal"]).text == "the cat sat"
     assert redact("the cat sat", detectors=[detector], replacements={"animal": "it"}).text == "the it sat"
     assert redact("a@b.com sat", detectors=[Fixed(span(0, 11))]).text == "[EMAIL] [ANIMAL]"
 
@@ -236,9 +236,9 @@ def test_texts_that_are_none(text):
         ({"patterns": "email"}, TypeError, "patterns must be a list of names, got str"),
         ({"patterns": [None]}, TypeError, "NoneType in it"),
         ({"patterns": 3}, TypeError, "got int"),
-        ({"whitelist_categories": ["organisatoin"]}, ValueError, "did you mean 'organisation'"),
-        ({"whitelist_categories": "email"}, TypeError, "whitelist_categories must be a list"),
-        ({"whitelist": "Jane"}, TypeError, "whitelist must be a list"),
+        ({"allow_categories": ["organisatoin"]}, ValueError, "did you mean 'organisation'"),
+        ({"allow_categories": "email"}, TypeError, "allow_categories must be a list"),
+        ({"allow_list": "Jane"}, TypeError, "allow_list must be a list"),
         ({"replacement": 3}, TypeError, "replacement must be a string, got int"),
         ({"replacements": {"emial": "x"}}, ValueError, "replacements must name a category, got 'emial', did you mean 'email'"),
         ({"replacements": {"email": None}}, TypeError, "must be a string, got NoneType"),

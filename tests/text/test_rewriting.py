@@ -28,6 +28,50 @@ def text_of(chunks):
     return " a@example.com ".join(["some words"] * chunks)
 
 
+# the clip norm
+
+
+class Bounded(WordEmbedder):
+    norm_bound = 2.0
+
+
+@pytest.mark.parametrize(
+    "embedder, given, clip_norm, note",
+    [
+        (WordEmbedder(), None, 1.5, "clip_norm is 1.5, the default: no bound on the norms of the embedder's rows is known"),
+        (Bounded(), None, 2.0, "clip_norm is 2, the bound on the norms of the embedder's rows"),
+        (Bounded(), 0.5, 0.5, None),
+    ],
+)
+def test_the_clip_norm_is_the_bound_of_the_embedder_if_it_states_one(embedder, given, clip_norm, note):
+    result = rewriter(embedder=embedder, clip_norm=given).rewrite("some words")
+    assert (result.clip_norm, result.receipt.clip_norm) == (clip_norm, clip_norm)
+    assert [one for one in result.receipt.notes if "clip_norm is" in one] == ([] if note is None else [note])
+
+
+def test_unit_rows_get_two_thirds_of_the_noise():
+    class Unit(WordEmbedder):
+        model_id = "team/all-MiniLM-L6-v2"
+
+    plain, unit = (rewriter(embedder=embedder).rewrite("some words") for embedder in (WordEmbedder(), Unit()))
+    assert unit.sigma == pytest.approx(plain.sigma * 2 / 3, rel=1e-12)
+
+
+def test_directions_have_no_note_about_the_clip_norm():
+    receipt = rewriter(mechanism="privunit", level="document").rewrite("some words").receipt
+    assert not any("clip_norm is" in note for note in receipt.notes)
+
+
+@pytest.mark.parametrize(
+    "bound, kind, words", [("1", TypeError, "norm_bound must be a number"), (-1.0, ValueError, "norm_bound must be > 0")]
+)
+def test_a_bound_that_is_none_is_refused(bound, kind, words):
+    embedder = WordEmbedder()
+    embedder.norm_bound = bound
+    with pytest.raises(kind, match=words):
+        rewriter(embedder=embedder)
+
+
 # chunks and placeholders
 
 
@@ -67,8 +111,8 @@ def test_the_same_text_has_the_same_chunks_and_placeholders():
     assert len({(one.output, one.n_chunks, one.sigma, one.dp_line) for one in made}) == 1
 
 
-def test_whitelisted_categories_are_rewritten():
-    result = rewriter(whitelist_categories=["full person name"]).rewrite(CONTACT)
+def test_allowed_categories_are_rewritten():
+    result = rewriter(allow_categories=["full person name"]).rewrite(CONTACT)
     assert result.output == "text0 [EMAIL]"
     assert result.spans[0].text == "Contact Jane Doe at "
 
@@ -82,7 +126,7 @@ def test_an_own_redactor():
 def test_long_stretches_are_cut(words):
     text = " ".join(f"word{number}" for number in range(words))
     embedder = WordEmbedder()
-    result = rewriter(embedder=embedder, max_len=32).rewrite(text)
+    result = rewriter(embedder=embedder, max_length=32).rewrite(text)
     assert "".join(span.text for span in result.spans) == text
     assert all(len(chunk.split()) <= 32 for chunk in embedder.calls[0])
     assert result.n_chunks == len(embedder.calls[0]) == math.ceil(words / 32)
@@ -91,7 +135,7 @@ def test_long_stretches_are_cut(words):
 def test_sentences_are_not_cut_where_it_can_be_helped():
     text = "One two three four. Five six seven eight nine. Ten eleven twelve."
     embedder = WordEmbedder()
-    rewriter(embedder=embedder, max_len=7).rewrite(text)
+    rewriter(embedder=embedder, max_length=7).rewrite(text)
     assert embedder.calls[0] == ["One two three four.", "Five six seven eight nine.", "Ten eleven twelve."]
 
 
@@ -180,10 +224,21 @@ def test_pure_mechanisms_share_epsilon_out_and_need_no_delta(mechanism):
 
 def test_a_seed_repeats_and_claims_nothing():
     inverters = [Recorder(), Recorder(), Recorder()]
-    made = [rewriter(seed=seed, inverter=inverter).rewrite(CONTACT) for seed, inverter in zip((7, 7, 8), inverters, strict=True)]
+    generators = [hv.Generator.unsafe_seeded(seed) for seed in (7, 7, 8)]
+    made = [rewriter(generator=one, inverter=inverter).rewrite(CONTACT) for one, inverter in zip(generators, inverters, strict=True)]
     first, same, other = (inverter.rows[0] for inverter in inverters)
     assert (first == same).all() and (first != other).any()
     assert not made[0].receipt.is_dp_claim and made[0].dp_line.endswith("(not a DP claim: seeded key)")
+
+
+def test_a_seed_is_the_old_name_of_a_seeded_generator():
+    old, new = Recorder(), Recorder()
+    with pytest.warns(DeprecationWarning, match=r"^seed is now generator=hushvec\.Generator\.unsafe_seeded\(seed\); the old name"):
+        rewriter(seed=7, inverter=old).rewrite(CONTACT)
+    rewriter(generator=hv.Generator.unsafe_seeded(7), inverter=new).rewrite(CONTACT)
+    np.testing.assert_array_equal(old.rows[0], new.rows[0])
+    with pytest.raises(TypeError, match=r"^generator must be given once, got seed as well, which is its old name$"):
+        rewriter(seed=7, generator=None)
 
 
 def test_without_a_seed_nothing_repeats():
@@ -491,17 +546,16 @@ ARGUMENTS = [
     ({"clip_norm": math.inf}, ValueError, "clip_norm must be finite"),
     ({"num_steps": -1}, ValueError, "num_steps must be >= 0"),
     ({"num_steps": 1.5}, TypeError, "num_steps must be a whole number"),
-    ({"max_len": 0}, ValueError, "max_len must be >= 1"),
+    ({"max_length": 0}, ValueError, "max_length must be >= 1"),
     ({"max_chunks": 0}, ValueError, "max_chunks must be >= 1"),
     ({"max_chunks": 3, "level": "document"}, ValueError, "max_chunks must be None for level 'document'"),
     ({"mechanism": "empirical"}, ValueError, "mechanism must be one of"),
     ({"mechanism": None}, TypeError, "mechanism must be a str"),
     ({"composition": "advanced"}, ValueError, "composition must be one of 'joint', 'basic'"),
     ({"level": "word"}, ValueError, "level must be one of 'chunk', 'document'"),
-    ({"seed": -1}, ValueError, "seed must be >= 0"),
-    ({"seed": "a"}, TypeError, "seed must be a whole number"),
-    ({"whitelist_categories": ["nonsense"]}, ValueError, "nonsense"),
-    ({"whitelist_categories": ["email"], "redactor": Redactor()}, ValueError, "whitelist_categories must be None with a redactor"),
+    ({"generator": 7}, TypeError, "generator must be a hushvec.Generator or None, got int"),
+    ({"allow_categories": ["nonsense"]}, ValueError, "nonsense"),
+    ({"allow_categories": ["email"], "redactor": Redactor()}, ValueError, "allow_categories must be None with a redactor"),
     ({"redactor": "all"}, TypeError, "redactor must be a hushvec.text.Redactor"),
     ({"projection": "best"}, TypeError, "projection must be a hushvec.mechanisms.PublicProjection"),
     ({"inverter": object()}, TypeError, "inverter must have invert"),
@@ -536,10 +590,10 @@ def test_bad_texts(text, error, message):
 
 def test_chunks_that_the_embedder_would_cut_are_refused():
     embedder = WordEmbedder()
-    embedder.max_len = 32
-    assert rewriter(embedder=embedder, max_len=32).rewrite("some words").n_chunks == 1
-    with pytest.raises(ValueError, match="max_len must be <= 32, the tokens that the embedder reads, got 33"):
-        rewriter(embedder=embedder, max_len=33)
+    embedder.max_length = 32
+    assert rewriter(embedder=embedder, max_length=32).rewrite("some words").n_chunks == 1
+    with pytest.raises(ValueError, match="max_length must be <= 32, the tokens that the embedder reads, got 33"):
+        rewriter(embedder=embedder, max_length=33)
 
 
 def test_one_string_is_no_list_of_texts():
@@ -573,7 +627,7 @@ def test_an_inverter_that_answers_too_few():
         rewriter(inverter=Few()).rewrite(CONTACT)
 
 
-@pytest.mark.parametrize("changes", [{"seed": 1}, {"epsilon": math.inf}], ids=["seed", "no noise"])
+@pytest.mark.parametrize("changes", [{"generator": hv.Generator.unsafe_seeded(1)}, {"epsilon": math.inf}], ids=["seed", "no noise"])
 def test_a_budget_is_refused_where_nothing_is_promised(changes):
     budget = hv.PrivacyBudget(20.0, max_delta=0.01)
     with pytest.raises(ValueError, match="budget must be None"):
@@ -619,14 +673,15 @@ def test_the_account_has_the_published_fields():
 
 
 def test_one_call_is_a_rewriter_for_one_text():
-    parts = {"embedder": WordEmbedder(), "inverter": Recorder(), "seed": 5, "mechanism": "gaussian", "composition": "basic"}
-    assert rewrite(CONTACT, **parts) == Rewriter(**parts).rewrite(CONTACT)
+    parts = {"embedder": WordEmbedder(), "inverter": Recorder(), "mechanism": "gaussian", "composition": "basic"}
+    first, second = (hv.Generator.unsafe_seeded(5) for _ in range(2))
+    assert rewrite(CONTACT, generator=first, **parts) == Rewriter(generator=second, **parts).rewrite(CONTACT)
 
 
 @pytest.mark.parametrize("mechanism", ["auto", "gaussian"])
 @pytest.mark.parametrize("name", ["public.txt", "notes/public.jsonl", "corpus.npz"])
 def test_a_file_of_texts_that_is_not_there_is_no_hub_id(name, mechanism, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("hushvec.text.checkpoints._from_hub", lambda *_: pytest.fail("the hub was asked"))
+    monkeypatch.setattr("hushvec.embedders.checkpoints._from_hub", lambda *_: pytest.fail("the hub was asked"))
     with pytest.raises(FileNotFoundError, match=f"inverter must be a file that exists, a folder or a hub id, got '{re.escape(name)}'"):
         Rewriter(embedder=WordEmbedder(), inverter=name, mechanism=mechanism)

@@ -8,6 +8,7 @@ import signal
 import numpy as np
 import pytest
 
+from hushvec.embedders.tokens import Tokens
 from hushvec.mechanisms import Gaussian, PrivUnit, PublicProjection
 from hushvec.text.inverters.protocol import LawInverter
 from hushvec.text.inverters.trained import SIZES, DecoderSize, TrainedInverter, curve, network, train_inverter, vectors
@@ -17,7 +18,6 @@ from hushvec.text.inverters.trained.noise import ReleaseLaw, public_generator
 from hushvec.text.inverters.trained.vocabulary import END_ID, learned_tokens
 from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
 from hushvec.text.inverters.vec2text.loading import load_inversion
-from hushvec.text.tokens import Tokens
 from text.toy_decoder import DIMENSION, SMALL, TEXTS, ToyEmbedder, interrupt, send
 
 pytest.importorskip("tokenizers")
@@ -402,10 +402,10 @@ def nan_in_row_17(rows):
         ({"projection": 4}, "projection must be left out without a mechanism, before which it would stand"),
         ({"projection": 17, "mechanism": "privunit", "epsilon": 1.0}, "projection must have at most 16 components"),
         ({"embedder": 3}, "model must have embed(texts)"),
-        ({"embedder": Wrong(nan_in_row_17)}, "embedder must give finite rows, got NaN or Inf for text 17 of the corpus"),
-        ({"embedder": Wrong(lambda rows: rows[:, 1:])}, "embedder must give rows of shape (256, 16) for 256 texts, got (256, 15)"),
-        ({"embedder": Wrong(lambda rows: rows[1:])}, "embedder must give rows of shape (256, 16) for 256 texts, got (255, 16)"),
-        ({"embedder": Wrong(lambda rows: "rows")}, "embedder must give rows of numbers, got str"),
+        ({"embedder": Wrong(nan_in_row_17)}, "model output must be finite, got nan in row 17"),
+        ({"embedder": Wrong(lambda rows: rows[:, 1:])}, "model output must have 16 columns, as for the first text, got 15"),
+        ({"embedder": Wrong(lambda rows: rows[1:])}, "model output must have 256 rows, one for each text, got 255"),
+        ({"embedder": Wrong(lambda rows: "rows")}, "model output must be rows of numbers, got str"),
     ],
     ids=lambda value: value[:60] if isinstance(value, str) else "",
 )

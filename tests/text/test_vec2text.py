@@ -17,8 +17,8 @@ pytest.importorskip("transformers")
 import torch
 from torch import nn
 
-from hushvec.text.checkpoints import CheckpointError
-from hushvec.text.gtr import GTREmbedder
+from hushvec.embedders.checkpoints import CheckpointError
+from hushvec.embedders.gtr import GTREmbedder
 from hushvec.text.inverters import Inverter, Vec2TextInverter
 from hushvec.text.inverters.vec2text.loading import load_corrector, load_inversion
 from text import tiny_vec2text as tiny
@@ -65,7 +65,7 @@ def loaded(folders):
         name: (
             load_inversion(place / tiny.INVERSION, device="cpu"),
             load_corrector(place / tiny.CORRECTOR, device="cpu"),
-            GTREmbedder(place / "embedder", max_len=tiny.MAX_SEQ_LENGTH, device="cpu"),
+            GTREmbedder(place / "embedder", max_length=tiny.MAX_SEQ_LENGTH, device="cpu"),
         )
         for name, place in folders.items()
     }
@@ -254,12 +254,12 @@ def test_rows_far_from_any_embedding_give_texts(loaded, scale):
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        (np.zeros((2, 5), np.float32), ValueError, r"embeddings must be \[n, 768\] for this checkpoint, got shape \(2, 5\)"),
-        (np.zeros(768, np.float32), ValueError, r"embeddings must be \[n, 768\] for this checkpoint, got shape \(768,\)"),
-        (np.full((2, 768), np.nan), ValueError, "embeddings must be finite in float32, got NaN or infinity in row 0"),
-        (np.vstack([np.zeros(768), np.full(768, -np.inf)]), ValueError, "got NaN or infinity in row 1"),
+        (np.zeros((2, 5), np.float32), ValueError, r"embeddings must have shape \(n, 768\), got \(2, 5\)"),
+        (np.zeros(768, np.float32), ValueError, r"embeddings must have shape \(n, 768\), got \(768,\)"),
+        (np.full((2, 768), np.nan), ValueError, "embeddings must be finite in float32, got NaN or Inf in row 0"),
+        (np.vstack([np.zeros(768), np.full(768, -np.inf)]), ValueError, "got NaN or Inf in row 1"),
         (np.full((1, 768), 1e300), ValueError, "embeddings must be finite in float32"),
-        (np.zeros((2, 768), np.int64), TypeError, "embeddings must be a numpy array of floats, got an array of int64"),
+        (np.zeros((2, 768), np.int64), TypeError, "embeddings must be a numpy array of floats, got int64"),
         ([[0.0] * 768], TypeError, "embeddings must be a numpy array of floats, got list"),
     ],
 )
@@ -369,5 +369,5 @@ def test_an_embedder_that_does_not_fit_is_refused(loaded):
     with pytest.raises(ValueError, match="embedder must give 768 elements for this checkpoint, got 3"):
         Vec2TextInverter(inversion, corrector, embedder=Short(), device="cpu")
     for wrong in (object(), Short, "gtr"):
-        with pytest.raises(TypeError, match=r"embedder must have embed\(texts\), got"):
+        with pytest.raises(TypeError, match=r"model must have embed\(texts\) -> rows, .*, got"):
             Vec2TextInverter(inversion, corrector, embedder=wrong, device="cpu")

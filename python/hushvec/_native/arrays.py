@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,35 @@ def array_kind(x: Any) -> str:
 def dtype_name(x: Any) -> str:
     """ "float32", "float64", "float16" or "bfloat16", whatever the library calls it."""
     return str(x.dtype).removeprefix("torch.") if is_torch(x) else _NAMES.get(x.dtype) or str(x.dtype.name)
+
+
+class CheckedRows(NamedTuple):
+    """Rows that are known to be acceptable, and what every later step asks of them.
+
+    Args:
+        values: the array.
+        rows: how many; a 1-D array is one row.
+        dimension: elements in a row.
+        dtype: by name, whatever the library calls it.
+        on_cuda: whether they are on a device.
+        finite: whether NaN and Inf have been looked for.
+    """
+
+    values: Any
+    rows: int
+    dimension: int
+    dtype: str
+    on_cuda: bool
+    finite: bool
+
+
+def checked_rows(name: str, x: Any, *, finite: bool) -> CheckedRows:
+    """Rows after all checks of an array, that for NaN and Inf only if `finite`."""
+    require_array(name, x)
+    if finite:
+        require_no_recorder()  # values that are traced cannot be looked at
+        require_finite(name, x)
+    return CheckedRows(x, *rows_and_dimension(x), dtype_name(x), on_cuda(x), finite)
 
 
 def require_array(name: str, x: Any) -> None:
@@ -221,10 +250,23 @@ def first_nonfinite_row(x: Any) -> int | None:
     matrix = _as_matrix(x)
     with device_scope(x):
         for rows in _row_runs(matrix):
+            if _surely_finite(matrix[rows]):
+                continue
             finite = _library(x).isfinite(matrix[rows]).all(1)
             if not finite.all():
                 return int(rows.start + int((~finite).nonzero()[0][0]))
     return None
+
+
+def _surely_finite(run: Any) -> bool:
+    """A quick test of numpy arrays. False may also mean that squares overflow, or that there is no such test."""
+    if not isinstance(run, np.ndarray):
+        return False
+    if run.dtype == np.float16:
+        return bool(((run.view(np.uint16) & 0x7C00) != 0x7C00).all())  # exponents
+    elements = run.ravel()
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(elements.dot(elements)))
 
 
 def nonfinite_value(x: Any, row: int) -> float:
@@ -241,8 +283,8 @@ def require_finite(name: str, x: Any, *, first_row: int = 0) -> None:
         raise ValueError(f"{name} must be finite, got {nonfinite_value(x, row)!r} in row {first_row + row}")
 
 
-def unit_rows(x: ArrayT, out: ArrayT) -> None:
-    """out = x with every row divided by its L2 norm; a zero row stays zero. x is finite; x and out may be the same.
+def unit_rows(x: ArrayT, out: ArrayT) -> ArrayT:
+    """x with every row divided by its L2 norm, in `out`; a zero row stays zero. x is finite; x and out may be the same.
 
     The norm is right to a few units in the last place for every finite row, the smallest and largest numbers included:
     squares of the narrow dtypes neither overflow nor vanish in float64, and a float64 row is scaled first.
@@ -250,7 +292,7 @@ def unit_rows(x: ArrayT, out: ArrayT) -> None:
     """
     if not on_cuda(x):
         _core.unit_rows(x, out)
-        return
+        return out
     source, target = _as_matrix(x), _as_matrix(out)
     wide = dtype_name(x) == "float64"
     with device_scope(x):
@@ -258,6 +300,7 @@ def unit_rows(x: ArrayT, out: ArrayT) -> None:
             values = _widened(source[rows])
             _scale_to_unit(values, wide)
             target[rows] = values
+    return out
 
 
 def _scale_to_unit(values: Any, wide: bool) -> None:

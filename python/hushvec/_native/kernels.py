@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from hushvec._native import _core, cuda
-from hushvec._native.arrays import on_cuda
+from hushvec._native.arrays import empty_like, on_cuda
 
 _FILLS = {
     "gaussian": _core.fill_gaussian,
@@ -42,21 +42,26 @@ def clip(x: Any, clip_norm: float, out: Any, *, out_is_fresh: bool) -> None:
 
 def clip_and_noise(
     x: Any, clip_norm: float, noise: float, out: Any, source: Any, law: str, exact: bool, *, out_is_fresh: bool
-) -> None:
-    """out = clip(x) + noise of the law; `noise` is its sigma or scale."""
+) -> Any:
+    """clip(x) + noise of the law in `out`, or in a new array if that is None; `noise` is its sigma or scale."""
+    target = empty_like(x) if out is None else out
     if on_cuda(x):
-        cuda.clip_and_noise(x, clip_norm, noise, out, source, law, exact)
+        cuda.clip_and_noise(x, clip_norm, noise, target, source, law, exact)
     else:
-        _core.clip_and_noise(x, clip_norm, noise, out, _on_host(source), law, exact, out_is_fresh=out_is_fresh)
+        fresh = out_is_fresh or out is None
+        _core.clip_and_noise(x, clip_norm, noise, target, _on_host(source), law, exact, out_is_fresh=fresh)
+    return target
 
 
 def privunit(
     x: Any, cap_probability: float, threshold: float, sigma: float, out: Any, source: Any, *, out_is_fresh: bool
-) -> None:
-    """out = sigma * W for the direction of every row of x; CPU arrays only."""
+) -> Any:
+    """sigma * W for the direction of every row of x, in `out` or in a new array if that is None; CPU arrays only."""
     if on_cuda(x):
         cuda.require_law("privunit")
-    _core.privunit(x, cap_probability, threshold, sigma, out, _on_host(source), out_is_fresh=out_is_fresh)
+    target = empty_like(x) if out is None else out
+    _core.privunit(x, cap_probability, threshold, sigma, target, _on_host(source), out_is_fresh=out_is_fresh or out is None)
+    return target
 
 
 def _on_host(source: Any) -> Any:

@@ -12,17 +12,21 @@ def at_first_use(namespace: dict[str, Any], modules: Mapping[str, str]) -> tuple
 
     Args:
         namespace: the package's globals().
-        modules: name -> the module below the package that has it.
+        modules: name -> the module that has it: a name below the package, or a full one that begins with "hushvec.".
     """
     package = namespace["__name__"]
 
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = namespace[name] = getattr(import_module(f"{package}.{modules[name]}"), name)
+        value = namespace[name] = getattr(import_module(_full_name(modules[name], package)), name)
         return value
 
     def names() -> list[str]:
         return sorted({*namespace, *namespace["__all__"]})
 
     return get, names
+
+
+def _full_name(module: str, package: str) -> str:
+    return module if module.startswith("hushvec.") else f"{package}.{module}"

@@ -1,16 +1,23 @@
-"""UTF-8 texts, one a line or one a JSON object a line: the one reader of the package.
+"""UTF-8 texts, one per line or one per line of JSON: the one reader of the package.
 
 A line ends at a line feed, a carriage return, or both. `str.splitlines` knows more ends, some of which a JSON string may hold as they
-are (U+2028, U+0085) and texts from old files do hold (form feeds), so it is not used.
+are (U+2028, U+0085) and texts from old files do hold (form feeds), so it is not used. Refusals are ValueErrors whose message begins
+with the `name` or `where` that the caller gives.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
+
+from hushvec._util import validate
+
+SHIPPED_SENTENCES = "public_sentences.txt"
+SHIPPED_NOTES = "private_notes.txt"
 
 _BYTE_ORDER_MARK = "\ufeff"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -23,16 +30,12 @@ class Record(NamedTuple):
     text: str
 
 
-def decoded(name: str, content: bytes) -> str:
-    """The text of UTF-8 bytes, as it is.
-
-    Raises:
-        ValueError: not UTF-8; the message begins with `name`.
-    """
+def decoded(name: str, content: bytes, start: int = 0) -> str:
+    """The text of UTF-8 bytes, as it is; `start` is the place of the first one, for errors."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{name}: must be UTF-8 text, got byte {content[error.start]:#04x} at {error.start}") from None
+        raise ValueError(f"{name}: must be UTF-8 text, got byte {content[error.start]:#04x} at {start + error.start}") from None
 
 
 def lines_with_ends(content: str) -> list[str]:
@@ -42,26 +45,70 @@ def lines_with_ends(content: str) -> list[str]:
 
 def numbered_lines(content: str, name: str) -> Iterator[tuple[str, str]]:
     """(where, line) of every line that is not blank. A byte order mark at the beginning is no part of the first one."""
-    for number, line in enumerate(lines_with_ends(content.removeprefix(_BYTE_ORDER_MARK)), 1):
-        if line.strip():
-            yield f"{name}: line {number}", line.rstrip("\r\n")
+    return _numbered(lines_with_ends(content), name)
+
+
+def lines_of_file(path: Path) -> Iterator[tuple[str, str]]:
+    """`numbered_lines` of a file, which is read as lines are asked for."""
+    with path.open("rb") as file:
+        yield from _numbered(_lines_of(file, str(path)), str(path))
+
+
+def _lines_of(file: BinaryIO, name: str) -> Iterator[str]:
+    start = 0
+    for part in file:  # up to a line feed; carriage returns may be in it
+        yield from lines_with_ends(decoded(name, part, start))
+        start += len(part)
+
+
+def _numbered(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(lines, 1):
+        content = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+        if content.strip():
+            yield f"{name}: line {number}", content.rstrip("\r\n")
 
 
 def json_record(line: str, text_key: str, where: str) -> Record:
-    """One line of JSON lines.
+    """One line of JSON lines, and the text in it."""
+    fields = json_object(line, where)
+    return Record(fields, text_field(fields, text_key, where))
 
-    Raises:
-        ValueError: it is no JSON object, or has no string under the key; the message begins with `where`.
-    """
+
+def json_object(line: str, where: str) -> dict[str, Any]:
+    """One line of JSON lines."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{where}: not JSON: {error}") from None
-    if not isinstance(fields, dict) or text_key not in fields:
-        raise ValueError(f"{where}: must be an object with the key {text_key!r}")
-    if not isinstance(fields[text_key], str):
-        raise ValueError(f"{where}: {text_key!r} must be a string, got {type(fields[text_key]).__name__}")
-    return Record(fields, fields[text_key])
+    if not isinstance(fields, dict):
+        raise ValueError(f"{where}: must be an object, got {type(fields).__name__}")
+    return fields
+
+
+def field(fields: dict[str, Any], key: str, where: str) -> Any:
+    """What an object has under a key."""
+    if key not in fields:
+        raise ValueError(f"{where}: has no key {key!r}")
+    return fields[key]
+
+
+def text_field(fields: dict[str, Any], key: str, where: str) -> str:
+    """The string that an object has under a key."""
+    text = field(fields, key, where)
+    if not isinstance(text, str):
+        raise ValueError(f"{where}: {key!r} must be a string, got {type(text).__name__}")
+    return text
+
+
+def copied_fields(fields: dict[str, Any], keys: Iterable[str], where: str) -> dict[str, Any]:
+    """The fields of an object that are copied to the output."""
+    kept = {key: field(fields, key, where) for key in keys}
+    for key, value in kept.items():
+        try:
+            json_line(value)
+        except ValueError as reason:
+            raise ValueError(f"{where}: {key!r} cannot be copied: {reason}") from None
+    return kept
 
 
 def json_line(value: Any) -> str:
@@ -91,22 +138,41 @@ def is_unicode(text: str) -> bool:
 
 
 def require_utf8(text: str, where: str) -> str:
-    """The text, unless it cannot be written as UTF-8.
-
-    Raises:
-        ValueError: it cannot; the message begins with `where`.
-    """
+    """The text, unless it cannot be written as UTF-8."""
     if not is_unicode(text):
         raise ValueError(f"{where}: must be text that UTF-8 can hold, got half of a surrogate pair")
     return text
 
 
 def texts_of_file(path: Path, text_key: str | None) -> Iterator[tuple[str, str]]:
-    """(where, text) of every line that is not blank: the line itself, or what its object has under the key.
+    """(where, text) of every line that is not blank: the line itself, or what its object has under the key."""
+    for where, line in lines_of_file(path):
+        yield where, require_utf8(line if text_key is None else json_record(line, text_key, where).text, where)
+
+
+def shipped_texts(name: str) -> list[str]:
+    """The lines of a file that comes with the package."""
+    content = resources.files("hushvec").joinpath("data", name).read_text("utf-8")
+    return [line.strip() for _, line in numbered_lines(content, name)]
+
+
+def distinct_texts(texts: Iterable[str], name: str = "texts", kind: str = "an iterable of strings") -> list[str]:
+    """Texts without the spaces around them, each once and in order; empty ones are left out.
+
+    Args:
+        texts: strings.
+        name, kind: what they are to the caller, for errors.
 
     Raises:
-        OSError: the file cannot be read.
-        ValueError: it is not UTF-8, or a line is not what it must be; the message names the file and the line.
+        TypeError: one string, or something else than strings.
+        ValueError: a text that UTF-8 cannot hold.
     """
-    for where, line in numbered_lines(decoded(str(path), path.read_bytes()), str(path)):
-        yield where, require_utf8(line if text_key is None else json_record(line, text_key, where).text, where)
+    if isinstance(texts, str | bytes):
+        raise TypeError(f"{name} must be {kind}, got {validate.kind(texts)}")
+    found: dict[str, None] = {}
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must be {kind}, got {validate.kind(text)} in it")
+        if stripped := require_utf8(text, f"{name}: text {number}").strip():
+            found.setdefault(stripped)
+    return list(found)

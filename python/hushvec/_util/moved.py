@@ -18,6 +18,9 @@ MOVED = {
     "hushvec.label_release": "hushvec.release.labels",
     "hushvec.report_receipt": "hushvec.receipts.reports",
     "hushvec.selection_receipt": "hushvec.receipts.selections",
+    "hushvec.text.checkpoints": "hushvec.embedders.checkpoints",
+    "hushvec.text.embedder": "hushvec.embedders.minilm",
+    "hushvec.text.gtr": "hushvec.embedders.gtr",
     "hushvec.training_receipt": "hushvec.receipts.training",
 }
 

@@ -184,6 +184,38 @@ def private_file(path: Path) -> None:
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, PRIVATE))
 
 
+def sync_folder(folder: Path) -> None:
+    """So that the names in it survive a power cut, where the system can do that."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def append_bytes(path: Path, content: bytes) -> None:
+    """Add to the end of a file that its owner alone may read: all of it, on stable storage, or nothing where writing fails.
+
+    A crash may leave a part of it.
+    """
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | _NO_LINK)
+    try:
+        before = os.fstat(handle)
+        os.fchmod(handle, stat.S_IMODE(before.st_mode) & PRIVATE)
+        try:
+            left = memoryview(content)
+            while left:
+                left = left[os.write(handle, left) :]
+            os.fsync(handle)
+        except BaseException:
+            with suppress(OSError):
+                os.ftruncate(handle, before.st_size)
+            raise
+    finally:
+        os.close(handle)
+
+
 def private_opener(path: str, flags: int) -> int:
     """`opener` of a file that is written at its place: made for its owner alone if it is not there, and never behind a link."""
     return os.open(path, flags | os.O_CREAT | _NO_LINK, PRIVATE)

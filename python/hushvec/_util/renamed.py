@@ -1,4 +1,4 @@
-"""Arguments under their names of before: accepted with a warning for one version, until 0.2."""
+"""Arguments and classes under their old names: accepted with a warning for one version, until 0.2."""
 
 from __future__ import annotations
 
@@ -34,3 +34,15 @@ def renamed_arguments(**old_to_new: str) -> Callable[[Function], Function]:
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def renamed_names(namespace: dict[str, Any], **old_to_new: str) -> Callable[[str], Any]:
+    """`__getattr__` of a package (PEP 562) in which names have changed. `namespace` is its globals()."""
+
+    def get(name: str) -> Any:
+        if name not in old_to_new:
+            raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
+        warnings.warn(f"{name} is now {old_to_new[name]}; the old name goes in 0.2", DeprecationWarning, stacklevel=2)
+        return namespace[old_to_new[name]]
+
+    return get

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from hushvec._util import validate
+from hushvec._util.rounding import up
 from hushvec.accounting.losses import (
     ApproximateDP,
     GaussianDP,
@@ -15,7 +16,6 @@ from hushvec.accounting.losses import (
     ZeroConcentratedDP,
 )
 from hushvec.accounting.releases import one
-from hushvec.accounting.rounding import up
 
 
 def amplify_by_poisson_sampling(release: Any, sampling_probability: float) -> PrivacyLoss:

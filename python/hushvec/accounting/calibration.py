@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.accounting.rounding import up
+from hushvec._util.rounding import quotient_down, up
 from hushvec.noise.calibration import gaussian_sigma
 
 COMPOSITIONS = ("joint", "basic")
@@ -54,12 +54,4 @@ def gaussian_sigma_for(
         together = sensitivity * math.sqrt(count)
         exact = math.isqrt(count) ** 2 == count and math.log2(math.isqrt(count)).is_integer()
         return float(gaussian_sigma(epsilon, delta, together if exact else up(together, units=3)))
-    return float(gaussian_sigma(_share(epsilon, count), _share(delta, count), sensitivity))
-
-
-def _share(value: float, count: int) -> float:
-    """value/count, such that count times it is at most value."""
-    share = value / count
-    exact_numerator, exact_denominator = share.as_integer_ratio()
-    numerator, denominator = value.as_integer_ratio()
-    return share if exact_numerator * count * denominator <= numerator * exact_denominator else math.nextafter(share, 0.0)
+    return float(gaussian_sigma(quotient_down(epsilon, count), quotient_down(delta, count), sensitivity))

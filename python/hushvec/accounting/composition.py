@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushvec._util import validate
+from hushvec._util.rounding import sum_up
 from hushvec.accounting import extra
 from hushvec.accounting.losses import PoissonSampledGaussianDP
 from hushvec.accounting.releases import Releases, collect
-from hushvec.accounting.rounding import sum_up
 from hushvec.accounting.theorems import THEOREMS
 from hushvec.errors import MissingExtraError
 

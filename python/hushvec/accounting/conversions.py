@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.accounting.rounding import UNIT, exp_up, raised
+from hushvec._util.rounding import UNIT, exp_up, raised
 
 # Orders at which Renyi curves are evaluated: dense where the best order of a small or a large budget lies.
 ORDERS: NDArray[np.float64] = np.unique(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.accounting.rounding import UNIT
+from hushvec._util.rounding import UNIT
 
 _Floats = NDArray[np.float64]
 

@@ -22,7 +22,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.accounting.rounding import SMALLEST, UNIT, smallest, sum_up, up
+from hushvec._util.rounding import SMALLEST, UNIT, smallest, sum_up, up
 
 # Sums kept exactly. 2^18 take about 20 ms.
 MOST_ATOMS = 2**18

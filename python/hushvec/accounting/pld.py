@@ -11,10 +11,10 @@ import math
 from functools import lru_cache, partial
 from typing import Any
 
+from hushvec._util.rounding import down
 from hushvec.accounting import curves, extra, grids, shuffling
 from hushvec.accounting.losses import GaussianDP, LaplaceDP, PoissonSampledGaussianDP, PrivacyLoss, Shuffled
 from hushvec.accounting.releases import Releases, gaussian_part
-from hushvec.accounting.rounding import down
 from hushvec.accounting.tilted import GridLaw, Sum, shortfall
 
 # The widest and the finest grid step; finer steps cost time, coarser ones tightness. Neither costs validity.

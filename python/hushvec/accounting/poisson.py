@@ -15,8 +15,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._util.rounding import UNIT, down, up
+from hushvec._util.statistics import norm_sf
 from hushvec.accounting import extra
-from hushvec.accounting.rounding import UNIT, down, up
 from hushvec.noise.calibration import gaussian_delta
 
 # Whole orders at which dp-accounting evaluates the curve. Between two of them it is interpolated, above the last one it is inf.
@@ -62,9 +63,9 @@ def replace_one_delta(noise_multiplier: float, sampling_probability: float, epsi
             crossing = square * (log_b + math.log(2))
     else:
         crossing = 0.0
-    truth = q * _upper_tail((crossing - 1) / deviation)
-    other = q * math.exp(epsilon) * _upper_tail((crossing + 1) / deviation)
-    middle = (1 - q) * math.expm1(epsilon) * _upper_tail(crossing / deviation)
+    truth = q * norm_sf((crossing - 1) / deviation)
+    other = q * math.exp(epsilon) * norm_sf((crossing + 1) / deviation)
+    middle = (1 - q) * math.expm1(epsilon) * norm_sf(crossing / deviation)
     # Tails of argument t move by t^2 roundings for one rounding of t.
     reach = ((abs(crossing) + 1) / deviation) ** 2 + epsilon
     return max(0.0, up(truth - other - middle, units=16 + 8 * reach, of=truth + other + middle))
@@ -112,10 +113,6 @@ def _log_moments(noise_multiplier: float, sampling_probability: float) -> NDArra
     magnitude = 3 * whole * np.log(whole) + whole * (abs(math.log(sampling_probability)) + 1) + np.abs(moments)
     moments = moments + 16 * UNIT * (magnitude + whole)
     return np.concatenate([[0.0], moments])
-
-
-def _upper_tail(t: float) -> float:
-    return math.erfc(t / math.sqrt(2)) / 2
 
 
 def _exp(x: float) -> float:

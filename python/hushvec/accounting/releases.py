@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any
 
 from hushvec._util import validate
+from hushvec._util.rounding import sum_up, total, up
 from hushvec.accounting.losses import (
     ADJACENCIES,
     ApproximateDP,
@@ -17,7 +18,6 @@ from hushvec.accounting.losses import (
     PrivacyLoss,
     PureDP,
 )
-from hushvec.accounting.rounding import sum_up, total, up
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.accounting.rounding import UNIT, down, exp_up, smallest, up
+from hushvec._util.rounding import UNIT, down, exp_up, smallest, up
 
 _Floats = NDArray[np.float64]
 

@@ -14,7 +14,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._util.rounding import UNIT, down, smallest, sum_up, total, up
 from hushvec.accounting import conversions, extra, optimal, pld
+from hushvec.accounting.closed_forms import with_failure
 from hushvec.accounting.coarsening import coarsened
 from hushvec.accounting.losses import (
     BoundedRangeDP,
@@ -25,10 +27,8 @@ from hushvec.accounting.losses import (
     PureDP,
     Shuffled,
     ZeroConcentratedDP,
-    with_failure,
 )
 from hushvec.accounting.releases import Releases, gaussian_part
-from hushvec.accounting.rounding import UNIT, down, smallest, sum_up, total, up
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 
 # Sampled losses whose profiles are solved for epsilon one by one (under a millisecond each, many times over), different ones whose

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.accounting.rounding import SMALLEST, UNIT, exp_up, up
+from hushvec._util.rounding import SMALLEST, UNIT, exp_up, up
 
 _Floats = NDArray[np.float64]
 

@@ -3,12 +3,13 @@
     from hushvec.audit import audit_mechanism
     audit_mechanism(Gaussian(epsilon=1.0, delta=1e-5, dimension=8)).flagged
 
-Three methods. "pair" tells two neighbouring inputs apart, "one-run" guesses the coins behind one release, "repeats" looks for
+Three methods. "pair" tells two neighboring inputs apart, "one-run" guesses the coins behind one release, "repeats" looks for
 noise that comes back. An audit can refute a claim and never prove one; docs/audit.md says what it can see.
 """
 
+from hushvec._util.renamed import renamed_names
 from hushvec.audit.codebook_target import CodebookTarget
-from hushvec.audit.estimates import Estimate
+from hushvec.audit.estimates import EpsilonEstimate
 from hushvec.audit.one_run import audit_one_run, one_run_epsilon, one_run_p_value
 from hushvec.audit.pair import audit_pair
 from hushvec.audit.repeats import audit_repeats
@@ -22,7 +23,7 @@ __all__ = [
     "AuditResult",
     "AuditTarget",
     "CodebookTarget",
-    "Estimate",
+    "EpsilonEstimate",
     "LabelTarget",
     "MechanismTarget",
     "RepeatsResult",
@@ -33,3 +34,5 @@ __all__ = [
     "one_run_epsilon",
     "one_run_p_value",
 ]
+
+__getattr__ = renamed_names(globals(), Estimate="EpsilonEstimate")

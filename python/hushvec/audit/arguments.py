@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from hushvec._util import validate
+from hushvec.audit.codebook_target import CodebookTarget
+from hushvec.audit.targets import AuditTarget, MechanismTarget
+from hushvec.mechanisms import CodebookResponse
 
 FEWEST_SAMPLES = 1000
 
@@ -13,6 +16,13 @@ FEWEST_SAMPLES = 1000
 CHUNK_NUMBERS = 1 << 20
 
 Progress = Callable[[int], None]
+
+
+def as_target(audited: Any) -> AuditTarget:
+    """A target as it is; a mechanism as a MechanismTarget, or as a CodebookTarget where it answers with public codes."""
+    if isinstance(audited, AuditTarget):
+        return audited
+    return CodebookTarget(audited) if isinstance(audited, CodebookResponse) else MechanismTarget(audited)
 
 
 def require_samples(value: Any) -> int:

@@ -19,7 +19,7 @@ SUSPICIOUS_ERRORS = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
+class EpsilonEstimate:
     """An estimate of the epsilon that the code really has, at the claimed delta.
 
     Args:
@@ -38,12 +38,12 @@ class Estimate:
         return self.epsilon - SUSPICIOUS_ERRORS * self.standard_error
 
 
-def most_telling(estimates: Iterable[Estimate | None]) -> Estimate | None:
+def most_telling(estimates: Iterable[EpsilonEstimate | None]) -> EpsilonEstimate | None:
     """The estimate with the highest lower end; None if there is none."""
     return max((one for one in estimates if one is not None), key=lambda one: one.low, default=None)
 
 
-def of_event(name: str, likelier: int, other: int, rows: int, delta: float) -> Estimate | None:
+def of_event(name: str, likelier: int, other: int, rows: int, delta: float) -> EpsilonEstimate | None:
     """ln((a - delta) / b), half a count added to each of the two; None where a does not exceed delta.
 
     Args:
@@ -54,10 +54,10 @@ def of_event(name: str, likelier: int, other: int, rows: int, delta: float) -> E
     if a <= delta:
         return None
     variance = a * (1 - a) / (rows * (a - delta) ** 2) + (1 - b) / (rows * b)
-    return Estimate(of=name, epsilon=max(0.0, math.log((a - delta) / b)), standard_error=math.sqrt(variance))
+    return EpsilonEstimate(of=name, epsilon=max(0.0, math.log((a - delta) / b)), standard_error=math.sqrt(variance))
 
 
-def of_gaussian_curve(misses: int, alarms: int, rows: int, delta: float) -> Estimate | None:
+def of_gaussian_curve(misses: int, alarms: int, rows: int, delta: float) -> EpsilonEstimate | None:
     """Of a Gaussian trade-off curve through the two error rates of one fixed event; None where they are no better than a coin.
 
     Reference:
@@ -72,10 +72,10 @@ def of_gaussian_curve(misses: int, alarms: int, rows: int, delta: float) -> Esti
     if mu <= 0:
         return None
     epsilon, above = (float(gaussian_epsilon(delta, 1 / value)) for value in (mu, mu + math.sqrt(variance)))
-    return Estimate(of="Gaussian curve", epsilon=epsilon, standard_error=above - epsilon)
+    return EpsilonEstimate(of="Gaussian curve", epsilon=epsilon, standard_error=above - epsilon)
 
 
-def of_guesses(records: int, guesses: int, right: int, delta: float) -> Estimate | None:
+def of_guesses(records: int, guesses: int, right: int, delta: float) -> EpsilonEstimate | None:
     """ln(p / (1 - p)) from the p for which so many guesses are right on average, p r + (1 - p) m delta; None where delta hides it.
 
     Half a guess is added to either side. docs/proofs/audit.md has the mean.
@@ -84,7 +84,7 @@ def of_guesses(records: int, guesses: int, right: int, delta: float) -> Estimate
     if right + 0.5 <= hidden:
         return None
     p = (right + 0.5 - hidden) / (guesses + 1 - hidden)
-    return Estimate(
+    return EpsilonEstimate(
         of=f"{guesses} guesses",
         epsilon=max(0.0, math.log(p / (1 - p))),
         standard_error=math.sqrt(guesses / (p * (1 - p))) / (guesses + 1 - hidden),

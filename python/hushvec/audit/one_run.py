@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 
 from hushvec._util import validate
+from hushvec._util.statistics import binom_logpmf_down, binom_sf, with_margin
 from hushvec.audit import estimates
-from hushvec.audit.arguments import Progress, parts, require_confidence, require_samples
-from hushvec.audit.binomial import MARGIN, log_probabilities_down, upper_tail
+from hushvec.audit.arguments import Progress, as_target, parts, require_confidence, require_samples
 from hushvec.audit.results import AuditResult
 from hushvec.audit.scores import as_numbers, untrained
-from hushvec.audit.targets import as_target
 
 # Guesses on all records, on the quarter that the statistic is surest of, and so on. Each is one more thing tried.
 GUESSED_SHARES = (1, 4, 16, 64, 256)
@@ -144,13 +143,13 @@ def one_run_p_value(records: int, guesses: int, right: int, epsilon: float, delt
     _require_counts(records, guesses, right)
     epsilon, delta = validate.not_negative("epsilon", epsilon), validate.delta(delta, zero_allowed=True)
     tail, published, proved = _terms(records, guesses, right, epsilon, delta)
-    return _up(tail + max(published, proved))
+    return with_margin(tail + max(published, proved))
 
 
 def published_p_value(records: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
     """The bound of theorem 5.2 alone, for comparison with published numbers. Arguments as for `one_run_p_value`."""
     tail, published, _ = _terms(records, guesses, right, epsilon, delta)
-    return _up(tail + published)
+    return with_margin(tail + published)
 
 
 def one_run_epsilon(records: int, guesses: int, right: int, delta: float, alpha: float) -> float:
@@ -189,12 +188,12 @@ def one_run_epsilon(records: int, guesses: int, right: int, delta: float, alpha:
 def _terms(records: int, guesses: int, right: int, epsilon: float, delta: float) -> tuple[float, float, float]:
     """(P[W >= v], what theorem 5.2 adds for delta, what docs/proofs/audit.md adds)."""
     p, q = 1 / (1 + math.exp(-epsilon)), 1 / (1 + math.exp(epsilon))
-    tail = upper_tail(right, guesses, p, q)
+    tail = binom_sf(right - 1, guesses, p, q)
     if delta == 0 or right == 0:
         return tail, 0.0, 0.0
     steepest, hidden, left = 0.0, 0.0, q * records * delta
     mass, place, complete = 0.0, 0, 1.0 - tail
-    for block in log_probabilities_down(right - 1, guesses, p, q):
+    for block in binom_logpmf_down(right - 1, guesses, p, q):
         steps = np.arange(place + 1, place + len(block) + 1)
         weights = np.exp(block)
         so_far = mass + np.cumsum(weights)
@@ -212,10 +211,6 @@ def _terms(records: int, guesses: int, right: int, epsilon: float, delta: float)
         if left <= 0 and (mass >= complete * (1 - 1e-12) or 1 / place <= steepest):
             break
     return tail, 2 * records * delta * steepest, hidden
-
-
-def _up(value: float) -> float:
-    return min(1.0, value * (1 + MARGIN))
 
 
 def _require_counts(records: int, guesses: int, right: int) -> None:

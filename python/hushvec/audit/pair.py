@@ -1,6 +1,6 @@
-"""The pair audit: many releases of each of two neighbouring inputs, and how well an event tells them apart.
+"""The pair audit: many releases of each of two neighboring inputs, and how well an event tells them apart.
 
-For an (epsilon, delta)-DP mechanism, neighbours x and x' and any event E,  P[M(x) in E] <= e^epsilon P[M(x') in E] + delta.
+For an (epsilon, delta)-DP mechanism, neighbors x and x' and any event E,  P[M(x) in E] <= e^epsilon P[M(x') in E] + delta.
 So with a lower bound a on the first probability and an upper bound b on the second,  epsilon >= ln((a - delta) / b).
 
 Events are half lines of a statistic. The outputs are split: the first part trains the classifier, the second chooses for every
@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from hushvec._util.rounding import next_down
+from hushvec._util.statistics import clopper_pearson_lower, clopper_pearson_upper, wilson_upper
 from hushvec.audit import estimates
-from hushvec.audit.arguments import Progress, parts, require_confidence, require_samples
-from hushvec.audit.binomial import clopper_pearson_lower, clopper_pearson_upper, wilson
+from hushvec.audit.arguments import Progress, as_target, parts, require_confidence, require_samples
 from hushvec.audit.results import AuditResult
 from hushvec.audit.scores import Statistic, as_numbers, trained
-from hushvec.audit.targets import AuditTarget, Rows, Scores, as_target
+from hushvec.audit.targets import AuditTarget, Rows, Scores
 from hushvec.noise.calibration import gaussian_epsilon
 
 # The classifier learns from a tenth of the samples of each input, or from fewer where the work would be more than this.
@@ -58,7 +59,7 @@ class Event:
 def audit_pair(
     audited: Any, *, samples: int = 100_000, confidence: float = 0.999, progress: Progress | None = None
 ) -> AuditResult:
-    """Bound epsilon from below by telling two neighbouring inputs apart.
+    """Bound epsilon from below by telling two neighboring inputs apart.
 
     Args:
         audited: a mechanism of hushvec.mechanisms, or an AuditTarget.
@@ -153,7 +154,7 @@ def epsilon_bound(likelier: int, other: int, rows: int, delta: float, alpha: flo
     """
     a = clopper_pearson_lower(likelier, rows, alpha) - delta
     b = clopper_pearson_upper(other, rows, alpha)
-    return max(0.0, math.nextafter(math.log(a / b), -math.inf)) if a > 0 else 0.0
+    return max(0.0, next_down(math.log(a / b))) if a > 0 else 0.0
 
 
 class _Draws:
@@ -193,8 +194,8 @@ def _best_event(statistic: Statistic, first: Scores, second: Scores, delta: floa
     for is_above in (True, False):
         counts = above if is_above else [rows - count for count in above]
         for likelier in (0, 1):
-            a = 1 - wilson(rows - counts[likelier], rows, z) - delta
-            b = wilson(counts[1 - likelier], rows, z)
+            a = 1 - wilson_upper(rows - counts[likelier], rows, z) - delta
+            b = wilson_upper(counts[1 - likelier], rows, z)
             worth = np.where(a > 0, a, 1e-300) / b
             place = int(np.argmax(worth))
             if worth[place] > best:

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native.products import product
-from hushvec.audit.arguments import CHUNK_NUMBERS, FEWEST_SAMPLES, Progress, require_confidence, require_samples
-from hushvec.audit.binomial import MARGIN, agreement_p_value, upper_tail
+from hushvec._util.statistics import binom_p_value, fisher_p_value
+from hushvec.audit.arguments import CHUNK_NUMBERS, FEWEST_SAMPLES, Progress, as_target, require_confidence, require_samples
 from hushvec.audit.results import RepeatsResult
-from hushvec.audit.targets import AuditTarget, Rows, Scores, as_target
+from hushvec.audit.targets import AuditTarget, Rows, Scores
 
 # The direction that rows are measured along is the same in every audit, and has nothing to do with the inputs.
 _DIRECTION_SEED = 1
@@ -111,7 +111,7 @@ def _column(target: AuditTarget, outputs: Rows) -> Scores:
 def _agreement(first: Scores, second: Scores) -> float:
     yes = [_above_median(column) for column in (first, second)]
     both = int(np.count_nonzero(yes[0] & yes[1]))
-    return agreement_p_value(both, int(yes[0].sum()), int(yes[1].sum()), len(first))
+    return fisher_p_value(both, int(yes[0].sum()), int(yes[1].sum()), len(first))
 
 
 def _above_median(column: Scores) -> NDArray[np.bool_]:
@@ -123,4 +123,4 @@ def _above_median(column: Scores) -> NDArray[np.bool_]:
 
 def _equality(first: Rows, second: Rows, collision: float) -> float:
     equal = int(np.count_nonzero((first == second).all(axis=1)))
-    return min(1.0, (1 + MARGIN) * upper_tail(equal, len(first), collision, 1.0 - collision))
+    return binom_p_value(equal, len(first), collision)

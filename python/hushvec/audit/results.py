@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from hushvec.audit.estimates import Estimate
+from hushvec.audit.estimates import EpsilonEstimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class AuditResult:
     delta: float
     epsilon_lower: float
     epsilon_ceiling: float
-    estimate: Estimate | None
+    estimate: EpsilonEstimate | None
     confidence: float
     samples: int
     statistic: str

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.audit.arguments import Progress, require_confidence
+from hushvec.audit.arguments import Progress, as_target, require_confidence
 from hushvec.audit.one_run import audit_one_run
 from hushvec.audit.pair import audit_pair
 from hushvec.audit.repeats import audit_repeats
 from hushvec.audit.results import Audit, AuditResult, RepeatsResult
-from hushvec.audit.targets import as_target
 
 _METHODS: dict[str, Callable[..., AuditResult | RepeatsResult]] = {
     "pair": audit_pair,

@@ -83,7 +83,7 @@ def _frequencies(first: Rows, second: Rows) -> Callable[[Rows], Scores]:
 
 
 def _classifier(first: Rows, second: Rows) -> Callable[[Rows], Scores]:
-    """Logistic regression with a unit normal prior on the weights of standardised features, by Newton's method."""
+    """Logistic regression with a unit normal prior on the weights of standardized features, by Newton's method."""
     features = np.concatenate([_features(first), _features(second)])
     mean, spread = features.mean(axis=0), features.std(axis=0)
     spread[spread == 0] = 1.0

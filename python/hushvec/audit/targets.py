@@ -36,7 +36,7 @@ class AuditTarget(Protocol):
         epsilon: claimed.
         delta: claimed.
         categorical: whether outputs are label numbers and not vectors.
-        pair: the two neighbouring inputs, arrays [width].
+        pair: the two neighboring inputs, arrays [width].
         collision: at least the probability that two independent outputs for one input are equal; None if it is not known.
     """
 
@@ -182,19 +182,6 @@ class LabelTarget:
         first, last = (np.equal(outputs[:, 0], label[0]) for label in self.pair)
         ratio: Scores = self.epsilon * (first.astype(np.float64) - last)
         return ratio
-
-
-def as_target(audited: Any) -> AuditTarget:
-    """A target as it is; a mechanism as a MechanismTarget, or as a CodebookTarget where it answers with public codes."""
-    if isinstance(audited, AuditTarget):
-        return audited
-    from hushvec.mechanisms import CodebookResponse
-
-    if isinstance(audited, CodebookResponse):
-        from hushvec.audit.codebook_target import CodebookTarget
-
-        return CodebookTarget(audited)
-    return MechanismTarget(audited)
 
 
 def _gaussian(mechanism: Any, y: Scores, element: float) -> Scores:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hushvec._util import validate
+from hushvec._util.rounding import at_least, next_down, next_up
 
 DECIMALS = 324  # the smallest float64 is written 5e-324, and no float64 needs a digit behind that place
 UNIT: int = 10**DECIMALS
@@ -101,7 +102,7 @@ def float_up(units: int) -> float:
     except OverflowError:
         return math.inf
     while math.isfinite(value) and units_of(value) < units:
-        value = math.nextafter(value, math.inf)
+        value = next_up(value)
     return value
 
 
@@ -110,9 +111,9 @@ def float_down(units: int) -> float:
     try:
         value = units / UNIT
     except OverflowError:
-        return math.nextafter(math.inf, 0)
+        return next_down(math.inf)
     while units_of(value) > units:
-        value = math.nextafter(value, 0)
+        value = next_down(value)
     return value
 
 
@@ -165,9 +166,4 @@ def _counted_rho(epsilon: float | None, delta: float, rho: float | None) -> int:
 
 def not_below(name: str, converted: float, value: Any) -> float:
     """A number that is no float64 is counted as the next one above it."""
-    return converted if converted >= value else validate.number(name, math.nextafter(converted, math.inf))
-
-
-def not_above(converted: float, value: Any) -> float:
-    """A limit that is no float64 is the next one below it."""
-    return converted if converted <= value else math.nextafter(converted, 0)
+    return validate.number(name, at_least(converted, value))

@@ -23,6 +23,7 @@ from hushvec.budget.rows import (
     spend_of,
     terms_of,
 )
+from hushvec.errors import HushvecError
 
 
 class Head(NamedTuple):
@@ -55,7 +56,7 @@ class ChainReport:
     head: Head | None
 
 
-class WrongRow(ValueError):
+class WrongRow(HushvecError, ValueError):
     """A row that does not follow from the rows before it."""
 
 

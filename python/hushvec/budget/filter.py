@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import Decimal
 
 from hushvec._util import validate
+from hushvec._util.rounding import DECIMAL_UP, fraction_up
 from hushvec.budget.amounts import EPSILON_DELTA, UNIT, Amounts, Spend, float_down, float_up
 from hushvec.budget.rows import Terms
 from hushvec.errors import PrivacyBudgetExhaustedError, PrivacyBudgetWarning
@@ -107,10 +107,8 @@ def implied_epsilon(rho: float, delta: float) -> float:
     exact_rho, exact_delta = Decimal(validate.not_negative("rho", rho)), Decimal(validate.delta(delta))
     if exact_rho == 0:
         return 0.0
-    up = Context(prec=40, rounding=ROUND_CEILING)
-    # ln and sqrt round to the nearest, so each is moved up by more than that
-    logarithm = up.multiply(up.ln(exact_delta).copy_negate(), Decimal("1.0000000000000000000000000000000000001"))
+    up = DECIMAL_UP
+    # ln and sqrt round to nearest, whatever the context says: the next decimal above covers that
+    logarithm = up.next_plus(up.ln(exact_delta).copy_negate())
     root = up.next_plus(up.sqrt(up.multiply(exact_rho, logarithm)))
-    epsilon = up.add(exact_rho, up.multiply(Decimal(2), root))
-    value = float(epsilon)
-    return value if Decimal(value) >= epsilon else math.nextafter(value, math.inf)
+    return fraction_up(up.add(exact_rho, up.multiply(Decimal(2), root)))

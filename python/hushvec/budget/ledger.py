@@ -7,26 +7,22 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, TypeVar
 
-from hushvec._util import validate
 from hushvec.budget.amounts import (
-    EPSILON_DELTA,
-    RHO,
     Spend,
     amounts,
     float_down,
     float_up,
-    not_above,
-    units_of,
 )
+from hushvec.budget.arguments import key_of, require_text, terms_of_limits
 from hushvec.budget.chain import ChainReport, Head, check_chain
 from hushvec.budget.charge import BudgetState, Charge
 from hushvec.budget.durable import DurableLedger
 from hushvec.budget.export import export_of
-from hushvec.budget.filter import default_max_delta, is_exhausted, left
+from hushvec.budget.filter import is_exhausted, left
 from hushvec.budget.keys import require_plain
-from hushvec.budget.location import DEFAULT_KEY, is_memory, open_store
+from hushvec.budget.location import is_memory, open_store
 from hushvec.budget.memory import MemoryLedger
-from hushvec.budget.rows import BLOCK, MOST_TEXT, POLICIES, Terms
+from hushvec.budget.rows import BLOCK
 from hushvec.budget.store import StoreFailure
 from hushvec.errors import BudgetError
 
@@ -90,8 +86,8 @@ class PrivacyBudget:
         store: str | PathLike[str] | None = None,
         on_exhausted: str = BLOCK,
     ) -> None:
-        key = require_plain(_key(persist_key))
-        terms = _terms(key, max_epsilon, max_delta, max_rho, on_exhausted)
+        key = require_plain(key_of(persist_key))
+        terms = terms_of_limits(key, max_epsilon, max_delta, max_rho, on_exhausted)
         if is_memory(persist_key, store):
             self._ledger: MemoryLedger | DurableLedger | _Closed = MemoryLedger(terms)
         else:
@@ -118,7 +114,7 @@ class PrivacyBudget:
             >>> folder.cleanup()
         """
         budget = cls.__new__(cls)
-        budget._ledger = DurableLedger(open_store(store, create=False), _key(persist_key), None)
+        budget._ledger = DurableLedger(open_store(store, create=False), key_of(persist_key), None)
         budget._remember()
         return budget
 
@@ -161,8 +157,8 @@ class PrivacyBudget:
         """
         asked = amounts(self._currency, epsilon, delta, rho)
         if charge_id is not None:
-            _text("charge_id", charge_id)
-        return self._ledger.charge(asked, charge_id, "" if purpose is None else _text("purpose", purpose))
+            require_text("charge_id", charge_id)
+        return self._ledger.charge(asked, charge_id, "" if purpose is None else require_text("purpose", purpose))
 
     def remaining(self) -> float:
         """Epsilon that is left, or rho; 0.0 where a "warn" ledger is over its limit. Charging exactly this fits."""
@@ -194,7 +190,7 @@ class PrivacyBudget:
 
     def reset(self, *, purpose: str | None = None) -> None:
         """Start a new period with nothing spent. The old rows stay, and so does what they cost: losses of periods add up."""
-        self._ledger.reset("" if purpose is None else _text("purpose", purpose))
+        self._ledger.reset("" if purpose is None else require_text("purpose", purpose))
 
     def verify(self, heads: Iterable[Head | tuple[int, str]] = ()) -> ChainReport:
         """Recompute the whole ledger from its first row on.
@@ -362,7 +358,7 @@ def verify_ledger(
     Raises:
         BudgetError: there is no such ledger, or the store cannot be read.
     """
-    key = _key(persist_key)
+    key = key_of(persist_key)
     opened = open_store(store, create=False)
     try:
         report = check_chain(opened.rows(key), [Head(*head) for head in heads])
@@ -377,37 +373,3 @@ def verify_ledger(
 
 def _reopened(persist_key: str, store: str) -> PrivacyBudget:
     return PrivacyBudget.reopen(persist_key, store=store)
-
-
-def _key(persist_key: str | None) -> str:
-    return DEFAULT_KEY if persist_key is None else _text("persist_key", persist_key)
-
-
-def _terms(key: str, max_epsilon: Any, max_delta: Any, max_rho: Any, on_exhausted: Any) -> Terms:
-    policy = validate.choice("on_exhausted", on_exhausted, POLICIES)
-    if max_rho is not None:
-        if max_epsilon is not None or max_delta is not None:
-            raise TypeError("max_rho must be the only limit, got max_epsilon or max_delta with it")
-        return Terms(key, RHO, Spend(_limit("max_rho", max_rho), 0), policy)
-    if max_epsilon is None:
-        raise TypeError("max_epsilon or max_rho must be given (PrivacyBudget.reopen opens a ledger with its own limits)")
-    epsilon = _limit("max_epsilon", max_epsilon)
-    if max_delta is None:
-        return Terms(key, EPSILON_DELTA, Spend(epsilon, default_max_delta(epsilon)), policy)
-    delta = not_above(validate.not_negative("max_delta", max_delta), max_delta)
-    if delta >= 1:
-        raise ValueError(f"max_delta must be < 1, got {delta!r}")
-    return Terms(key, EPSILON_DELTA, Spend(epsilon, units_of(delta)), policy)
-
-
-def _limit(name: str, value: Any) -> int:
-    return units_of(not_above(validate.positive(name, value), value))
-
-
-def _text(name: str, value: Any) -> str:
-    """Printable text on one line: what a row's canonical text can hold."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be a str, got {validate.kind(value)}")
-    if not value or len(value) > MOST_TEXT or not value.isprintable():
-        raise ValueError(f"{name} must be 1 to {MOST_TEXT} printable characters, got {value!r:.80}")
-    return value

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from hushvec.budget.rows import FIELDS
+from hushvec.errors import HushvecError
 
 TABLE = "hushvec_budget_rows_v1"
 COLUMNS = ", ".join(FIELDS)
@@ -15,7 +16,7 @@ WAIT_SECONDS = 30.0  # for other writers, before a call gives up
 Fields = tuple[Any, ...]
 
 
-class StoreFailure(Exception):
+class StoreFailure(HushvecError):
     """A store could not do what it was asked for.
 
     Args:

@@ -21,7 +21,7 @@ import hushvec
 from hushvec.cli._added import ELSEWHERE, add_called, add_summaries, added_commands
 from hushvec.cli._arguments import Subparsers
 from hushvec.cli._printable import printable
-from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
+from hushvec.errors import HushvecError
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (ValueError, TypeError, OSError, ImportError, MemoryError, BudgetError, PrivacyBudgetExhaustedError) as error:
+    except (ValueError, TypeError, OSError, ImportError, MemoryError, HushvecError) as error:
         print(f"{options.prog}: {_one_line(str(error) or type(error).__name__)}", file=sys.stderr)
         return BAD_INPUT
     finally:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from hushvec import Generator
 from hushvec._util.publish import receipt_path
 from hushvec.mechanisms import MECHANISMS
 from hushvec.release.plan import PER
+
+if TYPE_CHECKING:
+    from hushvec.budget import PrivacyBudget
 
 NOTE_REPLACED = "if a release was there before, both count: their losses add up"
 
@@ -35,10 +39,33 @@ def add_release_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mechanism", choices=tuple(MECHANISMS), default="gaussian", help="law of the noise (default gaussian)")
     parser.add_argument("--sigma", type=float, help="standard deviation for --mechanism empirical")
     parser.add_argument("--per", choices=PER, default="record", help="unit of privacy: one row, or all rows (default record)")
+    add_key_arguments(parser)
+
+
+def add_key_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=20, help="rounds of the key stream: 20, 12 or 8 (default 20)")
     parser.add_argument(
         "--unsafe-seed", type=int, metavar="SEED", help="reproducible noise, which gives NO privacy; the receipt says so"
     )
+
+
+def add_budget_arguments(parser: argparse.ArgumentParser, charged: str = "") -> None:
+    """Which ledger pays; `charged` says for what, if not for all that the command releases."""
+    what = f"charge {charged} to" if charged else "charge"
+    parser.add_argument("--budget", metavar="KEY", help=f"{what} the ledger of this key first; it must exist (see hushvec budget)")
+    parser.add_argument("--budget-store", metavar="STORE", help="where that ledger is (default as for hushvec budget)")
+
+
+@contextmanager
+def opened_budget(options: argparse.Namespace) -> Iterator[PrivacyBudget | None]:
+    """The budget of `add_budget_arguments`; None if no key was given."""
+    if options.budget is None:
+        yield None
+        return
+    from hushvec.budget import PrivacyBudget
+
+    with PrivacyBudget.reopen(options.budget, store=options.budget_store) as budget:
+        yield budget
 
 
 def add_force_argument(parser: argparse.ArgumentParser) -> None:

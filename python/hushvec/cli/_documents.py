@@ -1,12 +1,14 @@
-"""What a command reads: a file or standard input, and the name by which messages call it."""
+"""What a command reads: a file, a folder or standard input, and the name by which messages call it."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from hushvec._util.lines import decoded
+from hushvec._util.lines import decoded, numbered_lines
 from hushvec._util.publish import PRIVATE, mode_of
+
+SUFFIXES = (".txt", ".md")
 
 
 def source_name(source: str | None) -> str:
@@ -22,11 +24,18 @@ def mode_of_output(source: str | None) -> int:
 
 
 def read_utf8(source: str | None) -> str:
-    """All of a file, or of standard input (None or "-").
-
-    Raises:
-        ValueError: not UTF-8.
-        OSError: it cannot be read.
-    """
+    """All of a file, or of standard input (None or "-")."""
     content = sys.stdin.buffer.read() if source in (None, "-") else Path(str(source)).read_bytes()
     return decoded(source_name(source), content)
+
+
+def lines_of_source(source: str) -> list[str]:
+    """The lines, without the spaces around them, of a file, of standard input ("-") or of the .txt and .md files of a folder."""
+    path, files = Path(source), [source]
+    if source != "-" and path.is_dir():
+        found = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+        files = [str(file) for file in found]
+    lines = [line.strip() for file in files for _, line in numbered_lines(read_utf8(file), file)]
+    if not lines:
+        raise ValueError(f"{source_name(source)}: must hold at least one line of text")
+    return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hushvec.cli._printable import printable
 from hushvec.receipts.labels import LabelReceipt
@@ -13,7 +13,8 @@ from hushvec.receipts.selections import SelectionReceipt
 from hushvec.receipts.training import TrainingReceipt
 from hushvec.receipts.vectors import Receipt
 
-AnyReceipt = Receipt | LabelReceipt | SelectionReceipt | ReportReceipt | TrainingReceipt
+if TYPE_CHECKING:
+    from hushvec.receipts.registry import AnyReceipt
 
 
 def print_json(value: Any) -> None:

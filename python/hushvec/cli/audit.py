@@ -15,7 +15,7 @@ from hushvec.audit import (
     AuditResult,
     AuditTarget,
     CodebookTarget,
-    Estimate,
+    EpsilonEstimate,
     LabelTarget,
     MechanismTarget,
     RepeatsResult,
@@ -151,7 +151,7 @@ def _found(result: AuditResult | RepeatsResult) -> str:
     return bound if result.estimate is None else f"{bound}; estimate {_estimated(result.estimate)}"
 
 
-def _estimated(estimate: Estimate) -> str:
+def _estimated(estimate: EpsilonEstimate) -> str:
     return f"{estimate.epsilon:.4f} with standard error {estimate.standard_error:.4f} by {estimate.of}"
 
 

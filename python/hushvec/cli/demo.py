@@ -11,18 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native._core import Generator
+from hushvec._util.lines import SHIPPED_NOTES, SHIPPED_SENTENCES, shipped_texts
 from hushvec._util.progress import Progress
 from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
+from hushvec.cli._documents import lines_of_source
 from hushvec.cli._nearest import cosines, nearest
 from hushvec.cli._output import facts, print_json, receipt_lines, table
 from hushvec.cli._printable import say
-from hushvec.cli._sentences import private_texts, public_sentences
+from hushvec.embedders.minilm import BATCH, MiniLMEmbedder
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian
 from hushvec.receipts.labels import LabelReceipt
 from hushvec.receipts.vectors import Receipt
 from hushvec.release.vectors import Release, privatize
 from hushvec.text.corpus import PublicCorpus
-from hushvec.text.embedder import BATCH, MiniLMEmbedder
 from hushvec.text.public_choice import PublicChoice
 
 DEFAULT_EPSILON = 50.0
@@ -68,8 +69,8 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"show must be >= 0, got {options.show}")
     arguments = _release_arguments(options)
     _check_before_the_model_loads(arguments)
-    texts = private_texts(options.source)
-    corpus = public_sentences()
+    texts = shipped_texts(SHIPPED_NOTES) if options.source is None else lines_of_source(options.source)
+    corpus = shipped_texts(SHIPPED_SENTENCES)
 
     watch = _Stopwatch()
     embedder = MiniLMEmbedder()

@@ -11,6 +11,7 @@ from hushvec._util.publish import mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import (
     Subparsers,
+    add_budget_arguments,
     add_command,
     add_force_argument,
     add_release_arguments,
@@ -23,7 +24,7 @@ from hushvec.cli.files import Columns, FileError, Source, open_source, rehearse
 from hushvec.mechanisms import CodebookResponse, PublicCodebook
 from hushvec.receipts.labels import RowReceipt, released_rows
 from hushvec.release.plan import ReleasePlan, plan_release
-from hushvec.release.vectors import charged, require_chargeable
+from hushvec.release.vectors import charge, require_chargeable
 
 
 def add_to(subparsers: Subparsers) -> None:
@@ -52,8 +53,7 @@ def add_to(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--normalize", action="store_true", help="unit rows before the noise (clip norm 1)")
     parser.add_argument("--renormalize", action="store_true", help="unit rows after the noise")
-    parser.add_argument("--budget", metavar="KEY", help="charge the ledger of this key first; it must exist (see hushvec budget)")
-    parser.add_argument("--budget-store", metavar="STORE", help="where that ledger is (default as for hushvec budget)")
+    add_budget_arguments(parser)
     parser.add_argument("--column", help="column or key of the vectors (default embedding)")
     parser.add_argument("--text-key", help=".jsonl: embed the text under this key with MiniLM")
     parser.add_argument("--keep", metavar="NAMES", default="", help="columns or keys to copy unprotected, separated by commas")
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     plan = _plan(options, source)
     notes = (*_notes(options.text_key, kept), *replaced)
     with published(options.output, mode=mode_of(options.input)) as (file, receipt_file):
-        paid = None if options.budget is None else _charged(options, source, plan, plan.receipt(source.count(), notes=notes))
+        paid = None if options.budget is None else _charge(options, source, plan, plan.receipt(source.count(), notes=notes))
         rows = _release(source, plan, options.input, file)
         if paid is not None and rows != released_rows(paid):
             raise FileError(options.input, f"the file changed while it was read: {released_rows(paid)} rows were charged")
@@ -124,12 +124,12 @@ def _response(options: argparse.Namespace, source: Source, rows: int) -> Codeboo
     return codebook.mechanism(options.epsilon, rows_per_person=max(1, rows))
 
 
-def _charged(options: argparse.Namespace, source: Source, plan: ReleasePlan, receipt: RowReceipt) -> RowReceipt:
+def _charge(options: argparse.Namespace, source: Source, plan: ReleasePlan, receipt: RowReceipt) -> RowReceipt:
     """Charge the budget once nothing in the file can be refused any more. Embedded texts are finite, and slow to make twice."""
     with PrivacyBudget.reopen(options.budget, store=options.budget_store) as budget:
         require_chargeable(budget, plan)
         rehearse(options.input, source)
-        return charged(receipt, budget, plan)
+        return charge(receipt, budget, plan)
 
 
 def _release(source: Source, plan: ReleasePlan, path: Path, file: BinaryIO) -> int:

@@ -41,8 +41,10 @@ def add_to(subparsers: Subparsers) -> None:
     parser.add_argument("--show-original", action="store_true", help="with --json: print what was redacted too; private")
     parser.add_argument("--list-rules", action="store_true", help="print the rules that the other arguments choose, and stop")
     parser.add_argument("--patterns", metavar="NAMES", help="categories or rules to look for, separated by commas (default all)")
-    parser.add_argument("--whitelist-categories", metavar="NAMES", help="categories that stay, separated by commas")
-    parser.add_argument("--whitelist", metavar="TEXT", action="append", help="exact text that stays; may be repeated")
+    parser.add_argument("--allow-categories", metavar="NAMES", help="categories that stay, separated by commas")
+    parser.add_argument("--allow-list", metavar="TEXT", action="append", help="exact text that stays; may be repeated")
+    parser.add_argument("--whitelist-categories", dest="allow_categories", help=argparse.SUPPRESS)
+    parser.add_argument("--whitelist", dest="allow_list", action="append", help=argparse.SUPPRESS)
     parser.add_argument("--replacement", metavar="TEXT", help="one text in the place of every find")
     parser.add_argument(
         "--replace", metavar="CATEGORY=TEXT", action="append", default=[], help="text for a category; may be repeated"
@@ -77,8 +79,8 @@ def _redactor(options: argparse.Namespace) -> Redactor:
         replacement=options.replacement,
         replacements=_pairs("--replace", options.replace) or None,
         custom_patterns=_pairs("--pattern", options.pattern) or None,
-        whitelist_categories=comma_separated(options.whitelist_categories),
-        whitelist=options.whitelist,
+        allow_categories=comma_separated(options.allow_categories),
+        allow_list=options.allow_list,
         gazetteer=options.gazetteer,
     )
 

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.lines import json_record, numbered_lines
+from hushvec._util.lines import field, json_record, numbered_lines
 from hushvec.budget import PrivacyBudget
-from hushvec.cli._arguments import Subparsers, add_command, make_generator
+from hushvec.cli._arguments import Subparsers, add_budget_arguments, add_command, add_key_arguments, make_generator, opened_budget
 from hushvec.cli._documents import read_utf8
 from hushvec.cli._output import print_json, receipt_lines, table
 from hushvec.cli._printable import say
 from hushvec.cli.files import Columns, open_source
+from hushvec.embedders.minilm import MiniLMEmbedder
 from hushvec.mechanisms import MECHANISMS, CodebookResponse, PublicCodebook, PublicProjection
 from hushvec.release.plan import PER
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
@@ -52,13 +53,13 @@ def _add_build(commands: Subparsers) -> None:
         description=(
             "Put vectors into an index, with noise first where --epsilon (or --sigma) asks for it.\n\n"
             ".npy .parquet .jsonl   vectors, as for hushvec privatize; .jsonl with --text-key: texts, embedded with MiniLM\n"
-            ".txt                   a text a line, embedded with MiniLM\n\n"
-            "INDEX appears when all is done, or not at all."
+            ".txt                   one text per line, embedded with MiniLM\n\n"
+            "INDEX is written atomically."
         ),
     )
     parser.add_argument("input", metavar="IN", type=Path)
     parser.add_argument("-o", "--output", metavar="INDEX", type=Path, required=True, help="folder to make")
-    parser.add_argument("--ids", metavar="FILE", type=Path, help="an id a line: whole numbers, or strings (default: 0, 1, ...)")
+    parser.add_argument("--ids", metavar="FILE", type=Path, help="one id per line: whole numbers, or strings (default: 0, 1, ...)")
     parser.add_argument("--column", help="column or key of the vectors (default embedding)")
     parser.add_argument("--text-key", help=".jsonl: embed the text under this key")
     documents = parser.add_argument_group("noise on documents, before they are stored")
@@ -86,8 +87,8 @@ def _add_build(commands: Subparsers) -> None:
     rest.add_argument("--path", type=Path, help="folder of a store on disk (default: INDEX.rows)")
     rest.add_argument("--projection", metavar="FILE", type=Path, help="a public map, saved by PublicProjection.save")
     rest.add_argument("--no-normalize", action="store_true", help="keep lengths; else rows and queries become unit vectors")
-    _add_key_arguments(parser)
-    _add_budget_arguments(parser, "documents")
+    add_key_arguments(parser)
+    add_budget_arguments(parser, "documents")
 
 
 def _add_search(commands: Subparsers) -> None:
@@ -104,23 +105,11 @@ def _add_search(commands: Subparsers) -> None:
     parser.add_argument("-k", type=int, default=10, help="documents for a query (default 10)")
     parser.add_argument("--column", help="column or key of the vectors (default embedding)")
     parser.add_argument("--text-key", help=".jsonl: embed the text under this key")
-    texts = "print documents' texts too, a line each in the order of the build: NO privacy for them"
+    texts = "print documents' texts too, one per line in the order of the build: NO privacy for them"
     parser.add_argument("--show-text", metavar="FILE", type=Path, help=texts)
     parser.add_argument("--without-budgets", action="store_true", help="go on without a budget that the index was saved with")
-    _add_key_arguments(parser)
-    _add_budget_arguments(parser, "scores")
-
-
-def _add_key_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=int, default=20, help="rounds of the key stream: 20, 12 or 8 (default 20)")
-    parser.add_argument(
-        "--unsafe-seed", type=int, metavar="SEED", help="reproducible noise, which gives NO privacy; receipts say so"
-    )
-
-
-def _add_budget_arguments(parser: argparse.ArgumentParser, side: str) -> None:
-    parser.add_argument("--budget", metavar="KEY", help=f"charge the {side} to the ledger of this key first; it must exist")
-    parser.add_argument("--budget-store", metavar="STORE", help="where that ledger is (default as for hushvec budget)")
+    add_key_arguments(parser)
+    add_budget_arguments(parser, "scores")
 
 
 # ---- build ----
@@ -131,7 +120,7 @@ def _build(options: argparse.Namespace) -> int:
     if options.budget is not None and options.epsilon is None and options.sigma is None:
         raise ValueError("--budget must come with --epsilon or --sigma: without noise there is nothing to charge")
     with ExitStack() as stack:
-        budget = _opened_budget(options, stack)
+        budget = stack.enter_context(opened_budget(options))
         ids = None if options.ids is None else _read_ids(options.ids)
         vectors = _vectors(options.input, options)
         index = PrivateIndex(
@@ -230,14 +219,14 @@ def _search(options: argparse.Namespace) -> int:
     with ExitStack() as stack:
         index = PrivateIndex.load(
             options.folder,
-            score_budget=_opened_budget(options, stack),
+            score_budget=stack.enter_context(opened_budget(options)),
             without_budgets=options.without_budgets or options.budget is not None,
             generator=make_generator(options),
         )
         if texts is not None:
             _require_texts(index, texts)
             print(f"{options.prog}: {NOTE_TEXT}", file=sys.stderr)
-        queries = _embedded(options.text) if options.text else _vectors(options.queries, options)
+        queries = MiniLMEmbedder().embed(options.text) if options.text else _vectors(options.queries, options)
         found = index.search(queries, k=options.k)
     answers = [list(_hits(ids, scores, texts)) for ids, scores in zip(found.ids.tolist(), _score_lists(found), strict=True)]
     receipts = {"query_receipt": found.query_receipt, "score_receipt": found.score_receipt}
@@ -312,30 +301,17 @@ def _print_index(options: argparse.Namespace, index: PrivateIndex, queries: int)
 # ---- what comes in ----
 
 
-def _opened_budget(options: argparse.Namespace, stack: ExitStack) -> PrivacyBudget | None:
-    if options.budget is None:
-        return None
-    return stack.enter_context(PrivacyBudget.reopen(options.budget, store=options.budget_store))
-
-
 def _vectors(path: Path, options: argparse.Namespace) -> NDArray[Any]:
     """Rows of a file; texts are embedded."""
     if path.suffix.lower() == _TEXT_SUFFIX:
-        return _embedded([line for _, line in numbered_lines(read_utf8(str(path)), str(path))])
+        return MiniLMEmbedder().embed([line for _, line in numbered_lines(read_utf8(str(path)), str(path))])
     source = open_source(path, Columns(vector=options.column, text=options.text_key))
     parts = [np.atleast_2d(part.values) for part in source.parts()]
     return np.concatenate(parts) if parts else np.empty((0, source.dimension), np.float32)
 
 
-def _embedded(texts: list[str]) -> NDArray[np.float32]:
-    from hushvec.text import MiniLMEmbedder
-
-    rows: NDArray[np.float32] = MiniLMEmbedder().embed(texts)
-    return rows
-
-
 def _read_ids(path: Path) -> list[int] | list[str]:
-    """An id a line: whole numbers if all are."""
+    """One id per line: whole numbers if all are."""
     lines = [line.strip() for _, line in numbered_lines(read_utf8(str(path)), str(path))]
     try:
         return [int(line) for line in lines]
@@ -349,7 +325,4 @@ def _read_lines(path: Path) -> dict[Any, str]:
     if path.suffix.lower() != ".jsonl":
         return {number: line for number, (_, line) in enumerate(lines)}
     records = [(where, json_record(line, "text", where)) for where, line in lines]
-    missing = next((where for where, record in records if "id" not in record.fields), None)
-    if missing is not None:
-        raise ValueError(f"{missing}: must be an object with the key 'id'")
-    return {record.fields["id"]: record.text for _, record in records}
+    return {field(record.fields, "id", where): record.text for where, record in records}

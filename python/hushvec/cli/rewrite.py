@@ -6,17 +6,26 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from hushvec._util.lines import json_line, json_record, numbered_lines
+from hushvec import Generator
+from hushvec._util.lines import copied_fields, json_line, json_record, numbered_lines
 from hushvec._util.progress import Progress
 from hushvec._util.publish import published_text, receipt_path
 from hushvec.accounting.calibration import COMPOSITIONS
 from hushvec.budget import PrivacyBudget
-from hushvec.cli._arguments import Subparsers, add_command, add_force_argument, comma_separated, replaced_release
+from hushvec.cli._arguments import (
+    Subparsers,
+    add_budget_arguments,
+    add_command,
+    add_force_argument,
+    comma_separated,
+    opened_budget,
+    replaced_release,
+)
 from hushvec.cli._documents import mode_of_output, read_utf8, source_name
 from hushvec.cli._output import print_json
 from hushvec.cli._printable import say
@@ -58,7 +67,12 @@ def add_to(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--epsilon", type=float, default=16.0, help="for a whole document (default 16); inf: no noise, no promise")
     parser.add_argument("--delta", type=float, default=1e-3, help="for a whole document, gaussian only (default 1e-3)")
-    parser.add_argument("--clip-norm", "--clip", type=float, default=1.5, help="L2 norm that embeddings are clipped to (default 1.5)")
+    parser.add_argument(
+        "--clip-norm",
+        "--clip",
+        type=float,
+        help="L2 norm that embeddings are clipped to (default: the bound on the embedder's norms if known, else 1.5)",
+    )
     law = parser.add_mutually_exclusive_group()
     law.add_argument(
         "--mechanism",
@@ -74,15 +88,16 @@ def add_to(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--level", choices=LEVELS, help="what is one row (default chunk for additive noise, else document)")
     parser.add_argument("--max-chunks", type=int, metavar="K", help="fill up to so many chunks, refuse more; placeholders behind")
-    parser.add_argument("--max-len", type=int, default=32, metavar="TOKENS", help="tokens in a chunk (default 32)")
-    parser.add_argument("--whitelist-categories", metavar="NAMES", help="categories that are rewritten, not redacted")
+    parser.add_argument("--max-length", type=int, default=32, metavar="TOKENS", help="tokens in a chunk (default 32)")
+    parser.add_argument("--max-len", dest="max_length", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--allow-categories", metavar="NAMES", help="categories that are rewritten, not redacted")
+    parser.add_argument("--whitelist-categories", dest="allow_categories", help=argparse.SUPPRESS)
     parser.add_argument("--inverter", metavar="PATH", help="file of public texts, or checkpoint (default: the sentences that ship)")
     parser.add_argument("--embedder", metavar="PATH", help="folder or hub id (default all-MiniLM-L6-v2, or the inverter's own)")
     parser.add_argument("--steps", type=int, default=5, help="corrections by a vec2text checkpoint (default 5)")
     parser.add_argument("--device", help="of models that a path names (default: CUDA if there is one)")
     parser.add_argument("--unsafe-seed", "--seed", type=int, metavar="SEED", help="reproducible noise, which gives NO privacy")
-    parser.add_argument("--budget", metavar="KEY", help="charge the ledger of this key first; it must exist (see hushvec budget)")
-    parser.add_argument("--budget-store", metavar="STORE", help="where that ledger is (default as for hushvec budget)")
+    add_budget_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -107,10 +122,10 @@ def _rewriter(options: argparse.Namespace) -> Rewriter:
         delta=options.delta,
         clip_norm=options.clip_norm,
         num_steps=options.steps,
-        whitelist_categories=comma_separated(options.whitelist_categories),
-        max_len=options.max_len,
+        allow_categories=comma_separated(options.allow_categories),
+        max_length=options.max_length,
         device=options.device,
-        seed=options.unsafe_seed,
+        generator=None if options.unsafe_seed is None else Generator.unsafe_seeded(options.unsafe_seed),
         embedder=options.embedder,
         inverter=options.inverter,
         composition=options.composition,
@@ -123,19 +138,10 @@ def _rewriter(options: argparse.Namespace) -> Rewriter:
     return rewriter
 
 
-@contextmanager
-def _budget(options: argparse.Namespace) -> Iterator[PrivacyBudget | None]:
-    if options.budget is None:
-        yield None
-        return
-    with PrivacyBudget.reopen(options.budget, store=options.budget_store) as budget:
-        yield budget
-
-
 def _one(options: argparse.Namespace, text: str, replaced: tuple[str, ...]) -> int:
     rewriter = _rewriter(options)
     if options.output is None:
-        with _budget(options) as budget:
+        with opened_budget(options) as budget:
             result = rewriter.rewrite(text, budget=budget)
         if options.json:
             print_json(result.to_dict(private=options.show_original))
@@ -144,7 +150,7 @@ def _one(options: argparse.Namespace, text: str, replaced: tuple[str, ...]) -> i
             print(f"{original}=== OUTPUT ===\n{result.output}\n\n{result.dp_line}")
         return 0
     with published_text(options.output, mode=mode_of_output(options.source)) as file:
-        with _budget(options) as budget:
+        with opened_budget(options) as budget:
             result = _noted(rewriter.rewrite(text, budget=budget), replaced)
         if options.json:
             file.write(json.dumps(result.to_dict(private=False), indent=2, ensure_ascii=False) + "\n")
@@ -180,19 +186,7 @@ def _documents(options: argparse.Namespace, content: str) -> Iterator[tuple[str,
         record = json_record(line, options.text_key, where)
         if not record.text.strip():
             raise ValueError(f"{where}: {options.text_key!r} must not be empty")
-        missing = [key for key in keep if key not in record.fields]
-        if missing:
-            raise ValueError(f"{where}: has no key {missing[0]!r} to keep")
-        yield record.text, {key: _copied(record.fields[key], key, where) for key in keep}
-
-
-def _copied(value: Any, key: str, where: str) -> Any:
-    """A value to keep, which the output can hold."""
-    try:
-        json_line(value)
-    except ValueError as reason:
-        raise ValueError(f"{where}: {key!r} cannot be copied: {reason}") from None
-    return value
+        yield record.text, copied_fields(record.fields, keep, where)
 
 
 def _many(options: argparse.Namespace, documents: list[tuple[str, dict[str, Any]]], replaced: tuple[str, ...]) -> int:
@@ -202,7 +196,7 @@ def _many(options: argparse.Namespace, documents: list[tuple[str, dict[str, Any]
     sink: Any = nullcontext(sys.stdout)
     if options.output is not None:
         sink = published_text(options.output, mode=mode_of_output(options.source))
-    with sink as file, _budget(options) as budget, Progress("documents", len(documents)) as progress:
+    with sink as file, opened_budget(options) as budget, Progress("documents", len(documents)) as progress:
         if budget is not None:
             _require_enough(budget, len(documents), options.epsilon)
         results = rewriter.rewrite_all((text for text, _ in documents), budget=budget)

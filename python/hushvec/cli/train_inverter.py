@@ -67,7 +67,7 @@ def add_to(subparsers: Subparsers) -> None:
     add("--mechanism", choices=tuple(MECHANISMS), help="law of the noise on the embeddings (default: no noise)")
     add("--epsilon", type=float, help="of one vector, for --mechanism")
     add("--delta", type=float, help="for the Gaussian kinds (default 1e-3)")
-    add("--clip-norm", type=float, help="L2 norm that vectors are clipped to (default 1.5)")
+    add("--clip-norm", type=float, help="L2 norm that vectors are clipped to (default 1.0, that of MiniLM's)")
     add("--sigma", type=float, help="standard deviation for --mechanism empirical")
     add("--projection", type=int, metavar="M", help="principal components of the corpus that vectors go through first (default: none)")
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hushvec.accounting import Composition, compose
 from hushvec.cli._arguments import Subparsers, add_command
-from hushvec.cli._output import AnyReceipt, print_json, receipt_lines
+from hushvec.cli._output import print_json, receipt_lines
 from hushvec.cli._printable import say
 from hushvec.errors import ReceiptError
 from hushvec.receipts.base import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, Verification
 from hushvec.receipts.fields import MOST_EXPORT_CHARACTERS, json_object
 from hushvec.receipts.training import TrainingReceipt
 from hushvec.receipts.verify import receipt_from_json, verify_charges, verify_receipt
+
+if TYPE_CHECKING:
+    from hushvec.receipts.registry import AnyReceipt
 
 EXIT_CODES = {HOLDS: 0, DOES_NOT_HOLD: 1, NOT_A_CLAIM: 2}
 LARGEST_FILE = 1 << 22

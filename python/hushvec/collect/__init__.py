@@ -1,4 +1,4 @@
-"""Private collection: each person reports words through a randomiser of their own, and the collector estimates how common they are.
+"""Private collection: each person randomizes the words to report, and the collector estimates how common they are.
 
     from hushvec.collect import Vocabulary
     vocabulary = Vocabulary(words, epsilon=2.0)
@@ -7,19 +7,21 @@
     sketch.estimate().present(alpha=0.05)
 
 `Vocabulary` is for a public dictionary, `BloomFilter` (RAPPOR) for words that are only guessed later. docs/collect.md shows which
-mechanism does what, docs/proofs/frequency_oracles.md and docs/proofs/rappor.md why the stated epsilon holds.
+mechanism does what; docs/proofs/frequency_oracles.md and docs/proofs/rappor.md prove the stated epsilon.
 """
 
+from hushvec._util.renamed import renamed_names
+from hushvec._util.statistics import CORRECTIONS
 from hushvec.collect.bloom import BloomFilter, BloomReports
 from hushvec.collect.bloom_sketch import BloomSketch
-from hushvec.collect.decisions import CORRECTIONS
+from hushvec.collect.dictionary import OTHER
 from hushvec.collect.errors import MemoError, SketchError
-from hushvec.collect.estimate import Estimate
+from hushvec.collect.estimate import WordFrequencies
 from hushvec.collect.memo import Memo
 from hushvec.collect.oracles import MECHANISMS
 from hushvec.collect.release import ReportRelease
 from hushvec.collect.sketch import Sketch
-from hushvec.collect.vocabulary import OTHER, Vocabulary
+from hushvec.collect.vocabulary import Vocabulary
 
 __all__ = [
     "CORRECTIONS",
@@ -28,11 +30,13 @@ __all__ = [
     "BloomFilter",
     "BloomReports",
     "BloomSketch",
-    "Estimate",
     "Memo",
     "MemoError",
     "ReportRelease",
     "Sketch",
     "SketchError",
     "Vocabulary",
+    "WordFrequencies",
 ]
+
+__getattr__ = renamed_names(globals(), Estimate="WordFrequencies")

@@ -10,16 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec.collect.bloom_parameters import BloomParameters
 from hushvec.collect.decisions import normal_p_values
-from hushvec.collect.estimate import Estimate
-
-if TYPE_CHECKING:
-    from hushvec.collect.bloom import BloomFilter
+from hushvec.collect.estimate import WordFrequencies
 
 _MOST_LASSO = 4096
 _SWEEPS = 200
@@ -64,7 +61,7 @@ class _Cohort:
 class _Equations:
     """The equations of a sketch for candidates, cohort by cohort: all of them together may not fit into memory."""
 
-    filter: BloomFilter
+    filter: BloomParameters
     reports: NDArray[np.int64]     # of each cohort
     ones: NDArray[np.int64]        # [cohorts, bits]
     positions: NDArray[np.int64]   # [candidates, cohorts, hashes]
@@ -117,14 +114,14 @@ class _Equations:
 
 
 def decoded(
-    filter_: BloomFilter,
+    filter_: BloomParameters,
     reports: NDArray[np.int64],
     ones: NDArray[np.int64],
     candidates: Sequence[str],
     *,
     lasso: bool,
     unknown: bool,
-) -> Estimate:
+) -> WordFrequencies:
     """The estimate for candidates that were checked, from the reports of each cohort and the ones of each of its bits."""
     used = tuple(np.flatnonzero(reports).tolist())
     equations = _Equations(filter_, reports, ones, filter_.positions(candidates), unknown, used)
@@ -139,13 +136,13 @@ def decoded(
     return _least_squares(equations.of(chosen, used[1::2]), [candidates[i] for i in chosen])
 
 
-def _reported(filter_: BloomFilter) -> tuple[float, float]:
+def _reported(filter_: BloomParameters) -> tuple[float, float]:
     """q* and p*: that a bit of the word, and any other, is reported as 1."""
     f, p, q = filter_.f, filter_.p, filter_.q
     return (1 - f / 2) * q + f / 2 * p, (1 - f / 2) * p + f / 2 * q
 
 
-def _least_squares(equations: _Equations, words: Sequence[str]) -> Estimate:
+def _least_squares(equations: _Equations, words: Sequence[str]) -> WordFrequencies:
     rows = len(equations.cohorts) * equations.filter.bits
     if equations.columns > rows:
         raise ValueError(
@@ -157,7 +154,7 @@ def _least_squares(equations: _Equations, words: Sequence[str]) -> Estimate:
     variances = _variances(equations, inverse, solution)
     frequencies = solution[: len(words)]
     errors = np.sqrt(variances[: len(words)])
-    return Estimate(
+    return WordFrequencies(
         words=tuple(words),
         frequencies=frequencies,
         standard_errors=errors,

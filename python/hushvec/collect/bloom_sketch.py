@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util import validate
+from hushvec.collect.bloom_decoding import decoded
+from hushvec.collect.bloom_parameters import BloomParameters
 from hushvec.collect.errors import SketchError
-from hushvec.collect.estimate import Estimate
+from hushvec.collect.estimate import WordFrequencies
 from hushvec.collect.oracles.unary import bit_rows
-from hushvec.collect.release import require_words
 from hushvec.collect.sketch_bytes import BLOOM, Contents, exact_sum, packed, require_room, require_sound, unpacked
-
-if TYPE_CHECKING:
-    from hushvec.collect.bloom import BloomFilter
+from hushvec.collect.words import require_words
 
 METHODS = ("least_squares", "lasso")
 
@@ -26,12 +25,11 @@ METHODS = ("least_squares", "lasso")
 class BloomSketch:
     """Sums of reports over one Bloom filter. Its size does not grow with the reports.
 
+    Sums are exact and do not depend on the order of reports, merges or threads; several threads may add to one sketch. All of it is
+    post-processing of private reports. A method that raises has changed nothing.
+
     Args:
         filter_: whose reports it takes. All its parameters decide which sketches go together.
-
-    Guarantees:
-        Sums are exact and do not depend on the order of reports, merges or threads; several threads may add to one sketch.
-        Everything here is post-processing of reports that are private already. A method that raises has changed nothing.
 
     Example:
         >>> import hushvec as hv
@@ -43,10 +41,8 @@ class BloomSketch:
         ['insulin', 'statin']
     """
 
-    def __init__(self, filter_: BloomFilter) -> None:
-        from hushvec.collect.bloom import BloomFilter
-
-        if not isinstance(filter_, BloomFilter):
+    def __init__(self, filter_: BloomParameters) -> None:
+        if not isinstance(filter_, BloomParameters):
             raise TypeError(f"filter_ must be a BloomFilter, got {validate.kind(filter_)}")
         self.filter = filter_
         self.reports_of_cohorts = np.zeros(filter_.cohorts, np.int64)
@@ -115,11 +111,11 @@ class BloomSketch:
             return self.reports_of_cohorts.copy(), self.ones.copy()
 
     def to_bytes(self) -> bytes:
-        """The sketch as bytes, with a version and a checksum. The checksum finds accidents; it authenticates nobody."""
+        """The sketch as bytes, with a version and a checksum. The checksum detects accidents; it does not authenticate."""
         return packed(BLOOM, self._contents())
 
     @classmethod
-    def from_bytes(cls, data: bytes, filter_: BloomFilter) -> BloomSketch:
+    def from_bytes(cls, data: bytes, filter_: BloomParameters) -> BloomSketch:
         """The sketch of bytes that `to_bytes` wrote.
 
         Raises:
@@ -131,15 +127,15 @@ class BloomSketch:
         sketch.reports_of_cohorts, sketch.ones = sketch._parts("data", contents)
         return sketch
 
-    def decode(self, candidates: Sequence[str], *, method: str = "least_squares", unknown: bool = True) -> Estimate:
+    def decode(self, candidates: Sequence[str], *, method: str = "least_squares", unknown: bool = True) -> WordFrequencies:
         """How common each of these words is among the reports.
 
         Args:
             candidates: distinct words, public.
             method: "least_squares": weighted by the cohorts' sizes, of all candidates at once, fewer than bits * cohorts of them.
-                "lasso": for more candidates, up to 4,096: a lasso without negative values on every second cohort chooses some,
-                least squares on the other cohorts estimates these, so that their errors and p-values are not spoiled by the
-                choice. Words that were not chosen are not in the answer.
+                "lasso": for up to 4,096 candidates: a lasso without negative values on every second cohort chooses some, and least
+                squares on the other cohorts estimates these, so that the choice does not bias errors and p-values. Words that were
+                not chosen are not in the answer.
             unknown: estimate a constant too, for words that are not in the list: their bits would otherwise count for the
                 candidates. Without it every report must be of a candidate.
 
@@ -154,8 +150,6 @@ class BloomSketch:
         Reference:
             Erlingsson, Pihur, Korolova (2014), section 4; docs/proofs/rappor.md.
         """
-        from hushvec.collect.bloom_decoding import decoded
-
         listed = list(candidates)
         if isinstance(candidates, str):
             raise TypeError("candidates must be a sequence of strings, got str")
@@ -179,9 +173,9 @@ def _cohorts(given: Any) -> NDArray[np.uint32]:
     return np.ascontiguousarray(array, np.uint32)
 
 
-def _difference(ours: BloomFilter, theirs: BloomFilter) -> str:
+def _difference(ours: BloomParameters, theirs: BloomParameters) -> str:
     """The first parameter in which two filters differ."""
-    for name in ("bits", "hashes", "cohorts", "words_per_user", "salt", "permanent_law", "instantaneous_law"):
+    for name in ("bits", "hashes", "cohorts", "words_per_person", "salt", "permanent_law", "instantaneous_law"):
         one, other = getattr(ours, name), getattr(theirs, name)
         if one != other:
             return f"{name} is {one!r} here and {other!r} there"

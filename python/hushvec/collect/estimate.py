@@ -1,4 +1,4 @@
-"""What a collector learns: frequencies with their errors, and which words are there at all."""
+"""Estimated frequencies with their errors, and which words are present."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec.collect.decisions import CORRECTIONS, adjusted
+from hushvec._util.statistics import CORRECTIONS, adjusted
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
+class WordFrequencies:
     """How common each word is among the reports.
 
     Attributes:

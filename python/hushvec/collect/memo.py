@@ -1,8 +1,8 @@
-"""A client's memo: the secret that makes the same word give the same report for ever, and which words were reported.
+"""A client's memo: the secret that gives the same word the same report every time, and which words were reported.
 
-Averaging gains nothing over a report that never changes. What a report is drawn from is derived, not stored:
-BLAKE2b(secret, collection, word) is the key of its stream. The list of words, as keyed tags, is there for the limit of
-words a person: it is written before a report leaves.
+Averaging repeated reports gains nothing if the report never changes. What a report is drawn from is derived, not stored:
+BLAKE2b(secret, collection, word) is the key of its stream. The list of words, as keyed tags, enforces the limit of words per person:
+it is written before a report leaves.
 """
 
 from __future__ import annotations
@@ -37,13 +37,12 @@ class Memo:
 
     Guarantees:
         All reports of one word over one collection are the same permanent report, so that a million of them tell what one tells.
-        Of each collection at most words_per_user different words are ever reported; one more raises
+        Of each collection at most words_per_person different words are ever reported; one more raises
         PrivacyBudgetExhaustedError, and nothing is charged, stored or reported.
 
     Edge cases:
-        Whoever reads the memo can tell which words it holds: it is as secret as the words. A lost memo means a new secret, and
-        everything that is reported with it costs again. A memo in memory that is copied by a fork counts apart in each process;
-        one in a file is shared.
+        The memo is as secret as the words in it. If it is lost, everything that is reported with a new one costs again. A memo in
+        memory that is copied by a fork counts separately in each process; one in a file is shared.
 
     Example:
         >>> from hushvec.collect import Memo, Vocabulary

@@ -1,25 +1,25 @@
 """From words to reports: check, look at the memo, charge the budget, draw, write the receipt.
 
-A report is a release. What one costs, what all of one person's cost, and what is charged for a call is decided here alone, for
-vocabularies and Bloom filters alike.
+A report is a release. What one costs, what all of one person's cost, and what is charged for a call is decided here, for vocabularies
+and Bloom filters alike.
 """
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
+from hushvec._util.rounding import product_up
 from hushvec.accounting import PureDP, Shuffled
 from hushvec.collect.memo import Memo, require_memo
+from hushvec.collect.words import sequence_of
 from hushvec.errors import PrivacyBudgetExhaustedError
-from hushvec.mechanisms import product_up
 from hushvec.receipts.base import NOTE_SEED, LedgerEntry
 from hushvec.receipts.reports import ReportReceipt
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
@@ -42,41 +42,34 @@ class ReportRelease(NamedTuple):
     receipt: ReportReceipt
 
 
-@dataclass(frozen=True)
-class ReceiptLaw:
-    """The fields of a receipt that say by which law reports were drawn."""
-
-    mechanism: str
-    cells: int
-    truth_values: int
-    other_values: int
-    hashes: int = 0
-    one_values: int = 0
-    zero_values: int = 0
-
-
 class Collection(ABC):
     """What a collector publishes, and how a person reports to it. Vocabularies and Bloom filters are collections.
 
     Attributes:
         epsilon: of all of a person's words together.
-        words_per_user: how many different words a person may report.
+        words_per_person: how many different words a person may report.
         digest: SHA-256 of everything that decides what a report means; 64 hexadecimal digits.
     """
 
     epsilon: float
-    words_per_user: int
+    words_per_person: int
     digest: str
+
+    @property
+    def words_per_user(self) -> int:
+        """`words_per_person` under its old name."""
+        warnings.warn("words_per_user is now words_per_person; the old name goes in 0.2", DeprecationWarning, stacklevel=2)
+        return self.words_per_person
 
     @property
     @abstractmethod
     def word_epsilon(self) -> float:
-        """Of one word, however often its memoised report is repeated."""
+        """Of one word, however often its memoized report is repeated."""
 
     @property
     @abstractmethod
     def report_epsilon(self) -> float:
-        """Of one report that is not memoised."""
+        """Of one report that is not memoized."""
 
     @abstractmethod
     def _known(self, words: Sequence[str]) -> list[str]:
@@ -96,7 +89,8 @@ class Collection(ABC):
 
     @property
     @abstractmethod
-    def _receipt_law(self) -> ReceiptLaw: ...
+    def _receipt_law(self) -> dict[str, Any]:
+        """The fields of a receipt that say by which law reports were drawn."""
 
     def shuffled(self, n: int) -> Shuffled:
         """What one person's reports cost against whoever sees only the shuffled reports of n people.
@@ -107,19 +101,15 @@ class Collection(ABC):
         Returns:
             A loss for `hushvec.accounting.compose`: ``vocabulary.shuffled(10**6).epsilon(1e-6)``.
 
-        Raises:
-            TypeError, ValueError: n is no whole number >= 1.
-
         Guarantees:
             For one batch, to which every person sends equally many reports: under replacement of all words of one person, by
             `epsilon` and n, as `Shuffled` says. It takes an honest shuffler that puts all reports in random order and removes
             names, times and whatever else tells people apart. Against the shuffler, and everyone who sees a report before it was
-            shuffled, `epsilon` holds and nothing smaller.
+            shuffled, only `epsilon` holds.
 
         Edge cases:
-            Batches add up: ``compose([(vocabulary.shuffled(n), batches)], delta=...)``, where every batch has fresh reports.
-            Memoised reports are the same in every batch, and so link batches: this covers one batch of them, and several cost
-            `epsilon`.
+            Batches of fresh reports add up: ``compose([(vocabulary.shuffled(n), batches)], delta=...)``. Memoized reports are the
+            same in every batch and link batches: this covers one batch of them, and several cost `epsilon`.
 
         Reference:
             docs/proofs/shuffling.md.
@@ -158,21 +148,18 @@ class Collection(ABC):
         Args:
             words: one word or several; each gives one report.
             per: "record": every word is another person's (a simulation, a proxy). "release": all are one person's, at most
-                words_per_user of them.
-            memo: of the person, for per="release": the same word gives the same permanent report for ever, and the memo admits at
-                most words_per_user different words in all. Without it every call is a fresh release, which the caller adds up.
+                words_per_person of them.
+            memo: of the person, for per="release": the same word always gives the same permanent report, and the memo admits at most
+                words_per_person different words in all. Without it every call is a fresh release, which the caller adds up.
             budget: a PrivacyBudget of the person, or any object with `consume(epsilon, delta)`: charged before anything is drawn. With
                 a memo only new words are charged.
-            generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy:
-                the receipt says so, and together with a budget or a memo it is refused.
-
-        Returns:
-            ReportRelease(reports, receipt).
+            generator: key stream; the process-wide one if None. A seeded one gives no privacy: the receipt says so, and together
+                with a budget or a memo it is refused.
 
         Raises:
             TypeError: wrong kinds.
-            ValueError: a word that cannot be reported (its place is named); more than words_per_user words of one person in a call.
-            PrivacyBudgetExhaustedError: the memo holds words_per_user words and this is another, or the budget has not enough
+            ValueError: a word that cannot be reported (its place is named); more than words_per_person words of one person in a call.
+            PrivacyBudgetExhaustedError: the memo holds words_per_person words and this is another, or the budget has not enough
                 left; nothing was charged, noted or drawn.
             MemoError, OSError: the memo's file cannot be used; nothing was drawn.
 
@@ -181,13 +168,10 @@ class Collection(ABC):
             exact as sampled. How many words there are is public; with a memo also which reports are of the same word. An error
             about a word is visible to whoever sees that the call failed.
 
-        Edge cases:
-            No words: no reports, a receipt for 0 reports, no charge.
-
         Reference:
             docs/proofs/frequency_oracles.md, docs/proofs/rappor.md.
         """
-        known = self._known([words] if isinstance(words, str) else _sequence(words))
+        known = self._known([words] if isinstance(words, str) else sequence_of(words))
         validate.choice("per", per, PER)
         source = require_generator(generator)
         if budget is not None:
@@ -195,8 +179,8 @@ class Collection(ABC):
             require_secret_key(source)
         if memo is not None:
             return self._release_from_memo(known, require_memo(memo), per, budget, generator)
-        if per == "release" and len(known) > self.words_per_user:
-            raise ValueError(f"words must be at most {self.words_per_user}, words_per_user, of one person, got {len(known)}")
+        if per == "release" and len(known) > self.words_per_person:
+            raise ValueError(f"words must be at most {self.words_per_person}, words_per_person, of one person, got {len(known)}")
         words_of_one = max(1, len(known)) if per == "release" else 1
         receipt = self._receipt(
             reports=len(known), per=per, words_of_one=words_of_one, memoised=False, epsilon=self._total(words_of_one), source=source
@@ -214,16 +198,16 @@ class Collection(ABC):
             raise ValueError("generator must not be a seeded one with a memo: such reports have no privacy to keep")
 
         def admit(before: int, new: int) -> tuple[int, LedgerEntry | None]:
-            if before + new > self.words_per_user:
+            if before + new > self.words_per_person:
                 raise PrivacyBudgetExhaustedError(
-                    f"the memo holds {before} words and may hold {self.words_per_user}: {new} new ones do not fit",
+                    f"the memo holds {before} words and may hold {self.words_per_person}: {new} new ones do not fit",
                     max_epsilon=self.epsilon,
-                    consumed_epsilon=self._memoised_total(before),
-                    hint="report words that were reported before, or plan for more words with words_per_user",
+                    consumed_epsilon=self._memoized_total(before),
+                    hint="report words that were reported before, or plan for more words with words_per_person",
                 )
             if budget is None or new == 0:
                 return new, None
-            return new, self._charge(budget, self._memoised_total(new), new)
+            return new, self._charge(budget, self._memoized_total(new), new)
 
         new, charge = memo.remember(self.digest, words, admit)
         words_of_one = new or max(1, len(set(words)))
@@ -232,7 +216,7 @@ class Collection(ABC):
             per=per,
             words_of_one=words_of_one,
             memoised=True,
-            epsilon=self._memoised_total(words_of_one),
+            epsilon=self._memoized_total(words_of_one),
             source=require_generator(generator),
         )
         return ReportRelease(self._drawn_from_memo(words, memo, generator), replace(receipt, charge=charge))
@@ -241,54 +225,29 @@ class Collection(ABC):
         """Of as many fresh reports of one person."""
         return product_up(words, self.report_epsilon)
 
-    def _memoised_total(self, words: int) -> float:
-        """Of as many words of one person: at most `epsilon` for at most words_per_user of them."""
+    def _memoized_total(self, words: int) -> float:
+        """Of as many words of one person: at most `epsilon` for at most words_per_person of them."""
         return product_up(words, self.word_epsilon)
 
     def _charge(self, budget: Budget, epsilon: float, words: int) -> LedgerEntry | None:
-        purpose = f"{self._receipt_law.mechanism}, {words} words, collection {self.digest[:16]}"
+        purpose = f"{self._receipt_law['mechanism']}, {words} words, collection {self.digest[:16]}"
         return entry_of_charge(budget, epsilon, 0.0, PureDP(epsilon=epsilon).rho, purpose)
 
     def _receipt(
         self, *, reports: int, per: str, words_of_one: int, memoised: bool, epsilon: float, source: _core.Generator
     ) -> ReportReceipt:
-        law = self._receipt_law
         applies = {NOTE_SEED: source.seeded, NOTE_PATTERN: memoised, NOTE_NEW: memoised, NOTE_COUNT: per == "release"}
         return ReportReceipt(
-            mechanism=law.mechanism,
+            **self._receipt_law,
             per=per,
             epsilon=epsilon,
             dictionary_digest=self.digest,
             reports=reports,
             words_of_one=words_of_one,
             memoised=memoised,
-            cells=law.cells,
-            truth_values=law.truth_values,
-            other_values=law.other_values,
-            hashes=law.hashes,
-            one_values=law.one_values,
-            zero_values=law.zero_values,
             key_source=source.key_source,
             rounds=source.rounds,
             is_dp_claim=not source.seeded,
             library_version=_core.__version__,
             notes=tuple(note for note, holds in applies.items() if holds),
         )
-
-
-def _sequence(words: Any) -> Sequence[Any]:
-    if isinstance(words, np.ndarray):
-        listed: list[Any] = words.ravel().tolist()
-        return listed
-    if not isinstance(words, Sequence) or isinstance(words, bytes | bytearray):
-        raise TypeError(f"words must be a str or a sequence of str, got {validate.kind(words)}")
-    return words
-
-
-def require_words(name: str, words: Sequence[Any]) -> None:
-    """Strings that have a UTF-8 form."""
-    for place, word in enumerate(words):
-        if not isinstance(word, str):
-            raise TypeError(f"{name} must be strings, got {validate.kind(word)} at position {place}")
-        if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
-            raise ValueError(f"{name} must be text that UTF-8 can hold, got {word!r:.80} at position {place}")

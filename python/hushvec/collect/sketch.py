@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hushvec._util import validate
 from hushvec.collect.decisions import binomial_p_values
+from hushvec.collect.dictionary import Dictionary
 from hushvec.collect.errors import SketchError
-from hushvec.collect.estimate import Estimate
+from hushvec.collect.estimate import WordFrequencies
 from hushvec.collect.sketch_bytes import VOCABULARY, Contents, packed, require_room, require_sound, unpacked
-
-if TYPE_CHECKING:
-    from hushvec.collect.vocabulary import Vocabulary
 
 
 class Sketch:
     """Sums of reports over one vocabulary. Its size does not grow with the reports.
 
+    Sums are exact and do not depend on the order of reports, merges or threads; several threads may add to one sketch. All of it is
+    post-processing of private reports. A method that raises has changed nothing.
+
     Args:
         vocabulary: whose reports it takes. Its words, epsilon and mechanism decide which sketches go together.
-
-    Guarantees:
-        Sums are exact and do not depend on the order of reports, merges or threads; several threads may add to one sketch.
-        Everything here is post-processing of reports that are private already. A method that raises has changed nothing.
 
     Example:
         >>> from hushvec.collect import Sketch, Vocabulary
@@ -38,10 +35,8 @@ class Sketch:
         4
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        from hushvec.collect.vocabulary import Vocabulary
-
-        if not isinstance(vocabulary, Vocabulary):
+    def __init__(self, vocabulary: Dictionary) -> None:
+        if not isinstance(vocabulary, Dictionary):
             raise TypeError(f"vocabulary must be a Vocabulary, got {validate.kind(vocabulary)}")
         self.vocabulary = vocabulary
         self.reports = 0
@@ -88,11 +83,11 @@ class Sketch:
             return Contents(bytes.fromhex(self.vocabulary.digest), self.reports, self._tallies.copy())
 
     def to_bytes(self) -> bytes:
-        """The sketch as bytes, with a version and a checksum. The checksum finds accidents; it authenticates nobody."""
+        """The sketch as bytes, with a version and a checksum. The checksum detects accidents; it does not authenticate."""
         return packed(VOCABULARY, self._contents())
 
     @classmethod
-    def from_bytes(cls, data: bytes, vocabulary: Vocabulary) -> Sketch:
+    def from_bytes(cls, data: bytes, vocabulary: Dictionary) -> Sketch:
         """The sketch of bytes that `to_bytes` wrote.
 
         Raises:
@@ -110,12 +105,10 @@ class Sketch:
         sketch.reports, sketch._tallies = contents.reports, contents.numbers
         return sketch
 
-    def estimate(self) -> Estimate:
-        """Unbiased frequencies with standard errors.
+    def estimate(self) -> WordFrequencies:
+        """Unbiased frequencies, with standard errors of the noise that the mechanism added, for the people who reported.
 
-        Returns:
-            Standard errors are of the noise that the mechanism added, for the people who reported. Whoever takes them for a
-            sample of a larger population adds sqrt(f (1 - f) / reports), in quadrature.
+        For a sample of a larger population add sqrt(f (1 - f) / reports), in quadrature.
 
         Raises:
             ValueError: no reports.
@@ -125,7 +118,7 @@ class Sketch:
             raise ValueError("sketch must hold at least one report, got 0")
         frequencies = oracle.frequencies(tallies, reports)
         variances = oracle.variances(frequencies.clip(0, 1), tallies, reports)
-        return Estimate(
+        return WordFrequencies(
             words=self.vocabulary.words,
             frequencies=frequencies,
             standard_errors=np.sqrt(variances.clip(0)),

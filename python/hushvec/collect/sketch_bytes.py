@@ -1,4 +1,4 @@
-"""Sketches as bytes: a header that says what they are, whole numbers, a checksum. docs/format.md section 12."""
+"""Sketches as bytes: a header, whole numbers, a checksum. docs/format.md section 12."""
 
 from __future__ import annotations
 
@@ -73,9 +73,6 @@ def require_sound(name: str, contents: Contents, fault_of: Callable[[], str | No
     Args:
         name: of the argument that it came from.
         fault_of: asked once all counts are >= 0: why they cannot be those of as many reports, or None.
-
-    Raises:
-        SketchError: a negative count, too many reports, or counts that contradict each other.
     """
     if contents.reports > MOST_REPORTS:
         raise SketchError(f"{name} must hold at most 2^62 reports, got {contents.reports}")

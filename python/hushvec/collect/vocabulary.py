@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -14,44 +11,35 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
-from hushvec._util import validate
-from hushvec.accounting.rounding import fraction_up
+from hushvec.collect.dictionary import OTHER, Dictionary
 from hushvec.collect.memo import Memo
-from hushvec.collect.oracles import MECHANISMS, MOST_WORDS, Oracle, oracle_for
-from hushvec.collect.release import Collection, ReceiptLaw, require_words
+from hushvec.collect.release import Collection
 from hushvec.collect.sketch import Sketch
-from hushvec.mechanisms import quotient_down
-from hushvec.receipts.labels import epsilon_of_law
-
-OTHER = "<other>"
-
-_UNKNOWN = ("error", "other")
-_VERSION = 1
+from hushvec.collect.words import require_words
 
 
-class Vocabulary(Collection):
+class Vocabulary(Dictionary, Collection):
     """Words that people report privately, each on their own device.
 
     Args:
-        words: the dictionary: distinct strings, 2 to 2^24 of them, public. Compared as they are; whoever wants one case or Unicode
-            form for all brings words to it before.
-        epsilon: > 0, of all of a person's reports together: each has epsilon / words_per_user.
-        mechanism: "k_rr" (k-ary randomised response), "unary" (optimised unary encoding), "hadamard" (Hadamard response), or "auto":
+        words: the public dictionary: distinct strings, 2 to 2^24 of them, compared as they are (no case folding or normalization).
+        epsilon: > 0, of all of a person's reports together: each has epsilon / words_per_person.
+        mechanism: "k_rr" (k-ary randomized response), "unary" (optimized unary encoding), "hadamard" (Hadamard response), or "auto":
             the smallest mean variance, and among those within 10 % of it the shortest report.
-        words_per_user: >= 1, how many words a person reports.
+        words_per_person: >= 1, how many words a person reports.
         unknown: what happens to a word outside the dictionary: "error", or "other": it is reported as `OTHER`, one more word.
 
     Raises:
         TypeError, ValueError: words or numbers that break these rules; epsilon so small that reports would carry nothing.
 
     Guarantees:
-        Each report is (epsilon / words_per_user, 0)-DP under replacement of its word, in the local model: nobody but the person sees
-        the word. Exact as sampled: all probabilities are whole numbers over 2^64 and their ratio is at most e^epsilon;
+        Each report is (epsilon / words_per_person, 0)-DP under replacement of its word, in the local model: only the person sees the
+        word. Exact as sampled: all probabilities are whole numbers over 2^64 and their ratio is at most e^epsilon;
         `true_epsilon` is what it comes to. With a `Memo` the same holds for any number of reports of the same words.
 
     Edge cases:
-        "other" makes `OTHER` part of the dictionary; a word of that name in `words` is refused. One report alone may be as
-        long as the dictionary ("unary", a bit a word): `report_bytes` says how long.
+        With "other" a word `OTHER` in `words` is refused. One report alone may be as long as the dictionary ("unary", a bit per
+        word): `report_bytes` says how long.
 
     Reference:
         Kairouz, Bonawitz, Ramage (2016); Wang, Blocki, Li, Jha (2017); Acharya, Sun, Zhang (2019);
@@ -70,88 +58,9 @@ class Vocabulary(Collection):
         2
     """
 
-    def __init__(
-        self,
-        words: Sequence[str],
-        epsilon: float,
-        *,
-        mechanism: str = "auto",
-        words_per_user: int = 1,
-        unknown: str = "error",
-    ) -> None:
-        self.unknown = validate.choice("unknown", unknown, _UNKNOWN)
-        self.words = _dictionary(words, with_other=unknown == "other")
-        self.epsilon = validate.positive("epsilon", epsilon)
-        self.words_per_user = validate.whole_number("words_per_user", words_per_user, at_least=1)
-        validate.choice("mechanism", mechanism, ("auto", *MECHANISMS))
-        share = quotient_down(self.epsilon, self.words_per_user)
-        self.oracle: Oracle = oracle_for(mechanism, len(self.words), share)
-        self.digest = self._digest()
-
-    # ---- what it costs and what it gives, before anything is spent ----
-
-    @property
-    def mechanism(self) -> str:
-        """"k_rr", "unary" or "hadamard"."""
-        return self.oracle.name
-
-    @property
-    def report_epsilon(self) -> float:
-        """Of one report: epsilon / words_per_user, rounded down."""
-        return self.oracle.epsilon
-
-    @property
-    def word_epsilon(self) -> float:
-        """Of one word and all its memoised reports: the same, as they are one report."""
-        return self.oracle.epsilon
-
-    @property
-    def true_epsilon(self) -> float:
-        """What the sampled probabilities give for all of a person's words, rounded up; at most `epsilon`."""
-        return fraction_up(Fraction(epsilon_of_law(*self.oracle.law, times=self.words_per_user)))
-
-    @property
-    def report_bytes(self) -> int:
-        """Size of a report."""
-        return self.oracle.report_bytes
-
-    def standard_error(self, frequency: float, reports: int) -> float:
-        """Of the estimated frequency of a word that this share of the reports is about.
-
-        Args:
-            frequency: in [0, 1].
-            reports: >= 1.
-
-        Edge cases:
-            For "hadamard" the other reports are taken to be spread evenly over the other words.
-        """
-        if not 0 <= validate.number("frequency", frequency) <= 1:
-            raise ValueError(f"frequency must be in [0, 1], got {frequency!r}")
-        return math.sqrt(self.oracle.variance_at(frequency, validate.whole_number("reports", reports, at_least=1)))
-
-    def root_mean_square_error(self, reports: int) -> float:
-        """Of the estimated frequencies over the whole dictionary, in theory and for any true frequencies.
-
-        Args:
-            reports: >= 1.
-        """
-        return math.sqrt(self.oracle.mean_variance / validate.whole_number("reports", reports, at_least=1))
-
-    def describe(self) -> tuple[str, ...]:
-        """Lines that say what a report costs, how long it is and how good many of them are."""
-        persons = "1 word a person" if self.words_per_user == 1 else f"{self.words_per_user} words a person"
-        return (
-            f"{self.mechanism} over {len(self.words):,} words, epsilon = {self.epsilon:g} for {persons} "
-            f"(at most {self.true_epsilon:.9g} as sampled)",
-            f"a report has {self.report_bytes} bytes",
-            f"from 1,000,000 reports, a frequency has the standard error {self.root_mean_square_error(1_000_000):.3g}",
-        )
-
     def sketch(self) -> Sketch:
         """An empty sketch for the collector."""
         return Sketch(self)
-
-    # ---- what `release` asks of a collection ----
 
     @cached_property
     def _code_of(self) -> dict[str, int]:
@@ -184,36 +93,7 @@ class Vocabulary(Collection):
         return np.concatenate(drawn)[[place_of[word] for word in words]]
 
     @property
-    def _receipt_law(self) -> ReceiptLaw:
+    def _receipt_law(self) -> dict[str, Any]:
         truth, other = self.oracle.law
-        return ReceiptLaw(mechanism=self.mechanism, cells=self.oracle.cells, truth_values=truth, other_values=other)
-
-    def _digest(self) -> str:
-        parameters = f"hushvec vocabulary {_VERSION}\n{self.mechanism}\n{self.report_epsilon.hex()}\n"
-        parameters += f"{self.words_per_user}\n{self.oracle.cells}\n"
-        hashed = hashlib.sha256(parameters.encode())
-        for word in self.words:
-            encoded = word.encode()
-            hashed.update(len(encoded).to_bytes(8, "little") + encoded)
-        return hashed.hexdigest()
-
-
-def _dictionary(words: Any, *, with_other: bool) -> tuple[str, ...]:
-    if isinstance(words, str | bytes):
-        raise TypeError(f"words must be a sequence of strings, got {validate.kind(words)}")
-    try:
-        listed = list(words.tolist() if isinstance(words, np.ndarray) else words)
-    except TypeError:
-        raise TypeError(f"words must be a sequence of strings, got {validate.kind(words)}") from None
-    require_words("words", listed)
-    if with_other and OTHER in listed:
-        raise ValueError(f"words must not hold {OTHER!r}, which stands for all others with unknown='other'")
-    seen: set[str] = set()
-    for word in listed:
-        if word in seen:
-            raise ValueError(f"words must be all different, got {word!r:.80} twice")
-        seen.add(word)
-    complete = (*listed, OTHER) if with_other else tuple(listed)
-    if not 2 <= len(complete) <= MOST_WORDS:
-        raise ValueError(f"words must be 2 to 2^24, got {len(complete)}")
-    return complete
+        unused = dict.fromkeys(("hashes", "one_values", "zero_values"), 0)
+        return dict(mechanism=self.mechanism, cells=self.oracle.cells, truth_values=truth, other_values=other, **unused)

@@ -1,1 +1,34 @@
-"""Anything that embeds texts, of any library, behind one protocol, and what it answers as rows with usage and metadata."""
+"""Embedding models: anything that embeds texts behind one protocol, and what it answers as rows with usage and metadata.
+
+    protocol     what an embedding model is
+    sources      models of other libraries, by the methods that they have
+    answers      whatever a model answers -> finite rows
+    norms        public bounds on the norms of rows
+    named        a model by its folder or hub id
+    minilm, gtr  the two that hushvec brings code for, with `tokens`, `checkpoints` and `devices` below them
+"""
+
+from hushvec._util.lazy import at_first_use
+
+__all__ = [
+    "EmbeddingModel",
+    "EmbeddingRequest",
+    "EmbeddingResult",
+    "Embeddings",
+    "GTREmbedder",
+    "MiniLMEmbedder",
+    "as_embedding_model",
+]
+
+__getattr__, __dir__ = at_first_use(
+    globals(),
+    {
+        "EmbeddingModel": "protocol",
+        "EmbeddingRequest": "results",
+        "EmbeddingResult": "results",
+        "Embeddings": "results",
+        "GTREmbedder": "gtr",
+        "MiniLMEmbedder": "minilm",
+        "as_embedding_model": "sources",
+    },
+)

@@ -6,23 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushvec._native import arrays
 from hushvec._util import validate
-from hushvec.embedders.results import EmbeddingResult
+from hushvec.embedders.protocol import EmbeddingModel
+from hushvec.embedders.results import EmbeddingResult, on_host
 from hushvec.receipts.labels import RowReceipt
 
 # The names that models give to their vectors, in the order in which they are looked for.
 _VECTOR_NAMES = ("embeddings", "values", "data")
 
 
-def read_answer(answer: Any, texts: int) -> EmbeddingResult:
+def read_answer(answer: Any, texts: int, *, first_row: int = 0) -> EmbeddingResult:
     """The result in a model's answer.
 
     Args:
         answer: an array or tensor [n, d]; a sequence or an iterator of rows; an EmbeddingResult or Embeddings; a mapping or object
             with `embeddings`, `values` or (as OpenAI-style services answer) `data`, and perhaps `usage` and others.
         texts: n, how many rows there must be.
+        first_row: number of the first row, for errors.
 
     Raises:
         TypeError, ValueError: no vectors in it, not n of them, not of one length, NaN or Inf (the row is named).
@@ -37,8 +40,22 @@ def read_answer(answer: Any, texts: int) -> EmbeddingResult:
     if dimension < 1:
         raise ValueError("model output must have at least 1 column, got 0")
     arrays.require_array("model output", values)
-    arrays.require_finite("model output", values)
+    arrays.require_finite("model output", values, first_row=first_row)
     return EmbeddingResult(values, result.receipts, result.usage, result.metadata)
+
+
+def embedded_rows(model: EmbeddingModel, texts: Sequence[str], *, first_row: int = 0) -> NDArray[np.float32]:
+    """The rows of texts in the memory of the CPU, one for each text.
+
+    Raises:
+        TypeError, ValueError: as `read_answer`; a number beyond the range of float32.
+    """
+    values = on_host(read_answer(model.embed(texts), len(texts), first_row=first_row).values)
+    with np.errstate(over="ignore"):
+        rows = np.ascontiguousarray(values, np.float32)
+    if values.dtype.itemsize > rows.itemsize:
+        arrays.require_finite("model output in the range of float32", rows, first_row=first_row)
+    return rows
 
 
 def _result_of(answer: Any) -> EmbeddingResult:

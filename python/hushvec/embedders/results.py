@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from hushvec._native import arrays
+from hushvec.embedders.protocol import Kind
 from hushvec.receipts.labels import RowReceipt
-
-Kind = Literal["document", "query"]
-KINDS: tuple[Kind, ...] = ("document", "query")
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -22,13 +20,7 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class EmbeddingRequest:
-    """Texts on their way to a model.
-
-    Args:
-        texts: what to embed.
-        kind: "document" for texts that are stored, "query" for texts that are searched with. Models that do not tell them apart
-            ignore it.
-    """
+    """Texts on their way to a model. The kind is "document" for stored texts, "query" for searches; many models ignore it."""
 
     texts: tuple[str, ...]
     kind: Kind = "document"
@@ -66,7 +58,7 @@ class Embeddings(np.ndarray[Any, Any]):
     metadata: Mapping[str, Any]
 
     def __new__(cls, result: EmbeddingResult) -> Embeddings:
-        array: Embeddings = _on_host(result.values).view(cls)
+        array: Embeddings = on_host(result.values).view(cls)
         array.receipts, array.usage, array.metadata = result.receipts, result.usage, result.metadata
         return array
 
@@ -98,7 +90,8 @@ def _rebuilt(values: Any, receipts: tuple[RowReceipt, ...], usage: dict[str, Any
     return Embeddings(EmbeddingResult(values, receipts, usage, metadata))
 
 
-def _on_host(values: Any) -> Any:
+def on_host(values: Any) -> Any:
+    """The rows as a numpy array, bfloat16 as float32."""
     if arrays.is_torch(values):
         values = values.detach().cpu()
         return (values.float() if arrays.dtype_name(values) == "bfloat16" else values).numpy()

@@ -1,4 +1,4 @@
-"""Anything that embeds texts, behind one protocol: `embed(texts, kind="document" | "query")`.
+"""Embedding models of any library behind one protocol: `as_embedding_model`.
 
 Other libraries' models are recognised by the methods they have; none of those libraries is imported here.
 """
@@ -8,23 +8,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from hushvec._util import validate
-from hushvec.embedders.results import Kind
-
-
-@runtime_checkable
-class EmbeddingModel(Protocol):
-    """What a wrapped model is, and what it needs of the one it wraps.
-
-    `embed` answers texts [n] with rows [n, d]: an array, or anything that hushvec.embedders.answers reads. It may leave `kind` out.
-    Optional attributes: `model_id` (str), `dimension` (int), `aembed` (the same as `embed`, a coroutine).
-    """
-
-    def embed(self, texts: Sequence[str], kind: Kind = "document") -> Any:
-        """Rows for texts."""
-
+from hushvec.embedders.norms import norm_bound_of
+from hushvec.embedders.protocol import Kind
 
 Embed = Callable[[Sequence[str], Kind], Any]
 
@@ -42,6 +30,7 @@ class SourceModel:
         self.model = model
         self.model_id = model_id_of(model)
         self.dimension = _dimension_of(model)
+        self.norm_bound = norm_bound_of(model, self.model_id)
         self._embed = embed
         self._aembed = aembed
 
@@ -71,7 +60,8 @@ def as_embedding_model(model: Any) -> SourceModel:
     """
     if isinstance(model, SourceModel):
         return model
-    if not isinstance(model, type):  # a class has the methods too, and nothing to call them on
+    # A class has the methods too, and nothing to call them on; a string has an `encode` of its own.
+    if not isinstance(model, type | str):
         for method, adapt in _ADAPTERS.items():
             if callable(getattr(model, method, None)):
                 return adapt(model)

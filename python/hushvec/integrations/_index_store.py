@@ -1,4 +1,4 @@
-"""The one thing below every store: a `PrivateIndex` with texts, metadata and string ids, for hosts that call from several threads."""
+"""What every store is built on: a `PrivateIndex` with texts, metadata and string ids, for hosts that call from several threads."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec.embedders.results import KINDS, Embeddings, Kind
+from hushvec.embedders.protocol import KINDS, Kind
+from hushvec.embedders.results import Embeddings
 from hushvec.errors import StoreError
 from hushvec.integrations._source import OnReceipt, PrivateSource, require_on_receipt
 from hushvec.middleware import EmbeddingMiddleware, WrappedEmbeddingModel, wrap_embedding_model
-from hushvec.retrieval.documents import Beside, StoredDocument
-from hushvec.retrieval.private_index import PrivateIndex
+from hushvec.retrieval.index.documents import Beside, StoredDocument
+from hushvec.retrieval.index.private_index import PrivateIndex
 
 _SIDES: dict[Kind, str] = {"document": "documents", "query": "queries"}
 

@@ -1,4 +1,4 @@
-"""The one thing below every adapter: a wrapped model, and a word to whoever keeps receipts."""
+"""What every adapter is built on: a wrapped model, whose receipts are reported."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from hushvec._util import validate
-from hushvec.embedders.results import KINDS, Kind
+from hushvec.embedders.protocol import KINDS, Kind
 from hushvec.integrations._rows import ReleasedList, rows_as_lists
 from hushvec.middleware import EmbeddingMiddleware, Embeddings, WrappedEmbeddingModel, wrap_embedding_model
 from hushvec.receipts.labels import RowReceipt
@@ -20,17 +20,9 @@ _NOISED: dict[str, tuple[Kind, ...]] = {"documents": ("document",), "queries": (
 class PrivateSource:
     """Private rows for texts, as an adapter hands them on.
 
-    Args:
-        model: a WrappedEmbeddingModel, or any model together with middleware.
-        middleware: a step or a list of them, put around the model; None for a model that is wrapped already.
-        on_receipt: called with each receipt, before the rows of its release are handed on. What it raises goes to the caller; the
-            release stays charged.
-        noise_on: whose rows are released. The others come out clean, without charge and receipt, but through all else that the
-            middleware does. A text of unknown kind is a document.
-
-    Raises:
-        TypeError: a model that is not wrapped, without middleware; on_receipt that cannot be called.
-        ValueError: an unknown noise_on; no step that adds noise.
+    Arguments and errors are those of `hushvec.integrations`. `on_receipt` is called before the rows of a release are handed on;
+    what it raises goes to the caller, and the release stays charged. Clean rows go through everything else that the middleware
+    does. A text of unknown kind is a document.
     """
 
     def __init__(

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.integrations._rows import ReleasedList, rows_as_arrays
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
 from hushvec.middleware import EmbeddingMiddleware
 
-try:
+with needs_extra("hushvec.integrations.chroma", "chroma"):
     from chromadb.api.types import Documents, EmbeddingFunction
     from chromadb.utils.embedding_functions import register_embedding_function
-except ImportError:
-    raise MissingExtraError("hushvec.integrations.chroma", "chroma") from None
 
 NAME = "hushvec_private"
 
@@ -61,18 +59,13 @@ class PrivateEmbeddingFunction(_Remembered):
     """A Chroma embedding function whose rows of documents, queries or both are private releases.
 
     Args:
-        model: a WrappedEmbeddingModel, or any model together with middleware.
-        middleware: a step or a list of them; None for a model that is wrapped already.
-        on_receipt: called with each receipt, such as the `append` of a list: a collection keeps none.
-        noise_on: "documents": against whoever sees the index or its answers; a question is embedded clean, without charge or receipt.
-            "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
+        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
 
     Returns:
         From a call: a list of rows, numpy arrays [d], with `receipt`.
 
     Raises:
-        TypeError: a model that is not wrapped, without middleware.
-        ValueError: an unknown noise_on; no step that adds noise.
+        TypeError, ValueError: see `hushvec.integrations`.
         At embedding: what the wrapped model raises; a collection adds words to the message. Nothing is charged for a refusal.
 
     Guarantees:
@@ -82,10 +75,6 @@ class PrivateEmbeddingFunction(_Remembered):
     Edge cases:
         A collection remembers by name that it is private, not the model. Opened again without a function it refuses to embed, and
         with a function of another name to open: a text would be stored without noise.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> import hushvec as hv
         >>> from hushvec.integrations.chroma import PrivateEmbeddingFunction

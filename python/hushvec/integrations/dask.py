@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.jobs import NoiseJob, noise_batch
 
 
@@ -61,8 +61,6 @@ def noise_array(array: Any, job: NoiseJob, *, partition: int = 0) -> Any:
 
 
 def _import_dask() -> Any:
-    try:
+    with needs_extra("noise jobs on Dask arrays", "dask"):
         import dask.array
-    except ImportError:
-        raise MissingExtraError("noise jobs on Dask arrays", "dask") from None
     return dask.array

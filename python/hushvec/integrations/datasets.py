@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.integrations import tables
 from hushvec.jobs import NoiseJob, columns, noise_batch
 
@@ -129,8 +129,6 @@ def noise_dataset(
 
 
 def _require_datasets() -> Any:
-    try:
+    with needs_extra("noise jobs on data sets of Hugging Face", "datasets"):
         import datasets
-    except ImportError:
-        raise MissingExtraError("noise jobs on data sets of Hugging Face", "datasets") from None
     return datasets

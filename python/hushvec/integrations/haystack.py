@@ -7,15 +7,13 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.integrations._rows import rows_as_lists
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
 from hushvec.middleware import EmbeddingMiddleware, Embeddings
 
-try:
+with needs_extra("hushvec.integrations.haystack", "haystack"):
     from haystack import Document, component
-except ImportError:
-    raise MissingExtraError("hushvec.integrations.haystack", "haystack") from None
 
 
 class _Embedder:
@@ -37,11 +35,7 @@ class _Embedder:
             load()
 
     def to_dict(self) -> NoReturn:
-        """Refused: a pipeline with this component cannot be written to a file.
-
-        Raises:
-            TypeError: always.
-        """
+        """Refused with TypeError: a pipeline with this component cannot be written to a file."""
         raise TypeError(
             f"{validate.kind(self)} cannot be serialized: it holds a model and perhaps a budget, which no file can bring back; "
             "add it to the pipeline in Python"
@@ -53,18 +47,13 @@ class PrivateTextEmbedder(_Embedder):
     """A Haystack text embedder, for queries. Its embedding is a private release if noise_on says so.
 
     Args:
-        model: a WrappedEmbeddingModel, or any model together with middleware.
-        middleware: a step or a list of them; None for a model that is wrapped already.
-        on_receipt: called with each receipt, such as the `append` of a list.
-        noise_on: "documents": against whoever sees the index or its answers; a question is embedded clean, without charge or receipt.
-            "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
+        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
 
     Returns:
         From `run`: "embedding", a list of floats with `receipt`, and "meta" with "receipts" beside what the model reported.
 
     Raises:
-        TypeError: a model that is not wrapped, without middleware.
-        ValueError: an unknown noise_on; no step that adds noise.
+        TypeError, ValueError: see `hushvec.integrations`.
         From `run`: what the wrapped model raises, and nothing is charged for a refusal. A pipeline puts it as the cause into its
         PipelineRuntimeError.
 
@@ -73,10 +62,6 @@ class PrivateTextEmbedder(_Embedder):
 
     Edge cases:
         `to_dict` is refused.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> import hushvec as hv
         >>> from haystack.components.embedders import MockTextEmbedder
@@ -113,7 +98,7 @@ class PrivateDocumentEmbedder(_Embedder):
     """A Haystack document embedder whose embeddings are one private release.
 
     Args:
-        model, middleware, on_receipt, noise_on: as for PrivateTextEmbedder.
+        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
         meta_fields_to_embed: fields of a document's meta that are put before its content.
         embedding_separator: between them.
 
@@ -122,8 +107,7 @@ class PrivateDocumentEmbedder(_Embedder):
         beside what the model reported.
 
     Raises:
-        TypeError: a model that is not wrapped, without middleware.
-        ValueError: an unknown noise_on; no step that adds noise.
+        TypeError, ValueError: see `hushvec.integrations`.
         From `run`: TypeError for anything but a list of documents with text content, ValueError for none, and what the wrapped
         model raises. Nothing is charged for a refusal. A pipeline puts it as the cause into its PipelineRuntimeError.
 
@@ -133,10 +117,6 @@ class PrivateDocumentEmbedder(_Embedder):
 
     Edge cases:
         `to_dict` is refused. No documents: refused too.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> import hushvec as hv
         >>> from haystack import Document

@@ -7,19 +7,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.integrations._index_store import IndexStore
 from hushvec.integrations._source import OnReceipt
-from hushvec.retrieval.documents import StoredDocument
-from hushvec.retrieval.private_index import PrivateIndex
+from hushvec.integrations._threads import in_thread
+from hushvec.retrieval.index.documents import StoredDocument
+from hushvec.retrieval.index.private_index import PrivateIndex
 
-try:
+with needs_extra("hushvec.integrations.haystack_store", "haystack"):
     from haystack import Document, component
     from haystack.document_stores.errors import DuplicateDocumentError
     from haystack.document_stores.types import DuplicatePolicy, FilterPolicy, apply_filter_policy
     from haystack.utils.filters import document_matches_filter
-except ImportError:
-    raise MissingExtraError("hushvec.integrations.haystack_store", "haystack") from None
 
 Filters = dict[str, Any]
 
@@ -52,10 +51,6 @@ class PrivateDocumentStore:
         embedding where the store has no model, with a blob or a sparse embedding, which nothing would protect, and with nested
         meta. Filters are evaluated by Haystack. `update_by_filter` changes meta without a release. `to_dict` is refused. Several
         threads may use one store.
-
-    Reference:
-        docs/integrations.md, docs/retrieval.md.
-
     Example:
         >>> from haystack import Document
         >>> from hushvec.integrations.haystack_store import PrivateDocumentStore, PrivateEmbeddingRetriever
@@ -89,11 +84,7 @@ class PrivateDocumentStore:
         return self._store.index
 
     def to_dict(self) -> NoReturn:
-        """Refused: a pipeline with this store cannot be written to a file.
-
-        Raises:
-            TypeError: always.
-        """
+        """Refused with TypeError: a pipeline with this store cannot be written to a file."""
         raise TypeError(
             "PrivateDocumentStore cannot be serialized: it holds an index and perhaps a budget; save the index (store.index.save) and "
             "make the store of it in Python"
@@ -135,9 +126,7 @@ class PrivateDocumentStore:
         self._store.write(batch, rows, replace=policy == DuplicatePolicy.OVERWRITE)
         return len(documents) if policy == DuplicatePolicy.OVERWRITE else len(chosen)
 
-    async def write_documents_async(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
-        """`write_documents` as a coroutine, in a thread."""
-        return await asyncio.to_thread(self.write_documents, documents, policy)
+    write_documents_async = in_thread(write_documents)
 
     def update_by_filter(self, filters: Filters, meta: dict[str, Any]) -> int:
         """Merge fields into the meta of the documents that match. Their vectors stay: nothing is released or charged."""
@@ -146,9 +135,7 @@ class PrivateDocumentStore:
             self._store.update([str(stored.id) for stored in matching], [{**stored.metadata, **meta} for stored in matching])
         return len(matching)
 
-    async def update_by_filter_async(self, filters: Filters, meta: dict[str, Any]) -> int:
-        """`update_by_filter` as a coroutine, in a thread."""
-        return await asyncio.to_thread(self.update_by_filter, filters, meta)
+    update_by_filter_async = in_thread(update_by_filter)
 
     # ---- documents out ----
 
@@ -156,50 +143,38 @@ class PrivateDocumentStore:
         """Delete documents; unknown ids are passed over. No budget gets anything back."""
         self._store.delete(document_ids)
 
-    async def delete_documents_async(self, document_ids: list[str]) -> None:
-        """`delete_documents` as a coroutine, in a thread."""
-        await asyncio.to_thread(self.delete_documents, document_ids)
+    delete_documents_async = in_thread(delete_documents)
 
     def delete_all_documents(self) -> None:
         """Delete all documents. No budget gets anything back."""
         self.delete_by_filter({})
 
-    async def delete_all_documents_async(self) -> None:
-        """`delete_all_documents` as a coroutine, in a thread."""
-        await asyncio.to_thread(self.delete_all_documents)
+    delete_all_documents_async = in_thread(delete_all_documents)
 
     def delete_by_filter(self, filters: Filters) -> int:
         """Delete the documents that match; how many they were."""
         return self._store.delete([str(stored.id) for stored in self._matching(filters)])
 
-    async def delete_by_filter_async(self, filters: Filters) -> int:
-        """`delete_by_filter` as a coroutine, in a thread."""
-        return await asyncio.to_thread(self.delete_by_filter, filters)
+    delete_by_filter_async = in_thread(delete_by_filter)
 
     def count_documents(self) -> int:
         """How many documents there are."""
         return len(self.index)
 
-    async def count_documents_async(self) -> int:
-        """`count_documents` as a coroutine."""
-        return self.count_documents()
+    count_documents_async = in_thread(count_documents)
 
     def count_documents_by_filter(self, filters: Filters) -> int:
         """How many documents match."""
         return len(self._matching(filters))
 
-    async def count_documents_by_filter_async(self, filters: Filters) -> int:
-        """`count_documents_by_filter` as a coroutine, in a thread."""
-        return await asyncio.to_thread(self.count_documents_by_filter, filters)
+    count_documents_by_filter_async = in_thread(count_documents_by_filter)
 
     def filter_documents(self, filters: Filters | None = None) -> list[Document]:
         """The documents that match, in the order in which they were written; all without filters."""
         with self._store.lock:
             return self._documents(self._matching(filters))
 
-    async def filter_documents_async(self, filters: Filters | None = None) -> list[Document]:
-        """`filter_documents` as a coroutine, in a thread."""
-        return await asyncio.to_thread(self.filter_documents, filters)
+    filter_documents_async = in_thread(filter_documents)
 
     def embedding_retrieval(self, query_embedding: list[float], *, filters: Filters | None = None, top_k: int = 10) -> list[Document]:
         """The documents nearest to the row of a question, with their inner products as score (None with "gumbel")."""
@@ -263,10 +238,6 @@ class PrivateEmbeddingRetriever:
 
     Edge cases:
         `to_dict` is refused with the store's.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> from hushvec.integrations.haystack_store import PrivateDocumentStore, PrivateEmbeddingRetriever
         >>> from hushvec.retrieval import PrivateIndex

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.integrations._rows import ReleasedList
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
 from hushvec.middleware import EmbeddingMiddleware
 
-try:
+with needs_extra("hushvec.integrations.langchain", "langchain"):
     from langchain_core.embeddings import Embeddings
-except ImportError:
-    raise MissingExtraError("hushvec.integrations.langchain", "langchain") from None
 
 
 class PrivateEmbeddings(Embeddings):  # type: ignore[misc]
@@ -22,18 +20,13 @@ class PrivateEmbeddings(Embeddings):  # type: ignore[misc]
     Its asynchronous methods use the model's own.
 
     Args:
-        model: a WrappedEmbeddingModel, or any model together with middleware.
-        middleware: a step or a list of them; None for a model that is wrapped already.
-        on_receipt: called with each receipt, such as the `append` of a list.
-        noise_on: "documents": against whoever sees the index or its answers; a question is embedded clean, without charge or receipt.
-            "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
+        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
 
     Returns:
         Rows as lists of floats, which also have `receipt` (None for clean ones), and lists of such rows, which have it as well.
 
     Raises:
-        TypeError: a model that is not wrapped, without middleware.
-        ValueError: an unknown noise_on; no step that adds noise.
+        TypeError, ValueError: see `hushvec.integrations`.
         At embedding: what the wrapped model raises, unchanged; nothing is charged for a refusal.
 
     Guarantees:
@@ -42,10 +35,6 @@ class PrivateEmbeddings(Embeddings):  # type: ignore[misc]
     Edge cases:
         A cache around it (CacheBackedEmbeddings) gives equal texts equal rows, which no release covers: do not use one.
         Store only what `embed_documents` answers: rows of `embed_query` are clean unless noise_on says otherwise.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> import hushvec as hv
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding

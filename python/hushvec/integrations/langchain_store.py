@@ -9,19 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.integrations._index_store import Found, IndexStore, as_array
 from hushvec.integrations._source import OnReceipt
-from hushvec.retrieval.documents import StoredDocument
-from hushvec.retrieval.private_index import PrivateIndex
+from hushvec.integrations._threads import in_thread
+from hushvec.retrieval.index.documents import StoredDocument
+from hushvec.retrieval.index.private_index import PrivateIndex
 
-try:
+with needs_extra("hushvec.integrations.langchain_store", "langchain"):
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
     from langchain_core.vectorstores import VectorStore
     from langchain_core.vectorstores.utils import maximal_marginal_relevance
-except ImportError:
-    raise MissingExtraError("hushvec.integrations.langchain_store", "langchain") from None
 
 Filter = Mapping[str, Any]
 
@@ -55,10 +54,6 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         threads and coroutines at once. Maximal marginal relevance ranks by stored rows: refused with noise on queries, and with
         noise on scores alone. A score is an inner product, larger is better; relevance scores need cosines, so documents with noise
         need `renormalize=True`.
-
-    Reference:
-        docs/integrations.md, docs/retrieval.md.
-
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
         >>> from hushvec.integrations.langchain_store import PrivateVectorStore
@@ -193,11 +188,7 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         row = await self._store.aembed_query(query)
         return _with_scores(await asyncio.to_thread(self._store.search, row, k, where=filter))
 
-    async def asimilarity_search_by_vector(
-        self, embedding: Sequence[float] | NDArray[Any], k: int = 4, *, filter: Filter | None = None
-    ) -> list[Document]:
-        """`similarity_search_by_vector` as a coroutine."""
-        return await asyncio.to_thread(self.similarity_search_by_vector, embedding, k, filter=filter)
+    asimilarity_search_by_vector = in_thread(similarity_search_by_vector)
 
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, *, filter: Filter | None = None

@@ -6,16 +6,14 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.integrations._rows import ReleasedList
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
 from hushvec.middleware import EmbeddingMiddleware
 
-try:
+with needs_extra("hushvec.integrations.llama_index", "llama-index"):
     from llama_index.core.base.embeddings.base import BaseEmbedding
     from llama_index.core.bridge.pydantic import PrivateAttr
-except ImportError:
-    raise MissingExtraError("hushvec.integrations.llama_index", "llama-index") from None
 
 # The most that LlamaIndex allows. Each batch is a release with a charge of its own, so few large ones cost least.
 LARGEST_BATCH = 2048
@@ -25,11 +23,7 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
     """A LlamaIndex embedding model whose rows of documents, queries or both are private releases.
 
     Args:
-        model: a WrappedEmbeddingModel, or any model together with middleware.
-        middleware: a step or a list of them; None for a model that is wrapped already.
-        on_receipt: called with each receipt, such as the `append` of a list.
-        noise_on: "documents": against whoever sees the index or its answers; a question is embedded clean, without charge or receipt.
-            "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
+        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
         embed_batch_size: most texts of one release.
         options: further fields of BaseEmbedding, such as callback_manager. No embeddings_cache.
 
@@ -48,10 +42,6 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
     Edge cases:
         No texts: LlamaIndex answers with no rows by itself, and nothing is charged. An IngestionPipeline finds nothing in its cache
         for this model, for the reason above. A `to_dict` cannot be turned back into a model.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> import hushvec as hv
         >>> from llama_index.core.embeddings import MockEmbedding

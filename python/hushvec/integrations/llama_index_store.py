@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,8 +9,9 @@ from hushvec._util import validate
 from hushvec.errors import MissingExtraError
 from hushvec.integrations._index_store import IndexStore
 from hushvec.integrations._source import OnReceipt
-from hushvec.retrieval.documents import StoredDocument
-from hushvec.retrieval.private_index import PrivateIndex
+from hushvec.integrations._threads import in_thread
+from hushvec.retrieval.index.documents import StoredDocument
+from hushvec.retrieval.index.private_index import PrivateIndex
 
 try:
     from llama_index.core.bridge.pydantic import PrivateAttr
@@ -55,10 +55,6 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
         Adding a known node id replaces its node, which is a new release with a new charge. Each `add` is one release; LlamaIndex adds
         `insert_batch_size` nodes at a time, 2,048 if not named. Query modes other than "default" are refused. Filters are those of
         LlamaIndex, nested ones too. `persist` writes nothing: `store.index.save(folder)` does.
-
-    Reference:
-        docs/integrations.md, docs/retrieval.md.
-
     Example:
         >>> from llama_index.core.schema import TextNode
         >>> from llama_index.core.vector_stores.types import VectorStoreQuery
@@ -103,27 +99,19 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
         batch = self._store.batch(texts, [self._fields(node) for node in nodes], [node.node_id for node in nodes])
         return self._store.write(batch, [node.get_embedding() for node in nodes])
 
-    async def async_add(self, nodes: Sequence[BaseNode], **options: Any) -> list[str]:
-        """`add` as a coroutine."""
-        return await asyncio.to_thread(self.add, nodes, **options)
+    async_add = in_thread(add)
 
     def delete(self, ref_doc_id: str, **_: Any) -> None:
         """Delete the nodes of a document. No budget gets anything back."""
         self._store.delete(self._store.find({_DOCUMENT: ref_doc_id}))
 
-    async def adelete(self, ref_doc_id: str, **options: Any) -> None:
-        """`delete` as a coroutine."""
-        await asyncio.to_thread(self.delete, ref_doc_id, **options)
+    adelete = in_thread(delete)
 
     def delete_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **_: Any) -> None:
         """Delete the nodes that have one of these ids and match the filters; all without either."""
         self._store.delete([str(stored.id) for stored in self._matching(node_ids, filters)])
 
-    async def adelete_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **options: Any
-    ) -> None:
-        """`delete_nodes` as a coroutine."""
-        await asyncio.to_thread(self.delete_nodes, node_ids, filters, **options)
+    adelete_nodes = in_thread(delete_nodes)
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
         """The nodes that have one of these ids and match the filters, without rows; all without either.
@@ -135,17 +123,13 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
             raise ValueError("stores_text must be True to get nodes: they are in LlamaIndex's docstore")
         return [_node(stored) for stored in self._matching(node_ids, filters)]
 
-    async def aget_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
-        """`get_nodes` as a coroutine."""
-        return await asyncio.to_thread(self.get_nodes, node_ids, filters)
+    aget_nodes = in_thread(get_nodes)
 
     def clear(self) -> None:
         """Delete all nodes. No budget gets anything back."""
         self.delete_nodes()
 
-    async def aclear(self) -> None:
-        """`clear` as a coroutine."""
-        await asyncio.to_thread(self.clear)
+    aclear = in_thread(clear)
 
     # ---- searches ----
 
@@ -172,9 +156,7 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
             ids=[str(each.document.id) for each in found],
         )
 
-    async def aquery(self, query: VectorStoreQuery, **options: Any) -> VectorStoreQueryResult:
-        """`query` as a coroutine."""
-        return await asyncio.to_thread(self.query, query, **options)
+    aquery = in_thread(query)
 
     # ---- parts ----
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.embedders.results import Kind
+from hushvec.embedders.protocol import Kind
 from hushvec.middleware import Embeddings
 
 
@@ -33,10 +33,6 @@ class OpenAIEmbeddings:
 
     Edge cases:
         `kind` makes no difference.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> import hushvec as hv
         >>> from types import SimpleNamespace
@@ -95,12 +91,6 @@ def embeddings_response(embeddings: Embeddings, *, model: str | None = None) -> 
 
     Edge cases:
         A model that reports no usage: {}. A receipt comes back by `Receipt.from_dict(response["receipts"][0])`.
-
-    Reference:
-        docs/integrations.md.
-
-    Example:
-        See OpenAIEmbeddings.
     """
     if not isinstance(embeddings, Embeddings):
         raise TypeError(f"embeddings must be Embeddings of a wrapped model, got {validate.kind(embeddings)}")

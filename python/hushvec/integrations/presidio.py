@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.text.pii.categories import canonical, default_placeholder
 from hushvec.text.pii.spans import Span
 
@@ -60,22 +60,14 @@ class PresidioDetector:
         self._threshold = score_threshold
 
     def raw(self, text: str) -> list[Any]:
-        """Presidio's own results (`RecognizerResult`), in the order of the text.
-
-        Raises:
-            TypeError: text is not a string.
-        """
+        """Presidio's own results (`RecognizerResult`), in the order of the text."""
         if not isinstance(text, str):
             raise TypeError(f"text must be a string, got {type(text).__name__}")
         found = self._analyzer.analyze(text, language=self._language, score_threshold=self._threshold)
         return sorted(found, key=lambda one: (one.start, one.end))
 
     def detect(self, text: str) -> list[Span]:
-        """The finds as spans, with categories of this package where there is one.
-
-        Raises:
-            TypeError: text is not a string.
-        """
+        """The finds as spans, with categories of this package where there is one."""
         spans = []
         for one in self.raw(text):
             category = category_of(one.entity_type)
@@ -99,17 +91,11 @@ def category_of(entity_type: str) -> str:
 
 
 def pattern_analyzer(language: str = "en") -> Any:
-    """A Presidio AnalyzerEngine with its predefined pattern recognisers and no language model: nothing is downloaded.
-
-    Raises:
-        MissingExtraError: presidio-analyzer is not installed.
-    """
-    try:
+    """A Presidio AnalyzerEngine with its predefined pattern recognisers and no language model: nothing is downloaded."""
+    with needs_extra("Presidio's recognisers", "presidio"):
         from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
         from presidio_analyzer.predefined_recognizers import EmailRecognizer, SpacyRecognizer
         from tldextract import TLDExtract
-    except ImportError:
-        raise MissingExtraError("Presidio's recognisers", "presidio") from None
     engine = _word_engine(language)
     registry = RecognizerRegistry(supported_languages=[language])
     registry.load_predefined_recognizers(languages=[language], nlp_engine=engine)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.jobs import NoiseJob, noise_batch
 
 
@@ -54,7 +54,5 @@ def _require_name(name: str, value: Any) -> None:
 
 
 def _require_ray() -> None:
-    try:
+    with needs_extra("noise jobs on Ray Data", "ray"):
         import ray.data  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("noise jobs on Ray Data", "ray") from None

@@ -10,7 +10,7 @@ import numpy as np
 
 from hushvec._native import arrays
 from hushvec._util import validate
-from hushvec.embedders.results import Kind
+from hushvec.embedders.protocol import Kind
 from hushvec.embedders.sources import SourceModel
 from hushvec.errors import MissingExtraError
 from hushvec.integrations._rows import ReleasedList
@@ -34,15 +34,10 @@ class PrivateSentenceTransformer:
     """What a SentenceTransformer is mostly used for, with rows of documents, queries or both that are private releases.
 
     Args:
-        model: a SentenceTransformer, or any model, together with middleware; or a WrappedEmbeddingModel.
-        middleware: a step or a list of them; None for a model that is wrapped already.
-        on_receipt: called with each receipt, such as the `append` of a list.
-        noise_on: "documents": against whoever sees the index or its answers; a question is embedded clean, without charge or receipt.
-            "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
+        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
 
     Raises:
-        TypeError: a model that is not wrapped, without middleware.
-        ValueError: an unknown noise_on; no step that adds noise.
+        TypeError, ValueError: see `hushvec.integrations`.
 
     Guarantees:
         Those of the middleware, for the rows that noise_on names. Each call of a method for such rows is one release, whatever its
@@ -50,10 +45,6 @@ class PrivateSentenceTransformer:
 
     Edge cases:
         Nothing else of the model is reachable through this object: tokens and modules would show what the noise hides.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> import hushvec as hv
         >>> from hushvec.integrations.sentence_transformers import PrivateSentenceTransformer

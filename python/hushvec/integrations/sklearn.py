@@ -9,8 +9,8 @@ import numpy as np
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.embedders.results import Kind
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
+from hushvec.embedders.protocol import Kind
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, require_on_receipt
 from hushvec.mechanisms import Mechanism
 from hushvec.middleware import EmbeddingMiddleware, EmbeddingResult, Embeddings
@@ -21,11 +21,9 @@ from hushvec.release.vectors import privatize, require_chargeable, require_proje
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
 
-try:
+with needs_extra("hushvec.integrations.sklearn", "sklearn"):
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError:
-    raise MissingExtraError("hushvec.integrations.sklearn", "sklearn") from None
 
 _DTYPES = (np.float64, np.float32, np.float16)
 
@@ -68,10 +66,6 @@ class PrivateTransformer(_PrivateOutput):
         Each `transform` is one release with a charge of its own, so `fit_transform` followed by `transform` of the same rows costs
         twice, and cross-validation charges for each fold. What stands before it in a pipeline must not be fitted on the same rows: a
         scaler's mean moves all rows when one changes. Labels are not protected.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> import numpy as np
         >>> from hushvec.integrations.sklearn import PrivateTransformer
@@ -152,12 +146,8 @@ class PrivateTextTransformer(_PrivateOutput):
     """A scikit-learn transformer from texts to rows of an embedding model, which are private releases where noise_on names their kind.
 
     Args:
-        model: a WrappedEmbeddingModel, or any model together with middleware.
-        middleware: a step or a list of them; None for a model that is wrapped already.
+        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
         kind: "document" or "query": what the texts are.
-        on_receipt: called with each receipt, such as the `append` of a list.
-        noise_on: "documents": against whoever sees the index or its answers; a question is embedded clean, without charge or receipt.
-            "queries": against the holder of the index; documents are embedded clean. "both": against both; little is found then.
 
     Returns:
         From `transform`: Embeddings [n, d], an array with `receipt` (None for clean rows); after `set_output` a data frame, which has
@@ -173,10 +163,6 @@ class PrivateTextTransformer(_PrivateOutput):
     Edge cases:
         As for PrivateTransformer: every `transform` of such texts is charged. X may be a list, an array [n] or a data frame's column
         of texts.
-
-    Reference:
-        docs/integrations.md.
-
     Example:
         >>> import hushvec as hv
         >>> from hushvec.integrations.sklearn import PrivateTextTransformer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.jobs import NoiseJob, columns, noise_batch
 
 
@@ -70,7 +70,5 @@ def _as_lists(batch: Any, column: str) -> Any:
 
 
 def _require_spark() -> None:
-    try:
+    with needs_extra("noise jobs on Spark", "spark"):
         import pyspark.sql  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("noise jobs on Spark", "spark") from None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import arrays
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.jobs import columns
 from hushvec.receipts.labels import RowReceipt
 from hushvec.release.vectors import privatize
@@ -92,9 +92,6 @@ def vectors_of(name: str, column: Any, *, dtype: str = "float32", first_row: int
         column: Arrow array.
         dtype: that the rows get.
         first_row: number of the column's first row, for errors.
-
-    Raises:
-        TypeError, ValueError: as `privatize_column`.
     """
     import pyarrow.compute
 
@@ -118,10 +115,8 @@ def vectors_of(name: str, column: Any, *, dtype: str = "float32", first_row: int
 
 
 def require_arrow() -> None:
-    try:
+    with needs_extra("columns of tables", "tables"):
         import pyarrow  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("columns of tables", "tables") from None
 
 
 # ---- kinds of tables ----

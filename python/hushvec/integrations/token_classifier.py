@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.text.pii.categories import canonical, default_placeholder, require_category_name
 from hushvec.text.pii.spans import Span
 
@@ -83,11 +83,7 @@ class TokenClassifierDetector:
         self._categories = _checked(categories)
 
     def detect(self, text: str) -> list[Span]:
-        """Spans of the model, in the order of the text.
-
-        Raises:
-            TypeError: text is not a string.
-        """
+        """Spans of the model, in the order of the text."""
         if not isinstance(text, str):
             raise TypeError(f"text must be a string, got {type(text).__name__}")
         if not text.strip():
@@ -175,11 +171,9 @@ class TokenClassifierDetector:
 def _loaded(folder: Path) -> tuple[Any, Any]:
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: must be a folder with a model")
-    try:
+    with needs_extra("a token classifier", "text"):
         import torch  # noqa: F401
         from transformers import AutoModelForTokenClassification, AutoTokenizer
-    except ImportError:
-        raise MissingExtraError("a token classifier", "text") from None
     tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     model = AutoModelForTokenClassification.from_pretrained(str(folder), local_files_only=True)
     return tokenizer, model

@@ -1,4 +1,4 @@
-"""One release over many processes: a job's noise depends on the rows alone, not on who computes them, when, or how often.
+"""One release over many processes: noise depends on the rows alone, not on which process computes them, when, or how often.
 
     job         NoiseJob: parameters, a secret key, the charge of a budget
     batch       noise_batch: a batch of rows in, the same kind of batch out

@@ -18,13 +18,7 @@ from hushvec.mechanisms import CodebookResponse
 
 
 def answered(mechanism: CodebookResponse, rows: NDArray[Any], key: bytes, places: derivation.Places) -> NDArray[Any]:
-    """The released rows, of the dtype of `rows`.
-
-    Args:
-        mechanism: one row a person.
-        rows: [n, d], C-contiguous; read once, so that key and code are those of one reading.
-        key: of the function from rows to streams.
-        places: [n, 40].
+    """The released rows, of the dtype of `rows` [n, d], which is read once, so that key and code are those of one reading.
 
     Raises:
         ValueError: NaN or Inf; the rows are those that the codebook was made from.

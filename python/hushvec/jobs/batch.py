@@ -32,27 +32,26 @@ def noise_batch(
             a column of vectors. d and dtype are the job's.
         job: what all batches of the data set share.
         column: name of the vector column; not used for an array.
-        id_column: name of a column that says which row is which: whole numbers or strings, unique in the data set, the same in
-            every attempt. partition and first_row then play no part.
+        id_column: name of a column that identifies the rows: whole numbers or strings, unique in the data set, the same in every
+            attempt. partition and first_row are then not used.
         ids: the same for an array: as many ids as rows.
         partition: number of the part of the data set that the batch is from, in [0, 2^64).
         first_row: number of the batch's first row within its partition, in [0, 2^64 - n].
 
     Returns:
         What came in, with vectors replaced: an array; a batch or table with the column as fixed-size lists in its place; a dict.
-        Other columns, the ids among them, are passed on as they are and have no protection.
+        Other columns, ids included, are passed on as they are, without protection.
 
     Raises:
         TypeError: wrong kinds, a dtype that is not the job's.
         ValueError: another dimension, a missing column, a null, NaN or Inf (the row is named), an id twice.
-            Nothing is returned then.
 
     Guarantees:
         The released row depends on the job, its place and its own bytes, and on nothing else. See `NoiseJob`.
 
     Edge cases:
-        No rows: an empty batch. The same place must not be used for two rows of a data set: equal rows would have equal noise, and
-        be seen to be equal. Only repetitions within one batch are noticed.
+        The same place must not be used for two rows of a data set: equal rows would have equal noise and be seen to be equal. Only
+        repetitions within one batch are noticed.
 
     Reference:
         docs/format.md section 10; docs/scale-out.md.

@@ -1,4 +1,4 @@
-"""Columns of an Arrow table: vectors as float lists, ids as numbers or strings. Everything odd is refused with its row."""
+"""Columns of an Arrow table: vectors as float lists, ids as numbers or strings. Errors name the row."""
 
 from __future__ import annotations
 

@@ -48,10 +48,10 @@ def noise_file(
         job: a job for rows of this dimension and dtype.
         column: of the vectors: lists of any sort in, fixed-size lists out.
         id_column: names the rows, as for `noise_batch`, and is copied. None: rows are named by partition and number in the file.
-        keep: other columns to copy. What is copied has no protection; columns that are not named are left out.
+        keep: other columns to copy, without protection; columns that are not named are left out.
         partition: number of this file in a data set of several.
         budget: charged for the job, once, after the whole file was read and found good.
-        progress: called with (rows done, rows in all) after every part. None: a bar on standard error, for a person at a terminal.
+        progress: called with (rows done, rows in all) after every part. None: a bar on standard error, at a terminal.
         overwrite: replace a target, or a receipt beside it, that another job wrote. Both releases count: their losses add up.
 
     Returns:
@@ -66,8 +66,7 @@ def noise_file(
 
     Guarantees:
         Target and receipt are written atomically, for those who may read the source. Whatever a writer could refuse is found before
-        the budget is charged. Run again with the same job, in whatever process, it writes the
-        same vectors: a run that was cut off is repeated, not resumed.
+        the budget is charged. The same job writes the same vectors again in any process: repeat a run that was interrupted.
 
     Example:
         >>> import tempfile, numpy as np, pyarrow as pa, pyarrow.parquet as pq

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -20,24 +20,25 @@ from hushvec._util.recording import require_no_recorder
 from hushvec.budget import PrivacyBudget
 from hushvec.jobs import derivation, job_file
 from hushvec.jobs.answers import answered
+from hushvec.jobs.job_file import StoredJob
+from hushvec.jobs.parameters import JobParameters, planned_parameters
 from hushvec.mechanisms import CodebookResponse, Mechanism, PrivUnit, PublicCodebook, VectorMechanism
 from hushvec.receipts.base import LedgerEntry
 from hushvec.receipts.labels import RowReceipt
-from hushvec.release.plan import ReleasePlan, plan_release
+from hushvec.release.plan import ReleasePlan
 
 _LARGEST_SEED_BITS = 8 * derivation.KEY_BYTES
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NoiseJob:
+class NoiseJob(JobParameters):
     """One release of one data set, in as many parts, processes and attempts as it takes.
 
-    Made by `NoiseJob.start` or `NoiseJob.load`. A job can be pickled and sent to workers. Wherever it goes its secret key goes
-    with it: who reads the key can check guesses of a row against its released values, and the guarantee is void against them.
-    `repr` does not show it.
+    Made by `NoiseJob.start` or `NoiseJob.load`. A job can be pickled and sent to workers, with its secret key: who reads the key can
+    check guesses of a row against its released values, and the guarantee is void against them. `repr` does not show it.
 
     Args:
-        mechanism: the mechanism of every row, one row a person.
+        mechanism: the mechanism of every row, one row per person.
         dtype: "float32", "float64" or "float16"; batches have this dtype.
         normalize: rows brought to unit length before the noise.
         renormalize: rows brought to unit length after it.
@@ -45,20 +46,15 @@ class NoiseJob:
         seeded: the key was given by the caller, so that the job promises nothing.
 
     Guarantees:
-        The released row is a function of the job, the row's place (its id, or its partition and number) and the row itself.
-        Batches, order, threads, workers and repeated attempts do not change a bit of it. The key stream of a row follows from
-        its bytes too: other data at the same place has noise unrelated to the first.
-        Every row of the data set, released once, has the guarantee of the receipt, as from `hushvec.privatize`.
+        The released row is a function of the job, the row's place (its id, or its partition and number) and the row itself: batches,
+        order, threads, workers and repeated attempts do not change a bit of it. The key stream of a row follows from its bytes too:
+        other data at the same place has unrelated noise. Every row of the data set, released once, has the guarantee of the receipt.
 
     Edge cases:
         What is released twice is paid for once only if it is the same: two attempts at one place with different data, both
         seen, are two releases of that row. So is a second data set under the same job. docs/scale-out.md says how to avoid both.
     """
 
-    mechanism: Mechanism
-    dtype: str
-    normalize: bool
-    renormalize: bool
     entry: LedgerEntry | None = None
     seeded: bool = False
     format_version: int = _core.format_version
@@ -107,7 +103,7 @@ class NoiseJob:
             >>> bool((np.concatenate(parts) == whole).all())
             True
         """
-        planned = _planned(
+        planned = planned_parameters(
             dimension=dimension,
             dtype=dtype,
             epsilon=epsilon,
@@ -120,12 +116,12 @@ class NoiseJob:
         )
         job = cls(**planned, _key=secrets.token_bytes(derivation.KEY_BYTES))
         if path is not None:
-            job = job_file.kept(job, Path(path))
+            job = cls._of(job_file.kept(job._stored(), Path(path)))
         if budget is None:
             return job
         paid = job.charge(budget)
         if path is not None:
-            job_file.write(paid, Path(path))
+            paid.save(path)
         return paid
 
     @classmethod
@@ -141,7 +137,7 @@ class NoiseJob:
             ValueError: not a job file, or one whose noise this version of hushvec would compute otherwise; another codebook.
             OSError: the file cannot be read, or others than its owner may read it.
         """
-        return job_file.read(Path(path), codebook)
+        return cls._of(job_file.read(Path(path), codebook))
 
     @classmethod
     def unsafe_seeded(
@@ -162,7 +158,7 @@ class NoiseJob:
         number = validate.whole_number("seed", seed, at_least=0)
         if number.bit_length() > _LARGEST_SEED_BITS:
             raise ValueError(f"seed must be < 2^{_LARGEST_SEED_BITS}, got {number!r:.90}")
-        planned = _planned(
+        planned = planned_parameters(
             dimension=dimension,
             dtype=dtype,
             epsilon=epsilon,
@@ -175,21 +171,10 @@ class NoiseJob:
         )
         return cls(**planned, seeded=True, _key=number.to_bytes(derivation.KEY_BYTES, "little"))
 
-    @property
-    def dimension(self) -> int:
-        return self.mechanism.dimension
-
     @cached_property
     def id(self) -> str:
         """32 hexadecimal digits that follow from key and parameters: no two jobs share an id, and it may be published."""
         return derivation.job_id(self._key, self.parameters)
-
-    @cached_property
-    def parameters(self) -> str:
-        """Everything that decides the result beside the key and the rows, as docs/format.md section 10 writes it."""
-        return derivation.parameters_text(
-            self.mechanism, dtype=self.dtype, normalize=self.normalize, renormalize=self.renormalize
-        )
 
     @property
     def charge_id(self) -> str:
@@ -227,7 +212,9 @@ class NoiseJob:
             ValueError: a seeded job, which its seed makes again.
             OSError: the file cannot be written.
         """
-        job_file.write(self, Path(path))
+        if self.seeded:
+            raise ValueError("a seeded job is not saved: its seed makes it again")
+        job_file.write(self._stored(), Path(path))
 
     def receipt(self, rows: int, *, notes: tuple[str, ...] = ()) -> RowReceipt:
         """The receipt of the whole job; one of labels, with the codebook's digest, if it answers with codes.
@@ -282,6 +269,13 @@ class NoiseJob:
         else:
             _core.clip_and_noise_keyed(source, mechanism.clip_norm, mechanism.noise_parameter, out, key, places, mechanism.law)
 
+    def _stored(self) -> StoredJob:
+        return StoredJob(key=self._key, entry=self.entry, **_shared_fields(self))
+
+    @classmethod
+    def _of(cls, stored: StoredJob) -> NoiseJob:
+        return cls(_key=stored.key, entry=stored.entry, **_shared_fields(stored))
+
     @cached_property
     def _rows_key(self) -> bytes:
         return derivation.rows_key(self._key, self.parameters)
@@ -299,20 +293,8 @@ class NoiseJob:
         self.__dict__.update(state)
 
 
-def _planned(*, dimension: int, dtype: str, **arguments: Any) -> dict[str, Any]:
-    """The checked parameters of a job, from the arguments of `start`."""
-    plan = plan_release(
-        rows=1,
-        dimension=validate.whole_number("dimension", dimension, at_least=1),
-        dtype=validate.choice("dtype", dtype, arrays.NUMPY_DTYPES),
-        per="record",
-        generator=None,
-        **arguments,
-    )
-    mechanism = plan.mechanism
-    if mechanism.grade != "exact":
-        raise ValueError(f"mechanism must have an exact form in a job, got {mechanism.name!r}")
-    return dict(mechanism=mechanism, dtype=dtype, normalize=plan.normalize, renormalize=plan.renormalize)
+def _shared_fields(job: JobParameters) -> dict[str, Any]:
+    return {field.name: getattr(job, field.name) for field in fields(JobParameters)}
 
 
 def _require_finite(name: str, values: NDArray[Any], label: Callable[[int], str]) -> None:

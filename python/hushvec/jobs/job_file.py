@@ -1,4 +1,4 @@
-"""Jobs in files: JSON with the secret key, readable by its owner alone, created once whoever comes first."""
+"""Jobs in files: JSON with the secret key, readable by its owner alone; of several processes the first one creates it."""
 
 from __future__ import annotations
 
@@ -7,45 +7,55 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec._util.publish import Unfinished, unfinished
+from hushvec._util.publish import Unfinished, sync_folder, unfinished
 from hushvec.jobs import derivation
+from hushvec.jobs.parameters import JobParameters, planned_parameters
 from hushvec.mechanisms import CodebookResponse, EmpiricalGaussian, PrivUnit, PublicCodebook
 from hushvec.receipts.base import LedgerEntry
-
-if TYPE_CHECKING:
-    from hushvec.jobs.job import NoiseJob
 
 _LARGEST_FILE = 1 << 16
 _FIELDS = ("job_version", "format_version", "id", "key", "arguments", "charge")
 
 
-def kept(job: NoiseJob, path: Path) -> NoiseJob:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StoredJob(JobParameters):
+    """What is in a job file: a job with its secret key, and the charge that paid for it, if one did."""
+
+    key: bytes = field(repr=False)
+    entry: LedgerEntry | None
+
+    @property
+    def id(self) -> str:
+        return derivation.job_id(self.key, self.parameters)
+
+
+def kept(job: StoredJob, path: Path) -> StoredJob:
     """`job`, now in the file, or the job that was there first."""
     with _written_beside(job, path) as beside:
         try:
             os.link(beside.path, path)  # fails where the file exists: of many at once, one is first
-            _sync_folder(path)
+            sync_folder(path.parent)
             return job
         except FileExistsError:
-            present = read(path, job.mechanism.codebook if isinstance(job.mechanism, CodebookResponse) else None)
+            present = read(path, getattr(job.mechanism, "codebook", None))
     if present.parameters != job.parameters:
         raise ValueError(f"{path} holds a job with other parameters: {_difference(present.parameters, job.parameters)}")
     return present
 
 
-def write(job: NoiseJob, path: Path) -> None:
+def write(job: StoredJob, path: Path) -> None:
     with _written_beside(job, path) as beside:
         beside.take_place()
-        _sync_folder(path)
+        sync_folder(path.parent)
 
 
-def read(path: Path, codebook: PublicCodebook | None = None) -> NoiseJob:
+def read(path: Path, codebook: PublicCodebook | None = None) -> StoredJob:
     with path.open("rb") as file:
         mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
         if mode & 0o077:
@@ -62,7 +72,7 @@ def read(path: Path, codebook: PublicCodebook | None = None) -> NoiseJob:
 
 @contextmanager
 def _as_bad_file(path: Path) -> Iterator[None]:
-    """Whatever is wrong in the file, as one error that names it."""
+    """Any fault of the file as one error that names it."""
     try:
         yield
     except (ValueError, TypeError, KeyError) as error:
@@ -70,7 +80,7 @@ def _as_bad_file(path: Path) -> Iterator[None]:
 
 
 def _require_codebook(path: Path, arguments: Any, codebook: PublicCodebook | None) -> None:
-    """The file names the codebook by its digest; whoever reads it brings the codebook."""
+    """The file names the codebook by its digest; the caller provides the codebook."""
     digest = arguments.get("codebook") if isinstance(arguments, dict) else None
     if codebook is not None and not isinstance(codebook, PublicCodebook):
         raise TypeError(f"codebook must be a hushvec.mechanisms.PublicCodebook or None, got {validate.kind(codebook)}")
@@ -80,9 +90,7 @@ def _require_codebook(path: Path, arguments: Any, codebook: PublicCodebook | Non
         raise ValueError(f"codebook must be that of the job in {path}, {digest!r:.80}, got one with digest {codebook.digest!r}")
 
 
-def _job_of(fields: dict[str, Any], codebook: PublicCodebook | None) -> NoiseJob:
-    from hushvec.jobs.job import NoiseJob, _planned
-
+def _job_of(fields: dict[str, Any], codebook: PublicCodebook | None) -> StoredJob:
     versions = (fields["job_version"], fields["format_version"])
     if versions != (derivation.JOB_VERSION, _core.format_version):
         raise ValueError(f"its versions must be {derivation.JOB_VERSION} and {_core.format_version}, got {versions}")
@@ -90,7 +98,7 @@ def _job_of(fields: dict[str, Any], codebook: PublicCodebook | None) -> NoiseJob
     if len(key) != derivation.KEY_BYTES:
         raise ValueError(f"its key must have {derivation.KEY_BYTES} bytes, got {len(key)}")
     entry = None if fields["charge"] is None else LedgerEntry(**fields["charge"])
-    job = NoiseJob(**_planned(**_with_codebook(fields["arguments"], codebook)), entry=entry, _key=key)
+    job = StoredJob(**planned_parameters(**_with_codebook(fields["arguments"], codebook)), entry=entry, key=key)
     if job.id != fields["id"]:
         raise ValueError("its id does not follow from its key and parameters, so its noise would be another")
     return job
@@ -104,23 +112,21 @@ def _with_codebook(arguments: dict[str, Any], codebook: PublicCodebook | None) -
     return {**others, "mechanism": codebook.mechanism(arguments["epsilon"]), "epsilon": None}
 
 
-def _text_of(job: NoiseJob) -> str:
-    if job.seeded:
-        raise ValueError("a seeded job is not saved: its seed makes it again")
+def _text_of(job: StoredJob) -> str:
     if isinstance(job.mechanism, PrivUnit) and job.mechanism.corpus_size is not None:
         raise ValueError(f"a job with corpus_size cannot be saved, got corpus_size={job.mechanism.corpus_size}")
     fields = {
         "job_version": derivation.JOB_VERSION,
-        "format_version": job.format_version,
+        "format_version": _core.format_version,
         "id": job.id,
-        "key": job._key.hex(),
+        "key": job.key.hex(),
         "arguments": _arguments(job),
         "charge": None if job.entry is None else asdict(job.entry),
     }
     return json.dumps(fields, indent=2, allow_nan=False) + "\n"
 
 
-def _arguments(job: NoiseJob) -> dict[str, Any]:
+def _arguments(job: StoredJob) -> dict[str, Any]:
     """What `start` is to be called with to get the same mechanism."""
     mechanism = job.mechanism
     epsilon, delta = mechanism.cost
@@ -139,19 +145,11 @@ def _arguments(job: NoiseJob) -> dict[str, Any]:
 
 
 @contextmanager
-def _written_beside(job: NoiseJob, path: Path) -> Iterator[Unfinished]:
+def _written_beside(job: StoredJob, path: Path) -> Iterator[Unfinished]:
     with unfinished(path) as beside:
         beside.file.write(_text_of(job).encode())
         beside.complete()
         yield beside
-
-
-def _sync_folder(path: Path) -> None:
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _difference(present: str, asked: str) -> str:

@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hushvec._util.lazy import at_first_use
+from hushvec._util.rounding import product_up, quotient_down, root_up, rounded_up
 from hushvec.mechanisms.additive import (
     ADDITIVE,
     ADJACENCY,
@@ -32,10 +33,6 @@ from hushvec.mechanisms.additive import (
     Laplacian,
     Mechanism,
     VectorMechanism,
-    product_up,
-    quotient_down,
-    root_up,
-    rounded_up,
     sensitivity,
 )
 from hushvec.mechanisms.privunit import PrivUnit
@@ -44,7 +41,8 @@ from hushvec.mechanisms.privunit import PrivUnit
 MECHANISMS: dict[str, type[VectorMechanism]] = {**ADDITIVE, PrivUnit.name: PrivUnit}
 
 if TYPE_CHECKING:
-    from hushvec.mechanisms.codebook import CodebookFit, CodebookResponse, PublicCodebook
+    from hushvec.mechanisms.codebook import CodebookFit, PublicCodebook
+    from hushvec.mechanisms.codebook_response import CodebookResponse
     from hushvec.mechanisms.metric import MetricEpsilon, MetricLaplace
     from hushvec.mechanisms.projection import PublicProjection
     from hushvec.mechanisms.projection_fit import ProjectionFit
@@ -85,7 +83,7 @@ __getattr__, __dir__ = at_first_use(
     globals(),
     {
         "CodebookFit": "codebook",
-        "CodebookResponse": "codebook",
+        "CodebookResponse": "codebook_response",
         "FrequencyEstimate": "randomized_response",
         "GumbelTopK": "top_k",
         "MetricEpsilon": "metric",

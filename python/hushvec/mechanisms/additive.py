@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hushvec._native import _core, kernels
+from hushvec._native.arrays import CheckedRows
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
+from hushvec._util.rounding import quotient_down, root_up, rounded_up
 from hushvec.noise.calibration import gaussian_epsilon, gaussian_sigma, laplace_scale
 
 if TYPE_CHECKING:
@@ -92,20 +93,28 @@ class Mechanism(ABC):
     def describe(self) -> tuple[str, ...]:
         """Lines that say what a release costs and what it leaves of a row, before anything is spent."""
 
-    def require_release(self, x: Any) -> None:
-        """Raise whatever would keep a release of x from being computed, short of NaN and Inf: what is charged for must happen."""
-        kernels.require_release(x, self.law)
+    def require_release(self, rows: CheckedRows) -> None:
+        """Raise whatever would keep a release from being computed, short of NaN and Inf: what is charged for must happen."""
+        if rows.on_cuda:
+            kernels.require_release(rows.values, self.law)
 
-    def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> None:
-        """out = the release of x, in the same dtype: exactly rounded where the grade is exact. x may be out.
+    def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> Any:
+        """The release of x in `out`, in the same dtype: exactly rounded where the grade is exact. x may be out.
 
-        Nothing is written where x is refused, unless `out_is_fresh` says that no one else can see `out` yet: then a part
-        of the result may be in it, and x is read once and not twice. On CUDA `out` always holds a result then.
+        Args:
+            x: rows of this dimension.
+            out: of x's kind, shape and dtype; None for a new array.
+            generator: what noise is drawn from.
+            out_is_fresh: no one else can see `out` yet, as if it were None. If x is refused, a part of the result may be in it then,
+                and on CUDA it always holds one; x is read once and not twice. Otherwise nothing is written where x is refused.
+
+        Returns:
+            `out`, or the new array.
         """
-        self._release(x, out, require_generator(generator), out_is_fresh)
+        return self._release(x, out, require_generator(generator), out_is_fresh)
 
     @abstractmethod
-    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> None:
+    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
         """`apply`, with its generator checked."""
 
 
@@ -164,9 +173,9 @@ class VectorMechanism(Mechanism):
         norm = f"{self.sensitivity_norm.upper()}, {self.adjacency}"
         return f"sensitivity {self.sensitivity:.6g} ({norm}), {name} {self.noise_parameter:.6g}"
 
-    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> None:
+    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
         exact = self.grade == "exact"
-        kernels.clip_and_noise(x, self.clip_norm, self.noise_parameter, out, source, self.law, exact, out_is_fresh=out_is_fresh)
+        return kernels.clip_and_noise(x, self.clip_norm, self.noise_parameter, out, source, self.law, exact, out_is_fresh=out_is_fresh)
 
 
 class _GaussianNoise(VectorMechanism):
@@ -282,7 +291,28 @@ class EmpiricalGaussian(_GaussianNoise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Laplacian(VectorMechanism):
+class _LaplaceNoise(VectorMechanism):
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
+
+    @cached_property
+    def scale(self) -> float:
+        return as_used("scale", float(laplace_scale(self.epsilon, self.sensitivity)), self.clip_norm)
+
+    @property
+    def noise_parameter(self) -> float:
+        return self.scale
+
+    @property
+    def cost(self) -> tuple[float, float]:
+        return self.epsilon, 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laplacian(_LaplaceNoise):
     """Independent Laplace noise on every element: pure epsilon-DP.
 
     Args:
@@ -307,31 +337,14 @@ class Laplacian(VectorMechanism):
     law = "laplacian"
     grade = "exact"
     sensitivity_norm = "l1"
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
-
-    @cached_property
-    def scale(self) -> float:
-        return as_used("scale", float(laplace_scale(self.epsilon, self.sensitivity)), self.clip_norm)
-
-    @property
-    def noise_parameter(self) -> float:
-        return self.scale
 
     @property
     def noise_norm(self) -> float:
         return self.scale * math.sqrt(2 * self.dimension)
 
-    @property
-    def cost(self) -> tuple[float, float]:
-        return self.epsilon, 0.0
-
 
 @dataclass(frozen=True, kw_only=True)
-class L2Laplace(VectorMechanism):
+class L2Laplace(_LaplaceNoise):
     """A uniform direction with a Gamma(d, scale) length on every row: pure epsilon-DP from the L2 sensitivity.
 
     Args:
@@ -355,27 +368,10 @@ class L2Laplace(VectorMechanism):
     law = "l2_laplace"
     grade = "float"
     sensitivity_norm = "l2"
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
-
-    @cached_property
-    def scale(self) -> float:
-        return as_used("scale", float(laplace_scale(self.epsilon, self.sensitivity)), self.clip_norm)
-
-    @property
-    def noise_parameter(self) -> float:
-        return self.scale
 
     @property
     def noise_norm(self) -> float:
         return self.scale * math.sqrt(self.dimension * (self.dimension + 1))
-
-    @property
-    def cost(self) -> tuple[float, float]:
-        return self.epsilon, 0.0
 
 
 ADDITIVE: dict[str, type[VectorMechanism]] = {
@@ -392,32 +388,6 @@ def sensitivity(mechanism: str, *, clip_norm: float, rows_per_person: int, dimen
     if mechanism == Laplacian.name:
         return root_up((one_row * rows_per_person) ** 2 * dimension)
     return root_up((one_row * rows_per_person) ** 2)
-
-
-def root_up(square: Fraction) -> float:
-    """A double that is at least sqrt(square), and at most one unit in the last place above the smallest such."""
-    root = math.sqrt(square)
-    while Fraction(root) ** 2 < square:
-        root = math.nextafter(root, math.inf)
-    return root
-
-
-def rounded_up(value: float, digits: int) -> float:
-    """The smallest number of `digits` decimal digits that is at least value, as the nearest double, itself at least value."""
-    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value))
-
-
-def quotient_down(numerator: float, denominator: float) -> float:
-    """numerator / denominator of two positive numbers, as a double that is not above it."""
-    quotient = numerator / denominator
-    return quotient if Fraction(quotient) * Fraction(denominator) <= Fraction(numerator) else math.nextafter(quotient, 0.0)
-
-
-def product_up(*factors: float | Fraction) -> float:
-    """The product of numbers >= 0, as a double that is at least it."""
-    exact = math.prod((Fraction(factor) for factor in factors), start=Fraction(1))
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
 def _stated(cost: float) -> str:

@@ -10,45 +10,35 @@ exactly epsilon-DP, and docs/retrieval.md has measured figures.
 
 from __future__ import annotations
 
-import hashlib
-import os
-import sys
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core, arrays
-from hushvec._native.products import inner_products
+from hushvec._native import _core
 from hushvec._util import validate
-from hushvec._util.publish import SHARED, published_bytes
 from hushvec.errors import MissingExtraError
-from hushvec.mechanisms._code_counts import FEWEST, best, counts_up_to, found_share, tried_until_past
-from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, stored_fields, unit_rows
-from hushvec.mechanisms.additive import Mechanism, quotient_down
+from hushvec.mechanisms.code_counts import FEWEST, best, count_for, counts_up_to, found_share, tried_until_past
+from hushvec.mechanisms.codebook_response import CodebookResponse
 from hushvec.mechanisms.privunit import PrivUnit
+from hushvec.mechanisms.public_arrays import (
+    Rows,
+    digest_of_rows,
+    nearest_codes,
+    unit_public_rows,
+    unit_rows,
+)
+from hushvec.mechanisms.public_codes import PublicCodes
 from hushvec.mechanisms.randomized_response import RandomizedResponse
 
-if TYPE_CHECKING:
-    from hushvec.accounting import Shuffled
-
-FORMAT = 1
 AUTO = "auto"
 COSINE, SEARCH = "cosine", "search"
-_ARRAYS = ("codes", "sums")
-_FIELDS = ("format", "digest", "fitted_on", "rows", *_ARRAYS)
 
-_MOST_CODES = 2**24
 _FEWEST_FOR_SEARCH = 16
 _MOST_SEARCHED = 2**13  # rows that are searched for choosing the number of codes
 _MOST_TRIED = 2**15  # public rows that the number of codes is chosen by; of more, as many at random
 _ROUNDS = 20  # of k-means
-_SCORES_AT_ONCE = 1 << 21  # 8 MiB of float32
-
-Rows = NDArray[np.float32]
 
 
 class CodebookFit(NamedTuple):
@@ -80,7 +70,7 @@ class CodebookFit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PublicCodebook:
+class PublicCodebook(PublicCodes):
     """k public unit rows, the codes, and the sums of the public rows that are nearest to each.
 
     Made by `fit`, `of` or `load`; two codebooks are equal if their arrays are.
@@ -117,25 +107,6 @@ class PublicCodebook:
         >>> release.values.shape, release.receipt.epsilon, release.receipt.codebook == codebook.digest
         ((3, 16), 8.0, True)
     """
-
-    codes: Rows
-    sums: Rows
-    rows: int
-    fitted_on: str | None = None
-
-    def __post_init__(self) -> None:
-        for name in _ARRAYS:
-            object.__setattr__(self, name, frozen(name, getattr(self, name), 2))
-        validate.whole_number("rows", self.rows, at_least=1)
-        if not 2 <= len(self.codes) <= _MOST_CODES:
-            raise ValueError(f"codes must be at least 2 and at most 2^24, got {len(self.codes)}")
-        if self.sums.shape != self.codes.shape:
-            raise ValueError(f"sums must have shape {self.codes.shape}, that of codes, got {self.sums.shape}")
-        lengths = np.linalg.norm(self.codes.astype(np.float64), axis=1)
-        if (np.abs(lengths - 1) > 1e-5).any():
-            raise ValueError(f"codes must have unit length, got {float(lengths[np.abs(lengths - 1).argmax()])!r}")
-
-    # ---- where a codebook comes from ----
 
     @classmethod
     def fit(
@@ -186,25 +157,15 @@ class PublicCodebook:
             public_rows: as for `fit`; at least two.
         """
         rows = unit_public_rows(public_rows)
-        return cls(rows, rows, len(rows), _digest_of_rows(public_rows))
+        return cls(rows, rows, len(rows), digest_of_rows(public_rows))
 
     @classmethod
     def _of_cells(cls, centers: Rows, rows: Rows, given: Any) -> PublicCodebook:
         """Empty cells are dropped: their codes would take probability from the others and mean nothing."""
-        used, cells = np.unique(_nearest(rows, centers), return_inverse=True)
+        used, cells = np.unique(nearest_codes(rows, centers), return_inverse=True)
         sums = np.zeros((len(used), rows.shape[1]), np.float64)
         np.add.at(sums, cells, rows)
-        return cls(unit_rows(sums), sums.astype(np.float32), len(rows), _digest_of_rows(given))
-
-    # ---- what it does ----
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    @property
-    def dimension(self) -> int:
-        """d of the rows."""
-        return int(self.codes.shape[1])
+        return cls(unit_rows(sums), sums.astype(np.float32), len(rows), digest_of_rows(given))
 
     def mechanism(self, epsilon: float, *, rows_per_person: int = 1) -> CodebookResponse:
         """Randomized response over the codes, for `hushvec.privatize(mechanism=)`.
@@ -214,52 +175,6 @@ class PublicCodebook:
             rows_per_person: as in every mechanism.
         """
         return CodebookResponse(codebook=self, epsilon=epsilon, dimension=self.dimension, rows_per_person=rows_per_person)
-
-    def encode(self, x: Any) -> NDArray[np.int32]:
-        """The number of the nearest code of each row [n]: private, not to be released.
-
-        Args:
-            x: float array [d] or [n, d], numpy or torch. Not changed.
-
-        Guarantees:
-            A row's code depends on the row and the codes alone, and is the same under every instruction set but the portable one.
-            Of codes with equal scores the first.
-
-        Raises:
-            TypeError: wrong kinds.
-            ValueError: another dimension, NaN or Inf.
-        """
-        arrays.require_array("x", x)
-        count, dimension = arrays.rows_and_dimension(x)
-        if dimension != self.dimension:
-            raise ValueError(f"x must have {self.dimension} columns, got {dimension}")
-        arrays.require_finite("x", x)
-        return _nearest(_as_float32(x).reshape(count, dimension), self.codes)
-
-    def decode(self, codes: Any, epsilon: float) -> Rows:
-        """A unit row for each released code: the direction of the posterior mean of a public row, given the code.
-
-        Args:
-            codes: whole numbers in [0, k), released by randomized response with this epsilon for each.
-            epsilon: > 0, of one row.
-
-        Returns:
-            float32 [n, d]. Post-processing: it costs nothing.
-        """
-        numbers = np.asarray(codes)
-        if numbers.dtype.kind not in "iu":
-            raise TypeError(f"codes must be whole numbers, got {numbers.dtype}")
-        outside = numbers[(numbers < 0) | (numbers >= len(self))]
-        if outside.size:
-            raise ValueError(f"codes must be >= 0 and < {len(self)}, got {int(outside.flat[0])}")
-        decoded: Rows = self._decoded(RandomizedResponse(epsilon=epsilon, k=len(self)))[numbers]
-        return decoded
-
-    def _decoded(self, response: RandomizedResponse) -> Rows:
-        """[k, d]: sum over public rows u of P(code | u) u, to unit length."""
-        truth, other = response.probability_of_truth, response.probability_of_each_other
-        sums = self.sums.astype(np.float64)
-        return unit_rows((truth - other) * sums + other * sums.sum(axis=0))
 
     def check(self, public_sample: Any, *, epsilon: float) -> CodebookFit:
         """How well the codebook serves rows of the kind that it is meant for, before any epsilon is spent.
@@ -275,7 +190,7 @@ class PublicCodebook:
         rows = unit_public_rows(public_sample, "public_sample")
         if rows.shape[1] != self.dimension:
             raise ValueError(f"public_sample must have {self.dimension} columns, got {rows.shape[1]}")
-        cells = _nearest(rows, self.codes)
+        cells = nearest_codes(rows, self.codes)
         privunit = PrivUnit(epsilon=validate.positive("epsilon", epsilon), dimension=self.dimension)
         return CodebookFit(
             nearest_cosine=float(np.einsum("nd,nd->n", rows, self.codes[cells], dtype=np.float64).mean()),
@@ -283,198 +198,6 @@ class PublicCodebook:
             privunit_cosine=privunit.expected_cosine(),
             epsilon=float(epsilon),
         )
-
-    def require_other_rows(self, *parts: Any) -> None:
-        """Refuse the rows that the codebook was made from.
-
-        Args:
-            parts: the rows to be released, in one array or in several.
-
-        Raises:
-            ValueError: they are the array that the codebook was fitted on.
-        """
-        count = sum(arrays.rows_and_dimension(part)[0] for part in parts)
-        if self.fitted_on is not None and count == self.rows and _digest_of_rows(*parts) == self.fitted_on:
-            raise ValueError(
-                "codebook must be fitted on public rows, not on those to be released: x is the array it was fitted on "
-                f"(digest {self.fitted_on[:12]})"
-            )
-
-    # ---- which codebook it is ----
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256, in hexadecimal, of the codebook: format, shapes, and every float32 of codes and sums, little-endian."""
-        return digest_of("codebook", FORMAT, self._stored())
-
-    def _stored(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _ARRAYS}
-
-    def __eq__(self, other: object) -> bool:
-        return self.digest == other.digest if isinstance(other, PublicCodebook) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    def __repr__(self) -> str:
-        return f"PublicCodebook({len(self)} codes, dimension {self.dimension}, digest {self.digest[:12]})"
-
-    # ---- on disk ----
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the codebook as an .npz file: beside `path` first, then in one step onto it."""
-        with published_bytes(Path(path), mode=SHARED) as file:
-            np.savez(file, format=FORMAT, digest=self.digest, fitted_on=self.fitted_on or "", rows=self.rows, **self._stored())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> PublicCodebook:
-        """The codebook that `save` wrote.
-
-        Raises:
-            OSError: the file cannot be read.
-            ValueError: it is no such file, or not what was saved: its digest is another.
-        """
-        with open(path, "rb") as file:
-            try:
-                stored = stored_fields(file, _FIELDS, FORMAT)
-                codebook = cls(stored["codes"], stored["sums"], int(stored["rows"]), str(stored["fitted_on"]) or None)
-            # whatever a damaged archive makes of its reader: zip, zlib and numpy each have errors of their own
-            except Exception as mistake:
-                raise ValueError(f"{os.fspath(path)} is not a saved codebook: {mistake}") from None
-        if codebook.digest != str(stored["digest"]):
-            raise ValueError(f"{os.fspath(path)} has digest {codebook.digest}, but says {stored['digest']}")
-        return codebook
-
-
-@dataclass(frozen=True, kw_only=True)
-class CodebookResponse(Mechanism):
-    """For every row its code by randomized response, decoded to a public unit row. Made by `PublicCodebook.mechanism`.
-
-    Args:
-        codebook: public.
-        epsilon: > 0, of all rows of a person together; each answer gets epsilon / rows_per_person.
-        dimension: d, that of the codebook.
-
-    Guarantees:
-        (epsilon, 0)-DP under replace-one of one person's rows, exact as sampled: the code is a function of the row and of public
-        data, whatever floating point makes of it; it is released by `RandomizedResponse`, and decoding sees the answer alone.
-
-    Edge cases:
-        Rows are directions: their length has no influence, and what is released has unit length.
-
-    Reference:
-        docs/proofs/codebook.md; Kairouz, Oh, Viswanath (2016).
-    """
-
-    name = "codebook"
-    law = "randomized_response"
-    grade = "exact"
-    codebook: PublicCodebook = field(repr=False)
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.codebook, PublicCodebook):
-            raise TypeError(f"codebook must be a PublicCodebook, got {validate.kind(self.codebook)}")
-        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
-        if self.dimension != self.codebook.dimension:
-            raise ValueError(f"dimension must be {self.codebook.dimension}, that of the codebook, got {self.dimension}")
-        if self.clip_norm != 1:
-            raise ValueError(f"clip_norm must be 1.0 for a codebook, which releases unit rows, got {self.clip_norm!r}")
-        truth, other = self.response.law
-        if truth <= other:
-            raise ValueError(
-                f"epsilon must be large enough to prefer the truth among {len(self.codebook)} codes, got {self.epsilon!r}"
-            )
-
-    @cached_property
-    def response(self) -> RandomizedResponse:
-        """Over the codes, for one row."""
-        return RandomizedResponse(epsilon=quotient_down(self.epsilon, self.rows_per_person), k=len(self.codebook))
-
-    @cached_property
-    def table(self) -> Rows:
-        """[k, d]: what is released for each answer."""
-        table = self.codebook._decoded(self.response)
-        table.flags.writeable = False
-        return table
-
-    @property
-    def cost(self) -> tuple[float, float]:
-        return self.epsilon, 0.0
-
-    def shuffled(self, n: int) -> Shuffled:
-        """What one person's releases cost against whoever sees only the shuffled releases of n people.
-
-        Args:
-            n: >= 1, how many people release by this mechanism in the batch. Only those count who follow the protocol.
-
-        Returns:
-            A loss for `hushvec.accounting.compose`: ``codebook.mechanism(8.0).shuffled(10**6).epsilon(1e-6)``.
-
-        Raises:
-            TypeError, ValueError: n is no whole number >= 1.
-
-        Guarantees:
-            For one batch to which every person sends `rows_per_person` rows, under replacement of all rows of one person, by `epsilon`
-            and n, as `Shuffled` says. It takes an honest shuffler that puts all released rows in random order and removes names,
-            times and whatever else tells people apart. Against the shuffler, and everyone who sees a row before it was shuffled,
-            `epsilon` holds and nothing smaller.
-
-        Reference:
-            docs/proofs/shuffling.md.
-
-        Example:
-            >>> import numpy as np
-            >>> from hushvec.mechanisms import PublicCodebook
-            >>> loss = PublicCodebook.of(np.eye(32, dtype=np.float32)).mechanism(8.0).shuffled(10**6)
-            >>> round(loss.epsilon(1e-6), 3)
-            0.304
-        """
-        from hushvec.accounting import Shuffled
-
-        return Shuffled(epsilon=self.epsilon, n=n)
-
-    def expected_cosine(self, norm: float | None = None) -> float:
-        """About the cosine between a public row and its release, over the rows that the codebook was made from.
-
-        Args:
-            norm: has no influence: only the direction is released.
-        """
-        if norm is not None:
-            validate.positive("norm", norm)
-        sums = self.codebook.sums.astype(np.float64)
-        truth, other = self.response.probability_of_truth, self.response.probability_of_each_other
-        hit = float(np.einsum("kd,kd->", sums, self.table))
-        anything = float(sums.sum(axis=0) @ self.table.sum(axis=0, dtype=np.float64))
-        return ((truth - other) * hit + other * anything) / self.codebook.rows
-
-    def describe(self) -> tuple[str, ...]:
-        epsilon, delta = self.cost
-        rows = f", {self.rows_per_person:,} rows a person" if self.rows_per_person > 1 else ""
-        return (
-            f"{self.name}, {len(self.codebook):,} public codes, dimension {self.dimension}{rows}",
-            f"an answer is the nearest code with probability {self.response.probability_of_truth:.4g}",
-            f"one release costs epsilon = {epsilon!r}, delta = {delta!r}",
-            f"expected cosine {self.expected_cosine():.4f} for rows like the public ones; check(sample, epsilon=) says it for yours",
-            "grade exact: the released bits carry the claim",
-        )
-
-    def require_release(self, x: Any) -> None:
-        super().require_release(x)
-        self.codebook.require_other_rows(x)
-
-    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> None:
-        """For arrays of the CPU."""
-        answers = self.response.respond(self.codebook.encode(x), generator=source)
-        decoded = self.table[answers].reshape(tuple(x.shape))
-        if arrays.is_torch(out):
-            out.copy_(sys.modules["torch"].from_numpy(decoded))
-        else:
-            out[...] = decoded
-
-
-# ---- the number of codes ----
 
 
 def _best_count(rows: Rows, epsilon: float, purpose: str, seed: int) -> int:
@@ -489,10 +212,10 @@ def _best_count(rows: Rows, epsilon: float, purpose: str, seed: int) -> int:
         given = PublicCodebook.of(seen) if count == len(seen) else PublicCodebook._of_cells(_centers(seen, count, seed), seen, seen)
         if purpose == SEARCH:
             return _found_share(given, held_out[:_MOST_SEARCHED], epsilon, seed)
-        return _expected_cosine(given, held_out, _nearest(held_out, given.codes), epsilon)
+        return _expected_cosine(given, held_out, nearest_codes(held_out, given.codes), epsilon)
 
     count = best(tried_until_past(counts_up_to(len(seen)), score)).codes
-    return len(rows) if count == len(seen) else count
+    return count_for(len(rows), count, tried_on=len(seen))
 
 
 def _found_share(codebook: PublicCodebook, rows: Rows, epsilon: float, seed: int) -> float:
@@ -505,7 +228,7 @@ def _found_share(codebook: PublicCodebook, rows: Rows, epsilon: float, seed: int
 def _expected_cosine(codebook: PublicCodebook, rows: Rows, cells: NDArray[np.int32], epsilon: float) -> float:
     """Mean over the rows of E<row, release>: T <row, its own> + M (the sum over all others)."""
     response = RandomizedResponse(epsilon=epsilon, k=len(codebook))
-    table = codebook._decoded(response)
+    table = codebook.decoded_codes(response)
     truth, other = response.probability_of_truth, response.probability_of_each_other
     hit = np.einsum("nd,nd->n", rows, table[cells], dtype=np.float64)
     anything = rows.astype(np.float64) @ table.sum(axis=0, dtype=np.float64)
@@ -523,51 +246,3 @@ def _centers(rows: Rows, count: int, seed: int) -> Rows:
     means.train(rows)
     centers: Rows = unit_rows(means.centroids)
     return centers
-
-
-# ---- rows ----
-
-
-def _nearest(rows: Rows, codes: Rows) -> NDArray[np.int32]:
-    at_once = max(1, _SCORES_AT_ONCE // len(codes))
-    nearest = np.empty(len(rows), np.int32)
-    for first in range(0, len(rows), at_once):
-        nearest[first : first + at_once] = np.argmax(inner_products(rows[first : first + at_once], codes), axis=1)
-    return nearest
-
-
-def _as_float32(x: Any) -> Rows:
-    """In float32; rows of float64, which may be beyond its range, to unit length first."""
-    values = x.detach() if arrays.is_torch(x) else x
-    if arrays.dtype_name(x) == "float64":
-        wide = np.atleast_2d(np.asarray(values))
-        largest = np.abs(wide).max(axis=1, keepdims=True, initial=0)
-        return unit_rows(np.divide(wide, largest, out=np.zeros_like(wide), where=largest > 0))
-    return np.ascontiguousarray(values.float().cpu().numpy() if arrays.is_torch(x) else values, np.float32)
-
-
-def _digest_of_rows(*parts: Any) -> str:
-    content = hashlib.sha256()
-    for part in parts:
-        values = part.detach().cpu().float().numpy() if arrays.is_torch(part) else part
-        with np.errstate(over="ignore"):
-            content.update(np.ascontiguousarray(values, "<f4").tobytes())
-    return content.hexdigest()
-
-
-def unit_public_rows(public_rows: Any, name: str = "public_rows") -> Rows:
-    """Public rows at unit length in float32, a new array.
-
-    Args:
-        public_rows: float array [n, d], n >= 2.
-        name: of the argument, for errors.
-
-    Raises:
-        TypeError, ValueError: no such array, NaN or Inf, a row of zeros.
-    """
-    require_public_rows(name, public_rows)
-    rows = unit_rows(_as_float32(public_rows))
-    empty = np.flatnonzero(~rows.any(axis=1))
-    if len(empty):
-        raise ValueError(f"{name} must have no row of zeros, which has no direction, got one at row {int(empty[0])}")
-    return rows

@@ -17,11 +17,10 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
-
 from hushvec._native import _core, arrays, kernels
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
+from hushvec._util.rounding import float32_up, fraction_up
 from hushvec.noise import add_noise
 
 _NO_SUM = "a metric epsilon (unit 1/distance) cannot be added to {other}: their units differ; on_diameter(D) converts it"
@@ -206,9 +205,7 @@ class MetricLaplace:
     @cached_property
     def scale(self) -> float:
         """1/epsilon in the unit of distance, rounded up to float32."""
-        inverse = 1 / Fraction(self.cost.value)
-        nearest = np.float32(float(inverse))
-        return float(nearest if Fraction(float(nearest)) >= inverse else np.nextafter(nearest, np.float32(math.inf)))
+        return float(float32_up(1 / Fraction(self.cost.value)))
 
     @property
     def noise_norm(self) -> float:
@@ -258,12 +255,11 @@ class MetricLaplace:
 
 
 def _up(name: str, exact: Fraction) -> float:
-    """The nearest double that is not below."""
-    try:
-        nearest = float(exact)
-    except OverflowError:
-        raise ValueError(f"{name} must be finite in float64") from None
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+    """The smallest float that is not below."""
+    value = fraction_up(exact)
+    if value == math.inf:
+        raise ValueError(f"{name} must be finite in float64")
+    return value
 
 
 def _described(other: object) -> str:

@@ -13,14 +13,14 @@ epsilon = |ln(p / (1 - p)) + ln(q / (1 - q))|.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from hushvec._native import _core, kernels
 from hushvec._util import validate
+from hushvec._util.rounding import largest, quotient_down
+from hushvec._util.statistics import norm_sf
 from hushvec.mechanisms.additive import VectorMechanism, as_used
 
 SMALLEST_EPSILON = 2.0**-20
@@ -85,8 +85,7 @@ class PrivUnit(VectorMechanism):
     @cached_property
     def epsilon_per_row(self) -> float:
         """The largest double of which rows_per_person add up to at most epsilon."""
-        share = self.epsilon / self.rows_per_person
-        return share if Fraction(share) * self.rows_per_person <= Fraction(self.epsilon) else math.nextafter(share, 0.0)
+        return quotient_down(self.epsilon, self.rows_per_person)
 
     @cached_property
     def _split(self) -> tuple[float, float]:
@@ -158,9 +157,9 @@ class PrivUnit(VectorMechanism):
             f"threshold {self.threshold:.6g}, sigma {self.sigma:.6g}"
         )
 
-    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> None:
+    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
         """For arrays of the CPU."""
-        kernels.privunit(x, self.cap_probability, self.threshold, self.sigma, out, source, out_is_fresh=out_is_fresh)
+        return kernels.privunit(x, self.cap_probability, self.threshold, self.sigma, out, source, out_is_fresh=out_is_fresh)
 
 
 def top_1_probability(cap_probability: float, threshold: float, corpus_size: int) -> float:
@@ -179,7 +178,7 @@ def top_1_probability(cap_probability: float, threshold: float, corpus_size: int
     Returns:
         The probability in that model. Real vectors have near neighbours, which rank higher.
     """
-    above = 0.5 * math.erfc(threshold / math.sqrt(2))
+    above = norm_sf(threshold)
     log_below = math.log1p(-above)
     share = -math.expm1((corpus_size + 1) * log_below) / above if above > 0 else corpus_size + 1.0
     rest = math.exp(corpus_size * log_below)
@@ -195,7 +194,7 @@ def retrieval_law(epsilon: float, corpus_size: int) -> tuple[float, float]:
     def score(threshold: float) -> float:
         return top_1_probability(*_core.privunit_law(epsilon, threshold), corpus_size)
 
-    highest = _bisected(lambda threshold: _core.privunit_epsilon(0.5, threshold) <= epsilon, LARGEST_THRESHOLD)
+    highest = largest(lambda threshold: _core.privunit_epsilon(0.5, threshold) <= epsilon, LARGEST_THRESHOLD)
     steps = 64  # of a scan that finds the highest peak; golden sections then climb it
     candidates = [highest * step / steps for step in range(steps + 1)]
     best = max(range(steps + 1), key=lambda step: score(candidates[step]))
@@ -208,15 +207,3 @@ def retrieval_law(epsilon: float, corpus_size: int) -> tuple[float, float]:
         else:
             high = right
     return _core.privunit_law(epsilon, (low + high) / 2)
-
-
-def _bisected(holds: Callable[[float], bool], limit: float) -> float:
-    """The largest double in [0, limit] up to which `holds` holds; it holds at 0."""
-    low, high = 0.0, limit
-    while math.nextafter(low, high) < high:
-        middle = (low + high) / 2
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
-    return low

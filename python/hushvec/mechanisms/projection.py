@@ -12,8 +12,7 @@ import os
 import sys
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +20,11 @@ from numpy.typing import NDArray
 from hushvec._native import arrays
 from hushvec._native.products import product
 from hushvec._util import validate
-from hushvec._util.publish import SHARED, published_bytes
-from hushvec.mechanisms._public_arrays import digest_of, frozen, require_public_rows, stored_fields
-
-if TYPE_CHECKING:
-    from hushvec.mechanisms.projection_fit import ProjectionFit
+from hushvec._util.npz import load_npz, save_npz
+from hushvec.mechanisms.projection_fit import ProjectionFit, projection_fit
+from hushvec.mechanisms.public_arrays import digest_of, frozen, require_public_rows
 
 FORMAT = 1
-_FIELDS = ("format", "digest", "mean", "components", "scales")
 
 # Components are stored as float32: their products with each other then differ from 0 and 1 by at most about sqrt(d) 2^-24.
 _ORTHONORMAL_WITHIN = 1e-5
@@ -222,8 +218,6 @@ class PublicProjection:
             TypeError: wrong kinds.
             ValueError: another dimension, too few rows, NaN or Inf.
         """
-        from hushvec.mechanisms.projection_fit import projection_fit
-
         return projection_fit(self, public_sample)
 
     def _checked(self, name: str, x: Any, dimension: int) -> Any:
@@ -265,9 +259,7 @@ class PublicProjection:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the map as an .npz file of its arrays, format and digest: beside `path` first, then in one step onto it."""
-        fields: dict[str, Any] = {"format": FORMAT, "digest": self.digest, **self._stored()}
-        with published_bytes(Path(path), mode=SHARED) as file:
-            np.savez(file, **fields)
+        save_npz(path, FORMAT, self.digest, self._stored())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PublicProjection:
@@ -277,16 +269,11 @@ class PublicProjection:
             OSError: the file cannot be read.
             ValueError: it is no such file, or not what was saved: its digest is another.
         """
-        with open(path, "rb") as file:
-            try:
-                stored = stored_fields(file, _FIELDS, FORMAT)
-                projection = cls(stored["mean"], *(stored[name] if len(stored[name]) else None for name in ("components", "scales")))
-            # whatever a damaged archive makes of its reader: zip, zlib and numpy each have errors of their own
-            except Exception as mistake:
-                raise ValueError(f"{os.fspath(path)} is not a saved projection: {mistake}") from None
-        if projection.digest != str(stored["digest"]):
-            raise ValueError(f"{os.fspath(path)} has digest {projection.digest}, but says {stored['digest']}")
-        return projection
+
+        def made(stored: dict[str, Any]) -> PublicProjection:
+            return cls(stored["mean"], *(stored[name] if len(stored[name]) else None for name in ("components", "scales")))
+
+        return load_npz(path, "projection", FORMAT, ("mean", "components", "scales"), made)
 
     def _require_orthonormal(self) -> None:
         assert self.components is not None

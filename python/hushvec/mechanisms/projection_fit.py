@@ -6,23 +6,33 @@ without any noise, and no epsilon repairs it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import arrays
-from hushvec.mechanisms._code_counts import NEIGHBORS, nearest_others
-from hushvec.mechanisms._public_arrays import require_public_rows, unit_rows
-
-if TYPE_CHECKING:
-    from hushvec.mechanisms.projection import PublicProjection
+from hushvec.mechanisms.code_counts import NEIGHBORS, nearest_others
+from hushvec.mechanisms.public_arrays import require_public_rows, unit_rows
 
 _FEWEST_ROWS = 32
 _MOST_ROWS = 2000  # of more, as many at random
 _ENOUGH = 0.5
 
 _Rows = NDArray[np.float64]
+
+
+class PublicMap(Protocol):
+    """What is asked of a `PublicProjection`."""
+
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def output_dimension(self) -> int: ...
+    @property
+    def components(self) -> NDArray[np.float32] | None: ...
+
+    def transform(self, x: Any) -> Any: ...
 
 
 class ProjectionFit(NamedTuple):
@@ -51,7 +61,7 @@ class ProjectionFit(NamedTuple):
         )
 
 
-def projection_fit(projection: PublicProjection, public_sample: Any) -> ProjectionFit:
+def projection_fit(projection: PublicMap, public_sample: Any) -> ProjectionFit:
     """`PublicProjection.check`."""
     require_public_rows("public_sample", public_sample)
     count, dimension = public_sample.shape

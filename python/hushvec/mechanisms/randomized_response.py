@@ -6,10 +6,8 @@ and the truth the rest. The ratio is at most e^epsilon as sampled, not up to rou
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +17,7 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
+from hushvec._util.rounding import log_ratio_up, next_up
 
 if TYPE_CHECKING:
     from hushvec.accounting import PureDP
@@ -132,8 +131,7 @@ class RandomizedResponse:
     def epsilon_as_sampled(self) -> float:
         """The log-ratio that the integers really have, rounded up: at most epsilon."""
         truth, other = self.law
-        logarithm = (Decimal(truth) / Decimal(other)).ln(Context(prec=_DIGITS, rounding=ROUND_CEILING))
-        return min(self.epsilon, math.nextafter(float(logarithm), math.inf))
+        return min(self.epsilon, next_up(float(log_ratio_up(truth, other))))
 
     def standard_error(self, frequency: float, answers: int) -> float:
         """Standard error of the estimated frequency of a label that this share of all who answer hold.

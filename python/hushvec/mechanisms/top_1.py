@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec.mechanisms.additive import rounded_up
+from hushvec._util.rounding import rounded_up
 
 NOISE_ON = ("queries", "documents")
 

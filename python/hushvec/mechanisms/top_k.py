@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
+from hushvec._util.rounding import fraction_up, product_up, quotient_down
 from hushvec.mechanisms import _gumbel_order
 
 if TYPE_CHECKING:
@@ -86,10 +87,10 @@ class GumbelTopK:
             raise TypeError("give either epsilon, of the whole selection, or epsilon_per_pick")
         if self.epsilon is not None:
             total = validate.positive("epsilon", self.epsilon)
-            per_pick = _rounded(Fraction(total) / self.k, down=True)
+            per_pick = quotient_down(total, self.k)
         else:
             per_pick = validate.positive("epsilon_per_pick", self.epsilon_per_pick)
-            total = _rounded(Fraction(per_pick) * self.k, down=False)
+            total = product_up(per_pick, self.k)
         object.__setattr__(self, "epsilon", total)
         object.__setattr__(self, "epsilon_per_pick", _in_range("epsilon_per_pick", per_pick))
 
@@ -109,7 +110,7 @@ class GumbelTopK:
     @property
     def rho(self) -> float:
         """The cost of one selection in zero-concentrated DP, k eps0^2 / 8, rounded up."""
-        return _rounded(self.k * self._eps0**2 / 8, down=False)
+        return fraction_up(self.k * self._eps0**2 / 8)
 
     @property
     def loss(self) -> tuple[BoundedRangeDP, ...]:
@@ -214,11 +215,3 @@ def _in_range(name: str, value: Any) -> float:
     if not validate.SMALLEST_NORM <= converted <= validate.LARGEST_NORM:
         raise ValueError(f"{name} must be in [2^-100, 2^100], got {converted!r}")
     return converted
-
-
-def _rounded(exact: Fraction, *, down: bool) -> float:
-    """The nearest double on the safe side."""
-    value = float(exact)
-    if down:
-        return value if Fraction(value) <= exact else math.nextafter(value, 0.0)
-    return value if Fraction(value) >= exact else math.nextafter(value, math.inf)

@@ -29,11 +29,7 @@ _LABEL_OF = "the model's label"
 
 
 class ClassificationMiddleware:
-    """What `dp_classification_middleware` returns: takes a model's answers and releases private ones.
-
-    Args:
-        plan: labels, epsilon and the rest, checked.
-    """
+    """What `dp_classification_middleware` returns: takes a model's answers and releases private ones."""
 
     def __init__(self, plan: LabelPlan) -> None:
         self.plan = plan
@@ -188,13 +184,7 @@ def wrap_classification_model(
 
 
 class PrivateClassifier:
-    """A classifier that releases its answers through a middleware. Safe to use from several threads if the model is.
-
-    Args:
-        classifier: the model.
-        middleware: what its answers go through.
-        max_characters: of a text.
-    """
+    """A classifier that releases its answers through a middleware. Safe to use from several threads if the model is."""
 
     def __init__(self, classifier: Classifier, middleware: ClassificationMiddleware, max_characters: int) -> None:
         self._classifier = classifier

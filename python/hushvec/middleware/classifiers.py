@@ -57,16 +57,7 @@ class Classifier(ABC):
 
 
 def classifier_of(model: Any, *, takes: str, with_scores: bool) -> Classifier:
-    """A model in the form of a `Classifier`.
-
-    Args:
-        model: see `wrap_classification_model`.
-        takes: what a plain callable wants: "batch", "one" or "auto".
-        with_scores: ask an estimator for its scores too.
-
-    Raises:
-        TypeError: it is no classifier.
-    """
+    """A model in the form of a `Classifier`."""
     validate.choice("takes", takes, TAKES)
     if any(kind.__module__.startswith(_PIPELINES) for kind in type(model).__mro__):
         return _Pipeline(model)
@@ -86,12 +77,7 @@ def classifier_of(model: Any, *, takes: str, with_scores: bool) -> Classifier:
 
 
 def checked_inputs(inputs: Any, max_characters: int) -> tuple[Any, int]:
-    """The inputs and how many they are; one str is a list of one.
-
-    Raises:
-        TypeError: no sequence and no array; None among them; some are str and others are not.
-        ValueError: no inputs, or a text that is too long.
-    """
+    """The inputs and how many they are; one str is a list of one."""
     if isinstance(inputs, str):
         inputs = [inputs]
     shape = getattr(inputs, "shape", None)
@@ -231,11 +217,7 @@ def estimator_classes(model: Any) -> list[Any] | None:
 
 
 def read_answers(returned: Any, count: int) -> Answers:
-    """The answers in what a model returned for `count` inputs.
-
-    Raises:
-        TypeError, ValueError: not one answer an input, or an answer that is none.
-    """
+    """The answers in what a model returned for `count` inputs."""
     values = _listed(returned)
     if len(values) != count:
         raise ValueError(f"model must return one answer an input, got {len(values)} for {count}")

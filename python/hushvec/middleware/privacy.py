@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core, arrays
 from hushvec._util import validate
+from hushvec.embedders.norms import is_unit_norm_model
 from hushvec.embedders.results import EmbeddingResult
 from hushvec.embedders.sources import SourceModel
 from hushvec.mechanisms import Mechanism
-from hushvec.middleware.sensitivity import EmpiricalSensitivity, first_row_off_unit, is_unit_norm_model, sensitivity_argument
+from hushvec.middleware.sensitivity import EmpiricalSensitivity, first_row_off_unit, sensitivity_argument
 from hushvec.middleware.wrap import EmbeddingMiddleware
 from hushvec.noise.calibration import gaussian_sigma
 from hushvec.release.charging import Budget

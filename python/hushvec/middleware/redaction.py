@@ -42,7 +42,7 @@ def pii_redaction_middleware(
         replacement: one text for everything found; None for the placeholder of its category, as in "[EMAIL]".
         replacements: texts for single categories.
         custom_patterns: name -> regular expression, looked for beside the others.
-        options: further arguments of `hushvec.text.Redactor`: whitelists, a gazetteer, detectors.
+        options: further arguments of `hushvec.text.Redactor`: allow lists, a gazetteer, detectors.
 
     Returns:
         Middleware for `wrap_embedding_model` and `compose_embedding_middleware`.

@@ -11,6 +11,8 @@ import numpy as np
 from hushvec._native import arrays
 from hushvec._util import validate
 from hushvec.embedders.answers import read_answer
+from hushvec.embedders.norms import is_unit_norm_model
+from hushvec.embedders.results import on_host
 from hushvec.embedders.sources import as_embedding_model
 
 UNIT_SENSITIVITY = 2.0
@@ -19,36 +21,6 @@ MARGIN = 1.1
 # How far from 1 a norm may be: rounding of 384 to 4096 squares in the dtype, with much room.
 _UNIT_TOLERANCE = {"float64": 1e-3, "float32": 1e-3, "float16": 1e-2, "bfloat16": 3e-2}
 
-# Models whose vectors have unit norm, by the last part of their names: their own last step normalises, or their service says so.
-UNIT_NORM_MODELS = frozenset(
-    {
-        "all-distilroberta-v1",
-        "all-minilm-l12-v2",
-        "all-minilm-l6-v2",
-        "all-mpnet-base-v2",
-        "bge-base-en-v1.5",
-        "bge-large-en-v1.5",
-        "bge-m3",
-        "bge-small-en-v1.5",
-        "e5-base-v2",
-        "e5-large-v2",
-        "e5-small-v2",
-        "gte-base",
-        "gte-large",
-        "gte-small",
-        "gtr-t5-base",
-        "gtr-t5-large",
-        "multi-qa-minilm-l6-cos-v1",
-        "multi-qa-mpnet-base-cos-v1",
-        "multilingual-e5-base",
-        "multilingual-e5-large",
-        "multilingual-e5-small",
-        "sentence-t5-base",
-        "text-embedding-3-large",
-        "text-embedding-3-small",
-        "text-embedding-ada-002",
-    }
-)
 
 # Ten texts that have little in common.
 _SAMPLES = (
@@ -119,13 +91,6 @@ def get_sensitivity(model_id: str | None = None) -> float:
     return UNIT_SENSITIVITY
 
 
-def is_unit_norm_model(model_id: str | None) -> bool:
-    """Whether the model is in the table of those that make unit vectors."""
-    if model_id is not None and not isinstance(model_id, str):
-        raise TypeError(f"model_id must be a str or None, got {validate.kind(model_id)}")
-    return model_id is not None and model_id.rstrip("/").rsplit("/", 1)[-1].lower() in UNIT_NORM_MODELS
-
-
 def calibrate_sensitivity(model: Any, samples: Sequence[str] | None = None) -> float:
     """Estimate how far a model's embeddings can be apart, from some texts.
 
@@ -182,11 +147,7 @@ def first_row_off_unit(values: Any) -> tuple[int, float] | None:
 
 
 def _float64_rows(values: Any) -> Any:
-    if arrays.is_torch(values):
-        values = values.detach().cpu().double().numpy()
-    elif arrays.is_cupy(values):
-        values = values.get()
-    return np.asarray(values, np.float64)
+    return np.asarray(on_host(values), np.float64)
 
 
 def sensitivity_argument(value: Any) -> float | None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from hushvec._util import validate
 from hushvec.embedders.answers import read_answer
-from hushvec.embedders.results import KINDS, EmbeddingRequest, EmbeddingResult, Embeddings, Kind
+from hushvec.embedders.protocol import KINDS, Kind
+from hushvec.embedders.results import EmbeddingRequest, EmbeddingResult, Embeddings
 from hushvec.embedders.sources import SourceModel, as_embedding_model
 from hushvec.middleware.texts import MOST_CHARACTERS, require_length
 
@@ -92,6 +93,11 @@ class WrappedEmbeddingModel:
     @property
     def model_id(self) -> str | None:
         return self.model.model_id
+
+    @property
+    def norm_bound(self) -> None:
+        """No bound: steps may change the norms of rows."""
+        return
 
     @property
     def dimension(self) -> int | None:

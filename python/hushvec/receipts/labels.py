@@ -9,13 +9,14 @@ import hashlib
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import Decimal
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core
 from hushvec._util import validate
+from hushvec._util.rounding import decimal_up, log_ratio_up
 from hushvec.receipts.base import NOTE_SEED, SHARED_RULES, LedgerEntry, ReceiptFields, Verification, rows_per_person, verification
 from hushvec.receipts.fields import (
     Number,
@@ -43,8 +44,6 @@ NOTE_SHUFFLER = (
 
 _WORDS = 2**64  # an answer is drawn from as many equally likely values
 _MOST_LABELS = 2**24
-_DIGITS = 80
-_SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
 _LABELS_AT_ONCE = 1 << 16
 
 
@@ -170,9 +169,8 @@ def shuffling_note(status: str, loss: PrivacyLoss, n: int, delta: float, what: s
         raise ValueError(f"receipt must hold for a note on shuffling, got one that is found {status!r}")
     checked = validate.delta(delta)
     shuffled = Shuffled(loss, n)
-    epsilon = _SIX_DIGITS.create_decimal(shuffled.epsilon(checked))
     batch = f"one batch of {shuffled.n} people's {what}, equally many of each"
-    return f"({epsilon}, {checked!r})-DP if shuffled in {batch}: {NOTE_SHUFFLER}"
+    return f"({decimal_up(shuffled.epsilon(checked), 6)}, {checked!r})-DP if shuffled in {batch}: {NOTE_SHUFFLER}"
 
 
 RowReceipt = Receipt | LabelReceipt
@@ -260,20 +258,12 @@ def _law_faults(receipt: LabelReceipt) -> list[str]:
         return [*faults, f"truth_values + {k - 1} other_values must be 2^64 for {k} labels, got {truth + (k - 1) * other}"]
     if truth < other:
         return [*faults, f"truth_values must be >= other_values, got {truth} and {other}"]
-    needed = epsilon_of_law(truth, other, times=rows_per_person(receipt.per, receipt.answers))
+    needed = log_ratio_up(truth, other, times=rows_per_person(receipt.per, receipt.answers))
     if needed > Decimal(receipt.epsilon):
         faults.append(
             f"truth_values / other_values gives epsilon = {needed:.6g} for {_unit(receipt)}, more than the {receipt.epsilon!r} stated"
         )
     return faults
-
-
-def epsilon_of_law(truth: int, other: int, *, times: int = 1) -> Decimal:
-    """`times` ln(truth / other), not below it by 80-digit decimal arithmetic; 0 where they are equal."""
-    up = Context(prec=_DIGITS, rounding=ROUND_CEILING)
-    # ln is rounded to nearest whatever the context says, the quotient upwards: one digit up covers both
-    logarithm = up.divide(Decimal(truth), Decimal(other)).ln(up)
-    return up.multiply(up.next_plus(logarithm), Decimal(times)) if truth > other else Decimal(0)
 
 
 def _why_no_claim(receipt: LabelReceipt) -> list[str]:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core
+from hushvec._util.rounding import DECIMAL_UP, log_ratio_up
 from hushvec.mechanisms import ADJACENCY
 from hushvec.receipts.base import NOTE_SEED, SHARED_RULES, LedgerEntry, ReceiptFields, Verification, verification
 from hushvec.receipts.fields import Number, OneOf, WholeNumber, boolean, digest
-from hushvec.receipts.labels import epsilon_of_law, shuffling_note
+from hushvec.receipts.labels import shuffling_note
 
 if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss
@@ -34,7 +35,6 @@ _CELLS: dict[str, tuple[str, Callable[[int], bool]]] = {
     "bloom": ("2", lambda cells: cells == 2),
 }
 MECHANISMS = tuple(_CELLS)
-_UP = Context(prec=80, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +153,7 @@ class ReportReceipt(ReceiptFields):
 
 def permanent_epsilon(hashes: int, truth: int, other: int) -> Decimal:
     """2 h ln(T / M), rounded up: two words differ in at most 2 h bits, and each of them costs ln(T / M)."""
-    return epsilon_of_law(truth, other, times=2 * hashes)
+    return log_ratio_up(truth, other, times=2 * hashes)
 
 
 def instantaneous_epsilon(hashes: int, truth: int, other: int, one: int, zero: int) -> Decimal:
@@ -167,20 +167,20 @@ def instantaneous_epsilon(hashes: int, truth: int, other: int, one: int, zero: i
     whole = _WORDS * _WORDS
     q = truth * one + other * zero
     p = other * one + truth * zero
-    return epsilon_of_law(q * (whole - p), p * (whole - q), times=hashes)
+    return log_ratio_up(q * (whole - p), p * (whole - q), times=hashes)
 
 
 def epsilon_of_one(receipt: ReportReceipt) -> Decimal:
     """What the law gives for all words of one person, rounded up."""
     if receipt.mechanism != "bloom":
-        one_word = epsilon_of_law(receipt.truth_values, receipt.other_values)
+        one_word = log_ratio_up(receipt.truth_values, receipt.other_values)
     elif receipt.memoised or receipt.one_values == _WORDS:
         one_word = permanent_epsilon(receipt.hashes, receipt.truth_values, receipt.other_values)
     else:
         one_word = instantaneous_epsilon(
             receipt.hashes, receipt.truth_values, receipt.other_values, receipt.one_values, receipt.zero_values
         )
-    return _UP.multiply(one_word, Decimal(receipt.words_of_one))
+    return DECIMAL_UP.multiply(one_word, Decimal(receipt.words_of_one))
 
 
 def verify_report_receipt(receipt: ReportReceipt) -> Verification:

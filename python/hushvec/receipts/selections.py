@@ -5,7 +5,6 @@ docs/receipts.md describes every field. Its kind stands in the field receipt_kin
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core
-from hushvec.mechanisms import ADJACENCY, product_up
+from hushvec._util.rounding import next_up, product_up
+from hushvec.mechanisms import ADJACENCY
 from hushvec.receipts.base import NOTE_SEED, SHARED_RULES, LedgerEntry, ReceiptFields, Verification, verification
 from hushvec.receipts.fields import (
     Number,
@@ -105,7 +105,7 @@ class SelectionReceipt(ReceiptFields):
         from hushvec.accounting import ZeroConcentratedDP
 
         picks = Fraction(self.picks) * self.selections
-        rho = math.nextafter(product_up(picks / 8, Fraction(self.epsilon_per_pick) ** 2), math.inf)
+        rho = next_up(product_up(picks / 8, Fraction(self.epsilon_per_pick) ** 2))
         return ZeroConcentratedDP(rho=rho, adjacency=self.adjacency)
 
 

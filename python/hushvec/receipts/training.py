@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from hushvec._native import _core
+from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, GaussianDP, PoissonSampledGaussianDP, PrivacyLoss, Repeated, compose
-from hushvec.accounting.rounding import up
 from hushvec.receipts.base import (
     CLIP_NORM_RULE,
     NOTE_FLOAT,

@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core
-from hushvec.mechanisms import MECHANISMS, quotient_down, sensitivity
+from hushvec._util.rounding import quotient_down
+from hushvec.mechanisms import MECHANISMS, sensitivity
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 from hushvec.receipts.base import (
     CLIP_NORM_RULE,

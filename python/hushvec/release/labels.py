@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
-from hushvec.mechanisms import ADJACENCY, RandomizedResponse, quotient_down
+from hushvec._util.rounding import quotient_down
+from hushvec.mechanisms import ADJACENCY, RandomizedResponse
 from hushvec.receipts.base import NOTE_SEED, rows_per_person
 from hushvec.receipts.labels import MECHANISM, NOTE_SOURCE, SCORES, LabelReceipt, labels_digest
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
@@ -143,7 +144,7 @@ class LabelPlan:
         if len(codes) == 0:
             return codes, receipt
         if self.budget is not None:
-            receipt = self._charged(self.budget, receipt)
+            receipt = self._charge(self.budget, receipt)
         return answering.respond(codes, generator=self.generator), receipt
 
     def named(self, codes: NDArray[np.int32]) -> list[Any]:
@@ -225,7 +226,7 @@ class LabelPlan:
         }
         return (*(note for note, holds in applies.items() if holds), *self.notes)
 
-    def _charged(self, budget: Budget, receipt: LabelReceipt) -> LabelReceipt:
+    def _charge(self, budget: Budget, receipt: LabelReceipt) -> LabelReceipt:
         """Charge for the release, and name the entry. Whatever could still refuse the release comes before this."""
         purpose = f"{receipt.mechanism}, {receipt.answers} answers of {receipt.label_count} labels, per {receipt.per}"
         return replace(receipt, charge=entry_of_charge(budget, receipt.epsilon, 0.0, receipt.loss.rho, purpose))

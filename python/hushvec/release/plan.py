@@ -52,24 +52,27 @@ class ReleasePlan:
     renormalize: bool
     generator: _core.Generator
 
-    def run(self, x: Any, *, first_row: int = 0) -> Any:
+    def run(self, x: Any, *, first_row: int = 0, finite: bool = False) -> Any:
         """The noisy version of x, a new array.
 
         Args:
             x: rows as planned: same dimension and dtype.
             first_row: number of x's first row in the whole input; an error about a row counts by it.
+            finite: x is known to be. The kernels find NaN and Inf too, but those of unit rows do not.
         """
-        values = arrays.empty_like(x)
-        source = x
-        if self.normalize or first_row > 0:
-            arrays.require_finite("x", x, first_row=first_row)
         if self.normalize:
-            arrays.unit_rows(x, values)
-            source = values
-        self.mechanism.apply(source, values, self.generator, out_is_fresh=True)
-        if self.renormalize:
-            arrays.unit_rows(values, values)
-        return values
+            if not finite:
+                arrays.require_finite("x", x, first_row=first_row)
+            source = target = arrays.unit_rows(x, arrays.empty_like(x))
+        else:
+            source, target = x, None
+        try:
+            values = self.mechanism.apply(source, target, self.generator, out_is_fresh=True)
+        except ValueError:
+            if first_row > 0:  # kernels count from the first row of x
+                arrays.require_finite("x", source, first_row=first_row)
+            raise
+        return arrays.unit_rows(values, values) if self.renormalize else values
 
     def without_noise(self, x: Any) -> Any:
         """What the noisy version of x is without its noise: directions of length clip_norm, or clipped rows. Private like x.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from hushvec._native import _core, arrays
 from hushvec._util import validate
-from hushvec._util.recording import require_no_recorder
 from hushvec.mechanisms import Mechanism
 from hushvec.receipts.labels import RowReceipt, released_rows
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
@@ -112,14 +111,11 @@ def privatize(
         >>> release.values.shape, release.receipt.grade, round(release.receipt.sigma, 2)
         ((2, 384), 'exact', 1.2)
     """
-    arrays.require_array("x", x)
-    if projection is not None:
-        x = require_projection(projection).transform(x)
-    rows, dimension = arrays.rows_and_dimension(x)
+    checked = arrays.checked_rows("x", x, finite=budget is not None) if projection is None else _behind(projection, x)
     plan = plan_release(
-        rows=rows,
-        dimension=dimension,
-        dtype=arrays.dtype_name(x),
+        rows=checked.rows,
+        dimension=checked.dimension,
+        dtype=checked.dtype,
         epsilon=epsilon,
         delta=delta,
         clip_norm=clip_norm,
@@ -130,7 +126,7 @@ def privatize(
         per=per,
         generator=generator,
     )
-    return release_planned(x, plan, budget=budget, notes=_sentences(notes), projection=projection)
+    return _released(checked, plan, budget, _sentences(notes), projection)
 
 
 def release_planned(
@@ -142,14 +138,24 @@ def release_planned(
     projection: PublicProjection | None = None,
 ) -> Release:
     """`privatize` from where its arguments are checked. `projection` is the map that x has been through already."""
-    receipt = plan.receipt(arrays.rows_and_dimension(x)[0], notes=notes, projection=projection)
-    plan.mechanism.require_release(x)
+    return _released(arrays.checked_rows("x", x, finite=budget is not None), plan, budget, notes, projection)
+
+
+def _released(
+    checked: arrays.CheckedRows, plan: ReleasePlan, budget: Budget | None, notes: tuple[str, ...], projection: PublicProjection | None
+) -> Release:
+    receipt = plan.receipt(checked.rows, notes=notes, projection=projection)
+    plan.mechanism.require_release(checked)
     if budget is not None:
-        require_no_recorder()  # plans may be older than the call
         require_chargeable(budget, plan)
-        arrays.require_finite("x", x)
-        receipt = charged(receipt, budget, plan)
-    return Release(plan.run(x), receipt)
+        receipt = charge(receipt, budget, plan)
+    return Release(plan.run(checked.values, finite=checked.finite), receipt)
+
+
+def _behind(projection: PublicProjection, x: Any) -> arrays.CheckedRows:
+    """The rows behind a map, which has looked for NaN and Inf in them."""
+    arrays.require_array("x", x)
+    return arrays.checked_rows("x", require_projection(projection).transform(x), finite=False)._replace(finite=True)
 
 
 def _sentences(notes: Sequence[str]) -> tuple[str, ...]:
@@ -172,7 +178,7 @@ def require_chargeable(budget: Any, plan: ReleasePlan) -> None:
     require_secret_key(plan.generator)
 
 
-def charged(receipt: AnyReceipt, budget: Budget, plan: ReleasePlan) -> AnyReceipt:
+def charge(receipt: AnyReceipt, budget: Budget, plan: ReleasePlan) -> AnyReceipt:
     """Charge the budget for a planned release, and name the entry in its receipt.
 
     Everything that could still refuse the release comes before this: a charge is for a release that happens.

@@ -1,11 +1,12 @@
-"""Retrieval by private vectors: an index with noise at every side, its utility, and the attacks that it has to withstand.
+"""Retrieval by private vectors: an index with noise on documents, queries or scores, its utility, and attacks that test its privacy.
 
     from hushvec.retrieval import PrivateIndex, VectorNoise
     index = PrivateIndex(384, documents=VectorNoise(epsilon=16.0))
     index.add(embeddings)
     answer = index.search(queries, k=10)
 
-docs/retrieval.md says which side protects whom. Stores other than "numpy" need extras of their own.
+docs/retrieval.md says which side protects whom. Stores other than "numpy" need extras of their own. The attacks are those of
+hushvec.audit.indexes.
 """
 
 from hushvec._util.lazy import at_first_use
@@ -40,27 +41,27 @@ __getattr__, __dir__ = at_first_use(
     globals(),
     {
         "Candidates": "queries.question",
-        "Estimate": "measures.intervals",
+        "Estimate": "hushvec.audit.bootstrap",
         "Evaluation": "evaluation",
-        "InversionResult": "attacks.inversion",
-        "MembershipResult": "attacks.membership",
+        "InversionResult": "hushvec.audit.indexes.inversion",
+        "MembershipResult": "hushvec.audit.indexes.membership",
         "PairedTest": "measures.paired",
-        "PrivateIndex": "private_index",
+        "PrivateIndex": "index.private_index",
         "PrivateQuery": "queries.private_query",
         "Question": "queries.question",
         "ScoreNoise": "noise",
-        "SearchResult": "answers",
-        "StoredDocument": "documents",
-        "TunedEpsilon": "tuning",
+        "SearchResult": "index.answers",
+        "StoredDocument": "index.documents",
+        "TunedEpsilon": "hushvec.audit.indexes.tuning",
         "VectorNoise": "noise",
         "compare": "measures.paired",
-        "embedding_inversion": "attacks.inversion",
+        "embedding_inversion": "hushvec.audit.indexes.inversion",
         "evaluate": "evaluation",
-        "judge": "attacks.membership",
-        "membership_auc_bound": "attacks.bounds",
-        "membership_bound": "attacks.bounds",
-        "membership_inference": "attacks.membership",
-        "play": "attacks.shadows",
-        "tune_epsilon": "tuning",
+        "judge": "hushvec.audit.indexes.membership",
+        "membership_auc_bound": "hushvec.audit.indexes.bounds",
+        "membership_bound": "hushvec.audit.indexes.bounds",
+        "membership_inference": "hushvec.audit.indexes.membership",
+        "play": "hushvec.audit.indexes.shadows",
+        "tune_epsilon": "hushvec.audit.indexes.tuning",
     },
 )

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hushvec._native import arrays
 from hushvec._util import validate
+from hushvec.audit.bootstrap import Estimate, bootstrap, group_numbers, require_settings
 from hushvec.retrieval.measures.cosines import MEAN_COSINE, cosines, theoretical_cosine
-from hushvec.retrieval.measures.intervals import Estimate, bootstrap, group_numbers, require_settings
 from hushvec.retrieval.measures.paired import PairedTest, compare
 from hushvec.retrieval.measures.ranking import cutoffs, judge, per_query, right_documents
 from hushvec.retrieval.measures.timings import Latency, peak_memory_gb, time_each
@@ -41,13 +41,12 @@ class Evaluation:
         cosines: float64 [n], what mean_cosine is the mean of; None without clean rows.
         groups: [m] numbers of the groups of queries that were resampled together, or None.
         k: the cut-offs, rising; the largest one is the depth of mrr.
-        confidence: of every interval.
-        resamples, seed: of the bootstrap.
+        confidence, resamples, seed: of the bootstrap.
         theoretical_cosine: of a document and what the index holds of it; 1 without noise; None where the index does not say.
-        theoretical_query_cosine: of a query and its noisy version; 1 without noise; None where the index does not say.
+        theoretical_query_cosine: the same of a query and its noisy version.
         latency_mean_ms, latency_std_ms, latency_p99_ms: of single searches; None where none was timed.
         index_build_time_s: as the index reports it (`build_time_s`), else None.
-        peak_memory_gb: the most memory this process has held at once so far, in GiB: of everything it did, not of the index alone.
+        peak_memory_gb: peak memory of the whole process so far, in GiB.
         against_baseline: name -> `PairedTest` of this evaluation minus the baseline; empty without one.
     """
 
@@ -110,7 +109,7 @@ def evaluate(
     latency_queries: int = 200,
     baseline: Evaluation | None = None,
 ) -> Evaluation:
-    """Search once for every query and say how good the answers are.
+    """Search once for every query and measure how good the answers are.
 
     Args:
         index: a `PrivateIndex`, or any object with `search(queries, k)` whose answer has `ids` [m, k], the best first.
@@ -118,19 +117,13 @@ def evaluate(
         relevant: for each query the one right id, or a collection of right ids, or a mapping id -> grade >= 0. Ids of the kind that
             the index returns: whole numbers or strings.
         k: cut-offs; the search is for the largest one.
-        confidence: of the intervals, in (0, 1).
-        resamples: of the bootstrap.
-        seed: of the bootstrap; it has nothing to do with any noise.
+        confidence, resamples, seed: of the bootstrap intervals.
         clean: float array [n, d], the rows of all documents before any noise, in the order of the index's `ids`: needed for
             mean_cosine. They go through the index's public map, if it has one.
         groups: [m] labels: queries with one label (about one document or person) are resampled together. None: each for itself.
-        latency_queries: so many of the queries, the last ones, are searched one at a time and timed; the others come first, in one
-            batch. 0: none. At least one query is in the batch, unless there is only one, so that what is loaded at the first search
-            does not count.
+        latency_queries: how many of the queries, the last ones, are searched one at a time and timed, after the others in one batch.
+            At least one query is in the batch, unless there is only one, so that loading at the first search does not count.
         baseline: an evaluation of the same queries to compare with.
-
-    Returns:
-        An `Evaluation`.
 
     Raises:
         TypeError: wrong kinds.
@@ -139,19 +132,15 @@ def evaluate(
             charged before stays charged.
 
     Guarantees:
-        Each query is asked exactly once, timed or not. Budgets of the index are charged for a search of the batch and for one
-        of each timed query, each for its queries; latency_queries=0 makes it one search in all. Whatever can be refused is refused
-        before that. The figures are for whoever may see the data: `relevant` and `clean` are not protected, so publishing what is
-        computed from them is no private release, whatever the index promises.
-        Intervals: `hushvec.retrieval.measures.intervals.bootstrap`; a measure that is the same for all queries gets one of Clopper
-        and Pearson.
+        Each query is asked exactly once. Budgets of the index are charged for the batch and for each timed query;
+        latency_queries=0 makes it one search in all. Bad input is refused before that. The figures depend on `relevant` and
+        `clean`, which are not protected: publishing them is not a private release, whatever the index promises.
 
     Edge cases:
         An id in `relevant` that the index does not have is never found. Documents with the same vector: the index's order decides.
-        recall_at_k of a query with r relevant documents is (found among the first k) / min(k, r).
 
     Reference:
-        hushvec.retrieval.measures.ranking and .intervals, for the formulas.
+        hushvec.retrieval.measures.ranking and hushvec.audit.bootstrap, for the formulas.
 
     Example:
         >>> import numpy as np
@@ -206,25 +195,12 @@ def evaluate_results(
     latency: Latency | None = None,
     baseline: Evaluation | None = None,
 ) -> Evaluation:
-    """`evaluate` for answers that are there already.
+    """`evaluate` for answers that are there already; what only an index can tell is None.
 
     Args:
         ids: [m, depth], the ids that came back for each query, the best first; depth >= max(k). mrr looks at the first max(k).
-        relevant, k, confidence, resamples, seed, groups, baseline: as in `evaluate`.
         row_cosines: float array [n]: of each document and what the index holds of it, for mean_cosine.
         latency: what `hushvec.retrieval.measures.timings.time_each` measured.
-
-    Returns:
-        An `Evaluation`, the fields that only an index can tell None.
-
-    Raises:
-        TypeError, ValueError: as `evaluate`.
-
-    Example:
-        >>> from hushvec.retrieval.evaluation import evaluate_results
-        >>> evaluation = evaluate_results([[7, 3], [3, 7], [5, 7]], [7, 7, 7], k=(1, 2))
-        >>> [round(evaluation.metrics[name].value, 3) for name in ("recall_at_1", "recall_at_2", "mrr", "ndcg_at_2")]
-        [0.333, 1.0, 0.667, 0.754]
     """
     depths = cutoffs(k)
     answers = np.asarray(ids)

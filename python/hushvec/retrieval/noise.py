@@ -1,4 +1,4 @@
-"""What is done at one side of an index: arguments, checked before anything is charged, and what one use costs."""
+"""Noise on one side of an index: arguments, checked before anything is charged, and what one use costs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from hushvec._native import _core
 from hushvec._util import validate
+from hushvec._util.rounding import float32_down, product_up, quotient_down, root_up
 from hushvec.mechanisms import (
     EmpiricalGaussian,
     Gaussian,
@@ -19,9 +20,6 @@ from hushvec.mechanisms import (
     Mechanism,
     PrivUnit,
     VectorMechanism,
-    product_up,
-    quotient_down,
-    root_up,
 )
 from hushvec.release.charging import Budget, require_budget
 from hushvec.release.plan import PER, ReleasePlan, plan_release, releases_directions
@@ -45,27 +43,26 @@ class VectorNoise:
     """Noise on the rows of documents before they are indexed, or on queries before they are searched.
 
     Args:
-        epsilon, delta, mechanism, sigma, clip_norm: as in `hushvec.privatize`; the mechanism is "privunit" if not named, or a ready
+        epsilon, delta, mechanism, sigma, clip_norm: as in `hushvec.privatize`; the mechanism is "privunit" by default, or a ready
             object of hushvec.mechanisms, which has its own epsilon (`PrivUnit(epsilon=10, dimension=384, corpus_size=2000)`).
-        per: "record": every row is another person's; one with two rows, or with two queries, loses twice what is stated and charged.
+        per: "record": every row is another person's; a person with two rows, or two queries, loses twice what is stated and charged.
             "release": all rows of one `add`, or of one `search`, are about one person and released together at this price. "query",
             for queries alone: all queries of one `search` are one person's, each with the noise of a single query; the search is
             charged what they cost together. None: "record" for documents, "query" for queries.
-        renormalize: unit rows after the noise, so that inner products with unit rows are cosines again. Post-processing.
-        budget: charged by every `add` or `search` before anything is computed; `hushvec.privatize` says what it has to be.
+        renormalize: bring rows to unit length after the noise, so that inner products with unit rows are cosines. Post-processing.
+        budget: charged by every `add` or `search` before anything is computed, as in `hushvec.privatize`.
 
     Raises:
         TypeError, ValueError: as `hushvec.privatize`, when the object is made.
 
     Guarantees:
-        Those of `hushvec.privatize` for the rows: everything that is done with released rows afterwards costs nothing more. On
-        documents they hold against everybody who sees the index, a search or `vectors()`. On queries they hold against whoever
-        answers the search, for the one who asks, and only if the noise is added at the asker's side; documents get nothing from it.
+        Those of `hushvec.privatize` for the rows; whatever is done with released rows costs nothing more. On documents they hold
+        against everybody who sees the index, a search or `vectors()`. On queries they hold for the asker against whoever answers,
+        and only if the noise is added at the asker's side; documents are not protected by it.
 
     Edge cases:
-        A person with rows in several `add` calls, or who searches several times, pays for each: add the costs up. What a row is about
-        is the caller's statement; with `per="record"` two rows about one person cost that person twice. Together m queries cost m
-        epsilon, those of the Gaussian kinds less (the exact composition).
+        A person with rows in several `add` calls, or who searches several times, pays for each: add the costs up. Together m queries
+        cost m epsilon, those of the Gaussian kinds less (the exact composition).
 
     Reference:
         docs/retrieval.md: sides, and who is protected from whom.
@@ -147,12 +144,7 @@ class VectorNoise:
         return isinstance(mechanism, VectorMechanism) and mechanism.expected_cosine() < _MOSTLY_NOISE
 
     def cost(self, dimension: int, *, rows: int = 1) -> tuple[float, float]:
-        """(epsilon, delta) of releasing rows of so many elements, for one person of it.
-
-        Args:
-            dimension: elements in a row.
-            rows: of the release; of influence only with per="release" and per="query".
-        """
+        """(epsilon, delta) of so many rows for one person; their number matters only with per="release" and per="query"."""
         return self._example(dimension, rows).mechanism.cost
 
     def _example(self, columns: int, rows: int, *, normalize: bool = False) -> ReleasePlan:
@@ -164,14 +156,14 @@ class VectorNoise:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreNoise:
-    """Noise on the scores that a search computes, by the one who holds the index, before the best are named.
+    """Noise that the holder of an index adds to the scores of a search before the best are named.
 
     Args:
         epsilon: > 0, the price of **one query**, for every document.
         delta: in (0, 1), of one query for "gaussian". For the others (0 is accepted) it is where `PrivateIndex.document_guarantee`
             may state the cost of many queries; one query of theirs has none.
-        mechanism: "laplacian" or "gaussian": independent noise on every score; the noisy scores come out too, and the price does not
-            depend on k. "gumbel": one-shot Gumbel top-k, the order of k ids and no scores; its noise grows with k.
+        mechanism: "laplacian" or "gaussian": independent noise on every score, at a price that does not depend on k; the noisy
+            scores are returned. "gumbel": one-shot Gumbel top-k, the order of k ids and no scores; its noise grows with k.
         score_range: (low, high) that computed scores are clamped to; public. A narrow one needs less noise.
         budget: charged by every search, before anything is computed, with what all its queries cost together.
 
@@ -180,15 +172,14 @@ class ScoreNoise:
 
     Guarantees:
         Adjacency: replace one document by any other, ids and their number being public. One score then moves, by at most
-        high - low, in floating point too, because what is clamped is the computed score. So one query is (epsilon, delta)-DP for
-        every document, against whoever sees its answer and may have chosen the query. m queries of one search are one release of one
-        row of m scores a document: with "gaussian" their exact composition, with "laplacian" and "gumbel" m epsilon. Searches add up,
-        adaptively chosen ones too.
-        Among documents only the scores are protected: whoever sees stored rows, or a document's text, learns more.
+        high - low, in floating point too, because the computed score is clamped. So one query is (epsilon, delta)-DP for every
+        document, against whoever sees its answer and may have chosen the query. m queries of one search are one release of one
+        row of m scores per document: with "gaussian" their exact composition, with "laplacian" and "gumbel" m epsilon. Searches
+        add up, adaptively chosen ones too. Only the scores are protected: whoever sees stored rows or texts learns more.
 
     Edge cases:
         A score beyond the range counts as its end; NaN, of rows whose products overflow, as the lower one. Rows that are released
-        with noise and not renormalised have inner products far outside (-1, 1): choose the range for them. The time that a search
+        with noise and not renormalized have inner products far outside (-1, 1): choose the range for them. The time that a search
         takes, and a refusal, are not covered.
 
     Reference:
@@ -319,12 +310,6 @@ def _selection(epsilon: float, half_range: float, k: int) -> GumbelTopK:
     from hushvec.mechanisms import GumbelTopK
 
     return GumbelTopK(k=k, sensitivity=half_range, epsilon=epsilon)
-
-
-def float32_down(value: Fraction) -> np.float32:
-    """A float32 that is at most a positive value, and next to it."""
-    nearest = np.float32(float(value))
-    return nearest if Fraction(float(nearest)) <= value else np.nextafter(nearest, np.float32(0))
 
 
 def _range(value: Any) -> tuple[float, float]:

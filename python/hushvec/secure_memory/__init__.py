@@ -1,4 +1,4 @@
-"""Memory that forgets: buffers on locked pages, a transformers cache in them, and its encrypted file.
+"""Locked, self-wiping memory: buffers on locked pages, a transformers cache in them, and its encrypted file.
 
     from hushvec.secure_memory import SecureBuffer, SecureCache
     with SecureBuffer(4096) as buffer:

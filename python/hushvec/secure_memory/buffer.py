@@ -22,7 +22,7 @@ class SecureBuffer:
     """Memory that is locked into RAM, left out of core dumps, and zeros at the start, in a forked child and after use.
 
     Args:
-        nbytes: size in bytes, >= 1. Whole pages are taken, and a page that nobody may touch before and after them.
+        nbytes: size in bytes, >= 1. Whole pages are taken, with a guard page before and after them.
         strict: True raises where the operating system refuses any part of the protection; False warns, once for each reason.
 
     Raises:
@@ -32,15 +32,15 @@ class SecureBuffer:
         SecureMemoryError: `strict`, and a protection was refused. Nothing has been written.
 
     Guarantees:
-        The pages are zeroed by `scrub`, `release`, the end of a `with` block (by an exception too), when the last of the buffer
-        and its views goes, and when the process ends through exit(), which an uncaught exception and sys.exit do. A forked child
-        sees zeros (MADV_WIPEONFORK; where refused, a fork handler). Core dumps leave the pages out (MADV_DONTDUMP). They are not
-        swapped out (mlock). After os._exit or a signal the kernel takes the pages, and hands them to nobody before it zeroed them.
-        What is copied out of a view is ordinary memory: docs/secure_memory.md says what libraries copy.
+        The pages are zeroed by `scrub`, `release`, the end of a `with` block, when the last of the buffer and its views goes, and when
+        the process ends through exit(), which an uncaught exception and sys.exit do. A forked child sees zeros (MADV_WIPEONFORK;
+        where refused, a fork handler). Core dumps leave the pages out (MADV_DONTDUMP). They are not swapped out (mlock). After
+        os._exit or a signal the kernel zeroes the pages before it reuses them. What is copied out of a view is ordinary memory:
+        docs/secure_memory.md says what libraries copy.
 
     Edge cases:
-        After `release` no new view can be made. Views that are still around read zeros and may be written to: their pages stay,
-        protected as before, and are zeroed again when the last view goes. In a forked child `wiped_by_fork` is True until `scrub`.
+        After `release` no new view can be made. Remaining views read zeros and may be written to: their pages stay protected and are
+        zeroed again when the last view goes. In a forked child `wiped_by_fork` is True until `scrub`.
 
     Reference:
         mlock(2), madvise(2); docs/secure_memory.md.
@@ -81,17 +81,10 @@ class SecureBuffer:
         return self._open().wiped_by_fork
 
     def memory(self) -> memoryview:
-        """A view as bytes, for whatever takes a buffer; writing to it writes to the buffer.
+        """A view as bytes; writing to it writes to the buffer: ``source.readinto(key.memory())`` makes no copy in between.
 
         Raises:
             SecureMemoryError: the buffer was released; or it is strict and lost its protection in a forked child.
-
-        Example:
-            >>> from hushvec.secure_memory import SecureBuffer
-            >>> key = SecureBuffer(32)
-            >>> with open("/dev/urandom", "rb", buffering=0) as source:
-            ...     source.readinto(key.memory())    # no copy in between
-            32
         """
         pages = self._open()
         accept_or_raise(pages.refusals, strict=self._strict)   # a child's locks are asked for anew, and may be refused there
@@ -108,12 +101,7 @@ class SecureBuffer:
         Raises:
             TypeError: dtype holds Python objects, shape or offset is no whole number.
             ValueError: the view does not fit.
-            SecureMemoryError: the buffer was released; or it is strict and lost its protection in a forked child.
-
-        Example:
-            >>> from hushvec.secure_memory import SecureBuffer
-            >>> SecureBuffer(64).numpy("int16", (4, 8)).shape
-            (4, 8)
+            SecureMemoryError: as `memory`.
         """
         element = np.dtype(dtype)
         if element.hasobject:
@@ -122,18 +110,12 @@ class SecureBuffer:
         return np.frombuffer(self.memory(), element, count, offset).reshape(dimensions)
 
     def torch(self, dtype: torch.dtype | None = None, shape: int | Sequence[int] | None = None, *, offset: int = 0) -> torch.Tensor:
-        """A view as a torch CPU tensor; writing to it writes to the buffer.
-
-        Args:
-            dtype: of the elements; None is torch.uint8.
-            shape: of the view; None takes all whole elements after `offset`.
-            offset: where the view begins, in bytes; a multiple of an element's.
+        """A view as a torch CPU tensor, as `numpy` gives one; `dtype` None is torch.uint8.
 
         Raises:
             MissingExtraError: torch is not installed.
             TypeError: dtype is no torch.dtype, shape or offset is no whole number.
-            ValueError: the view does not fit.
-            SecureMemoryError: the buffer was released; or it is strict and lost its protection in a forked child.
+            ValueError, SecureMemoryError: as `numpy`.
         """
         try:
             import torch

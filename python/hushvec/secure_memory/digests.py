@@ -1,4 +1,4 @@
-"""A name for a model that tells any two trainings of it apart."""
+"""A name for a model that tells any two of its trainings apart."""
 
 from __future__ import annotations
 
@@ -20,22 +20,17 @@ _NOT_THE_LAYER = {"_caches", "kwargs", "active_adapter", "_active_adapter"}
 def model_digest(model: Any) -> str:
     """SHA-256 over a model's configuration, all its weights and the state of its adapters, as 64 hexadecimal digits.
 
-    Keys and values belong to the weights that made them. Two trainings of one architecture, an adapter before and after a step,
-    two precisions of one checkpoint, and one model with another PEFT adapter active, disabled, merged or scaled: each has a digest of
-    its own. Every weight is read once, those of inactive adapters too.
-
-    Args:
-        model: a torch module; its `config` counts if it has one.
+    Two trainings of one architecture, an adapter before and after a step, two precisions of one checkpoint, and one model with
+    another PEFT adapter active, disabled, merged or scaled: each has its own digest. Every weight is read, inactive adapters too.
 
     Raises:
         MissingExtraError: torch is not installed.
-        TypeError: model is no torch module, or has weights that are no plain tensors (packed ones of torch's own quantisation).
+        TypeError: model is no torch module, or has weights that are no plain tensors (packed ones of torch's own quantization).
 
     Edge cases:
-        Adapters count as they are at the call: ask again after switching them. What is in no weight, configuration or PEFT layer is
-        not seen: hooks, replaced methods, the attention kernel.
-        Another release of transformers may write a configuration with other fields: the digest is then another one, and a cache
-        saved before is refused, never used wrongly.
+        Adapters count as they are at the call: ask again after switching them. Hooks, replaced methods and the attention kernel are
+        not seen. Another release of transformers may write a configuration with other fields: the digest then differs, and a cache
+        saved before is refused.
     """
     try:
         import torch

@@ -1,4 +1,4 @@
-"""Ordinary memory, overwritten as it is freed: what a SecureBuffer cannot do for the copies that libraries make."""
+"""Overwrite ordinary memory as it is freed: for the copies that libraries make outside a SecureBuffer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ def overwrite_freed_memory(on: bool = True) -> None:
     """Let free() overwrite what it frees, in the whole process, from now on (glibc's M_PERTURB).
 
     A model computes keys, values and hidden states in ordinary memory, and the C library leaves them there when torch frees them.
-    This is the remedy that needs no other library's help. It has to be on before the memory in question is freed.
-
-    Args:
-        on: False ends it.
+    It has to be on before the memory in question is freed; `on=False` ends it.
 
     Raises:
         TypeError: on is not True or False.

@@ -1,4 +1,4 @@
-"""What the operating system refused, in words; warnings, once for each reason."""
+"""What the operating system refused, in words; each reason is warned of once."""
 
 from __future__ import annotations
 

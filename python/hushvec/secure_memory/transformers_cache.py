@@ -32,8 +32,8 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
 
     Args:
         config: of the model, which says what kind each layer is; None makes every layer attend to all positions.
-        capacity: positions to make room for at first. It doubles as needed; what the old pages held is zeroed. Enough for a
-            whole conversation saves the copies.
+        capacity: positions to make room for at first. It doubles as needed; the old pages are zeroed. Enough for a whole conversation
+            saves the copies.
         strict: True raises where the operating system refuses a part of the protection, before a state is written.
         model_id: names the weights; files are saved and loaded under it. `for_model` takes `model_digest(model)`.
 
@@ -44,16 +44,13 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
     Guarantees:
         What the cache itself holds is protected as `SecureBuffer` says, never lies in two places, and is zeroed by `scrub`, `reset`,
         `crop`, `release`, growth, the end of a `with` block, a fork and the end of the program. The bits are those of
-        transformers' DynamicCache. What the model computes on the way (projections, attention weights, hidden states, logits) is
-        torch's memory, not the cache's: docs/secure_memory.md measures what stays of it and says what helps.
+        transformers' DynamicCache. What the model computes on the way (projections, attention weights, hidden states, logits) is in
+        torch's memory: docs/secure_memory.md measures what stays of it and says what helps.
 
     Edge cases:
-        Gradients are refused: use `torch.no_grad()`. Tensors on devices are refused. A forked child finds no contents and is told
-        so by SecureMemoryError until `scrub`. `copy.deepcopy` gives a second cache in pages of its own. Views that an earlier step
-        returned read zeros after growth, reordering and scrubbing.
-
-    Reference:
-        docs/secure_memory.md.
+        Gradients are refused: use `torch.no_grad()`. Tensors on devices are refused. A forked child gets SecureMemoryError until
+        `scrub`. `copy.deepcopy` gives a second cache in pages of its own. Views that an earlier step returned read zeros after
+        growth, reordering and scrubbing.
 
     Example:
         >>> import torch
@@ -118,13 +115,12 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
     def save(self, path: str | PathLike[str], key: Key, *, positions: int, tokens: Any = None) -> None:
         """Write the first positions, and no others, encrypted with AES-256-GCM under a nonce drawn for this file.
 
-        In exact arithmetic keys and values of a causal model's first N positions depend on the first N tokens alone. Their last bits
-        depend on how many positions the same pass had, because kernels of matrix products choose their blocks by it. So run the
-        prefix through the model by itself: positions that were computed together with later ones, or in a batch with rows that are
-        gone, are refused.
+        The last bits of keys and values depend on how many positions the same pass had, because kernels of matrix products choose
+        their blocks by it. So run the prefix through the model by itself: positions that were computed together with later ones, or
+        in a batch with rows that are gone, are refused.
 
         Args:
-            path: of the file; it appears whole or not at all.
+            path: of the file; it is written atomically.
             key: 32 bytes, uniformly random and secret; not kept.
             positions: how many, from the first; a pass of the model must have ended there.
             tokens: [batch, at least `positions`] token ids that the positions were computed from; a digest of them is saved inside
@@ -137,9 +133,8 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
             SecureMemoryError: the contents were lost to a fork.
 
         Guarantees:
-            Without the key the file shows the model_id, the shapes and the number of positions, and nothing else; a changed file is
-            refused. With the key it shows nothing of what came after the positions, not even how much it was. One key is good for
-            2^32 files (NIST SP 800-38D, section 8.3).
+            Without the key the file shows only the model_id, the shapes and the number of positions; a changed file is refused. With
+            the key it shows nothing of what came after the positions. One key is good for 2^32 files (NIST SP 800-38D, section 8.3).
         """
         secret = key_bytes(key)
         count = whole_number("positions", positions, at_least=1)

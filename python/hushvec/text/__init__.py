@@ -31,7 +31,7 @@ __getattr__, __dir__ = at_first_use(
     globals(),
     {
         "Detector": "pii.spans",
-        "MiniLMEmbedder": "embedder",
+        "MiniLMEmbedder": "hushvec.embedders.minilm",
         "PublicChoice": "public_choice",
         "PublicCorpus": "corpus",
         "PublicInverter": "inverters.public",

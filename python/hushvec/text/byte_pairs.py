@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 
 
 def learned_byte_pairs(texts: Iterable[str], size: int, special_tokens: Sequence[str], *, feature: str, extra: str) -> Any:
@@ -16,14 +16,9 @@ def learned_byte_pairs(texts: Iterable[str], size: int, special_tokens: Sequence
         size: tokens at most; never fewer than the special ones and the 256 bytes.
         special_tokens: numbered from 0 in this order.
         feature, extra: what an error says where the package is missing.
-
-    Raises:
-        MissingExtraError: the package tokenizers is not installed.
     """
-    try:
+    with needs_extra(feature, extra):
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    except ImportError:
-        raise MissingExtraError(feature, extra) from None
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

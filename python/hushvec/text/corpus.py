@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec._util.lines import texts_of_file
+from hushvec._util.lines import SHIPPED_SENTENCES, distinct_texts, shipped_texts, texts_of_file
+from hushvec._util.npz import load_npz, save_npz
 from hushvec._util.progress import Progress
-from hushvec._util.publish import SHARED, published_bytes
+from hushvec.embedders.answers import embedded_rows
+from hushvec.embedders.sources import SourceModel, as_embedding_model, model_id_of
 
 FORMAT = 1
 DEFAULT_KEY = "text"
 
-_FIELDS = ("format", "digest", "model_id", "utf8", "lengths", "embeddings")
+_FIELDS = ("model_id", "utf8", "lengths", "embeddings")
 _BATCH = 256  # texts embedded between two advances of the progress bar
-_SHIPPED = "public_sentences.txt"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,14 +82,17 @@ class PublicCorpus:
 
         Args:
             texts: strings. Spaces around them are removed; what is empty then, and what came before, is left out.
-            embedder: an object with `embed(texts) -> [n, d]`, and `model_id` if it has a name.
+            embedder: as for `hushvec.wrap_embedding_model`.
 
         Raises:
-            TypeError: texts is one string or holds something else; embedder has no `embed`.
+            TypeError: texts is one string or holds something else; embedder cannot embed.
             ValueError: no text is left; the embedder's answer has the wrong shape, NaN or Inf, or a row of zeros.
         """
-        kept = _kept(texts)
-        return cls(kept, _embedded(kept, embedder), _model_id(embedder))
+        kept = tuple(distinct_texts(texts))
+        if not kept:
+            raise ValueError("texts must hold at least one that is not empty, got none")
+        model = as_embedding_model(embedder)
+        return cls(kept, _embedded(kept, model), model.model_id)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], embedder: Any, text_key: str | None = None) -> PublicCorpus:
@@ -115,8 +118,7 @@ class PublicCorpus:
     @classmethod
     def shipped(cls, embedder: Any) -> PublicCorpus:
         """The 320 sentences that come with the package, embedded: eight everyday topics, short, made for this purpose."""
-        content = resources.files("hushvec").joinpath("data", _SHIPPED).read_text("utf-8")
-        return cls.from_texts(content.splitlines(), embedder)
+        return cls.from_texts(shipped_texts(SHIPPED_SENTENCES), embedder)
 
     # ---- what it is ----
 
@@ -139,7 +141,7 @@ class PublicCorpus:
         """SHA-256, in hexadecimal, of format, model, texts and every float32 of the embeddings, little-endian."""
         content = hashlib.sha256(f"hushvec public corpus {FORMAT}\n".encode())
         stored = self._stored()
-        for name in _FIELDS[2:]:
+        for name in _FIELDS:
             content.update(f"{name} {stored[name].shape}\n".encode())
             content.update(stored[name].tobytes())
         return content.hexdigest()
@@ -157,9 +159,7 @@ class PublicCorpus:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the corpus as an .npz file: beside `path` first, then in one step onto it."""
-        fields: dict[str, Any] = {"format": FORMAT, "digest": self.digest, **self._stored()}
-        with published_bytes(Path(path), mode=SHARED) as file:
-            np.savez(file, **fields)
+        save_npz(path, FORMAT, self.digest, self._stored())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], embedder: Any = None) -> PublicCorpus:
@@ -173,15 +173,11 @@ class PublicCorpus:
             OSError: the file cannot be read.
             ValueError: it is no such file, or not what was saved (its digest is another), or of another model or dimension.
         """
-        with open(path, "rb") as file:
-            try:
-                stored = _stored_fields(file)
-                corpus = cls(_split(stored["utf8"], stored["lengths"]), stored["embeddings"], _named(stored["model_id"]))
-            # whatever a damaged archive makes of its reader: zip, zlib and numpy each have errors of their own
-            except Exception as mistake:
-                raise ValueError(f"{os.fspath(path)} is not a saved public corpus: {mistake}") from None
-        if corpus.digest != str(stored["digest"]):
-            raise ValueError(f"{os.fspath(path)} has digest {corpus.digest}, but says {stored['digest']}")
+
+        def made(stored: dict[str, Any]) -> PublicCorpus:
+            return cls(_split(stored["utf8"], stored["lengths"]), stored["embeddings"], _named(stored["model_id"]))
+
+        corpus = load_npz(path, "public corpus", FORMAT, _FIELDS, made)
         if embedder is not None:
             corpus.require_model(embedder, os.fspath(path))
         return corpus
@@ -192,7 +188,7 @@ class PublicCorpus:
         Raises:
             ValueError: another `model_id`, or another `dimension`; what the embedder does not say is not compared.
         """
-        model_id, dimension = _model_id(embedder), getattr(embedder, "dimension", None)
+        model_id, dimension = model_id_of(embedder), getattr(embedder, "dimension", None)
         if model_id is not None and model_id != self.model_id:
             raise ValueError(f"{name} must be embedded by {model_id!r}, got {self.model_id!r}")
         if dimension is not None and dimension != self.dimension:
@@ -209,38 +205,14 @@ class PublicCorpus:
         }
 
 
-def _kept(texts: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(texts, str | bytes):
-        raise TypeError(f"texts must be an iterable of strings, got {validate.kind(texts)}")
-    kept: dict[str, None] = {}
-    for text in texts:
-        if not isinstance(text, str):
-            raise TypeError(f"texts must be an iterable of strings, got {validate.kind(text)} in it")
-        if stripped := text.strip():
-            kept.setdefault(stripped)
-    if not kept:
-        raise ValueError("texts must hold at least one that is not empty, got none")
-    return tuple(kept)
-
-
-def _embedded(texts: Sequence[str], embedder: Any) -> NDArray[np.float32]:
-    if not callable(getattr(embedder, "embed", None)):
-        raise TypeError(f"embedder must have embed(texts) -> rows, got {validate.kind(embedder)}")
+def _embedded(texts: Sequence[str], model: SourceModel) -> NDArray[np.float32]:
     rows = []
     with Progress("embedding public texts", len(texts)) as progress:
         for start in range(0, len(texts), _BATCH):
             batch = list(texts[start : start + _BATCH])
-            answer = np.asarray(embedder.embed(batch))
-            if answer.ndim != 2 or len(answer) != len(batch):
-                raise ValueError(f"embedder must answer {len(batch)} texts with as many rows, got shape {answer.shape}")
-            rows.append(answer.astype(np.float32))
+            rows.append(embedded_rows(model, batch, first_row=start))
             progress.advance(len(batch))
     return np.concatenate(rows)
-
-
-def _model_id(embedder: Any) -> str | None:
-    value = getattr(embedder, "model_id", None)
-    return value if isinstance(value, str) and value else None
 
 
 def _checked_texts(texts: Any) -> tuple[str, ...]:
@@ -272,16 +244,6 @@ def _checked_rows(embeddings: Any, texts: tuple[str, ...]) -> NDArray[np.float32
     copy: NDArray[np.float32] = np.array(embeddings, np.float32, order="C")
     copy.flags.writeable = False
     return copy
-
-
-def _stored_fields(file: Any) -> dict[str, Any]:
-    with np.load(file, allow_pickle=False) as archive:
-        if sorted(archive.files) != sorted(_FIELDS):
-            raise ValueError(f"fields must be {', '.join(_FIELDS)}, got {', '.join(archive.files)}")
-        stored = {name: archive[name] for name in archive.files}
-    if stored["format"].shape != () or int(stored["format"]) != FORMAT:
-        raise ValueError(f"format must be {FORMAT}, got {stored['format']}")
-    return stored
 
 
 def _split(utf8: NDArray[Any], lengths: NDArray[Any]) -> tuple[str, ...]:

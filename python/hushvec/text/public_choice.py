@@ -25,8 +25,7 @@ from hushvec.release.charging import Budget
 from hushvec.release.labels import privatize_labels
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.nearest_rows import blocks
-from hushvec.text.inverters.posterior import Rows
-from hushvec.text.inverters.public import checked_rows
+from hushvec.text.inverters.rows import Rows, checked_rows
 
 _MOST_CANDIDATES = 2**14  # texts that are put in order; of larger corpora as many, spread evenly, unless all are taken
 _MOST_SEEN = 1024  # texts that the order is made for, and as many others that the number of texts is chosen by

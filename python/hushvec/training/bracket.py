@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from hushvec.errors import HushvecError
+
 # Trials that go by slopes. Later ones halve the bracket, whatever the cost looks like.
 SLOPED_TRIALS = 12
 # Trials aim past the crossing by this share of the tolerance, so that one on each side closes the bracket.
@@ -14,7 +16,7 @@ ASIDE = 0.4
 FURTHER, FURTHEST = 8.0, 3.0
 
 
-class NoCrossingError(Exception):
+class NoCrossingError(HushvecError):
     """The cost is above the target up to the largest argument."""
 
 

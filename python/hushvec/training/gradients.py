@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 from hushvec._native import _core
@@ -14,7 +13,7 @@ from hushvec._native.clipped_sums import ClippedSum
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
 from hushvec._util.renamed import renamed_arguments
-from hushvec.accounting.rounding import fraction_up
+from hushvec._util.rounding import product_up
 
 CLIPPINGS = ("auto", "exact", "estimated")
 
@@ -27,7 +26,7 @@ FEW_UNITS = 2**8
 
 def sigma_of(noise_multiplier: float, clip_norm: float) -> float:
     """noise_multiplier * clip_norm, rounded up."""
-    return fraction_up(Fraction(noise_multiplier) * Fraction(clip_norm))
+    return product_up(noise_multiplier, clip_norm)
 
 
 def require_scales(clip_norm: float, noise_multiplier: float) -> tuple[float, float]:

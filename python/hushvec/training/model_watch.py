@@ -19,6 +19,7 @@ from weakref import WeakSet, ref
 import torch
 
 from hushvec._util import validate
+from hushvec.errors import HushvecError
 from hushvec.training.by_identity import ByIdentity
 
 # Elements up to which a buffer's values are compared in every batch. Running statistics are below it, tables of masks above.
@@ -27,7 +28,7 @@ SMALL = 2**14
 Tensors = dict[str, torch.Tensor]
 
 
-class ModelChangedError(ValueError):
+class ModelChangedError(HushvecError, ValueError):
     """A parameter or buffer has changed outside of the private steps. The message names it."""
 
 

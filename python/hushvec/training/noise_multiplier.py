@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 
 from hushvec._util import validate
+from hushvec._util.rounding import raised, up
 from hushvec.accounting import PrivacyLoss
 from hushvec.accounting.pld import rough_epsilon
-from hushvec.accounting.rounding import raised, up
 from hushvec.noise.calibration import gaussian_sigma
 from hushvec.training.bracket import NoCrossingError, closed_in, crossing
 from hushvec.training.schedule import StepSchedule

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from hushvec._util import validate
+from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, PrivacyLoss, compose
-from hushvec.accounting.rounding import up
 from hushvec.receipts.training import sensitivity_factor, step_loss
 
 UNITS = ("example", "batch")

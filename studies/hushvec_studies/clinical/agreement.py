@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hushvec._native import _core
+import hushvec
 from hushvec.release.vectors import privatize
 from hushvec.retrieval.measures.cosines import cosines, theoretical_cosine
 from hushvec_studies.clinical.cohort import VERSION
@@ -97,7 +97,7 @@ def measure_agreement(one: Agreement) -> dict[str, Any]:
     rng = np.random.default_rng([one.seed, one.dimension])
     clean = rng.standard_normal((_DISTINCT_ROWS, one.dimension), dtype=np.float32)
     clean /= np.linalg.norm(clean, axis=1, keepdims=True)
-    generator = _core.Generator.unsafe_seeded(noise_seed(one.digest))
+    generator = hushvec.Generator.unsafe_seeded(noise_seed(one.digest))
     total = one.rows
     seen = []
     for first in range(0, total, _ROWS_AT_ONCE):

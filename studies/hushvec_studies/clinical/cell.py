@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core
+import hushvec
 from hushvec._native.products import inner_products
+from hushvec.audit.bootstrap import Estimate, bootstrap
 from hushvec.mechanisms import VectorMechanism
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 from hushvec.release.vectors import privatize
 from hushvec.retrieval.measures.cosines import cosines, theoretical_cosine
-from hushvec.retrieval.measures.intervals import Estimate, bootstrap
 from hushvec_studies.clinical import maps
 from hushvec_studies.clinical.cohort import VERSION, Population, Source
 from hushvec_studies.clinical.contenders import Setting, mechanism_for
@@ -166,7 +166,7 @@ def _draws(
     clean: NDArray[np.float32], mechanism: VectorMechanism, cell: Cell
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
     """Ranks and cosines of every patient, once a draw."""
-    generator = _core.Generator.unsafe_seeded(noise_seed(cell.digest))
+    generator = hushvec.Generator.unsafe_seeded(noise_seed(cell.digest))
     for _ in range(cell.draws):
         values = privatize(clean, mechanism=mechanism, delta=cell.delta, generator=generator).values
         yield ranks_of(values, clean), cosines(clean, values)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util.publish import SHARED, published_text
-from hushvec.retrieval.attacks.bounds import identification_bound
+from hushvec.audit.indexes.bounds import identification_bound
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP
 from hushvec_studies.clinical.maps import MAPS
 from hushvec_studies.harness.charts import INK, Figure, Panel, Series, svg_of
@@ -21,11 +21,7 @@ _STEEP = (0.02, 0.97)
 
 
 def write_figure(path: Path, rows: Sequence[Mapping[str, Any]], cohort: str, patients: int) -> None:
-    """Draw the cohort's rows as an SVG file.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Draw the cohort's rows as an SVG file."""
     shown = [row for row in rows if row["cohort"] == cohort and row["patients"] == patients]
     panels = []
     for name in MAPS:

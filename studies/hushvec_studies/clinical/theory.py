@@ -1,6 +1,6 @@
 """How often the right patient is first, where patients share the same part of their length and nothing else.
 
-What no mechanism exceeds is `hushvec.retrieval.attacks.bounds.identification_bound`.
+What no mechanism exceeds is `hushvec.audit.indexes.bounds.identification_bound`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hushvec.errors import MissingExtraError
 from hushvec_studies.harness.tables import Estimate, number_text
 
 # Colours that people with colour-blindness tell apart (Okabe and Ito 2008), darkened where white paper asks for it; a mechanism keeps
@@ -97,15 +96,8 @@ def svg_of(figure: Figure) -> str:
 
 
 def drawn_as(figure: Figure, kind: str) -> bytes:
-    """The figure as "svg" or "pdf".
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
-    try:
-        import matplotlib
-    except ImportError:
-        raise MissingExtraError("drawing figures", "study") from None
+    """The figure as "svg" or "pdf"."""
+    import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 

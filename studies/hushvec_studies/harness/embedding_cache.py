@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import safetensors
+import safetensors.numpy
 from numpy.typing import NDArray
 
 from hushvec._util import validate
 from hushvec._util.publish import private_folder, published_bytes
-from hushvec.errors import MissingExtraError
 
 FORMAT = "hushvec embeddings 1"
 # Texts that are embedded, and kept, at a time: what an interrupted run repeats at most.
@@ -102,7 +103,6 @@ class EmbeddingCache:
             ValueError: a text that UTF-8 cannot hold; an answer of the model that has the wrong shape, another d than before, NaN or
                 Inf; a file of another model in the folder; no text at all before d is known.
             OSError: the folder cannot be read or written.
-            MissingExtraError: safetensors is not installed.
         """
         validate.strings("texts", texts)
         keys = [_key(text) for text in texts]
@@ -156,7 +156,7 @@ class EmbeddingCache:
 
     def _write(self, shard: _Shard) -> str:
         digest = _digest(shard)
-        stored = _library().numpy.save(
+        stored = safetensors.numpy.save(
             {"keys": shard.keys, "rows": shard.rows}, {"format": FORMAT, "model": self.model_id, "sha256": digest}
         )
         private_folder(self._folder)
@@ -187,16 +187,15 @@ def _read_shard(path: Path, model_id: str) -> _Shard | None:
     Raises:
         ValueError: a whole file, but not of this cache.
     """
-    library = _library()
     try:
-        with library.safe_open(path, framework="numpy") as file:
+        with safetensors.safe_open(path, framework="numpy") as file:
             said = file.metadata() or {}
             if said.get("format") != FORMAT:
                 raise ValueError(f"{path}: must be a file of an embedding cache ({FORMAT}), got {said.get('format')!r}")
             if said.get("model") != model_id:
                 raise ValueError(f"{path}: must hold embeddings by {model_id!r}, got {said.get('model')!r}")
             shard = _Shard(file.get_tensor("keys"), file.get_tensor("rows"))
-    except library.SafetensorError:
+    except safetensors.SafetensorError:
         return None
     fits = shard.keys.dtype == np.uint8 and shard.rows.dtype == np.float32 and shard.rows.ndim == shard.keys.ndim == 2
     if not fits or shard.keys.shape != (len(shard.rows), _KEY_BYTES) or _digest(shard) != said.get("sha256"):
@@ -227,12 +226,3 @@ def _folder_name(model_id: str) -> str:
 def _report(progress: Callable[[int], object] | None, count: int) -> None:
     if progress is not None and count:
         progress(count)
-
-
-def _library() -> Any:
-    try:
-        import safetensors
-        import safetensors.numpy
-    except ImportError:
-        raise MissingExtraError("the embedding cache", "study") from None
-    return safetensors

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import pandas
 
-from hushvec._native import _core
+import hushvec
 from hushvec._util.progress import Progress
 from hushvec._util.publish import SHARED, published_text
 
@@ -73,7 +73,13 @@ def measured(
 
 def surroundings() -> dict[str, str]:
     """What figures depend on besides the settings."""
-    return {"hushvec": _core.__version__, "python": platform.python_version(), "machine": platform.machine()}
+    return {"hushvec": hushvec.__version__, "python": platform.python_version(), "machine": platform.machine()}
+
+
+def write_json(path: Path, value: Any) -> None:
+    """A value as strict JSON; the file appears whole or not at all."""
+    with published_text(path, mode=SHARED) as file:
+        file.write(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def write_study(path: Path, study: Mapping[str, Any]) -> None:

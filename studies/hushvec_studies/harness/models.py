@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.errors import MissingExtraError
-
 MINILM = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 HASHED_WORDS = "hashed-words"
 
@@ -24,11 +22,10 @@ def embedder(name: str) -> Any:
             model; else a name or folder of sentence-transformers, which may download it.
 
     Raises:
-        MissingExtraError: the packages of the extra "text" are not installed.
         OSError, ValueError: sentence-transformers does not know or find it.
     """
     if name in MINILM:
-        from hushvec.text.embedder import MiniLMEmbedder
+        from hushvec.embedders.minilm import MiniLMEmbedder
 
         return MiniLMEmbedder(device=None)
     return HashedWords() if name == HASHED_WORDS else _SentenceTransformer(name)
@@ -63,10 +60,8 @@ class HashedWords:
 
 class _SentenceTransformer:
     def __init__(self, name: str) -> None:
-        try:
-            from sentence_transformers import SentenceTransformer
-        except ImportError:
-            raise MissingExtraError("embedding texts", "text") from None
+        from sentence_transformers import SentenceTransformer
+
         self.model_id = name
         self._model = SentenceTransformer(name)
 

@@ -167,33 +167,35 @@ def word_for(value: Any) -> str:
 # ---- the command line ----
 
 
-def add_options(parser: argparse.ArgumentParser, kind: type[Settings], **others: Any) -> None:
-    """An option for every field that has a description, which is its help.
-
-    Args:
-        parser: of the command.
-        kind: of the settings.
-        others: defaults of fields that the model has none for.
-    """
+def add_options(parser: argparse.ArgumentParser, kind: type[Settings]) -> None:
+    """An option for every field that has a description, which is its help; a flag for those that are true or false."""
     for name, field in kind.model_fields.items():
         if field.description is None:
             continue
-        element: Any = field.annotation
-        several = get_origin(element) is tuple
-        if several:
-            element = get_args(element)[0]
-        while get_origin(element) is Annotated:
-            element = get_args(element)[0]
-        default = others.get(name, field.default)
-        shown = " ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in (default if several else [default]))
+        flags = [*(["-o"] if name == "output" else []), f"--{name.replace('_', '-')}"]
+        element, several = _element(field.annotation)
+        if element is bool:
+            parser.add_argument(*flags, action="store_true", help=field.description)
+            continue
+        shown = field.default if several else (field.default,)
+        words = " ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in shown if one is not None)
         parser.add_argument(
-            f"--{name.replace('_', '-')}",
+            *flags,
             type=element,
-            default=default,
+            default=field.default,
             nargs="*" if several else None,
             metavar=name.upper(),
-            help=f"{field.description} (default: {shown})",
+            help=(f"{field.description} (default: {words})" if words else field.description).replace("%", "%%"),
         )
+
+
+def _element(annotation: Any) -> tuple[Any, bool]:
+    """The type of one word on the command line, and whether there may be several."""
+    several = False
+    while get_origin(annotation) is not None:
+        several |= get_origin(annotation) is tuple
+        annotation = get_args(annotation)[0]
+    return annotation, several
 
 
 def given(options: argparse.Namespace, kind: type[Settings]) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Processes that do runs. Each has one thread, so that figures do not depend on how many there are.
 
-A worker lives as long as its pipe: when the study's own process is killed, the pipe ends and the worker leaves after the run that
-it is at. A worker that dies ends the study with an error; what is done is on disk.
+When the study's own process is killed its workers leave. A worker that dies ends the study with an error; what is done is on disk.
 """
 
 from __future__ import annotations
@@ -10,22 +9,20 @@ import multiprocessing
 import os
 import pickle
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing.connection import Connection, wait
+from functools import partial
+from itertools import islice
 from multiprocessing.process import BaseProcess
-from typing import Any, NamedTuple
+from typing import Any
 
 Task = Callable[[Any], Any]
 
 # Read by BLAS and OpenMP when they are loaded, which in a worker is after its start.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "HUSHVEC_NUM_THREADS")
-_LEAVE_SECONDS = 5.0
-
-
-class _Worker(NamedTuple):
-    process: BaseProcess
-    pipe: Connection
 
 
 def results_of(task: Task, jobs: Sequence[Any], workers: int) -> Iterator[Any]:
@@ -40,69 +37,75 @@ def results_of(task: Task, jobs: Sequence[Any], workers: int) -> Iterator[Any]:
         ChildProcessError: a worker died.
         Exception: what the task raised. The other jobs that were begun are abandoned.
     """
+    if not jobs:
+        return
+    before = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(min(workers, len(jobs)), multiprocessing.get_context("spawn"), initializer=_begin)
+    # No more jobs than workers at a time: after an error none is begun.
     left = iter(jobs)
-    with _started(task, min(workers, len(jobs))) as team:
-        busy = [worker for worker in team if _give(worker, left)]
-        while busy:
-            ready = wait([worker.pipe for worker in busy])
-            for worker in [worker for worker in busy if worker.pipe in ready]:
-                yield _taken(worker)
-                if not _give(worker, left):
-                    busy.remove(worker)
-
-
-def _give(worker: _Worker, left: Iterator[Any]) -> bool:
-    for job in left:
-        try:
-            worker.pipe.send(job)
-        except (BrokenPipeError, ConnectionResetError):
-            raise _died(worker) from None
-        return True
-    return False
-
-
-def _taken(worker: _Worker) -> Any:
-    try:
-        failed, value = worker.pipe.recv()
-    except (EOFError, ConnectionResetError):
-        raise _died(worker) from None
-    if failed:
-        raise value
-    return value
-
-
-def _died(worker: _Worker) -> ChildProcessError:
-    worker.process.join(_LEAVE_SECONDS)
-    code = worker.process.exitcode
-    how = f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
-    return ChildProcessError(f"a worker died ({how}); runs that are done are kept, the same command goes on with the others")
-
-
-@contextmanager
-def _started(task: Task, count: int) -> Iterator[list[_Worker]]:
-    team: list[_Worker] = []
+    done = partial(_done, task)
+    team: set[BaseProcess] = set()
     try:
         with _environment():
-            context = multiprocessing.get_context("spawn")
-            for _ in range(count):
-                ours, theirs = context.Pipe()
-                process = context.Process(target=_work, args=(task, theirs), daemon=True)
-                process.start()
-                theirs.close()
-                team.append(_Worker(process, ours))
-        yield team
+            busy = {pool.submit(done, job) for job in islice(left, workers)}
+            team = set(multiprocessing.active_children()) - before
+        while busy:
+            ended, busy = wait(busy, return_when=FIRST_COMPLETED)
+            for future in ended:
+                failed, value = future.result()
+                if failed:
+                    raise value
+                yield value
+                busy |= {pool.submit(done, job) for job in islice(left, 1)}
+    except BrokenProcessPool:
+        raise ChildProcessError(
+            f"a worker died ({_how(team)}); runs that are done are kept, the same command goes on with the others"
+        ) from None
     except BaseException:
         for worker in team:
-            worker.process.terminate()
+            worker.terminate()
         raise
     finally:
-        for worker in team:
-            worker.pipe.close()
-        for worker in team:
-            worker.process.join(_LEAVE_SECONDS)
-            if worker.process.is_alive():
-                worker.process.kill()
-                worker.process.join()
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin() -> None:
+    """In a new worker: leave Ctrl-C to the study's own process, which ends its workers, and leave with that process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def leave() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=leave, daemon=True).start()
+
+
+def _done(task: Task, job: Any) -> tuple[bool, Any]:
+    """(False, the result) or (True, an error that can be sent)."""
+    try:
+        return False, task(job)
+    except Exception as error:
+        return True, _sendable(error)
+
+
+def _sendable(error: Exception) -> Exception:
+    """The error, or one of its kind with its message where the error itself does not survive the way between processes."""
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:
+        kind = next((kind for kind in (ImportError, OSError, TypeError, ValueError) if isinstance(error, kind)), RuntimeError)
+        return kind(str(error))
+
+
+def _how(team: set[BaseProcess]) -> str:
+    """What became of the worker that died; the pool has ended the others by a signal."""
+    for worker in team:
+        worker.join()
+    codes = sorted({worker.exitcode or 0 for worker in team}, key=lambda code: code in (0, -signal.SIGTERM))
+    return f"signal {signal.Signals(-codes[0]).name}" if codes[0] < 0 else f"exit code {codes[0]}"
 
 
 @contextmanager
@@ -118,32 +121,3 @@ def _environment() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def _sendable(error: Exception) -> Exception:
-    """The error, or one of its kind with its message where the error itself does not survive the way between processes."""
-    try:
-        pickle.loads(pickle.dumps(error))
-        return error
-    except Exception:
-        kind = next((kind for kind in (ImportError, OSError, TypeError, ValueError) if isinstance(error, kind)), RuntimeError)
-        return kind(str(error))
-
-
-def _work(task: Task, pipe: Connection) -> None:
-    """Body of a worker."""
-    # The study's own process hears Ctrl-C too, and ends its workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    while True:
-        try:
-            job = pipe.recv()
-        except EOFError:
-            return
-        try:
-            answer = (False, task(job))
-        except Exception as error:
-            answer = (True, _sendable(error))
-        try:
-            pipe.send(answer)
-        except (BrokenPipeError, ConnectionResetError):
-            return

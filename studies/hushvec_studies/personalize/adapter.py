@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core
+import hushvec
 from hushvec.training.ghost import GhostClipping
 from hushvec.training.lora import AdapterCheck, add_lora
 from hushvec_studies.personalize.base import note_losses
@@ -140,7 +140,7 @@ def learn(
     inner = _adam(parameters, schedule.learning_rate)
     check = AdapterCheck(adapted, probe=_probe(coding, notes), optimizer=inner)
     examples = len(notes) + (0 if canaries is None else len(canaries.which))
-    sampler = PoissonSampler(examples, probability, steps=schedule.steps, generator=_core.Generator.unsafe_seeded(2 * seed))
+    sampler = PoissonSampler(examples, probability, steps=schedule.steps, generator=hushvec.Generator.unsafe_seeded(2 * seed))
 
     def losses_of(places: Sequence[int]) -> Iterator[Any]:
         """The losses of the sampled notes, then those of the sampled canaries; neither if there are none."""
@@ -186,7 +186,7 @@ def _with_noise(model: Any, inner: Any, sampler: Any, losses_of: Losses, schedul
         expected_batch_size=schedule.batch,
         sampling_probability=probability,
         adjacency=ADJACENCY,
-        generator=_core.Generator.unsafe_seeded(2 * seed + 1),
+        generator=hushvec.Generator.unsafe_seeded(2 * seed + 1),
         delta=schedule.delta,
     )
     with GhostClipping(model, schedule.clip_norm) as ghost:

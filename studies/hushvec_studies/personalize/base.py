@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util.publish import published_folder
-from hushvec.errors import MissingExtraError
 from hushvec.training.ghost import next_token_losses
 from hushvec.training.ghost.losses import IGNORED
 from hushvec_studies.harness.measurements import digest_of
@@ -98,14 +97,11 @@ def ready(base: Base, cache: Path) -> tuple[Any, Coding]:
         cache: folder of finished base models; made if need be.
 
     Raises:
-        MissingExtraError: transformers or tokenizers is not installed.
         OSError, ValueError: a folder that holds no model.
     """
-    try:
-        from tokenizers import Tokenizer
-        from transformers import AutoModelForCausalLM
-    except ImportError:
-        raise MissingExtraError("the study of personalisation", "peft") from None
+    from tokenizers import Tokenizer
+    from transformers import AutoModelForCausalLM
+
     if base.folder is not None:
         model = AutoModelForCausalLM.from_pretrained(base.folder, local_files_only=True)
         return _frozen(model), coding_of_folder(base.folder)

@@ -104,11 +104,7 @@ class Coding:
 
 
 def fitted_tokenizer(texts: Iterable[str], entities: Sequence[str], size: int) -> Any:
-    """Byte-level BPE of public text, with tokens for the beginning, the end and the entities.
-
-    Raises:
-        MissingExtraError: tokenizers is not installed.
-    """
+    """Byte-level BPE of public text, with tokens for the beginning, the end and the entities."""
     return learned_byte_pairs(
         (f" {text}" for text in texts),
         size,

@@ -7,13 +7,14 @@ of rank 8. Each way is measured in a process of its own: peak memory above that 
 time of five steps. Writes results/ghost.csv beside this file.
 """
 
-import csv
 import json
 import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from hushvec_studies.harness.measurements import write_csv
 
 TEXTS, TOKENS, REPEATS = 64, 32, 5
 WAYS = (
@@ -37,10 +38,7 @@ def main():
                 sys.exit(done.stderr)
             rows.append({"trains": kind, "way": way, **json.loads(done.stdout.splitlines()[-1])})
             print(rows[-1], flush=True)
-    with (Path(__file__).parent / "results" / "ghost.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(Path(__file__).parent / "results" / "ghost.csv", rows)
 
 
 def measured(kind, way):

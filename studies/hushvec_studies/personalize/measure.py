@@ -7,7 +7,6 @@ again.
 """
 
 import argparse
-import csv
 import json
 import math
 import shutil
@@ -17,6 +16,7 @@ import torch
 
 from hushvec.cli import main as hushvec
 from hushvec.training import StepSchedule
+from hushvec_studies.harness.measurements import write_csv
 from hushvec_studies.personalize import adapter
 from hushvec_studies.personalize.cell import audited
 from hushvec_studies.personalize.command import SHIPPED_SEED
@@ -52,10 +52,7 @@ def audits(folder):
     rows = [line("DP-SGD" if cell.schedule.private else "no DP", cell, outcome(folder, cell, "right")) for cell in cells]
     posing = audit_cells(folder, [POSING])[0]
     rows.append(line("batches clipped, posing as examples", posing, outcome(folder, posing, "posing", noise=batch_level)))
-    with (RESULTS / "audits.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(RESULTS / "audits.csv", rows)
 
 
 def audit_cells(folder, epsilons):

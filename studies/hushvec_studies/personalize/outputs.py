@@ -30,11 +30,7 @@ def write_latex(path: Path, lines: Sequence[Row], audits: Sequence[Row]) -> None
 
 
 def write_figure(path: Path, lines: Sequence[Row], name: str) -> None:
-    """What each epsilon is worth, as an SVG file: lines over epsilon, ordinary training and the base as levels.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
+    """What each epsilon is worth, as an SVG file: lines over epsilon, ordinary training and the base as levels."""
     shown = [(measure, title) for measure, title in _MEASURES[:2] if lines[0][f"{measure}_after"] is not None]
     shown = shown if len(shown) == 2 else [_MEASURES[0], _MEASURES[2]]
     for measure, title in shown:

@@ -11,12 +11,14 @@ measured with the package's own.
 
 import argparse
 import json
+from pathlib import Path
 
 import numpy as np
 from scipy import integrate, optimize, stats
 
 import hushvec as hv
 from hushvec.mechanisms import PrivUnit, PublicProjection
+from hushvec_studies.harness.measurements import write_json
 
 EPSILONS = (5, 8, 10, 16, 20, 32)
 DIMENSIONS = (5, 7, 10, 14, 20, 40, 80, 160, 240, 320, 380)
@@ -176,8 +178,7 @@ def main():
         for name in SPLIT_MAPS
     }
     print("corpus_size", json.dumps(results["corpus_size"]), flush=True)
-    with open(arguments.output, "w") as file:
-        json.dump(results, file, indent=1)
+    write_json(Path(arguments.output), results)
 
 
 if __name__ == "__main__":

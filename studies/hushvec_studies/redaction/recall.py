@@ -16,6 +16,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from hushvec_studies.harness.measurements import write_json
+
 # Gold type -> categories of hushvec that answer it. Addresses come in pieces in the data, postal codes among them.
 COMPATIBLE = {
     "EMAIL_ADDRESS": {"email address"},
@@ -179,7 +181,7 @@ def main():
     results = study(records, detectors)
     print(markdown(results))
     if options.output:
-        options.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        write_json(options.output, results)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ from typing import Any, Literal, NamedTuple
 
 from hushvec._util import validate
 from hushvec._util.lines import decoded, json_record, numbered_lines, require_utf8
-from hushvec.errors import MissingExtraError
 from hushvec_studies.retrieval.key_phrases import word_count
 from hushvec_studies.retrieval.splits import PARTS, checked_fractions, stratified_split
 
@@ -154,7 +153,6 @@ def load_corpus(
             lacks what it must have; an id that is there twice; a category that is not there, or too small to be split. One message,
             which names file and line.
         OSError: it cannot be read, or downloaded.
-        MissingExtraError: "20newsgroups" without scikit-learn.
 
     Guarantees:
         Cleaning removes HTML tags, comments, scripts and style sheets, replaces entities, and brings Unicode to its form NFKC; upper
@@ -239,10 +237,8 @@ def _documents(source: str | os.PathLike[str], data_home: str | os.PathLike[str]
 
 
 def _of_newsgroups(data_home: str | os.PathLike[str] | None) -> Iterator[_Document]:
-    try:
-        from sklearn.datasets import fetch_20newsgroups
-    except ImportError:
-        raise MissingExtraError("the data set 20newsgroups", "study") from None
+    from sklearn.datasets import fetch_20newsgroups
+
     home = None if data_home is None else os.fspath(data_home)
     for part in ("train", "test"):
         try:

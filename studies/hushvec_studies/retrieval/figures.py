@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hushvec._util.publish import SHARED, published_bytes, published_text
-from hushvec_studies.harness.charts import FAINT, INK, RAMP, Figure, Panel, Series, drawn_as, svg_of
+from hushvec_studies.harness.charts import INK, Figure, Panel, drawn_as, svg_of
 from hushvec_studies.harness.tables import Estimate, number_text
+from hushvec_studies.retrieval.figure_lines import file_name, series_of, shades_of, sides_text, styles_of, with_lines
 from hushvec_studies.retrieval.points import (
     AUC,
     TPR,
@@ -53,60 +53,6 @@ def study_figures(rows: Iterable[Mapping[str, Any]], main: Conditions | None = N
     return [figure for figure in figures if figure is not None and any(panel.series for panel in figure.panels)]
 
 
-def roc_figures(runs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]], main: Conditions | None = None) -> list[Figure]:
-    """Curves of the likelihood-ratio attack, or of the next one that there is, one figure for each mechanism; nothing is drawn yet.
-
-    Args:
-        runs: (a row, attack -> {"k", "fpr", "tpr"}) of every run.
-        main: as in `study_figures`.
-
-    Raises:
-        ValueError: no runs.
-    """
-    curves = {row["run_id"]: found for row, found in runs}
-    points = points_of((row for row, _ in runs), main)
-    here = [point for point in points if point.setting.conditions == main_conditions(points)]
-    clean = [
-        series
-        for point in here
-        if not point.setting.has_noise
-        for series in _curve("no noise", curves[point.rows[0]["run_id"]], INK)
-    ]
-    figures = []
-    for noise in dict.fromkeys(point.setting.noise for point in here if point.setting.has_noise):
-        own = [point for point in here if point.setting.noise == noise]
-        shades = _shades(own)
-        panels = []
-        for sides in dict.fromkeys(point.setting.sides for point in own):
-            group = sorted((point for point in own if point.setting.sides == sides), key=lambda point: point.setting.epsilons)
-            series = [
-                one
-                for point in group
-                for one in _curve(
-                    f"ε = {point.setting.epsilon_text}", curves[point.rows[0]["run_id"]], shades[point.setting.epsilon]
-                )
-            ]
-            guess = Series("a guess", _GUESS, _GUESS, FAINT, kind="theory")
-            panels.append(Panel(f"noise on {_sides_text(sides)}", (guess, *series, *clean) if series else ()))
-        figures.append(
-            Figure(
-                f"roc_{_file_name(noise)}",
-                "privacy_utility",
-                f"True positives against false positives, {noise}",
-                "Share of members and of others whom the attack takes for members, at every threshold, both on logarithmic scales: "
-                "the lower left corner is where an adversary names few and is rarely wrong. The likelihood-ratio attack if made, "
-                "else the logistic one; largest k.",
-                tuple(panel for panel in panels if panel.series),
-                "false positive rate",
-                "true positive rate",
-                log_x=True,
-                log_y=True,
-                y_range=(_LOWEST_RATE, 1.0),
-            )
-        )
-    return [figure for figure in figures if figure.panels]
-
-
 def draw_figures(rows: Iterable[Mapping[str, Any]], folder: str | os.PathLike[str], main: Conditions | None = None) -> list[Path]:
     """Draw every figure as SVG and PDF.
 
@@ -121,7 +67,6 @@ def draw_figures(rows: Iterable[Mapping[str, Any]], folder: str | os.PathLike[st
     Raises:
         ValueError: no rows.
         OSError: the folder cannot be written.
-        MissingExtraError: matplotlib is not installed.
 
     Guarantees:
         The same rows give the same bytes with the same version of matplotlib.
@@ -160,7 +105,7 @@ def _frontier(
 ) -> Figure | None:
     lines = lines_of(points, conditions, k)
     clean = without_noise(points, conditions, k)
-    styles = _styles(lines)
+    styles = styles_of(lines)
     panels = []
     for sides in dict.fromkeys(sides for sides, _ in lines):
         series = []
@@ -168,11 +113,11 @@ def _frontier(
             if line_sides != sides:
                 continue
             whole = [(point.strongest(names), point.estimate("recall_at_k"), point.setting.epsilon_text) for point in group]
-            series += _series(noise, whole, styles[noise])
+            series += series_of(noise, whole, styles[noise])
         if clean is not None:
-            series += _series("no noise", [(clean.strongest(names), clean.estimate("recall_at_k"), "")], INK, "points")
-        panels.append(Panel(f"noise on {_sides_text(sides)}", tuple(series), chance=chance))
-    return _with_lines(
+            series += series_of("no noise", [(clean.strongest(names), clean.estimate("recall_at_k"), "")], INK, "points")
+        panels.append(Panel(f"noise on {sides_text(sides)}", tuple(series), chance=chance))
+    return with_lines(
         Figure(
             f"frontier_{short}_k{k}",
             "privacy_utility",
@@ -247,21 +192,21 @@ def _over_epsilon(
     lines = lines_of(points, conditions, k)
     clean = without_noise(points, conditions, k)
     level = None if clean is None else measure(clean)
-    styles = _styles(lines)
+    styles = styles_of(lines)
     panels = []
     for sides in dict.fromkeys(sides for sides, _ in lines):
         series = []
         for (line_sides, noise), group in lines.items():
             if line_sides == sides and all(point.setting.epsilon < math.inf for point in group):
-                series += _series(
+                series += series_of(
                     noise, [(Estimate(point.setting.epsilon), measure(point), "") for point in group], styles[noise]
                 )
                 if bound is not None:
                     claims = [(Estimate(point.setting.epsilon), bound(point), "") for point in group]
-                    series += _series(f"{noise}, bound", claims, styles[noise], "theory")
-        panels.append(Panel(f"noise on {_sides_text(sides)}", tuple(series), None if level is None else ("no noise", level)))
+                    series += series_of(f"{noise}, bound", claims, styles[noise], "theory")
+        panels.append(Panel(f"noise on {sides_text(sides)}", tuple(series), None if level is None else ("no noise", level)))
     ticks = sorted({point.setting.epsilon for group in lines.values() for point in group if point.setting.epsilon < math.inf})
-    return _with_lines(
+    return with_lines(
         Figure(
             name,
             "privacy_utility",
@@ -330,7 +275,7 @@ def _ablation(
         for short, y_label, measure, y_range in measures:
             panels = []
             own = [point for point in points if point.setting.noise == noise]
-            shades = _shades(own)
+            shades = shades_of(own)
             for sides in dict.fromkeys(point.setting.sides for point in own):
                 here = [point for point in own if point.setting.sides == sides]
                 epsilons = sorted({point.setting.epsilons for point in here})
@@ -338,14 +283,14 @@ def _ablation(
                 for epsilon in epsilons:
                     group = sorted((point for point in here if point.setting.epsilons == epsilon), key=x_of)
                     whole = [(Estimate(x_of(point)), measure(point), "") for point in group]
-                    series += _series(f"ε = {group[0].setting.epsilon_text}", whole, shades[max(epsilon)])
+                    series += series_of(f"ε = {group[0].setting.epsilon_text}", whole, shades[max(epsilon)])
                 clean = sorted((point for point in points if not point.setting.has_noise), key=x_of)
-                series += _series("no noise", [(Estimate(x_of(point)), measure(point), "") for point in clean], INK)
-                panels.append(Panel(f"noise on {_sides_text(sides)}", tuple(series)))
+                series += series_of("no noise", [(Estimate(x_of(point)), measure(point), "") for point in clean], INK)
+                panels.append(Panel(f"noise on {sides_text(sides)}", tuple(series)))
             figures.append(
-                _with_lines(
+                with_lines(
                     Figure(
-                        f"ablation_{name}_{short}_{_file_name(noise)}",
+                        f"ablation_{name}_{short}_{file_name(noise)}",
                         "ablations",
                         f"{y_label[0].upper()}{y_label[1:]} by {title}, {noise}",
                         "The stronger the colour, the larger ε; bars are intervals. "
@@ -363,7 +308,7 @@ def _ablation(
 
 def _comparison(points: Sequence[Point], conditions: Conditions, k: int) -> Figure | None:
     lines = lines_of(points, conditions, k)
-    styles = _styles(lines)
+    styles = styles_of(lines)
     settings = sorted(
         {point.setting.epsilons for group in lines.values() for point in group}, key=lambda epsilons: (max(epsilons), epsilons)
     )
@@ -380,10 +325,10 @@ def _comparison(points: Sequence[Point], conditions: Conditions, k: int) -> Figu
                 (Estimate(places[point.setting.epsilons] + offset), point.estimate("recall_at_1_difference"), "")
                 for point in group
             ]
-            series += _series(noise, whole, styles[noise], "points")
-        panels.append(Panel(f"noise on {_sides_text(sides)}", tuple(series), ("no difference", Estimate(0.0))))
+            series += series_of(noise, whole, styles[noise], "points")
+        panels.append(Panel(f"noise on {sides_text(sides)}", tuple(series), ("no difference", Estimate(0.0))))
     labels = sorted({epsilons[0] for epsilons in settings if len(set(epsilons)) == 1})
-    return _with_lines(
+    return with_lines(
         Figure(
             "recall_difference",
             "comparison",
@@ -401,54 +346,3 @@ def _places(settings: Sequence[tuple[float, ...]], sides: str) -> dict[tuple[flo
     """Where each choice of epsilons stands on an axis of equal steps: that of its largest one."""
     steps = sorted({max(epsilons) for epsilons in settings})
     return {epsilons: float(steps.index(max(epsilons))) for epsilons in settings if len(epsilons) == len(sides.split("+"))}
-
-
-# ---- lines ----
-
-
-def _series(
-    label: str, whole: Sequence[tuple[Estimate | None, Estimate | None, str]], style: int | str, kind: str = "line"
-) -> list[Series]:
-    """The line through the points that have both figures; none if there is no such point."""
-    kept = [(x, y, name) for x, y, name in whole if x is not None and y is not None]
-    if not kept:
-        return []
-    x, y, names = zip(*kept)
-    return [Series(label, x, y, style, names if any(names) else (), kind)]
-
-
-def _with_lines(figure: Figure) -> Figure | None:
-    return figure if any(panel.series for panel in figure.panels) else None
-
-
-def _styles(lines: Iterable[tuple[str, str]]) -> dict[str, int]:
-    return {noise: number for number, noise in enumerate(dict.fromkeys(noise for _, noise in lines))}
-
-
-def _shades(points: Iterable[Point]) -> dict[float, str]:
-    """A colour for each epsilon, the same in all panels of a figure."""
-    epsilons = sorted({point.setting.epsilon for point in points})
-    return {epsilon: RAMP[round(number * (len(RAMP) - 1) / max(1, len(epsilons) - 1))] for number, epsilon in enumerate(epsilons)}
-
-
-def _sides_text(sides: str) -> str:
-    return " + ".join(
-        {"document": "documents", "query": "queries", "score": "scores"}.get(side, side) for side in sides.split("+")
-    )
-
-
-def _file_name(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_") or "noise"
-
-
-# Rates below this have too few candidates behind them to be drawn.
-_LOWEST_RATE = 1e-3
-_GUESS = tuple(Estimate(10.0 ** (power / 8)) for power in range(-24, 1))
-
-
-def _curve(label: str, attacks: Mapping[str, Any], style: str) -> list[Series]:
-    found = attacks.get("likelihood") or attacks.get("logistic") or attacks.get("released")
-    if not found:
-        return []
-    whole = [(Estimate(x), Estimate(y), "") for x, y in zip(found["fpr"], found["tpr"]) if x >= _LOWEST_RATE and y > 0]
-    return _series(label, whole, style, "curve")

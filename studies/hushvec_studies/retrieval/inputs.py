@@ -93,7 +93,7 @@ class InputFolder:
         """The sub-folder with the inputs of a run.
 
         Raises:
-            ValueError, TypeError, OSError, MissingExtraError: the texts cannot be read or embedded.
+            ValueError, TypeError, OSError: the texts cannot be read or embedded.
         """
         configuration = run.configuration
         corpus = self._corpus(configuration)

@@ -8,13 +8,14 @@ wrongly, alone. Time: one call for ten metrics of 22,000 queries with 1,000 resa
 """
 
 import argparse
-import json
 import statistics
 import time
+from pathlib import Path
 
 import numpy as np
 
-from hushvec.retrieval.measures.intervals import bootstrap
+from hushvec.audit.bootstrap import bootstrap
+from hushvec_studies.harness.measurements import write_json
 
 QUERIES = (50, 200, 1000)
 RATES = (0.5, 0.9, 0.99)
@@ -92,9 +93,7 @@ def main():
         "queries of one document": list(of_dependent_queries(rng, arguments.data_sets)),
         "seconds of ten metrics, 22,000 queries, 1,000 resamples": times(rng),
     }
-    with open(arguments.output, "w") as file:
-        json.dump(results, file, indent=1)
-        file.write("\n")
+    write_json(Path(arguments.output), results)
 
 
 if __name__ == "__main__":

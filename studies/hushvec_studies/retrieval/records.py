@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hushvec._native import _core
+import hushvec
 from hushvec._util.publish import published_bytes, published_text
 from hushvec_studies.retrieval import columns
 from hushvec_studies.retrieval.columns import Row
@@ -112,11 +112,11 @@ class StudyFolder:
         if said is None or not any(self._runs.glob("[!.]*.json")):
             with published_text(self.path / _STUDY) as file:
                 json.dump(
-                    {"format": FORMAT, "version": _core.__version__, "configuration": to_values(configuration)}, file, indent=2
+                    {"format": FORMAT, "version": hushvec.__version__, "configuration": to_values(configuration)}, file, indent=2
                 )
             return
-        if said.get("version") != _core.__version__:
-            raise ValueError(f"{self.path}: must be a study by hushvec {_core.__version__}, got one by {said.get('version')}")
+        if said.get("version") != hushvec.__version__:
+            raise ValueError(f"{self.path}: must be a study by hushvec {hushvec.__version__}, got one by {said.get('version')}")
         difference = first_difference(configuration, said["configuration"])
         if difference is not None:
             raise ValueError(f"{self.path}: holds a study of another configuration: {difference}; choose another folder")

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core
+import hushvec
+from hushvec.audit.bootstrap import Estimate, bootstrap
+from hushvec.audit.indexes.membership import MembershipResult, judge
+from hushvec.audit.indexes.shadows import Game, play
 from hushvec.mechanisms import PrivUnit, PublicProjection
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
-from hushvec.retrieval.attacks.membership import MembershipResult, judge
-from hushvec.retrieval.attacks.shadows import Game, play
 from hushvec.retrieval.evaluation import Evaluation, compare, evaluate
-from hushvec.retrieval.measures.intervals import Estimate, bootstrap
 from hushvec_studies.retrieval.columns import FALSE_POSITIVE_RATES, RECALL_DEPTHS, Row, attack_column, empty_row
 from hushvec_studies.retrieval.inputs import Inputs, drawn, load_inputs
 from hushvec_studies.retrieval.plan import Run
@@ -89,8 +89,8 @@ def _without_noise(run: Run, inputs: Path) -> Evaluation:
     return _evaluated(run, data, index)[1]
 
 
-def _stream(run: Run, purpose: str) -> _core.Generator:
-    return _core.Generator.unsafe_seeded(_seed(run, purpose))
+def _stream(run: Run, purpose: str) -> hushvec.Generator:
+    return hushvec.Generator.unsafe_seeded(_seed(run, purpose))
 
 
 def _seed(run: Run, purpose: str) -> int:
@@ -101,13 +101,13 @@ def _seed(run: Run, purpose: str) -> int:
 # ---- the index ----
 
 
-def _maker(run: Run, inputs: Path) -> Callable[[_core.Generator], PrivateIndex]:
+def _maker(run: Run, inputs: Path) -> Callable[[hushvec.Generator], PrivateIndex]:
     """A function that makes the run's index, empty."""
     data, projection = _inputs(inputs), _projection(run.projection, inputs)
     columns = data.documents.shape[1] if projection is None else projection.output_dimension
     noise: dict[str, Any] = {side: _noise(run, side, columns, len(data.documents)) for side in run.sides}
 
-    def make(generator: _core.Generator) -> PrivateIndex:
+    def make(generator: hushvec.Generator) -> PrivateIndex:
         return PrivateIndex(
             data.documents.shape[1],
             documents=noise.get("document"),
@@ -248,7 +248,7 @@ def _difference(run: Run, inputs: Path, evaluation: Evaluation) -> Row:
 
 
 def _attacks(
-    run: Run, data: Inputs, make_index: Callable[[_core.Generator], PrivateIndex]
+    run: Run, data: Inputs, make_index: Callable[[hushvec.Generator], PrivateIndex]
 ) -> tuple[dict[int, Row], dict[str, Any]]:
     """Columns of the attacks for each k, and the curves at the largest k. All of them see the same game."""
     settings = run.configuration.attack
@@ -355,7 +355,7 @@ def _about(run: Run, data: Inputs, config_hash: str, commit: str | None) -> Row:
         "projection": run.projection,
         "queries_per_document": settings.queries.per_document,
         "seed": settings.seed,
-        "hushvec_version": _core.__version__,
+        "hushvec_version": hushvec.__version__,
     }
 
 

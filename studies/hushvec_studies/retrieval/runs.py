@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hushvec._native import _core
+import hushvec
 from hushvec._util import validate
 from hushvec._util.progress import Progress
 from hushvec_studies.harness.commit import commit_of
@@ -89,7 +89,6 @@ def do_runs(
     Raises:
         ValueError, TypeError: bad arguments; texts that cannot be used; a folder of another study.
         OSError: a file cannot be read or written.
-        MissingExtraError: a package is not installed.
         ChildProcessError: a worker died.
 
     Guarantees:
@@ -111,7 +110,7 @@ def do_runs(
     jobs = []
     for run in runs:
         source = inputs.of(run)
-        config_hash = run.fingerprint(digest_of(source), _core.__version__)
+        config_hash = run.fingerprint(digest_of(source), hushvec.__version__)
         jobs.append(Job(run, source, config_hash, commit, folder, perform))
     missing = [job for job in jobs if not place.has(job.config_hash)]
     with Progress("runs", len(jobs) if progress else 0) as bar:

@@ -17,15 +17,19 @@ output. A decoder takes minutes to train; with --decoders it is kept, and a run 
 """
 
 import math
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from pydantic import AfterValidator, Field
 
 import hushvec as hv
 from hushvec.mechanisms import PublicProjection
 from hushvec.text.inverters.trained import DecoderSize, TrainedInverter, train_inverter
+from hushvec_studies.harness.settings import DistinctOrNone
 from hushvec_studies.rewriting import (
     documents,
     figures,
@@ -163,73 +167,64 @@ def draw(study, folder):
     )
 
 
-def pair(text):
+def _known(pair):
     """(mechanism, epsilon) of "MECHANISM:EPSILON"."""
-    mechanism, epsilon = text.split(":")
-    if mechanism not in MECHANISMS:
-        raise ValueError
-    return mechanism, float(epsilon)
+    mechanism, _, epsilon = pair.partition(":")
+    if mechanism not in MECHANISMS or not re.fullmatch(r"\d+(\.\d*)?", epsilon):
+        raise ValueError(f"must be MECHANISM:EPSILON with one of {', '.join(MECHANISMS)}, got {pair!r}")
+    return pair
 
 
-def main():
-    parser = options.parser(__doc__)
-    parser.add_argument("--documents", type=int, default=300)
-    parser.add_argument(
-        "--variants", type=int, default=40, help="sentences that the adversary makes of a template (default: %(default)s)"
+class Settings(options.Settings):
+    documents: options.Count = Field(default=300, description="synthetic sentences at most")
+    variants: options.Count = Field(default=40, description="sentences that the adversary makes of a template")
+    epochs: options.Count = Field(default=20, description="of the decoders")
+    size: str = Field(default="tiny", description="of the decoders, as for train-inverter")
+    trained: DistinctOrNone[Annotated[str, AfterValidator(_known)]] = Field(
+        default=("privunit:16",), description="MECHANISM:EPSILON of decoders that know the noise"
     )
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--size", default="tiny", help="of the decoders, as for train-inverter (default: %(default)s)")
-    parser.add_argument(
-        "--trained",
-        nargs="*",
-        type=pair,
-        default=[("privunit", 16.0)],
-        metavar="MECHANISM:EPSILON",
-        help="decoders that know the noise (default: privunit:16)",
-    )
-    parser.add_argument("--decoders", type=Path, help="folder that keeps the decoders (default: they are thrown away)")
-    parser.add_argument("--judges", nargs="*", default=["wordllama"], choices=judges.SECOND_OPINIONS, help="beside minilm")
-    arguments = parser.parse_args()
+    decoders: Path | None = Field(default=None, description="folder that keeps the decoders; without it they are thrown away")
+    judges: options.Judges = Field(default=("wordllama",), description="beside minilm")
+
+
+def studied(settings):
     with tempfile.TemporaryDirectory() as folder:
-        study = studied(arguments, arguments.decoders or Path(folder))
-    results.write(arguments.output, "attack_decoder", study)
-    if not arguments.no_figures:
-        draw(results.read(arguments.output, "attack_decoder"), arguments.output)
-    shown = [
-        "mechanism",
-        "epsilon",
-        "attack",
-        "token_f1",
-        *(f"similarity_{name}" for name in ("minilm", *arguments.judges)),
-        "recovered",
-    ]
-    print(results.markdown(study["rows"], shown))
+        return _studied(settings, settings.decoders or Path(folder))
 
 
-def studied(arguments, folder):
+def _studied(settings, folder):
     model = models.minilm(None, [])
-    records = documents.records(arguments.sentences, 20 if arguments.quick else arguments.documents, arguments.seed)
-    values = variants.values_of(documents.every_record(arguments.sentences))
-    own = variants.varied(records, values, 3 if arguments.quick else arguments.variants, arguments.seed)
+    records = documents.records(settings.sentences, 20 if settings.quick else settings.documents, settings.seed)
+    values = variants.values_of(documents.every_record(settings.sentences))
+    own = variants.varied(records, values, 3 if settings.quick else settings.variants, settings.seed)
     options.stage(f"embedding {len(own)} sentences of the adversary's, training a decoder on them")
-    size, epochs = (QUICK_SIZE, 1) if arguments.quick else (arguments.size, arguments.epochs)
-    adversary = Adversary(own, model, Training(folder, size, epochs, arguments.seed), arguments.trained)
-    opinions = judges.judges(model, arguments.judges)
+    trained = [(mechanism, float(epsilon)) for mechanism, epsilon in (pair.split(":") for pair in settings.trained)]
+    size, epochs = (QUICK_SIZE, 1) if settings.quick else (settings.size, settings.epochs)
+    adversary = Adversary(own, model, Training(folder, size, epochs, settings.seed), trained)
+    opinions = judges.judges(model, settings.judges)
     private = [documents.sentence(record) for record in records]
-    found = [row | {"mechanism": "none"} for row in attacked(private, adversary, opinions, "gaussian", math.inf, arguments.seed)]
+    found = [row | {"mechanism": "none"} for row in attacked(private, adversary, opinions, "gaussian", math.inf, settings.seed)]
     for mechanism in MECHANISMS:
         for epsilon in EPSILONS:
-            found += attacked(private, adversary, opinions, mechanism, epsilon, arguments.seed)
-    trained = [f"{mechanism}:{epsilon:g}" for mechanism, epsilon in arguments.trained]
-    settings = dict(
+            found += attacked(private, adversary, opinions, mechanism, epsilon, settings.seed)
+    others = dict(
         delta=releases.DELTA,
         directions=DIRECTIONS,
         sentences_of_adversary=len(own),
         epochs=epochs,
-        size=arguments.size,
-        trained=trained,
+        size=settings.size,
+        trained=list(settings.trained),
     )
-    return {"settings": options.settings(arguments, **settings), "surroundings": results.surroundings(), "rows": found}
+    return others, found
+
+
+def table(rows, settings):
+    named = [f"similarity_{name}" for name in ("minilm", *settings.judges)]
+    return rows, ["mechanism", "epsilon", "attack", "token_f1", *named, "recovered"]
+
+
+def main():
+    options.run(__doc__, "attack_decoder", Settings, studied, draw, table)
 
 
 if __name__ == "__main__":

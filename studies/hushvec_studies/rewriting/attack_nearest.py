@@ -18,6 +18,7 @@ directions of public posts (for posts) or public sentences (the rest: those whos
 import math
 
 import numpy as np
+from pydantic import Field
 
 import hushvec as hv
 from hushvec._util.progress import Progress
@@ -126,8 +127,8 @@ def measured(arguments, draws):
                     progress.advance(1)
 
 
-def draw(study_results, path):
-    rows = study_results["rows"]
+def draw(study, folder):
+    rows = study["rows"]
     panels = []
     for name in dict.fromkeys(row["data"] for row in rows):
         own = [row for row in rows if row["data"] == name]
@@ -143,30 +144,31 @@ def draw(study_results, path):
             figures.Panel(f"{name}: {own[0]['candidates']} candidates, {own[0]['top_1_n']} secrets", lines, [level], [bound])
         )
     figures.curves(
-        path, panels, y_label="right at the first guess (share)", x_label="epsilon (log scale)", y_range=(-0.03, 1.03), columns=3
+        folder / "attack_nearest.png",
+        panels,
+        y_label="right at the first guess (share)",
+        x_label="epsilon (log scale)",
+        y_range=(-0.03, 1.03),
+        columns=3,
     )
+
+
+class Settings(options.Settings):
+    draws: options.Count = Field(default=3, description="releases of every private text")
+
+
+def studied(settings):
+    draws = 1 if settings.quick else settings.draws
+    return dict(delta=releases.DELTA, directions=DIRECTIONS, draws=draws), list(measured(settings, draws))
+
+
+def table(rows, settings):
+    shown = [row for row in rows if row["epsilon"] in (8, 16, 32, math.inf)]
+    return shown, ["data", "mechanism", "epsilon", "top_1", "top_10", "guessing_1", "most_allowed_1"]
 
 
 def main():
-    parser = options.parser(__doc__)
-    parser.add_argument("--draws", type=int, default=3, help="releases of every private text (default: %(default)s)")
-    arguments = parser.parse_args()
-    draws = 1 if arguments.quick else arguments.draws
-    rows = list(measured(arguments, draws))
-    made = {
-        "settings": options.settings(arguments, delta=releases.DELTA, directions=DIRECTIONS, draws=draws),
-        "surroundings": results.surroundings(),
-        "rows": rows,
-    }
-    results.write(arguments.output, "attack_nearest", made)
-    if not arguments.no_figures:
-        draw(results.read(arguments.output, "attack_nearest"), arguments.output / "attack_nearest.png")
-    print(
-        results.markdown(
-            [row for row in rows if row["epsilon"] in (8, 16, 32, math.inf)],
-            ["data", "mechanism", "epsilon", "top_1", "top_10", "guessing_1", "most_allowed_1"],
-        )
-    )
+    options.run(__doc__, "attack_nearest", Settings, studied, draw, table)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,10 @@ Lines "another document's" are the controls: the outputs above them, each given 
 import math
 import time
 
+from pydantic import Field
+
 from hushvec.text import MiniLMEmbedder
-from hushvec_studies.rewriting import documents, figures, judges, measured, models, options, redactors, results, rewriters
+from hushvec_studies.rewriting import documents, figures, judges, measured, models, options, redactors, rewriters
 from hushvec_studies.rewriting.rewriters import Setting
 
 EPSILON = 16.0
@@ -100,59 +102,46 @@ def rows(name, private, sources, embedder, opinions, spacy_model, seed):
         )
 
 
-def main():
-    parser = options.parser(__doc__)
-    parser.add_argument(
-        "--spacy-model", default=redactors.installed_spacy_model(), help="for Presidio (default: what is installed: %(default)s)"
-    )
-    parser.add_argument(
-        "--judges", nargs="*", default=list(judges.SECOND_OPINIONS), choices=judges.SECOND_OPINIONS, help="beside minilm"
-    )
-    parser.add_argument("--documents", type=int, default=500, help="at most, of each kind (default: %(default)s)")
-    arguments = parser.parse_args()
-    count = 20 if arguments.quick else arguments.documents
-    posts = documents.read_posts(arguments.posts)
-    embedder, kept = MiniLMEmbedder(), models.minilm(arguments.embeddings, posts)
-    opinions = judges.judges(kept, [] if arguments.quick else arguments.judges)
+class Settings(options.Settings):
+    spacy_model: str | None = Field(default=redactors.installed_spacy_model(), description="for Presidio")
+    judges: options.Judges = Field(default=tuple(judges.SECOND_OPINIONS), description="beside minilm")
+    documents: options.Count = Field(default=500, description="at most, of each kind")
+
+
+def studied(settings):
+    count = 20 if settings.quick else settings.documents
+    posts = documents.read_posts(settings.posts)
+    embedder, kept = MiniLMEmbedder(), models.minilm(settings.embeddings, posts)
+    opinions = judges.judges(kept, [] if settings.quick else settings.judges)
     options.stage("embedding the public texts")
-    older = documents.public_posts(posts, 50 if arguments.quick else None, arguments.seed)
-    even = [
-        one.text for one in documents.sentences(arguments.sentences, 50 if arguments.quick else None, arguments.seed, parity=0)
-    ]
+    older = documents.public_posts(posts, 50 if settings.quick else None, settings.seed)
+    even = [one.text for one in documents.sentences(settings.sentences, 50 if settings.quick else None, settings.seed, parity=0)]
     shipped = rewriters.shipped(kept)
     private = {
         "sentences": (
-            documents.sentences(arguments.sentences, count, arguments.seed),
+            documents.sentences(settings.sentences, count, settings.seed),
             {
                 "shipped": dict(chunk=shipped, document=shipped),
                 "own file": dict(chunk=rewriters.pieces(even, kept), document=rewriters.whole(even, kept)),
             },
         ),
         "posts": (
-            documents.private_posts(posts, count, arguments.seed),
+            documents.private_posts(posts, count, settings.seed),
             {"own file": dict(chunk=rewriters.pieces(older[:PIECED_POSTS], kept), document=rewriters.whole(older, kept))},
         ),
     }
     found = [
         row
         for name, (chosen, sources) in private.items()
-        for row in rows(name, chosen, sources, embedder, opinions, arguments.spacy_model, arguments.seed)
+        for row in rows(name, chosen, sources, embedder, opinions, settings.spacy_model, settings.seed)
     ]
-    study = {
-        "settings": options.settings(
-            arguments, documents=count, epsilon=EPSILON, spacy_model=arguments.spacy_model, judges=arguments.judges
-        ),
-        "surroundings": results.surroundings(),
-        "rows": found,
-    }
-    results.write(arguments.output, "comparison", study)
-    if not arguments.no_figures:
-        draw(results.read(arguments.output, "comparison"), arguments.output)
-    print(
-        results.markdown(
-            found, ["data", "system", "corpus", *SHOWN[:2], *(f"similarity_{one.name}" for one in opinions), *SHOWN[2:]]
-        )
-    )
+    others = dict(documents=count, epsilon=EPSILON, spacy_model=settings.spacy_model, judges=list(settings.judges))
+    return others, found
+
+
+def table(rows, settings):
+    named = ("minilm", *([] if settings.quick else settings.judges))
+    return rows, ["data", "system", "corpus", *SHOWN[:2], *(f"similarity_{name}" for name in named), *SHOWN[2:]]
 
 
 def draw(study, folder):
@@ -170,6 +159,10 @@ def draw(study, folder):
 
 def label(row):
     return row["system"] if row["corpus"] is None else f"{row['system']} [{row['corpus']}]"
+
+
+def main():
+    options.run(__doc__, "comparison", Settings, studied, draw, table)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,10 @@ whole documents the public text nearest to the private one by MiniLM ("best choi
 
 import math
 
+from pydantic import Field
+
 from hushvec._util.progress import Progress
-from hushvec_studies.rewriting import documents, figures, judges, measured, models, options, results, rewriters
+from hushvec_studies.rewriting import documents, figures, judges, measured, models, options, rewriters
 from hushvec_studies.rewriting.rewriters import Setting
 
 EPSILONS = (4.0, 8.0, 16.0, 32.0, 64.0, 100.0, 200.0, 400.0, 1000.0, math.inf)
@@ -128,35 +130,34 @@ def _panel(rows, name, level, measure, judge):
     return figures.Panel(f"{name}, level {level}: {counted['n']} texts{chunks}", lines, marks)
 
 
-def main():
-    parser = options.parser(__doc__)
-    parser.add_argument("--judges", nargs="*", default=["wordllama"], choices=judges.SECOND_OPINIONS, help="beside minilm")
-    parser.add_argument("--sentence-count", type=int, default=300)
-    parser.add_argument("--post-count", type=int, default=990)
-    parser.add_argument("--chunked-posts", type=int, default=30)
-    arguments = parser.parse_args()
-    posts = documents.read_posts(arguments.posts)
-    embedder = models.minilm(arguments.embeddings, posts)
-    opinions = judges.judges(embedder, arguments.judges)
-    settings = options.settings(
-        arguments, judges=arguments.judges, delta=rewriters.DELTA, clip_norm=rewriters.CLIP_NORM, max_len=rewriters.TOKENS
-    )
+class Settings(options.Settings):
+    judges: options.Judges = Field(default=("wordllama",), description="beside minilm")
+    sentence_count: options.Count = Field(default=300, description="synthetic sentences at most")
+    post_count: options.Count = Field(default=990, description="posts at most")
+    chunked_posts: options.Count = Field(default=30, description="posts that are rewritten by chunks")
+
+
+def studied(settings):
+    posts = documents.read_posts(settings.posts)
+    embedder = models.minilm(settings.embeddings, posts)
+    opinions = judges.judges(embedder, settings.judges)
+    others = dict(judges=list(settings.judges), delta=rewriters.DELTA, clip_norm=rewriters.CLIP_NORM, max_len=rewriters.TOKENS)
     found = []
-    for kind in kinds(arguments, posts, embedder):
-        found += swept(*kind, embedder, opinions, QUICK_EPSILONS if arguments.quick else EPSILONS, arguments.seed)
-        found += levels(*kind, embedder, opinions, arguments.seed)
-        results.write(
-            arguments.output, "epsilon_sweep", {"settings": settings, "surroundings": results.surroundings(), "rows": found}
-        )
-    if not arguments.no_figures:
-        draw(results.read(arguments.output, "epsilon_sweep"), arguments.output)
-    shown = [row for row in found if row["epsilon"] in (8, 16, 32, 100, 400, math.inf)]
-    print(
-        results.markdown(
-            shown,
-            ["data", "level", "mechanism", "epsilon", "leak", *(f"similarity_{one.name}" for one in opinions), "length_ratio"],
-        )
-    )
+    for kind in kinds(settings, posts, embedder):
+        found += swept(*kind, embedder, opinions, QUICK_EPSILONS if settings.quick else EPSILONS, settings.seed)
+        found += levels(*kind, embedder, opinions, settings.seed)
+        options.write("epsilon_sweep", settings, others, found)
+    return others, found
+
+
+def table(rows, settings):
+    shown = [row for row in rows if row["epsilon"] in (8, 16, 32, 100, 400, math.inf)]
+    named = [f"similarity_{name}" for name in ("minilm", *settings.judges)]
+    return shown, ["data", "level", "mechanism", "epsilon", "leak", *named, "length_ratio"]
+
+
+def main():
+    options.run(__doc__, "epsilon_sweep", Settings, studied, draw, table)
 
 
 if __name__ == "__main__":

@@ -7,15 +7,10 @@
 one vector, released once per draw; what it is decoded to is a public text (or several joined), and the figure is the cosine of
 the MiniLM embeddings of the private text and of the output text. Standard errors are over posts, of their means over the draws.
 The number of dimensions, the temperature of the score and the number of representatives are chosen on public posts; the private
-ones are for measuring only. Writes ingredients.json and ingredients.csv beside this file, and ingredients.png if matplotlib is
-there. No text of a post is written.
+ones are for measuring only. Writes ingredients.json, ingredients.csv and ingredients.png into results/. No text of a post is written.
 """
 
 import argparse
-import csv
-import json
-import lzma
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +23,7 @@ from hushvec.text.inverters.nearest_rows import blocks
 from hushvec.text.inverters.posterior import softmax, unit_rows
 from hushvec.text.inverters.public import PublicInverter
 from hushvec.text.public_choice import PublicChoice
-
-RESULTS = Path(__file__).parent / "results"
-SHARED = Path(__file__).parents[4] / "shared" / "data" / "20newsgroups_8.jsonl.xz"
+from hushvec_studies.rewriting import documents, options, results
 
 EPSILONS = (4.0, 8.0, 16.0, 32.0, 64.0)
 DELTA = 1e-3
@@ -267,28 +260,16 @@ def joined_excerpts(study, posts, embedder):
             )
 
 
-def write(study, output):
-    output.mkdir(parents=True, exist_ok=True)
-    settings = {
+def settings_of(study):
+    return {
         "private posts": PRIVATE, "draws": study.draws, "seed": SEED, "delta of gaussian": DELTA,
         "embedder": "sentence-transformers/all-MiniLM-L6-v2", "similarity": "cosine of MiniLM embeddings of private and output text",
     }  # fmt: skip
-    (output / "ingredients.json").write_text(
-        json.dumps({"settings": settings, "rows": study.rows}, indent=1).replace("Infinity", '"inf"') + "\n"
-    )
-    fields = list(dict.fromkeys(field for row in study.rows for field in row))
-    with (output / "ingredients.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, fields)
-        writer.writeheader()
-        writer.writerows(study.rows)
 
 
 def draw(study, output):
-    try:
-        import matplotlib
-    except ImportError:
-        print("no figure: matplotlib is not installed", file=sys.stderr)
-        return
+    import matplotlib
+
     matplotlib.use("agg")
     from matplotlib import pyplot
 
@@ -322,11 +303,11 @@ def draw(study, output):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--posts", type=Path, default=SHARED, help="20newsgroups_8.jsonl.xz")
+    parser.add_argument("--posts", type=Path, default=documents.POSTS, help="20newsgroups_8.jsonl.xz")
     parser.add_argument(
         "--embeddings", type=Path, required=True, help="folder that studies/hushvec_studies/embeddings/posts.py wrote"
     )
-    parser.add_argument("-o", "--output", type=Path, default=RESULTS, help="folder for the results")
+    parser.add_argument("-o", "--output", type=Path, default=options.RESULTS, help="folder for the results")
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--without-joining", action="store_true", help="leave out what needs MiniLM")
     arguments = parser.parse_args()
@@ -340,15 +321,14 @@ def main():
     if not arguments.without_joining:
         from hushvec.text import MiniLMEmbedder
 
-        with lzma.open(arguments.posts, "rt", encoding="utf-8") as lines:
-            posts = [json.loads(line)["text"] for line in lines]
+        posts = [post["text"] for post in documents.read_posts(arguments.posts)]
         embedder = MiniLMEmbedder()
         check = study.private_posts[:8]
         again = unit_rows(embedder.embed([posts[number] for number in check]))
         if np.abs(again - load["embeddings"][check]).max() > 1e-3:
             raise SystemExit(f"{arguments.embeddings} does not hold MiniLM embeddings of {arguments.posts}")
         joined_excerpts(study, posts, embedder)
-    write(study, arguments.output)
+    results.write(arguments.output, "ingredients", {"settings": settings_of(study), "rows": study.rows})
     draw(study, arguments.output)
 
 

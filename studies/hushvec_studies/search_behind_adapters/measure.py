@@ -14,7 +14,7 @@ import numpy as np
 
 import hushvec as hv
 from hushvec._native.products import inner_products
-from hushvec.cli._sentences import private_texts, public_sentences
+from hushvec._util.lines import SHIPPED_NOTES, SHIPPED_SENTENCES, shipped_texts
 from hushvec.mechanisms import PrivUnit, PublicCodebook, PublicProjection
 from hushvec.text import MiniLMEmbedder
 
@@ -58,7 +58,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=40)
     draws = parser.parse_args().draws
-    model, notes, sentences = MiniLMEmbedder(), private_texts(None), public_sentences()
+    model, notes, sentences = MiniLMEmbedder(), shipped_texts(SHIPPED_NOTES), shipped_texts(SHIPPED_SENTENCES)
     texts = [*notes, *sentences, *map(first_half, notes)]
     known = dict(zip(texts, model.embed(texts)))
     public = np.stack([known[text] for place, text in enumerate(sentences) if place % 4 < 2])

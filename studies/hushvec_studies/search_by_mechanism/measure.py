@@ -22,11 +22,12 @@ from pathlib import Path
 import numpy as np
 
 import hushvec as hv
+from hushvec.audit.bootstrap import bootstrap
 from hushvec.mechanisms import PrivUnit, PublicCodebook, PublicProjection
-from hushvec.mechanisms._code_counts import found_share
+from hushvec.mechanisms.code_counts import found_share
 from hushvec.retrieval import PrivateIndex, PrivateQuery
-from hushvec.retrieval.measures.intervals import bootstrap
 from hushvec.retrieval.measures.ranking import judge, per_query
+from hushvec_studies.harness.measurements import write_json
 
 EPSILONS = (4.0, 8.0, 10.0, 16.0)
 DELTA = 1e-5
@@ -221,7 +222,7 @@ def main():
     topics(results, *(np.load(posts / f"{name}.npy") for name in ("embeddings", "splits", "categories")))
     documents_by_halves(results, unit(documents), unit(claims), relevant)
     questions(results, unit(documents), unit(claims[validation]), [relevant[claim] for claim in validation])
-    arguments.output.write_text(json.dumps(results.rows, indent=1))
+    write_json(arguments.output, results.rows)
 
 
 if __name__ == "__main__":

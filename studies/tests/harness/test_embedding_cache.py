@@ -8,13 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
-from hushvec.errors import MissingExtraError
 from hushvec_studies.harness import embedding_cache
 from hushvec_studies.harness.embedding_cache import SHARD, DamagedShardWarning, EmbeddingCache
-
-pytest.importorskip("safetensors")
-from safetensors.numpy import save_file
 
 TEXTS = [f"text number {number}" for number in range(20)]
 
@@ -252,9 +249,3 @@ def test_an_answer_that_is_none(tmp_path, answer, words):
 def test_texts_that_are_none(tmp_path, texts, error, words):
     with pytest.raises(error, match=words):
         EmbeddingCache(tmp_path, Model()).embed(texts)
-
-
-def test_without_safetensors(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(MissingExtraError, match=r"the embedding cache needs more packages: pip install 'hushvec\[study\]'"):
-        EmbeddingCache(tmp_path, Model()).embed(["a"])

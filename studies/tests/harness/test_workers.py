@@ -16,8 +16,6 @@ from hushvec_studies.harness.workers import _sendable, results_of
 from hushvec_studies.retrieval.plan import planned
 from hushvec_studies.retrieval.runs import do_runs
 
-pytest.importorskip("yaml")
-pytest.importorskip("safetensors")
 FULL = os.environ.get("HUSHVEC_TEST_SCALE") == "full"
 
 
@@ -48,9 +46,9 @@ def test_a_run_that_fails_and_a_worker_that_dies(tmp_path):
 
 def test_an_error_that_cannot_be_sent_keeps_its_kind_and_message():
     """MissingExtraError takes other arguments than its message, which is all that pickle knows of it."""
-    found = _sendable(MissingExtraError("a study", "study"))
+    found = _sendable(MissingExtraError("a store", "faiss"))
     assert type(found) is ImportError
-    assert "hushvec[study]" in str(found)
+    assert "hushvec[faiss]" in str(found)
     error = ValueError("k must be >= 1, got 0")
     assert _sendable(error) is error
 

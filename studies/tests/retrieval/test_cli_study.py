@@ -8,9 +8,6 @@ import study_stand_ins as stand_ins
 from cli.command import assert_one_line, hushvec_here
 from hushvec_studies.retrieval.columns import read_rows
 
-pytest.importorskip("yaml")
-pytest.importorskip("safetensors")
-
 
 def study(folder, action, *arguments, overrides=(), configuration="doc_ldp"):
     """A command on small texts, in this process."""

@@ -2,18 +2,17 @@
 
 import math
 import re
-import sys
 import xml.etree.ElementTree as ET
 
 import pytest
 from made_rows import EPSILONS, NOISES, made_row, made_rows, whole_study
 
-from hushvec.errors import MissingExtraError
 from hushvec_studies.harness import charts
 from hushvec_studies.harness.charts import COLOURS, FAINT, GRID, INK, MARKERS, RAMP, svg_of
 from hushvec_studies.harness.tables import Estimate
-from hushvec_studies.retrieval.figures import FOLDERS, draw_figures, roc_figures, save_figures, study_figures
+from hushvec_studies.retrieval.figures import FOLDERS, draw_figures, save_figures, study_figures
 from hushvec_studies.retrieval.points import AUC, points_of
+from hushvec_studies.retrieval.roc import roc_figures
 
 SMALL = made_rows(sides=("document",), epsilons=(10.0, 2.5), ks=(10,))
 
@@ -145,7 +144,6 @@ def test_curves():
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
-    pytest.importorskip("matplotlib")
     folder = tmp_path_factory.mktemp("figures")
     return folder, draw_figures(SMALL, folder)
 
@@ -212,7 +210,6 @@ def test_panels_of_any_number_are_as_wide_as_the_page_allows(sides):
 
 
 def test_more_mechanisms_than_colours(tmp_path):
-    pytest.importorskip("matplotlib")
     rows = made_rows(sides=("document",), noises=[f"noise {n}" for n in range(len(COLOURS) + 1)], epsilons=(5.0,), ks=(10,))
     figure = next(figure for figure in study_figures(rows) if figure.name == "recall_k10")
     assert len(figure.panels[0].series) == len(COLOURS) + 1 == len(MARKERS) + 1
@@ -220,7 +217,6 @@ def test_more_mechanisms_than_colours(tmp_path):
 
 
 def test_names_of_the_user_are_escaped(tmp_path):
-    pytest.importorskip("matplotlib")
     rows = [
         row | {"noise": "_<b>&\"' $x_1$"} for row in made_rows(sides=("document",), noises=("pure",), epsilons=(5.0,), ks=(10,))
     ]
@@ -228,10 +224,3 @@ def test_names_of_the_user_are_escaped(tmp_path):
     (path, _) = save_figures([figure], tmp_path)
     text = "".join(ET.fromstring(path.read_text(encoding="utf-8")).itertext())
     assert "_<b>&\"' $x_1$" in text
-
-
-def test_without_matplotlib(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"drawing figures needs more packages: pip install 'hushvec\[study\]'"):
-        draw_figures(SMALL, tmp_path)
-    assert not list(tmp_path.rglob("*.svg"))

@@ -7,8 +7,6 @@ import pytest
 from hushvec_studies.retrieval.configuration import load_configuration, to_values
 from hushvec_studies.retrieval.plan import ablations, first_difference, grid, planned, robustness
 
-pytest.importorskip("yaml")
-
 
 def of(*overrides, base="default"):
     return load_configuration(base, overrides)

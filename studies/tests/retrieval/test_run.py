@@ -7,16 +7,13 @@ import numpy as np
 import pytest
 import study_stand_ins as stand_ins
 
+from hushvec.audit.indexes.bounds import membership_auc_bound, membership_bound
 from hushvec.retrieval import PrivateIndex
-from hushvec.retrieval.attacks.bounds import membership_auc_bound, membership_bound
 from hushvec_studies.retrieval.columns import COLUMNS, NAMES
 from hushvec_studies.retrieval.inputs import InputFolder, load_inputs, public_split
 from hushvec_studies.retrieval.plan import planned
 from hushvec_studies.retrieval.records import StudyFolder
 from hushvec_studies.retrieval.runs import do_runs
-
-pytest.importorskip("yaml")
-pytest.importorskip("safetensors")
 
 # Columns that a kind of run has no value for.
 ONLY_WITH_NOISE = {name for name in NAMES if name.startswith("recall_at_1_") and "ci" not in name} | {

@@ -17,9 +17,6 @@ from hushvec_studies.retrieval.columns import read_rows
 from hushvec_studies.retrieval.plan import planned
 from hushvec_studies.retrieval.records import RESULTS, StudyFolder
 
-pytest.importorskip("yaml")
-pytest.importorskip("safetensors")
-
 
 @pytest.fixture
 def log(tmp_path, monkeypatch):
@@ -71,7 +68,7 @@ def test_a_folder_of_another_study_is_refused(tmp_path, override, named):
 
 def test_a_folder_of_another_version_is_refused(tmp_path, monkeypatch):
     done(tmp_path / "study", stand_ins.small(tmp_path))
-    monkeypatch.setattr(records_module._core, "__version__", "99")
+    monkeypatch.setattr(records_module.hushvec, "__version__", "99")
     with pytest.raises(ValueError, match="must be a study by hushvec 99"):
         done(tmp_path / "study", stand_ins.small(tmp_path))
 

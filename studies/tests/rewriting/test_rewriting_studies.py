@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import Field
 from scipy import stats
 
 import hushvec as hv
@@ -26,6 +27,7 @@ from hushvec_studies.rewriting import (
     likelihoods,
     measured,
     metrics,
+    options,
     releases,
     results,
     rewriters,
@@ -258,7 +260,6 @@ def test_the_sweep(toy, level, tmp_path):
     chance = next(row["similarity_minilm"] for row in rows if "another" in row["mechanism"])
     assert len(set(clean)) == 1 and clean[0] > chance + 0.1  # without noise the mechanism does not matter
     assert all(row["leak_identifying"] == 0 for row in rows)
-    pytest.importorskip("matplotlib")
     results.write(tmp_path, "epsilon_sweep", {"rows": rows})
     epsilon_sweep.draw(results.read(tmp_path, "epsilon_sweep"), tmp_path)
     for name in ("epsilon_similarity_minilm", "epsilon_leak"):
@@ -271,7 +272,6 @@ def test_the_comparison(toy, tmp_path):
     rows = list(comparison.settings_rows("toy", toy_documents(8), sources, model, opinions, 3))
     assert len(rows) == 2 * len(comparison.SETTINGS)
     assert all(row["seconds"] > 0 for row in rows[::2]) and not any("seconds" in row for row in rows[1::2])
-    pytest.importorskip("matplotlib")
     comparison.draw({"rows": rows}, tmp_path)
     assert (tmp_path / "comparison.png").stat().st_size > 0
 
@@ -290,7 +290,6 @@ def test_the_decoder(toy, tmp_path):
     assert [row["attack"] for row in rows[::2]] == attacks
     assert [row["attack"] for row in rows[1::2]] == [f"{attack}, stranger's" for attack in attacks]
     assert rows[0]["token_f1"] > rows[1]["token_f1"]
-    pytest.importorskip("matplotlib")
     attack_decoder.draw({"rows": [row | {"mechanism": "none"} for row in rows[:4]] + rows[4:]}, tmp_path)
     assert (tmp_path / "attack_decoder.png").stat().st_size > 0
 
@@ -300,7 +299,41 @@ def test_steps_say_what_they_need(capsys, monkeypatch):
     with pytest.raises(SystemExit) as stopped:
         steps_sweep.main()
     assert stopped.value.code == 2
-    assert "--inverter must name a vec2text checkpoint" in capsys.readouterr().err
+    assert "inverter must name a vec2text checkpoint" in capsys.readouterr().err
+
+
+def test_a_program_writes_its_files_and_prints_a_table(tmp_path, capsys, monkeypatch):
+    class Settings(options.Settings):
+        draws: options.Count = Field(default=3, description="releases of every text, in 100 % of them")
+
+    rows = [{"epsilon": math.inf, "leak": 0.25, "leak_error": 0.01}]
+    drawn = []
+    program = (
+        "What is measured.",
+        "toy",
+        Settings,
+        lambda settings: ({"draws": settings.draws}, rows),
+        lambda study, folder: drawn.append((study["rows"], folder)),
+        lambda rows, settings: (rows, ["epsilon", "leak"]),
+    )
+    monkeypatch.setattr(sys, "argv", ["toy", "-o", str(tmp_path), "--draws", "7", "--seed", "5"])
+    options.run(*program)
+    written = json.loads((tmp_path / "toy.json").read_text())
+    assert written["settings"] == {"seed": 5, "quick": False, "draws": 7, "note": options.SEEDED}
+    assert written["rows"] == [rows[0] | {"epsilon": "inf"}] and drawn == [(rows, tmp_path)]
+    assert capsys.readouterr().out.splitlines()[-1] == "| inf | 0.250 ± 0.010 |"
+    monkeypatch.setattr(sys, "argv", ["toy", "--draws", "0"])
+    with pytest.raises(SystemExit):
+        options.run(*program)
+    assert "draws must be >= 1, got 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("program", [attack_decoder, attack_nearest, comparison, epsilon_sweep, steps_sweep])
+def test_every_program_has_help(program, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["program", "--help"])
+    with pytest.raises(SystemExit) as left:
+        program.main()
+    assert left.value.code == 0 and options.SEEDED in capsys.readouterr().out
 
 
 def test_releases_are_of_unit_rows():

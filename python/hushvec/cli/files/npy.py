@@ -13,7 +13,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from hushvec._native.arrays import NUMPY_DTYPES
-from hushvec.cli.files import Columns, FileError, Part, rows_per_part
+from hushvec.cli.files.base import Columns, FileError, Part, rows_per_part
 
 
 class NpySource:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.cli.files import DEFAULT_VECTOR, Columns, FileError, Part, rows_per_part
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
+from hushvec.cli.files.base import DEFAULT_VECTOR, Columns, FileError, Part, rows_per_part
 from hushvec.jobs import columns
 
 
@@ -120,9 +120,7 @@ class _ParquetSink:
 
 
 def _import_pyarrow() -> tuple[Any, Any]:
-    try:
+    with needs_extra("reading parquet files", "cli"):
         import pyarrow
         import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError("reading parquet files", "cli") from None
     return pyarrow, pyarrow.parquet

@@ -2,7 +2,7 @@
 
 Words are dealt to B blocks, word w to block w mod B and there to row w div B + 1 of a matrix of order b. The columns of a block fall
 into two halves for each word of it, +1 and -1, which are two of 2 B cells of equal size: the report's cell is chosen by
-randomised response over 2 B labels, the column within it uniformly. A report takes log2(B b) bits.
+randomized response over 2 B labels, the column within it uniformly. A report takes log2(B b) bits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""k-ary randomised response: the true word with e^epsilon / (e^epsilon + k - 1), any other with 1 / (e^epsilon + k - 1)."""
+"""k-ary randomized response: the true word with e^epsilon / (e^epsilon + k - 1), any other with 1 / (e^epsilon + k - 1)."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -12,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core
-from hushvec.accounting.rounding import fraction_up
+from hushvec._util.rounding import fraction_up, log_ratio_up
 from hushvec.collect.sketch_bytes import exact_sum
 from hushvec.mechanisms import RandomizedResponse
-from hushvec.receipts.labels import epsilon_of_law
 
 MOST_WORDS = 2**24
 
@@ -59,7 +57,7 @@ class Oracle(ABC):
     @cached_property
     def true_epsilon(self) -> float:
         """ln(T / M), rounded up: the epsilon of a report as sampled, at most `epsilon`."""
-        return fraction_up(Fraction(epsilon_of_law(*self.law)))
+        return fraction_up(log_ratio_up(*self.law))
 
     @property
     @abstractmethod

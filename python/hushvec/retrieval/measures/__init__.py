@@ -1,1 +1,1 @@
-"""What a search is worth, as numbers with intervals: ranking, bootstrap, paired tests, cosines, times."""
+"""Measures of a search, with intervals: ranking, paired tests, cosines, times."""

@@ -40,7 +40,7 @@ def cosines(clean: Any, noisy: Any) -> NDArray[np.float64]:
 
 
 def theoretical_cosine(release: Mechanism | Receipt, norm: float | None = None) -> float:
-    """About the mean cosine of a row and its release.
+    """About the mean cosine of a row and its release, from a mechanism or the receipt of a release.
 
     norm / sqrt(norm^2 + mean square of the noise's norm) for additive noise, which is 1 / sqrt(1 + d sigma^2) for Gaussian noise on
     unit rows; E / sqrt(d + threshold E) for PrivUnit, where E is the mean inner product. The error is of order 1/d: at most 0.4 % in
@@ -48,7 +48,7 @@ def theoretical_cosine(release: Mechanism | Receipt, norm: float | None = None) 
 
     Args:
         release: a mechanism, or a receipt of one release.
-        norm: L2 norm of the rows; clip_norm if None. Rows that are longer are clipped. Without influence on PrivUnit.
+        norm: L2 norm of the rows; clip_norm if None. Longer rows are clipped. It does not matter for PrivUnit.
 
     Raises:
         ValueError: a receipt whose mechanism is none of those of vectors.

@@ -1,4 +1,4 @@
-"""Two searches for the same queries: which is better, by how much, and whether chance could have done it."""
+"""Two searches for the same queries: which is better, by how much, and whether it may be chance."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import product
 from hushvec._util import validate
+from hushvec.audit.bootstrap import UNITS_PER_KIND, Estimate, bootstrap, group_numbers, matrix_of, unit_sums
 from hushvec.retrieval.measures.cosines import MEAN_COSINE
-from hushvec.retrieval.measures.intervals import UNITS_PER_KIND, Estimate, bootstrap, group_numbers, matrix_of, unit_sums
 
 # Of the difference of two shares.
 _SHARES = (-1.0, 1.0)
@@ -65,7 +65,7 @@ class Evaluated(Protocol):
 
 
 def compare(first: Evaluated, second: Evaluated, metric: str) -> PairedTest:
-    """Two evaluations of the same queries: the difference of one metric, its interval, and whether chance could have made it.
+    """Two evaluations of the same queries: the difference of one metric, its interval, and its p-value.
 
     Args:
         first, second: of the same queries in the same order, with the same groups: what `evaluate` returned.
@@ -76,14 +76,11 @@ def compare(first: Evaluated, second: Evaluated, metric: str) -> PairedTest:
 
     Raises:
         TypeError: wrong kinds.
-        ValueError: a metric that one of them has not; another number of queries; other groups.
+        ValueError: a metric that one of them does not have; another number of queries; other groups.
 
     Guarantees:
-        Those of `paired_test`. What the test compares is these two indexes, with the noise that they drew: it is the queries that are
-        resampled, and not the noise. Several draws (seeds) of one mechanism are compared as several evaluations.
-
-    Reference:
-        That of `paired_test`.
+        Those of `paired_test`. It compares these two indexes with the noise that they drew: queries are resampled, noise is not.
+        Compare several draws (seeds) of one mechanism as several evaluations.
 
     Example:
         >>> from hushvec.retrieval import compare
@@ -124,19 +121,8 @@ def paired_test(
 
     Args:
         first, second: float arrays [m], the same queries in the same order.
-        groups: [m] labels, as in `bootstrap`; the units are then groups, each with the sum of its differences.
-        confidence: of the interval of the difference.
-        resamples: of the bootstrap.
-        flips: >= 1, how many times all signs are drawn anew.
-        seed: >= 0.
-        limits: the smallest and the largest difference that there can be, where they are known, as in `bootstrap`.
-
-    Returns:
-        A `PairedTest`.
-
-    Raises:
-        TypeError: wrong kinds.
-        ValueError: different lengths, no query, NaN or Inf.
+        groups, confidence, resamples, seed, limits: as in `hushvec.audit.bootstrap.bootstrap`, for the differences.
+        flips: >= 1, how many times all signs are drawn.
 
     Guarantees:
         If every unit's difference is as likely to be -x as x, the p-value is at most p with probability at most p: it is
@@ -145,13 +131,6 @@ def paired_test(
     Reference:
         Fisher, "The design of experiments" (1935), section 21 (the sign-flip test); Phipson and Smyth, "Permutation p-values should
         never be zero" (2010); Cohen, "Statistical power analysis for the behavioral sciences" (1988), section 2.3.5 (d of pairs).
-
-    Example:
-        >>> import numpy as np
-        >>> from hushvec.retrieval.measures.paired import paired_test
-        >>> test = paired_test(np.ones(40), np.r_[np.ones(20), np.zeros(20)])
-        >>> test.difference.value, test.p_value, round(test.cohens_d, 2)
-        (0.5, 0.0001, 0.99)
     """
     count = validate.whole_number("flips", flips, at_least=1)
     values = matrix_of({"first": first, "second": second})

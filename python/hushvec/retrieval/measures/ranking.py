@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hushvec._util import validate
 
-# What libraries of nearest neighbours return where they found fewer than were asked for.
+# What libraries of nearest neighbors return where they found fewer than were asked for.
 NOBODY = -1
 
 
@@ -40,19 +40,11 @@ def cutoffs(k: Any) -> tuple[int, ...]:
 
 
 def per_query(judgements: Judgements, k: tuple[int, ...]) -> dict[str, NDArray[np.float64]]:
-    """Each measure of each query.
+    """Each measure of each query: recall_at_k and ndcg_at_k for each k, and mrr, float64 [m] in [0, 1].
 
-    recall_at_k = (relevant documents among the first k) / min(k, relevant documents): 1 if and only if the first k could not hold
-    more; for one relevant document 1 if it is among them and 0 if not. ndcg_at_k = sum over the first k of
-    grade / log2(1 + rank), over the same sum of the best order. mrr = 1 / rank of the first relevant document, 0 where none is
-    among the documents that were returned.
-
-    Args:
-        judgements: of the returned documents, which are at least max(k) for each query.
-        k: as `cutoffs` gives it.
-
-    Returns:
-        recall_at_k and ndcg_at_k for each k, and mrr: float64 [m] each, in [0, 1].
+    recall_at_k = (relevant documents among the first k) / min(k, relevant documents), which is 1 if the first k could not hold more.
+    ndcg_at_k = sum over the first k of grade / log2(1 + rank), over the same sum of the best order. mrr = 1 / rank of the first
+    relevant document, 0 where none was returned. `judgements` are of at least max(k) documents for each query.
 
     Reference:
         Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques" (2002), with linear gain and log2(1 + rank).
@@ -72,7 +64,7 @@ def judge(ids: Any, relevant: Any) -> Judgements:
     """Grades of returned documents.
 
     Args:
-        ids: [m, depth], what came back for each query, the best first: whole numbers (-1 is nobody's: a place left empty), or strings.
+        ids: [m, depth], what came back for each query, the best first: whole numbers (-1 is a place left empty), or strings.
         relevant: for each query the one right id, or a collection of them, or a mapping id -> grade >= 0.
 
     Raises:

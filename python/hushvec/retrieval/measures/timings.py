@@ -46,7 +46,7 @@ def time_each(search: Callable[[Any], Any], queries: Any) -> tuple[list[Any], La
 
 
 def peak_memory_gb() -> float:
-    """The most memory that this process has held at once since it began, in GiB; nan where the system does not say."""
+    """Peak memory of this process in GiB; nan where the system does not say."""
     try:
         import resource
     except ImportError:  # Windows

@@ -3,7 +3,7 @@
 Few codes are nearly always answered with the truth, but say little; many say more, less reliably. Which number is best depends on
 epsilon and on how many documents are fetched, since a fetch makes up for a coarse code. So it is measured: of the documents that a
 question would find without privacy, how much of their discounted gain is expected among those that are fetched? The expectation over
-randomized response is a finite sum and is computed, not sampled; that over PrivUnit is sampled.
+randomized response is a finite sum and is computed; that over PrivUnit is sampled.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._util.progress import Progress
 from hushvec.mechanisms import CodebookResponse, PrivUnit, PublicCodebook
-from hushvec.mechanisms._code_counts import NEIGHBORS, Tried, best, counts_up_to, gains, tried_until_past
-from hushvec.mechanisms.codebook import unit_public_rows
+from hushvec.mechanisms.code_counts import NEIGHBORS, Tried, best, count_for, counts_up_to, gains, tried_until_past
+from hushvec.mechanisms.public_arrays import unit_public_rows
 from hushvec.mechanisms.randomized_response import RandomizedResponse
 from hushvec.retrieval.stores import open_store
 
@@ -97,15 +97,12 @@ def best_of(
 
     Args:
         public: float array [n, d], n >= 32: public documents.
-        questions: float array [m, d]: public rows like the questions; None for documents, held out.
+        questions: float array [m, d]: public rows like the questions; None for held-out documents.
         epsilon, fetch: of a question.
         seed: >= 0.
 
     Returns:
         The mechanism, and what was tried, by rising number of codes, PrivUnit first.
-
-    Raises:
-        TypeError, ValueError: not two-dimensional, too few rows, NaN or Inf, rows of zeros, another dimension.
     """
     rows = unit_public_rows(public, "public")
     asked = None if questions is None else unit_public_rows(questions, "questions")
@@ -127,5 +124,5 @@ def best_of(
     count, most = best(tried)
     if without.share >= most:
         return privunit, (without, *tried)
-    codebook = PublicCodebook.fit(rows, codes=len(rows) if count == len(simulation.seen) else count, seed=seed)
+    codebook = PublicCodebook.fit(rows, codes=count_for(len(rows), count, tried_on=len(simulation.seen)), seed=seed)
     return codebook.mechanism(epsilon), (without, *tried)

@@ -2,6 +2,8 @@
 
 Asking again would release again, and answers to the same question average the noise away; sending the same release again would show
 the holder that two questions were equal. So a question that was answered is answered from here, and nothing is sent.
+
+The file has one JSON object per line: a header, then a line for each release and each answer. The last line of a question counts.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import hashlib
 import json
 import os
 import threading
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.publish import published_bytes
+from hushvec._util.publish import append_bytes, published_bytes
 from hushvec.receipts.labels import RowReceipt, row_receipt
 from hushvec.retrieval.queries.question import Question
 
-_FORMAT = 1
+_FORMAT = 2
+_WHOLE = 1  # the format of before: one object for the whole file, read and brought to this one
 
 
 @dataclass(frozen=True)
@@ -50,16 +54,23 @@ class AskedQuestions:
 
     Raises:
         ValueError: the file is no sound memo, or another asker's.
-        OSError: it cannot be read.
+        OSError: it cannot be read or written.
+
+    Edge cases:
+        A process that is killed while it writes leaves an unfinished last line. It is dropped with a warning: its question did not
+        leave, because a question leaves only after its line is on the disk.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, asker: str) -> None:
         self._path = None if path is None else Path(path)
         self._asker = asker
         self._asked: dict[str, Asked] = {}
+        self._unsaved: dict[str, Asked] = {}
         self.lock = threading.RLock()
         if self._path is not None and self._path.exists():
-            self._asked = _contents(self._path, asker)
+            self._asked, is_whole = _contents(self._path, asker)
+            if not is_whole:
+                self._write_anew(self._path)
 
     def __len__(self) -> int:
         return len(self._asked)
@@ -68,16 +79,33 @@ class AskedQuestions:
         return self._asked.get(_name(query))
 
     def keep(self, query: NDArray[np.float32], asked: Asked) -> None:
-        """In memory first: what is released must be known here even if the disk is full."""
-        self._asked[_name(query)] = asked
-        if self._path is not None:
-            body = {name: _as_fields(one) for name, one in self._asked.items()}
-            with published_bytes(self._path) as file:
-                file.write(json.dumps({"hushvec_questions": _FORMAT, "asker": self._asker, "questions": body}).encode())
+        """In memory first: what is released must be known here even if the disk is full. The next call then writes it."""
+        name = _name(query)
+        self._asked[name] = asked
+        if self._path is None:
+            return
+        self._unsaved[name] = asked
+        if self._path.exists():
+            append_bytes(self._path, _lines(self._unsaved))
+        else:
+            self._write_anew(self._path)
+        self._unsaved.clear()
+
+    def _write_anew(self, path: Path) -> None:
+        with published_bytes(path) as file:
+            file.write(_line({"hushvec_questions": _FORMAT, "asker": self._asker}) + _lines(self._asked))
 
 
 def _name(query: NDArray[np.float32]) -> str:
     return hashlib.sha256(np.ascontiguousarray(query, "<f4").tobytes()).hexdigest()
+
+
+def _line(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps(fields).encode() + b"\n"
+
+
+def _lines(questions: Mapping[str, Asked]) -> bytes:
+    return b"".join(_line({"name": name, **_as_fields(asked)}) for name, asked in questions.items())
 
 
 def _as_fields(asked: Asked) -> dict[str, Any]:
@@ -89,19 +117,27 @@ def _as_fields(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _contents(path: Path, asker: str) -> dict[str, Asked]:
+def _contents(path: Path, asker: str) -> tuple[dict[str, Asked], bool]:
+    """The questions of a memo, and whether it can be added to as it is."""
     fault = ValueError(f"memo must be a file of asked questions, version {_FORMAT}; {path} is damaged or of another kind")
+    *whole, rest = path.read_bytes().split(b"\n")
     try:
-        fields = json.loads(path.read_bytes())
-        if fields["hushvec_questions"] != _FORMAT:
+        header = json.loads(whole[0] if whole else rest)
+        version, theirs = header["hushvec_questions"], str(header["asker"])
+        if version == _WHOLE:
+            entries = [{"name": name, **one} for name, one in header["questions"].items()]
+        elif version == _FORMAT and whole:
+            entries = [json.loads(line) for line in whole[1:]]
+        else:
             raise fault
-        theirs = str(fields["asker"])
-        asked = {str(name): _from_fields(one) for name, one in fields["questions"].items()}
+        asked = {str(one["name"]): _from_fields(one) for one in entries}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise fault from None
     if theirs != asker:
         raise ValueError(f"memo must be of this codebook, epsilon and fetch: {path} is of others")
-    return asked
+    if version == _FORMAT and rest:
+        warnings.warn(f"{path} ends with an unfinished line, which is dropped: its question will be released anew", stacklevel=4)
+    return asked, version == _FORMAT and not rest
 
 
 def _from_fields(fields: Mapping[str, Any]) -> Asked:

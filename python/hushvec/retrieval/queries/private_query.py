@@ -1,4 +1,4 @@
-"""`PrivateQuery`: ask a holder of public documents without saying what is asked."""
+"""`PrivateQuery`: search public documents without revealing the question."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from hushvec._native.generators import require_generator
 from hushvec._native.products import inner_products
 from hushvec._util import validate
 from hushvec.mechanisms import PrivUnit, PublicCodebook
-from hushvec.mechanisms._code_counts import Tried
+from hushvec.mechanisms.code_counts import Tried
 from hushvec.release.charging import Budget, require_budget, require_secret_key
 from hushvec.release.vectors import privatize
-from hushvec.retrieval.prepared import as_rows
+from hushvec.retrieval.index.prepared import as_rows
 from hushvec.retrieval.queries.choice import best_of
 from hushvec.retrieval.queries.kept import Asked, AskedQuestions
 from hushvec.retrieval.queries.question import Answer, Candidates, Holder, Question, candidates
 
 if TYPE_CHECKING:
-    from hushvec.retrieval.private_index import PrivateIndex
+    from hushvec.retrieval.index.private_index import PrivateIndex
 
 Rows = NDArray[np.float32]
 
 
 class PrivateQuery:
-    """Questions to a holder of public documents: a private row leaves, documents come back, and they are ranked at home.
+    """Questions to a holder of public documents: a private row is sent, documents come back, and the asker ranks them.
 
     The asker finds the nearest code of a public codebook and releases it by randomized response; where no codebook serves better, it
     releases a PrivUnit direction. The holder answers with the `fetch` documents nearest to that row. The asker ranks them with the
-    clean query, which never leaves: the ranking costs no privacy, only the bandwidth of `fetch` documents.
+    clean query, which is never sent: the ranking costs no privacy, only the bandwidth of `fetch` documents.
 
     Args:
         public: float array [n, d], numpy or torch: rows of the public documents that are searched, or of public documents like them,
@@ -42,24 +42,23 @@ class PrivateQuery:
         epsilon: > 0, of one question, with delta = 0.
         fetch: w, how many documents the holder sends for a question.
         questions: float array [m, d]: **public** rows like the questions that will be asked (titles, published queries), for choosing
-            the number of codes; None takes public documents, held out, for questions.
+            the number of codes; None uses held-out public documents.
         budget: charged epsilon for every question that is released.
         memo: file that keeps asked questions and their answers for the next process; None keeps them in memory. It is as secret as
-            the questions; only its owner can read it. For one process at a time: what another one adds is overwritten.
+            the questions; only its owner can read it. For one process at a time: what another one adds later is not seen.
         generator: key stream; the process-wide one if None. A seeded one gives no privacy: receipts say so, and together with a
             budget it is refused.
-        seed: of the codebook and its choice; no secret.
+        seed: of the codebook and its choice; not secret.
 
     Raises:
         TypeError, ValueError: wrong kinds, values out of range, NaN or Inf, another dimension, rows of zeros.
         MissingExtraError: FAISS (extra `faiss`) is not installed and `public` is no codebook.
 
     Guarantees:
-        Each released row is (epsilon, 0)-DP under replace-one of the question (local model: nobody but the asker sees the question);
-        questions of one person add up, and the budget sums them. The receipt is that of the release. A question that was answered is
-        answered again from what is at home: nothing is sent or charged.
-        Not covered: who asks, how many questions are asked and when, which of the documents is opened or clicked afterwards, and
-        that a question is sent again before it had an answer. Documents are public: nothing here protects them.
+        Each released row is (epsilon, 0)-DP under replace-one of the question (local model: only the asker sees the question);
+        questions of one person add up, and the budget sums them. An answered question is answered again from the asker's own copy:
+        nothing is sent or charged. Not covered: who asks, how many questions and when, which document is opened afterwards, and
+        that a question is sent again before it had an answer. Documents are public and not protected.
 
     Edge cases:
         One asker is for one holder: answers are kept by question, whoever gave them, and stay what they were when documents change.
@@ -168,12 +167,9 @@ class PrivateQuery:
         """`ask`, `answer_for` and `rank` in one: for a holder that can be called from here.
 
         Args:
-            query: float array [d] or [1, d], numpy or torch: the clean question. Not changed.
+            query: float array [d] or [1, d], numpy or torch: the clean question.
             holder: as for `answer_for`. It is not called for a question that was answered before.
             k: how many ids; at most `fetch`. Fewer come where the holder has fewer.
-
-        Returns:
-            An Answer: `ids` [k] and `scores`, float32 [k], best first; `released`, all that left; `receipt`.
 
         Raises:
             TypeError, ValueError: as `ask`, `answer_for` and `rank`. An invalid `query`, k or index is refused before anything is
@@ -189,12 +185,8 @@ class PrivateQuery:
     def ask(self, query: Any) -> Question:
         """What to send to the holder.
 
-        Args:
-            query: float array [d] or [1, d], numpy or torch: the clean question. Not changed.
-
-        Returns:
-            A Question. If the question was asked before, it is the same Question again, and nothing is charged. Send it again only if
-            the answer was lost, because two equal messages show that two questions were equal; otherwise `answered` has the answer.
+        A question that was asked before gives the same Question again, without a charge. Send it again only if the answer was lost,
+        because two equal messages show that two questions were equal; otherwise `answered` has the answer.
 
         Raises:
             TypeError, ValueError: another dimension, more than one row, NaN or Inf. Nothing is charged.
@@ -212,22 +204,19 @@ class PrivateQuery:
 
     @staticmethod
     def answer_for(question: Question, holder: PrivateIndex | Holder) -> Candidates:
-        """The holder's side: the documents nearest to a released row. Keeps nothing between questions.
+        """The holder's side: the documents nearest to a released row, in the holder's order. Keeps nothing between questions.
 
         Args:
             question: from `ask`, or `Question.from_json`.
             holder: a PrivateIndex of the documents, without projection and without noise on queries or scores; or a function
                 (row float32 [d], count) -> (ids [w], vectors [w, d]) over any store, 1 <= w <= count.
 
-        Returns:
-            Candidates, in the holder's order: at most `question.fetch`, fewer where there are fewer documents.
-
         Raises:
             TypeError: holder or question of another kind.
             ValueError: the index is empty, of another dimension, or has a projection or noise that it must not have; what the function
                 returned does not fit.
         """
-        from hushvec.retrieval.private_index import PrivateIndex
+        from hushvec.retrieval.index.private_index import PrivateIndex
 
         if not isinstance(question, Question):
             raise TypeError(f"question must be a Question, got {validate.kind(question)}")
@@ -241,15 +230,12 @@ class PrivateQuery:
         return found
 
     def rank(self, query: Any, found: Candidates, k: int = 10) -> Answer:
-        """The best of the holder's documents for the clean question, by cosine. It happens at home and costs nothing.
+        """The best of the holder's documents for the clean question, by cosine, computed here at no cost. The answer is kept.
 
         Args:
             query: the question that was asked.
             found: what the holder sent, from `answer_for` or `Candidates.from_json`.
             k: how many ids; at most `fetch`. Fewer come where the holder has fewer.
-
-        Returns:
-            An Answer, as `search`. It is kept, and answers the same question from now on.
 
         Raises:
             TypeError, ValueError: wrong kinds, another dimension; a question that was not asked.
@@ -272,11 +258,7 @@ class PrivateQuery:
         return _answer(known, most)
 
     def answered(self, query: Any, k: int = 10) -> Answer | None:
-        """The answer to a question that was answered before, from what is at home; None for any other.
-
-        Args:
-            query: the clean question.
-            k: how many ids; at most `fetch`.
+        """The kept answer to a question, of at most `fetch` ids; None if it was not answered.
 
         Raises:
             TypeError, ValueError: as `ask`; k out of range.
@@ -315,7 +297,7 @@ class PrivateQuery:
 
 def _require_holder(holder: Any, dimension: int) -> None:
     """An index that can be asked with rows of so many elements, or a function."""
-    from hushvec.retrieval.private_index import PrivateIndex
+    from hushvec.retrieval.index.private_index import PrivateIndex
 
     if not isinstance(holder, PrivateIndex):
         if not callable(holder):

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from hushvec._util import validate
 from hushvec.errors import MissingExtraError
-from hushvec.retrieval.blocks import best_of_matrix
+from hushvec.retrieval.stores.blocks import best_of_matrix
 from hushvec.retrieval.stores.keys import Keys
+from hushvec.retrieval.stores.numpy_flat import WholeMatrix
 
 EXTRA = "faiss"
 
-# IVF: cells for n rows are about this times sqrt(n), as FAISS's guide has it; they are made anew when the rows are four times as many.
+# IVF: about this times sqrt(n) cells for n rows, as FAISS's guide says; they are made again when the rows have grown fourfold.
 _CELLS_FACTOR = 4
 _GROWTH = 4
 _ROWS_A_CELL = 8
@@ -38,14 +39,12 @@ def _faiss(feature: str) -> Any:
     return faiss
 
 
-class FlatStore:
-    """IndexFlatIP: exact. Equal scores come in the order of the rows.
+class FlatStore(WholeMatrix):
+    """IndexFlatIP.
 
-    FAISS keeps the rows; they are compared by our own products, in its array. A query then has the same answer alone and in a batch,
-    which FAISS's search does not promise, at about its time for one query and half of it for four or more (docs/retrieval.md).
+    FAISS keeps the rows; they are compared by hushvec's own products, in its array. A query then has the same answer alone and in a
+    batch, which FAISS's search does not promise, at about its time for one query and half of it for four or more (docs/retrieval.md).
     """
-
-    suffix = ".npy"
 
     def __init__(self, columns: int) -> None:
         self._faiss = _faiss("the store 'flat' on FAISS")
@@ -55,20 +54,11 @@ class FlatStore:
     def __len__(self) -> int:
         return int(self._index.ntotal)
 
-    def require_room(self, rows: int) -> None:
-        pass
-
     def add(self, rows: NDArray[np.float32]) -> None:
         self._index.add(rows)
 
     def delete(self, places: NDArray[np.int64]) -> None:
         self._index.remove_ids(self._faiss.IDSelectorBatch(places))
-
-    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        return best_of_matrix(self.matrix(), queries, k)
-
-    def vectors(self) -> NDArray[np.float32]:
-        return self.matrix().copy()
 
     def matrix(self) -> NDArray[np.float32]:
         if not len(self):
@@ -76,18 +66,11 @@ class FlatStore:
         view: NDArray[np.float32] = self._faiss.rev_swig_ptr(self._index.get_xb(), len(self) * self._columns)
         return view.reshape(len(self), self._columns)
 
-    def write(self, path: Path) -> None:
-        np.save(path, self.matrix())
-
-    def read(self, path: Path) -> None:
-        self.add(np.load(path, allow_pickle=False))
-
 
 class GraphStore:
-    """IndexHNSWFlat: a walk through a graph of near neighbours. Approximate.
+    """IndexHNSWFlat: a walk through a graph of near neighbors. Approximate.
 
-    Deleted rows are passed over at once, and leave memory when the graph is built anew: at `vectors`-sized cost, once half of the rows
-    are deleted.
+    Deleted rows are skipped at once, and leave memory when the graph is built again, once half of the rows are deleted.
 
     Args:
         neighbors: of a row in the graph, >= 2 (M of the paper).
@@ -176,13 +159,13 @@ class GraphStore:
 
 
 class CellStore:
-    """IndexIVFFlat: rows in cells around centres, of which the nearest to a query are looked into. Approximate.
+    """IndexIVFFlat: rows in cells around centers, of which the nearest to a query are looked into. Approximate.
 
-    The centres are found by k-means on the rows that are there: on released rows, where documents get noise. They are found anew
-    whenever the rows have become four times as many.
+    The centers are found by k-means on the rows that are there: on released rows, where documents get noise. They are found again
+    whenever the rows have grown fourfold.
 
     Args:
-        cells: number of centres; None for 4 sqrt(n), at most a cell for 8 rows.
+        cells: number of centers; None for 4 sqrt(n), at most a cell for 8 rows.
         probes: cells looked into, >= 1; None for an eighth of them.
     """
 

@@ -57,19 +57,10 @@ def _closed(close: Callable[[], Any], pid: int) -> None:
             close()
 
 
-class KeyedStore(ABC):
-    """What a `Store` with keys does alike, whatever holds its rows."""
+class ArrayFile(ABC):
+    """A `Store` whose file is the array of its rows."""
 
     suffix = ".npy"
-    keys: Keys
-    folder: Path | None = None
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    @property
-    def outlives(self) -> bool:
-        return self.folder is not None
 
     def require_room(self, rows: int) -> None:  # noqa: B027  (nothing to ask is an answer, not a gap)
         """Nothing to ask: such a store grows with its rows."""
@@ -85,3 +76,17 @@ class KeyedStore(ABC):
 
     def read(self, path: Path) -> None:
         self.add(np.load(path, allow_pickle=False))
+
+
+class KeyedStore(ArrayFile):
+    """What a `Store` with keys does alike, whatever holds its rows."""
+
+    keys: Keys
+    folder: Path | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def outlives(self) -> bool:
+        return self.folder is not None

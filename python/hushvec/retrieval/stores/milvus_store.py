@@ -1,7 +1,6 @@
 """A Milvus Lite collection in a folder: every row is compared with every query.
 
-The engine of Milvus Lite runs in this process. Its other way in, pymilvus, would start a server on a port of this machine that asks
-nobody for a password.
+The engine of Milvus Lite runs in this process: pymilvus would start a server on a port of this machine, without a password.
 """
 
 from __future__ import annotations

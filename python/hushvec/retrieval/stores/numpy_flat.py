@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.retrieval.blocks import best_of_matrix
+from hushvec.retrieval.stores.blocks import best_of_matrix
+from hushvec.retrieval.stores.keys import ArrayFile
 
 
-class NumpyStore:
-    """See `Store`. Exact; equal scores come in the order of the rows."""
+class WholeMatrix(ArrayFile):
+    """A `MatrixStore`: every row is compared with every query. Exact; equal scores come in the order of the rows."""
 
-    suffix = ".npy"
+    @abstractmethod
+    def matrix(self) -> NDArray[np.float32]: ...
+
+    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        return best_of_matrix(self.matrix(), queries, k)
+
+    def vectors(self) -> NDArray[np.float32]:
+        return self.matrix().copy()
+
+    def write(self, path: Path) -> None:
+        np.save(path, self.matrix())
+
+
+class NumpyStore(WholeMatrix):
+    """All rows in one array."""
 
     def __init__(self, columns: int) -> None:
         self._rows = np.empty((0, columns), np.float32)  # with room behind the first _count
@@ -21,9 +37,6 @@ class NumpyStore:
 
     def __len__(self) -> int:
         return self._count
-
-    def require_room(self, rows: int) -> None:
-        pass
 
     def add(self, rows: NDArray[np.float32]) -> None:
         needed = self._count + len(rows)
@@ -39,17 +52,5 @@ class NumpyStore:
         self._rows = np.delete(self.matrix(), places, axis=0)
         self._count = len(self._rows)
 
-    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        return best_of_matrix(self.matrix(), queries, k)
-
-    def vectors(self) -> NDArray[np.float32]:
-        return self.matrix().copy()
-
     def matrix(self) -> NDArray[np.float32]:
         return self._rows[: self._count]
-
-    def write(self, path: Path) -> None:
-        np.save(path, self.matrix())
-
-    def read(self, path: Path) -> None:
-        self.add(np.load(path, allow_pickle=False))

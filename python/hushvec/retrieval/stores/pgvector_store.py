@@ -1,8 +1,8 @@
-"""A table in PostgreSQL with the extension pgvector: what becomes of rows when the connection is lost?
+"""A table in PostgreSQL with the extension pgvector.
 
-Every piece of work is one transaction and may be done twice: rows have keys that are never used again, and whatever a lost
-transaction may have left under the keys of an `add` is deleted first. So a lost connection is made anew and the work is repeated,
-once; if that fails too, StoreError says so, and the next call tries again.
+Every piece of work is one transaction and may be repeated: keys of rows are never used again, and whatever a lost transaction left
+under the keys of an `add` is deleted first. So a lost connection is opened again and the work is repeated once; if that fails too,
+StoreError says so, and the next call tries again.
 """
 
 from __future__ import annotations

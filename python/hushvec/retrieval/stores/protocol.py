@@ -50,7 +50,7 @@ class MatrixStore(Protocol):
 
 @runtime_checkable
 class RowStore(Protocol):
-    """A store that hands out some of its rows without the others. Of one that cannot, `vectors` is read."""
+    """A store that can read some of its rows without the others. Of other stores `vectors` is read."""
 
     def rows(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
         """The rows at these places, in their order, a new array; a place may come several times."""

@@ -13,7 +13,8 @@ from hushvec._native.products import inner_products, product
 from hushvec.mechanisms import PrivUnit, PublicProjection
 from hushvec.mechanisms.additive import Mechanism, VectorMechanism
 from hushvec.text.inverters.nearest_rows import NearestRows
-from hushvec.text.inverters.posterior import CandidateLaw, Rows, nearest_cosine, row_lengths, softmax, unit_rows
+from hushvec.text.inverters.posterior import CandidateLaw, nearest_cosine, row_lengths, softmax, unit_rows
+from hushvec.text.inverters.rows import Rows
 
 MOST_TOGETHER = 20_000  # texts that every row is compared with; of more, a shortlist and a sample
 _SHORTLIST, _SAMPLE = 512, 4096
@@ -30,10 +31,6 @@ class ReleaseDecoder:
         projection: what they went through before it, or None.
         normalized: whether they were brought to the length clip_norm then, rather than clipped to it.
         rho: as in `CandidateLaw`; None: that of the public texts.
-
-    Raises:
-        TypeError: a mechanism whose law is not known here.
-        ValueError: dimensions that do not fit.
     """
 
     embeddings: Rows

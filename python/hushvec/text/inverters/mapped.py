@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import arrays
 from hushvec.mechanisms import PublicProjection
+from hushvec.text.inverters.protocol import Inverter
 
 
 def behind(projection: PublicProjection, rows: NDArray[np.float32], length: float) -> NDArray[np.float32]:
@@ -17,3 +20,15 @@ def behind(projection: PublicProjection, rows: NDArray[np.float32], length: floa
     mapped = np.ascontiguousarray(projection.transform(rows), np.float32)
     arrays.unit_rows(mapped, mapped)
     return mapped * np.float32(length)
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """An inverter of the embedder's space, for rows released behind a public map."""
+
+    inverter: Inverter
+    projection: PublicProjection
+
+    def invert(self, embeddings: NDArray[np.float32]) -> list[str]:
+        """One text for each row of [n, m]."""
+        return self.inverter.invert(np.asarray(self.projection.lift(embeddings), np.float32))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
-from hushvec.text.inverters.posterior import Rows
+from hushvec.text.inverters.rows import Rows
 
 _ELEMENTS = 2**22  # of one [queries, rows] array: 16 MB
 _LISTS_PER_ROOT = 2  # lists of the index by sqrt(rows)

@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
 from hushvec._util import validate
+from hushvec._util.statistics import norm_logsf
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
 from hushvec.mechanisms.additive import VectorMechanism
-
-Rows = NDArray[np.float32]
+from hushvec.text.inverters.rows import Rows
 
 # rho below the first makes every candidate alike, above the second leaves no room between the rows of a dense corpus.
 SMALLEST_RHO, LARGEST_RHO = 0.05, 0.999
@@ -50,10 +50,6 @@ class CandidateLaw:
         mechanism: that released the rows, with its law's numbers.
         candidates: float32 [n, m], m the mechanism's dimension: public rows as the mechanism takes them in, clipped or normalised.
         rho: cosine between a private row and the candidate that it is near; 1 for private rows that are candidates themselves.
-
-    Raises:
-        TypeError: a mechanism of another kind.
-        ValueError: another dimension, rho not in (0, 1].
     """
 
     mechanism: VectorMechanism
@@ -194,12 +190,12 @@ def _cap_table(mechanism: PrivUnit) -> tuple[float, Rows, Rows]:
     Steps of 1 / 128. Below the start the cap is sure, above the end it adds less than e^-18 of what is outside.
     """
     p, threshold = mechanism.cap_probability, mechanism.threshold
-    outside = math.log1p(-p) - log_upper_tail(-threshold)
-    inside = math.log(p) - log_upper_tail(threshold)
+    outside = math.log1p(-p) - norm_logsf(-threshold)
+    inside = math.log(p) - norm_logsf(threshold)
     jump = inside + math.log1p(-math.exp(outside - inside))
     end = math.sqrt(2 * (inside - outside)) + _BEYOND
     steps = np.arange(-_BEYOND, end, 1 / _STEPS).tolist()
-    values = np.array([np.logaddexp(outside, jump + log_upper_tail(z)) for z in steps], np.float32)
+    values = np.array([np.logaddexp(outside, jump + norm_logsf(z)) for z in steps], np.float32)
     return -_BEYOND, values, np.diff(values)
 
 
@@ -214,16 +210,6 @@ def _looked_up(table: tuple[float, Rows, Rows], z: Rows) -> Rows:
     z *= slopes[below]
     z += values[below]
     return z
-
-
-def log_upper_tail(z: float) -> float:
-    """ln(1 - Phi(z)); where erfc nears the smallest doubles, by Laplace's continued fraction."""
-    if z < 20:
-        return math.log(0.5 * math.erfc(z / math.sqrt(2)))
-    fraction = z
-    for step in range(40, 0, -1):
-        fraction = z + step / fraction
-    return -z * z / 2 - math.log(fraction * math.sqrt(2 * math.pi))
 
 
 def _squared_distances(a: Rows, b: Rows) -> Rows:

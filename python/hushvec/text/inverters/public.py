@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +20,10 @@ from hushvec.mechanisms.additive import VectorMechanism
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.decoding import MOST_TOGETHER, ReleaseDecoder, chosen_parts
 from hushvec.text.inverters.nearest_rows import NearestRows, blocks
-from hushvec.text.inverters.posterior import Rows, unit_rows
+from hushvec.text.inverters.posterior import unit_rows
+from hushvec.text.inverters.rows import Rows, checked_rows
 from hushvec.text.inverters.spaces import DEFAULT_DELTA, best_space
-
-if TYPE_CHECKING:
-    from hushvec.text.public_choice import PublicChoice
+from hushvec.text.public_choice import PublicChoice
 
 MOST_PARTS = 16
 
@@ -140,8 +138,6 @@ class PublicInverter:
         Args:
             epsilon: > 0, of one row; the texts are those for the power of sqrt(2) nearest to it.
         """
-        from hushvec.text.public_choice import PublicChoice
-
         near = on_grid(epsilon)
         if near not in self._choices:
             self._choices[near] = PublicChoice(self.corpus, near)
@@ -187,16 +183,3 @@ class ReleasedInverter:
 def on_grid(epsilon: float) -> float:
     """The power of sqrt(2) nearest to epsilon: what is best changes slowly with it, and finding it out takes a while."""
     return float(2.0 ** (round(2 * math.log2(validate.positive("epsilon", epsilon))) / 2))
-
-
-def checked_rows(embeddings: Any, dimension: int) -> Rows:
-    if not isinstance(embeddings, np.ndarray) or embeddings.dtype.kind != "f":
-        raise TypeError(f"embeddings must be a numpy array of floats, got {getattr(embeddings, 'dtype', validate.kind(embeddings))}")
-    if embeddings.ndim != 2 or embeddings.shape[1] != dimension:
-        raise ValueError(f"embeddings must have shape (n, {dimension}), got {embeddings.shape}")
-    with np.errstate(over="ignore"):  # becomes Inf, and is refused with the rest
-        rows = np.ascontiguousarray(embeddings, np.float32)
-    wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    if len(wrong):
-        raise ValueError(f"embeddings must be finite, got NaN, Inf or more than float32 holds in row {wrong[0]}")
-    return rows

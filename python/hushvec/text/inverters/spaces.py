@@ -19,7 +19,8 @@ from hushvec.mechanisms.additive import VectorMechanism
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.decoding import ReleaseDecoder, as_taken_in, chosen_parts
 from hushvec.text.inverters.nearest_rows import blocks
-from hushvec.text.inverters.posterior import Rows, unit_rows
+from hushvec.text.inverters.posterior import unit_rows
+from hushvec.text.inverters.rows import Rows
 
 DEFAULT_DELTA = 1e-3
 
@@ -46,9 +47,6 @@ def best_space(corpus: PublicCorpus, mechanism: str, epsilon: float, delta: floa
     Returns:
         Mean and principal components of the corpus, as many as did best; None if the rows as they are did better, or the corpus is
         too small to tell (fewer than eight texts).
-
-    Raises:
-        TypeError, ValueError: a name that is not known, epsilon or delta out of range.
     """
     made = _maker(mechanism, validate.positive("epsilon", epsilon), validate.delta(delta))
     made(1)  # refuses epsilon before any work

@@ -13,34 +13,13 @@ from collections.abc import Iterator
 from hushvec.text.pii.document import Document
 from hushvec.text.pii.letters import CAPITALS, WORD, start_of_name, words
 from hushvec.text.pii.rule import Rule
-from hushvec.text.pii.wordlists import NOT_NAMES
+from hushvec.text.pii.wordlists import NOT_NAMES, word_list, words_in_order
 
 # Hardly anything but a street, in small letters too.
 _SURE_TYPES = words("street str avenue ave road rd boulevard blvd lane drive crescent highway hwy parkway pkwy terrace")
-_TYPES = _SURE_TYPES | words(
-    "st dr ln way place pl court ct square sq ter cres close circle cir trail trl alley row walk mews gardens grove park "
-    "hill green rise quay plaza path pike turnpike loop run passage crossing bend cove coves point pointe ridge view vista "
-    "valley springs station heights harbor harbour island islands junction landing manor meadow meadows mill mills mission "
-    "mount mountain oval pass pine prairie ramp ranch rapid rest river shoal shore skyway spur strand stravenue stream "
-    "summit throughway trace track trafficway tunnel underpass union unions via viaduct village ville wall walks well wells "
-    "bypass causeway center centre cliff club common corner course creek crest dale dam divide estate estates expressway "
-    "extension fall falls ferry field fields flat flats ford forest forge fork fort freeway garden gateway glen hollow "
-    "inlet key knoll lake lakes light lock lodge mall motorway neck orchard parade wharf utca út útja tér körút köz fasor "
-    "sor terrasse terrasses ulica ulice cesta náměstí namesti třída trida gate gade vej vei alle allé plads plass katu tie "
-    "kuja väg vägen gränd torg straße strasse gasse weg platz straat laan plein gracht sokak caddesi ulitsa улица проспект "
-    "переулок οδός"
-)
-_PREFIXES = words(
-    "rue avenue boulevard chemin impasse allée quai chaussée route cours via viale piazza corso largo vicolo strada calle "
-    "avenida carrer paseo plaza camino ronda rambla carretera rua travessa praça alameda estrada ul ulica al aleja pl os "
-    "plac улица ул проспект переулок οδός jalan jl c/ av avda str strasse straße am"
-)
-_COMPOUNDS = (
-    "strasse", "straße", "str", "str.", "gasse", "weg", "platz", "allee", "damm", "ufer", "gata", "gatan", "gade", "gaten",
-    "gate", "vägen", "väg", "vej", "vejen", "veien", "vei", "veg", "vegen", "stien", "sti", "bakken", "bakke", "katu", "tie", "kuja",
-    "polku", "kaari", "straat", "laan", "plein", "gracht", "kade", "dijk", "steeg", "dreef", "singel", "stræti", "stígur", "vegur",
-    "gränd", "torget", "torg", "stigen", "backen", "allén", "utca", "körút", "tänav", "iela", "gatvė",
-)  # fmt: skip
+_TYPES = _SURE_TYPES | word_list("street_types")
+_PREFIXES = word_list("street_prefixes")
+_COMPOUNDS = words_in_order("street_endings")
 
 _NUM = r"[0-9]{1,6}(?:[\-/][0-9]{1,5})?[A-Za-z]?"
 _NAME_WORD = rf"(?:[{CAPITALS}0-9](?:['’.\-]?[^\W_])*\.?|[dl]['’][^\W\d_]+)"
@@ -109,18 +88,9 @@ _LOWER_PART = re.compile(
     r"|[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){0,2}(?=,|\n|$| [0-9]{4,6}(?!\w)))"
 )
 
-_PLACE_WORDS = words(
-    "address addresses lives live living located reside resides resided at on to from street side moved moving meet meeting "
-    "ship shipped deliver delivered send sent return mail taxi office hotel restaurant bus adresse anschrift wohnhaft "
-    "dirección domicilio"
-)
+_PLACE_WORDS = word_list("words_before_addresses")
 _SIMPLE = re.compile(rf"({WORD}(?:[ ](?:{_LINK}[ ])?(?:{WORD})){{0,3}})[ ]([0-9]{{1,4}}[A-Za-z]?)(?![\w:%/]|[.,][0-9])")
-_NOT_STREET_NAMES = words(
-    "january february march april may june july august september october november december jan feb mar apr jun jul aug sep "
-    "sept oct nov dec monday tuesday wednesday thursday friday saturday sunday chapter section article page figure table "
-    "version part step room level grade class volume act title number no the this these those windows iphone psalm week day "
-    "year season episode round flight gate platform line route group team unit apt suite box phase type stage model series"
-)
+_NOT_STREET_NAMES = word_list("not_street_names")
 
 
 def _numbers_first(document: Document) -> Iterator[tuple[int, int]]:
@@ -262,10 +232,7 @@ def _type_then_number(document: Document) -> Iterator[tuple[int, int]]:
             yield start, _continued(document, number.end())
 
 
-_FOREIGN_TYPES = words(
-    "utca u út útja tér körút köz fasor sor terrasse alle allé gate gade vej vei väg katu tie ulice třída náměstí nám "
-    "strasse straße gasse weg platz straat laan plein sokak caddesi street road avenue drive"
-)
+_FOREIGN_TYPES = word_list("types_before_numbers")
 _TYPE_NUMBER = re.compile(r"\.? [0-9]{1,4}(?:[\-/][0-9]{1,4})?[a-zA-Z]?\.?(?![\w%])")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from hushvec.text.pii.document import Document
 from hushvec.text.pii.letters import words
 from hushvec.text.pii.rule import Rule
+from hushvec.text.pii.wordlists import word_list
 
 # Each run of such characters is read from its beginning only, so that the time is linear without a bound on its length.
 _EMAIL = re.compile(
@@ -23,16 +24,7 @@ _HOST = re.compile(
 _REST = re.compile(r"(?::\d{1,5})?(?:[/?#][^\s<>\"`{}|\\^]*)?")
 
 # Endings that are hardly ever a word after a full stop that lacks its space.
-_SURE_ENDINGS = words(
-    "com org net edu gov mil int info biz name pro aero coop museum jobs mobi travel tel xxx arpa app dev cloud online site "
-    "store shop blog tech xyz club agency email page wiki ac ad ae af ag al ao aq ar au aw ax az ba bb bd bf bg bh bi bj bm "
-    "bn bo br bs bt bw by bz ca cc cd cf cg ch ci ck cl cm cn co cr cu cv cw cx cy cz de dj dk dm dz ec ee eg er es et eu "
-    "fi fj fk fm fo fr ga gb gd ge gf gg gh gi gl gm gn gp gq gr gs gt gu gw gy hk hm hn hr ht hu id ie il im io iq ir je "
-    "jm jo jp ke kg kh ki km kn kp kr kw ky kz lb lc li lk lr ls lt lu lv ly ma mc mg mh mk ml mm mn mo mp mq mr ms mt mu "
-    "mv mw mx mz na nc ne nf ng ni nl np nr nu nz pa pe pf pg ph pk pl pm pn pr ps pt pw py qa re ro rs ru rw sa sb sc sd "
-    "se sg sh si sj sk sl sm sn sr ss st su sv sx sy sz tc td tf tg th tj tk tl tm tn tr tt tv tw tz ua ug uk uy uz va vc "
-    "ve vg vi vn vu wf ws ye yt za zm zw ai"
-)
+_SURE_ENDINGS = word_list("top_level_domains")
 # Words as well: they count after www, or with two dots.
 _WORD_ENDINGS = words("am as at be do gs in is it la me my no so to us")
 # Endings of files, which look like countries.

@@ -24,12 +24,7 @@ _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT"})
 
 
 def custom_rules(patterns: object) -> tuple[Rule, ...]:
-    """One rule for each entry of a mapping from category names to regular expressions.
-
-    Raises:
-        TypeError: not a mapping of strings to strings or compiled patterns.
-        ValueError: not a regular expression, one that matches the empty text, or one that could take exponential time.
-    """
+    """One rule for each entry of a mapping from category names to regular expressions."""
     if not isinstance(patterns, Mapping):
         raise TypeError(f"custom_patterns must be a mapping from names to regular expressions, got {type(patterns).__name__}")
     return tuple(_rule(name, pattern) for name, pattern in patterns.items())

@@ -23,9 +23,6 @@ class Document:
     """A text with a lower-case copy of the same length, so that offsets agree.
 
     The letters of placeholders are blanked: no rule reads the word in "[PHONE]", so that redacting twice changes nothing.
-
-    Args:
-        text: any string.
     """
 
     def __init__(self, text: str) -> None:

@@ -82,12 +82,7 @@ def _entries(category: str, entries: object) -> Iterable[str]:
 
 
 def gazetteer_of(source: object) -> Gazetteer:
-    """A gazetteer from a mapping, or from a file: .json with such a mapping, else lines `category: name`.
-
-    Raises:
-        TypeError, ValueError: it is neither, or a category or a name cannot be used.
-        OSError: the file cannot be read.
-    """
+    """A gazetteer from a mapping, or from a file: .json with such a mapping, else lines `category: name`."""
     if isinstance(source, Mapping):
         return _checked(source)
     if isinstance(source, (str, os.PathLike)):

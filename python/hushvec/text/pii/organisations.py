@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hushvec.text.pii.document import Document
 from hushvec.text.pii.letters import CAPITALS, LETTER, WORD, start_of_name, words
 from hushvec.text.pii.rule import Rule
-from hushvec.text.pii.wordlists import NOT_NAMES
+from hushvec.text.pii.wordlists import NOT_NAMES, word_list
 
 _NAME_WORD = rf"(?:{WORD}|[{CAPITALS}0-9](?:[{CAPITALS}0-9&.]){{0,8}}|{WORD}\.(?:com|io|ai|org|net))"
 _NAMES = re.compile(
@@ -17,18 +17,10 @@ _NAMES = re.compile(
 _INSIDE = words("and & of the for de du der und et")
 MOST_WORDS = 6
 
-_FORMS = words(
-    "inc incorporated corp corporation llc llp ltd limited plc gmbh mbh ag kg ohg sarl sas srl spa sl bv nv oy oyj ab aps "
-    "as asa kft zrt sro pty pte lp co company"
-)
+_FORMS = word_list("company_forms")
 # Letters that are words or syllables as well: in capitals only.
 _FORMS_IN_CAPITALS = words("ag kg sas sl ab as bv nv lp spa sa oy co")
-_KINDS = words(
-    "group holdings partners associates university college institute institution hospital clinic bank insurance foundation "
-    "trust agency ministry department bureau council committee commission association society union federation laboratories "
-    "labs technologies systems solutions industries enterprises ventures capital consulting airlines motors pharmaceuticals "
-    "software orchestra museum church academy school records entertainment studios media networks"
-)
+_KINDS = word_list("kinds_of_organizations")
 _OF = re.compile(rf" (?:of|for) (?:the )?({WORD}(?: (?:{WORD}|and|of|&)){{0,3}})")
 _OF_KINDS = words(
     "university bank ministry department institute bureau college church academy society association museum hospital"
@@ -45,10 +37,7 @@ _IS_COMPANY = re.compile(
     r" (?:a|an|the|our|one of the)(?: [a-z\-]{1,20}){0,4} (?:company|agency|firm|startup|start-up|corporation|brainchild|provider|"
     r"manufacturer|retailer|bank|insurer|supplier|business|organization|organisation|charity|nonprofit|subsidiary|employer|distributor|studio)\b"
 )
-_OFFICES = words(
-    "office offices headquarters employee employees shares stock ceo spokesperson spokesman spokeswoman subsidiary website "
-    "products branch"
-)  # fmt: skip
+_OFFICES = word_list("words_after_organizations")
 _AGENT = frozenset({"is", "was"})
 
 

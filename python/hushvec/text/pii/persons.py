@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from hushvec.text.pii.document import Document
 from hushvec.text.pii.letters import CAPITALS, INITIAL, LETTER, PARTICLE, WORD, start_of_name, words
 from hushvec.text.pii.rule import Rule
-from hushvec.text.pii.wordlists import NOT_NAMES, given_names
+from hushvec.text.pii.wordlists import NOT_NAMES, given_names, word_list, words_in_order
 
 _LATER = rf"(?:[ ](?:{INITIAL}[ ]){{0,2}}(?:{PARTICLE}[ ]){{0,2}}{WORD}|[ ]{INITIAL}(?![\w'’]))"
 _NAME = re.compile(rf"(?:{INITIAL}[ ]){{0,2}}(?:(?:{PARTICLE}[ ]){{1,2}})?{WORD}{_LATER}{{0,3}}(?![\w@])")
@@ -20,12 +20,7 @@ _LATER_WORDS = re.compile(rf"{_LATER}{{0,3}}(?![\w@])")
 _LOWER_NAME = re.compile(rf"{LETTER}{{2,20}}(?: {LETTER}\.?(?= ))?(?: {LETTER}{{2,20}})?(?![\w@])")
 _PARTICLES = frozenset(PARTICLE[3:-1].split("|"))
 
-_TITLES = words(
-    "mr mrs ms miss mx dr prof professor sir madam rev reverend hon herr frau fräulein mme mlle monsieur madame señor "
-    "señora señorita sr sra signor signora sig dott senhor senhora dhr mevr pan pani captain capt sergeant sgt lieutenant "
-    "lt colonel col detective inspector officer judge justice senator congressman congresswoman doctor nurse pastor rabbi "
-    "imam"
-)
+_TITLES = word_list("titles")
 _AFTER_TITLE = re.compile(r"\.?[ ]{1,2}")
 
 # After these words a name follows; the pattern is what may stand between.
@@ -68,12 +63,7 @@ _introduce("starring featuring directed written sung produced composed painted",
 _introduce("guardian nominee assistant", r"[ ](?:to[ ]|is[ ])?")
 _introduce("add adding remove contacted contacting email emailed visited", r"[ ]")
 
-_AFTER_NAME = words(
-    "said says told asked asks replied lives lived wrote writes thinks thought believes knows knew wants wanted married "
-    "died born works worked smiled laughed nodded shouted whispered explained explains added points pointed claims claimed "
-    "admitted recalls insists argues visited moved spent studied plays played sings sang arrived left graduated retired has "
-    "had listed gave just was is"
-)
+_AFTER_NAME = word_list("words_after_names")
 _ONLY_TWO = words("has had just was is moved left added played plays arrived works worked thought claims explains points")
 _POSSESSIONS = re.compile(
     r"[ ](?:address|phone|number|email|account|wife|husband|mother|father|brother|sister|son|daughter|friend|house|apartment|birthday|"
@@ -81,45 +71,14 @@ _POSSESSIONS = re.compile(
 )
 _I_AM = re.compile(r"(?:^|[^\w])(?:i['’]|i )$")
 _THIS_IS = re.compile(r"(?:^|[.,!?:\n] {0,2}|hello |hi |hey )this $")
-_UNLIKE_NAMES = (
-    "ish",
-    "ese",
-    "ian",
-    "ean",
-    "ican",
-    "ench",
-    "utch",
-    "reek",
-    "wiss",
-    "erman",
-    "oman",
-    "ist",
-    "ing",
-    "ian.",
-    "ologist",
-    "er",
-)
+_UNLIKE_NAMES = words_in_order("endings_of_adjectives")
 
-_SURNAME_ENDINGS = (
-    "sson", "dóttir", "dottir", "ová", "owski", "owska", "ewski", "ewska", "ński", "ńska", "insky", "ovsky", "evsky",
-    "icki", "icka", "wicz", "czyk", "czak", "enko", "chuk", "opoulos", "poulou", "idis", "akis", "shvili", "dze", "ović",
-    "ević", "ovic", "evic", "ovich", "evich", "ovna", "evna", "nikov", "nikova", "ikov", "ikova", "akov", "akova", "enov",
-    "enova", "anov", "anova", "inov", "inova", "adev", "adeva", "iev", "ieva", "aev", "aeva", "escu", "eanu", "andez",
-    "ández", "inez", "ínez", "erez", "érez", "guez", "alez", "ález", "ñez", "nsen", "rsen", "lsen", "dsen", "ksen", "tsen",
-    "quist", "qvist", "strøm", "ström", "gaard", "gård", "elli", "etti", "ucci", "azzi", "ozzi", "giorgio", "oğlu", "oglu",
-    "yan", "ullah", "zadeh", "moorthy", "swamy", "murthy", "inen", "mäki",
-)  # fmt: skip
-_SURNAMES_AFTER_GIVEN = (
-    "son", "sen", "man", "mann", "berg", "stein", "ton", "ley", "ford", "worth", "ski", "sky", "ska", "ez", "ov", "ova",
-    "ev", "eva", "ić", "ini", "ard", "ault", "eau", "eux", "feld", "baum", "bauer", "meyer", "meier", "schmidt", "huber",
-)  # fmt: skip
+_SURNAME_ENDINGS = words_in_order("surname_endings")
+_SURNAMES_AFTER_GIVEN = words_in_order("surname_endings_after_given_names")
 
 _INITIAL_INSIDE = re.compile(rf" [{CAPITALS}]\.? (?=[{CAPITALS}])")
 _WORD_AFTER = re.compile(rf"{WORD}(?:[ ]{WORD})?(?![\w@])")
-_LETTERED = words(
-    "vitamin hepatitis plan type class grade group section appendix table figure schedule exhibit gate terminal block part "
-    "unit form"
-)
+_LETTERED = word_list("words_before_letters")
 
 
 def _titled(document: Document) -> Iterator[tuple[int, int]]:
@@ -291,18 +250,7 @@ def _looks_like_surname(words: str) -> bool:
     return last.endswith(_SURNAME_ENDINGS + _SURNAMES_AFTER_GIVEN) or last in _COMMON_SURNAMES
 
 
-_COMMON_SURNAMES = words(
-    "smith jones taylor brown williams wilson johnson davies evans thomas roberts walker wright robinson thompson white "
-    "hughes edwards green hall wood harris lewis martin jackson clarke clark turner hill moore cooper ward morris king "
-    "baker harrison morgan allen james scott phillips watson davis parker price bennett young griffiths mitchell kelly cook "
-    "carter richardson bailey collins bell shaw murphy miller cox khan richards marshall simpson anderson adams singh begum "
-    "ali ellis garcia rodriguez lopez gonzalez lee nguyen hernandez flores torres rivera gomez diaz cruz reyes morales "
-    "müller schmidt schneider fischer weber meyer wagner becker schulz hoffmann koch bauer richter klein wolf schröder "
-    "neumann schwarz zimmermann braun krüger hofmann hartmann lange dupont dubois durand leroy moreau simon laurent rossi "
-    "russo ferrari bianchi romano colombo ricci marino greco silva santos ferreira pereira oliveira costa rodrigues sousa "
-    "fernandes kim park choi wang li zhang chen liu yang huang wu zhou tanaka suzuki sato watanabe ito yamamoto nakamura "
-    "patel sharma gupta kumar doe"
-)
+_COMMON_SURNAMES = word_list("common_surnames")
 
 
 def _lower_surname(lower: str, end: int) -> int:
@@ -326,10 +274,7 @@ def _surnames(document: Document) -> Iterator[tuple[int, int]]:
             yield name
 
 
-_CERTAIN_ENDINGS = (
-    "dóttir", "sdottir", "ová", "owski", "owska", "ewski", "ewska", "ński", "ńska", "wicz", "czyk", "opoulos", "shvili",
-    "ović", "ević", "ovich", "evich", "enko", "sson", "oğlu", "nikov", "nikova", "ández", "érez", "ínez", "ález",
-)  # fmt: skip
+_CERTAIN_ENDINGS = words_in_order("certain_surname_endings")
 
 
 def _with_initials(document: Document) -> Iterator[tuple[int, int]]:

@@ -16,8 +16,8 @@ from itertools import pairwise
 from typing import Any
 
 from hushvec.text.pii.document import Document
-from hushvec.text.pii.letters import words
 from hushvec.text.pii.rule import Rule
+from hushvec.text.pii.wordlists import word_list
 
 _GAP = " .\\-/\u00a0\u2010-\u2013"
 _RUN = re.compile(rf"[+(0-9](?<![\w+.]\S)(?<![^\W_]\-\S)[0-9(){_GAP}]*[0-9)]")
@@ -37,19 +37,9 @@ REACH = 48
 MOST_PIECES = 6
 TABLE = 12
 
-_WORDS = words(
-    "phone phones telephone telephones tel cell cellphone cellular mobile mobiles fax call calls calling dial ring reach "
-    "text texting texted phoned rang reached dialed dialled callback pager sms whatsapp signal hotline voicemail answering "
-    "answer desk landline ext extension contact message messages registered telefon telefono teléfono téléphone telefone "
-    "telefoon handy mobil móvil portable rufnummer gsm viber telegram home work office switchboard helpline toll"
-)
+_WORDS = word_list("words_before_phones")
 # The nearest word decides: these say that the digits are something else.
-_OTHER_WORDS = words(
-    "order orders invoice tracking ticket isbn issn license licence passport account acct card policy serial case sku "
-    "version article item bank reference ref id zip postcode iban ssn security vat transaction part model room flat apt "
-    "suite population budget price cost total sum points page pages pid port lines rows bytes euro euros dollars usd eur "
-    "width height"
-)
+_OTHER_WORDS = word_list("words_before_other_numbers")
 
 # "my number", but not "order number"
 _NUMBER_WORDS = frozenset({"number", "numbers"})

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from hushvec._util import validate
+from hushvec._util.renamed import renamed_arguments
 from hushvec.text.pii.categories import canonical, default_placeholder, require_category_name
 from hushvec.text.pii.custom import custom_rules
 from hushvec.text.pii.document import Document
@@ -69,6 +70,7 @@ class Redactor:
         ['SSN [SSN]', 'nothing here']
     """
 
+    @renamed_arguments(whitelist="allow_list", whitelist_categories="allow_categories")
     def __init__(
         self,
         *,
@@ -76,8 +78,8 @@ class Redactor:
         replacement: str | None = None,
         replacements: Mapping[str, str] | None = None,
         custom_patterns: Mapping[str, Any] | None = None,
-        whitelist_categories: Iterable[str] | None = None,
-        whitelist: Iterable[str] | None = None,
+        allow_categories: Iterable[str] | None = None,
+        allow_list: Iterable[str] | None = None,
         gazetteer: Names | str | os.PathLike[str] | None = None,
         detectors: Iterable[Detector] | None = None,
     ) -> None:
@@ -86,15 +88,12 @@ class Redactor:
         self._detectors = _checked_detectors(detectors)
         own = {rule.category for rule in custom} | (self._gazetteer.categories if self._gazetteer else frozenset())
         # Detectors may bring categories that nobody has named before.
-        self._stay = (
-            frozenset()
-            if whitelist_categories is None
-            else _stay(names_of("whitelist_categories", whitelist_categories), own, open_ended=bool(self._detectors))
-        )
+        allowed = [] if allow_categories is None else names_of("allow_categories", allow_categories)
+        self._stay = _stay(allowed, own, open_ended=bool(self._detectors))
         self._rules: tuple[Rule, ...] = tuple(rule for rule in (*chosen(patterns), *custom) if rule.category not in self._stay)
         if patterns is not None and not (self._rules or custom or self._gazetteer or self._detectors or self._stay):
             raise ValueError("patterns must name at least one category, got none")
-        self._keep = frozenset(() if whitelist is None else names_of("whitelist", whitelist))
+        self._keep = frozenset(() if allow_list is None else names_of("allow_list", allow_list))
         self._replacement = None if replacement is None else _text("replacement", replacement)
         self._replacements = _checked_replacements(replacements, own, open_ended=bool(self._detectors))
 
@@ -190,6 +189,7 @@ class Redactor:
         return default_placeholder(category) if own is None else own
 
 
+@renamed_arguments(whitelist="allow_list", whitelist_categories="allow_categories")
 def redact(
     text: str,
     *,
@@ -197,8 +197,8 @@ def redact(
     replacement: str | None = None,
     replacements: Mapping[str, str] | None = None,
     custom_patterns: Mapping[str, Any] | None = None,
-    whitelist_categories: Iterable[str] | None = None,
-    whitelist: Iterable[str] | None = None,
+    allow_categories: Iterable[str] | None = None,
+    allow_list: Iterable[str] | None = None,
     gazetteer: Names | str | os.PathLike[str] | None = None,
     detectors: Iterable[Detector] | None = None,
 ) -> Redaction:
@@ -211,8 +211,8 @@ def redact(
         replacements: category -> text in its place; goes before `replacement`.
         custom_patterns: category -> regular expression (a string, or a compiled pattern), known or new: "staff number" becomes
             [STAFF_NUMBER].
-        whitelist_categories: categories that stay as they are.
-        whitelist: texts that stay: a find that is exactly one of them is none.
+        allow_categories: categories that stay as they are.
+        allow_list: texts that stay, where a find is exactly one of them.
         gazetteer: category -> names that are always found as whole words, or a file of them.
         detectors: further `Detector` objects, such as the ones of `hushvec.integrations`.
 
@@ -252,8 +252,8 @@ def redact(
         replacement=replacement,
         replacements=replacements,
         custom_patterns=custom_patterns,
-        whitelist_categories=whitelist_categories,
-        whitelist=whitelist,
+        allow_categories=allow_categories,
+        allow_list=allow_list,
         gazetteer=gazetteer,
         detectors=detectors,
     ).redact(text)
@@ -312,8 +312,8 @@ def _no_collection() -> Iterator[None]:
 
 def _stay(names: list[str], own: Iterable[str], *, open_ended: bool) -> frozenset[str]:
     if open_ended:
-        return frozenset(require_category_name("whitelist_categories", name) for name in names)
-    return known_categories("whitelist_categories", names, own)
+        return frozenset(require_category_name("allow_categories", name) for name in names)
+    return known_categories("allow_categories", names, own)
 
 
 def _checked_replacements(replacements: Any, own: Iterable[str], *, open_ended: bool) -> dict[str, str]:

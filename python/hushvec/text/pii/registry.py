@@ -48,11 +48,7 @@ def describe(rules: Iterable[Rule]) -> list[RuleInfo]:
 
 
 def chosen(patterns: Iterable[str] | None) -> tuple[Rule, ...]:
-    """The rules of some categories; a name of `patterns` is a category, a short name of one, or a rule.
-
-    Raises:
-        TypeError, ValueError: not names, or unknown ones.
-    """
+    """The rules of some categories; a name of `patterns` is a category, a short name of one, or a rule."""
     if patterns is None:
         return own_rules()
     names = {_known("patterns", name, rules_too=True) for name in names_of("patterns", patterns)}
@@ -60,11 +56,7 @@ def chosen(patterns: Iterable[str] | None) -> tuple[Rule, ...]:
 
 
 def known_categories(argument: str, names: Iterable[str], own: Iterable[str]) -> frozenset[str]:
-    """Canonical names; categories that the caller made up (`own`) count as known.
-
-    Raises:
-        TypeError, ValueError: not names, or unknown ones.
-    """
+    """Canonical names; categories that the caller made up (`own`) count as known."""
     made_up = frozenset(own)
     return frozenset(
         canonical(name) if canonical(name) in made_up else _known(argument, name, more=made_up)

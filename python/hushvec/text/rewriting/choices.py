@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hushvec._util import validate
+from hushvec.embedders.minilm import MiniLMEmbedder
+from hushvec.embedders.named import default_embedding_model, open_embedding_model
 from hushvec.embedders.sources import SourceModel, as_embedding_model
-from hushvec.errors import MissingExtraError
 from hushvec.mechanisms import PrivUnit
-from hushvec.text.devices import chosen_device
-from hushvec.text.embedder import MiniLMEmbedder
 from hushvec.text.inverters.protocol import ChoosingInverter, Inverter
 from hushvec.text.rewriting.terms import CHOICE, REWRITING_MECHANISMS
 
-_CONFIG = "config.json"
 _SAVED_CORPUS = ".npz"
 _FILES_OF_TEXTS = (".txt", ".jsonl", _SAVED_CORPUS)
 
 
-def choose(embedder: Any, inverter: Any, *, max_len: int, num_steps: int, device: str | None) -> tuple[SourceModel, Inverter]:
+def choose(embedder: Any, inverter: Any, *, max_length: int, num_steps: int, device: str | None) -> tuple[SourceModel, Inverter]:
     """Embedder and inverter that belong together.
 
     A checkpoint of an inverter brings the embedder that it was made for, unless another is given. An inverter of public texts needs
     the embedder first: its texts are embedded by it.
-
-    Raises:
-        TypeError: neither name nor object that can embed or invert.
-        ValueError, OSError: a file, a folder or a hub id without what is needed.
     """
     _require_file_of_texts(inverter)
-    given = None if embedder is None else _embedder(embedder, max_len, device)
+    given = None if embedder is None else open_embedding_model(embedder, max_length=max_length, device=device)
     if _is_public(inverter):
-        model = given or _default_embedder(device)
+        model = given or default_embedding_model(device)
         return model, _public(model, inverter)
     if _is_name(inverter):
         own = _checkpoint(os.fspath(inverter), given, num_steps=num_steps, device=device)
@@ -78,11 +71,7 @@ def _require_file_of_texts(inverter: Any) -> None:
 def _embedder_of(inverter: Inverter, device: str | None) -> SourceModel:
     """The embedder that an inverter brings, else MiniLM."""
     own = getattr(inverter, "embedder", None)
-    return _default_embedder(device) if own is None else as_embedding_model(own)
-
-
-def _default_embedder(device: str | None) -> SourceModel:
-    return as_embedding_model(_minilm(str(chosen_device(device))))
+    return default_embedding_model(device) if own is None else as_embedding_model(own)
 
 
 def _is_name(value: Any) -> bool:
@@ -94,39 +83,6 @@ def _require_inverter(value: Any) -> Inverter:
         raise TypeError(f"inverter must have invert(embeddings) -> texts, or be a path or a hub id, got {validate.kind(value)}")
     inverter: Inverter = value
     return inverter
-
-
-def _embedder(value: Any, max_len: int, device: str | None) -> SourceModel:
-    if not _is_name(value):
-        return as_embedding_model(value)
-    name = os.fspath(value)
-    if _model_type(name) == "t5" or (not Path(name).is_dir() and "gtr-t5" in name):
-        from hushvec.text.gtr import GTREmbedder
-
-        return as_embedding_model(GTREmbedder(name, max_len=max_len, device=device))
-    return as_embedding_model(_sentence_transformer(name, device))
-
-
-@cache
-def _minilm(device: str) -> MiniLMEmbedder:
-    return MiniLMEmbedder(device)
-
-
-def _model_type(name: str) -> str | None:
-    """What a local folder's config.json says it holds; None for anything else."""
-    try:
-        config = json.loads((Path(name) / _CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return config.get("model_type") if isinstance(config, dict) else None
-
-
-def _sentence_transformer(name: str, device: str | None) -> Any:
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ImportError:
-        raise MissingExtraError("embedding texts", "text") from None
-    return SentenceTransformer(name, device=str(chosen_device(device)))
 
 
 def _public(model: SourceModel, source: Any) -> Inverter:

@@ -31,13 +31,7 @@ def has_words(text: str) -> bool:
 
 
 def cut(text: str, spans: Sequence[Span], pieces: Pieces) -> tuple[Part, ...]:
-    """The parts of a text: finds as they are, what lies between them in pieces.
-
-    Args:
-        text: any string.
-        spans: of the redactor: in order, without overlaps.
-        pieces: cuts plain text into runs short enough for the embedder, which together are that text.
-    """
+    """The parts of a text: finds as they are, and what lies between them in pieces short enough for the embedder."""
     parts: list[Part] = []
     chunk = 0
 

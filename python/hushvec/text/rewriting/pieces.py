@@ -10,22 +10,19 @@ _SENTENCE_ENDS = (".", "!", "?")
 
 
 class TokenPieces:
-    """Pieces of at most `max_len` tokens of an embedder's own tokenizer, special tokens counted.
+    """Pieces of at most `max_length` tokens of an embedder's own tokenizer, special tokens counted.
 
     Args:
-        max_len: tokens in a piece.
+        max_length: tokens in a piece.
         tokenizer: a fast one of the library `transformers`, or one of `tokenizers`; None: words between spaces count as tokens.
-
-    Raises:
-        ValueError: max_len leaves no room beside the special tokens.
     """
 
-    def __init__(self, max_len: int, tokenizer: Any | None) -> None:
+    def __init__(self, max_length: int, tokenizer: Any | None) -> None:
         self._tokenizer = tokenizer
         specials = 0 if tokenizer is None else int(tokenizer.num_special_tokens_to_add(False))
-        self._room = max_len - specials
+        self._room = max_length - specials
         if self._room < 1:
-            raise ValueError(f"max_len must be > {specials}, the special tokens of the embedder, got {max_len}")
+            raise ValueError(f"max_length must be > {specials}, the special tokens of the embedder, got {max_length}")
 
     def __call__(self, text: str) -> list[str]:
         """Runs of the text, in order and without gaps."""

@@ -20,7 +20,7 @@ from hushvec.release.charging import Budget
 from hushvec.release.labels import privatize_labels
 from hushvec.release.plan import ReleasePlan
 from hushvec.release.vectors import release_planned
-from hushvec.text.inverters.mapped import behind
+from hushvec.text.inverters.mapped import Lifted, behind
 from hushvec.text.inverters.protocol import ChoosingInverter, Inverter, LawInverter, TextChooser
 from hushvec.text.rewriting.terms import NOTE_BASIC, Shares, Terms
 
@@ -35,12 +35,7 @@ Rows = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Plan(ABC):
-    """For documents of one number of chunks.
-
-    Args:
-        chunks: K, rows that are released.
-        shares: what the release of one chunk guarantees.
-    """
+    """For documents of K `chunks`; `shares` is what the release of one chunk guarantees."""
 
     chunks: int
     shares: Shares
@@ -77,14 +72,7 @@ class CleanPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True)
 class NoisePlan(Plan):
-    """Rows are released with noise, behind a public map if there is one, and inverted.
-
-    Args:
-        planned: the release of K rows, all about one person.
-        projection: the public map, or None.
-        inverter: of released rows.
-        notes: for the receipt.
-    """
+    """Rows are released with noise, behind a public map if there is one, and inverted."""
 
     planned: ReleasePlan
     projection: PublicProjection | None
@@ -104,14 +92,7 @@ class NoisePlan(Plan):
 
 @dataclass(frozen=True, kw_only=True)
 class ChoicePlan(Plan):
-    """The number of each row's nearest public text is released by randomized response.
-
-    Args:
-        epsilon: of all K rows together.
-        chooser: of public texts.
-        generator: key stream.
-        notes: for the receipt.
-    """
+    """The number of each row's nearest public text is released by randomized response; epsilon is that of all K rows together."""
 
     epsilon: float
     chooser: TextChooser
@@ -131,18 +112,7 @@ class ChoicePlan(Plan):
 
 
 class Planner:
-    """Plans for documents of any number of chunks, made when they are first needed.
-
-    Args:
-        terms: the promise for a document.
-        inverter: of the embedder's space.
-        projection: a public map; AUTO: the one that the inverter asks for, if it does; None: none.
-        generator: key stream of the releases.
-        notes: for every receipt.
-
-    Raises:
-        TypeError: randomized response with an inverter that has no public texts.
-    """
+    """Plans for documents of any number of chunks, made when they are first needed."""
 
     def __init__(
         self,
@@ -217,26 +187,11 @@ class Planner:
     def _inverter_for(self, mechanism: VectorMechanism, projection: PublicProjection | None) -> Inverter:
         if isinstance(self._inverter, LawInverter):
             return self._inverter.for_release(mechanism, projection)
-        return self._inverter if projection is None else _Lifting(self._inverter, projection)
-
-
-@dataclass(frozen=True)
-class _Lifting:
-    """An inverter of the embedder's space, for rows released behind a public map."""
-
-    inverter: Inverter
-    projection: PublicProjection
-
-    def invert(self, embeddings: Rows) -> list[str]:
-        return self.inverter.invert(np.asarray(self.projection.lift(embeddings), np.float32))
+        return self._inverter if projection is None else Lifted(self._inverter, projection)
 
 
 def inverted(inverter: Inverter, rows: Rows) -> list[str]:
-    """One text for each row, whatever the inverter thinks.
-
-    Raises:
-        ValueError: it returns another number of texts.
-    """
+    """One text for each row; another number of texts is refused."""
     texts = inverter.invert(rows)
     if len(texts) != len(rows):
         raise ValueError(f"inverter must return {len(rows)} texts, one for each row, got {len(texts)}")

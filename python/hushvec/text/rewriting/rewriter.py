@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core, arrays
+from hushvec._native._core import Generator
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
-from hushvec.embedders.answers import read_answer
+from hushvec._util.renamed import renamed_arguments
+from hushvec.embedders.answers import embedded_rows
+from hushvec.embedders.norms import DEFAULT_CLIP_NORM, default_clip_norm
 from hushvec.mechanisms import PublicProjection
 from hushvec.receipts.labels import LabelReceipt
 from hushvec.receipts.vectors import Receipt
@@ -33,8 +37,11 @@ from hushvec.text.rewriting.terms import (
     NOTE_NO_PUBLIC_TEXTS,
     REWRITING_MECHANISMS,
     Terms,
+    clip_norm_notes,
     require_of_use,
 )
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 DOCUMENTS_AT_ONCE = 256
 
@@ -51,6 +58,24 @@ NOTE_OWN_TEXT = "rows are taken to depend on their own document only"
 NOTE_PADDED = "the number of rows is max_chunks, whatever the text, and placeholders stand behind all chunks"
 
 
+def seed_as_generator(function: Function) -> Function:
+    """A decorator: the old argument `seed` is passed on as a seeded `generator`, with a warning, until 0.2."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "seed" in kwargs:
+            seed = kwargs.pop("seed")
+            if "generator" in kwargs:
+                raise TypeError("generator must be given once, got seed as well, which is its old name")
+            words = "seed is now generator=hushvec.Generator.unsafe_seeded(seed); the old name goes in 0.2"
+            warnings.warn(words, DeprecationWarning, stacklevel=2)
+            if seed is not None:
+                kwargs["generator"] = Generator.unsafe_seeded(validate.whole_number("seed", seed, at_least=0))
+        return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
 class Rewriter:
     """Embedder, inverter, redactor and terms, fixed once and used for many texts.
 
@@ -65,17 +90,19 @@ class Rewriter:
         ['...', '...']
     """
 
+    @seed_as_generator
+    @renamed_arguments(max_len="max_length", whitelist_categories="allow_categories")
     def __init__(
         self,
         *,
         epsilon: float = 16.0,
         delta: float = 1e-3,
-        clip_norm: float = 1.5,
+        clip_norm: float | None = None,
         num_steps: int = 5,
-        whitelist_categories: Iterable[str] | None = None,
-        max_len: int = 32,
+        allow_categories: Iterable[str] | None = None,
+        max_length: int = 32,
         device: str | None = None,
-        seed: int | None = None,
+        generator: Generator | None = None,
         embedder: Any = None,
         inverter: Any = None,
         composition: str = "joint",
@@ -90,8 +117,8 @@ class Rewriter:
         name = best_mechanism(inverter) if is_auto else mechanism
         if is_auto:
             require_of_use(name, composition=composition, has_projection=isinstance(chosen, PublicProjection))
-        self._chosen_notes = (NOTE_NO_PUBLIC_TEXTS.format(mechanism=name),) if is_auto and name != CHOICE else ()
-        self._terms = Terms(epsilon, delta, clip_norm, name, composition)
+        auto_notes = (NOTE_NO_PUBLIC_TEXTS.format(mechanism=name),) if is_auto and name != CHOICE else ()
+        self._terms = Terms(epsilon, delta, DEFAULT_CLIP_NORM if clip_norm is None else clip_norm, name, composition)
         self._level = _level(level, name)
         self._max_chunks = None if max_chunks is None else validate.whole_number("max_chunks", max_chunks, at_least=1)
         if self._max_chunks is not None and self._level == "document":
@@ -99,14 +126,17 @@ class Rewriter:
                 f"max_chunks must be None for level 'document', where there is always one, got {max_chunks}: give level='chunk'"
             )
         validate.whole_number("num_steps", num_steps, at_least=0)
-        validate.whole_number("max_len", max_len, at_least=1)
-        self._generator = _generator(seed)
-        self._redactor = _redactor(redactor, whitelist_categories)
-        if self._terms.has_noise and not self._terms.is_choice:
-            self._terms.mechanism_for(self._max_chunks or 1, _TRIAL_DIMENSION)  # refused before the models load
-        self._embedder, own = choose(embedder, inverter, max_len=max_len, num_steps=num_steps, device=device)
-        _require_read("max_len", max_len, self._embedder.model)
-        self._pieces = TokenPieces(max_len, getattr(self._embedder.model, "tokenizer", None))
+        validate.whole_number("max_length", max_length, at_least=1)
+        self._generator = require_generator(generator)
+        self._redactor = _redactor(redactor, allow_categories)
+        self._require_noise_in_range()  # before the models load
+        self._embedder, own = choose(embedder, inverter, max_length=max_length, num_steps=num_steps, device=device)
+        _require_read("max_length", max_length, self._embedder.model)
+        if clip_norm is None:
+            self._terms = replace(self._terms, clip_norm=default_clip_norm(self._embedder.norm_bound))
+            self._require_noise_in_range()
+        self._chosen_notes = (*auto_notes, *clip_norm_notes(self._terms, clip_norm, self._embedder.norm_bound))
+        self._pieces = TokenPieces(max_length, getattr(self._embedder.model, "tokenizer", None))
         self._planner = Planner(self._terms, own, chosen, self._generator, self._notes())
 
     @property
@@ -154,11 +184,15 @@ class Rewriter:
             done += len(batch)
 
     def _notes(self) -> tuple[str, ...]:
-        """What readers of the receipts should know about the level, and about a choice that was made for them."""
+        """What readers of the receipts should know about the level, and about choices that were made for them."""
         if self._level == "document":
             return NOTE_DOCUMENT, NOTE_OWN_TEXT, *self._chosen_notes
         padded = (NOTE_PADDED_CHUNKS, NOTE_OWN_TEXT, NOTE_PADDED)
         return (*((NOTE_CHUNKS, NOTE_OWN_TEXT) if self._max_chunks is None else padded), *self._chosen_notes)
+
+    def _require_noise_in_range(self) -> None:
+        if self._terms.has_noise and not self._terms.is_choice:
+            self._terms.mechanism_for(self._max_chunks or 1, _TRIAL_DIMENSION)
 
     def _require_chargeable(self, budget: Budget | None) -> None:
         if budget is None:
@@ -167,7 +201,7 @@ class Rewriter:
         if not self._terms.has_noise:
             raise ValueError("budget must be None for an infinite epsilon: a text without noise has no privacy to account for")
         if self._generator.seeded:
-            raise ValueError("budget must be None with a seed: such a release has no privacy to account for")
+            raise ValueError("budget must be None with a seeded generator: such a release has no privacy to account for")
 
     def _draft(self, text: Any, position: int) -> _Draft:
         """Redact and cut a text, and refuse what cannot be rewritten."""
@@ -190,7 +224,7 @@ class Rewriter:
         """The rows of each draft's chunks: all texts of a batch in one call, so that the model can sort them by length."""
         texts = [chunk.strip() for draft in drafts for chunk in draft.chunks]
         asked = texts or [_NO_CHUNK]  # the dimension is needed where chunks are filled up to max_chunks
-        rows = _as_float32(read_answer(self._embedder.embed(asked), len(asked)).values)[: len(texts)]
+        rows = embedded_rows(self._embedder, asked)[: len(texts)]
         ends = list(itertools.accumulate(len(draft.chunks) for draft in drafts))
         return np.split(rows, ends[:-1])
 
@@ -265,15 +299,9 @@ def _level(level: Any, mechanism: str) -> str:
 
 def _require_read(name: str, tokens: int, embedder: Any) -> None:
     """Refuse chunks whose ends the embedder would leave out."""
-    most = getattr(embedder, "max_len", None)
+    most = getattr(embedder, "max_length", None)
     if isinstance(most, int) and tokens > most:
         raise ValueError(f"{name} must be <= {most}, the tokens that the embedder reads, got {tokens}")
-
-
-def _generator(seed: Any) -> _core.Generator:
-    if seed is None:
-        return require_generator(None)
-    return _core.Generator.unsafe_seeded(validate.whole_number("seed", seed, at_least=0))
 
 
 def _projection(projection: Any) -> PublicProjection | str | None:
@@ -282,23 +310,14 @@ def _projection(projection: Any) -> PublicProjection | str | None:
     return require_projection(projection)
 
 
-def _redactor(redactor: Any, whitelist_categories: Iterable[str] | None) -> Redactor:
+def _redactor(redactor: Any, allow_categories: Iterable[str] | None) -> Redactor:
     if redactor is None:
-        return Redactor(whitelist_categories=whitelist_categories)
-    if whitelist_categories is not None:
-        raise ValueError("whitelist_categories must be None with a redactor, which has its own")
+        return Redactor(allow_categories=allow_categories)
+    if allow_categories is not None:
+        raise ValueError("allow_categories must be None with a redactor, which has its own")
     if not isinstance(redactor, Redactor):
         raise TypeError(f"redactor must be a hushvec.text.Redactor or None, got {validate.kind(redactor)}")
     return redactor
-
-
-def _as_float32(rows: Any) -> NDArray[np.float32]:
-    """Rows of any framework in the CPU's memory."""
-    if arrays.is_torch(rows):
-        rows = rows.detach().cpu().float()
-    elif arrays.is_cupy(rows):
-        rows = rows.get()
-    return np.ascontiguousarray(rows, np.float32)
 
 
 def _span(part: Part, texts: Sequence[str]) -> RewrittenSpan:

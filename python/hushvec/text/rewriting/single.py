@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from hushvec._native._core import Generator
+from hushvec._util.renamed import renamed_arguments
 from hushvec.mechanisms import PublicProjection
 from hushvec.release.charging import Budget
 from hushvec.text.pii.redactor import Redactor
 from hushvec.text.rewriting.results import Rewriting
-from hushvec.text.rewriting.rewriter import Rewriter
+from hushvec.text.rewriting.rewriter import Rewriter, seed_as_generator
 
 
+@seed_as_generator
+@renamed_arguments(max_len="max_length", whitelist_categories="allow_categories")
 def rewrite(
     text: str,
     *,
     epsilon: float = 16.0,
     delta: float = 1e-3,
-    clip_norm: float = 1.5,
+    clip_norm: float | None = None,
     num_steps: int = 5,
-    whitelist_categories: Iterable[str] | None = None,
-    max_len: int = 32,
+    allow_categories: Iterable[str] | None = None,
+    max_length: int = 32,
     device: str | None = None,
-    seed: int | None = None,
+    generator: Generator | None = None,
     embedder: Any = None,
     inverter: Any = None,
     composition: str = "joint",
@@ -39,13 +43,15 @@ def rewrite(
         text: any string with a character in it; at most 2,000,000 characters.
         epsilon: > 0, for the whole document. `math.inf`: no noise and no promise, to see what embedding and inversion do alone.
         delta: in (0, 1), for the whole document, for "gaussian" alone.
-        clip_norm: C, the L2 norm that embeddings are clipped to, in their unit. 1.5 suits GTR; unit vectors such as MiniLM's lose
-            nothing at 1.0 and get two thirds of the noise. No influence on "privunit".
+        clip_norm: C, the L2 norm that embeddings are clipped to. None: the bound on the norms of the embedder's rows if one is known
+            (1.0 for unit vectors such as MiniLM's), else 1.5, which suits GTR; the receipt says which. No influence on "privunit"
+            and "randomized_response".
         num_steps: rounds of correction, for vec2text checkpoints with a corrector.
-        whitelist_categories: categories of personal data that are not redacted: their text is rewritten like any other.
-        max_len: tokens in a chunk, special tokens counted; longer stretches are cut. Not for level "document".
+        allow_categories: categories of personal data that are not redacted: their text is rewritten like any other.
+        max_length: tokens in a chunk, special tokens counted; longer stretches are cut. Not for level "document".
         device: "cpu", "cuda", ... for MiniLM and models of a path or a hub id; None: CUDA if there is one.
-        seed: reproducible noise, which gives NO privacy; the result says so.
+        generator: key stream of the noise; None: that of the process. A seeded one gives reproducible noise and NO privacy; the result
+            says so.
         embedder: None: all-MiniLM-L6-v2 from its wheel, or the one that the inverter was made for. A folder or hub id (T5 encoders
             such as GTR are mean-pooled and not normalised), or an object with `embed(texts)`, or a model of a known library.
         inverter: None: the public sentences that ship with hushvec, by their posterior. A file: the same with its lines, JSON lines or
@@ -84,7 +90,8 @@ def rewrite(
         their places among the chunks are set by rules and NOT covered: the whole output is (epsilon, delta)-DP only against texts
         with the same ones. What the rules miss is protected by the noise alone. Nothing of a chunk is ever copied.
         Epsilon is that of local differential privacy for the whole document, not of a metric: clipping bounds the distance of any
-        two texts by 2 C. The receipt repeats all numbers, and says what does not hold for a seed or for the float grade.
+        two texts by 2 C. The receipt repeats all numbers, and says what does not hold for a seeded generator or for the float
+        grade.
 
     Edge cases:
         A text of personal data alone has no chunk: placeholders are the output, nothing is released or charged (level "chunk"
@@ -98,20 +105,20 @@ def rewrite(
     Example:
         >>> from hushvec.text import rewrite
         >>> rewrite("The invoice is overdue.").dp_line  # doctest: +SKIP
-        '[DP] eps_total=16.0 delta_total=0.0 K=1 eps/chunk=16.0000 texts=320 clip=1.5 mechanism=randomized_response'
+        '[DP] eps_total=16.0 delta_total=0.0 K=1 eps/chunk=16.0000 texts=320 clip=1.0 mechanism=randomized_response'
         >>> result = rewrite("Contact Jane Doe at jane@example.com.", mechanism="gaussian", composition="basic")  # doctest: +SKIP
         >>> print(result.dp_line)  # doctest: +SKIP
-        [DP] eps_total=16.0 delta_total=0.001 K=2 eps/chunk=8.0000 sigma=1.4992 clip=1.5
+        [DP] eps_total=16.0 delta_total=0.001 K=2 eps/chunk=8.0000 sigma=0.9995 clip=1.0
     """
     return Rewriter(
         epsilon=epsilon,
         delta=delta,
         clip_norm=clip_norm,
         num_steps=num_steps,
-        whitelist_categories=whitelist_categories,
-        max_len=max_len,
+        allow_categories=allow_categories,
+        max_length=max_length,
         device=device,
-        seed=seed,
+        generator=generator,
         embedder=embedder,
         inverter=inverter,
         composition=composition,

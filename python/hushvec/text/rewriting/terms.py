@@ -21,19 +21,21 @@ REWRITING_MECHANISMS = (Gaussian.name, *_PURE, CHOICE)
 DOCUMENT_MECHANISMS = (PrivUnit.name, CHOICE)
 
 NOTE_NO_PUBLIC_TEXTS = "mechanism 'auto' is {mechanism!r} here: the inverter has no public texts to choose from"
+NOTE_NORM_BOUND = "clip_norm is {clip_norm:g}, the bound on the norms of the embedder's rows"
+NOTE_NO_NORM_BOUND = "clip_norm is {clip_norm:g}, the default: no bound on the norms of the embedder's rows is known"
 NOTE_BASIC = "sigma is that of basic composition over the rows; epsilon is what it buys for all of them together"
 
 
+def clip_norm_notes(terms: Terms, given: float | None, norm_bound: float | None) -> tuple[str, ...]:
+    """Where the clip norm of additive noise comes from, if the caller did not give it."""
+    if given is not None or terms.mechanism in DOCUMENT_MECHANISMS:
+        return ()
+    note = NOTE_NO_NORM_BOUND if norm_bound is None else NOTE_NORM_BOUND
+    return (note.format(clip_norm=terms.clip_norm),)
+
+
 def require_of_use(mechanism: str, *, composition: str, has_projection: bool) -> None:
-    """Refuse what "auto" would leave out, since it stands for this mechanism.
-
-    Args:
-        mechanism: that it stands for.
-        composition, has_projection: what else was asked for.
-
-    Raises:
-        ValueError: a composition or a projection of the caller that the mechanism has no use for.
-    """
+    """Refuse a composition or projection that mechanism "auto" would ignore, since it stands for this mechanism."""
     if composition != "joint" and mechanism != Gaussian.name:
         raise ValueError(f"composition must be 'joint' with mechanism 'auto', got {composition!r}: it is of mechanism 'gaussian'")
     if has_projection and mechanism == CHOICE:
@@ -58,9 +60,6 @@ class Terms:
         clip_norm: C.
         mechanism: one of REWRITING_MECHANISMS.
         composition: "joint" or "basic", for "gaussian"; epsilons of the others add up.
-
-    Raises:
-        TypeError, ValueError: a value of the wrong kind or out of its range.
     """
 
     epsilon: float

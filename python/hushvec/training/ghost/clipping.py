@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from hushvec._util import validate
+from hushvec._util.rounding import tensor_to_float32_down
 from hushvec.errors import MissingExtraError
 from hushvec.training.ghost.layers import Recorder, pieces_of
 from hushvec.training.ghost.pieces import Norms, Piece
@@ -227,7 +228,7 @@ class GhostClipping:
         coarsest = max(torch.finfo(sum_dtype(parameter)).eps / 2 for parameter in self._parameters.values())
         scales = self.clip_norm * (1 - _ROOM) / (largest + coarsest * spread)
         scales = torch.where(largest <= self.clip_norm, torch.ones_like(scales), scales)
-        return _rounded_down(scales), largest
+        return tensor_to_float32_down(scales), largest
 
     def _add(self, sums: dict[str, Any], examples: int) -> None:
         import torch
@@ -259,10 +260,3 @@ class GhostClipping:
         self._watch.require_before_step(self._batches)
         self._batches += 1
 
-
-def _rounded_down(scales: Any) -> Any:
-    """The largest float32 not above each, so that sums in float32 and float64 use the same scales."""
-    import torch
-
-    down = scales.float()
-    return torch.where(down.double() > scales, torch.nextafter(down, torch.zeros_like(down)), down)

@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from hushvec._util import validate
+from hushvec.errors import HushvecError
 from hushvec.training.ghost.layers import reason_to_refuse
 from hushvec.training.ghost.pieces import Piece
 
@@ -15,7 +16,7 @@ from hushvec.training.ghost.pieces import Piece
 _LOSS_TOLERANCE = 1e-3
 
 
-class GhostClippingError(RuntimeError):
+class GhostClippingError(HushvecError, RuntimeError):
     """The batch cannot be clipped example by example: examples are tied together, or a parameter is used outside its layer."""
 
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushvec._util import validate
+from hushvec.errors import HushvecError
 from hushvec.training.lora.peft_models import lora_layers
 
 
-class AdapterUnchangedError(RuntimeError):
+class AdapterUnchangedError(HushvecError, RuntimeError):
     """Training left the adapter as it was, or can only leave it so. The message says what was found."""
 
 
-class BaseChangedError(RuntimeError):
+class BaseChangedError(HushvecError, RuntimeError):
     """Weights beneath the adapter, which should be frozen, have changed. The message names one."""
 
 

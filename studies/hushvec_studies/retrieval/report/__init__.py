@@ -8,10 +8,11 @@ from pathlib import Path
 
 from hushvec._util.publish import SHARED, published_text
 from hushvec_studies.harness.charts import Figure
-from hushvec_studies.retrieval.figures import roc_figures, save_figures, study_figures
+from hushvec_studies.retrieval.figures import save_figures, study_figures
 from hushvec_studies.retrieval.points import Conditions
 from hushvec_studies.retrieval.records import StudyFolder
 from hushvec_studies.retrieval.report.page import page_of
+from hushvec_studies.retrieval.roc import roc_figures
 from hushvec_studies.retrieval.schema import Configuration
 from hushvec_studies.retrieval.tables import study_tables, write_tables
 
@@ -33,7 +34,6 @@ def write_report(folder: str | os.PathLike[str]) -> Path:
     Raises:
         ValueError: no study in the folder, no run of it is done yet, or a file of a run is damaged; the file is named.
         OSError: the folder cannot be read or written.
-        MissingExtraError: matplotlib is not installed.
 
     Guarantees:
         No text of a document or query is in it, nor in the tables and figures: the rows of a study have none. Names of settings,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jinja2
 from markupsafe import Markup
 
-from hushvec._native import _core
+import hushvec
 from hushvec_studies.harness.charts import COLOURS, FAINT, GRID, INK, RAMP, Figure
 from hushvec_studies.harness.tables import Table, number_text
 from hushvec_studies.retrieval.columns import COLUMNS, Row
@@ -122,7 +122,7 @@ def page_of(
             (key, json.dumps(value, ensure_ascii=False).strip('"')) for key, value in _dotted(to_values(configuration))
         ],
         columns=[(column.name, column.meaning) for column in COLUMNS],
-        version=_core.__version__,
+        version=hushvec.__version__,
     )
 
 

@@ -14,13 +14,7 @@ BATCHES_SORTED_TOGETHER = 50
 
 
 class Batches:
-    """Batches of every epoch.
-
-    Args:
-        lengths: tokens of each text.
-        batch_size: texts in a batch; the last of an epoch may have fewer.
-        seed: of the order.
-    """
+    """The batches of every epoch, for texts of these lengths; the last batch of an epoch may be smaller."""
 
     def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
         self._lengths = np.asarray(lengths)

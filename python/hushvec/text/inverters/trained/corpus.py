@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from hushvec._util import validate
-from hushvec._util.lines import require_utf8, texts_of_file
+from hushvec._util.lines import distinct_texts, texts_of_file
 
 
 @dataclass(frozen=True)
@@ -39,20 +38,14 @@ def read_corpus(corpus: str | os.PathLike[str] | Sequence[str], text_key: str | 
     Args:
         corpus: a path: UTF-8, one text a line, or JSON lines with `text_key`. Or the texts themselves.
         text_key: the key of the text in JSON lines.
-
-    Raises:
-        TypeError: texts that are not strings.
-        ValueError: not UTF-8, not JSON, the key missing, or fewer than two different texts.
-        OSError: the file cannot be read.
     """
     if isinstance(corpus, str | os.PathLike):
         name = os.fspath(corpus)
-        found: Iterator[str] = (text.strip() for _, text in texts_of_file(Path(name), text_key) if text.strip())
+        texts = distinct_texts(text for _, text in texts_of_file(Path(name), text_key))
     elif text_key is not None:
         raise ValueError("text_key must be left out where corpus is a sequence of texts")
     else:
-        name, found = "corpus", _of_sequence(corpus)
-    texts = list(dict.fromkeys(found))
+        name, texts = "corpus", distinct_texts(corpus, "corpus", "a path or a sequence of strings")
     if len(texts) < 2:
         raise ValueError(f"{name}: must hold at least 2 different texts, got {len(texts)}")
     return texts
@@ -72,11 +65,3 @@ def split_corpus(texts: Sequence[str], validation: float) -> Corpus:
         held_out.remove(max(range(len(texts)), key=hashes.__getitem__))
     order = sorted(range(len(texts)), key=lambda number: number not in held_out)
     return Corpus(tuple(texts[number] for number in order), len(held_out))
-
-
-def _of_sequence(corpus: Sequence[str]) -> Iterator[str]:
-    for number, text in enumerate(corpus):
-        if not isinstance(text, str):
-            raise TypeError(f"corpus must be a path or a sequence of strings, got {validate.kind(text)} in it")
-        if kept := require_utf8(text, f"corpus: text {number}").strip():
-            yield kept

@@ -25,11 +25,7 @@ RUN_FORMAT = 1
 
 
 def require_new(folder: Path) -> None:
-    """Refuse a folder that holds anything.
-
-    Raises:
-        ValueError: it is a file, holds a run, or something else.
-    """
+    """Refuse a folder that holds anything."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: must be a folder or not exist")
     if (folder / RUN_FILE).exists():
@@ -39,11 +35,7 @@ def require_new(folder: Path) -> None:
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """What run.json says.
-
-    Raises:
-        ValueError: there is no run in the folder, or not one that this version reads.
-    """
+    """What run.json says."""
     path = folder / RUN_FILE
     if not path.is_file():
         raise ValueError(f"{folder} holds no training run: {RUN_FILE} is missing")
@@ -57,11 +49,7 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def require_same_run(folder: Path, asked: Mapping[str, Any]) -> None:
-    """Refuse to go on with a run of other settings.
-
-    Raises:
-        ValueError: the message names what differs, and both values.
-    """
+    """Refuse to go on with a run of other settings."""
     there, wanted = _flat(read_run(folder)), _flat(asked)
     different = sorted(name for name in {*there, *wanted} if there.get(name) != wanted.get(name))
     if different:

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
+from hushvec.embedders.checkpoints import CONFIG_FILE
+from hushvec.embedders.devices import chosen_device
 from hushvec.mechanisms import Mechanism, PublicProjection
-from hushvec.text.checkpoints import CONFIG_FILE
-from hushvec.text.devices import chosen_device
+from hushvec.text.inverters.mapped import Lifted
 from hushvec.text.inverters.protocol import Inverter
+from hushvec.text.inverters.rows import checked_rows
 from hushvec.text.inverters.trained import folder as files
 from hushvec.text.inverters.vec2text.loading import Checkpoint, load_inversion
 
@@ -90,21 +92,10 @@ class TrainedInverter:
         return str(self._model.config.embedder_model_name)
 
     def invert(self, embeddings: NDArray[np.float32]) -> list[str]:
-        """One text for each row.
-
-        Args:
-            embeddings: float array [n, d] in the space of the embedder, clean or released.
-
-        Returns:
-            n texts; an empty one where the decoder ends at once.
-
-        Raises:
-            TypeError: not an array of numbers.
-            ValueError: another shape, NaN or Inf.
-        """
+        """One text for each row of a float array [n, d], clean or released; an empty one where the decoder ends at once."""
         import torch
 
-        rows = self._checked(embeddings)
+        rows = checked_rows(embeddings, self.dimension)
         texts: list[str] = []
         for first in range(0, len(rows), ROWS_AT_ONCE):
             part = torch.from_numpy(rows[first : first + ROWS_AT_ONCE]).to(next(self._model.parameters()).device)
@@ -115,35 +106,11 @@ class TrainedInverter:
 
     def for_release(self, mechanism: Mechanism, projection: PublicProjection | None) -> Inverter:
         """The inverter of rows as this mechanism released them, behind the map if there is one: they are lifted back first."""
-        return self if projection is None else _Lifted(self, projection)
+        return self if projection is None else Lifted(self, projection)
 
     def projection_for(self, mechanism: str, epsilon: float) -> PublicProjection | None:
         """The map that it was trained behind, for the mechanism that it was trained with; None for all others."""
         return self._projection if mechanism == self.mechanism else None
-
-    def _checked(self, embeddings: Any) -> NDArray[np.float32]:
-        if not isinstance(embeddings, np.ndarray) or embeddings.dtype.kind != "f":
-            found = getattr(embeddings, "dtype", validate.kind(embeddings))
-            raise TypeError(f"embeddings must be a numpy array of floats, got {found}")
-        if embeddings.ndim != 2 or embeddings.shape[1] != self.dimension:
-            raise ValueError(f"embeddings must have shape (n, {self.dimension}), got {embeddings.shape}")
-        with np.errstate(over="ignore"):
-            rows = np.ascontiguousarray(embeddings, np.float32)
-        wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-        if len(wrong):
-            raise ValueError(f"embeddings must be finite in float32, got NaN or Inf in row {int(wrong[0])}")
-        return rows
-
-
-class _Lifted:
-    """An inverter of rows behind a public map."""
-
-    def __init__(self, inverter: TrainedInverter, projection: PublicProjection) -> None:
-        self._inverter, self._projection = inverter, projection
-
-    def invert(self, embeddings: NDArray[np.float32]) -> list[str]:
-        """One text for each row of [n, m]."""
-        return self._inverter.invert(self._projection.lift(embeddings))
 
 
 def _name_of(noise: Mapping[str, Any] | None) -> str | None:

@@ -55,14 +55,8 @@ class State:
 class TrainingLoop:
     """The run in a folder.
 
-    Args:
-        network: the model, on its device.
-        settings: of the run.
-        training: what is learned.
-        held_out: what it is validated on.
-        law: the noise on the embeddings; None: they are learned as they are.
-        folder: where checkpoint and curve are written.
-        publish: called with the scale of the embeddings when the weights are the best so far.
+    `law` is the noise on the embeddings, None for none. `publish` is called with the scale of the embeddings when the weights are the
+    best so far.
     """
 
     def __init__(
@@ -204,11 +198,7 @@ class TrainingLoop:
         write_file(self._folder / CHECKPOINT_FILE, content.getvalue(), mode=PRIVATE)
 
     def read_checkpoint(self) -> bool:
-        """Go back to the last checkpoint; whether there is one.
-
-        Raises:
-            ValueError: the file cannot be read, or is not of this model.
-        """
+        """Go back to the last checkpoint; whether there is one."""
         import torch
 
         path = self._folder / CHECKPOINT_FILE

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.text.inverters.trained.settings import Settings
 from hushvec.text.inverters.trained.vocabulary import END_ID, PAD_ID
 from hushvec.text.inverters.vec2text.config import Vec2TextConfig
@@ -23,14 +23,7 @@ _FIRST_MAP = "embedding_transform.0.weight"
 
 
 def network_config(settings: Settings, vocabulary: int, dimension: int, embedder: str) -> Vec2TextConfig:
-    """The shape of the model in the words of its config.json.
-
-    Args:
-        settings: of the run.
-        vocabulary: tokens that there are.
-        dimension: elements of an embedding.
-        embedder: the name of what embeds.
-    """
+    """The shape of the model in the words of its config.json."""
     size = settings.size
     t5 = {
         "vocab_size": vocabulary,
@@ -63,14 +56,9 @@ def new_network(config: Vec2TextConfig) -> InversionModel:
     Tokens are read and written by tables of their own, drawn smaller than T5's: its table has elements of size 1, which Adam moves too
     slowly. On 16,000 sentences (`tiny`, 160 steps, learning rate 4e-3) the held-out loss was 6.64 with T5's way, 6.18 with two tables,
     and 6.00 with two small ones.
-
-    Raises:
-        MissingExtraError: torch or transformers is not installed.
     """
-    try:
+    with needs_extra("a trained decoder", "text"):
         from hushvec.text.inverters.vec2text.model import InversionModel
-    except ImportError:
-        raise MissingExtraError("a trained decoder", "text") from None
     from torch import nn
 
     model = InversionModel(config)
@@ -80,12 +68,7 @@ def new_network(config: Vec2TextConfig) -> InversionModel:
 
 
 def published_weights(network: InversionModel, scale: float) -> bytes:
-    """The weights for embeddings as they are, as the content of a model.safetensors.
-
-    Args:
-        network: it learned on embeddings divided by `scale`.
-        scale: > 0.
-    """
+    """model.safetensors for embeddings as they are, from a network that learned on embeddings divided by `scale`."""
     import safetensors.torch
 
     tensors: dict[str, Any] = {}

@@ -21,12 +21,7 @@ from hushvec.text.inverters.mapped import behind
 
 @dataclass(frozen=True)
 class ReleaseLaw:
-    """A mechanism, behind a public map or not.
-
-    Args:
-        mechanism: for rows of `projection.output_dimension` elements, or of the embedder's.
-        projection: fitted on public rows.
-    """
+    """A mechanism, behind a public map or not."""
 
     mechanism: Mechanism
     projection: PublicProjection | None = None
@@ -45,12 +40,7 @@ def mechanism_as_json(mechanism: Mechanism) -> dict[str, Any]:
 
 
 def mechanism_of(name: str, dimension: int, *, epsilon: Any, delta: Any, clip_norm: Any, sigma: Any) -> Mechanism:
-    """A mechanism by the name that `hushvec.privatize` knows it by.
-
-    Raises:
-        TypeError: epsilon or, for "empirical", sigma missing.
-        ValueError: a value out of its range, or a sigma for another mechanism.
-    """
+    """A mechanism by the name that `hushvec.privatize` knows it by."""
     kind = MECHANISMS[validate.choice("mechanism", name, MECHANISMS)]
     arguments: dict[str, Any] = {"dimension": dimension, "clip_norm": clip_norm}
     wanted = "sigma" if kind is EmpiricalGaussian else "epsilon"

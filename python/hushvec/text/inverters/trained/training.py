@@ -13,10 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
+from hushvec.embedders.answers import embedded_rows
+from hushvec.embedders.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHT_FILES
+from hushvec.embedders.devices import chosen_device
+from hushvec.embedders.norms import default_clip_norm
 from hushvec.embedders.sources import SourceModel, as_embedding_model
+from hushvec.embedders.tokens import Tokens
 from hushvec.mechanisms import Mechanism, PublicProjection
-from hushvec.text.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHT_FILES
-from hushvec.text.devices import chosen_device
 from hushvec.text.inverters.trained import curve, network, vectors
 from hushvec.text.inverters.trained import folder as files
 from hushvec.text.inverters.trained.corpus import Corpus, read_corpus, split_corpus
@@ -26,7 +29,6 @@ from hushvec.text.inverters.trained.settings import RATE_TIMES_WIDTH, DecoderSiz
 from hushvec.text.inverters.trained.stopping import StopRequest
 from hushvec.text.inverters.trained.vocabulary import learned_tokens, portable
 from hushvec.text.inverters.vec2text.config import INVERSION
-from hushvec.text.tokens import Tokens
 
 if TYPE_CHECKING:
     from hushvec.text.inverters.vec2text.model import InversionModel
@@ -80,7 +82,7 @@ def train_inverter(
     mechanism: str | Mechanism | None = None,
     epsilon: float | None = None,
     delta: float = 1e-3,
-    clip_norm: float = 1.5,
+    clip_norm: float | None = None,
     sigma: float | None = None,
     projection: PublicProjection | int | None = None,
     size: str | DecoderSize = "small",
@@ -112,7 +114,8 @@ def train_inverter(
             object of hushvec.mechanisms for one row, which brings its own.
         epsilon: of one row; needed with the name of a mechanism, but not "empirical".
         delta: for the Gaussian kinds; as in `rewrite`.
-        clip_norm: L2 norm that rows are clipped to, in the unit of the embeddings; as in `rewrite`.
+        clip_norm: L2 norm that rows are clipped to. None: the bound on the norms of the embedder's rows if one is known, else 1.5, as
+            in `rewrite`.
         sigma: standard deviation for "empirical".
         projection: a public map before the mechanism, or how many principal components of the training embeddings to take for one.
         size: a name of `SIZES`, or a `DecoderSize`.
@@ -177,8 +180,9 @@ def train_inverter(
     corpus_split = split_corpus(read_corpus(corpus, text_key), settings.validation)
     place = str(chosen_device(device))
     model = _embedder(embedder)
-    dimension = vectors.embedded(model, corpus_split.texts[:1]).shape[1]
-    given = _Mechanism(mechanism, epsilon, delta, clip_norm, sigma)
+    dimension = embedded_rows(model, corpus_split.texts[:1]).shape[1]
+    norm = default_clip_norm(model.norm_bound) if clip_norm is None else clip_norm
+    given = _Mechanism(mechanism, epsilon, delta, norm, sigma)
     run = Run(
         target, corpus_split, model, dimension, settings, projection, given.built(_inside(projection, given, dimension)), place
     )
@@ -233,7 +237,7 @@ def _inside(projection: PublicProjection | int | None, given: _Mechanism, dimens
 
 def _embedder(embedder: Any) -> SourceModel:
     if embedder is None:
-        from hushvec.text.embedder import MiniLMEmbedder
+        from hushvec.embedders.minilm import MiniLMEmbedder
 
         embedder = MiniLMEmbedder()
     return as_embedding_model(embedder)

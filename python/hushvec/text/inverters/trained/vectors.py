@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util import validate
 from hushvec._util.progress import Progress
 from hushvec._util.publish import private_opener
+from hushvec.embedders.answers import embedded_rows
 from hushvec.embedders.sources import SourceModel
 
 EMBEDDINGS_FILE = "embeddings.npy"
@@ -20,36 +20,12 @@ PARTIAL_SUFFIX = ".partial"
 TEXTS_AT_ONCE = 1024
 
 
-def embedded(model: SourceModel, texts: Sequence[str], *, first: int = 0, dimension: int | None = None) -> NDArray[np.float32]:
-    """Rows of texts, checked.
-
-    Args:
-        model: the embedder.
-        texts: any number but 0.
-        first: number of the first text, for errors.
-        dimension: elements that a row must have; None: any number.
-
-    Raises:
-        TypeError: the answer is nothing like an array of numbers.
-        ValueError: not one row for each text, another dimension, NaN or Inf.
-    """
-    answer: Any = model.embed(texts)
-    if isinstance(answer, dict):
-        answer = answer.get("embeddings")
-    if callable(getattr(answer, "detach", None)):
-        answer = answer.detach().cpu()
-    try:
-        with np.errstate(over="ignore"):
-            rows = np.asarray(answer, np.float32)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"embedder must give rows of numbers, got {validate.kind(answer)}: {error}") from None
-    if rows.ndim != 2 or rows.shape != (len(texts), dimension or rows.shape[1]) or rows.shape[1] == 0:
-        expected = f"({len(texts)}, {dimension or 'd'})"
-        raise ValueError(f"embedder must give rows of shape {expected} for {len(texts)} texts, got {rows.shape}")
-    wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    if len(wrong):
-        raise ValueError(f"embedder must give finite rows, got NaN or Inf for text {first + int(wrong[0])} of the corpus")
-    return np.ascontiguousarray(rows)
+def embedded(model: SourceModel, texts: Sequence[str], *, first: int, dimension: int) -> NDArray[np.float32]:
+    """Rows of texts, checked; `first` is the number of the first text in the corpus, for errors."""
+    rows = embedded_rows(model, texts, first_row=first)
+    if rows.shape[1] != dimension:
+        raise ValueError(f"model output must have {dimension} columns, as for the first text, got {rows.shape[1]}")
+    return rows
 
 
 def kept_embeddings(folder: Path, model: SourceModel, texts: Sequence[str], dimension: int) -> NDArray[np.float32]:
@@ -57,9 +33,6 @@ def kept_embeddings(folder: Path, model: SourceModel, texts: Sequence[str], dime
 
     Rows are appended to a file beside, which gets its name once all are in it. A run that was interrupted goes on behind the last row
     that is whole.
-
-    Raises:
-        ValueError: as for `embedded`, or the file in the folder is not of these texts' shape.
     """
     path = folder / EMBEDDINGS_FILE
     if not path.exists():

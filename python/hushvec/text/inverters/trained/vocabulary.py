@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from hushvec.embedders.tokens import Tokens
 from hushvec.text.byte_pairs import learned_byte_pairs
-from hushvec.text.tokens import Tokens
 
 PAD, END = "<pad>", "</s>"
 PAD_ID, END_ID = 0, 1  # as T5 numbers them

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.text.checkpoints import CONFIG_FILE, CheckpointError, checked_t5, read_json, size_field
+from hushvec.embedders.checkpoints import CONFIG_FILE, CheckpointError, checked_t5, read_json, size_field
 
 INVERSION = "InversionModel"
 CORRECTOR = "CorrectorEncoderModel"
@@ -28,10 +28,6 @@ class Vec2TextConfig:
         embedder_model_name: the embedder that the checkpoint was trained on, as the checkpoint names it.
         ignore_hypothesis_embedding: a corrector without feedback: it is told that its hypothesis embeds to the goal.
         separate_head: whether the output table is one of its own; None for what tie_word_embeddings of t5 says.
-
-    Raises:
-        TypeError, ValueError: a number out of range, or a field of t5 missing.
-
     Example:
         >>> t5 = dict(vocab_size=100, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
         >>> config = Vec2TextConfig(t5=t5, embedding_dim=384, num_repeat_tokens=4, max_seq_length=32)
@@ -97,11 +93,7 @@ class CheckpointFields:
     inversion_source: str | None
 
     def complete(self, t5: Mapping[str, Any], embedding_dim: int, bottleneck_dim: int, separate_head: bool) -> Vec2TextConfig:
-        """The configuration with what the weights and the T5's own folder say.
-
-        Raises:
-            CheckpointError: config.json and the weights disagree.
-        """
+        """The configuration with what the weights and the T5's own folder say."""
         for name, found in (("embedding_dim", embedding_dim), ("bottleneck_dim", bottleneck_dim)):
             said = getattr(self, name)
             if said not in (None, found):
@@ -119,11 +111,7 @@ class CheckpointFields:
 
 
 def read_fields(path: Path) -> CheckpointFields:
-    """Read a checkpoint's config.json.
-
-    Raises:
-        CheckpointError: a field missing or of the wrong kind; the message names the file, the field and what is expected.
-    """
+    """Read a checkpoint's config.json."""
     content = read_json(path)
     where = str(path)
     kind = _kind(content, where)

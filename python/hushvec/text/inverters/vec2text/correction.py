@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.text.tokens import Tokens
+from hushvec.embedders.tokens import Tokens
 
 if TYPE_CHECKING:
     from hushvec.text.inverters.vec2text.model import Corrector
@@ -44,19 +44,7 @@ class Search:
 
 
 def corrected(corrector: Corrector, tokens: Tokens, embed: Embed, goals: Any, hypotheses: Any, search: Search) -> Any:
-    """Token ids after search.num_steps >= 1 steps.
-
-    Args:
-        corrector: in evaluation mode.
-        tokens: its tokenizer.
-        embed: texts to embeddings, the embedder that the goals are of.
-        goals: tensor [n, embedding_dim].
-        hypotheses: int64 [n, length], the texts to begin with.
-        search: steps and beams.
-
-    Returns:
-        int64 [n, longest].
-    """
+    """Token ids [n, longest] after search.num_steps >= 1 steps, from hypotheses [n, length] for goals [n, embedding_dim]."""
     n, dimension = goals.shape
     embeddings = _embedded(hypotheses, tokens, embed, goals)
     kept = 1   # hypotheses of each goal

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec.text.devices import chosen_device
+from hushvec.embedders.answers import embedded_rows
+from hushvec.embedders.devices import chosen_device
+from hushvec.embedders.sources import SourceModel, as_embedding_model
+from hushvec.text.inverters.rows import checked_rows
 from hushvec.text.inverters.vec2text.correction import Search, corrected
 from hushvec.text.inverters.vec2text.loading import Checkpoint, default_embedder, load_corrector, load_inversion
 from hushvec.text.inverters.vec2text.pairs import find_pair
@@ -36,11 +40,6 @@ class Vec2TextInverter:
         device: a torch device; None for CUDA if there is one, else the CPU.
         batch_size: rows that are decoded at once.
         max_length: tokens of a text at most.
-
-    Attributes:
-        dimension: elements of an embedding.
-        embedder: whose vectors are inverted; of num_steps = 0, which embeds nothing, looked for when it is first asked for.
-
     Raises:
         TypeError, ValueError: a number out of range, steps without a corrector, parts that do not fit together.
         CheckpointError: no embedder was given, and the checkpoint has none that is known here.
@@ -87,7 +86,7 @@ class Vec2TextInverter:
         if corrector is not None and self._search.num_steps:
             self._corrector = _checked_corrector(corrector, inversion)
             corrector.model.to(self._device).eval()
-            self.embedder   # noqa: B018 - if there is none, say so now and not at the first row
+            self.embedder  # noqa: B018 - if there is none, say so now and not at the first row
 
     @classmethod
     def from_pretrained(
@@ -145,31 +144,20 @@ class Vec2TextInverter:
 
     @property
     def embedder(self) -> Any:
-        """The embedder whose vectors are inverted.
+        """The embedder whose vectors are inverted."""
+        return self._embedding_model.model
 
-        Raises:
-            CheckpointError: none was given, and the checkpoint has none that is known here.
-        """
+    @property
+    def _embedding_model(self) -> SourceModel:
         if self._embedder is None:
             of = self._inversion if self._corrector is None else self._corrector
-            found = default_embedder(self._inversion, max_len=of.model.config.max_seq_length, device=self._device)
+            found = default_embedder(self._inversion, max_length=of.model.config.max_seq_length, device=self._device)
             self._embedder = _checked_embedder(found, self.dimension)
         return self._embedder
 
     def invert(self, embeddings: NDArray[np.float32]) -> list[str]:
-        """Texts of embeddings.
-
-        Args:
-            embeddings: [n, dimension], floats.
-
-        Returns:
-            n texts; n = 0 gives an empty list.
-
-        Raises:
-            TypeError: not an array of floats.
-            ValueError: of another shape, or with NaN or infinity in it.
-        """
-        rows = self._checked_rows(embeddings)
+        """One text for each row of a float array [n, dimension]."""
+        rows = checked_rows(embeddings, self.dimension)
         texts: list[str] = []
         for start in range(0, len(rows), self._batch_size):
             texts += self._inverted(rows[start : start + self._batch_size])
@@ -185,31 +173,17 @@ class Vec2TextInverter:
                 ids = inversion.generate(goals, max_length=search.max_length, num_beams=search.beams)
             else:
                 corrector = self._corrector.model
+                embed = partial(embedded_rows, self._embedding_model)
                 first = inversion.generate(goals, max_length=corrector.config.max_seq_length)
-                ids = corrected(corrector, tokens, self.embedder.embed, goals, first, search)
+                ids = corrected(corrector, tokens, embed, goals, first, search)
         return tokens.texts(ids.tolist())
 
-    def _checked_rows(self, embeddings: Any) -> NDArray[np.float32]:
-        if not isinstance(embeddings, np.ndarray) or embeddings.dtype.kind != "f":
-            found = f"an array of {embeddings.dtype}" if isinstance(embeddings, np.ndarray) else validate.kind(embeddings)
-            raise TypeError(f"embeddings must be a numpy array of floats, got {found}")
-        if embeddings.ndim != 2 or embeddings.shape[1] != self.dimension:
-            raise ValueError(f"embeddings must be [n, {self.dimension}] for this checkpoint, got shape {embeddings.shape}")
-        with np.errstate(over="ignore"):
-            rows = np.ascontiguousarray(embeddings, np.float32)
-        finite = np.isfinite(rows).all(axis=1)
-        if not finite.all():
-            raise ValueError(f"embeddings must be finite in float32, got NaN or infinity in row {int(np.argmin(finite))}")
-        return rows
 
-
-def _checked_embedder(embedder: Any, dimension: int) -> Any:
-    if not callable(getattr(embedder, "embed", None)) or isinstance(embedder, type):
-        raise TypeError(f"embedder must have embed(texts), got {validate.kind(embedder)}")
-    given = getattr(embedder, "dimension", None)
-    if given is not None and given != dimension:
-        raise ValueError(f"embedder must give {dimension} elements for this checkpoint, got {given}")
-    return embedder
+def _checked_embedder(embedder: Any, dimension: int) -> SourceModel:
+    model = as_embedding_model(embedder)
+    if model.dimension not in (None, dimension):
+        raise ValueError(f"embedder must give {dimension} elements for this checkpoint, got {model.dimension}")
+    return model
 
 
 def _checked_corrector(corrector: Checkpoint, inversion: Checkpoint) -> Checkpoint:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hushvec._util.extras import needs_extra
 from hushvec._util.publish import SHARED, published_bytes
-from hushvec.errors import MissingExtraError
-from hushvec.text.checkpoints import (
+from hushvec.embedders.checkpoints import (
     CONFIG_FILE,
     TOKENIZER_FILE,
     WEIGHT_FILES,
@@ -29,10 +29,10 @@ from hushvec.text.checkpoints import (
     read_weights,
     require_file,
 )
-from hushvec.text.devices import chosen_device
-from hushvec.text.gtr import GTREmbedder
+from hushvec.embedders.devices import chosen_device
+from hushvec.embedders.gtr import GTREmbedder
+from hushvec.embedders.tokens import Tokens
 from hushvec.text.inverters.vec2text.config import CORRECTOR, INVERSION, KINDS, CheckpointFields, Vec2TextConfig, read_fields
-from hushvec.text.tokens import Tokens
 
 if TYPE_CHECKING:
     from hushvec.text.inverters.vec2text.model import Corrector, InversionModel
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 EXPECTED = f"{CONFIG_FILE}, {WEIGHTS}, and {TOKENIZER_FILE} unless the T5's own folder has it"
 EXPECTED_T5 = f"{CONFIG_FILE} and {TOKENIZER_FILE} of the T5"
 
-# How vec2text names GTR read as `hushvec.text.gtr` does; its other names mean other vectors.
+# How vec2text names GTR read as `hushvec.embedders.gtr` does; its other names mean other vectors.
 GTR_NAME = "gtr_base"
 _EMBEDDER = "embedder."
 _T5 = "encoder_decoder."
@@ -71,10 +71,6 @@ def load_inversion(path_or_id: str | os.PathLike[str], *, t5: str | os.PathLike[
         t5: folder or hub id of the T5 that was trained, for its config.json and tokenizer.json; None for what the checkpoint
             brings or names in model_name_or_path.
         device: a torch device; None for CUDA if there is one, else the CPU.
-
-    Raises:
-        MissingExtraError: the packages of the extra "text" are not installed.
-        CheckpointError: a folder, file or field is missing, or the parts do not fit; the message says what is expected where.
     """
     return _load(path_or_id, INVERSION, t5, device)
 
@@ -103,12 +99,8 @@ def save_checkpoint(folder: Path, model: InversionModel | Corrector, tokens: Tok
             file.write(content)
 
 
-def default_embedder(inversion: Checkpoint, *, max_len: int, device: Any = None) -> GTREmbedder:
-    """GTR for an inversion model that was trained on it: the encoder that the checkpoint carries, else gtr-t5-base from the hub.
-
-    Raises:
-        CheckpointError: it was trained on another embedder, or GTR is not there.
-    """
+def default_embedder(inversion: Checkpoint, *, max_length: int, device: Any = None) -> GTREmbedder:
+    """GTR for an inversion model that was trained on it: the encoder that the checkpoint carries, else gtr-t5-base from the hub."""
     named = inversion.model.config.embedder_model_name
     if named != GTR_NAME:
         trained = f"was trained on {named!r}" if named else "does not name the embedder that it was trained on"
@@ -118,10 +110,10 @@ def default_embedder(inversion: Checkpoint, *, max_len: int, device: Any = None)
         renamed = {f"encoder.{name.removeprefix(_EMBEDDER)}": tensor for name, tensor in weights.items()}
         t5 = encoder_fields(renamed, str(inversion.folder))
         return GTREmbedder.from_parts(
-            t5, renamed, inversion.tokens, where=str(inversion.folder), max_len=max_len, device=device
+            t5, renamed, inversion.tokens, where=str(inversion.folder), max_length=max_length, device=device
         )
     try:
-        return GTREmbedder(max_len=max_len, device=device)
+        return GTREmbedder(max_length=max_length, device=device)
     except CheckpointError as error:
         raise CheckpointError(
             f"{inversion.folder} carries no embedder, and {error}; embedder= takes a GTREmbedder of a folder"
@@ -129,10 +121,8 @@ def default_embedder(inversion: Checkpoint, *, max_len: int, device: Any = None)
 
 
 def _load(path_or_id: str | os.PathLike[str], kind: str, t5: str | os.PathLike[str] | None, device: Any) -> Checkpoint:
-    try:
+    with needs_extra("inverting embeddings", "text"):
         from hushvec.text.inverters.vec2text.model import Corrector, InversionModel
-    except ImportError:
-        raise MissingExtraError("inverting embeddings", "text") from None
     classes: Mapping[str, Callable[[Vec2TextConfig], Any]] = {INVERSION: InversionModel, CORRECTOR: Corrector}
     on_device = chosen_device(device)
     folder = find_folder(path_or_id, expected=EXPECTED)

@@ -50,15 +50,7 @@ class InversionModel(nn.Module):
         return positions, torch.ones(positions.shape[:2], dtype=torch.long, device=positions.device)
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """Mean cross-entropy of a token.
-
-        Args:
-            embeddings: [n, embedding_dim].
-            labels: [n, length], token ids that end in eos_token_id; -100 where a text is shorter than the longest.
-
-        Returns:
-            The loss, a tensor of no dimensions.
-        """
+        """Mean cross-entropy of a token, for embeddings [n, embedding_dim] and labels [n, length], -100 behind the end token."""
         positions, mask = self.encoder_input(embeddings)
         loss: Tensor = self.encoder_decoder(inputs_embeds=positions, attention_mask=mask, labels=labels).loss
         return loss
@@ -150,9 +142,6 @@ class Corrector(nn.Module):
             max_length: tokens at most, the decoder's start token included.
             num_beams: beams of the token search.
             num_return_sequences: beams of each row that are returned, best first.
-
-        Returns:
-            sequences [n * num_return_sequences, longest], and how likely they are.
         """
         positions, mask = self.encoder_input(embeddings, hypothesis_embeddings, hypotheses, attended)
         return generated(

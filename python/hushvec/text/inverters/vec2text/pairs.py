@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushvec.text.checkpoints import CONFIG_FILE, CheckpointError, find_folder, require_file
+from hushvec.embedders.checkpoints import CONFIG_FILE, CheckpointError, find_folder, require_file
 from hushvec.text.inverters.vec2text.config import CORRECTOR, KINDS, CheckpointFields, read_fields
 from hushvec.text.inverters.vec2text.loading import EXPECTED
 
@@ -36,9 +36,6 @@ def find_pair(path_or_id: Source, corrector: Source | None, num_steps: int | Non
         path_or_id: an inversion model; or a corrector, if no other is given.
         corrector: its corrector; None to look for it.
         num_steps: steps that will be taken; None for what the checkpoints are good for.
-
-    Raises:
-        CheckpointError: no such checkpoint, or the other half is not where it is expected.
     """
     folder = find_folder(path_or_id, expected=EXPECTED, weights=False)
     fields = read_fields(require_file(folder, CONFIG_FILE, f"of a checkpoint; expected {EXPECTED}"))

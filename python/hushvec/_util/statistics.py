@@ -1,0 +1,306 @@
+"""Laws, intervals and p-values with numpy alone, named as scipy.stats names them. Bounds are on the safe side.
+
+A binomial tail is a sum of probabilities that fall from its edge outwards. The first comes from Loader's saddle-point form, which has
+no cancellation, the others from their ratios. Compared with 50-digit arithmetic the error is below 1e-11, relative; MARGIN covers
+a hundred times that wherever a decision depends on a tail.
+
+Binomial functions take p of success and q = 1 - p, so that the small one keeps its digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+MARGIN = 1e-9
+
+_FIRST_BLOCK = 1 << 10
+_LARGEST_BLOCK = 1 << 17
+_NEGLIGIBLE = 1e-18
+_LARGEST_TABLED = 15
+_BRACKET = 1e-12
+
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and its interval.
+
+    Args:
+        value: the estimate.
+        low, high: ends of the interval.
+        confidence: of the interval, in (0, 1).
+
+    Example:
+        >>> from hushvec._util.statistics import Estimate
+        >>> print(Estimate(0.9124, 0.9002, 0.9241, 0.95))
+        0.912 [0.900, 0.924]
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+    def to_dict(self) -> dict[str, float]:
+        """The four fields by name."""
+        return asdict(self)
+
+
+# ---- laws ----
+
+
+def norm_sf(z: float) -> float:
+    """P[N(0, 1) >= z]."""
+    return 0.5 * math.erfc(z / math.sqrt(2))
+
+
+def norm_logsf(z: float) -> float:
+    """ln P[N(0, 1) >= z]; where erfc nears the smallest floats, by Laplace's continued fraction."""
+    if z < 20:
+        return math.log(norm_sf(z))
+    fraction = z
+    for step in range(40, 0, -1):
+        fraction = z + step / fraction
+    return -z * z / 2 - math.log(fraction * math.sqrt(2 * math.pi))
+
+
+def binom_cdf(k: int, n: int, p: float, q: float) -> float:
+    """P[Binomial(n, p) <= k]."""
+    if k < 0:
+        return 0.0
+    if k >= n or p == 0:
+        return 1.0
+    if q == 0:
+        return 0.0
+    if k > n * p:
+        return max(0.0, 1.0 - _falling_sum(n - k - 1, n, q, p))
+    return _falling_sum(k, n, p, q)
+
+
+def binom_sf(k: int, n: int, p: float, q: float) -> float:
+    """P[Binomial(n, p) > k]."""
+    return binom_cdf(n - k - 1, n, q, p)
+
+
+def binom_logpmf_down(k: int, n: int, p: float, q: float) -> Iterator[_Floats]:
+    """ln P[Binomial(n, p) = j] for j = k, k - 1, ..., 0, in blocks."""
+    first, top, size = _log_probability(k, n, p, q), k, _FIRST_BLOCK
+    while top >= 0:
+        j = np.arange(top, max(top - size, -1), -1, dtype=np.float64)
+        to_next = np.log(j * q) - np.log((n - j + 1) * p) if j[-1] > 0 else _last_ratios(j, n, p, q)
+        block = first + np.concatenate(([0.0], np.cumsum(to_next[:-1])))
+        yield block
+        first, top = float(block[-1] + to_next[-1]), top - len(j)
+        size = min(2 * size, _LARGEST_BLOCK)
+
+
+# ---- intervals ----
+
+
+def clopper_pearson(successes: int, trials: int, confidence: float) -> Estimate:
+    """A share and its exact two-sided interval."""
+    alpha = (1 - confidence) / 2
+    low, high = (bound(successes, trials, alpha) for bound in (clopper_pearson_lower, clopper_pearson_upper))
+    return Estimate(successes / trials, low, high, confidence)
+
+
+def clopper_pearson_upper(k: int, n: int, alpha: float) -> float:
+    """At most this is the success probability, except with probability alpha: k successes in n trials were seen.
+
+    Reference:
+        Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial" (1934).
+    """
+    if k >= n:
+        return 1.0
+    return _bisect(lambda p: binom_cdf(k, n, p, 1.0 - p) * (1 + MARGIN) <= alpha, holds=1.0, fails=k / n)
+
+
+def clopper_pearson_lower(k: int, n: int, alpha: float) -> float:
+    """At least this is the success probability, except with probability alpha."""
+    if k <= 0:
+        return 0.0
+    return _bisect(lambda p: binom_sf(k - 1, n, p, 1.0 - p) * (1 + MARGIN) <= alpha, holds=0.0, fails=k / n)
+
+
+def wilson_upper(k: _Floats, n: int, z: float) -> _Floats:
+    """The upper end of Wilson's interval: a quick stand-in for Clopper-Pearson where nothing is claimed yet.
+
+    Reference:
+        Wilson, "Probable inference, the law of succession, and statistical inference" (1927).
+    """
+    share = k / n
+    root = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    upper: _Floats = np.minimum((share + z * z / (2 * n) + root) / (1 + z * z / n), 1.0)
+    return upper
+
+
+# ---- tests ----
+
+
+def binom_p_value(successes: int, trials: int, p: float) -> float:
+    """Of a one-sided exact test: P[Binomial(trials, p) >= successes], with the margin."""
+    return with_margin(binom_sf(successes - 1, trials, p, 1 - p))
+
+
+def with_margin(p_value: float) -> float:
+    """A computed p-value made valid: raised by more than it can be off, and at most 1."""
+    return min(1.0, p_value * (1 + MARGIN))
+
+
+def fisher_p_value(both: int, first: int, second: int, n: int) -> float:
+    """Two-sided exact test that two yes/no columns of length n are independent.
+
+    Args:
+        both: rows with a yes in both columns.
+        first: yes in the first column.
+        second: yes in the second one.
+        n: rows.
+
+    Returns:
+        Twice the smaller tail of the hypergeometric law of `both` given the other three, at most 1.
+
+    Reference:
+        Fisher, "The logic of inductive inference" (1935).
+    """
+    log_factorial = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, n + 1, dtype=np.float64)))))
+
+    def log_choose(total: int, part: NDArray[np.intp]) -> _Floats:
+        chosen: _Floats = log_factorial[total] - log_factorial[part] - log_factorial[total - part]
+        return chosen
+
+    possible = np.arange(max(0, first + second - n), min(first, second) + 1)
+    weights = log_choose(first, possible) + log_choose(n - first, second - possible)
+    probabilities = np.exp(weights - weights.max())
+    probabilities /= probabilities.sum()
+    tails = probabilities[possible <= both].sum(), probabilities[possible >= both].sum()
+    return float(min(1.0, 2 * (1 + MARGIN) * min(tails)))
+
+
+def _bonferroni(p: _Floats) -> _Floats:
+    return p * len(p)
+
+
+def _holm(p: _Floats) -> _Floats:
+    order = np.argsort(p, kind="stable")
+    stepped = p[order] * np.arange(len(p), 0, -1)
+    return _in_place(order, np.maximum.accumulate(stepped))
+
+
+def _benjamini_hochberg(p: _Floats) -> _Floats:
+    order = np.argsort(p, kind="stable")
+    stepped = p[order] * len(p) / np.arange(1, len(p) + 1)
+    return _in_place(order, np.minimum.accumulate(stepped[::-1])[::-1])
+
+
+def _in_place(order: NDArray[np.intp], values: _Floats) -> _Floats:
+    result = np.empty_like(values)
+    result[order] = values
+    return result
+
+
+_CORRECTIONS: dict[str, Callable[[_Floats], _Floats]] = {
+    "holm": _holm,
+    "bonferroni": _bonferroni,
+    "benjamini-hochberg": _benjamini_hochberg,
+}
+CORRECTIONS = tuple(_CORRECTIONS)
+
+
+def adjusted(p_values: _Floats, correction: str) -> _Floats:
+    """p-values of many tests that may each be compared with alpha.
+
+    Args:
+        correction: "bonferroni" or "holm" (never less powerful) keep the probability of a single false rejection at most alpha,
+            whatever the dependence; "benjamini-hochberg" keeps the expected share of false ones among all rejections at most alpha
+            where the tests are independent.
+
+    Reference:
+        Holm, "A simple sequentially rejective multiple test procedure" (1979); Benjamini, Hochberg, "Controlling the false
+        discovery rate" (1995).
+    """
+    return np.minimum(_CORRECTIONS[correction](p_values), 1.0)
+
+
+# ---- how binomial probabilities are computed ----
+
+
+def _bisect(condition: Callable[[float], bool], *, holds: float, fails: float) -> float:
+    """A probability at which the condition holds, next to where it fails."""
+    while abs(fails - holds) > _BRACKET * min(holds, 1.0 - holds):
+        middle = (holds + fails) / 2
+        if middle in (holds, fails):
+            break
+        if condition(middle):
+            holds = middle
+        else:
+            fails = middle
+    return holds
+
+
+def _falling_sum(k: int, n: int, p: float, q: float) -> float:
+    """P[X <= k] for k below the mean, where probabilities fall from k downwards."""
+    total = 0.0
+    for block in binom_logpmf_down(k, n, p, q):
+        terms = np.exp(block)
+        total += float(terms.sum())
+        if terms[-1] <= _NEGLIGIBLE * total:
+            break
+    return min(total, 1.0)
+
+
+def _last_ratios(j: _Floats, n: int, p: float, q: float) -> _Floats:
+    """The block that ends at j = 0, from which there is no next."""
+    ratios = np.zeros_like(j)
+    ratios[:-1] = np.log(j[:-1] * q) - np.log((n - j[:-1] + 1) * p)
+    return ratios
+
+
+def _log_probability(k: int, n: int, p: float, q: float) -> float:
+    """ln P[Binomial(n, p) = k].
+
+    Reference:
+        Loader, "Fast and accurate computation of binomial probabilities" (2000).
+    """
+    if k == 0:
+        return n * _log_of_complement(p, q)
+    if k == n:
+        return n * _log_of_complement(q, p)
+    stirling = _stirling_error(n) - _stirling_error(k) - _stirling_error(n - k)
+    deviance = _deviance(k, n * p) + _deviance(n - k, n * q)
+    return stirling - deviance + 0.5 * math.log(n / (2 * math.pi * k * (n - k)))
+
+
+def _log_of_complement(p: float, q: float) -> float:
+    """ln q, from whichever of the two has the digits."""
+    return math.log1p(-p) if p < 0.5 else math.log(q)
+
+
+def _stirling_error(n: int) -> float:
+    """ln n! - ln(sqrt(2 pi n) (n/e)^n)."""
+    if n <= _LARGEST_TABLED:
+        return math.log(math.factorial(n)) - (n + 0.5) * math.log(n) + n - 0.5 * math.log(2 * math.pi)
+    square = 1.0 / (n * n)
+    return (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - square / 1188) * square) * square) * square) / n
+
+
+def _deviance(x: int, mean: float) -> float:
+    """x ln(x/mean) + mean - x, without cancellation for x near mean."""
+    if abs(x - mean) >= 0.1 * (x + mean):
+        return x * math.log(x / mean) + mean - x
+    v = (x - mean) / (x + mean)
+    total, power, order = (x - mean) * v, 2 * x * v, 1
+    while True:
+        power *= v * v
+        further = total + power / (2 * order + 1)
+        if further == total:
+            return total
+        total, order = further, order + 1

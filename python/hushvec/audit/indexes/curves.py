@@ -1,0 +1,171 @@
+"""How well a score separates members from others: the ROC curve, and intervals for its area and for its left end.
+
+Equal scores stand or fall together: a threshold cannot part them. The rate of true positives "at" a rate f of false ones is that
+of the lowest threshold whose false positives are no more than f of the others; nothing is interpolated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._util.statistics import Estimate, clopper_pearson
+
+Scores = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+# A block of resamples holds about this many counts, 8 MB of each kind.
+_BLOCK_COUNTS = 1 << 20
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class RocCurve:
+    """Members and others at each distinct score, from the highest score down.
+
+    Args:
+        thresholds: distinct scores, descending.
+        members: how many members have each of them.
+        others: how many others.
+    """
+
+    thresholds: Scores
+    members: Counts
+    others: Counts
+
+    @classmethod
+    def of(cls, members: Scores, others: Scores) -> RocCurve:
+        """The curve of two sets of scores, each of at least one."""
+        if len(members) == 0 or len(others) == 0:
+            raise ValueError(f"scores must have members and others, got {len(members)} and {len(others)}")
+        values, places = np.unique(np.concatenate([members, others]), return_inverse=True)
+        descending = len(values) - 1 - places
+        return cls(
+            thresholds=values[::-1].astype(np.float64),
+            members=np.bincount(descending[: len(members)], minlength=len(values)).astype(np.int64),
+            others=np.bincount(descending[len(members) :], minlength=len(values)).astype(np.int64),
+        )
+
+    @property
+    def tpr(self) -> Scores:
+        """Share of members at or above each threshold, a 0 before the first."""
+        return _shares(self.members)
+
+    @property
+    def fpr(self) -> Scores:
+        """Share of others at or above each threshold, a 0 before the first."""
+        return _shares(self.others)
+
+    @property
+    def auc(self) -> float:
+        """Probability that a member's score is above another's, ties half."""
+        return float(_areas(self.members[None], self.others[None])[0])
+
+    def tpr_at(self, fpr: float) -> float:
+        """The rate of true positives at a rate of false ones."""
+        return float(_rates_at(self.members[None], self.others[None], fpr)[0])
+
+    def threshold_at(self, fpr: float) -> float:
+        """The lowest score that keeps the rate of false positives; infinity if none does."""
+        kept = int(_prefixes(self.others[None], fpr)[0])
+        return float(self.thresholds[kept - 1]) if kept else float("inf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedThreshold:
+    """Both rates at a threshold that was fixed before these scores were looked at, with Clopper and Pearson's intervals.
+
+    Args:
+        threshold: scores at or above it count as positive.
+        tpr: share of members there.
+        fpr: share of others there.
+    """
+
+    threshold: float
+    tpr: Estimate
+    fpr: Estimate
+
+
+def bootstrap(
+    curve: RocCurve, fprs: Sequence[float], *, confidence: float, resamples: int, random: np.random.Generator
+) -> tuple[Estimate, dict[float, Estimate]]:
+    """Area and rates of true positives, with percentile intervals over members and others drawn anew: (area, {fpr: rate}).
+
+    Each resample draws as many members and as many others as there are, and has its own threshold, so that the threshold's
+    uncertainty is part of the interval. Where nothing varies (a perfect attack), the interval is Clopper and Pearson's.
+    """
+    blocks = [
+        (_areas(members, others), [_rates_at(members, others, fpr) for fpr in fprs])
+        for members, others in _resampled(curve, resamples, random)
+    ]
+    members, others = int(curve.members.sum()), int(curve.others.sum())
+    area = _interval(curve.auc, np.concatenate([areas for areas, _ in blocks]), min(members, others), confidence)
+    rates = np.concatenate([np.array(columns).reshape(len(fprs), -1) for _, columns in blocks], axis=1)
+    return area, {fpr: _interval(curve.tpr_at(fpr), drawn, members, confidence) for fpr, drawn in zip(fprs, rates)}
+
+
+def at_threshold(members: Scores, others: Scores, threshold: float, confidence: float) -> FixedThreshold:
+    """The rates at a given threshold; the intervals take scores to be independent of each other."""
+    return FixedThreshold(
+        threshold=threshold,
+        tpr=clopper_pearson(int((members >= threshold).sum()), len(members), confidence),
+        fpr=clopper_pearson(int((others >= threshold).sum()), len(others), confidence),
+    )
+
+
+def _resampled(curve: RocCurve, resamples: int, random: np.random.Generator) -> Iterator[tuple[Counts, Counts]]:
+    """Blocks of counts [resamples, thresholds]."""
+    places = [np.repeat(np.arange(len(curve.thresholds)), counts) for counts in (curve.members, curve.others)]
+    largest = max(1, _BLOCK_COUNTS // max(len(curve.thresholds), *map(len, places)))
+    for first in range(0, resamples, largest):
+        rows = min(largest, resamples - first)
+        yield (
+            _drawn_counts(places[0], rows, len(curve.thresholds), random),
+            _drawn_counts(places[1], rows, len(curve.thresholds), random),
+        )
+
+
+def _drawn_counts(places: NDArray[np.intp], rows: int, width: int, random: np.random.Generator) -> Counts:
+    drawn = places[random.integers(0, len(places), (rows, len(places)))]
+    cells = drawn + np.arange(rows)[:, None] * width
+    return np.bincount(cells.ravel(), minlength=rows * width).reshape(rows, width)
+
+
+def _shares(counts: Counts) -> Scores:
+    shares: Scores = np.concatenate(([0], np.cumsum(counts))) / counts.sum()
+    return shares
+
+
+def _areas(members: Counts, others: Counts) -> Scores:
+    """For each row, the area under its curve: an exact count of pairs, divided once."""
+    above = np.cumsum(members, axis=1)
+    halves = (others * (2 * above - members)).sum(axis=1)
+    areas: Scores = halves / (2.0 * members.sum(axis=1) * others.sum(axis=1))
+    return areas
+
+
+def _prefixes(others: Counts, fpr: float) -> Counts:
+    """For each row, how many thresholds from the top keep the rate of false positives."""
+    allowed = np.floor(fpr * others.sum(axis=1) * (1 + _SLACK))
+    kept: Counts = (np.cumsum(others, axis=1) <= allowed[:, None]).sum(axis=1)
+    return kept
+
+
+def _rates_at(members: Counts, others: Counts, fpr: float) -> Scores:
+    found = np.concatenate([np.zeros((len(members), 1), np.int64), np.cumsum(members, axis=1)], axis=1)
+    rates: Scores = found[np.arange(len(found)), _prefixes(others, fpr)] / found[:, -1]
+    return rates
+
+
+def _interval(value: float, drawn: Scores, trials: int, confidence: float) -> Estimate:
+    """Percentiles; where all resamples are 0 or 1, as for a perfect attack, Clopper and Pearson's interval for `trials` alike.
+
+    An area of 1 is as many successes as there are disjoint pairs of a member and another.
+    """
+    low, high = (float(end) for end in np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2]))
+    if low == high and value in (0.0, 1.0):
+        return clopper_pearson(trials * int(value), trials, confidence)
+    return Estimate(value, low, high, confidence)

@@ -1,0 +1,342 @@
+"""`membership_inference`: is a document in the index? Rates, intervals, the bound of the claim, and what they prove."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._native import _core
+from hushvec._util import validate
+from hushvec.audit.bootstrap import Estimate
+from hushvec.audit.indexes.bounds import membership_auc_bound, membership_bound
+from hushvec.audit.indexes.curves import FixedThreshold, RocCurve, at_threshold, bootstrap
+from hushvec.audit.indexes.lower_bound import (
+    EpsilonBound,
+    PairStatistic,
+    audited_epsilon,
+    epsilon_from_rates,
+    pair_statistics,
+)
+from hushvec.audit.indexes.released import released_claim, released_pairs, released_statistic
+from hushvec.audit.indexes.shadows import RESAMPLES, Game, play, random_of
+from hushvec.audit.indexes.statistics import (
+    Statistic,
+    likelihood_statistics,
+    logistic_statistic,
+    memberships,
+    observe,
+    strongest,
+)
+
+FEWEST_SHADOWS = {"logistic": 2, "likelihood": 4, "released": 2}
+ATTACKS = tuple(FEWEST_SHADOWS)
+
+Claim = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipResult:
+    """How well an attack tells members of an index from others, beside what the claim allows.
+
+    Args:
+        attack: "logistic", "likelihood" or "released".
+        statistic: what candidates were judged by: of those that the attack tried the one that was best on the shadows.
+        auc: area under the ROC curve, with a bootstrap interval over candidates.
+        tpr: {fpr: rate of true positives at that rate of false ones}; the interval includes the threshold's own uncertainty.
+        fixed: {fpr: both rates at the threshold that has this fpr on the shadows}, with Clopper-Pearson intervals.
+        avg_membership_score: mean probability of membership that the attack gives to members.
+        epsilon_claimed, delta: of what is asked about one candidate; None and 0: nothing is claimed.
+        epsilon_lower: with probability at least `confidence` the true epsilon is no smaller. `epsilon` says how it was found.
+        bound: {"auc": ..., fpr: ...}: what the claim allows any attack; 1 without a claim.
+        confidence: of every interval and of epsilon_lower, each alone.
+        candidates: judged in each target model, half of them members.
+        queries: asked about each candidate.
+        k, shadow_models, target_models: as asked for.
+        roc: the whole curve.
+        details: mean probability for non-members; the bound on epsilon from the rates in `fixed`, for an adversary that knows no
+            ids; the area of every statistic tried, on shadows and targets.
+    """
+
+    attack: str
+    statistic: str
+    auc: Estimate
+    tpr: Mapping[float, Estimate]
+    fixed: Mapping[float, FixedThreshold]
+    avg_membership_score: float
+    epsilon_claimed: float | None
+    delta: float
+    epsilon_lower: float
+    bound: Mapping[str | float, float]
+    epsilon: EpsilonBound
+    confidence: float
+    candidates: int
+    queries: int
+    k: int
+    shadow_models: int
+    target_models: int
+    roc: RocCurve = field(repr=False)
+    details: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def exposed(self) -> bool:
+        """Whether the claim is refuted: the lower bound is above it."""
+        return self.epsilon_claimed is not None and self.epsilon_lower > self.epsilon_claimed
+
+    @property
+    def could_expose(self) -> bool:
+        """Whether so many guesses could have refuted the claim at all."""
+        return self.epsilon_claimed is not None and self.epsilon.epsilon_ceiling > self.epsilon_claimed
+
+    @property
+    def exceeds_chance(self) -> bool:
+        """Whether the whole interval of the area is above 1/2."""
+        return self.auc.low > 0.5
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the curve, ready for JSON."""
+        values = {
+            name: value for name, value in vars(self).items() if name not in ("roc", "tpr", "fixed", "bound", "auc", "epsilon")
+        }
+        return {
+            **values,
+            "auc": asdict(self.auc),
+            "tpr": {str(fpr): asdict(rate) for fpr, rate in self.tpr.items()},
+            "fixed": {str(fpr): asdict(rates) for fpr, rates in self.fixed.items()},
+            "bound": {str(name): value for name, value in self.bound.items()},
+            "epsilon": asdict(self.epsilon),
+            "details": dict(self.details),
+            "exposed": self.exposed,
+            "could_expose": self.could_expose,
+            "exceeds_chance": self.exceeds_chance,
+        }
+
+
+def membership_inference(
+    make_index: Callable[[_core.Generator], Any],
+    documents: Any,
+    queries: Any = None,
+    *,
+    attack: str = "logistic",
+    k: int = 10,
+    shadow_models: int = 16,
+    target_models: int = 1,
+    candidates: int | None = None,
+    fprs: Sequence[float] = (0.001, 0.01),
+    claim: str | Claim | Callable[[int], Claim | None] | None = "index",
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    seed: int | None = 2025,
+    progress: Callable[[int], None] | None = None,
+) -> MembershipResult:
+    """Attack an index: which documents of a pool are in it?
+
+    A random half of the pool goes into the target index and into each shadow index. The attack learns on the shadows, whose members
+    it knows, and is judged on the target.
+
+    Args:
+        make_index: takes a hushvec.Generator and returns an empty index: something with add(vectors, ids) and search(queries, k),
+            whose answer has `ids` and `scores` (None if there are none). `PrivateIndex.fresh` is one.
+        documents: float array [n, d], the pool; n >= 4.
+        queries: float array [n, q, d], what the adversary asks about each candidate; None: the candidate's own vector.
+        attack: "logistic": regression on the seven features of retrieval. "likelihood": likelihood ratios (LiRA) of several
+            statistics, alone and together; the strongest on the shadows is taken. "released": exact likelihoods of the rows that
+            `vectors()` of the index returns, by the law in its receipts; needs no queries, and 2 shadows are enough.
+        k: depth of the answers, from 1 to n // 2.
+        shadow_models: even; at least 2, for "likelihood" 4. Each costs one search of all n q queries.
+        target_models: indexes that the attack is judged on; more make intervals narrower and epsilon_lower larger.
+        candidates: an even number of documents of the pool that are asked about, drawn at random; None: all.
+        fprs: rates of false positives in (0, 1) at which rates of true positives are reported.
+        claim: "index": what `document_guarantee(queries=q)` of the index says, nothing if it has no such method; for "released"
+            what the receipts say. (epsilon, delta): of all that is asked about one candidate. A function of the number of queries.
+            None: no claim.
+        confidence: of each interval and of epsilon_lower.
+        resamples: of the bootstrap.
+        seed: of members, key streams and resampling; None: from the operating system.
+        progress: called with 1 after each of the models.
+
+    Raises:
+        TypeError: wrong kinds.
+        ValueError: a value out of its range; NaN or Inf; answers of a wrong shape.
+
+    Guarantees:
+        `bound` holds for expected rates of any attack if the claim does (replace-one adjacency; docs/proofs/membership_bound.md).
+        If the claim holds, `exposed` is True with probability at most 1 - confidence; where the claim grows with the number of
+        queries (noise on scores), candidates are taken to be independent of each other. An attack that exposes nothing proves nothing.
+
+    Edge cases:
+        An odd pool: one document is left out. Noise on queries does not protect documents: the asker is the adversary. An fpr below
+        2 / n allows no false positive at all.
+
+    Reference:
+        Shokri, Stronati, Song, Shmatikov (2017), shadow models; Carlini et al. (2022), likelihood ratios; Steinke, Nasr, Jagielski
+        (2023), the bound from one run.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.retrieval import PrivateIndex, membership_inference
+        >>> pool = np.random.default_rng(1).standard_normal((200, 16)).astype(np.float32)
+        >>> result = membership_inference(PrivateIndex(16, store="numpy").fresh, pool, shadow_models=4)
+        >>> result.exceeds_chance, result.epsilon_claimed
+        (True, None)
+    """
+    arguments = _arguments(attack, fprs, confidence, resamples)
+    if validate.whole_number("shadow_models", shadow_models, at_least=0) < FEWEST_SHADOWS[arguments.attack]:
+        raise ValueError(f"shadow_models must be >= {FEWEST_SHADOWS[attack]} for {attack!r}, got {shadow_models}")
+    _require_claim(claim)
+    game = play(
+        make_index,
+        documents,
+        queries,
+        k=k,
+        shadow_models=shadow_models,
+        target_models=target_models,
+        candidates=candidates,
+        seed=seed,
+        progress=progress,
+    )
+    return judge(game, attack=attack, fprs=fprs, claim=claim, confidence=confidence, resamples=resamples)
+
+
+def judge(
+    game: Game,
+    *,
+    attack: str = "logistic",
+    fprs: Sequence[float] = (0.001, 0.01),
+    claim: str | Claim | Callable[[int], Claim | None] | None = "index",
+    confidence: float = 0.95,
+    resamples: int = 1000,
+) -> MembershipResult:
+    """`membership_inference` from where the models have been searched: arguments and result are the same.
+
+    Args:
+        game: of `play`, or one of its `game.at(k)`.
+    """
+    arguments = _arguments(attack, fprs, confidence, resamples)
+    if len(game.shadows) < FEWEST_SHADOWS[attack]:
+        raise ValueError(
+            f"game must have at least {FEWEST_SHADOWS[attack]} shadow models for {attack!r}, got {len(game.shadows)}"
+        )
+    promised, both = _promised(game, attack, claim)
+    statistics, pairs = _statistics(game, attack, both)
+    chosen = strongest(statistics, game, arguments.fprs)
+    inside, learned = memberships(game.targets), memberships(game.shadows[: len(chosen.shadows)])
+    curve = RocCurve.of(chosen.targets[inside], chosen.targets[~inside])
+    shadow_curve = RocCurve.of(chosen.shadows[learned], chosen.shadows[~learned])
+    thresholds = {fpr: shadow_curve.threshold_at(fpr) for fpr in arguments.fprs}
+    area, rates = bootstrap(
+        curve, arguments.fprs, confidence=confidence, resamples=resamples, random=random_of(game.root, RESAMPLES)
+    )
+    lower = audited_epsilon(
+        game,
+        pairs,
+        delta=promised[1] if promised else 0.0,
+        confidence=confidence,
+        queries=game.queries.shape[1] * (2 if both else 1),
+    )
+    return MembershipResult(
+        attack=attack,
+        statistic=chosen.name,
+        auc=area,
+        tpr=rates,
+        fixed={
+            fpr: at_threshold(chosen.targets[inside], chosen.targets[~inside], threshold, confidence)
+            for fpr, threshold in thresholds.items()
+        },
+        avg_membership_score=float(chosen.chances[inside].mean()),
+        epsilon_claimed=promised[0] if promised else None,
+        delta=promised[1] if promised else 0.0,
+        epsilon_lower=lower.epsilon_lower,
+        bound=bounds_of(promised, arguments.fprs),
+        epsilon=lower,
+        confidence=confidence,
+        candidates=len(game.documents),
+        queries=game.queries.shape[1],
+        k=game.k,
+        shadow_models=len(game.shadows),
+        target_models=len(game.targets),
+        roc=curve,
+        details={
+            "avg_nonmember_score": float(chosen.chances[~inside].mean()),
+            "epsilon_from_rates": epsilon_from_rates(
+                chosen.targets[inside],
+                chosen.targets[~inside],
+                list(thresholds.values()),
+                delta=promised[1] if promised else 0.0,
+                confidence=confidence,
+            ),
+            "statistics": {statistic.name: _areas(statistic, inside, learned) for statistic in statistics},
+        },
+    )
+
+
+def bounds_of(promised: Claim | None, fprs: Sequence[float]) -> dict[str | float, float]:
+    """What a claim allows any attack: {"auc": ..., fpr: ...}; 1 without a claim."""
+    if promised is None:
+        return {"auc": 1.0, **dict.fromkeys(fprs, 1.0)}
+    return {"auc": membership_auc_bound(*promised), **{fpr: membership_bound(*promised, fpr) for fpr in fprs}}
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    attack: str
+    fprs: tuple[float, ...]
+
+
+def _arguments(attack: Any, fprs: Any, confidence: Any, resamples: Any) -> _Arguments:
+    validate.choice("attack", attack, ATTACKS)
+    checked = tuple(validate.probability("fprs", fpr) for fpr in fprs)
+    if not checked or len(set(checked)) < len(checked):
+        raise ValueError(f"fprs must be different rates, at least one, got {tuple(fprs)!r}")
+    validate.probability("confidence", confidence)
+    validate.whole_number("resamples", resamples, at_least=1)
+    return _Arguments(attack, checked)
+
+
+def _require_claim(claim: Any) -> None:
+    if claim is None or callable(claim) or claim == "index":
+        return
+    if isinstance(claim, str):
+        raise ValueError(f"claim must be 'index', (epsilon, delta), a function or None, got {claim!r}")
+    if not isinstance(claim, tuple) or len(claim) != 2:
+        raise TypeError(f"claim must be 'index', (epsilon, delta), a function or None, got {validate.kind(claim)}")
+    validate.not_negative("epsilon", claim[0])
+    validate.delta(claim[1], zero_allowed=True)
+
+
+def _statistics(game: Game, attack: str, both: bool) -> tuple[list[Statistic], list[PairStatistic]]:
+    """What an attack judges candidates by, and what it guesses coins by."""
+    if attack == "released":
+        return [released_statistic(game)], released_pairs(game)
+    seen = observe(game)
+    statistics = [logistic_statistic(seen)] if attack == "logistic" else likelihood_statistics(seen)
+    return statistics, pair_statistics(game, statistics, both=both)
+
+
+def _promised(game: Game, attack: str, claim: Any) -> tuple[Claim | None, bool]:
+    """The claim for what is asked about one candidate, and whether it stays the same if a pair's other document is asked about too."""
+    _require_claim(claim)
+    if isinstance(claim, tuple):
+        return (float(claim[0]), float(claim[1])), False
+    if claim == "index" and attack == "released":
+        return released_claim(game), True
+    of = getattr(game.targets[0].index, "document_guarantee", None) if claim == "index" else claim
+    if of is None:
+        return None, False
+    asked = game.queries.shape[1]
+    once, twice = of(asked), of(2 * asked)
+    if once is None or math.isinf(once[0]):
+        return None, False
+    return (float(once[0]), float(once[1])), tuple(once) == tuple(twice or ())
+
+
+def _areas(statistic: Statistic, inside: NDArray[np.bool_], learned: NDArray[np.bool_]) -> dict[str, float]:
+    """Of one statistic that was tried: on targets, and on the shadows by which one was chosen."""
+    return {
+        "auc": RocCurve.of(statistic.targets[inside], statistic.targets[~inside]).auc,
+        "auc_shadows": RocCurve.of(statistic.shadows[learned], statistic.shadows[~learned]).auc,
+    }

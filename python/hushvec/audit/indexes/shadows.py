@@ -1,0 +1,265 @@
+"""The game that attacks are judged by, and its models: indexes of random halves of a pool, asked about every candidate.
+
+A model draws the pool into random pairs, gives each pair a random row number, and a fair coin for each pair says which of its two
+documents goes into the index, as that row. So every document is a member with probability 1/2, and turning one coin replaces one
+row, as replace-one differential privacy has it (docs/proofs/membership_bound.md). Shadow models come in couples with the same pairs
+and opposite coins: each document is a member in exactly half of them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._native import _core
+from hushvec._util import validate
+from hushvec.audit.indexes.features import Ids, Scores
+from hushvec.audit.indexes.rows import Vectors, require_vectors, unit
+
+# Queries of one call of search: the scores of a whole index for so many are some hundred MB at 10,000 documents.
+QUERIES_AT_ONCE = 4096
+
+# Shadow indexes that are kept after their searches, for attacks on the rows in them.
+KEPT_SHADOWS = 2
+
+_TARGET, _SHADOW = 0, 1
+# Purposes that random numbers of a game are drawn for.
+_PAIRS, _NOISE, _ORDER, RESAMPLES = range(4)
+
+
+@dataclass(frozen=True)
+class Model:
+    """One index and what it answered.
+
+    Args:
+        index: the index itself; None for all but the first shadows.
+        members: [n], which candidates are in it.
+        pairs: [m, 2], the candidates of each pair; the index has one of each.
+        coins: [m], 0 where the first of the pair is in, 1 where the second is.
+        slots: [m], the row number and id of each pair in the index.
+        ids, scores: [n, q, k], what was returned for each candidate's queries, best first; scores None if there are none.
+    """
+
+    index: Any
+    members: NDArray[np.bool_]
+    pairs: NDArray[np.intp]
+    coins: NDArray[np.intp]
+    slots: Ids
+    ids: Ids
+    scores: Scores | None
+
+    @property
+    def own(self) -> Ids:
+        """[n]: the id that a candidate has, if it is a member; its pair's partner has it otherwise."""
+        own = np.empty(self.pairs.size, np.int64)
+        own[self.pairs] = self.slots[:, None]
+        return own
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """All models of one setting, searched once: any number of attacks can be judged on it.
+
+    Args:
+        documents: [n, d], the candidates at unit length, behind the index's public map if it has one.
+        queries: [n, q, d], likewise.
+        targets: models that attacks are judged on.
+        shadows: models that attacks learn from.
+        k: depth of the answers.
+        root: where the draws of pairs, coins and later resampling come from.
+    """
+
+    documents: Vectors
+    queries: Vectors
+    targets: tuple[Model, ...]
+    shadows: tuple[Model, ...]
+    k: int
+    root: int
+
+    @property
+    def expected(self) -> Scores:
+        """[n, q]: cosine of each candidate's clean vector and its queries, which whoever has the document can compute."""
+        cosines: Scores = np.einsum("nd,nqd->nq", self.documents, self.queries)
+        return cosines
+
+    def at(self, k: int) -> Game:
+        """The same game with answers cut to the best k, as if only so many had been asked for."""
+        if k == self.k:
+            return self
+        if not 1 <= validate.whole_number("k", k, at_least=1) <= self.k:
+            raise ValueError(f"k must be <= {self.k}, the depth of this game's answers, got {k}")
+        return replace(
+            self,
+            k=k,
+            targets=tuple(_cut(model, k) for model in self.targets),
+            shadows=tuple(_cut(model, k) for model in self.shadows),
+        )
+
+
+def play(
+    make_index: Callable[[_core.Generator], Any],
+    documents: Any,
+    queries: Any = None,
+    *,
+    k: int = 10,
+    shadow_models: int = 16,
+    target_models: int = 1,
+    candidates: int | None = None,
+    seed: int | None = 2025,
+    progress: Callable[[int], None] | None = None,
+) -> Game:
+    """Build the target and shadow indexes of a membership game and ask each about every candidate.
+
+    This is the costly part of `membership_inference`; several attacks, depths and claims can share it: `judge(game, attack=...)` and
+    `game.at(k)`. Arguments and errors are those of `membership_inference`, but for shadow_models, which may be 0.
+    """
+    if not callable(make_index):
+        raise TypeError(f"make_index must be a function of a generator, got {validate.kind(make_index)}")
+    pool = require_vectors("documents", documents, 2)
+    if len(pool) < 4:
+        raise ValueError(f"documents must have at least 4 rows, got {len(pool)}")
+    asked = pool[:, None, :] if queries is None else require_vectors("queries", queries, 3)
+    if len(asked) != len(pool) or asked.shape[2] != pool.shape[1] or asked.shape[1] < 1:
+        raise ValueError(f"queries must be [{len(pool)}, q, {pool.shape[1]}] with q >= 1 for these documents, got {asked.shape}")
+    half = len(pool) // 2
+    if validate.whole_number("k", k, at_least=1) > half:
+        raise ValueError(f"k must be <= {half}, half of the documents, got {k}")
+    if validate.whole_number("shadow_models", shadow_models, at_least=0) % 2:
+        raise ValueError(f"shadow_models must be even, got {shadow_models}")
+    validate.whole_number("target_models", target_models, at_least=1)
+    root = secrets.randbits(128) if seed is None else validate.whole_number("seed", seed, at_least=0)
+    order = random_of(root, _ORDER).permutation(len(pool))[: 2 * half]
+    chosen = _candidates(candidates, len(order))
+    if len(order) < len(pool) or chosen < len(order):
+        # candidates first; each part in the order of the pool
+        order = np.concatenate([np.sort(order[:chosen]), np.sort(order[chosen:])])
+        pool, asked = pool[order], asked[order[:chosen]]
+
+    def model(kind: int, number: int) -> Model:
+        drawn = _drawn(chosen, len(pool), root, kind, number)
+        index = make_index(_core.Generator() if seed is None else _seeded(root, kind, number))
+        if not (callable(getattr(index, "add", None)) and callable(getattr(index, "search", None))):
+            raise TypeError(f"make_index must return an index with add and search, got {validate.kind(index)}")
+        searched = _searched(index, pool, asked, drawn, k, keep=kind == _TARGET or number < KEPT_SHADOWS)
+        if progress is not None:
+            progress(1)
+        return searched
+
+    targets = tuple(model(_TARGET, number) for number in range(target_models))
+    return Game(
+        documents=_clean(pool[:chosen], targets[0].index),
+        queries=_clean(asked, targets[0].index),
+        targets=targets,
+        shadows=tuple(model(_SHADOW, number) for number in range(shadow_models)),
+        k=k,
+        root=root,
+    )
+
+
+def _clean(vectors: Vectors, index: Any) -> Vectors:
+    """Through the index's public map, if it has one, and to unit length: what an adversary computes itself."""
+    projection = getattr(index, "projection", None)
+    if projection is None:
+        return unit(vectors)
+    rows = np.asarray(projection.transform(vectors.reshape(-1, vectors.shape[-1])), np.float32)
+    return unit(rows.reshape(*vectors.shape[:-1], -1))
+
+
+def random_of(root: int, *purpose: int) -> np.random.Generator:
+    """Draws for one purpose of a game."""
+    return np.random.default_rng(np.random.SeedSequence([root, *purpose]))
+
+
+def _candidates(value: Any, most: int) -> int:
+    if value is None:
+        return most
+    count = validate.whole_number("candidates", value, at_least=4)
+    if count % 2 or count > most:
+        raise ValueError(f"candidates must be even and at most {most}, got {count}")
+    return count
+
+
+class _Drawn(NamedTuple):
+    """Who is in a model: pairs [n / 2, 2] of the pool, those of candidates first, their coins and their slots."""
+
+    pairs: NDArray[np.intp]
+    coins: NDArray[np.intp]
+    slots: Ids
+
+
+def _drawn(candidates: int, pool: int, root: int, kind: int, number: int) -> _Drawn:
+    """Pairs, coins and slots of a model. Shadows 2 i and 2 i + 1 share all but the coins, which are opposite."""
+    couple, turned = divmod(number, 2) if kind == _SHADOW else (number, 0)
+    random = random_of(root, _PAIRS, kind, couple)
+    order = np.concatenate([random.permutation(candidates), candidates + random.permutation(pool - candidates)])
+    return _Drawn(
+        pairs=order.reshape(-1, 2),
+        coins=random.integers(0, 2, pool // 2) ^ turned,
+        slots=random.permutation(pool // 2).astype(np.int64),
+    )
+
+
+def _searched(index: Any, pool: Vectors, asked: Vectors, drawn: _Drawn, k: int, *, keep: bool) -> Model:
+    inside = drawn.pairs[np.arange(len(drawn.pairs)), drawn.coins]
+    rows = np.empty_like(inside)
+    rows[drawn.slots] = inside
+    index.add(pool[rows], np.arange(len(rows)))
+    ids = np.empty((*asked.shape[:2], k), np.int64)
+    scores: Scores | None = np.empty(ids.shape, np.float32)
+    for place in _calls(*asked.shape[:2]):
+        answer = index.search(np.ascontiguousarray(asked[place]), k)
+        ids[place] = _answered("ids", answer.ids, ids[place].shape)
+        if answer.scores is None:
+            scores = None
+        elif scores is not None:
+            scores[place] = _answered("scores", answer.scores, ids[place].shape)
+    if ids.min() < 0 or ids.max() >= len(rows):
+        raise ValueError(
+            f"ids of a search must be among the {len(rows)} that were added, got {int(ids.min())} to {int(ids.max())}"
+        )
+    if scores is not None and not np.isfinite(scores).all():
+        raise ValueError("scores of a search must be finite, got NaN or Inf")
+    count = len(asked) // 2
+    pairs, coins = drawn.pairs[:count], drawn.coins[:count]
+    members = np.zeros(len(asked), bool)
+    members[pairs[np.arange(count), coins]] = True
+    return Model(
+        index=index if keep else None,
+        members=members,
+        pairs=pairs,
+        coins=coins,
+        slots=drawn.slots[:count],
+        ids=ids,
+        scores=scores,
+    )
+
+
+def _calls(candidates: int, queries: int) -> Iterator[tuple[slice, int]]:
+    """Which queries go into one call of search: the first ones of a run of candidates, then their second ones, and so on.
+
+    A candidate's queries are in different calls at the same place: noise that starts anew with each call comes back in them.
+    """
+    for first in range(0, candidates, QUERIES_AT_ONCE):
+        for number in range(queries):
+            yield slice(first, min(first + QUERIES_AT_ONCE, candidates)), number
+
+
+def _answered(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    array = np.asarray(value)
+    if array.shape != shape:
+        raise ValueError(f"{name} of a search must be {list(shape)}, got {list(array.shape)}")
+    return array
+
+
+def _cut(model: Model, k: int) -> Model:
+    return replace(model, ids=model.ids[:, :, :k], scores=None if model.scores is None else model.scores[:, :, :k])
+
+
+def _seeded(root: int, kind: int, number: int) -> _core.Generator:
+    words = np.random.SeedSequence([root, _NOISE, kind, number]).generate_state(1, np.uint64)
+    return _core.Generator.unsafe_seeded(int(words[0]))

@@ -1,0 +1,242 @@
+"""`tune_epsilon`: the largest epsilon at which an attack stays below a limit.
+
+The answer depends on the documents that are attacked, and no noise protects it. Tuned on the documents that are then released, it
+leaks something about them that no receipt counts; tuned on other people's documents it does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hushvec._native import _core
+from hushvec._util import validate
+from hushvec._util.statistics import Estimate, clopper_pearson_upper
+from hushvec.audit.indexes.bounds import epsilon_for
+from hushvec.audit.indexes.membership import ATTACKS, MembershipResult, membership_inference
+
+PRIVATE, PUBLIC = "private documents", "public documents"
+_NOTES = {
+    PRIVATE: "the epsilons and rates were measured on private documents without noise: they depend on every one of them, no receipt "
+    "covers that, and releasing at this epsilon or publishing it gives it away; public_documents= tunes on other people's",
+    PUBLIC: "the epsilons and rates were measured on documents that the caller calls public, and say nothing about any others",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One epsilon that was tried.
+
+    Args:
+        epsilon: the argument of make_index.
+        tpr: the attack's rate of true positives, with an interval of its share of the confidence.
+        meets: whether the whole interval is at most the limit.
+        utility: what the caller's measure says; None without one.
+        result: the whole attack.
+    """
+
+    epsilon: float
+    tpr: Estimate
+    meets: bool
+    utility: float | None
+    result: MembershipResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedEpsilon:
+    """What the search found.
+
+    Args:
+        epsilon: of those tried the most useful one that meets the limit; None if none does.
+        epsilon_proven: the largest epsilon of a document, for all queries about it, at which no attack at all can exceed the limit.
+        target_tpr, fpr: the limit.
+        tuned_on: "private documents" or "public documents". Private ones make epsilon and trials private too: see `note`.
+        confidence: with at least this probability the attack's expected rate is below the limit at every epsilon that is said to
+            meet it, as far as bootstrap intervals go.
+        trials: in the order of epsilon.
+    """
+
+    epsilon: float | None
+    epsilon_proven: float
+    target_tpr: float
+    fpr: float
+    tuned_on: str
+    confidence: float
+    trials: tuple[Trial, ...]
+
+    @property
+    def note(self) -> str:
+        """What the documents that it was tuned on mean for the answer."""
+        return _NOTES[self.tuned_on]
+
+    def __str__(self) -> str:
+        found = "no epsilon" if self.epsilon is None else f"epsilon {self.epsilon:.4g}"
+        limit = f"a rate of {self.target_tpr:g} at {self.fpr:g} false positives"
+        return f"{found} of {len(self.trials)} tried meets {limit} (proven: {self.epsilon_proven:.4g}); {self.note}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the curves, ready for JSON."""
+        return {
+            **vars(self),
+            "note": self.note,
+            "trials": [{**vars(trial), "tpr": asdict(trial.tpr), "result": trial.result.to_dict()} for trial in self.trials],
+        }
+
+
+def tune_epsilon(
+    make_index: Callable[[float, _core.Generator], Any],
+    documents: Any = None,
+    queries: Any = None,
+    *,
+    public_documents: Any = None,
+    target_tpr: float,
+    fpr: float = 0.001,
+    low: float = 0.1,
+    high: float = 64.0,
+    steps: int = 8,
+    attack: str = "likelihood",
+    utility: Callable[[float], float] | None = None,
+    k: int = 10,
+    shadow_models: int = 16,
+    target_models: int = 1,
+    candidates: int | None = None,
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    seed: int | None = 2025,
+    progress: Callable[[int], None] | None = None,
+) -> TunedEpsilon:
+    """Bisect for the largest epsilon at which an attack's rate of true positives stays below a limit.
+
+    Args:
+        make_index: takes epsilon and a hushvec.Generator, returns an empty index as for `membership_inference`.
+        documents: private ones, as for `membership_inference`. The answer is then private too: do not publish it.
+        public_documents: the same of other people, who are not in the index that is built in the end; instead of `documents`.
+        queries, attack, k, shadow_models, target_models, candidates, resamples, seed: as for `membership_inference`.
+        target_tpr: the limit, in (fpr, 1).
+        fpr: rate of false positives that it goes with, in (0, 1).
+        low, high: ends of the search, 0 < low < high.
+        steps: epsilons that are tried, both ends included, at least 2; the logarithm of the interval is halved each time.
+        utility: takes an epsilon, returns a number that is large where retrieval is good. Measured at each epsilon that meets the
+            limit, on data as public as the documents. Without it, or among equals, the largest epsilon is taken.
+        confidence: of all that is tried together: each of `steps` intervals gets its share of the rest.
+        progress: called with 1 after each model of each trial.
+
+    Raises:
+        TypeError: wrong kinds; none or both of documents and public_documents.
+        ValueError: a value out of its range; a limit that so few candidates cannot show to be met, even if nobody is found.
+
+    Guarantees:
+        None for documents: replacing one private document can move the answer from one end to the other, so a release at that
+        epsilon is not epsilon-DP, whatever its receipt says. That this attack fails says nothing about the next one.
+        `epsilon_proven` holds against all of them, and is usually far smaller.
+
+    Edge cases:
+        The limit met at `high`: that is the answer after one trial. Not met at `low`: epsilon is None. Every epsilon that is
+        returned has itself met the limit, even where wide intervals make the rate not quite monotone.
+
+    Reference:
+        docs/proofs/membership_bound.md, for epsilon_proven.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.retrieval import PrivateIndex, VectorNoise, tune_epsilon
+        >>> pool = np.random.default_rng(1).standard_normal((2000, 8)).astype(np.float32)
+        >>> def make_index(epsilon, generator):
+        ...     return PrivateIndex(8, documents=VectorNoise(epsilon=epsilon), generator=generator)
+        >>> tuned = tune_epsilon(
+        ...     make_index, public_documents=pool, target_tpr=0.1, fpr=0.01, steps=4, shadow_models=4, k=1, resamples=200
+        ... )
+        >>> tuned.epsilon_proven < tuned.epsilon < 64, tuned.tuned_on
+        (True, 'public documents')
+    """
+    if (documents is None) == (public_documents is None):
+        given = "neither" if documents is None else "both"
+        raise TypeError(f"one of documents (private) and public_documents must be given, got {given}")
+    attacked = documents if public_documents is None else public_documents
+    search = _checked(target_tpr, fpr, low, high, steps, confidence, attack)
+    pool = len(attacked) // 2 * 2 if candidates is None else validate.whole_number("candidates", candidates, at_least=4)
+    _require_visible(search, pool // 2 * validate.whole_number("target_models", target_models, at_least=1))
+    trials: dict[float, Trial] = {}
+
+    def meets(epsilon: float) -> bool:
+        result = membership_inference(
+            lambda generator: make_index(epsilon, generator),
+            attacked,
+            queries,
+            attack=attack,
+            k=k,
+            shadow_models=shadow_models,
+            target_models=target_models,
+            candidates=candidates,
+            fprs=(search.fpr,),
+            confidence=search.each,
+            resamples=resamples,
+            seed=seed,
+            progress=progress,
+        )
+        rate = result.tpr[search.fpr]
+        met = rate.high <= search.target_tpr
+        value = float(utility(epsilon)) if utility is not None and met else None
+        trials[epsilon] = Trial(epsilon=epsilon, tpr=rate, meets=met, utility=value, result=result)
+        return met
+
+    if not meets(search.high) and meets(search.low):
+        inside, outside = search.low, search.high
+        for _ in range(search.steps - 2):
+            middle = math.sqrt(inside * outside)
+            inside, outside = (middle, outside) if meets(middle) else (inside, middle)
+
+    ordered = tuple(trials[epsilon] for epsilon in sorted(trials))
+    delta = max(trial.result.delta for trial in ordered)
+    return TunedEpsilon(
+        epsilon=_most_useful(ordered),
+        epsilon_proven=epsilon_for(search.target_tpr, search.fpr, delta),
+        target_tpr=search.target_tpr,
+        fpr=search.fpr,
+        tuned_on=PRIVATE if public_documents is None else PUBLIC,
+        confidence=confidence,
+        trials=ordered,
+    )
+
+
+@dataclass(frozen=True)
+class _Search:
+    target_tpr: float
+    fpr: float
+    low: float
+    high: float
+    steps: int
+    each: float
+
+
+def _checked(target_tpr: Any, fpr: Any, low: Any, high: Any, steps: Any, confidence: Any, attack: Any) -> _Search:
+    validate.choice("attack", attack, ATTACKS)
+    rate = validate.probability("fpr", fpr)
+    target = validate.number("target_tpr", target_tpr)
+    if not rate < target < 1:
+        raise ValueError(f"target_tpr must be > fpr = {rate!r} and < 1, got {target!r}: guessing reaches fpr")
+    first, last = validate.positive("low", low), validate.positive("high", high)
+    if first >= last:
+        raise ValueError(f"low must be < high = {last!r}, got {first!r}")
+    count = validate.whole_number("steps", steps, at_least=2)
+    level = validate.probability("confidence", confidence)
+    return _Search(target, rate, first, last, count, 1 - (1 - level) / count)
+
+
+def _require_visible(search: _Search, members: int) -> None:
+    """Refuse a limit that could not be seen to be met."""
+    least = clopper_pearson_upper(0, max(1, members), (1 - search.each) / 2)
+    if least > search.target_tpr:
+        raise ValueError(
+            f"target_tpr must be >= {least:.3g} to be shown with {members} members, got {search.target_tpr!r}: "
+            "ask for more documents or target_models"
+        )
+
+
+def _most_useful(trials: Sequence[Trial]) -> float | None:
+    met = [trial for trial in trials if trial.meets]
+    if not met:
+        return None
+    return max(met, key=lambda trial: (trial.utility if trial.utility is not None else 0.0, trial.epsilon)).epsilon

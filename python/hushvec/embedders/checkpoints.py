@@ -1,0 +1,317 @@
+"""A model's folder: found here or on the Hugging Face hub; its JSON and weight files.
+
+What cannot be used raises CheckpointError with a message of one line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hushvec._util import validate
+from hushvec._util.extras import needs_extra
+from hushvec.errors import HushvecError
+
+CONFIG_FILE = "config.json"
+TOKENIZER_FILE = "tokenizer.json"
+TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
+# In the order in which they are looked for.
+WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+WEIGHTS = "model.safetensors or pytorch_model.bin (or their .index.json with shards)"
+
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_INDEX_SUFFIX = ".index.json"
+# Put before names by DataParallel and torch.compile when a wrapped model is saved.
+_WRAPPERS = ("module.", "_orig_mod.")
+
+
+class CheckpointError(HushvecError, ValueError):
+    """A model's folder that cannot be used: a file or field missing, of the wrong kind, or weights that do not fit."""
+
+
+def find_folder(path_or_id: str | os.PathLike[str], *, expected: str, weights: bool = True) -> Path:
+    """The folder of a model.
+
+    Args:
+        path_or_id: a folder, or the id of a repository on the Hugging Face hub, which is downloaded once and then cached.
+            Nothing is downloaded where HF_HUB_OFFLINE is set.
+        expected: the files that the folder should have, for the error.
+        weights: whether weight files are wanted from the hub too.
+    """
+    if not isinstance(path_or_id, str | os.PathLike):
+        raise TypeError(f"a checkpoint must be a folder or a hub id, got {validate.kind(path_or_id)}")
+    path = Path(path_or_id).expanduser()
+    if path.is_dir():
+        return path
+    if path.exists():
+        raise CheckpointError(f"{path} is a file; expected a folder with {expected}")
+    if not isinstance(path_or_id, str) or not _HUB_ID.fullmatch(path_or_id):
+        raise CheckpointError(f"{path}: no such folder; expected a folder with {expected}")
+    return _from_hub(path_or_id, expected, weights)
+
+
+def _from_hub(name: str, expected: str, weights: bool) -> Path:
+    with needs_extra("reading a model from the Hugging Face hub", "text"):
+        from huggingface_hub import snapshot_download
+    offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
+
+    def download(*patterns: str) -> Path:
+        return Path(snapshot_download(name, allow_patterns=list(patterns), local_files_only=offline))
+
+    try:
+        if not weights:
+            return download("*.json")
+        folder = download("*.json", "*.safetensors")
+        # The older format only where the newer one is not there: a repository often has both.
+        return folder if any((folder / file).exists() for file in WEIGHT_FILES[:2]) else download("*.json", "*.bin")
+    except Exception as error:  # the hub's client raises classes of its own, of requests and of httpx, by version
+        reason = "HF_HUB_OFFLINE is set and it is not in the cache" if offline else _first_line(error)
+        raise CheckpointError(
+            f"{name!r} is no folder here, and the Hugging Face hub did not give it ({reason}); expected a folder with {expected}"
+        ) from None
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def require_file(folder: Path, name: str, purpose: str) -> Path:
+    """A file of a folder."""
+    path = folder / name
+    if not path.is_file():
+        raise CheckpointError(f"{folder} has no {name} ({purpose})")
+    return path
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read as JSON: {_first_line(error)}") from None
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path} must hold a JSON object, got {validate.kind(content)}")
+    return content
+
+
+def size_field(content: Mapping[str, Any], name: str, where: str) -> int:
+    """A field that is a whole number >= 1."""
+    if name not in content:
+        raise CheckpointError(f"{where} needs the field {name} (a whole number >= 1)")
+    value = content[name]
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise CheckpointError(f"{where}: {name} must be a whole number >= 1, got {value!r}")
+    return value
+
+
+# --- T5 ----------------------------------------------------------------------------------------------------------------
+
+T5_SIZES = ("vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_heads")
+# What the original T5 has where a configuration is silent. Whatever else a configuration says does not enter the computation.
+T5_DEFAULTS: Mapping[str, Any] = {
+    "relative_attention_num_buckets": 32,
+    "relative_attention_max_distance": 128,
+    "dropout_rate": 0.1,
+    "layer_norm_epsilon": 1e-6,
+    "initializer_factor": 1.0,
+    "feed_forward_proj": "relu",
+    "tie_word_embeddings": True,
+    "decoder_start_token_id": 0,
+    "pad_token_id": 0,
+    "eos_token_id": 1,
+}
+_T5_TOKENS = ("decoder_start_token_id", "pad_token_id", "eos_token_id")
+_T5_NUMBERS = ("dropout_rate", "layer_norm_epsilon", "initializer_factor")
+_T5_ACTIVATIONS = ("relu", "gated-gelu", "gated-relu", "gated-silu", "gelu")
+
+
+def checked_t5(fields: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The fields of a transformers.T5Config that shape it, defaults filled in."""
+    if fields.get("model_type", "t5") != "t5":
+        raise CheckpointError(f"{where}: model_type must be 't5', got {fields['model_type']!r}")
+    checked: dict[str, Any] = {name: size_field(fields, name, where) for name in T5_SIZES}
+    layers = "num_decoder_layers"
+    checked[layers] = checked["num_layers"] if fields.get(layers) is None else size_field(fields, layers, where)
+    checked |= {name: default if fields.get(name) is None else fields[name] for name, default in T5_DEFAULTS.items()}
+    for name in ("relative_attention_num_buckets", "relative_attention_max_distance"):
+        size_field(checked, name, where)
+    for name in _T5_TOKENS:
+        token = checked[name]
+        if isinstance(token, bool) or not isinstance(token, int) or not 0 <= token < checked["vocab_size"]:
+            raise CheckpointError(f"{where}: {name} must be a token below vocab_size, got {token!r}")
+    for name in _T5_NUMBERS:
+        if isinstance(checked[name], bool) or not isinstance(checked[name], int | float) or not 0 <= checked[name] < math.inf:
+            raise CheckpointError(f"{where}: {name} must be a number >= 0, got {checked[name]!r}")
+    if checked["feed_forward_proj"] not in _T5_ACTIVATIONS:
+        raise CheckpointError(
+            f"{where}: feed_forward_proj must be one of {', '.join(_T5_ACTIVATIONS)}, got {checked['feed_forward_proj']!r}"
+        )
+    tied = checked["tie_word_embeddings"]
+    if not isinstance(tied, bool):
+        raise CheckpointError(f"{where}: tie_word_embeddings must be true or false, got {tied!r}")
+    return checked
+
+
+def read_t5(folder: Path) -> dict[str, Any]:
+    """The T5 that config.json of a T5's own folder describes."""
+    path = require_file(folder, CONFIG_FILE, "the T5's configuration")
+    return checked_t5(read_json(path), str(path))
+
+
+def encoder_fields(weights: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The T5 whose encoder has these weights, by their shapes; what shapes do not show is the original T5's.
+
+    Args:
+        weights: of an encoder by name, beginning with "encoder.".
+        where: the folder, for the error.
+    """
+    first = "encoder.block.0.layer."
+    gated = f"{first}1.DenseReluDense.wi_0.weight" in weights
+
+    def shape(name: str) -> tuple[int, int]:
+        if name not in weights or weights[name].ndim != 2:
+            raise CheckpointError(f"{where}: the weights have no {name} (a matrix), which a T5's encoder needs")
+        rows, columns = weights[name].shape
+        return int(rows), int(columns)
+
+    vocabulary, width = shape("encoder.embed_tokens.weight")
+    buckets, heads = shape(f"{first}0.SelfAttention.relative_attention_bias.weight")
+    inner = shape(f"{first}0.SelfAttention.q.weight")[0]
+    fields = {
+        "vocab_size": vocabulary,
+        "d_model": width,
+        "d_kv": inner // max(heads, 1),
+        "d_ff": shape(f"{first}1.DenseReluDense.{'wi_0' if gated else 'wi'}.weight")[0],
+        "num_layers": len({name.split(".")[2] for name in weights if name.startswith("encoder.block.")}),
+        "num_heads": heads,
+        "relative_attention_num_buckets": buckets,
+        "feed_forward_proj": "gated-gelu" if gated else "relu",
+    }
+    return checked_t5(fields, where)
+
+
+# --- weights -----------------------------------------------------------------------------------------------------------
+
+
+def read_weights(folder: Path, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, Any]:
+    """Weights of a folder on the CPU as float32, by name, without the prefixes of DataParallel and torch.compile.
+
+    Args:
+        folder: with one of WEIGHT_FILES; safetensors come first. Only tensors are read from the older format (weights_only).
+        wanted: which names to read.
+    """
+    path = next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
+    if path is None:
+        raise CheckpointError(f"{folder} has no weights; expected {WEIGHTS}")
+    weights: dict[str, Any] = {}
+    for shard in [path] if not path.name.endswith(_INDEX_SUFFIX) else _shards(path):
+        for name, tensor in _read_file(shard, wanted).items():
+            if name in weights:
+                raise CheckpointError(f"{shard} has {name} a second time")
+            weights[name] = _as_float32(tensor, name, shard)
+    return weights
+
+
+def bare_name(name: str) -> str:
+    while name.startswith(_WRAPPERS):
+        name = name.split(".", 1)[1]
+    return name
+
+
+def _shards(index: Path) -> list[Path]:
+    named = read_json(index).get("weight_map")
+    if not isinstance(named, dict) or not named or not all(isinstance(file, str) for file in named.values()):
+        raise CheckpointError(f"{index} needs the field weight_map (from names of weights to names of files)")
+    shards = []
+    for file in sorted(set(named.values())):
+        if Path(file).name != file:
+            raise CheckpointError(f"{index}: a shard must be a file beside it, got {file!r}")
+        if not (index.parent / file).is_file():
+            raise CheckpointError(f"{index.parent} has no {file}, which {index.name} names")
+        shards.append(index.parent / file)
+    return shards
+
+
+def _read_file(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
+    return _read_safetensors(path, wanted) if path.suffix == ".safetensors" else _read_bin(path, wanted)
+
+
+def _read_safetensors(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
+    with needs_extra("reading weights", "text"):
+        from safetensors import SafetensorError, safe_open
+    try:
+        with safe_open(str(path), framework="pt", device="cpu") as file:
+            return {bare_name(name): file.get_tensor(name) for name in file.keys() if wanted(bare_name(name))}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} cannot be read as safetensors: {_first_line(error)}") from None
+
+
+def _read_bin(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
+    with needs_extra("reading weights", "text"):
+        import torch
+    from pickle import UnpicklingError
+
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except (UnpicklingError, RuntimeError, OSError, EOFError, ValueError) as error:
+        raise CheckpointError(f"{path} cannot be read as a file of tensors alone: {_first_line(error)}") from None
+    if not isinstance(content, dict) or not all(isinstance(tensor, torch.Tensor) for tensor in content.values()):
+        raise CheckpointError(f"{path} must hold a state dict: tensors by name")
+    return {bare_name(name): tensor for name, tensor in content.items() if wanted(bare_name(name))}
+
+
+def _as_float32(tensor: Any, name: str, path: Path) -> Any:
+    if not tensor.is_floating_point():
+        raise CheckpointError(f"{path}: {name} must be floating-point, got {tensor.dtype}")
+    tensor = tensor.float()
+    if not bool(tensor.isfinite().all()):
+        raise CheckpointError(f"{path}: {name} holds NaN or infinity")
+    return tensor
+
+
+def fill(module: Any, weights: Mapping[str, Any], *, shared: tuple[tuple[str, ...], ...], where: str) -> None:
+    """Put weights into a module, every one of them and nothing else.
+
+    Args:
+        module: a torch module.
+        weights: by name.
+        shared: groups of names that are one tensor, of which a file may hold any.
+        where: the folder, for the error.
+    """
+    weights = dict(weights)
+    for group in shared:
+        _spread(weights, group, where)
+    expected = module.state_dict()
+    missing = [name for name in expected if name not in weights]
+    if missing:
+        raise CheckpointError(f"{where}: the weights have no {_listed(missing)}")
+    unknown = [name for name in weights if name not in expected]
+    if unknown:
+        raise CheckpointError(f"{where}: the weights have {_listed(unknown)}, which this model has no place for")
+    for name, tensor in expected.items():
+        if tensor.shape != weights[name].shape:
+            raise CheckpointError(f"{where}: {name} is {_shape(weights[name])} in the weights, {_shape(tensor)} by {CONFIG_FILE}")
+    module.load_state_dict(weights)
+
+
+def _spread(weights: dict[str, Any], group: tuple[str, ...], where: str) -> None:
+    there = [name for name in group if name in weights]
+    for name in there[1:]:
+        if weights[name].shape != weights[there[0]].shape or not bool((weights[name] == weights[there[0]]).all()):
+            raise CheckpointError(f"{where}: {there[0]} and {name} are one tensor by {CONFIG_FILE}, but differ in the weights")
+    if there:
+        weights.update(dict.fromkeys(group, weights[there[0]]))
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _shape(tensor: Any) -> str:
+    return " x ".join(map(str, tensor.shape))

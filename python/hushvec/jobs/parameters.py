@@ -1,0 +1,49 @@
+"""What decides a job's result beside its key and the rows, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from hushvec._native import arrays
+from hushvec._util import validate
+from hushvec.jobs import derivation
+from hushvec.mechanisms import Mechanism
+from hushvec.release.plan import plan_release
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JobParameters:
+    """The mechanism of every row, one row a person; the dtype of batches; what brings rows to unit length before and after it."""
+
+    mechanism: Mechanism
+    dtype: str
+    normalize: bool
+    renormalize: bool
+
+    @property
+    def dimension(self) -> int:
+        return self.mechanism.dimension
+
+    @cached_property
+    def parameters(self) -> str:
+        """Everything that decides the result beside the key and the rows, as docs/format.md section 10 writes it."""
+        return derivation.parameters_text(
+            self.mechanism, dtype=self.dtype, normalize=self.normalize, renormalize=self.renormalize
+        )
+
+
+def planned_parameters(*, dimension: int, dtype: str, **arguments: Any) -> dict[str, Any]:
+    """The fields of `JobParameters`, from the arguments of `NoiseJob.start`."""
+    plan = plan_release(
+        rows=1,
+        dimension=validate.whole_number("dimension", dimension, at_least=1),
+        dtype=validate.choice("dtype", dtype, arrays.NUMPY_DTYPES),
+        per="record",
+        generator=None,
+        **arguments,
+    )
+    if plan.mechanism.grade != "exact":
+        raise ValueError(f"mechanism must have an exact form in a job, got {plan.mechanism.name!r}")
+    return dict(mechanism=plan.mechanism, dtype=dtype, normalize=plan.normalize, renormalize=plan.renormalize)

@@ -1,0 +1,158 @@
+"""The codes of a public codebook: encoding rows, decoding answers, and the file that holds them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._native import arrays
+from hushvec._util import validate
+from hushvec._util.npz import load_npz, save_npz
+from hushvec.mechanisms.public_arrays import (
+    Rows,
+    as_float32,
+    digest_of,
+    digest_of_rows,
+    frozen,
+    nearest_codes,
+    unit_rows,
+)
+from hushvec.mechanisms.randomized_response import RandomizedResponse
+
+FORMAT = 1
+_ARRAYS = ("codes", "sums")
+_MOST_CODES = 2**24
+
+Codes = TypeVar("Codes", bound="PublicCodes")
+
+
+@dataclass(frozen=True, eq=False)
+class PublicCodes:
+    """What `PublicCodebook` is made of, which documents it."""
+
+    codes: Rows
+    sums: Rows
+    rows: int
+    fitted_on: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in _ARRAYS:
+            object.__setattr__(self, name, frozen(name, getattr(self, name), 2))
+        validate.whole_number("rows", self.rows, at_least=1)
+        if not 2 <= len(self.codes) <= _MOST_CODES:
+            raise ValueError(f"codes must be at least 2 and at most 2^24, got {len(self.codes)}")
+        if self.sums.shape != self.codes.shape:
+            raise ValueError(f"sums must have shape {self.codes.shape}, that of codes, got {self.sums.shape}")
+        lengths = np.linalg.norm(self.codes.astype(np.float64), axis=1)
+        if (np.abs(lengths - 1) > 1e-5).any():
+            raise ValueError(f"codes must have unit length, got {float(lengths[np.abs(lengths - 1).argmax()])!r}")
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def dimension(self) -> int:
+        """d of the rows."""
+        return int(self.codes.shape[1])
+
+    def encode(self, x: Any) -> NDArray[np.int32]:
+        """The number of the nearest code of each row [n]: private, not to be released.
+
+        Args:
+            x: float array [d] or [n, d], numpy or torch. Not changed.
+
+        Guarantees:
+            A row's code depends on the row and the codes alone, and is the same under every instruction set but the portable one.
+            Of codes with equal scores the first.
+
+        Raises:
+            TypeError: wrong kinds.
+            ValueError: another dimension, NaN or Inf.
+        """
+        arrays.require_array("x", x)
+        count, dimension = arrays.rows_and_dimension(x)
+        if dimension != self.dimension:
+            raise ValueError(f"x must have {self.dimension} columns, got {dimension}")
+        arrays.require_finite("x", x)
+        return nearest_codes(as_float32(x).reshape(count, dimension), self.codes)
+
+    def decode(self, codes: Any, epsilon: float) -> Rows:
+        """A unit row for each released code: the direction of the posterior mean of a public row, given the code.
+
+        Args:
+            codes: whole numbers in [0, k), released by randomized response with this epsilon for each.
+            epsilon: > 0, of one row.
+
+        Returns:
+            float32 [n, d]. Post-processing: it costs nothing.
+        """
+        numbers = np.asarray(codes)
+        if numbers.dtype.kind not in "iu":
+            raise TypeError(f"codes must be whole numbers, got {numbers.dtype}")
+        outside = numbers[(numbers < 0) | (numbers >= len(self))]
+        if outside.size:
+            raise ValueError(f"codes must be >= 0 and < {len(self)}, got {int(outside.flat[0])}")
+        decoded: Rows = self.decoded_codes(RandomizedResponse(epsilon=epsilon, k=len(self)))[numbers]
+        return decoded
+
+    def decoded_codes(self, response: RandomizedResponse) -> Rows:
+        """[k, d]: sum over public rows u of P(code | u) u, to unit length."""
+        truth, other = response.probability_of_truth, response.probability_of_each_other
+        sums = self.sums.astype(np.float64)
+        return unit_rows((truth - other) * sums + other * sums.sum(axis=0))
+
+    def require_other_rows(self, *parts: Any) -> None:
+        """Refuse the rows that the codebook was made from.
+
+        Args:
+            parts: the rows to be released, in one array or in several.
+
+        Raises:
+            ValueError: they are the array that the codebook was fitted on.
+        """
+        count = sum(arrays.rows_and_dimension(part)[0] for part in parts)
+        if self.fitted_on is not None and count == self.rows and digest_of_rows(*parts) == self.fitted_on:
+            raise ValueError(
+                "codebook must be fitted on public rows, not on those to be released: x is the array it was fitted on "
+                f"(digest {self.fitted_on[:12]})"
+            )
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256, in hexadecimal, of the codebook: format, shapes, and every float32 of codes and sums, little-endian."""
+        return digest_of("codebook", FORMAT, self._stored())
+
+    def _stored(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _ARRAYS}
+
+    def __eq__(self, other: object) -> bool:
+        return self.digest == other.digest if isinstance(other, PublicCodes) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} codes, dimension {self.dimension}, digest {self.digest[:12]})"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the codebook as an .npz file: beside `path` first, then in one step onto it."""
+        save_npz(path, FORMAT, self.digest, {"fitted_on": self.fitted_on or "", "rows": self.rows, **self._stored()})
+
+    @classmethod
+    def load(cls: type[Codes], path: str | os.PathLike[str]) -> Codes:
+        """The codebook that `save` wrote.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it is no such file, or not what was saved: its digest is another.
+        """
+
+        def made(stored: dict[str, Any]) -> Codes:
+            return cls(stored["codes"], stored["sums"], int(stored["rows"]), str(stored["fitted_on"]) or None)
+
+        return load_npz(path, "codebook", FORMAT, ("fitted_on", "rows", *_ARRAYS), made)

@@ -1,0 +1,98 @@
+"""What an index costs and whom it protects, in lines for a reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hushvec.mechanisms.top_1 import top_1_sentence
+from hushvec.retrieval.index.content import Content
+from hushvec.retrieval.index.guarantees import document_guarantee, query_guarantee
+from hushvec.retrieval.index.settings import NOTE_CELLS, SIDES
+from hushvec.retrieval.noise import PER_QUERY
+
+_QUERIES = (1, 10, 100)
+_UNITS = {
+    PER_QUERY: "query",
+    "record": "query, each of which is another person's: two of one person cost it twice",
+    "release": "search, all queries of which are about one person",
+}
+
+
+def title(content: Content) -> str:
+    settings = content.settings
+    noise = ", ".join(name for name in SIDES if getattr(settings, name) is not None) or "nothing"
+    return f"PrivateIndex({settings.dimension}, rows={len(content)}, store={settings.store!r}, noise on {noise})"
+
+
+def describe(content: Content, *, is_seeded: bool) -> tuple[str, ...]:
+    parts = (_documents(content), _scores(content), _queries(content), _beside(content), _caveats(content, is_seeded))
+    return (title(content), *(line for part in parts for line in part))
+
+
+def _documents(content: Content) -> Iterator[str]:
+    noise = content.settings.documents
+    if noise is None:
+        yield "documents: stored without noise"
+        return
+    epsilon, delta = noise.cost(content.settings.columns)
+    unit = "row" if noise.per == "record" else "add, all rows of which are about one person"
+    yield (
+        f"documents: {_mechanism(noise.mechanism)}, epsilon = {epsilon!r}, delta = {delta!r} for each {unit}; "
+        "searches and `vectors` cost nothing more"
+    )
+    if noise.per == "record" and delta == 0 and len(content) > 1:
+        bound = top_1_sentence(epsilon, len(content), noise_on="documents")
+        yield f"{bound}, by a search for their clean versions (the right one at rank 1)"
+
+
+def _scores(content: Content) -> Iterator[str]:
+    noise = content.settings.scores
+    if noise is None:
+        return
+    costs = "; ".join(f"{queries}: {_cost(document_guarantee(content, queries))}" for queries in _QUERIES)
+    yield f"scores: {noise.mechanism}, clamped to [{noise.low:g}, {noise.high:g}], epsilon = {float(noise.epsilon)!r} a query"
+    yield f"a document costs, by the number of queries answered in all: {costs}"
+
+
+def _queries(content: Content) -> Iterator[str]:
+    noise = content.settings.queries
+    if noise is None:
+        return
+    epsilon, delta = noise.cost(content.settings.columns)
+    yield f"queries: {_mechanism(noise.mechanism)}, epsilon = {epsilon!r}, delta = {delta!r} for each {_UNITS[str(noise.per)]}"
+    if noise.per == PER_QUERY:
+        costs = "; ".join(f"{queries}: {_cost(query_guarantee(content, queries))}" for queries in _QUERIES)
+        yield f"whoever asks is charged, by the number of queries in a search: {costs}"
+    yield "noise on queries protects who asks, if it is added at the asker's side; no document gains from it"
+
+
+def _beside(content: Content) -> Iterator[str]:
+    texts, metadata = content.documents.counts
+    if texts or metadata:
+        yield (
+            f"{texts} texts and the metadata of {metadata} rows are stored as they are: nothing protects them, "
+            "and whoever reads a text needs no vector"
+        )
+
+
+def _caveats(content: Content, is_seeded: bool) -> Iterator[str]:
+    settings = content.settings
+    if settings.documents is None and settings.scores is None:
+        yield "documents have no protection: answers show who is in the index"
+    elif settings.documents is None:
+        yield "only answers are protected: `vectors` and saved files hold the documents themselves"
+    if settings.has_noise_in_cells:
+        yield NOTE_CELLS
+    if is_seeded:
+        yield "key from a user-given seed: NOT a DP claim"
+    if any(noise is not None and noise.grade(content.settings.columns) == "float" for noise in (settings.documents, settings.queries)):
+        yield "grade float: not protected against floating-point attacks, NOT a DP claim"
+
+
+def _mechanism(mechanism: object) -> str:
+    return mechanism if isinstance(mechanism, str) else str(getattr(mechanism, "name", mechanism))
+
+
+def _cost(guarantee: tuple[float, float] | None) -> str:
+    assert guarantee is not None
+    return f"({guarantee[0]:.6g}, {guarantee[1]:.6g})"

@@ -1,0 +1,98 @@
+"""Rows for an index or a search: checked first, then charged and released."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._native import _core, arrays
+from hushvec.receipts.labels import RowReceipt
+from hushvec.release.charging import Budget
+from hushvec.release.plan import ReleasePlan
+from hushvec.release.vectors import release_planned
+from hushvec.retrieval.index.settings import IndexSettings
+from hushvec.retrieval.noise import VectorNoise
+
+if TYPE_CHECKING:
+    from hushvec.mechanisms import PublicProjection
+
+
+class Prepared(NamedTuple):
+    """Rows and the plan of their release, checked but for NaN and Inf.
+
+    Args:
+        rows: behind the projection; final where there is no plan.
+        plan: of their release; None without noise.
+        budget: that is charged for it.
+        projection: that they have been through, for the receipt.
+        notes: for the receipt.
+    """
+
+    rows: Any
+    plan: ReleasePlan | None = None
+    budget: Budget | None = None
+    projection: PublicProjection | None = None
+    notes: tuple[str, ...] = ()
+
+    def release(self) -> tuple[NDArray[np.float32], RowReceipt | None]:
+        """The rows as they may be stored or searched, and what was done. Charges first; NaN and Inf are refused before that."""
+        if self.plan is None:
+            return self.rows, None
+        release = release_planned(self.rows, self.plan, budget=self.budget, notes=self.notes, projection=self.projection)
+        return as_rows(release.values), release.receipt
+
+
+def require_rows(name: str, x: Any, dimension: int) -> Any:
+    """Rows [n, dimension] of at least one row."""
+    arrays.require_array(name, x)
+    rows, columns = arrays.rows_and_dimension(x)
+    if columns != dimension:
+        raise ValueError(f"{name} must have {dimension} columns, got {columns}")
+    if rows == 0:
+        raise ValueError(f"{name} must have at least 1 row, got 0")
+    return x.reshape(rows, dimension)
+
+
+def prepare(
+    name: str,
+    x: Any,
+    noise: VectorNoise | None,
+    settings: IndexSettings,
+    generator: _core.Generator,
+    notes: tuple[str, ...] = (),
+) -> Prepared:
+    """Rows through the projection, and everything about their release checked."""
+    projection, normalize = settings.projection, settings.normalize
+    if projection is not None:
+        arrays.require_finite(name, x)
+        x = projection.transform(x)
+    if noise is not None:
+        plan = noise.plan(
+            rows=len(x),
+            dimension=settings.columns,
+            dtype=arrays.dtype_name(x),
+            normalize=normalize and not noise.is_of_directions,
+            generator=generator,
+        )
+        return Prepared(x, plan, noise.budget, projection, (*noise.notes(plan), *notes))
+    arrays.require_finite(name, x)
+    if normalize:
+        unit = arrays.empty_like(x)
+        arrays.unit_rows(x, unit)
+        return Prepared(as_rows(unit))
+    rows = as_rows(x)
+    arrays.require_finite(f"{name} in the range of float32", rows)
+    return Prepared(rows)
+
+
+def as_rows(x: Any) -> NDArray[np.float32]:
+    """float32 in C order, in memory of the CPU; x itself where it is that already."""
+    values = x
+    if arrays.is_torch(x):
+        values = x.float().cpu().numpy()
+    elif arrays.is_cupy(x):
+        values = x.get()
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(values, dtype=np.float32)

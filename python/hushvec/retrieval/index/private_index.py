@@ -1,0 +1,396 @@
+"""`PrivateIndex`: vectors that are looked up by inner product, with noise on documents, queries or scores."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._native import _core
+from hushvec._native.generators import require_generator
+from hushvec.errors import UtilityWarning
+from hushvec.receipts.labels import RowReceipt
+from hushvec.release.charging import Budget
+from hushvec.retrieval.index import guarantees, saved
+from hushvec.retrieval.index.adding import Adding
+from hushvec.retrieval.index.answers import SearchResult
+from hushvec.retrieval.index.content import Content
+from hushvec.retrieval.index.description import describe, title
+from hushvec.retrieval.index.documents import StoredDocument
+from hushvec.retrieval.index.searching import Searching
+from hushvec.retrieval.index.settings import NOTE_CELLS, IndexSettings
+from hushvec.retrieval.noise import ScoreNoise, VectorNoise
+from hushvec.retrieval.stores import BEHIND_AN_ADDRESS, open_store
+
+if TYPE_CHECKING:
+    from hushvec.mechanisms import PublicProjection
+
+
+class PrivateIndex:
+    """An index of vectors with differential privacy for its documents, for its queries, or for both.
+
+    Args:
+        dimension: d, elements of the rows that are added and of queries.
+        documents: noise on rows before they are stored.
+        queries: noise on queries before they are searched.
+        scores: noise on scores before the best are named; needs a store that looks at every row in memory ("flat", "numpy").
+        store: "flat" (FAISS where it is installed, else numpy), "numpy", "hnsw", "ivf", "lancedb", "qdrant", "milvus" or "pgvector".
+        store_options: of that store, by name; docs/retrieval.md lists them.
+        path: folder of a store on disk ("lancedb", "qdrant", "milvus"); None keeps it in memory ("milvus": in a temporary folder).
+            For "pgvector" the address of the database, postgresql://user@host/database; it is never saved, and errors hide its
+            password.
+        projection: a public map that is applied to documents and queries first.
+        normalize: bring rows of both sides to unit length, after the projection and before the noise, so that inner products are
+            cosines up to the noise. A zero row stays zero.
+        generator: key stream of all noise; the process-wide one if None. A seeded one gives no privacy: receipts say so, and
+            together with a budget it is refused.
+
+    Raises:
+        TypeError, ValueError: arguments of the wrong kind, out of range, or that contradict each other.
+        StoreError: what lies at `path` cannot be used.
+        MissingExtraError: the store's package is not installed.
+
+    Guarantees:
+        Those of `VectorNoise` and `ScoreNoise`; `document_guarantee` and `query_guarantee` give the numbers. Adjacency: replace the
+        vector of one row; ids, texts, metadata and the number of rows are public, stored and returned without protection. Anyone
+        who can read a text does not need its vector. Deleting a row refunds nothing: its release stays released. Noise on queries
+        protects the asker, not the documents. With noise on documents, stores hold only released rows, and scores of released rows
+        are post-processing, so that noise on scores adds a second guarantee. A filter reads metadata alone and costs nothing.
+
+    Edge cases:
+        Bad input is refused before anything is charged or written. If the store fails afterwards (a full disk, a lost connection),
+        the charge stands and no row is added; the release is kept in memory, and the same call again stores it without a second
+        charge. Not safe for use by several threads at once. "ivf" with so much noise on documents that its cells no longer group
+        near rows gives a `UtilityWarning`: it loses half of the answers at epsilon 16.
+
+    Reference:
+        docs/retrieval.md; docs/proofs/private_scores.md.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.retrieval import PrivateIndex, VectorNoise
+        >>> rows = np.random.default_rng(0).standard_normal((100, 384)).astype(np.float32)
+        >>> index = PrivateIndex(384, documents=VectorNoise(epsilon=50.0), store="numpy")
+        >>> index.add(rows).mechanism, len(index), index.document_guarantee()
+        ('privunit', 100, (50.0, 0.0))
+        >>> index.search(rows[:3], k=10).ids.shape
+        (3, 10)
+    """
+
+    def __init__(
+        self,
+        dimension: int,
+        *,
+        documents: VectorNoise | None = None,
+        queries: VectorNoise | None = None,
+        scores: ScoreNoise | None = None,
+        store: str = "flat",
+        store_options: Mapping[str, Any] | None = None,
+        path: str | os.PathLike[str] | None = None,
+        projection: PublicProjection | None = None,
+        normalize: bool = True,
+        generator: _core.Generator | None = None,
+    ) -> None:
+        settings = IndexSettings(
+            dimension=dimension,
+            documents=documents,
+            queries=queries,
+            scores=scores,
+            store=store,
+            store_options=store_options,
+            projection=projection,
+            normalize=normalize,
+        )
+        source = require_generator(generator)
+        settings.require_secret_key(source)
+        rows = open_store(store, settings.columns, options=store_options, path=path)
+        if len(rows):
+            place = f"{settings.store!r} there"  # the path may be an address with a password
+            raise ValueError(f"path must be new, or of an index that is loaded: {place} holds {len(rows)} rows")
+        self._take(Content(settings, rows), source)
+        if settings.has_noise_in_cells:
+            warnings.warn(NOTE_CELLS, UtilityWarning, stacklevel=2)
+
+    def _take(self, content: Content, generator: _core.Generator) -> None:
+        self._content, self._generator = content, generator
+        self._adding, self._searching = Adding(content, generator), Searching(content, generator)
+
+    # ---- what is in it ----
+
+    @property
+    def dimension(self) -> int:
+        """d of the rows that go in."""
+        return self._content.settings.dimension
+
+    @property
+    def columns(self) -> int:
+        """Elements of the stored rows: d, or what the projection makes of it."""
+        return self._content.settings.columns
+
+    @property
+    def projection(self) -> PublicProjection | None:
+        """The public map that documents and queries go through first."""
+        return self._content.settings.projection
+
+    @property
+    def is_seeded(self) -> bool:
+        """Whether the noise comes from a user-given seed, so that nothing is claimed."""
+        return self._generator.seeded
+
+    @property
+    def settings(self) -> IndexSettings:
+        """The arguments that it was made with."""
+        return self._content.settings
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Ids in the order of the rows: int64, or object (str). A copy."""
+        return self._content.ids.values.copy()
+
+    @property
+    def receipts(self) -> tuple[RowReceipt, ...]:
+        """Of the documents, one for every `add` with noise, of rows deleted since too."""
+        return tuple(self._content.receipts)
+
+    def __len__(self) -> int:
+        return len(self._content)
+
+    def __repr__(self) -> str:
+        return title(self._content)
+
+    def vectors(self, ids: Any = None) -> NDArray[np.float32]:
+        """Stored rows, float32 [n, columns]: the released ones where documents have noise, else the rows themselves.
+
+        Args:
+            ids: of the rows, in any order; None for all rows in the order of `ids`.
+
+        Raises:
+            TypeError, ValueError: ids of another kind, or that are not there.
+        """
+        return self._content.vectors(ids)
+
+    # ---- texts and metadata: not protected ----
+
+    def get(self, ids: Any = None) -> list[StoredDocument]:
+        """Texts and metadata as they were added.
+
+        Args:
+            ids: of the rows, in any order; None for all rows in the order of `ids`.
+
+        Raises:
+            TypeError, ValueError: ids of another kind, or that are not there.
+        """
+        return self._content.get(ids)
+
+    @property
+    def documented(self) -> tuple[int, int]:
+        """How many rows have a text, and how many have metadata."""
+        return self._content.documents.counts
+
+    def find(self, where: Mapping[str, Any]) -> NDArray[Any]:
+        """The ids of the rows whose metadata a filter matches, in the order of the rows.
+
+        Args:
+            where: as in `search`.
+
+        Raises:
+            TypeError, ValueError: no such filter.
+        """
+        return self._content.ids.values[self._content.matching(where)]
+
+    def has(self, ids: Any) -> NDArray[np.bool_]:
+        """Whether each of some ids is in the index.
+
+        Raises:
+            TypeError: neither integers nor strings.
+        """
+        return self._content.ids.known(ids)
+
+    def update(self, ids: Any, *, metadata: Any = None, texts: Any = None) -> None:
+        """Replace texts or metadata of rows. Their vectors stay, so that nothing is released or charged.
+
+        Args:
+            ids: of rows that are there, each once.
+            metadata, texts: as in `add`, in the order of the ids; None leaves what is there.
+
+        Raises:
+            TypeError, ValueError: as `add`, or an id that is not there, or twice. Nothing is changed then.
+        """
+        self._content.update(ids, metadata, texts)
+
+    # ---- rows in, rows out ----
+
+    def add(
+        self, vectors: Any, ids: Any = None, metadata: Any = None, texts: Any = None, *, replace: bool = False
+    ) -> RowReceipt | None:
+        """Store rows, with noise first where documents have it.
+
+        Args:
+            vectors: float array [n, d], or [d] for one row; numpy or torch. Not changed.
+            ids: n unique integers or n unique strings, new to the index; None for the next whole numbers, which begin at 0. An id of
+                a deleted row may be used again, at the price of a new release.
+            metadata: n mappings of strings to JSON values (str, int, float, bool, None, lists of these), for filters. Not protected.
+            texts: n strings. Not protected.
+            replace: rows with known ids replace the old ones, which are deleted after the charge. Each is a new release with a new
+                charge; the charge for the old one stands.
+
+        Returns:
+            The receipt of the release, which covers the vectors alone; None without noise on documents.
+
+        Raises:
+            TypeError, ValueError: as `hushvec.privatize`; no rows, another dimension, ids twice, known already or of another kind;
+                texts or metadata of the wrong kind or number. Nothing is charged or stored then.
+            PrivacyBudgetExhaustedError: the budget has not enough left. Nothing was stored or replaced.
+            StoreError: the store failed; no row was added, and the charge stands. The same call with equal rows and ids stores what
+                was released, without another charge. With `replace` the old rows are gone until then.
+        """
+        return self._adding.add(vectors, ids, metadata, texts, replace=replace)
+
+    def delete(self, ids: Any) -> int:
+        """Delete rows, with their texts and metadata. What was released of them stays released: no budget is refunded.
+
+        Args:
+            ids: of rows that are there, each once.
+
+        Returns:
+            How many rows were deleted.
+
+        Raises:
+            TypeError: ids of another kind.
+            ValueError: an id that is not there, or twice. Nothing is deleted then.
+            StoreError: the store failed. The rows stay in the index until the same call succeeds.
+        """
+        return self._adding.delete(ids)
+
+    def search(self, queries: Any, k: int = 10, *, where: Mapping[str, Any] | None = None, among: Any = None) -> SearchResult:
+        """The k rows with the largest inner products, for every query.
+
+        Args:
+            queries: float array [m, d], or [d] for one query; numpy or torch. Not changed.
+            k: how many ids a query gets; at most the number of rows, if neither `where` nor `among` is given.
+            where: only rows whose metadata this filter matches: `{"year": 2020}`, `{"year": {"$gte": 2020}, "tag": "a"}`, with $eq
+                $ne $gt $gte $lt $lte $in $nin $and $or $not as in MongoDB; docs/retrieval.md has the rules. Metadata is public, so
+                this costs nothing.
+            among: only rows with these ids; both together: rows that are in both.
+
+        Returns:
+            A SearchResult: ids [m, k], and scores float32 [m, k], None with noise on scores by "gumbel". If `where` and `among` leave
+            fewer rows than k, the shape is [m, that number], which only ids and metadata determine. If they leave none, nothing is
+            charged.
+
+        Raises:
+            TypeError, ValueError: wrong kinds; no queries, another dimension, NaN or Inf, an empty index, k above the number of rows.
+                An operator that filters do not have; ids that are not there. Nothing is charged then.
+            PrivacyBudgetExhaustedError: a budget has not enough left; nothing is answered. Both are charged for all queries of the
+                call (that of the queries for one of them with per="record", where each is another person's). The scores' budget is
+                charged first, and its charge stands if the other refuses.
+            StoreError: the store failed. The same search again uses what was released of its queries, without another charge.
+        """
+        return self._searching.search(queries, k, where, among)
+
+    # ---- what it promises ----
+
+    def document_guarantee(self, queries: int = 1) -> tuple[float, float] | None:
+        """(epsilon, delta) for a document against whoever sees the answers to so many queries; None without any noise on documents.
+
+        Args:
+            queries: how many are answered in all, over any number of searches, chosen in view of earlier answers.
+
+        Returns:
+            The smaller of two bounds: the cost of the released row, whatever the number of queries, and the cost of that many noisy
+            answers, which covers answers only, not `vectors()`. The first is for one release: a row that was added again, or replaced
+            by an equal one, costs it each time. With a seeded generator or a mechanism of the float grade nothing is claimed.
+        """
+        return guarantees.document_guarantee(self._content, queries)
+
+    def query_guarantee(self, queries: int = 1) -> tuple[float, float] | None:
+        """(epsilon, delta) of one search for each person who asks; None without noise on queries.
+
+        Args:
+            queries: of the search. They add up with per="query", the default: one person asks them all. With per="record" each is
+                another person's; with per="release" a search has one price.
+        """
+        return guarantees.query_guarantee(self._content, queries)
+
+    def describe(self) -> tuple[str, ...]:
+        """What every side costs and protects, in lines."""
+        return describe(self._content, is_seeded=self.is_seeded)
+
+    def fresh(self, generator: _core.Generator | None = None) -> PrivateIndex:
+        """An empty index with the same settings and no budgets, in memory: for shadow models and studies.
+
+        A store behind an address becomes "flat".
+
+        Args:
+            generator: its key stream; the process-wide one if None.
+        """
+        settings = self._content.settings.with_budgets({})
+        if settings.store in BEHIND_AN_ADDRESS:
+            settings = replace(settings, store="flat", store_options=None)
+        store = open_store(settings.store, settings.columns, options=settings.store_options)
+        index = PrivateIndex.__new__(PrivateIndex)
+        index._take(Content(settings, store), require_generator(generator))
+        return index
+
+    # ---- in a folder ----
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write rows, ids, texts, metadata, receipts and settings into a folder, atomically: the last save stays until all is written.
+
+        Budgets and the generator are not saved. A store on disk keeps its rows where they are; the folder says which of them belong
+        to the index, so that rows added after the last save are not in it. Only the owner may read the files (mode 600).
+
+        Args:
+            folder: new, empty, or with an index that is replaced.
+
+        Raises:
+            ValueError: it is a file, or holds something else.
+            OSError: it cannot be written. What was there before is still there then.
+        """
+        saved.save(Path(folder), self._content)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        document_budget: Budget | None = None,
+        query_budget: Budget | None = None,
+        score_budget: Budget | None = None,
+        without_budgets: bool = False,
+        path: str | os.PathLike[str] | None = None,
+        generator: _core.Generator | None = None,
+    ) -> PrivateIndex:
+        """The index that `save` wrote.
+
+        Args:
+            folder: as given to `save`.
+            document_budget, query_budget, score_budget: of the sides, as in their noise. A side that had one when it was saved needs
+                one again.
+            without_budgets: go on without the budgets that the index had.
+            path: where a store on disk lies, if it was moved; the address of a database, always.
+            generator: as for a new index.
+
+        Raises:
+            ValueError: no index, or not what was saved (lengths and SHA-256 of all files are checked); a budget missing, or given for
+                a side without noise.
+            OSError: a file cannot be read.
+            MissingExtraError: the store's package is not installed.
+        """
+        source = require_generator(generator)
+        budgets = {
+            "documents": ("document_budget", document_budget),
+            "queries": ("query_budget", query_budget),
+            "scores": ("score_budget", score_budget),
+        }
+        content = saved.load(Path(folder), store_path=path, budgets=budgets, without_budgets=without_budgets)
+        content.settings.require_secret_key(source)
+        index = cls.__new__(cls)
+        index._take(content, source)
+        return index

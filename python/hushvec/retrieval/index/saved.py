@@ -1,0 +1,263 @@
+"""An index in a folder: saved in one step whatever happens in between, and read back whole.
+
+    index.json              settings, and the names, lengths and SHA-256 of the other files: what is not named there does not count
+    rows-TAG.npy / .faiss   the stored rows; no such file for a store that has them on disk itself
+    keys-TAG.npy            for such a store: which of its rows belong to the index
+    ids-TAG.json            ids in the order of the rows
+    receipts-TAG.json       of the documents
+    documents-TAG.jsonl     texts and metadata in the order of the rows, as they are, if a row has any
+    projection-TAG.npz      the public map, if there is one
+    SIDE_codebook-TAG.npz   the public codebook of documents or queries, if there is one
+
+Files come first, under names that nobody has used; then index.json takes its place; then the files of the save before go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hushvec._native import _core
+from hushvec._util import validate
+from hushvec._util.publish import private_file, private_folder, published_bytes, sync_folder
+from hushvec.receipts.labels import row_receipt
+from hushvec.release.charging import Budget
+from hushvec.retrieval.index.content import Content
+from hushvec.retrieval.index.documents import Beside, Documents
+from hushvec.retrieval.index.row_ids import RowIds
+from hushvec.retrieval.index.settings import SIDES, IndexSettings
+from hushvec.retrieval.stores import ON_DISK, DiskStore, Store, open_store, shown
+
+if TYPE_CHECKING:
+    from hushvec.mechanisms import PublicCodebook, PublicProjection
+
+INDEX_FORMAT = 1
+MANIFEST = "index.json"
+_OURS = re.compile(
+    r"(rows|keys|ids|receipts|documents|projection|documents_codebook|queries_codebook)-[0-9a-f]{16}\.(npy|faiss|jsonl?|npz)"
+)
+_HASHED_AT_ONCE = 1 << 22
+
+
+def save(folder: Path, content: Content) -> None:
+    """Write an index; the one that was there before stays until this one is complete.
+
+    Raises:
+        ValueError: `folder` is a file, or holds something that is no index.
+        OSError: it cannot be written. What was there before is still there then.
+    """
+    _require_place(folder)
+    private_folder(folder)
+    tag = secrets.token_hex(8)
+    files: dict[str, dict[str, Any]] = {}
+    for kind, (suffix, write) in _parts(content).items():
+        name = f"{kind}-{tag}{suffix}"
+        private_file(folder / name)  # which its writer then only fills
+        write(folder / name)
+        files[kind] = {"name": name, "bytes": _synced_size(folder / name), "sha256": _digest(folder / name)}
+    manifest = {
+        "index_format": INDEX_FORMAT,
+        "library_version": _core.__version__,
+        "settings": content.settings.to_dict(),
+        "rows": len(content.ids),
+        "store_path": None if (place := _folder_of(content.store)) is None else str(place.resolve()),
+        "files": files,
+    }
+    sync_folder(folder)
+    with published_bytes(folder / MANIFEST) as file:
+        file.write((json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
+    sync_folder(folder)
+    _remove_others(folder, {entry["name"] for entry in files.values()})
+
+
+def load(
+    folder: Path,
+    *,
+    store_path: str | os.PathLike[str] | None,
+    budgets: Mapping[str, tuple[str, Budget | None]],
+    without_budgets: bool,
+) -> Content:
+    """Read an index.
+
+    Args:
+        folder: that `save` wrote.
+        store_path: where a store on disk lies now; None: where it lay.
+        budgets: for each side the argument's name and the budget. A side that had one when it was saved needs one again.
+        without_budgets: but for this.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: no index, one of another format, or a file that is not what was saved; budgets that do not fit.
+    """
+    manifest = _manifest(folder)
+    try:
+        parts = {kind: _verified(folder, entry) for kind, entry in manifest["files"].items()}
+        settings = IndexSettings.from_dict(manifest["settings"], _projection(parts.get("projection")), _codebooks(parts))
+        budgeted = {name for name in SIDES if (manifest["settings"][name] or {}).get("budget")}
+        ids = _ids(parts["ids"])
+        receipts = list(map(row_receipt, json.loads(parts["receipts"].read_text(encoding="utf-8"))))
+        documents = _documents(parts.get("documents"), len(ids))
+    except (KeyError, TypeError, AttributeError) as mistake:
+        raise ValueError(f"{folder / MANIFEST} does not describe an index: {mistake!r}") from None
+    path = store_path if store_path is not None else manifest["store_path"]
+    if path is not None and settings.store in ON_DISK and not Path(path).is_dir():
+        raise ValueError(f"path must be the folder where the rows of {folder} lie, got {shown(path)}, which is no folder")
+    store = open_store(settings.store, settings.columns, options=settings.store_options, path=path)
+    if "rows" in parts:
+        store.read(parts["rows"])
+    else:
+        _take_up(store, np.load(parts["keys"], allow_pickle=False), ids, documents)
+    if not len(store) == len(ids):
+        raise ValueError(f"{folder} must have as many rows as ids, got {len(store)} and {len(ids)}")
+    return Content(_with_budgets(settings, budgets, budgeted, without_budgets), store, ids, receipts, documents)
+
+
+def _parts(content: Content) -> dict[str, tuple[str, Callable[[Path], None]]]:
+    """Suffix and writer of every file."""
+    ids = {"next_default": content.ids.next_default, "ids": content.ids.values.tolist()}
+    receipts = [receipt.to_dict() for receipt in content.receipts]
+    parts: dict[str, tuple[str, Callable[[Path], None]]] = {
+        "ids": (".json", lambda path: _write_json(path, ids)),
+        "receipts": (".json", lambda path: _write_json(path, receipts)),
+    }
+    if not content.documents.is_nothing:
+        lines = content.documents.lines()
+        parts["documents"] = (".jsonl", lambda path: _write_text(path, lines))
+    store = content.store
+    if isinstance(store, DiskStore) and store.outlives:
+        keys = store.keys.values
+        parts["keys"] = (".npy", lambda path: np.save(path, keys))
+    else:
+        parts["rows"] = (store.suffix, store.write)
+    if content.settings.projection is not None:
+        parts["projection"] = (".npz", content.settings.projection.save)
+    for side, codebook in content.settings.codebooks.items():
+        parts[f"{side}_codebook"] = (".npz", codebook.save)
+    return parts
+
+
+def _with_budgets(
+    settings: IndexSettings, budgets: Mapping[str, tuple[str, Budget | None]], budgeted: set[str], without_budgets: bool
+) -> IndexSettings:
+    for side, (name, budget) in budgets.items():
+        if budget is not None and getattr(settings, side) is None:
+            raise ValueError(f"{name} must be None: the index has no noise on {side}")
+        if budget is None and side in budgeted and not validate.flag("without_budgets", without_budgets):
+            raise ValueError(f"{name} must be given: the index was saved with one (without_budgets=True goes on without)")
+    return settings.with_budgets({side: budget for side, (_, budget) in budgets.items()})
+
+
+def _folder_of(store: Store) -> Path | None:
+    """Where a store on disk has its rows."""
+    return store.folder if isinstance(store, DiskStore) else None
+
+
+def _take_up(store: Any, saved: Any, ids: RowIds, documents: Documents) -> None:
+    """Make a store on disk and the ids agree: rows added after the save go, rows deleted after it are deleted."""
+    added = np.flatnonzero(~np.isin(store.keys.values, saved))
+    if len(added):
+        store.delete(added)
+    gone = np.flatnonzero(~np.isin(saved, store.keys.values))
+    if len(gone):
+        warnings.warn(f"{len(gone)} rows of the saved index are no longer in its store: they count as deleted", stacklevel=4)
+        ids.remove(gone)
+        documents.remove(gone)
+
+
+def _require_place(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder}: must be a folder or not exist")
+    if folder.is_dir() and not (folder / MANIFEST).exists():
+        foreign = [path.name for path in folder.iterdir() if not _is_ours(path.name)]
+        if foreign:
+            raise ValueError(f"{folder}: must be empty, hold an index or not exist, got {foreign[0]!r} in it")
+
+
+def _is_ours(name: str) -> bool:
+    """A file of a save, finished or not."""
+    beside = (f".{MANIFEST}.", ".projection-", ".documents_codebook-", ".queries_codebook-")
+    return bool(_OURS.fullmatch(name)) or name == MANIFEST or name.startswith(beside)
+
+
+def _remove_others(folder: Path, named: set[str]) -> None:
+    for path in folder.iterdir():
+        if path.name not in named and path.name != MANIFEST and _is_ours(path.name):
+            path.unlink(missing_ok=True)
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise ValueError(f"{folder} holds no index: {MANIFEST} is missing")
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} cannot be read as JSON: {error}") from None
+    if not isinstance(manifest, dict) or manifest.get("index_format") != INDEX_FORMAT:
+        raise ValueError(f"{path} must be an index of format {INDEX_FORMAT}")
+    return manifest
+
+
+def _verified(folder: Path, entry: Mapping[str, Any]) -> Path:
+    path = folder / Path(entry["name"]).name
+    if not path.is_file():
+        raise ValueError(f"{folder} is incomplete: {path.name} is missing")
+    if path.stat().st_size != entry["bytes"] or _digest(path) != entry["sha256"]:
+        raise ValueError(f"{path} is not what was saved: its SHA-256 is another")
+    return path
+
+
+def _projection(path: Path | None) -> PublicProjection | None:
+    from hushvec.mechanisms import PublicProjection
+
+    return None if path is None else PublicProjection.load(path)
+
+
+def _codebooks(parts: Mapping[str, Path]) -> dict[str, PublicCodebook]:
+    from hushvec.mechanisms import PublicCodebook
+
+    paths = {side: parts.get(f"{side}_codebook") for side in SIDES}
+    return {side: PublicCodebook.load(path) for side, path in paths.items() if path is not None}
+
+
+def _ids(path: Path) -> RowIds:
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    return RowIds.restored(stored["ids"], stored["next_default"])
+
+
+def _documents(path: Path | None, rows: int) -> Documents:
+    documents = Documents(Beside.checked(None, None, rows)) if path is None else Documents.read(path)
+    if len(documents) != rows:
+        raise ValueError(f"{path} must have one line for each of the {rows} rows, got {len(documents)}")
+    return documents
+
+
+def _write_json(path: Path, value: Any) -> None:
+    _write_text(path, json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _synced_size(path: Path) -> int:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+    return path.stat().st_size
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        content = hashlib.sha256()
+        while part := file.read(_HASHED_AT_ONCE):
+            content.update(part)
+        return content.hexdigest()

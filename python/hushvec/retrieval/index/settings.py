@@ -1,0 +1,175 @@
+"""The settings of an index: noise on each side, store, projection, normalization. Checked together, and written as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from hushvec._native import _core
+from hushvec._util import validate
+from hushvec.mechanisms import MECHANISMS, Mechanism, VectorMechanism
+from hushvec.release.charging import Budget, require_secret_key
+from hushvec.release.plan import PER
+from hushvec.release.vectors import require_projection
+from hushvec.retrieval.noise import PER_QUERY, ScoreNoise, VectorNoise
+from hushvec.retrieval.stores import CELLS, STORES, WITH_A_MATRIX
+
+if TYPE_CHECKING:
+    from hushvec.mechanisms import PublicCodebook, PublicProjection
+
+_KINDS: dict[str, type[VectorNoise] | type[ScoreNoise]] = {"documents": VectorNoise, "queries": VectorNoise, "scores": ScoreNoise}
+SIDES = tuple(_KINDS)
+
+NOTE_CELLS = (
+    "store 'ivf' loses answers with this much noise on documents (half of them at epsilon 16), as noise spreads rows over all cells: "
+    "use 'flat', or 'hnsw' with store_options={'ef_search': 256}"
+)
+
+# Whose rows they are, where the noise does not say: several queries of one search are usually one person's.
+_PER = {"documents": "record", "queries": PER_QUERY}
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexSettings:
+    """The arguments of `PrivateIndex` that outlive it: all but the path of its store and its generator.
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind or out of range, or two that contradict each other.
+    """
+
+    dimension: int
+    documents: VectorNoise | None = None
+    queries: VectorNoise | None = None
+    scores: ScoreNoise | None = None
+    store: str = "flat"
+    store_options: Mapping[str, Any] | None = None
+    projection: PublicProjection | None = None
+    normalize: bool = True
+
+    def __post_init__(self) -> None:
+        validate.whole_number("dimension", self.dimension, at_least=1)
+        for name, kind in _KINDS.items():
+            side = getattr(self, name)
+            if side is not None and not isinstance(side, kind):
+                raise TypeError(f"{name} must be a hushvec.retrieval.{kind.__name__} or None, got {validate.kind(side)}")
+        for name, per in _PER.items():
+            noise = getattr(self, name)
+            if noise is not None and noise.per is None:
+                object.__setattr__(self, name, replace(noise, per=per))
+        if self.documents is not None and self.documents.per == PER_QUERY:
+            raise ValueError(f"documents must have per={' or '.join(map(repr, PER))}, got {PER_QUERY!r}, which is for queries")
+        validate.choice("store", self.store, STORES)
+        validate.flag("normalize", self.normalize)
+        if self.projection is not None and require_projection(self.projection).dimension != self.dimension:
+            raise ValueError(f"projection must be for {self.dimension} elements, got one for {self.projection.dimension}")
+        if self.projection is not None and self.codebooks:
+            raise ValueError("projection must be None with a codebook: fit the codebook on rows behind it, and add such rows")
+        for noise in (self.documents, self.queries):
+            if noise is not None:
+                noise.require_fit(self.columns, normalize=self.normalize)
+        if self.scores is not None:
+            self._check_scores()
+
+    def _check_scores(self) -> None:
+        if self.store not in WITH_A_MATRIX:
+            raise ValueError(
+                f"store must be {' or '.join(map(repr, WITH_A_MATRIX))} with noise on scores, which needs the scores of all rows, "
+                f"got {self.store!r}"
+            )
+        if self.documents is not None and self.documents.per == "release":
+            raise ValueError("documents must have per='record' with noise on scores, which protects one row for each person")
+
+    @property
+    def columns(self) -> int:
+        """Elements of the stored rows: those that go in, or what the projection makes of them."""
+        return self.dimension if self.projection is None else self.projection.output_dimension
+
+    @property
+    def budgets(self) -> dict[str, Budget]:
+        """Of the sides that have one."""
+        sides = {name: getattr(self, name) for name in SIDES}
+        return {name: side.budget for name, side in sides.items() if side is not None and side.budget is not None}
+
+    @property
+    def codebooks(self) -> dict[str, PublicCodebook]:
+        """Of the sides that answer with public codes."""
+        mechanisms: dict[str, Any] = {name: getattr(getattr(self, name), "mechanism", None) for name in SIDES}
+        return {name: mechanism.codebook for name, mechanism in mechanisms.items() if _is_response(mechanism)}
+
+    @property
+    def has_noise_in_cells(self) -> bool:
+        """Whether an approximate store looks for rows in cells that noise has emptied of their meaning."""
+        return self.store == CELLS and self.documents is not None and self.documents.is_mostly_noise(self.columns)
+
+    def with_budgets(self, budgets: Mapping[str, Budget | None]) -> IndexSettings:
+        """The same with these budgets, by side, and no others."""
+        changed = {
+            name: replace(side, budget=budgets.get(name)) for name in SIDES if (side := getattr(self, name)) is not None
+        }
+        return replace(self, **changed)
+
+    def require_secret_key(self, generator: _core.Generator) -> None:
+        """Refuse to charge for noise that has no privacy."""
+        if self.budgets:
+            require_secret_key(generator)
+
+    # ---- as JSON; projection and codebooks are files of their own ----
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "dimension": self.dimension,
+            "documents": _noise_to_dict(self.documents),
+            "queries": _noise_to_dict(self.queries),
+            "queries_per": None if self.queries is None else self.queries.per,
+            "scores": _noise_to_dict(self.scores),
+            "store": self.store,
+            "store_options": None if self.store_options is None else dict(self.store_options),
+            "normalize": self.normalize,
+        }
+
+    @classmethod
+    def from_dict(
+        cls, fields: Mapping[str, Any], projection: PublicProjection | None, codebooks: Mapping[str, PublicCodebook]
+    ) -> IndexSettings:
+        """Without budgets. Projection and codebooks (by side) are files of their own.
+
+        Raises:
+            TypeError, ValueError: no such settings.
+        """
+        arguments: dict[str, Any] = {name: fields[name] for name in ("dimension", "store", "store_options", "normalize")}
+        for name, kind in _KINDS.items():
+            arguments[name] = None if fields[name] is None else kind(**_noise_fields(fields[name], codebooks.get(name)))
+        queries = arguments["queries"]
+        if queries is not None and "queries_per" not in fields and queries.per == "record":
+            arguments["queries"] = replace(queries, per=PER_QUERY)  # what older files have for every index that named nothing
+        return cls(projection=projection, **arguments)
+
+
+def _noise_to_dict(noise: VectorNoise | ScoreNoise | None) -> dict[str, Any] | None:
+    """The arguments but the budget, of which only is said whether there was one."""
+    if noise is None:
+        return None
+    fields = {field.name: getattr(noise, field.name) for field in dataclasses.fields(noise) if field.init}
+    fields["budget"] = noise.budget is not None
+    mechanism = fields["mechanism"]
+    if _is_response(mechanism):
+        fields["mechanism"] = {"name": mechanism.name, "epsilon": mechanism.epsilon, "rows_per_person": mechanism.rows_per_person}
+    elif isinstance(mechanism, Mechanism):
+        fields["mechanism"] = {"name": mechanism.name, **dataclasses.asdict(mechanism)}
+    return fields
+
+
+def _noise_fields(stored: Mapping[str, Any], codebook: PublicCodebook | None) -> dict[str, Any]:
+    fields = {**stored, "budget": None}
+    if isinstance(fields["mechanism"], Mapping):
+        ready = dict(fields["mechanism"])
+        kind = ready.pop("name")
+        fields["mechanism"] = MECHANISMS[kind](**ready) if codebook is None else codebook.mechanism(**ready)
+    return fields
+
+
+def _is_response(mechanism: Any) -> bool:
+    """Whether releases are codes of a public codebook."""
+    return isinstance(mechanism, Mechanism) and not isinstance(mechanism, VectorMechanism)
