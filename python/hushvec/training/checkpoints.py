@@ -1,4 +1,4 @@
-"""Checkpoints that are written whole or not at all, with the account in them."""
+"""Checkpoints with the account in them, written atomically."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hushvec._native import _core
-from hushvec._native.arrays import TORCH_DTYPES, dtype_name, is_cupy, is_torch
+from hushvec._native.arrays import DEFAULT_DTYPE, TORCH_DTYPES, dtype_name, is_torch, new_array
 from hushvec._native.clipped_sums import ClippedSum
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
@@ -136,7 +136,7 @@ def clip_and_noise_gradients(
         warn_if_lost(parts, clip_norm)
     if rows:
         total.add([part.detach() if is_torch(part) else part for part in parts], names)
-    noisy = total.release(source, [_empty(part) for part in parts])
+    noisy = total.release(source, [new_array(part, tuple(part.shape[1:]), dtype=DEFAULT_DTYPE) for part in parts])
     if divide_by != 1.0:
         for part in noisy:
             part /= divide_by
@@ -159,22 +159,6 @@ def _parts(gradients: Any) -> tuple[list[str], list[Any]]:
         if dtype_name(part) not in TORCH_DTYPES:
             raise TypeError(f"{name} must be {' or '.join(TORCH_DTYPES)}, got {dtype_name(part)}")
     return names, parts
-
-
-def _empty(part: Any) -> Any:
-    """Where the noisy sum of a part goes."""
-    shape = tuple(part.shape[1:])
-    if is_torch(part):
-        import torch
-
-        return part.new_empty(shape, dtype=torch.float32)
-    if is_cupy(part):
-        import cupy  # type: ignore[import-not-found]
-
-        return cupy.empty(shape, "float32")
-    import numpy as np
-
-    return np.empty(shape, np.float32)
 
 
 def _restored(structure: Any, parts: list[Any]) -> Any:

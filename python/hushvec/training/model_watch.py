@@ -1,4 +1,4 @@
-"""What a forward pass may not do: write what it has seen into the model. Parameters and buffers, compared before and after.
+"""Parameters and buffers, compared before and after: a forward pass must not write what it has seen into the model.
 
 A gradient is clipped and gets noise; a buffer that a layer updates, or a row of an embedding that it rescales, gets neither, and a
 checkpoint then carries it. Comparing every number after every batch would cost as much as the batch, so a batch compares each
@@ -85,12 +85,7 @@ def digest_of(tensor: torch.Tensor) -> str:
 
 
 class Glance:
-    """The cheap look at tensors: stamps of all, values of small buffers.
-
-    Args:
-        tensors: to look at.
-        after: an earlier look, whose small buffers are looked at again; None: this is the first.
-    """
+    """The cheap look at tensors: stamps of all, values of small buffers (those of the look before, if there was one)."""
 
     def __init__(self, tensors: Tensors, after: Glance | None = None) -> None:
         self.stamps = {name: stamp_of(tensor) for name, tensor in tensors.items()}
@@ -140,11 +135,7 @@ def look_at(model: torch.nn.Module) -> Glance:
 
 
 def require_untouched(model: torch.nn.Module, before: Glance) -> None:
-    """The forward pass in between has written nothing.
-
-    Raises:
-        ModelChangedError: it has.
-    """
+    """Raise ModelChangedError if the forward pass in between has written to the model."""
     allowed = allowed_of(model)
     for name in before.differences(Glance(tensors_of(model), before)):
         if name not in allowed:

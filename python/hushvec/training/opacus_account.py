@@ -14,7 +14,7 @@ from hushvec.training.opacus_engine import ExactPrivacyEngine
 
 @dataclass(frozen=True, kw_only=True)
 class OpacusAccounting:
-    """What an engine's steps cost, said twice.
+    """What an engine's steps cost, by two accountants.
 
     Args:
         opacus_epsilon: by the engine's own accountant.

@@ -17,13 +17,10 @@ _SAME = (
 
 
 def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, rounds: int) -> TrainingReceipt:
-    """The receipt of a run.
+    """The receipt of a run, from its account and the guarantee of that account.
 
-    Args:
-        account: of the run.
-        guarantee: of the same account. Its epsilon is of all that its accountant holds; that of the receipt is of the run alone, since
-            a reader can recompute nothing else. Other releases in the accountant have receipts of their own.
-        rounds: of the key stream.
+    The guarantee's epsilon is of all that the accountant holds; that of the receipt is of the run alone, which a reader can recompute.
+    Other releases in the accountant have receipts of their own.
     """
     steps, charge = guarantee.steps, guarantee.charge
     together = None

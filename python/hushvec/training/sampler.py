@@ -1,4 +1,4 @@
-"""Poisson batches: every example is in every batch with the same probability, independently. What amplification is proved for."""
+"""Poisson batches: every example is in every batch with the same probability, independently. Amplification is proved for these."""
 
 from __future__ import annotations
 
@@ -127,12 +127,7 @@ def poisson_loader(
 
 
 class EmptyBatches:
-    """A collate function that also makes the batch of no examples.
-
-    Args:
-        collate: makes a batch of one or more examples.
-        dataset: whose first example shows what a batch is made of.
-    """
+    """A collate function that also makes the batch of no examples, after the dataset's first example."""
 
     def __init__(self, collate: Callable[[list[Any]], Any], dataset: Any) -> None:
         self.collate, self.dataset = collate, dataset

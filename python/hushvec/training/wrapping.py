@@ -14,9 +14,6 @@ from hushvec.training import batch_gradients
 class WrappingOptimizer(torch.optim.Optimizer):
     """What learning-rate schedulers and isinstance ask of an optimizer; everything that it would hold is the wrapped one's.
 
-    Args:
-        optimizer: the one that is wrapped.
-
     Raises:
         TypeError: it is no torch.optim.Optimizer, or wraps one itself.
         ValueError: it needs a closure, or has no parameter that requires a gradient.
@@ -27,7 +24,6 @@ class WrappingOptimizer(torch.optim.Optimizer):
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
-        """Those of the wrapped optimizer."""
         return self.optimizer.param_groups
 
     @param_groups.setter
@@ -36,7 +32,6 @@ class WrappingOptimizer(torch.optim.Optimizer):
 
     @property
     def state(self) -> Any:
-        """That of the wrapped optimizer."""
         return self.optimizer.state
 
     @state.setter
@@ -45,7 +40,6 @@ class WrappingOptimizer(torch.optim.Optimizer):
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """Those of the wrapped optimizer."""
         return self.optimizer.defaults
 
     @defaults.setter

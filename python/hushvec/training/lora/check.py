@@ -1,4 +1,4 @@
-"""Whether an adapter really learned: its matrices before and after, what the model answers, and the frozen weights beneath."""
+"""Whether an adapter has trained: its matrices before and after, what the model answers, and the frozen weights beneath."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BaseChangedError(HushvecError, RuntimeError):
 
 @dataclass(frozen=True)
 class AdapterChange:
-    """How far an adapter went.
+    """How far an adapter has moved.
 
     Args:
         layers: name -> Frobenius norm of the change of what the layer adds to its weight, alpha / r B A.
