@@ -20,10 +20,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BASES = ("main", "origin/main", "HEAD")
 CPP = (".cpp", ".hpp", ".cu", ".cuh")
-# A package and its tests. The first has tests of its layers, names and imports.
+# A package and its tests.
 PACKAGES = {"python/hushvec/": "tests/", "studies/hushvec_studies/": "studies/tests/"}
 LINTED = ("python", "tests", "examples", "scripts", "studies")
-WHOLE_PACKAGE = "tests/structure/test_package.py"
+# What a change of any module of hushvec may break: layers, imports, names. The other tests of that file run every example.
+STRUCTURE = [
+    f"tests/structure/test_package.py::test_{name}"
+    for name in ("public_names", "no_import_runs_upward", "nothing_optional_is_imported_at_the_top", "stubs_name_everything_compiled")
+]
 
 
 def main():
@@ -64,15 +68,15 @@ def chosen_tests(root, changed):
             chosen |= naming(path.parent, [path.stem])
         elif package and path.suffix == ".py":
             chosen |= tests_of_module(root / package, root / PACKAGES[package], path)
-            chosen |= {root / WHOLE_PACKAGE} if package == "python/hushvec/" else set()
         elif not in_tests and path.suffix not in CPP:
             chosen |= naming(root / "tests", [path.name])
-    return sorted(str(path.relative_to(root)) for path in chosen)
+    changes_hushvec = any(name.startswith("python/hushvec/") and name.endswith((".py", ".pyi")) for name in changed)
+    return sorted(str(path.relative_to(root)) for path in chosen) + STRUCTURE * changes_hushvec
 
 
 def tests_of_module(package, tests, path):
     room = path.relative_to(package).parts[0]
-    folder = next((tests / name for name in (room, room.lstrip("_"), "api") if (tests / name).is_dir()), tests)
+    folder = tests / room if (tests / room).is_dir() else tests
     return naming(folder, names_of_module(path)) or set(folder.rglob("test_*.py"))
 
 

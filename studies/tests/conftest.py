@@ -1,4 +1,4 @@
-"""Paths of the helpers: those of this folder, and those of the library's tests (`reference`, `cli`)."""
+"""Paths of the helpers: those of this folder, and those of the library's tests (`evidence`, `cli`)."""
 
 import sys
 from pathlib import Path

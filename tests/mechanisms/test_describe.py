@@ -75,7 +75,7 @@ def test_describe_says_everything(mechanism):
     text = "\n".join(lines)
     assert isinstance(lines, tuple) and all(isinstance(line, str) and "\n" not in line for line in lines)
     assert lines[0].startswith(f"{mechanism.name}, dimension {mechanism.dimension}, clip norm {mechanism.clip_norm:g}")
-    assert ("rows a person" in lines[0]) == (mechanism.rows_per_person > 1)
+    assert ("rows per person" in lines[0]) == (mechanism.rows_per_person > 1)
     assert f"sensitivity {mechanism.sensitivity:.6g} ({mechanism.sensitivity_norm.upper()}, replace-one)" in text
     assert f"{mechanism.noise_parameter:.6g}" in text
     epsilon, delta = mechanism.cost

@@ -200,10 +200,10 @@ BAD_ANSWERS = {
     ),
     "unknown label with a score": ([("good", 0.9)] * 3, ValueError, "got 'good' at position 0"),
     "flag": ([True, False, True], ValueError, "got True at position 0"),
-    "too few": (["positive"] * 2, ValueError, "model must return one answer an input, got 2 for 3"),
-    "too many": (["positive"] * 4, ValueError, "model must return one answer an input, got 4 for 3"),
-    "none at all": ([], ValueError, "model must return one answer an input, got 0 for 3"),
-    "None": (None, TypeError, "model must return a list of answers, one an input, got NoneType"),
+    "too few": (["positive"] * 2, ValueError, "model must return one answer per input, got 2 for 3"),
+    "too many": (["positive"] * 4, ValueError, "model must return one answer per input, got 4 for 3"),
+    "none at all": ([], ValueError, "model must return one answer per input, got 0 for 3"),
+    "None": (None, TypeError, "model must return a list of answers, one per input, got NoneType"),
     "None among them": (
         ["positive", None, "neutral"],
         ValueError,
@@ -226,10 +226,10 @@ BAD_ANSWERS = {
     "list of labels": ([["positive"]] * 3, ValueError, "an answer that is a list must hold labels with scores, got 'positive'"),
     "list without scores": ([[{"label": "positive"}]] * 3, ValueError, "an answer that is a list must hold labels with scores"),
     "empty list": ([[]] * 3, ValueError, "an answer must have at least one label, got an empty list at position 0"),
-    "probabilities": (np.full((3, 3), 0.3), ValueError, "model must return one label an input, got an array of shape (3, 3)"),
-    "one number": (np.float64(0.5), ValueError, "model must return one label an input, got an array of shape ()"),
-    "iterator": (iter(["positive"] * 3), TypeError, "model must return a list of answers, one an input, got list_iterator"),
-    "str": ("pos", TypeError, "model must return a list of answers, one an input, got str"),
+    "probabilities": (np.full((3, 3), 0.3), ValueError, "model must return one label per input, got an array of shape (3, 3)"),
+    "one number": (np.float64(0.5), ValueError, "model must return one label per input, got an array of shape ()"),
+    "iterator": (iter(["positive"] * 3), TypeError, "model must return a list of answers, one per input, got list_iterator"),
+    "str": ("pos", TypeError, "model must return a list of answers, one per input, got str"),
 }
 
 

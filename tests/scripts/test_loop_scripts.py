@@ -20,14 +20,12 @@ quick = script("quick")
 FILES = {
     "python/hushvec/budget/amounts.py": "class Amount:\n    pass\n",
     "python/hushvec/budget/store.py": "def opened():\n    pass\n",
-    "python/hushvec/_native/arrays.py": "def rows_of():\n    pass\n",
-    "tests/structure/test_package.py": "",
-    "tests/api/test_rows.py": "from hushvec._native.arrays import rows_of\n",
+    "python/hushvec/errors.py": "class HushvecError(Exception):\n    pass\n",
     "tests/budget/checks.py": "",
     "tests/budget/test_amounts.py": "from hushvec.budget.amounts import Amount\n",
     "tests/budget/test_chain.py": "from budget.checks import chain  # docs/budget.md\n",
+    "tests/jobs/test_errors.py": "from hushvec.errors import HushvecError\n",
 }
-WHOLE = "tests/structure/test_package.py"
 
 
 @pytest.fixture
@@ -41,10 +39,10 @@ def root(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "chosen"),
     [
-        ("python/hushvec/budget/amounts.py", [WHOLE, "tests/budget/test_amounts.py"]),  # names Amount
-        ("python/hushvec/budget/store.py", [WHOLE, "tests/budget/test_amounts.py", "tests/budget/test_chain.py"]),  # nothing names it
-        ("python/hushvec/budget/absent.py", [WHOLE, "tests/budget/test_amounts.py", "tests/budget/test_chain.py"]),  # deleted
-        ("python/hushvec/_native/arrays.py", [WHOLE, "tests/api/test_rows.py"]),  # no folder of its own
+        ("python/hushvec/budget/amounts.py", ["tests/budget/test_amounts.py"]),  # names Amount
+        ("python/hushvec/budget/store.py", ["tests/budget/test_amounts.py", "tests/budget/test_chain.py"]),  # nothing names it
+        ("python/hushvec/budget/absent.py", ["tests/budget/test_amounts.py", "tests/budget/test_chain.py"]),  # deleted
+        ("python/hushvec/errors.py", ["tests/jobs/test_errors.py"]),  # no folder of its own
         ("tests/budget/test_chain.py", ["tests/budget/test_chain.py"]),
         ("tests/budget/test_absent.py", []),
         ("tests/budget/checks.py", ["tests/budget/test_chain.py"]),
@@ -53,7 +51,13 @@ def root(tmp_path):
     ],
 )
 def test_chosen_tests(root, changed, chosen):
-    assert quick.chosen_tests(root, [changed]) == chosen
+    assert quick.chosen_tests(root, [changed]) == chosen + quick.STRUCTURE * changed.startswith("python/")
+
+
+def test_structure_names_tests_that_exist():
+    for name in quick.STRUCTURE:
+        file, _, test = name.partition("::")
+        assert f"def {test}(" in (ROOT / file).read_text()
 
 
 def test_names_are_whole_words(root):

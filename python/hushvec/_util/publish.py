@@ -132,7 +132,7 @@ def published_text(output: Path, *, mode: int = PRIVATE) -> Iterator[TextIO]:
 @contextmanager
 def published_folder(output: Path) -> Iterator[Path]:
     """A private folder beside the output, which takes its place when the block ends well, unless another process was faster: for
-    what is the same whoever makes it."""
+    what is the same for every writer."""
     output.parent.mkdir(parents=True, exist_ok=True)
     beside = _beside(output)
     try:

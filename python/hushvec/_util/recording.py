@@ -1,7 +1,7 @@
 """Whether the caller is being recorded into a program: exported, traced, or run on tensors that have no values.
 
 Such a recorder runs a function once and keeps the torch operations that it saw. It does not see the kernels of the core, which
-write memory: of a noisy release it would keep the uninitialised result, the input alone, or this one draw as a constant.
+write memory: of a noisy release it would keep the uninitialized result, the input alone, or this one draw as a constant.
 torch.compile is no recorder in this sense: it turns the calls into operators (`_torch_ops`) and runs them anew each time.
 """
 

@@ -1,4 +1,4 @@
-"""Fewer different losses: neighbours in size are replaced by the worst of them, where each different loss costs time."""
+"""Fewer different losses: neighbors in size are replaced by the worst of them, where each different loss costs time."""
 
 from __future__ import annotations
 

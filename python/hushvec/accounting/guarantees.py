@@ -28,7 +28,7 @@ class PureDP(OneEpsilonLoss):
         adjacency: as in `PrivacyLoss`.
 
     Guarantees:
-        The worst epsilon-DP mechanism is randomised response on one bit (Kairouz, Oh, Viswanath 2015), so with t = epsilon:
+        The worst epsilon-DP mechanism is randomized response on one bit (Kairouz, Oh, Viswanath 2015), so with t = epsilon:
         delta(x) = (e^t - e^x)/(1 + e^t), rdp(a) = ln(cosh((a - 1/2) t)/cosh(t/2))/(a - 1), and rho = t tanh(t/2), which is below
         the usual t^2/2 (docs/proofs/zcdp.md).
 
@@ -55,7 +55,7 @@ class ApproximateDP(PrivacyLoss):
         adjacency: as in `PrivacyLoss`.
 
     Guarantees:
-        The worst such mechanism gives everything away with probability delta and is randomised response otherwise
+        The worst such mechanism gives everything away with probability delta and is randomized response otherwise
         (Kairouz, Oh, Viswanath 2015).
 
     Example:

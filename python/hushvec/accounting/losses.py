@@ -14,7 +14,7 @@ A loss is a statement about a mechanism under one adjacency:
 
 (* of the worst mechanism with that guarantee.)
 
-`adjacency` says which inputs are neighbours: "replace-one" (one person's data is replaced by any other) or "add-remove" (a person
+`adjacency` says which inputs are neighbors: "replace-one" (one person's data is replaced by any other) or "add-remove" (a person
 is there or not). Noise multipliers are relative to the sensitivity **under that adjacency**: vectors of norm at most C in a sum
 have sensitivity C under add-remove and 2 C under replace-one. Nothing here converts one adjacency into the other.
 

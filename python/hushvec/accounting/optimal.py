@@ -1,6 +1,6 @@
 """Optimal composition of pure guarantees: Kairouz, Oh, Viswanath (2015), theorem 3.3; Murtagh and Vadhan (2016), theorem 1.5.
 
-The worst epsilon-DP mechanism is randomised response: its privacy loss is +epsilon with probability e^epsilon/(1 + e^epsilon), and
+The worst epsilon-DP mechanism is randomized response: its privacy loss is +epsilon with probability e^epsilon/(1 + e^epsilon), and
 -epsilon otherwise. Losses of independent releases add up, also where later ones are chosen after seeing earlier ones, so k releases
 are exactly as bad as the distribution of a sum of independent two-point variables, and
 
@@ -115,7 +115,7 @@ def _exact(epsilons: list[tuple[float, int]]) -> LossDistribution:
 def _repeated(epsilon: float, count: int) -> tuple[_Floats, _Floats, float]:
     """Losses (count - 2 i) epsilon with binomial weights, and by how much a weight can be off.
 
-    Weights are products of the ratios of neighbours, away from the largest one, and then divided by their sum: nothing overflows,
+    Weights are products of the ratios of neighbors, away from the largest one, and then divided by their sum: nothing overflows,
     and each step of a product adds a few roundings. What underflows is below 1e-300 in all.
     """
     failures = np.arange(count + 1, dtype=np.float64)

@@ -1,7 +1,7 @@
 """Gaussian noise on a Poisson sample: the exact privacy profile, and the Renyi curve through dp-accounting.
 
 With q = sampling probability, s = noise multiplier and N(c) the normal law of mean c and deviation s (add-remove), or s' = 2 s in
-units of one vector's norm (replace-one), the worst neighbours give (docs/proofs/subsampling.md)
+units of one vector's norm (replace-one), the worst neighbors give (docs/proofs/subsampling.md)
 
     add-remove    (1 - q) N(0) + q N(1)  against  N(0), in both directions
     replace-one   (1 - q) N(0) + q N(1)  against  (1 - q) N(0) + q N(-1), deviation s'
@@ -47,7 +47,7 @@ def replace_one_delta(noise_multiplier: float, sampling_probability: float, epsi
     """P(X > x) - e^epsilon Q(X > x), where x is the point from which on P's density exceeds e^epsilon times Q's.
 
     With w = e^(x/s'^2), c = q e^(-1/(2 s'^2)) and r = 1 - q, that point solves c w^2 - r (e^epsilon - 1) w - c e^epsilon = 0.
-    It maximises the difference, so its own rounding matters in the second order only. A tail falls by more than any rounding of
+    It maximizes the difference, so its own rounding matters in the second order only. A tail falls by more than any rounding of
     x could undo where e^epsilon overflows; there the profile at 700 is the answer, as it falls with epsilon.
     """
     q, epsilon = sampling_probability, min(epsilon, 700.0)
@@ -87,7 +87,7 @@ def add_remove_rdp(noise_multiplier: float, sampling_probability: float, orders:
 def replace_one_rdp(noise_multiplier: float, sampling_probability: float, orders: NDArray[np.float64]) -> NDArray[np.float64]:
     """By way of the input without the person: D_a(P, Q) <= (a - 1/2)/(a - 1) D_2a(P, N) + D_(2a - 1)(N, Q).
 
-    Both divergences on the right are between neighbours under add-remove, whose sensitivity is half of that under replace-one.
+    Both divergences on the right are between neighbors under add-remove, whose sensitivity is half of that under replace-one.
     Near the best orders the sum is about 4 D_a under add-remove, which is what twice the distance has to cost.
     (Mironov 2017, proposition 11. dp-accounting has no curve for this case.)
     """

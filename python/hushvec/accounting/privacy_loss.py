@@ -101,7 +101,7 @@ class PrivacyLoss(ABC):
 
     @property
     def failure_delta(self) -> float:
-        """The probability with which nothing is promised: 0 for all but ApproximateDP."""
+        """The probability that the guarantee fails: 0 for all but ApproximateDP."""
         return 0.0
 
     def _has_epsilon(self, delta: float) -> bool:

@@ -59,7 +59,7 @@ class Releases:
 
     @cached_property
     def failure(self) -> float:
-        """1 - product of (1 - delta) over the ApproximateDP losses, rounded up: with this probability nothing is promised."""
+        """1 - product of (1 - delta) over the ApproximateDP losses, rounded up: the probability that a guarantee fails."""
         failing = [(loss.failure_delta, count) for loss, count in self.counts if loss.failure_delta]
         if len(failing) == 1 and failing[0][1] == 1:
             return failing[0][0]

@@ -29,12 +29,12 @@ class Shuffled(OneEpsilonLoss):
         TypeError: the loss is not PureDP, n is no whole number.
 
     Guarantees:
-        delta and epsilon hold against whoever sees only what an honest shuffler puts out: the reports in uniformly random order,
-        without names, times or anything else that tells them apart. Against the shuffler itself, and whoever sees a report on its
-        way to it, only the local guarantee holds. All n people use the same local randomizer, which may be any of this epsilon;
-        or they are asked in random order, each by a randomizer that may depend on the answers so far but not on who is asked.
-        Both numbers are never below the exact profile of the pair in docs/proofs/shuffling.md. delta = 0, rho and rdp are those of
-        one report, which shuffling cannot make worse.
+        delta and epsilon hold against an observer who sees only the output of an honest shuffler: the reports in uniformly random
+        order, without names, times or anything else that tells them apart. Against the shuffler itself, and anyone who sees a
+        report on its way to it, only the local guarantee holds. All n people use the same local randomizer, which may be any of
+        this epsilon; or they are asked in random order, each by a randomizer that may depend on the answers so far but not on who
+        is asked. Both numbers are never below the exact profile of the pair in docs/proofs/shuffling.md. delta = 0, rho and rdp
+        are those of one report, which shuffling cannot make worse.
 
     Edge cases:
         Under add-remove it is refused: the number of reports is seen, and tells whether a person is there. Where absent people

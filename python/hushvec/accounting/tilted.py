@@ -9,7 +9,7 @@ the sum of n losses has the probability e^(K - t l) times that of the sum of n t
 
     delta(x) = e^(K - t x) * sum over l > x of v(l - x) W(l),    v(u) = (1 - e^-u) e^(-t u) < 1,    W the law of the tilted sum.
 
-Where t minimises K(t) - t x, the tilted sum lies around x, e^(K - t x) is not much more than delta, and an error of W weighs as much
+Where t minimizes K(t) - t x, the tilted sum lies around x, e^(K - t x) is not much more than delta, and an error of W weighs as much
 relative to delta as it does to 1. docs/proofs/composition.md, "Tilted transforms", bounds all of it.
 """
 
@@ -121,7 +121,7 @@ class Sum:
 
     def _best(self, cost: Callable[[float], float]) -> float:
         """About the tilt of smallest cost. Any tilt is valid."""
-        return LOWERED * _minimiser(cost, SMALLEST_TILT, LARGEST_TILT, 1.01)
+        return LOWERED * _minimizer(cost, SMALLEST_TILT, LARGEST_TILT, 1.01)
 
     def _tilted(self, tilt: float) -> Tilted | None:
         """The tilted law, at a lower tilt where its window would be too long; None where that does not help."""
@@ -150,8 +150,8 @@ class Sum:
             return (self._rough_moment(tilt + shift) - moment + FOLDED) / abs(shift)
 
         least, most = min(0.05 / deviation, tilt / 2), max(50 / deviation, 2 * tilt)
-        upwards = _minimiser(reach, least, most, 1.05)
-        downwards = -_minimiser(lambda shift: reach(-shift), least, most, 1.05)
+        upwards = _minimizer(reach, least, most, 1.05)
+        downwards = -_minimizer(lambda shift: reach(-shift), least, most, 1.05)
         return upwards, -reach(downwards), reach(upwards)
 
     def _on_window(self, tilt: float, first: int, size: int, steeper: float) -> Tilted:
@@ -267,7 +267,7 @@ def _blocks(masses: _Floats, losses: _Floats) -> tuple[_Floats, _Floats]:
     return together[there], moments[there] / together[there]
 
 
-def _minimiser(cost: Callable[[float], float], low: float, high: float, within: float) -> float:
+def _minimizer(cost: Callable[[float], float], low: float, high: float, within: float) -> float:
     """About where the cost is smallest, up to a factor, by golden sections of the logarithm; of a cost that falls and then rises."""
     low, high = math.log(low), math.log(high)
     ratio = (math.sqrt(5) - 1) / 2

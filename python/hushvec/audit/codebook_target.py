@@ -40,7 +40,7 @@ class CodebookTarget:
         codebook that moves with the data is refuted by the first rows that it releases.
 
     Edge cases:
-        With several rows a person, one of them is audited, at its share of epsilon. Codes that are released as the same row count as
+        With several rows per person, one of them is audited, at its share of epsilon. Codes that are released as the same row count as
         one label.
 
     Reference:

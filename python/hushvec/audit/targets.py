@@ -134,7 +134,7 @@ class LabelTarget:
     """Randomized response over the labels 0, ..., k - 1, at the pair (0, k - 1).
 
     Args:
-        answer: takes an array of true labels, one a person, and the Generator to draw from; returns as many noisy labels.
+        answer: takes an array of true labels, one per person, and the Generator to draw from; returns as many noisy labels.
         labels: k, at least 2.
         epsilon: claimed.
         name: for messages.

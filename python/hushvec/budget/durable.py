@@ -166,7 +166,7 @@ class DurableLedger:
             return self._head(transaction)
 
     def _head(self, transaction: Transaction) -> Row:
-        """The end of the chain. Its own hash is checked: whoever edits the total in it stops the ledger."""
+        """The end of the chain. Its own hash is checked, so an edited total stops the ledger."""
         found = transaction.last()
         if found is None:
             raise StoreFailure(f"{self.name}: the rows of budget {self._key!r} are gone")

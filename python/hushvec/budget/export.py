@@ -46,7 +46,7 @@ def verify_export(export: Mapping[str, Any], heads: Iterable[Head | tuple[int, s
 
     Guarantees:
         A report that holds says that hashes, order, totals, periods and charge ids follow from each other, that a "block"
-        ledger was never overspent, and that all given heads are part of it. It does not say who wrote the rows: whoever can
+        ledger was never overspent, and that all given heads are part of it. It does not say who wrote the rows: anyone who can
         write a whole new chain can write one that holds, unless a head is known from elsewhere, such as from a receipt.
 
     Edge cases:

@@ -32,7 +32,7 @@ class GroupCommit(Generic[Request]):
         self._waiting: deque[Request] = deque()
         self._changed = threading.Condition()
         self._leader: int | None = None
-        self.turn = threading.RLock()  # held while the database is in use, also by whoever only reads
+        self.turn = threading.RLock()  # held while the database is in use, by readers too
 
     def submit(self, request: Request) -> None:
         """Return when the request is settled."""

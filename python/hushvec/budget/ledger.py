@@ -42,7 +42,7 @@ class PrivacyBudget:
             without blanks at its ends. With a name and no store the ledger is in an SQLite file:
             $HUSHVEC_BUDGET_STORE, or else $XDG_STATE_HOME/hushvec/budget.sqlite, or else ~/.local/state/hushvec/budget.sqlite.
         store: a path or sqlite:///path; postgresql://user@host/database; "memory". None with no persist_key either is memory:
-            the ledger of this process, gone with it. One store holds any number of ledgers.
+            the ledger lasts as long as this process. One store holds any number of ledgers.
         on_exhausted: "block": a charge that does not fit raises and is not recorded. "warn": it is recorded, with a
             PrivacyBudgetWarning; such a ledger counts and limits nothing.
 

@@ -1,4 +1,4 @@
-"""The ledger of one process, gone with it. The same rows and hashes as in a file, computed when they are asked for.
+"""A ledger that lasts as long as its process. The same rows and hashes as in a file, computed when they are asked for.
 
 Half a million charges a second leave two microseconds for one, and a hash alone takes one. So a charge notes its amounts and
 its time, and rows are made of these notes when someone wants to see them: nobody but this process could change them meanwhile.

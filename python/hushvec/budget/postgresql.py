@@ -146,7 +146,7 @@ class PostgreSQLStore:
             self._in_use = False
 
     def _prepare(self) -> None:
-        """The table, made by whoever comes first."""
+        """Creates the table unless another process has."""
         if self._is_prepared:
             return
         if self._create:

@@ -213,7 +213,7 @@ class SQLiteStore:
             raise StoreFailure(f"{self.name}: {error.strerror}: {error.filename}") from error
 
     def _require_one_view(self) -> None:
-        """Whoever opens the ledger must find the same log beside it: no second name, no mount of the file alone, one machine."""
+        """Everyone who opens the ledger must find the same log beside it: no second name, no mount of the file alone, one machine."""
         self._require_plain_files()
         try:
             seen = mounts.mounts()

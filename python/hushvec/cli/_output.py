@@ -75,7 +75,7 @@ def _key(receipt: AnyReceipt) -> str:
 def _selection_facts(receipt: SelectionReceipt) -> list[tuple[str, str]]:
     return [
         ("unit of privacy", f"one candidate's scores in all {receipt.selections} selections, {receipt.adjacency}"),
-        ("mechanism", f"{receipt.mechanism}, epsilon {receipt.epsilon_per_pick:.6g} a pick, sensitivity {receipt.sensitivity:.6g}"),
+        ("mechanism", f"{receipt.mechanism}, epsilon {receipt.epsilon_per_pick:.6g} per pick, sensitivity {receipt.sensitivity:.6g}"),
         ("selections", f"{receipt.selections} of the best {receipt.picks} among {receipt.candidates}, in order, without scores"),
         ("scores", f"clamped to [{receipt.score_low:.6g}, {receipt.score_high:.6g}]"),
     ]

@@ -49,7 +49,7 @@ def add_to(subparsers: Subparsers) -> None:
         ),
     )
     add = _without_default(parser)
-    parser.add_argument("--corpus", metavar="FILE", required=True, help="public UTF-8 texts, one a line")
+    parser.add_argument("--corpus", metavar="FILE", required=True, help="public UTF-8 texts, one per line")
     parser.add_argument("-o", "--output", metavar="FOLDER", type=Path, required=True, help="folder of the decoder: new or empty")
     parser.add_argument("--text-key", metavar="KEY", help="the corpus is JSON lines, each with a text under this key")
     parser.add_argument("--resume", action="store_true", help="go on with the run in FOLDER")
@@ -119,8 +119,8 @@ def _facts(summary: TrainingSummary) -> list[tuple[str, str]]:
     """What a person wants to know of a run."""
     loss = "not measured yet"
     if summary.validation_loss is not None:
-        loss = f"{summary.validation_loss:.4f} nats a token after step {summary.best_step:,}, the one that is kept"
-    rate = f", {summary.step / summary.seconds:.3g} a second" if summary.seconds > 0 else ""
+        loss = f"{summary.validation_loss:.4f} nats per token after step {summary.best_step:,}, the one that is kept"
+    rate = f", {summary.step / summary.seconds:.3g} per second" if summary.seconds > 0 else ""
     return [
         ("decoder", f"{summary.parameters:,} parameters, {summary.vocabulary:,} tokens"),
         ("texts", f"{summary.training_texts:,}, and {summary.held_out_texts:,} held out"),

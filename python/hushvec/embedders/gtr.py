@@ -1,4 +1,4 @@
-"""GTR as vec2text was trained on it: the T5 encoder, mean-pooled over tokens, with no dense layer and no normalisation."""
+"""GTR as vec2text was trained on it: the T5 encoder, mean-pooled over tokens, with no dense layer and no normalization."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from hushvec._util import validate
 
-# Models whose vectors have unit norm, by the last part of their names: their own last step normalises, or their service says so.
+# Models whose vectors have unit norm, by the last part of their names: their own last step normalizes, or their service says so.
 UNIT_NORM_MODELS = frozenset(
     {
         "all-distilroberta-v1",

@@ -31,7 +31,7 @@ class EmbeddingResult:
     """Embeddings on their way back.
 
     Args:
-        values: float array [n, d], one row a text: numpy, torch or CuPy.
+        values: float array [n, d], one row per text: numpy, torch or CuPy.
         receipts: one for each private release that the values went through, in order.
         usage: what the model reported about its work (tokens), unchanged; empty if it reported nothing. Not private: a number of
             tokens is a fact about the text.

@@ -1,6 +1,6 @@
 """Embedding models of any library behind one protocol: `as_embedding_model`.
 
-Other libraries' models are recognised by the methods they have; none of those libraries is imported here.
+Other libraries' models are recognized by the methods they have; none of those libraries is imported here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Presidio's pattern recognisers as a `Detector` for `hushvec.text.redact`. Needs `pip install 'hushvec[presidio]'`.
+"""Presidio's pattern recognizers as a `Detector` for `hushvec.text.redact`. Needs `pip install 'hushvec[presidio]'`.
 
 Presidio's default engine downloads a language model when it is made. Here it gets an engine that only splits words, which is what its
-pattern recognisers and their context words need; names of persons, which need a model, are not found by it.
+pattern recognizers and their context words need; names of persons, which need a model, are not found by it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ DEFAULT_THRESHOLD = 0.35
 
 
 class PresidioDetector:
-    """Finds what Presidio's recognisers find; use it as `redact(text, detectors=[PresidioDetector()])`.
+    """Finds what Presidio's recognizers find; use it as `redact(text, detectors=[PresidioDetector()])`.
 
     Args:
-        analyzer: an AnalyzerEngine of your own (with a model, other languages, more recognisers); None: the predefined pattern
-            recognisers for English, without a model.
+        analyzer: an AnalyzerEngine of your own (with a model, other languages, more recognizers); None: the predefined pattern
+            recognizers for English, without a model.
         language: of the texts.
         score_threshold: finds below this score, 0 to 1, are left out.
 
@@ -91,8 +91,8 @@ def category_of(entity_type: str) -> str:
 
 
 def pattern_analyzer(language: str = "en") -> Any:
-    """A Presidio AnalyzerEngine with its predefined pattern recognisers and no language model: nothing is downloaded."""
-    with needs_extra("Presidio's recognisers", "presidio"):
+    """A Presidio AnalyzerEngine with its predefined pattern recognizers and no language model: nothing is downloaded."""
+    with needs_extra("Presidio's recognizers", "presidio"):
         from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
         from presidio_analyzer.predefined_recognizers import EmailRecognizer, SpacyRecognizer
         from tldextract import TLDExtract
@@ -100,7 +100,7 @@ def pattern_analyzer(language: str = "en") -> Any:
     registry = RecognizerRegistry(supported_languages=[language])
     registry.load_predefined_recognizers(languages=[language], nlp_engine=engine)
     registry.recognizers = [one for one in registry.recognizers if not isinstance(one, SpacyRecognizer)]
-    # Its e-mail recogniser would fetch the list of domain endings from the web; the list that the package brings does as well.
+    # Its e-mail recognizer would fetch the list of domain endings from the web; the list that the package brings does as well.
     extract = TLDExtract(cache_dir=None, suffix_list_urls=())
     for one in registry.recognizers:
         if isinstance(one, EmailRecognizer):

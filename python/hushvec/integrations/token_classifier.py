@@ -37,7 +37,7 @@ class TokenClassifierDetector:
             short name if there is one (PER, ORG, LOC, EMAIL, ...), else the label in lower case. Labels mapped to None are left out.
         score_threshold: spans whose mean probability is below are left out.
         window: most tokens at once, with the special ones; None: what the model takes, at most 512.
-        stride: tokens that neighbouring windows share; None: a quarter of the window.
+        stride: tokens that neighboring windows share; None: a quarter of the window.
         device: of torch.
 
     Raises:

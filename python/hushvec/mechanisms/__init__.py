@@ -1,7 +1,7 @@
 """Mechanisms: from a privacy parameter to noise, with the cost and the expected harm known before anything is spent.
 
 Setting of all of them. Each person contributes `rows_per_person` rows of `dimension` elements. Adjacency is replace-one: two
-neighbouring inputs differ in all rows of one person, and in nothing else. Every row is clipped to clip_norm = C, so one row
+neighboring inputs differ in all rows of one person, and in nothing else. Every row is clipped to clip_norm = C, so one row
 moves by at most 2C in L2. With r = rows_per_person and d = dimension:
 
     mechanism    noise of an element or a row      sensitivity           guarantee

@@ -99,17 +99,10 @@ class Mechanism(ABC):
             kernels.require_release(rows.values, self.law)
 
     def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> Any:
-        """The release of x in `out`, in the same dtype: exactly rounded where the grade is exact. x may be out.
+        """The release of x, exactly rounded where the grade is exact: in `out`, or in a new array if that is None. Returns it.
 
-        Args:
-            x: rows of this dimension.
-            out: of x's kind, shape and dtype; None for a new array.
-            generator: what noise is drawn from.
-            out_is_fresh: no one else can see `out` yet, as if it were None. If x is refused, a part of the result may be in it then,
-                and on CUDA it always holds one; x is read once and not twice. Otherwise nothing is written where x is refused.
-
-        Returns:
-            `out`, or the new array.
+        x may be out. Nothing is written where x is refused, unless `out_is_fresh` says that nobody else can see `out` yet: then
+        part of the result may be in it (on CUDA all of it always is), and x is read once and not twice.
         """
         return self._release(x, out, require_generator(generator), out_is_fresh)
 
@@ -157,7 +150,7 @@ class VectorMechanism(Mechanism):
         epsilon, delta = self.cost
         loss = self.loss
         renyi = ", ".join(f"{_stated(loss.rdp(order))} (order {order})" for order in _ORDERS)
-        rows = f", {self.rows_per_person:,} rows a person" if self.rows_per_person > 1 else ""
+        rows = f", {self.rows_per_person:,} rows per person" if self.rows_per_person > 1 else ""
         return (
             f"{self.name}, dimension {self.dimension}, clip norm {self.clip_norm:g}{rows}",
             self._parameters(),
@@ -182,6 +175,15 @@ class _GaussianNoise(VectorMechanism):
     law = "gaussian"
     grade = "exact"
     sensitivity_norm = "l2"
+
+    @property
+    @abstractmethod
+    def sigma(self) -> float:
+        """As used: a float32."""
+
+    @property
+    def noise_parameter(self) -> float:
+        return self.sigma
 
     @property
     def loss(self) -> GaussianDP:
@@ -231,10 +233,6 @@ class Gaussian(_GaussianNoise):
         return as_used("sigma", float(gaussian_sigma(self.epsilon, self.delta, self.sensitivity)), self.clip_norm)
 
     @property
-    def noise_parameter(self) -> float:
-        return self.sigma
-
-    @property
     def cost(self) -> tuple[float, float]:
         return self.epsilon, self.delta
 
@@ -249,8 +247,8 @@ class EmpiricalGaussian(_GaussianNoise):
         dimension: d; as in `Mechanism`, like clip_norm and rows_per_person.
 
     Guarantees:
-        (epsilon, delta)-DP for the computed epsilon, which is rounded up to ten digits. It is a guarantee like that of
-        `Gaussian`, usually a weak one: sigma = 0.2 on unit vectors is epsilon = 91.8.
+        (epsilon, delta)-DP for the computed epsilon, which is rounded up to ten digits. The guarantee is as formal as that of
+        `Gaussian`, but usually weak: sigma = 0.2 on unit vectors is epsilon = 91.8.
 
     Reference:
         Balle and Wang (2018), theorem 8, solved for epsilon.
@@ -280,10 +278,6 @@ class EmpiricalGaussian(_GaussianNoise):
         if not math.isfinite(epsilon):
             raise ValueError(f"sigma must be large enough for a finite epsilon, got {self.chosen_sigma!r}")
         return rounded_up(epsilon, EPSILON_DIGITS)
-
-    @property
-    def noise_parameter(self) -> float:
-        return self.sigma
 
     @property
     def cost(self) -> tuple[float, float]:

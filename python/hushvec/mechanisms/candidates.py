@@ -17,7 +17,7 @@ TOP_1 = "ideal top-1"
 # The sum over a normal law: the trapezoid rule on it is right to many digits with these.
 _TAIL, _STEP = 9.0, 2.0**-6
 
-# Above this many labels per e^epsilon, randomised response is no longer the best way to learn frequencies.
+# Above this many labels per e^epsilon, randomized response is no longer the best way to learn frequencies.
 _UNARY_IS_BETTER_FROM = 3.0
 
 

@@ -25,7 +25,7 @@ class Tried(NamedTuple):
 
     Args:
         codes: k; 0 for a release without a codebook.
-        share: the score, in [0, 1], of whoever tried.
+        share: the score, in [0, 1].
     """
 
     codes: int

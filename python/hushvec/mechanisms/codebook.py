@@ -125,8 +125,8 @@ class PublicCodebook(PublicCodes):
             seed: of the initial centers and of the rows held out, in [0, 2^31). No secret.
 
         Edge cases:
-            The same rows may give another codebook on another machine: its linear algebra rounds differently. Whoever needs the same
-            one gets the file (`save`) and compares digests. Cells that stay empty are dropped, so there may be fewer codes than asked
+            The same rows may give another codebook on another machine: its linear algebra rounds differently. To use the same
+            one, copy the file (`save`) and compare digests. Cells that stay empty are dropped, so there may be fewer codes than asked
             for.
 
         Raises:

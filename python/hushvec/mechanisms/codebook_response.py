@@ -82,7 +82,7 @@ class CodebookResponse(Mechanism):
         return self.epsilon, 0.0
 
     def shuffled(self, n: int) -> Shuffled:
-        """What one person's releases cost against whoever sees only the shuffled releases of n people.
+        """What one person's releases cost against an observer who sees only the shuffled releases of n people.
 
         Args:
             n: >= 1, how many people release by this mechanism in the batch. Only those count who follow the protocol.
@@ -129,7 +129,7 @@ class CodebookResponse(Mechanism):
 
     def describe(self) -> tuple[str, ...]:
         epsilon, delta = self.cost
-        rows = f", {self.rows_per_person:,} rows a person" if self.rows_per_person > 1 else ""
+        rows = f", {self.rows_per_person:,} rows per person" if self.rows_per_person > 1 else ""
         return (
             f"{self.name}, {len(self.codebook):,} public codes, dimension {self.dimension}{rows}",
             f"an answer is the nearest code with probability {self.response.probability_of_truth:.4g}",

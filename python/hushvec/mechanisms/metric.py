@@ -4,7 +4,7 @@ A mechanism M has metric epsilon e (unit: 1 / distance) if for all inputs x, x' 
 
     P(M(x) in S) <= exp(e |x - x'|_2) P(M(x') in S)
 
-There is no clip norm in it and no neighbour relation: near inputs are hard to tell apart, far ones need not be. That is another
+There is no clip norm in it and no neighbor relation: near inputs are hard to tell apart, far ones need not be. That is another
 promise than (epsilon, delta), with another unit, so `MetricEpsilon` is a type of its own. docs/proofs/metric_dp.md has the proofs.
 """
 
@@ -162,7 +162,7 @@ class MetricLaplace:
 
     Edge cases:
         The output can lie anywhere, and a row far from all others is only as private as its distance says: at distance D of its
-        nearest neighbour, exp(epsilon D). Without a bound on D there is no epsilon of local differential privacy.
+        nearest neighbor, exp(epsilon D). Without a bound on D there is no epsilon of local differential privacy.
 
     Reference:
         Chatzikokolakis et al. (2013), d-privacy; Fernandes, Dras, McIver, "Generalised differential privacy for text document

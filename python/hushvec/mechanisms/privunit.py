@@ -176,7 +176,7 @@ def top_1_probability(cap_probability: float, threshold: float, corpus_size: int
         corpus_size: n >= 1.
 
     Returns:
-        The probability in that model. Real vectors have near neighbours, which rank higher.
+        The probability in that model. Real vectors have near neighbors, which rank higher.
     """
     above = norm_sf(threshold)
     log_below = math.log1p(-above)
@@ -186,7 +186,7 @@ def top_1_probability(cap_probability: float, threshold: float, corpus_size: int
 
 
 def retrieval_law(epsilon: float, corpus_size: int) -> tuple[float, float]:
-    """(p, threshold) that maximises `top_1_probability` at this epsilon, among laws with p >= 1/2.
+    """(p, threshold) that maximizes `top_1_probability` at this epsilon, among laws with p >= 1/2.
 
     Below 1/2 a large corpus turns the release into a lottery: rarely right, and of little use whenever it is not.
     """

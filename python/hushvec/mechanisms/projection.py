@@ -51,7 +51,7 @@ class PublicProjection:
         ValueError: shapes that do not fit, NaN or Inf, components that are not orthonormal, scales without components or not > 0.
 
     Guarantees:
-        Followed by a mechanism that clips or normalises **after** it, a release keeps exactly that mechanism's guarantee: if M is
+        Followed by a mechanism that clips or normalizes **after** it, a release keeps exactly that mechanism's guarantee: if M is
         (epsilon, delta)-DP for all pairs of inputs, so is M(f(.)) for every fixed f. The map itself may be published; so may its
         `digest`, which lets a receipt name it.
         This holds only if the map does not depend on the private rows. Fitted on them, one person's row turns the axes under
@@ -61,7 +61,7 @@ class PublicProjection:
     Edge cases:
         Lengths change: orthonormal components shorten x - mean, scales stretch it. Normalise after the map
         (`privatize(..., normalize=True)`) rather than leave short rows to the same noise, or long ones to the clip. A row equal to
-        the mean becomes zeros. Cosines change too, most with scales: whoever searches among released rows transforms the queries.
+        the mean becomes zeros. Cosines change too, most with scales: queries on released rows have to be transformed as well.
 
     Reference:
         Johnson and Lindenstrauss, "Extensions of Lipschitz mappings into a Hilbert space" (1984), lemma 1; Kenthapadi, Korolova,
@@ -188,7 +188,7 @@ class PublicProjection:
         """Rows of the public coordinates back in the original space: mean + components^T (y / scales). Post-processing, hence free.
 
         Args:
-            y: float array [m] or [n, m], numpy or torch, in the units of what `transform` returns: a row that was normalised after
+            y: float array [m] or [n, m], numpy or torch, in the units of what `transform` returns: a row that was normalized after
                 it comes back with that length.
 
         Returns:

@@ -32,9 +32,9 @@ class FrequencyEstimate:
     """How many of those who answered hold each label, estimated from their randomized answers.
 
     Attributes:
-        frequencies: one a label, unbiased; they sum to 1, and rare labels may come out below 0.
-        standard_errors: one a label, of the noise that the mechanism added. Whoever takes the answering people for a sample of a
-            larger population adds that sampling error, sqrt(f (1 - f) / answers), in quadrature.
+        frequencies: one per label, unbiased; they sum to 1, and rare labels may come out below 0.
+        standard_errors: one per label, of the noise that the mechanism added. If the people who answer are a sample of a
+            larger population, add that sampling error, sqrt(f (1 - f) / answers), in quadrature.
         answers: how many answers there were.
     """
 

@@ -100,7 +100,7 @@ def recommend(
         A mechanism whose released bits carry the guarantee (grade "exact") comes before one that is computed in floating point; if
         the latter would give more, `why` says so. Every mechanism costs at most (epsilon, delta) under replace-one. Nothing is
         drawn, charged or released. Figures are expectations of the mechanism, not of what one's own data will show: "ideal top-1" is
-        that of rows without near neighbours, and real rows have some.
+        that of rows without near neighbors, and real rows have some.
 
     Edge cases:
         A codebook or a map that does not fit the sample gives a `UtilityWarning`. Metric differential privacy has another price
@@ -157,7 +157,7 @@ def _checked_codebook(value: Any, dimension: int) -> PublicCodebook:
 
 
 def _warned_of_misfits(request: Request, projection: PublicProjection | None, public_sample: Any) -> CodebookFit | None:
-    """What the codebook keeps of the sample. Whoever gives one is warned of a codebook or a map of another kind."""
+    """What the codebook keeps of the sample. Warns if the codebook or the map does not fit it."""
     if projection is not None:
         from hushvec.mechanisms import PublicProjection
 

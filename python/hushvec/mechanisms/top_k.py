@@ -40,7 +40,7 @@ class GumbelTopK:
 
     Args:
         k: how many candidates are named, >= 1.
-        sensitivity: D, the most that any one score moves between neighbouring inputs; in [2^-100, 2^100].
+        sensitivity: D, the most that any one score moves between neighboring inputs; in [2^-100, 2^100].
         epsilon: of the whole selection; epsilon_per_pick is then epsilon / k, rounded down. Or else:
         epsilon_per_pick: eps0, of one of the k picks; in [2^-100, 2^100]. epsilon is then k eps0, rounded up.
 

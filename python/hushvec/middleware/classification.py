@@ -203,10 +203,10 @@ class PrivateClassifier:
             inputs: a sequence of inputs, an array of rows, or one str; at least one, none of them None, and either all str or none.
 
         Returns:
-            Classifications: one answer an input, with the receipt of the release.
+            Classifications: one answer per input, with the receipt of the release.
 
         Raises:
-            TypeError, ValueError: inputs of the wrong kind; a model that returns not one answer an input, None, a score that is not
+            TypeError, ValueError: inputs of the wrong kind; a model that returns not one answer per input, None, a score that is not
                 finite, or a label that is not in the list. What the model raises passes through. Nothing is charged then.
             PrivacyBudgetExhaustedError, BudgetError: the budget refuses, or cannot be used; nothing is released.
         """
@@ -217,7 +217,7 @@ class PrivateClassifier:
     async def aclassify(self, inputs: Any) -> Classifications:
         """`classify` for asyncio: an asynchronous model is awaited, any other one runs in a thread.
 
-        Cancelled before the model is done it charges nothing; cancelled while it charges, the charge may stand.
+        Canceled before the model is done it charges nothing; canceled while it charges, the charge may stand.
         """
         answers = await self._classifier.aanswers(*checked_inputs(inputs, self.max_characters))
         return await asyncio.to_thread(self.middleware.release, answers)

@@ -44,7 +44,7 @@ class Classifications(Sequence[Classification]):
     """The answers of one release, in the order of the inputs.
 
     Args:
-        answers: one an input.
+        answers: one per input.
         receipt: of all of them together.
 
     Slices are plain lists: a receipt is about a release as a whole.

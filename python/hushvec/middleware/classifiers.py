@@ -1,4 +1,4 @@
-"""Any classifier as one kind of thing: inputs in, one answer an input out. Nothing here is private."""
+"""Any classifier as one kind of thing: inputs in, one answer per input out. Nothing here is private."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Answers:
     """What a model said, input by input.
 
     Args:
-        labels: one an input.
+        labels: one per input.
         scores: the model's score of each, or None where it has none.
         all_scores: the scores of all labels of the model for each input, or None.
     """
@@ -220,7 +220,7 @@ def read_answers(returned: Any, count: int) -> Answers:
     """The answers in what a model returned for `count` inputs."""
     values = _listed(returned)
     if len(values) != count:
-        raise ValueError(f"model must return one answer an input, got {len(values)} for {count}")
+        raise ValueError(f"model must return one answer per input, got {len(values)} for {count}")
     if _PLAIN.issuperset(map(type, values)):
         return Answers(values)
     return _joined([read_answer(value, place) for place, value in enumerate(values)])
@@ -290,12 +290,12 @@ def _is_batch(returned: Any) -> bool:
 def _listed(returned: Any) -> list[Any]:
     if hasattr(returned, "tolist"):
         if np.ndim(returned) != 1:
-            raise ValueError(f"model must return one label an input, got an array of shape {np.shape(returned)}")
+            raise ValueError(f"model must return one label per input, got an array of shape {np.shape(returned)}")
         listed: list[Any] = returned.tolist()
         return listed
     if isinstance(returned, Sequence) and not isinstance(returned, str | bytes):
         return list(returned)
-    raise TypeError(f"model must return a list of answers, one an input, got {validate.kind(returned)}")
+    raise TypeError(f"model must return a list of answers, one per input, got {validate.kind(returned)}")
 
 
 def _require_finite(scores: list[float], name: str) -> None:

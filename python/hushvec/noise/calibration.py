@@ -61,8 +61,8 @@ def gaussian_sigma(
     Guarantees:
         ``gaussian_delta(epsilon, gaussian_sigma(epsilon, delta, D), D) <= delta``, checked for
         every element before it is returned ("analytic"). At most 4e-14 above the exact value,
-        relative; never below it. Monotone in each argument up to that excess. Who uses sigma in
-        float32 has to round it up: rounding to nearest takes half of them below the exact value.
+        relative; never below it. Monotone in each argument up to that excess. To use sigma in
+        float32, round it up: rounding to nearest takes half of them below the exact value.
 
     Edge cases:
         ====================================  ==========================================

@@ -144,7 +144,7 @@ def has_sigma(mechanism: str) -> bool:
 
 
 def _setting_faults(receipt: Receipt) -> list[str]:
-    """What contradicts the mechanism's setting: sensitivity, norm, delta, normalisation."""
+    """What contradicts the mechanism's setting: sensitivity, norm, delta, normalization."""
     faults = []
     kind = MECHANISMS[receipt.mechanism]
     if receipt.sensitivity_norm != kind.sensitivity_norm:

@@ -100,7 +100,7 @@ def verify_charges(receipts: Sequence[AnyReceipt], export: Mapping[str, Any]) ->
 
     Guarantees:
         Amounts are compared as the exact decimals that they print as. A ledger in rho must have charged the rho of the receipt's
-        noise. "holds" speaks of numbers: whoever can write a whole ledger can write one that holds.
+        noise. "holds" is about the numbers: anyone who can write a whole ledger can write one that holds.
 
     Edge cases:
         No receipts: only the ledger is checked. The ledger may hold more charges than there are receipts: a crash between charge

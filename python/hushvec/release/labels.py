@@ -71,7 +71,7 @@ def privatize_labels(
 
     Guarantees:
         (epsilon, 0)-DP under replacement of one label (per="record") or of all of them (per="release"), exact as sampled: the receipt
-        holds the whole numbers of the law, from which epsilon is recomputed. An error about a true label is visible to whoever sees
+        holds the whole numbers of the law, from which epsilon is recomputed. An error about a true label is visible to anyone who sees
         that the call failed.
 
     Edge cases:

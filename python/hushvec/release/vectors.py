@@ -51,7 +51,7 @@ def privatize(
 
     Args:
         x: float array [d] (one row) or [n, d], numpy, torch (CPU, CUDA) or CuPy; float32, float64, float16 or (torch) bfloat16.
-            In CUDA memory contiguous. Not changed.
+            CUDA arrays must be contiguous. Not changed.
         epsilon: > 0; needed by every mechanism but "empirical", where it may be left out and is a ceiling if given.
         delta: in (0, 1). "laplacian", "l2_laplace" and "privunit" do not use it (0 is accepted): their receipts say 0.
         clip_norm: C, the L2 norm that rows are clipped to, in the unit of x; in [2^-100, 2^100]. "privunit" brings every row
@@ -61,7 +61,7 @@ def privatize(
             "privunit": only the direction of a row, pure epsilon, several times the signal of "gaussian" at equal epsilon.
             "empirical": Gaussian noise of a given sigma; the receipt says which epsilon it buys.
             Or a ready object of hushvec.mechanisms for rows of x's length; epsilon and sigma must then be left out, and delta,
-            clip_norm and the rows of a person are the object's. `PublicCodebook.mechanism` makes one that answers with public rows.
+            clip_norm and the rows of a person are taken from it. `PublicCodebook.mechanism` makes one that answers with public rows.
         sigma: standard deviation for "empirical", in the unit of the clipped x; None for the others.
         normalize: bring rows to unit length before the noise; clip_norm must be 1. A zero row stays zero.
         renormalize: bring rows to unit length after the noise. Post-processing: costs no privacy.

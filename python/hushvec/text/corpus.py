@@ -96,7 +96,7 @@ class PublicCorpus:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], embedder: Any, text_key: str | None = None) -> PublicCorpus:
-        """Embed the texts of a UTF-8 file: one a line, or one a JSON object a line.
+        """Embed the texts of a UTF-8 file: one per line, or one JSON object per line.
 
         Args:
             path: read as JSONL if it ends in .jsonl or text_key is given, and otherwise as lines of text.

@@ -129,6 +129,14 @@ def test_epsilon_as_sampled_is_an_upper_bound_of_the_ratio(epsilon, k):
     assert float(exact) == pytest.approx(mechanism.epsilon_as_sampled, rel=1e-12, abs=1e-15)
 
 
+@pytest.mark.parametrize(("epsilon", "k"), [(3.6979530842852515e-18, 9), (1e-15, 2), (1e-13, 3), (1e-11, 5)])
+def test_a_tiny_epsilon_as_sampled_is_an_upper_bound_too(epsilon, k):
+    """The quotient is near 1: its logarithm has fewer digits than it has."""
+    mechanism = RandomizedResponse(epsilon=epsilon, k=k)
+    exact = reference.ball(Fraction(*mechanism.law)).log()
+    assert exact <= reference.ball(mechanism.epsilon_as_sampled) <= reference.ball(epsilon)
+
+
 def test_loss_in_the_accounting_currency():
     accounting = pytest.importorskip("hushvec.accounting")
     assert RandomizedResponse(epsilon=1.5, k=3).loss == accounting.PureDP(epsilon=1.5)

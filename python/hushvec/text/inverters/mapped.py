@@ -13,7 +13,7 @@ from hushvec.text.inverters.protocol import Inverter
 
 
 def behind(projection: PublicProjection, rows: NDArray[np.float32], length: float) -> NDArray[np.float32]:
-    """The rows [n, d] behind the map [n, m], which shortens and stretches them: brought to one length, so that none drowns in noise.
+    """The rows [n, d] behind the map [n, m], brought to one length, so that no row is lost in the noise.
 
     The length is that of float32 arithmetic: a mechanism clips after it.
     """

@@ -37,7 +37,7 @@ from hushvec.text.inverters.rows import Rows
 # rho below the first makes every candidate alike, above the second leaves no room between the rows of a dense corpus.
 SMALLEST_RHO, LARGEST_RHO = 0.05, 0.999
 _RHO_ROWS, _RHO_BLOCK = 1024, 128  # rows whose nearest other row is looked for, and how many at a time
-_STEPS, _BEYOND = 128, 6.0  # points a unit of the table, wrong by at most 8e-6 between them; standard deviations beyond its ends
+_STEPS, _BEYOND = 128, 6.0  # points per unit of the table, wrong by at most 8e-6 between them; standard deviations beyond its ends
 _SMALLEST_TAU = 1e-6  # for rho = 1: a cap with an edge this sharp
 _L1_ELEMENTS = 2**22  # floats at a time in sums of absolute differences
 
@@ -48,7 +48,7 @@ class CandidateLaw:
 
     Args:
         mechanism: that released the rows, with its law's numbers.
-        candidates: float32 [n, m], m the mechanism's dimension: public rows as the mechanism takes them in, clipped or normalised.
+        candidates: float32 [n, m], m the mechanism's dimension: public rows as the mechanism takes them in, clipped or normalized.
         rho: cosine between a private row and the candidate that it is near; 1 for private rows that are candidates themselves.
     """
 

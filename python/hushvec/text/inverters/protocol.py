@@ -63,5 +63,5 @@ class ChoosingInverter(Inverter, Protocol):
     """An inverter whose answers are texts of a public list."""
 
     def choice_for(self, epsilon: float) -> TextChooser:
-        """Which texts to answer with at this epsilon a row, chosen by looking at public data only."""
+        """Which texts to answer with at this epsilon per row, chosen by looking at public data only."""
         ...

@@ -133,7 +133,7 @@ class PublicInverter:
         return self._spaces[key]
 
     def choice_for(self, epsilon: float) -> PublicChoice:
-        """The public texts to choose from by randomized response at about this epsilon a row: see `PublicChoice`.
+        """The public texts to choose from by randomized response at about this epsilon per row: see `PublicChoice`.
 
         Args:
             epsilon: > 0, of one row; the texts are those for the power of sqrt(2) nearest to it.

@@ -1,6 +1,6 @@
 """Rules for postal addresses: a street with a number, a box, a corner, and the lines that follow it.
 
-A street is recognised by its number and by a word for street, in a dozen languages, before the name (rue, calle, ul.), behind it
+A street is recognized by its number and by a word for street, in a dozen languages, before the name (rue, calle, ul.), behind it
 (street, utca) or grown together with it (-strasse, -gatan). From there the address is followed over flats, places, states, postal
 codes and countries, as far as the next parts look like such.
 """
@@ -279,7 +279,7 @@ def _units(document: Document) -> Iterator[tuple[int, int]]:
 
 
 def _named_places(document: Document) -> Iterator[tuple[int, int]]:
-    """A capitalised name and a number after words such as "address" and "lives on": `lives on Long Meadow 2906`."""
+    """A capitalized name and a number after words such as "address" and "lives on": `lives on Long Meadow 2906`."""
     if not document.has_digits:
         return
     text = document.text

@@ -80,7 +80,7 @@ _DIGIT = re.compile(r"[0-9]")
 
 
 def _looks_random(token: str) -> bool:
-    """Capitals, small letters and digits mixed closely, at least 3.6 bits a character; or 32 or more hexadecimal digits."""
+    """Capitals, small letters and digits mixed closely, at least 3.6 bits per character; or 32 or more hexadecimal digits."""
     if len(token) >= 32 and re.fullmatch(r"[0-9a-f]+|[0-9A-F]+", token) and not token.isdigit():
         return len(set(token)) > 8
     if "." in token or token.count("/") > 2 or token.count("-") > 2 or token.count("_") > 2:

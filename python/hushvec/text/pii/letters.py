@@ -1,4 +1,4 @@
-"""Patterns of capitalised words in any script that has capitals."""
+"""Patterns of capitalized words in any script that has capitals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def start_of_name(text: str, end: int, most: int, *, links: frozenset[str] = fro
     Reads backwards, word by word, so that its time does not depend on what stands further left.
 
     Args:
-        links: words in small letters that may stand between capitalised ones.
+        links: words in small letters that may stand between capitalized ones.
         commas: whether a comma may follow each word but the last.
     """
     start = position = end

@@ -1,4 +1,4 @@
-"""Rules for names of organisations: the form of the company, the kind of institution, and the words around."""
+"""Rules for names of organizations: the form of the company, the kind of institution, and the words around."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _name_before(text: str, position: int) -> Iterator[tuple[int, int]]:
 
 
 def _name_ending_at(text: str, end: int) -> tuple[int, int] | None:
-    """Capitalised words that end here, without those at their front that belong to the sentence."""
+    """Capitalized words that end here, without those at their front that belong to the sentence."""
     if end < 2 or text[end : end + 1] not in (" ", ","):
         return None
     start = start_of_name(text, end, MOST_WORDS, links=_INSIDE, commas=True)

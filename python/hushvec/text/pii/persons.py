@@ -1,6 +1,6 @@
 """Rules for names of persons, and for the titles before them.
 
-A name is a run of capitalised words. What makes it the name of a person is a word beside it ("my name is", "Dear", "said", a title),
+A name is a run of capitalized words. What makes it the name of a person is a word beside it ("my name is", "Dear", "said", a title),
 a given name at its beginning, the ending of a surname, or an initial in its middle.
 """
 
@@ -206,7 +206,7 @@ def _could_be_full(name: str) -> bool:
 
 
 def _given(document: Document) -> Iterator[tuple[int, int]]:
-    """A given name, with the capitalised words after it."""
+    """A given name, with the capitalized words after it."""
     text, lower = document.text, document.lower
     sure, words_too = given_names()
     for word, end in document.after_words(sure):
@@ -259,7 +259,7 @@ def _lower_surname(lower: str, end: int) -> int:
 
 
 def _surnames(document: Document) -> Iterator[tuple[int, int]]:
-    """Words that end as surnames do, with the capitalised words before them."""
+    """Words that end as surnames do, with the capitalized words before them."""
     text = document.text
     for word, end in document.words_ending(_SURNAME_ENDINGS):
         start = end - len(word)

@@ -39,7 +39,7 @@ def _countries_by_first_word() -> dict[str, tuple[str, ...]]:
 
 
 def _countries(document: Document) -> Iterator[tuple[int, int]]:
-    """Capitalised as in the list, or in a text without capitals."""
+    """Capitalized as in the list, or in a text without capitals."""
     text = document.text
     names = _countries_by_first_word()
     for word, end in document.after_words(frozenset(names)):

@@ -53,5 +53,5 @@ def _read(name: str) -> str:
     return resources.files("hushvec").joinpath("data", name).read_text(encoding="utf-8")
 
 
-# Words that stand capitalised in ordinary English text without being a name.
+# Words that stand capitalized in ordinary English text without being a name.
 NOT_NAMES = word_list("not_names")

@@ -53,7 +53,7 @@ def rewrite(
         generator: key stream of the noise; None: that of the process. A seeded one gives reproducible noise and NO privacy; the result
             says so.
         embedder: None: all-MiniLM-L6-v2 from its wheel, or the one that the inverter was made for. A folder or hub id (T5 encoders
-            such as GTR are mean-pooled and not normalised), or an object with `embed(texts)`, or a model of a known library.
+            such as GTR are mean-pooled and not normalized), or an object with `embed(texts)`, or a model of a known library.
         inverter: None: the public sentences that ship with hushvec, by their posterior. A file: the same with its lines, JSON lines or
             saved corpus (.npz) as public texts. A folder or hub id: a vec2text checkpoint or a decoder of `hushvec
             train-inverter`. Or an object with `invert(embeddings) -> texts`.
@@ -78,7 +78,7 @@ def rewrite(
 
     Raises:
         TypeError, ValueError: a value of the wrong kind or out of its range; an empty text; more than max_chunks chunks; an embedder
-            that answers NaN or other than one row a chunk. Nothing is charged or released then.
+            that answers NaN or other than one row per chunk. Nothing is charged or released then.
         OSError: a checkpoint, a corpus file or a hub id cannot be read.
         MissingExtraError: the packages of the extra "text" are not installed.
         PrivacyBudgetExhaustedError, BudgetError: the budget refuses; nothing was released.

@@ -36,7 +36,7 @@ def read_corpus(corpus: str | os.PathLike[str] | Sequence[str], text_key: str | 
     """The texts of a file or a sequence, without blank ones and repeats, in their order.
 
     Args:
-        corpus: a path: UTF-8, one text a line, or JSON lines with `text_key`. Or the texts themselves.
+        corpus: a path: UTF-8, one text per line, or JSON lines with `text_key`. Or the texts themselves.
         text_key: the key of the text in JSON lines.
     """
     if isinstance(corpus, str | os.PathLike):

@@ -105,7 +105,7 @@ def train_inverter(
     rewriter of texts or as the adversary who attacks them.
 
     Args:
-        corpus: a UTF-8 file, one text a line (JSON lines with text_key), or a sequence of texts. **Public texts only**: a decoder
+        corpus: a UTF-8 file, one text per line (JSON lines with text_key), or a sequence of texts. **Public texts only**: a decoder
             says again what it was trained on.
         folder: new or empty; afterwards it holds the decoder, and everything that resuming needs.
         text_key: the key of the text where corpus is a file of JSON lines.
