@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rewriting_parts import DIMENSION, LawRecorder, Recorder, WordEmbedder
 
 import hushvec as hv
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, PublicProjection
 from hushvec.text import Redactor, Rewriter, rewrite
+from text.rewriting_parts import DIMENSION, LawRecorder, Recorder, WordEmbedder
 
 VECTORS = Path(__file__).parent.parent / "evidence" / "vectors" / "seed_receipts.csv"
 CONTACT = "Contact Jane Doe at jane@example.com."
