@@ -26,7 +26,7 @@ def test_a_name_that_is_gone(before):
 
 
 def test_a_deprecated_module_is_no_difference(before):
-    before["names"]["hushvec.noise.calibration"] = {"gaussian_sigma": before["names"]["hushvec"]["gaussian_sigma"]}
+    before["names"]["hushvec.calibrate"] = {"gaussian_sigma": before["names"]["hushvec"]["gaussian_sigma"]}
     assert surface.differences(before, NOW) == []
 
 
