@@ -30,5 +30,7 @@ def test_old_names_are_attributes_of_the_package_too(monkeypatch):
 
     monkeypatch.delitem(sys.modules, "hushvec.calibrate", raising=False)
     monkeypatch.delattr(hv, "calibrate", raising=False)
-    with pytest.warns(DeprecationWarning, match=r"^hushvec.calibrate is now hushvec.noise.calibration; the old name goes in 0.2$"):
+    text = r"^hushvec.calibrate is now hushvec.noise.calibration; the old name goes in 0.2$"
+    with pytest.warns(DeprecationWarning, match=text) as caught:
         assert hv.calibrate is hushvec.noise.calibration
+    assert [warning.filename for warning in caught] == [__file__]

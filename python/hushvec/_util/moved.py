@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
+
+from hushvec._util.renamed import warn_of_old_name
 
 MOVED = {
     "hushvec.calibrate": "hushvec.noise.calibration",
@@ -42,7 +43,7 @@ class _MovedModules(MetaPathFinder):
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name not in MOVED:
             return None
-        warnings.warn(f"{name} is now {MOVED[name]}; the old name goes in 0.2", DeprecationWarning, stacklevel=2)
+        warn_of_old_name(f"{name} is now {MOVED[name]}; the old name goes in 0.2")
         return ModuleSpec(name, _MovedModule())
 
 
