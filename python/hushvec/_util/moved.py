@@ -18,6 +18,9 @@ MOVED = {
     "hushvec.label_receipt": "hushvec.receipts.labels",
     "hushvec.label_release": "hushvec.release.labels",
     "hushvec.report_receipt": "hushvec.receipts.reports",
+    "hushvec.retrieval.attacks": "hushvec.audit.indexes",
+    "hushvec.retrieval.attacks.membership": "hushvec.audit.indexes.membership",
+    "hushvec.retrieval.attacks.shadows": "hushvec.audit.indexes.shadows",
     "hushvec.selection_receipt": "hushvec.receipts.selections",
     "hushvec.text.checkpoints": "hushvec.embedders.checkpoints",
     "hushvec.text.embedder": "hushvec.embedders.minilm",
@@ -38,7 +41,7 @@ class _MovedModule(Loader):
 
 
 class _MovedModules(MetaPathFinder):
-    """Asked last, so that a module that is there is found as ever."""
+    """Asked first: in a package under its old name, other finders would find its modules and run them a second time."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name not in MOVED:
@@ -50,7 +53,7 @@ class _MovedModules(MetaPathFinder):
 def find_moved_modules() -> None:
     """Let imports find them."""
     if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
-        sys.meta_path.append(_MovedModules())
+        sys.meta_path.insert(0, _MovedModules())
 
 
 def or_moved_module(get: Callable[[str], Any]) -> Callable[[str], Any]:
