@@ -7,6 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=build/coverage
+mkdir -p build
 python=$(command -v python)
 [ $# -gt 0 ] || set -- tests
 
