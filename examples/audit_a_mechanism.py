@@ -1,4 +1,4 @@
-"""Catching a mechanism that adds too little noise: its own code is sampled until it contradicts its claim."""
+"""Catching a mechanism that adds too little noise: samples of its code refute its claim."""
 
 from hushvec.audit import audit_mechanism
 from hushvec.mechanisms import Laplacian

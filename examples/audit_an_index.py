@@ -1,6 +1,6 @@
-"""Attacking an index before somebody else does: who is in it, and what epsilon does that prove?
+"""Attacking your own index: who is in it, and what epsilon does that prove?
 
-A pool of documents, three queries about each. One index puts PrivUnitG noise on its rows, one forgets most of its noise.
+A pool of documents, three queries about each. One index puts PrivUnitG noise on its rows, one adds too little noise.
 """
 
 import numpy as np

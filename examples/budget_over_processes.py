@@ -1,4 +1,4 @@
-"""One budget for several processes: they release until it is spent, and not one release more."""
+"""One budget for several processes: they release until it is spent."""
 
 import multiprocessing
 import tempfile
@@ -14,7 +14,7 @@ EPSILON = 1.5
 
 
 def release_until_spent(budget):
-    """Number of releases that this process got out of the budget."""
+    """Number of releases that this process could charge to the budget."""
     embeddings = np.random.default_rng().standard_normal((10, 384)).astype(np.float32)
     released = 0
     with budget:

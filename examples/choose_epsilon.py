@@ -1,4 +1,4 @@
-"""What an epsilon costs before any is spent: noise, expected cosine, and the law of each mechanism."""
+"""The effect of an epsilon before any is spent: noise, expected cosine, and the distribution of each mechanism."""
 
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian
 

@@ -1,4 +1,4 @@
-"""What a year of releases costs: the smallest valid epsilon, the theorem behind it, and an accountant that survives a restart."""
+"""The cost of a year of releases: the smallest valid epsilon, the theorem behind it, and an accountant that survives a restart."""
 
 import json
 

@@ -29,7 +29,7 @@ def main():
         print(f"job {job.id}: {ROWS} rows in 9 batches, bits as in one: {same}")
         print(f"epsilon charged: {budget.consumed()} of {budget.remaining() + budget.consumed()}")
 
-        # Other data at a place: the noise is not the one of the first attempt.
+        # Other data at a place: its noise differs from that of the first attempt.
         changed = vectors[:1] * np.float32(1.5) + np.float32(0.01)
         first, second = whole[:1], noise_batch(changed, job, ids=ids[:1])
         print(f"elements that a retry with other data repeats: {(first == second).sum()} of {DIMENSION}")

@@ -18,7 +18,7 @@ length = 24
 ids = torch.tensor([list(note.encode().ljust(length)[:length]) for note in notes])
 model = GPT2LMHeadModel(GPT2Config(vocab_size=256, n_positions=length, n_embd=32, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0))
 
-# ---- what is public about the training: the schedule and what it costs ----
+# ---- the public part of the training: the schedule and its cost ----
 
 EPSILON, DELTA, CLIP_NORM, STEPS = 2.0, 1e-5, 1.0, 20
 probability = 0.2
@@ -53,7 +53,7 @@ with GhostClipping(model, CLIP_NORM) as ghost:
             ghost.empty_batch()
         optimizer.step()
 
-# ---- what came of it ----
+# ---- results ----
 
 change = check.require_changed()  # an adapter that silently learned nothing would raise here
 check.require_base_unchanged()

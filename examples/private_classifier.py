@@ -1,4 +1,4 @@
-"""Labels that nobody can be sure of: a classifier whose answers are private, its budget, and what a kept score would give away."""
+"""Private labels: a classifier with private answers, its budget, and how a kept score would reveal them."""
 
 import hushvec as hv
 from hushvec.middleware import dp_classification_middleware, wrap_classification_model

@@ -1,4 +1,4 @@
-"""One wrapped model, one budget, and the libraries that take it as their own: LangChain, Chroma and scikit-learn.
+"""One wrapped model and one budget in several libraries: LangChain, Chroma and scikit-learn.
 
 Documents get noise, questions stay clean and cost nothing: `noise_on="documents"`, the default.
 """
@@ -45,7 +45,7 @@ def in_chroma():
 
     function = PrivateEmbeddingFunction(private, on_receipt=receipts.append)
     collection = chromadb.EphemeralClient().create_collection("records", embedding_function=function)
-    # The rows only: what is given as documents= is stored in clear.
+    # The rows only: documents= would be stored in clear.
     collection.add(ids=["1", "2", "3", "4"], embeddings=list(function(RECORDS)))
     return collection.query(query_texts=["asthma"], n_results=1)["ids"]
 

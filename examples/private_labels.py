@@ -1,4 +1,4 @@
-"""A survey nobody has to trust: each answer is randomized where it is given, and the shares come back with their errors."""
+"""A survey without a trusted party: each answer is randomized locally, and the shares are estimated with their errors."""
 
 import numpy as np
 

@@ -10,7 +10,7 @@ topics = rng.standard_normal((60, 64))
 documents = (topics[rng.integers(60, size=3000)] + 0.7 * rng.standard_normal((3000, 64))).astype(np.float32)
 questions = (documents[:40] + 0.4 * rng.standard_normal((40, 64))).astype(np.float32)
 
-# The holder: public documents in an index without noise (any other vector store will do).
+# The holder: public documents in an index without noise (any other vector store works).
 index = PrivateIndex(64, store="numpy")
 index.add(documents)
 

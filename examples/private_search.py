@@ -1,4 +1,4 @@
-"""One index, three ways to make its search private: what each costs, whom it protects, and what is left of the answers."""
+"""One index, three ways to make its search private: what each costs, whom it protects, and how good the answers are."""
 
 import numpy as np
 
@@ -30,7 +30,7 @@ for name, settings in SIDES.items():
     answer = index.search(queries, k=1)
     print(f"{name}: the right one comes first for {np.mean(answer.ids[:, 0] == np.arange(50)):.0%} of {len(queries)} queries")
     print(f"    a document pays {paid(index.document_guarantee())} for one query, {paid(index.document_guarantee(50))} for all")
-    print(f"    who asks pays {paid(index.query_guarantee())} for one query, {paid(index.query_guarantee(50))} for all")
+    print(f"    the asker pays {paid(index.query_guarantee())} for one query, {paid(index.query_guarantee(50))} for all")
 
-print(f"\nthe documents' release spent {budget.consumed()}, {budget.remaining()} remain; deleting rows gives nothing back")
+print(f"\nthe documents' release spent {budget.consumed()}, {budget.remaining()} remain; deleting rows refunds nothing")
 print("\n".join(PrivateIndex(64, store="numpy", documents=VectorNoise(epsilon=16.0), scores=ScoreNoise(epsilon=8.0)).describe()))

@@ -1,4 +1,4 @@
-"""Train a classifier with differential privacy, stop half way, and go on from the checkpoint with the account intact.
+"""Train a classifier with differential privacy, stop half way, and resume from the checkpoint with the account intact.
 
     python examples/private_training.py
 """
@@ -45,7 +45,7 @@ def start():
 
 
 def loss(predict, one_row, one_label):
-    """Of one example, which comes as a batch of one."""
+    """The loss of one example, passed as a batch of one."""
     return torch.nn.functional.cross_entropy(predict(one_row), one_label)
 
 

@@ -1,4 +1,4 @@
-"""A private index as a vector store of LangChain: documents noised once, clean questions, filters, a retriever, a replacement."""
+"""A private index as a vector store of LangChain: noise on documents once, clean questions, filters, a retriever, a replacement."""
 
 import numpy as np
 from langchain_core.embeddings import Embeddings

@@ -1,4 +1,4 @@
-"""New words from many devices, without a list of who types what: a vocabulary, and a Bloom filter for words nobody listed."""
+"""New words from many devices, privately: a vocabulary, and a Bloom filter for words in no list."""
 
 import tempfile
 from pathlib import Path
@@ -29,7 +29,7 @@ for word, share, error in estimate.top(4):
     print(f"{word:10} {share:6.1%} +- {error:.1%}   (true {np.mean(people == word):.1%})")
 print("surely there:", ", ".join(estimate.present(alpha=0.01)))
 
-# Words that no dictionary lists are reported through a Bloom filter, and guessed later.
+# Words that are in no dictionary are reported through a Bloom filter; candidates are tested later.
 filter_ = BloomFilter(64, 2, epsilon=6.0, p=0.25, q=0.75, cohorts=16)
 print(*filter_.describe(), sep="\n")
 sketch = filter_.sketch()

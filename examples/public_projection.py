@@ -8,7 +8,7 @@ import numpy as np
 import hushvec as hv
 from hushvec.mechanisms import PublicProjection
 
-# Stand-ins for embeddings: what all rows share, and directions of very different spread, as real models have them.
+# Synthetic embeddings: a common part, and directions of very different spread, as in real models.
 rng = np.random.default_rng(0)
 shared, spread = rng.standard_normal(384), np.geomspace(1, 0.01, 384)
 public, private = (rng.standard_normal((count, 384)) * spread + 0.5 * shared for count in (4000, 1000))
@@ -29,7 +29,7 @@ for name, projection in projections.items():
     found = (released @ clean.T).argmax(axis=1) == np.arange(len(clean))
     print(f"{name:>14} {found.mean():6.1%}   {projection}, is a DP claim: {receipt.is_dp_claim}")
 
-# Whoever reads the release needs the same map. The digest says that it is.
+# Readers of the release need the same map. The digest confirms that they have it.
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "projection.npz"
     projections["whitened"].save(path)

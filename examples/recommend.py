@@ -1,4 +1,4 @@
-"""Which mechanism gives the most at a price, and what it costs in every currency, before anything is spent."""
+"""Which mechanism keeps the most at a given epsilon, and its cost in every currency, before anything is spent."""
 
 from hushvec.mechanisms.recommend import recommend
 

@@ -5,12 +5,12 @@ from hushvec.text import Rewriter, rewrite
 
 NOTE = "Contact Jane Doe at jane@example.com: the delivery for the clinic is late again."
 
-# The default: the public sentence nearest to the note, or another by chance. Pure epsilon, and the whole output is covered.
+# The default: the public sentence nearest to the note, or a random other one. Pure epsilon, and the whole output is covered.
 result = rewrite(NOTE, epsilon=16.0)
 print(result.output)
 print(result.dp_line)
 
-# As published pipelines do it, chunk by chunk: placeholders stay where personal data was, everything else goes through noise.
+# Like published pipelines, chunk by chunk: placeholders replace personal data, everything else gets noise.
 result = rewrite(NOTE, mechanism="gaussian", epsilon=16.0, delta=1e-3)
 print(result.output)
 print(result.dp_line)

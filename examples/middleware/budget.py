@@ -24,11 +24,11 @@ print("remaining", budget.remaining())
 budget.consume(1.0)
 print("remaining", budget.remaining(), "consumed", budget.consumed(), "exhausted", budget.is_exhausted())
 
-# When a period is over. What was lost in it is not undone: periods add up.
+# At the end of a period. Earlier losses still count: periods add up.
 budget.reset()
 print("after reset", budget.remaining())
 
-# "warn": the operation goes on, and so does the count.
+# "warn": the operation continues and is still counted.
 warned = hv.PrivacyBudget(max_epsilon=5.0, on_exhausted="warn")
 warned.consume(5.0)
 with warnings.catch_warnings(record=True) as caught:
@@ -36,7 +36,7 @@ with warnings.catch_warnings(record=True) as caught:
     warned.consume(1.0)
 print("warning:", caught[0].message)
 
-# "block": exactly the rest may be spent; the next charge raises, and leaves no trace.
+# "block": exactly the rest may be spent; the next charge raises and changes nothing.
 blocked = hv.PrivacyBudget(max_epsilon=5.0, on_exhausted="block")
 blocked.consume(5.0)
 try:

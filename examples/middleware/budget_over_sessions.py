@@ -1,4 +1,4 @@
-"""A budget that survives its process: what the first session spent, the second finds spent."""
+"""A budget that survives its process: the second session sees what the first one spent."""
 
 import os
 import subprocess

@@ -6,7 +6,7 @@ from hushvec.text import MiniLMEmbedder
 base_model = MiniLMEmbedder()
 original_embedding = base_model.embed(["sensitive medical record"])[0]
 
-# Noise vectors of one's own. They are floating point: for a release that must hold, use the middleware below or hv.privatize.
+# Noise by hand, in floating point: for a release with a guarantee, use the middleware below or hv.privatize.
 gaussian = hv.gaussian_noise(384, 0.1)
 laplacian = hv.laplacian_noise(384, 0.5)
 noisy_embedding = hv.add_noise(original_embedding, gaussian)
@@ -24,7 +24,7 @@ private_model = hv.wrap_embedding_model(base_model, hv.dp_embedding_middleware(e
 receipt = private_model.embed(["sensitive medical record"]).receipt
 print(f"laplacian: epsilon {receipt.epsilon}, delta {receipt.delta}, scale {receipt.scale:.2f}")
 
-# Directions are what search needs: the same promise without a delta, at an epsilon where something is left.
+# Search only needs directions: no delta, at an epsilon that keeps some signal.
 private_model = hv.wrap_embedding_model(base_model, hv.dp_embedding_middleware(epsilon=16.0, mechanism="privunit", renormalize=True))
 embedding = private_model.embed(["sensitive medical record"])
 print(f"privunit:  epsilon {embedding.receipt.epsilon:.6g}, cosine to the original {float(embedding[0] @ original_embedding):.2f}")

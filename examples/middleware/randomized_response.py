@@ -17,6 +17,6 @@ def sentiment(texts):
 private = hv.wrap_classification_model(sentiment, hv.dp_classification_middleware(epsilon=2.0, labels=LABELS))
 answers = private.classify(["I am so glad you came.", "The train was late again."])
 for answer in answers:
-    # The score is the same for kept and for flipped answers: a score of the model would tell which of the two it was.
+    # The score is the same for kept and for flipped answers: the model's score would reveal which of the two it was.
     print(f"{answer.label}: {answer.score:.3f}, all scores {answer.all_scores}")
 print("receipt:", answers.receipt.mechanism, answers.receipt.epsilon)

@@ -1,4 +1,4 @@
-"""The whole way: a budget on disk, redaction, noise, and a vector store that never sees a clean vector.
+"""The whole pipeline: a budget on disk, redaction, noise, and a vector store that never sees a clean vector.
 
     python examples/middleware/secure_pipeline.py faiss|chroma
 
@@ -61,7 +61,7 @@ class ChromaStore:
         import chromadb
 
         settings = chromadb.Settings(anonymized_telemetry=False)
-        # The embedding function is None: the store gets vectors and never a text.
+        # The embedding function is None: the store gets vectors and no texts.
         return chromadb.PersistentClient(self.folder, settings).get_or_create_collection(
             "records", embedding_function=None, configuration={"hnsw": {"space": "ip"}}
         )
@@ -86,7 +86,7 @@ def main(store_name):
         print("budget remaining:", budget.remaining())
         print("ledger and receipt:", hv.verify_charges([embeddings.receipt], budget.export()).status)
 
-        # Whoever holds this index may see the question, so it gets no noise: it goes through all other steps, and costs nothing.
+        # The holder of this index may see the question, so it gets no noise: it goes through all other steps, and costs nothing.
         question = model.without_noise().embed(["blood sugar disease"], kind="query").values
         print("nearest:", store.search(question, 2))
         budget.close()

@@ -1,4 +1,4 @@
-"""How much noise a model needs: by its name, by its norm, by a clip norm, or by an estimate that says it is one."""
+"""How much noise a model needs: by its name, by its norm, by a clip norm, or by an estimate labeled as one."""
 
 import hushvec as hv
 from hushvec.text import MiniLMEmbedder
@@ -10,7 +10,7 @@ base_model = MiniLMEmbedder()
 print("calibrated, unit vectors:", hv.calibrate_sensitivity(base_model))
 
 
-class Unnormalised:
+class Unnormalized:
     """The same model with longer vectors, as many models make them."""
 
     model_id = "my-custom-model"
@@ -19,11 +19,11 @@ class Unnormalised:
         return base_model.embed(texts) * 3.0
 
 
-custom_model = Unnormalised()
+custom_model = Unnormalized()
 estimate = hv.calibrate_sensitivity(custom_model, ["First sample text", "Second sample text", "Third very different text"])
 print(f"calibrated, other vectors: {estimate:.3f} ({type(estimate).__name__})")
 
-# "auto": model_id= in the table, then the model's own name, then a look at the norms; this model fails all three.
+# "auto": model_id= in the table, then the model's own name, then a check of the norms; this model fails all three.
 try:
     hv.wrap_embedding_model(custom_model, hv.dp_embedding_middleware(epsilon=8.0)).embed(["a private note"])
 except ValueError as error:

@@ -48,7 +48,7 @@ def test_bad_arrays(job, rows):
     with pytest.raises(TypeError, match=r"array must be a dask.array.Array, got ndarray"):
         on_dask.noise_array(rows, job)
     array = dask_array.from_array(rows, chunks=(100, DIMENSION))
-    with pytest.raises(ValueError, match=r"array must be in blocks of whole rows, got 2 blocks a row"):
+    with pytest.raises(ValueError, match=r"array must be in blocks of whole rows, got 2 blocks per row"):
         on_dask.noise_array(array.rechunk((100, 12)), job)
     with pytest.raises(ValueError, match=r"array must have shape \(n, 24\) like the job, got \(500, 23\)"):
         on_dask.noise_array(array[:, 1:], job)

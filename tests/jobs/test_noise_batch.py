@@ -150,7 +150,7 @@ def test_rows_that_are_not_finite(value, shown):
         (np.ma.masked_array(rows_of()), {}, TypeError, "batch must be a plain numpy array, got MaskedArray (its mask would be lost)"),
         (rows_of()[:, 1:], {}, ValueError, "batch must have 6 columns like the job, got 5"),
         (rows_of()[None], {}, ValueError, "batch must have 1 or 2 dimensions, got 3"),
-        (rows_of(), dict(ids=[1, 2]), ValueError, "ids must have 5 values, one a row, got 2"),
+        (rows_of(), dict(ids=[1, 2]), ValueError, "ids must have 5 values, one per row, got 2"),
         (rows_of(), dict(ids=[1, 2, 3, 2, 4]), ValueError, "ids must be unique, got 2 twice"),
         (rows_of(), dict(ids=list("abcbd")), ValueError, "ids must be unique, got 'b' twice"),
         (rows_of(), dict(ids=[1, 2, 3, None, 4]), TypeError, "ids must hold whole numbers or strings, got int in row 0"),

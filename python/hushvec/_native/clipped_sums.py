@@ -34,8 +34,8 @@ from hushvec._util import validate
 
 CLIPPINGS = ("auto", "exact", "estimated")
 
-# From this length on a row is clipped by a guess that is checked in the same reading: it no longer fits the caches, and a second
-# reading would cost as much as the first. Part of what is promised about a result, so it depends on the shapes and nothing else.
+# From this length on a row is clipped by a guess that is checked in the same pass: it no longer fits the caches, and a second
+# pass would cost as much as the first. It affects the result's accuracy, so it depends only on the shapes.
 ESTIMATED_FROM = 2**20
 MOST_ROWS = 2**27
 
@@ -49,8 +49,8 @@ class ClippedSum:
         sigma: the standard deviation of the noise; 0 releases the sum itself, without any privacy.
         most_rows: the most rows of one sum, at most 2^27; a public number, on which neither the noise nor the bits depend.
         clipping: "exact" scales a row longer than C to C (1 - 2^-20), by its norm. "estimated" guesses the norm from a sample of
-            the row, checks the guess while it adds the row, and corrects the row where the guess was wrong: one reading in place
-            of two, for a length between 0.97 C and C. "auto" is "estimated" for rows of 2^20 elements and more, else "exact".
+            the row, checks the guess while it adds the row, and corrects the row where the guess was wrong: one pass instead of
+            two, for a length between 0.97 C and C. "auto" is "estimated" for rows of 2^20 elements and more, else "exact".
 
     Raises:
         ValueError, TypeError: a parameter out of range or of the wrong kind.
@@ -59,7 +59,7 @@ class ClippedSum:
         A row adds a vector of norm at most C in real arithmetic, and that vector depends on no other row: adding or removing a row
         moves the sum by at most C, replacing one by at most 2 C. Release adds N(0, sigma^2) to every element, rounded as an ideal
         Gaussian would be: rounding is post-processing. float64 rows are always clipped exactly. NaN and Inf are refused.
-        All of it for rows that nobody changes during `add`, which reads them for their norms and once more for the sum.
+        This assumes that nobody changes the rows during `add`, which reads them once for their norms and again for the sum.
 
     Example:
         >>> import numpy as np
@@ -142,7 +142,7 @@ class ClippedSum:
         """The sum plus N(0, sigma^2), one float32 array for each part; the sum is empty afterwards.
 
         A sum of no rows is released like any other: pure noise. Results are arrays of the library that rows were last added from, or
-        `out`, float32 arrays of the parts' shapes. Each part draws from a nonce of its own.
+        `out`, float32 arrays of the parts' shapes. Each part draws from its own nonce.
 
         Raises:
             TypeError, ValueError: generator or out is of the wrong kind; nothing has changed.

@@ -2,7 +2,7 @@
 
 A call draws from a nonce that its generator reserves on the host. Inside a CUDA graph capture that would make every replay
 repeat it, so there the noise comes from a state in device memory, whose nonce the kernels advance. A state is made at the
-first ordinary call of a generator on a device: it has a key of its own, or for a seeded generator nonces of its own.
+first ordinary call of a generator on a device: it has its own key, or for a seeded generator its own nonces.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _stream_or_state(cuda: ModuleType, source: Any, array: Any, stream: int) -> 
 
 
 def prepare_capture(generator: _core.Generator, array: Any) -> None:
-    """Make the state that a graph captured on the device of `array` draws from, if there is none. Not inside of a capture."""
+    """Make the state that a graph captured on the device of `array` draws from, unless it exists. Not inside a capture."""
     states = _states.setdefault(generator, {})
     place = (os.getpid(), device_of(array))
     if place not in states:

@@ -9,7 +9,7 @@ from types import ModuleType
 
 
 def _interpreters() -> ModuleType | None:
-    """Python's own module, by its name since 3.13 or the one before. A build without it can make no subinterpreters from Python."""
+    """Python's own module, by its name since 3.13 or the one before. A build without it cannot make subinterpreters from Python."""
     for name in ("_interpreters", "_xxsubinterpreters"):
         try:
             return import_module(name)

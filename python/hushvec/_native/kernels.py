@@ -1,4 +1,4 @@
-"""The operations of the core wherever their arrays lie: CPU or CUDA is chosen here, and nowhere else.
+"""The operations of the core for arrays on any device: CPU or CUDA is chosen here, and nowhere else.
 
 `source` is what noise is drawn from: a Generator, or a state, six 64-bit words on the device of the arrays (key, next nonce,
 rounds) whose nonce the call advances.
@@ -19,7 +19,7 @@ _FILLS = {
 
 
 def require_release(x: Any, law: str) -> None:
-    """Raise whatever would keep a release of x from being computed, short of the values in x."""
+    """Raise whatever would prevent a release of x, except for the values in x."""
     if on_cuda(x):
         cuda.require_release(x, law)
 

@@ -1,8 +1,8 @@
 """Matrix products whose every element depends on nothing but its own row and column.
 
-A BLAS promises less: on many processors the bits of an inner product depend on the rows' places in a block, on what else is
+A BLAS guarantees less: on many processors the bits of an inner product depend on the rows' places in a block, on what else is
 multiplied in the same call, and on the number of threads. Rows that are equal then score differently, ties are broken by place, and
-figures depend on how the work was divided. Whatever is ranked, compared for equality or written as a figure goes through here.
+figures depend on how the work was divided. Use these for everything that is ranked, compared for equality or reported.
 
 The kernel and the order of its sums: cpp/src/products/product_kernels.hpp. In float32 it takes about the time of a BLAS, in float64
 up to three times as long. AVX2, AVX-512 and NEON give the same bits; the portable backend rounds each step twice.
@@ -32,7 +32,7 @@ def inner_products(a: NDArray[Float], b: NDArray[Float]) -> NDArray[Float]:
         Element (i, j) depends on a[i] and b[j] alone: not on i and j, m and n, the layout of the arrays or the number of threads.
 
     Edge cases:
-        Infinite sums and NaN come out as they are, without a warning. d = 0 gives zeros.
+        Infinite sums and NaN are returned without a warning. d = 0 gives zeros.
 
     Example:
         >>> import numpy as np

@@ -1,6 +1,6 @@
 """The operations as torch custom operators: what torch.compile sees of hushvec.
 
-A compiled program may merge equal calls, drop or reorder them, unless they are seen to change something. So what noise is drawn
+A compiled program may merge equal calls, drop or reorder them, unless they declare a side effect. So what noise is drawn
 from is a tensor here, the state, which every operator declares it changes:
 
     hushvec::gaussian_noise_(Tensor(a!) out, float sigma, Tensor(b!) state) -> ()
@@ -8,7 +8,7 @@ from is a tensor here, the state, which every operator declares it changes:
     hushvec::clip_and_noise(Tensor x, float clip_norm, float sigma, bool exact, Tensor(a!) state) -> Tensor
 
 torch copies tensors, saves them and keeps them in programs, and a copied key stream would repeat its noise. So a state holds no
-key: it says "the generator of this process", in a token that no other process has. Only a seed, which is no secret, lies in the
+key: it says "the generator of this process", in a token that no other process has. Only a seed, which is not secret, is in the
 state itself, with the nonce that each call advances. Eight int64 words: key (4), next nonce, rounds, token (2).
 """
 
@@ -33,13 +33,13 @@ ROUNDS_WORD = 5
 STATE_WORDS = 8
 _TOKEN_BYTES = 16
 
-# The two kinds of state of this process. They are random and no secret.
+# The two kinds of state of this process. They are random, but not secret.
 _keyed_by_os = secrets.token_bytes(_TOKEN_BYTES)
 _seeded = secrets.token_bytes(_TOKEN_BYTES)
 
 
 def _disown_seeded_states() -> None:
-    """A forked child has the generators of its parent with keys of their own, but a seed says the same in both."""
+    """A forked child has its parent's generators with new keys, but a seed means the same in both."""
     global _seeded
     _seeded = secrets.token_bytes(_TOKEN_BYTES)
 
@@ -47,7 +47,7 @@ def _disown_seeded_states() -> None:
 os.register_at_fork(after_in_child=_disown_seeded_states)
 
 # What is drawn from for the states in CUDA memory, by address: to read a token there would mean to wait for the device, and a
-# captured graph could not. A generator of its own, so that graphs with different states may run at the same time; None if seeded.
+# captured graph could not. Each has its own generator, so that graphs with different states may run at the same time; None if seeded.
 _on_device: dict[int, _core.Generator | None] = {}
 
 
@@ -69,13 +69,13 @@ def stream_state(device: Any = "cpu", *, rounds: int = 20, seed: int | None = No
     Guarantees:
         Without a seed the tensor holds no key. It names the generators of this process, whose calls never share a nonce: it may be
         cloned, deep-copied, moved, saved and used from several threads, and no two calls draw the same noise. Another process
-        refuses it, however it got there. A forked child may use it, and draws from keys of its own.
+        refuses it, however it got there. A forked child may use it, and draws from its own keys.
         With a seed, key and nonce give the bits of the eager functions, and a copy repeats them. Every other process refuses it, a
         forked child included.
 
     Edge cases:
-        In CUDA memory a copy is known by reading it, which waits for the device: a captured graph needs the tensor itself. The
-        graph draws from a key of its own in device memory.
+        Recognizing a copy in CUDA memory takes a read that waits for the device, so a captured graph needs the tensor itself.
+        The graph draws from its own key in device memory.
 
     Reference:
         docs/format.md section 1.
@@ -181,7 +181,7 @@ def _(x: torch.Tensor, clip_norm: float, sigma: float, exact: bool, state: torch
 
 
 def _refuse_export() -> None:
-    """torch.compile, make_fx and fake tensors of the caller's also call what stands for an operator, and may."""
+    """torch.compile, make_fx and the caller's fake tensors may also call an operator's stand-in."""
     if is_exporting():
         raise recording_error("noise", "torch.export")
 

@@ -1,1 +1,1 @@
-"""What every layer uses and none owns: checks of arguments, lines of text, files written whole, progress. Private to hushvec."""
+"""Helpers for every layer: checks of arguments, lines of text, atomic files, progress. Private to hushvec."""

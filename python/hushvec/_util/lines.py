@@ -1,7 +1,7 @@
 """UTF-8 texts, one per line or one per line of JSON: the one reader of the package.
 
-A line ends at a line feed, a carriage return, or both. `str.splitlines` knows more ends, some of which a JSON string may hold as they
-are (U+2028, U+0085) and texts from old files do hold (form feeds), so it is not used. Refusals are ValueErrors whose message begins
+A line ends at a line feed, a carriage return, or both. `str.splitlines` knows more ends, some of which may occur unescaped in a JSON
+string (U+2028, U+0085) or in old text files (form feeds), so it is not used. Refusals are ValueErrors whose message begins
 with the `name` or `where` that the caller gives.
 """
 
@@ -44,7 +44,7 @@ def lines_with_ends(content: str) -> list[str]:
 
 
 def numbered_lines(content: str, name: str) -> Iterator[tuple[str, str]]:
-    """(where, line) of every line that is not blank. A byte order mark at the beginning is no part of the first one."""
+    """(where, line) of every line that is not blank. A byte order mark at the beginning is not part of the first one."""
     return _numbered(lines_with_ends(content), name)
 
 
@@ -115,7 +115,7 @@ def json_line(value: Any) -> str:
     """JSON on one line.
 
     Raises:
-        ValueError: why there is none, though Python's reader may have taken it: JSON knows neither NaN nor halves of surrogate pairs.
+        ValueError: the value is not JSON, although Python's reader accepts it: NaN, or half of a surrogate pair.
     """
     try:
         line = json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -129,7 +129,7 @@ def json_line(value: Any) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether UTF-8 can hold it: a JSON string may have half of a surrogate pair."""
+    """Whether UTF-8 can encode it: a JSON string may have half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -157,7 +157,7 @@ def shipped_texts(name: str) -> list[str]:
 
 
 def distinct_texts(texts: Iterable[str], name: str = "texts", kind: str = "an iterable of strings") -> list[str]:
-    """Texts without the spaces around them, each once and in order; empty ones are left out.
+    """Stripped texts, each once and in order; empty ones are left out.
 
     Args:
         texts: strings.

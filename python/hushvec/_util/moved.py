@@ -1,4 +1,4 @@
-"""Modules under their names of before: importing one warns and gives the module of today. For one version, until 0.2."""
+"""Old names of modules: importing one warns and returns the module under its current name. For one version, until 0.2."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _MovedModule(Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """It has run under its own name, and keeps the spec of that one, which the import of the old name has replaced."""
+        """The module has run under its current name; restore that spec, which the import of the old name replaced."""
         module.__spec__ = self._own_spec
 
 

@@ -1,4 +1,4 @@
-"""Objects of public arrays in .npz files: exactly the fields that were saved, and the digest of what they make."""
+"""Objects of public arrays in .npz files: exactly the saved fields, and the digest of the object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hushvec._util.publish import SHARED, published_bytes
 
 
 class Digested(Protocol):
-    """An object that is what its digest says."""
+    """An object with a digest of its contents."""
 
     @property
     def digest(self) -> str: ...
@@ -42,13 +42,13 @@ def load_npz(
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no such file, or not what was saved: its digest is another.
+        ValueError: it is not such a file, or its digest differs from the saved one.
     """
     with open(path, "rb") as file:
         try:
             stored = _fields_of(file, ("format", "digest", *fields), version)
             made = make(stored)
-        # whatever a damaged archive makes of its reader: zip, zlib and numpy each have errors of their own
+        # whatever the reader raises for a damaged archive: zip, zlib and numpy each have their own errors
         except Exception as mistake:
             raise ValueError(f"{os.fspath(path)} is not a saved {what}: {mistake}") from None
     if made.digest != str(stored["digest"]):

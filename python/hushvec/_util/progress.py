@@ -1,4 +1,4 @@
-"""A progress bar on standard error, shown only to a person and only when the work takes a while."""
+"""A progress bar on standard error, shown only on a terminal and only when the work takes a while."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Files and folders that appear whole or not at all, and who may read them: the one place where hushvec writes files.
+"""Files and folders written atomically, with their permissions: the one place where hushvec writes files.
 
     PRIVATE     its owner alone (0600, folders 0700): unprotected vectors and texts, keys, secrets, states that can be resumed
-    mode_of(x)  who may read the file x, that is what an output is made of, less the umask
+    mode_of(x)  who may read the file x, from which the output is made, less the umask
     SHARED      what the umask leaves: reports, tables, figures, public maps, weights made of public texts
 
-A file that fewer may read keeps that when it is written anew. Unfinished files lie beside the target, under names that nobody
-can guess, never behind a link, and for their owner alone until they are whole.
+Rewriting a file never widens its permissions. Unfinished files are created beside the target under random names, never through
+a link, readable only by their owner until they are complete.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def receipt_path(output: Path) -> Path:
 
 
 def mode_of(path: Path) -> int:
-    """The mode of an output that is made of this file: those who may read and write the one may read and write the other."""
+    """The mode of an output that is made from this file: the same readers and writers."""
     return stat.S_IMODE(path.stat().st_mode) & SHARED
 
 
@@ -60,7 +60,7 @@ class Unfinished:
         os.fchmod(handle, PRIVATE)
 
     def complete(self) -> None:
-        """What was written is on stable storage, and may be read by those who are to read it."""
+        """Sync what was written, then give it its final mode."""
         self.file.flush()
         os.fchmod(self.file.fileno(), self._mode)
         os.fsync(self.file.fileno())
@@ -70,7 +70,7 @@ class Unfinished:
         os.replace(self.path, self.output)
 
     def remove(self) -> None:
-        """Remove what has not taken its place, whatever has become of it."""
+        """Remove the file if it has not been renamed."""
         try:
             if hasattr(self, "file"):
                 self.file.close()
@@ -79,7 +79,7 @@ class Unfinished:
 
 
 def _beside(output: Path) -> Path:
-    """A path beside the output that nobody can guess. Who made it comes last but one, so that leftovers of the dead are known."""
+    """An unguessable path beside the output. The process id comes second to last, so leftovers of dead processes are recognized."""
     return output.with_name(f".{output.name[:_LONGEST_STEM]}.{secrets.token_hex(8)}.{os.getpid()}.partial")
 
 
@@ -87,7 +87,7 @@ def _beside(output: Path) -> Path:
 def unfinished(output: Path, *, mode: int = PRIVATE) -> Iterator[Unfinished]:
     """A new file beside the output, gone when the block ends unless it has taken its place."""
     beside = Unfinished(output, mode)
-    try:  # around the making too: a signal may end the program right behind it
+    try:  # around the creation too: a signal may end the program right after it
         beside.create()
         yield beside
     finally:
@@ -98,7 +98,7 @@ def unfinished(output: Path, *, mode: int = PRIVATE) -> Iterator[Unfinished]:
 def published(output: Path, *, mode: int) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     """Two unfinished files, for the output and its receipt; both take their places when the block ends well, neither if it does not.
 
-    An old receipt goes first: at no moment do new values stand beside a receipt of others.
+    An old receipt is removed first: new values are never beside another release's receipt.
     """
     with unfinished(output, mode=mode) as values, unfinished(receipt_path(output), mode=mode) as receipt:
         yield values.file, receipt.file
@@ -151,7 +151,7 @@ def published_folder(output: Path) -> Iterator[Path]:
 
 
 class Discarded(io.RawIOBase):
-    """A file that keeps nothing: to learn whether a writer refuses something, before it is too late for that."""
+    """A file that keeps nothing: to find out whether a writer refuses something before anything is charged."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -170,22 +170,22 @@ class Discarded(io.RawIOBase):
 
 
 def private_folder(path: Path) -> None:
-    """Make a folder that its owner alone may enter, and what is missing above it; one that is there stays as it is."""
+    """Make a folder that only its owner may enter, and missing parents; an existing one is left alone."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
 
 
 def private_file(path: Path) -> None:
-    """Make an empty file for its owner alone, for libraries that write to a path.
+    """Make an empty file that only its owner may read, for libraries that write to a path.
 
     Raises:
-        FileExistsError: there is one of that name, or a link.
+        FileExistsError: a file or link of that name exists.
     """
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, PRIVATE))
 
 
 def sync_folder(folder: Path) -> None:
-    """So that the names in it survive a power cut, where the system can do that."""
+    """So that the names in it survive a power failure, where the system can do that."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -195,7 +195,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def append_bytes(path: Path, content: bytes) -> None:
-    """Add to the end of a file that its owner alone may read: all of it, on stable storage, or nothing where writing fails.
+    """Append to a file that only its owner may read: all of it, on stable storage, or nothing if writing fails.
 
     A crash may leave a part of it.
     """
@@ -217,5 +217,5 @@ def append_bytes(path: Path, content: bytes) -> None:
 
 
 def private_opener(path: str, flags: int) -> int:
-    """`opener` of a file that is written at its place: made for its owner alone if it is not there, and never behind a link."""
+    """`opener` of a file that is written in place: readable only by its owner if new, and never through a link."""
     return os.open(path, flags | os.O_CREAT | _NO_LINK, PRIVATE)

@@ -2,7 +2,7 @@
 
 Such a recorder runs a function once and keeps the torch operations that it saw. It does not see the kernels of the core, which
 write memory: of a noisy release it would keep the uninitialized result, the input alone, or this one draw as a constant.
-torch.compile is no recorder in this sense: it turns the calls into operators (`_native/torch_ops.py`) and runs them anew each time.
+torch.compile is not a recorder in this sense: it turns the calls into operators (`_native/torch_ops.py`) and runs them each time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-# `torch_recording.recorder` once torch is loaded: before that nothing records, and torch is not ours to load.
+# `torch_recording.recorder` once torch is loaded: before that nothing records, and hushvec does not load torch.
 _recorder: Callable[[], str | None] | None = None
 
 

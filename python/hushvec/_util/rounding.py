@@ -2,8 +2,9 @@
 
 Names say where a result lies: `..._up` is at least the exact value, `..._down` at most. Nothing else in hushvec rounds by hand.
 
-All of it takes a thread that rounds to nearest (`validate.rounding_to_nearest`). `up`, `down` and `exp_up` also take the standard
-library's functions of one variable to err by at most a few units in the last place: callers say how many roundings a term can be off.
+All of it assumes a thread that rounds to nearest (`validate.rounding_to_nearest`). `up`, `down` and `exp_up` also assume that the
+standard library's functions of one variable err by at most a few units in the last place: callers say how many roundings a
+term can be off.
 """
 
 from __future__ import annotations

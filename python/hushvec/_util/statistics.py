@@ -132,7 +132,7 @@ def clopper_pearson_lower(k: int, n: int, alpha: float) -> float:
 
 
 def wilson_upper(k: _Floats, n: int, z: float) -> _Floats:
-    """The upper end of Wilson's interval: a quick stand-in for Clopper-Pearson where nothing is claimed yet.
+    """The upper end of Wilson's interval: a quick substitute for Clopper-Pearson where nothing is claimed.
 
     Reference:
         Wilson, "Probable inference, the law of succession, and statistical inference" (1927).
@@ -152,7 +152,7 @@ def binom_p_value(successes: int, trials: int, p: float) -> float:
 
 
 def with_margin(p_value: float) -> float:
-    """A computed p-value made valid: raised by more than it can be off, and at most 1."""
+    """A valid p-value: raised by more than its computation can be off, and at most 1."""
     return min(1.0, p_value * (1 + MARGIN))
 
 
@@ -280,7 +280,7 @@ def _log_probability(k: int, n: int, p: float, q: float) -> float:
 
 
 def _log_of_complement(p: float, q: float) -> float:
-    """ln q, from whichever of the two has the digits."""
+    """ln q, from whichever of p and q is more accurate."""
     return math.log1p(-p) if p < 0.5 else math.log(q)
 
 

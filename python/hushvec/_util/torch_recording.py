@@ -1,4 +1,4 @@
-"""What of torch records this thread's calls. Asked at every draw, so its functions are looked up once: 0.5 us for all of them."""
+"""Which part of torch records this thread's calls. Checked at every draw, so its functions are looked up once: 0.5 us in all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RECORDING_MODES = {
 
 
 def recorder() -> str | None:
-    """The recorder as an error names it; None where there is none."""
+    """The recorder as an error names it; None if nothing records."""
     if _is_compiled():  # dynamo could not follow the rest
         return "torch.export" if is_exporting() else None
     if not (_modes() or _is_traced() or symbolic_trace._is_fx_tracing_flag) and _transform() is None:
@@ -30,10 +30,10 @@ def recorder() -> str | None:
     for key, name in _RECORDING_MODES.items():
         if _mode(key) is not None:
             return "torch.export" if is_exporting() else name
-    # What remains of the modes only watches: it counts operations, or prints them.
+    # The remaining modes only observe: they count operations, or print them.
     return "torch.fx.symbolic_trace or make_fx" if symbolic_trace._is_fx_tracing_flag else None
 
 
 def is_exporting() -> bool:
-    """torch before 2.7 cannot say so of a strict export."""
+    """torch before 2.7 does not report a strict export."""
     return hasattr(torch.compiler, "is_exporting") and torch.compiler.is_exporting()

@@ -16,7 +16,7 @@ from hushvec._util.recording import require_no_recorder
 SMALLEST_NORM = 2.0**-100
 LARGEST_NORM = 2.0**100
 
-# Not literals where they are added: the compiler would do the sum itself, in its own mode.
+# Not literals in the sum: the compiler would compute it itself, in its own mode.
 _ONE = 1.0
 _TINY = 2.0**-55
 
@@ -48,7 +48,7 @@ def number(name: str, value: Any) -> float:
 
 
 def keep_floats(frozen: Any, *names: str) -> None:
-    """Make numbers of a frozen dataclass Python floats: what JSON cannot write must not be found out after a charge. None stays."""
+    """Make numbers of a frozen dataclass Python floats: a value that JSON cannot write must be refused before a charge. None stays."""
     for name in names:
         value = getattr(frozen, name)
         if value is not None:
@@ -106,7 +106,7 @@ def whole_number(name: str, value: Any, *, at_least: int) -> int:
     try:
         converted = operator.index(value)
     except TypeError:
-        require_no_recorder()  # what stands for a number there is none
+        require_no_recorder()  # a recorder's stand-in is not a number
         raise TypeError(f"{name} must be a whole number, got {kind(value)}") from None
     if converted < at_least:
         raise ValueError(f"{name} must be >= {at_least}, got {converted}")

@@ -3,8 +3,8 @@
     budget = PrivacyBudget(max_epsilon=10.0, persist_key="notes")
     release = hv.privatize(x, epsilon=1.0, budget=budget)
 
-docs/budget.md is the guide and describes the rows and the export field by field; docs/proofs/budget_filter.md says why the
-filter keeps its promise.
+docs/budget.md is the guide and describes the rows and the export field by field; docs/proofs/budget_filter.md proves the
+filter's guarantee.
 """
 
 from hushvec.budget.chain import ChainReport, Head

@@ -22,7 +22,7 @@ EPSILON_DELTA = "epsilon_delta"
 RHO = "rho"
 CURRENCIES = (EPSILON_DELTA, RHO)
 
-REMEMBERED_AMOUNTS = 4096  # a program charges few different amounts, and reading one takes longer than the rest of a charge
+REMEMBERED_AMOUNTS = 4096  # a program charges few different amounts, and parsing one takes longer than the rest of a charge
 
 _CANONICAL = re.compile(r"(0|[1-9][0-9]{0,999})(?:\.([0-9]{0,323}[1-9]))?")
 
@@ -69,15 +69,15 @@ def units_of(value: float) -> int:
     return int(whole + part) * _power_of_ten(DECIMALS + int(exponent or 0) - len(part))
 
 
-@lru_cache(maxsize=1024)  # all that a float64 can ask for; making one takes longer than reading a file's status
+@lru_cache(maxsize=1024)  # enough for any float64; creating one takes longer than a stat call
 def _power_of_ten(exponent: int) -> int:
     power: int = 10**exponent
     return power
 
 
-@lru_cache(maxsize=256)  # the amounts of one program's charges are few
+@lru_cache(maxsize=256)  # a program charges few different amounts
 def text_of(units: int) -> str:
-    """The decimal number, without exponent and without zeros that say nothing: 0, 0.00001, 12.5."""
+    """The decimal number, without exponent and superfluous zeros: 0, 0.00001, 12.5."""
     whole, part = divmod(units, UNIT)
     return f"{whole}.{part:0{DECIMALS}d}".rstrip("0").rstrip(".")
 
@@ -165,5 +165,5 @@ def _counted_rho(epsilon: float | None, delta: float, rho: float | None) -> int:
 
 
 def not_below(name: str, converted: float, value: Any) -> float:
-    """A number that is no float64 is counted as the next one above it."""
+    """A number that is not a float64 is counted as the next one above it."""
     return validate.number(name, at_least(converted, value))

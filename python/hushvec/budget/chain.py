@@ -42,7 +42,7 @@ class ChainReport:
 
     Args:
         holds: every row follows from the rows before it, and every head given is part of the chain.
-        rows: how many rows were looked at.
+        rows: how many rows were checked.
         first_wrong: sequence of the first row that is wrong (for rows that are missing at the end, the first missing one),
             or None.
         reason: what is wrong with it, or the empty text.
@@ -114,7 +114,7 @@ def require_sealed(row: Row) -> Row:
 
 
 class _Walk:
-    """What the rows so far fix for the next one."""
+    """What the rows so far require of the next one."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -184,7 +184,7 @@ def _hash(row: Row) -> str:
 
 
 def _expected(heads: Iterable[Head]) -> dict[int, set[str]]:
-    """Hashes by number of rows. Two heads that disagree leave a set that no hash fulfils."""
+    """Hashes by number of rows. Two heads that disagree give a set that no hash satisfies."""
     expected: dict[int, set[str]] = {}
     for rows, hashed in heads:
         expected.setdefault(rows, {hashed}).intersection_update({hashed})

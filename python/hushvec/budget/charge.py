@@ -24,7 +24,7 @@ class Charge:
         delta: as charged.
         rho: as charged, or None if the ledger counts (epsilon, delta) and none was given.
         entry_hash: hash of the row, which also covers all rows before it.
-        repeated: True if a charge with this charge_id and these amounts was there already, and nothing was charged now.
+        repeated: True if a charge with this charge_id and these amounts already existed, and nothing was charged now.
     """
 
     ledger: str
@@ -50,9 +50,9 @@ class Charge:
 
 
 def charge_without_row(ledger: str, sequence: int, amounts: Amounts, repeated: bool, row_of: Callable[[int], Row]) -> Charge:
-    """A charge whose id and hash are looked up when they are asked for.
+    """A charge whose id and hash are looked up on demand.
 
-    In a third of the time of the constructor, which sets the fields of a frozen dataclass one by one.
+    This takes a third of the time of the constructor, which sets the fields of a frozen dataclass one by one.
     """
     charge = object.__new__(Charge)
     values = charge.__dict__
@@ -140,7 +140,7 @@ class BudgetState:
         return Head(self.rows, self.entry_hash)
 
     def guarantee(self, delta: float | None = None) -> tuple[float, float]:
-        """The (epsilon, delta) that everything charged so far keeps, in the current period.
+        """The (epsilon, delta) of everything charged so far in the current period.
 
         Args:
             delta: in (0, 1), needed by a ledger in rho; None for a ledger in (epsilon, delta), which knows its own.
@@ -148,7 +148,7 @@ class BudgetState:
         return self._guarantee(self.consumed_epsilon, self.consumed_delta, self.consumed_rho, delta)
 
     def limit_guarantee(self, delta: float | None = None) -> tuple[float, float]:
-        """The (epsilon, delta) that the limits promise for a whole period of a "block" ledger."""
+        """The (epsilon, delta) that the limits guarantee for a whole period of a "block" ledger."""
         return self._guarantee(self.max_epsilon, self.max_delta, self.max_rho, delta)
 
     def _guarantee(

@@ -56,7 +56,7 @@ class DurableLedger:
         self._key = key
         self._new_ids()
         self._group: GroupCommit[_Request] = GroupCommit(self._run_batch)
-        weakref.finalize(self, store.close)  # who forgets to close leaves no connection behind
+        weakref.finalize(self, store.close)  # a budget that is never closed leaves no connection behind
         first = self._open(terms, keeps_own_delta)
         self.terms = terms_of(first)
         self.ledger = first.entry_hash
@@ -153,7 +153,7 @@ class DurableLedger:
         return first
 
     def _require_distinct(self, keys: Iterable[str]) -> None:
-        """A new ledger must not be taken for one that is there, which an older version of hushvec may have named otherwise."""
+        """A new ledger's name must not look like an existing one, which an older version of hushvec may have created."""
         alike = next((key for key in keys if plain_form(key) == self._key), None)
         if alike is not None:
             raise ValueError(

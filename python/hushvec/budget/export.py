@@ -15,7 +15,7 @@ from hushvec.budget.store import Fields
 EXPORT_VERSION = 1
 
 _HEADER = ("budget_export_version", "library_version", "budget_key", "ledger", "head", "rows")
-_ROW = FIELDS[1:]  # the key is the same in all rows, and stands above them
+_ROW = FIELDS[1:]  # the key is the same in all rows, so it is stored once
 
 
 def export_of(key: str, rows: list[Fields]) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def export_head(export: Mapping[str, Any]) -> Head:
     """The end of an exported chain, to be kept and compared with later.
 
     Raises:
-        ValueError, TypeError: there is none.
+        ValueError, TypeError: it is not a ledger export.
     """
     _require_fields("export", export, _HEADER)
     head = export["head"]

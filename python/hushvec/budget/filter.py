@@ -12,7 +12,7 @@ from hushvec.budget.rows import Terms
 from hushvec.errors import PrivacyBudgetExhaustedError, PrivacyBudgetWarning
 
 # Without max_delta there is room for one charge of privatize's default delta (1e-5) for every 0.1 of max_epsilon, but for no
-# fewer than 100 and no more than 1000: a total delta above 0.01 is a promise that only its owner may choose.
+# fewer than 100 and no more than 1000: a larger total delta protects little and must be set explicitly.
 EPSILON_FOR_EACH_DELTA = 10**4
 LEAST_DEFAULT_DELTA = UNIT // 10**3
 MOST_DEFAULT_DELTA = UNIT // 10**2

@@ -1,6 +1,6 @@
 """Ledgers over fork. Connections are closed before a fork and opened again on both sides; a memory ledger stays behind.
 
-A connection must not cross a fork. SQLite keeps in memory which locks its process holds, and a child that believes in its
+A connection must not cross a fork. SQLite keeps in memory which locks its process holds, and a child that relies on its
 parent's locks would let a third process delete the write-ahead log under it; two ends of one PostgreSQL socket mix their
 bytes. Closing first costs a few milliseconds at a fork and leaves nothing to inherit.
 """
@@ -15,13 +15,13 @@ from typing import Protocol
 
 class Forkable(Protocol):
     def before_fork(self) -> None:
-        """Let calls of other threads end, keep new ones out, close what must not cross."""
+        """Let calls of other threads finish, block new ones, close connections."""
 
     def after_fork_in_parent(self) -> None:
         """Let calls in again."""
 
     def after_fork_in_child(self) -> None:
-        """Replace locks: threads that held them are not here."""
+        """Replace locks: the threads that held them do not exist here."""
 
 
 _living: weakref.WeakSet[Forkable] = weakref.WeakSet()

@@ -36,7 +36,7 @@ class GroupCommit(Generic[Request]):
 
     def submit(self, request: Request) -> None:
         """Return when the request is settled."""
-        if self._leader == threading.get_ident():  # a signal handler in the middle of a batch: an error, not a deadlock
+        if self._leader == threading.get_ident():  # a signal handler in the middle of a batch: an error instead of a deadlock
             self._run([request])
             return
         self._waiting.append(request)
@@ -56,7 +56,7 @@ class GroupCommit(Generic[Request]):
                     self._changed.notify_all()
 
     def forget(self) -> None:
-        """Drop what other threads asked for: after a fork they are not here, and their requests go on in the parent."""
+        """Drop the requests of other threads: after a fork they exist only in the parent."""
         self._waiting.clear()
         self._changed = threading.Condition()
         self._leader = None

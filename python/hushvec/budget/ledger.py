@@ -44,7 +44,7 @@ class PrivacyBudget:
         store: a path or sqlite:///path; postgresql://user@host/database; "memory". None with no persist_key either is memory:
             the ledger lasts as long as this process. One store holds any number of ledgers.
         on_exhausted: "block": a charge that does not fit raises and is not recorded. "warn": it is recorded, with a
-            PrivacyBudgetWarning; such a ledger counts and limits nothing.
+            PrivacyBudgetWarning; such a ledger only counts.
 
     Raises:
         TypeError: wrong kinds; no limit, or limits in both currencies.
@@ -56,10 +56,10 @@ class PrivacyBudget:
     Guarantees:
         Whatever is released under charges that were accepted by a "block" ledger in one period is, all together,
         (max_epsilon, max_delta)-DP, or max_rho-zCDP, for any number of releases whose parameters depend on the results of
-        earlier ones. `reset` starts a new period: its losses come on top of those before.
+        earlier ones. `reset` starts a new period: earlier losses still count.
         Amounts are added exactly, as the decimal numbers that Python prints for them: ten charges of 0.1 are 1.
         A charge is decided and recorded in one transaction, over threads, processes and (PostgreSQL) machines. When `consume`
-        returns, it is on stable storage; whatever happens between that and the release, it is spent.
+        returns, it is on stable storage; even if the program fails before the release, it stays spent.
 
     Edge cases:
         Spending exactly what is left is accepted. An existing ledger keeps its limits: opening it with others raises;
@@ -134,7 +134,7 @@ class PrivacyBudget:
             delta: >= 0 and < 1.
             rho: > 0. What a budget in rho counts; without it a charge with delta = 0 counts as epsilon^2 / 2. A budget in
                 (epsilon, delta) records it and does not count it.
-            charge_id: name of this one release, printable text. Repeating a charge with the same id and amounts in the same
+            charge_id: name of this release, printable text. Repeating a charge with the same id and amounts in the same
                 period charges nothing and returns the first entry with `repeated=True`: a retry after a lost answer. It is
                 not a way to release twice: a second draw of noise is a second release, and needs a second id.
             purpose: what for, printable text; recorded.
@@ -143,9 +143,9 @@ class PrivacyBudget:
             Charge: the entry, on stable storage.
 
         Raises:
-            PrivacyBudgetExhaustedError: it does not fit into what is left; it left no trace in the totals.
+            PrivacyBudgetExhaustedError: it does not fit into what is left; the totals are unchanged.
             TypeError, ValueError: arguments out of their range; a charge_id that was used with other amounts. Nothing charged.
-            BudgetError: the store failed. Its may_be_charged says whether the charge may be recorded all the same.
+            BudgetError: the store failed. Its may_be_charged says whether the charge may still have been recorded.
 
         Example:
             >>> from hushvec.budget import PrivacyBudget
@@ -189,7 +189,7 @@ class PrivacyBudget:
         return self._ledger.state().head
 
     def reset(self, *, purpose: str | None = None) -> None:
-        """Start a new period with nothing spent. The old rows stay, and so does what they cost: losses of periods add up."""
+        """Start a new period with nothing spent. The old rows stay and still count: losses of periods add up."""
         self._ledger.reset("" if purpose is None else require_text("purpose", purpose))
 
     def verify(self, heads: Iterable[Head | tuple[int, str]] = ()) -> ChainReport:
@@ -209,7 +209,7 @@ class PrivacyBudget:
         return export_of(self._key, self._ledger.rows())
 
     def close(self) -> None:
-        """Give the store back. Closing twice is no error; any other call afterwards raises ValueError."""
+        """Close the store. Closing twice is fine; any other call afterwards raises ValueError."""
         self._ledger.close()
         self._ledger = _CLOSED
 
@@ -222,7 +222,7 @@ class PrivacyBudget:
         charge_id: str | None = None,
         purpose: str | None = None,
     ) -> Charge:
-        """`consume` for asyncio. A cancelled call may still be charged: what was given up counts as spent."""
+        """`consume` for asyncio. A canceled call may still be charged."""
         return await self._aside(lambda: self.consume(epsilon, delta, rho=rho, charge_id=charge_id, purpose=purpose))
 
     async def aremaining(self) -> float:
@@ -282,7 +282,7 @@ class PrivacyBudget:
         return f"PrivacyBudget({self._key!r} in {self._ledger.name}, {self._ledger.terms})"
 
     async def _aside(self, call: Callable[[], Answer]) -> Answer:
-        """Where a call waits for a disk or a network, it waits in a thread; memory does not wait."""
+        """Calls that wait for a disk or a network run in a thread; those on memory do not."""
         if isinstance(self._ledger, MemoryLedger | _Closed):
             return call()
         import asyncio
@@ -290,7 +290,7 @@ class PrivacyBudget:
         return await asyncio.to_thread(call)
 
     def _remember(self) -> None:
-        """What stays fixed, so that a charge does not look it up."""
+        """Constants of the ledger, cached for charges."""
         assert not isinstance(self._ledger, _Closed)
         terms = self._ledger.terms
         self._key, self._currency, self._limit = terms.budget_key, terms.currency, terms.limit
@@ -336,7 +336,7 @@ def budget_keys(store: str | PathLike[str] | None = None) -> list[str]:
         store: as for `PrivacyBudget`; None is the default file.
 
     Raises:
-        BudgetError: the store is not there or cannot be used.
+        BudgetError: the store does not exist or cannot be used.
     """
     opened = open_store(store, create=False)
     try:

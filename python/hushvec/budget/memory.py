@@ -1,7 +1,7 @@
 """A ledger that lasts as long as its process. The same rows and hashes as in a file, computed when they are asked for.
 
-Half a million charges a second leave two microseconds for one, and a hash alone takes one. So a charge notes its amounts and
-its time, and rows are made of these notes when someone wants to see them: nobody but this process could change them meanwhile.
+At half a million charges per second there are two microseconds for each, and a hash alone takes one. So a charge records its
+amounts and its time, and rows are built from these records on demand: only this process could change them in between.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class MemoryLedger:
         self._period = 0
         self._lock = threading.Lock()
         self._is_copy = False
-        # One entry for every row behind the first; what few charges have is in a dictionary by sequence.
+        # One entry for every row after the first; rare fields are in a dictionary by sequence.
         self._amounts: list[Amounts | None] = []  # None for a reset
         self._times_ns = array("q")
         self._given_ids: dict[int, str] = {}
         self._purposes: dict[int, str] = {}
         self._sequence_of: dict[str, int] = {}  # of the ids given in this period
         self._first_of_period = 2
-        self._id_prefix = secrets.token_hex(8) + "-"  # an id that nobody gave is this and the sequence
+        self._id_prefix = secrets.token_hex(8) + "-"  # a generated id is this and the sequence
         self._rows = [open_row(terms, time_us=time_ns() // 1000, charge_id=secrets.token_hex(16))]
         self.ledger = self._rows[0].entry_hash
         forks.watch(self)
@@ -141,7 +141,7 @@ class MemoryLedger:
             return self._rows[sequence - 1]
 
     def _written(self) -> Row:
-        """Make the rows that nobody has asked for yet. Returns the last."""
+        """Build the rows that are still missing. Returns the last."""
         row = self._rows[-1]
         total = total_of(row, self.terms)
         for sequence in range(row.sequence + 1, len(self._amounts) + 2):

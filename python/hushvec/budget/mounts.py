@@ -23,7 +23,7 @@ class Mount(NamedTuple):
 
 
 def mounts() -> list[Mount]:
-    """All mounts that this process can see, in the order in which they were made; none where there is no such list.
+    """All mounts that this process can see, in the order in which they were made; none where the system has no such list.
 
     Raises:
         OSError: Linux, and /proc is not mounted.

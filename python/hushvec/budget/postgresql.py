@@ -1,4 +1,4 @@
-"""Ledgers in PostgreSQL, for a fleet: one writer at a time on a ledger over all machines."""
+"""Ledgers in PostgreSQL, for several machines: one writer at a time per ledger."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from hushvec.budget.rows import FIELDS
 from hushvec.budget.store import COLUMNS, TABLE, WAIT_SECONDS, Fields, StoreFailure
 from hushvec.errors import MissingExtraError
 
-# A server that is gone without a word is noticed after about these times. libpq's names; the address may set its own.
+# A server that disappears without closing the connection is detected after about these times. libpq's names; the address may
+# set its own.
 PATIENCE = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "tcp_user_timeout": "30000"}
 ROWS_AT_ONCE = 1000
 SCHEMA_LOCK = 0x6875736876656300  # any number that nobody else locks: "hushvec" in ASCII
@@ -33,8 +34,8 @@ _SCHEMA = (
         FOR EACH STATEMENT EXECUTE FUNCTION {TABLE}_refuse()""",
 )
 
-# A query of the catalogue, which sees what was committed before it began. to_regclass would answer a second time what it
-# answered before the wait for the lock.
+# A query of the catalog, which sees what was committed before it began. to_regclass would repeat its answer from before
+# the wait for the lock.
 _IS_THERE = f"""SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid
     WHERE c.relname = '{TABLE}' AND t.tgname = '{TABLE}_no_truncate' AND pg_catalog.pg_table_is_visible(c.oid))"""
 # One statement, so one round trip: a commit that waits for the disk, a limit on waiting for other writers, and the lock
@@ -62,7 +63,7 @@ class PostgreSQLStore:
 
     Args:
         url: postgresql://user:password@host:port/database, with libpq's parameters behind a question mark.
-        create: make the table if it is not there.
+        create: whether to create the table if it does not exist.
     """
 
     def __init__(self, url: str, *, create: bool) -> None:
@@ -76,7 +77,7 @@ class PostgreSQLStore:
         except self._error as error:
             raise ValueError(f"store must be an address like postgresql://user@host/database: {_first_line(error)}") from None
         self._name: str = address.render_as_string(hide_password=True).replace("+psycopg", "")
-        # One connection, asked whether it lives before each use: a server that was restarted in between is no failure.
+        # One connection, tested before each use: a server restart in between is not a failure.
         # READ COMMITTED, whatever the server's default: the statement behind the lock must see what was committed before it.
         self._engine: Any = sqlalchemy.create_engine(
             address,

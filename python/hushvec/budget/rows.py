@@ -18,7 +18,7 @@ MOST_TEXT = 1000  # characters of a charge id or a purpose
 
 
 class Row(NamedTuple):
-    """A row as it is stored. Amounts are decimal texts; what a row does not have is the empty text."""
+    """A row as it is stored. Amounts are decimal texts; absent fields are empty."""
 
     budget_key: str
     sequence: int
@@ -43,7 +43,7 @@ NUMBERS = ("sequence", "period", "time_us")
 
 
 class Terms(NamedTuple):
-    """What the first row of a ledger fixes for good."""
+    """The permanent settings in the first row of a ledger."""
 
     budget_key: str
     currency: str
@@ -59,7 +59,7 @@ class Terms(NamedTuple):
 
 
 def canonical_text(fields: tuple[Any, ...]) -> str:
-    """What is hashed: the format's name, then every field but the last, one a line. No field holds a line break."""
+    """What is hashed: the format's name, then every field but the last, one per line. No field contains a line break."""
     return "\n".join((FORMAT, *map(str, fields[:-1])))
 
 
@@ -143,7 +143,7 @@ def spend_of(currency: str, epsilon: str, delta: str, rho: str) -> Spend:
     """The inverse of `amount_texts`.
 
     Raises:
-        ValueError: a text that is no decimal number in its shortest form.
+        ValueError: a text that is not a decimal number in its shortest form.
     """
     if currency == EPSILON_DELTA:
         return Spend(units_of_text(epsilon), units_of_text(delta))
@@ -158,7 +158,7 @@ def terms_of(row: Row) -> Terms:
     """What an open row fixes.
 
     Raises:
-        ValueError: not an open row, or one that fixes nothing sensible.
+        ValueError: not an open row, or one with invalid settings.
     """
     if row.kind != OPEN:
         raise ValueError(f"kind must be 'open', got {row.kind!r:.60}")

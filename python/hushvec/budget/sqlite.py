@@ -19,11 +19,12 @@ from hushvec.budget.store import COLUMNS, TABLE, WAIT_SECONDS, Fields, StoreFail
 
 ROWS_AT_ONCE = 1000
 
-# SQLite puts a ledger's log and the index of the log beside the path that it is opened by. They are part of the ledger: who
-# reaches the same file by a path with other ones beside it does not see its charges.
+# SQLite puts a ledger's log and the index of the log beside the path that it is opened by. They are part of the ledger: a
+# process that opens the file by a path with other logs beside it does not see its charges.
 LOGS = ("-wal", "-shm")
 
-# Types of file systems that several machines write at once. SQLite's locks and the shared index of its log do not reach over them.
+# Types of file systems that several machines write at once. SQLite's locks and the shared index of its log do not work across
+# machines.
 NETWORK_FILE_SYSTEMS = frozenset(
     {"afs", "beegfs", "ceph", "cifs", "fuse.ceph-fuse", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs", "gpfs", "lustre"}
     | {"nfs", "nfs4", "smb3"}
@@ -67,7 +68,7 @@ class SQLiteStore:
 
     Args:
         path: of the file.
-        create: make the file, and its folder, if they are not there.
+        create: whether to create the file, and its folder, if they do not exist.
     """
 
     def __init__(self, path: Path, *, create: bool) -> None:
@@ -186,12 +187,12 @@ class SQLiteStore:
                 for statement in _SCHEMA:
                     connection.execute(statement)
                 connection.execute("COMMIT")
-        connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # from the first reading on, the logs are open
+        connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # the logs are open from the first read on
         if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
             self._files = self._files[:1]  # a copy by SQLite's own tools has no log until someone may write to it
 
     def _require_file(self) -> str:
-        """The file's path without symbolic links; made if it may be. A file that is there is not opened here: see `_creating`."""
+        """The file's path without symbolic links; made if it may be. An existing file is not opened here: see `_creating`."""
         try:
             real = Path(os.path.realpath(self._path))
             if real.is_dir():
@@ -205,7 +206,7 @@ class SQLiteStore:
                 os.close(os.open(real, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
             folder = os.open(real.parent, os.O_RDONLY)
             try:
-                os.fsync(folder)  # or a power cut loses the name of a file whose content is safe
+                os.fsync(folder)  # or a power failure loses the name of a file whose content is safe
             finally:
                 os.close(folder)
             return str(real)
@@ -234,7 +235,7 @@ class SQLiteStore:
 
     def _require_plain_files(self) -> None:
         for path in self._files:
-            with contextlib.suppress(OSError):  # a log that is not there is made; what cannot be looked at cannot be opened
+            with contextlib.suppress(OSError):  # a missing log is created; a file without status cannot be opened
                 status = os.lstat(path)
                 if not stat.S_ISREG(status.st_mode):
                     raise StoreFailure(f"{self.name}: {os.path.basename(path)} must be a plain file")
@@ -306,7 +307,7 @@ class _Transaction:
 
 
 def _identity_of(paths: tuple[str, ...]) -> _Identity:
-    """Device, number and how many names each file has; nothing where one is missing. Called for every charge, so it is brief."""
+    """Device, number and how many names each file has; nothing where one is missing. Called for every charge, so it is fast."""
     try:
         return tuple([(status.st_dev, status.st_ino, status.st_nlink) for status in map(os.lstat, paths)])
     except OSError:

@@ -1,4 +1,4 @@
-"""What a ledger needs from a database, and how a database says that it failed."""
+"""What a ledger needs from a database, and how a database reports failure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Fields = tuple[Any, ...]
 
 
 class StoreFailure(HushvecError):
-    """A store could not do what it was asked for.
+    """An operation on a store failed.
 
     Args:
         reason: one sentence that names the store.
@@ -67,13 +67,13 @@ class Store(Protocol):
         """A transaction on one ledger. Leaving it normally commits, and returns when the rows are on stable storage."""
 
     def read(self, key: str) -> AbstractContextManager[Transaction]:
-        """One ledger as it is now, without keeping writers out."""
+        """One ledger's current state, without blocking writers."""
 
     def rows(self, key: str) -> Iterator[Fields]:
-        """All rows of a ledger in order, of one moment."""
+        """All rows of a ledger in order, as one snapshot."""
 
     def keys(self) -> list[str]:
         """The keys of all ledgers, sorted."""
 
     def close(self) -> None:
-        """Give the connection back. The next call opens another one."""
+        """Close the connection. The next call opens another one."""

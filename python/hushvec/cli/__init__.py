@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # Whoever read the output has left; a second error at exit would be noise.
+        # The reader of the output is gone; avoid a second error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -89,13 +89,13 @@ def _add_own(subparsers: Subparsers, module: str) -> None:
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    """Leave through the clean-up of half-written files."""
+    """Exit, with cleanup of unfinished files."""
     raise SystemExit(TERMINATED)
 
 
 @contextmanager
 def _warnings_in_one_line(prog: str) -> Iterator[None]:
-    """Those of hushvec, whose place in the source tells a user of the command nothing."""
+    """Show hushvec's warnings without their place in the source."""
     with warnings.catch_warnings():
         plain = warnings.showwarning
 

@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from hushvec.cli._arguments import Subparsers
 
 GROUP = "hushvec.commands"
-# Commands of this project in distributions of their own: which, and how to install it.
+# Commands of this project in separate distributions, and how to install them.
 ELSEWHERE = {"study": "hushvec-studies; in a clone of the repository: pip install . ./studies"}
 
 

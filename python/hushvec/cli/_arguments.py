@@ -50,7 +50,7 @@ def add_key_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_budget_arguments(parser: argparse.ArgumentParser, charged: str = "") -> None:
-    """Which ledger pays; `charged` says for what, if not for all that the command releases."""
+    """Which ledger is charged; `charged` says for what, if not for everything that the command releases."""
     what = f"charge {charged} to" if charged else "charge"
     parser.add_argument("--budget", metavar="KEY", help=f"{what} the ledger of this key first; it must exist (see hushvec budget)")
     parser.add_argument("--budget-store", metavar="STORE", help="where that ledger is (default as for hushvec budget)")
@@ -74,9 +74,9 @@ def add_force_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def replaced_release(options: argparse.Namespace) -> tuple[str, ...]:
-    """Refuse to replace OUT or its receipt without --force, before anything is charged. Returns what the new receipt says of it.
+    """Refuse to replace OUT or its receipt without --force, before anything is charged. Returns the notes for the new receipt.
 
-    A second release of the same people does not undo the first, which may have been copied, and whose receipt would be lost.
+    A second release about the same people does not undo the first, which may have been copied, and whose receipt would be lost.
     """
     there = next((path for path in (options.output, receipt_path(options.output)) if path.exists()), None)
     if there is None:

@@ -16,9 +16,9 @@ def source_name(source: str | None) -> str:
 
 
 def mode_of_output(source: str | None) -> int:
-    """Who may read what is made of the input: whoever may read that, where it is a file; else nobody but the user.
+    """The mode of outputs: that of the input if it is a file; else readable only by the user.
 
-    Even a private release may have unprotected text beside it (keys that are kept, an infinite epsilon).
+    Even a private release may have unprotected text beside it (kept keys, an infinite epsilon).
     """
     return PRIVATE if source in (None, "-") else mode_of(Path(str(source)))
 

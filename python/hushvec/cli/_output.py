@@ -1,4 +1,4 @@
-"""How results are printed: JSON, and tables of plain text. What comes from a file cannot steer the terminal."""
+"""How results are printed: JSON, and tables of plain text. Text from files cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def print_json(value: Any) -> None:
-    """Print strict JSON, where what is not printable stands as the escape of a JSON string."""
+    """Print strict JSON, with unprintable characters escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     print("\n".join(line if line.isprintable() else _escaped(line) for line in text.split("\n")))
 
@@ -49,7 +49,7 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def receipt_lines(receipt: AnyReceipt) -> str:
-    """What a person wants to see of a receipt."""
+    """The main fields of a receipt, for people."""
     if isinstance(receipt, SelectionReceipt):
         pairs = _selection_facts(receipt)
     elif isinstance(receipt, ReportReceipt):
@@ -87,7 +87,7 @@ def _report_facts(receipt: ReportReceipt) -> list[tuple[str, str]]:
     return [
         ("unit of privacy", f"{unit}, {receipt.adjacency}"),
         ("mechanism", f"{receipt.mechanism}, truth with {receipt.truth_values / 2**64:.6g} among {receipt.cells} cells"),
-        ("reports", f"{receipt.reports}{', memoised' if receipt.memoised else ''}"),
+        ("reports", f"{receipt.reports}{', memoized' if receipt.memoised else ''}"),
         ("collection", f"SHA-256 {receipt.dictionary_digest}"),
     ]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """The text in one line that a terminal shows as it stands: what is not printable is escaped, as in \\x1b, \\n or \\u202e.
+    """The text on one line, safe for a terminal: unprintable characters are escaped, as in \\x1b, \\n or \\u202e.
 
     Names and texts from files and arguments go through it before they are printed: an escape sequence or a change of writing
-    direction could otherwise show something else than what is there.
+    direction could otherwise misrepresent the text.
     """
     if text.isprintable():
         return text

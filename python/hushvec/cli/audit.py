@@ -1,4 +1,4 @@
-"""`hushvec audit mechanism`: try to refute what a mechanism claims, with samples of its real code."""
+"""`hushvec audit mechanism`: try to refute a mechanism's claim with samples from its code."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _ROWS = {"pair": 2, "one-run": 1, "repeats": 4}
 
 def add_to(subparsers: Subparsers) -> None:
     audit = subparsers.add_parser(
-        "audit", help="try to refute a mechanism's claim", description="Try to refute what the code claims, with samples of it."
+        "audit", help="try to refute a mechanism's claim", description="Try to refute a claim with samples from the code."
     )
     parser = add_command(
         audit.add_subparsers(required=True, metavar="WHAT"),
         "mechanism",
         run,
-        help="a lower bound on the epsilon that a mechanism really has",
+        help="a lower bound on a mechanism's true epsilon",
         description=(
             "Draw samples from the real code and bound its epsilon from below. Exit code 0: the claim was not\n"
             "refuted, which proves nothing; 1: it was. A correct mechanism is flagged with probability at most\n"
             "1 - confidence. A claim that is not refuted is SUSPICIOUS, with exit code 0, where an estimate of\n"
-            "epsilon is more than 3 standard errors above it. Small dimensions and an epsilon of 1 to 4 show most."
+            "epsilon is more than 3 standard errors above it. Small dimensions and an epsilon of 1 to 4 work best."
         ),
     )
     choices = (*MECHANISMS, RANDOMIZED_RESPONSE, CODEBOOK)
@@ -59,7 +59,7 @@ def add_to(subparsers: Subparsers) -> None:
     parser.add_argument("--clip-norm", type=float, default=1.0, help="L2 norm that rows are clipped to (default 1)")
     parser.add_argument("--dimension", type=int, default=8, metavar="D", help="elements in a row (default 8)")
     parser.add_argument("--labels", type=int, default=10, metavar="K", help="labels of randomized_response (default 10)")
-    parser.add_argument("--codebook", type=Path, metavar="FILE", help="of --mechanism codebook (hushvec codebook makes one)")
+    parser.add_argument("--codebook", type=Path, metavar="FILE", help="for --mechanism codebook (hushvec codebook makes one)")
     parser.add_argument("--samples", type=int, default=100_000, metavar="N", help="for each method and input (default 100000)")
     parser.add_argument("--confidence", type=float, default=0.999, help="of the verdict (default 0.999)")
     parser.add_argument("--method", choices=METHODS, default="all", help="default all")

@@ -1,4 +1,4 @@
-"""`hushvec budget show|verify|reset|export`: look at ledgers, check them, start a new period."""
+"""`hushvec budget show|verify|reset|export`: show and check ledgers, start a new period."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from hushvec.cli._printable import say
 from hushvec.receipts.fields import MOST_EXPORT_CHARACTERS, json_object
 
 WRONG = 1
-SHOWN_HASH = 16  # characters of a hash that a person compares
+SHOWN_HASH = 16  # characters of a hash that are shown
 
 _STORE_HELP = "a path, sqlite:///path or postgresql://... (default: $HUSHVEC_BUDGET_STORE, or the user's own file)"
 
 
 def add_to(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
-        "budget", help="look at privacy budgets, check them, start a new period", description="Ledgers of privacy budgets."
+        "budget", help="show and check privacy budgets, start a new period", description="Ledgers of privacy budgets."
     )
     commands = parser.add_subparsers(required=True, metavar="ACTION")
     show = _add(commands, "show", _show, "limits and what is spent, of one ledger or of all in the store", key_required=False)
@@ -38,7 +38,7 @@ def add_to(subparsers: Subparsers) -> None:
     verify.add_argument("--export", metavar="FILE", help="check an export instead of a store")
     verify.add_argument("--against", metavar="FILE", help="an earlier export, whose rows must still be there")
     reset = _add(commands, "reset", _reset, "start a new period with nothing spent; the old rows stay")
-    reset.add_argument("--yes", action="store_true", help="really do it: losses of the old and the new period add up")
+    reset.add_argument("--yes", action="store_true", help="confirm; earlier losses still count")
     reset.add_argument("--purpose", help="recorded with the reset")
     export = _add(commands, "export", _export, "all rows as JSON (docs/budget.md)")
     export.add_argument("-o", "--output", metavar="FILE", help="write there instead of to standard output")

@@ -34,7 +34,7 @@ def add_to(subparsers: Subparsers) -> None:
         ),
     )
     parser.add_argument("input", metavar="IN", type=Path)
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="where the codebook goes (.npz)")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="the codebook's file (.npz)")
     parser.add_argument("--epsilon", type=float, required=True, help="of one release: the number of codes depends on it")
     parser.add_argument(
         "--codes", default=AUTO, help="how many codes; auto: chosen on public rows held out; all: every row is a code (default auto)"

@@ -1,4 +1,4 @@
-"""`hushvec demo`: texts as public sentences, by randomized response and by noisy vectors, with receipts and what is left of them."""
+"""`hushvec demo`: texts as public sentences, by randomized response and by noisy vectors, with receipts and utility."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ CHOICE_EPSILON = 8.0
 SWEEP_EPSILONS = (1.0, 10.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 DEFAULT_SHOWN = 6
 
-NOTE_PRIVATE = "Only the receipts and the released sentences are protected. Keep all other lines to yourself: they show the texts."
+NOTE_PRIVATE = "Only the receipts and the released sentences are protected. Do not publish the other lines: they show the texts."
 NOTE_TWO = "Both releases are about the same texts: if both are published, their epsilons add up."
 
-# Shares of the texts that still decode as they do without noise: below the first nothing is of use, from the second on most is.
+# Shares of the texts that still match: below the first nothing useful survives, from the second on most of the meaning does.
 LITTLE = 0.05
 MOST = 0.5
 
@@ -44,15 +44,15 @@ def add_to(subparsers: Subparsers) -> None:
         subparsers,
         "demo",
         run,
-        help="embed texts, add noise, decode, and see what is left",
+        help="embed texts, add noise, decode, and compare",
         description=(
             "Embed texts with all-MiniLM-L6-v2 on the CPU and release each as one of 320 public sentences: first its nearest one\n"
             "by randomized response, which keeps most, then by a noisy vector, decoded to the nearest sentence. With --mechanism,\n"
             "only the noisy vector. Every line of the input is one text.\n\n"
             "Texts of PATH, and the sentences nearest to them, are printed only with --show-original.\n\n"
             f"epsilon is {CHOICE_EPSILON:.0f} for randomized response if not given, and {DEFAULT_EPSILON:.0f} for vectors: "
-            "enough to see something,\nfar too much for a strong promise.\n"
-            "The table over epsilon repeats the release for your eyes only; publishing several would add up."
+            "enough to see something,\nfar too much for strong privacy.\n"
+            "The table over epsilon repeats the release; do not publish it: the losses would add up."
         ),
     )
     parser.add_argument("source", nargs="?", metavar="PATH", help="file, folder (.txt, .md) or - (default: shipped notes)")
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
 
     outcome = _Outcome(texts, corpus, clean, public, clean_decoded, release, decoded, choice)
     sweep = [] if options.no_sweep or options.mechanism == EmpiricalGaussian.name else _sweep(outcome, arguments)
-    private = options.show_original or options.source is None  # the notes that ship are nobody's
+    private = options.show_original or options.source is None  # the bundled notes are about nobody
     if options.json:
         print_json(_as_json(outcome, sweep, watch.seconds, private=private))
     else:
@@ -153,8 +153,8 @@ class _Outcome:
     @property
     def verdict(self) -> str:
         kept = round(self.agreement * len(self.texts))
-        count = f"{kept} of {len(self.texts)} texts still decode to the sentence they decode to without noise"
-        guessing = f"guessing gives 1 in {len(self.corpus)}"
+        count = f"{kept} of {len(self.texts)} texts still match the sentence they get without noise"
+        guessing = f"chance: {100 / len(self.corpus):.1f} %"
         if self.agreement < LITTLE:
             return f"Nothing useful survives: {count}; {guessing}."
         if self.agreement < MOST:

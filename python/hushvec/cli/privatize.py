@@ -39,8 +39,8 @@ def add_to(subparsers: Subparsers) -> None:
             ".parquet  a column of float lists; other columns are dropped unless --keep names them\n"
             ".jsonl    a list of numbers under --column, or with --text-key a text that is embedded first;\n"
             "          other keys are dropped unless --keep names them\n\n"
-            "What --keep names is copied as it is and has no protection. OUT is written atomically, for those who may read IN.\n"
-            "An OUT that is there already is refused without --force."
+            "What --keep names is copied without protection. OUT is written atomically, readable by those who may read IN.\n"
+            "An existing OUT is refused without --force."
         ),
     )
     parser.add_argument("input", metavar="IN", type=Path)

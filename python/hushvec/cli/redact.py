@@ -28,11 +28,11 @@ def add_to(subparsers: Subparsers) -> None:
         run,
         help="replace personal data in texts by placeholders",
         description=(
-            "Replace personal data by placeholders such as [EMAIL]. Heuristic rules: what they miss stays, and nothing here is\n"
-            "differential privacy. --list-rules shows what is looked for.\n\n"
+            "Replace personal data by placeholders such as [EMAIL]. Heuristic rules: what they miss stays, and this is\n"
+            "not differential privacy. --list-rules shows what is looked for.\n\n"
             "The input is one text, unless --lines (every line is a text) or --text-key (JSON lines: the text under that key is\n"
-            "redacted, other keys are copied as they are, unprotected). OUT is written atomically.\n\n"
-            "--json says where every find was and what it was; what was redacted is printed with --show-original only."
+            "redacted, other keys are copied unprotected). OUT is written atomically.\n\n"
+            "--json gives the place and category of every find; the redacted text itself is printed only with --show-original."
         ),
     )
     parser.add_argument("source", nargs="?", metavar="FILE", help="a UTF-8 file, or - for standard input (default)")
@@ -45,16 +45,16 @@ def add_to(subparsers: Subparsers) -> None:
     parser.add_argument("--allow-list", metavar="TEXT", action="append", help="exact text that stays; may be repeated")
     parser.add_argument("--whitelist-categories", dest="allow_categories", help=argparse.SUPPRESS)
     parser.add_argument("--whitelist", dest="allow_list", action="append", help=argparse.SUPPRESS)
-    parser.add_argument("--replacement", metavar="TEXT", help="one text in the place of every find")
+    parser.add_argument("--replacement", metavar="TEXT", help="one text for every find")
     parser.add_argument(
         "--replace", metavar="CATEGORY=TEXT", action="append", default=[], help="text for a category; may be repeated"
     )
     parser.add_argument(
-        "--pattern", metavar="NAME=REGEX", action="append", default=[], help="a pattern of your own; may be repeated"
+        "--pattern", metavar="NAME=REGEX", action="append", default=[], help="a custom pattern; may be repeated"
     )
     parser.add_argument("--gazetteer", metavar="FILE", help="names to find: lines `category: name`, or .json")
     split = parser.add_mutually_exclusive_group()
-    split.add_argument("--lines", action="store_true", help="every line is a text of its own")
+    split.add_argument("--lines", action="store_true", help="every line is a separate text")
     split.add_argument("--text-key", metavar="KEY", help="JSON lines: redact the text under this key")
 
 

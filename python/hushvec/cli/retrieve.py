@@ -41,7 +41,7 @@ def add_to(subparsers: Subparsers) -> None:
     _add_search(commands)
     show = add_command(commands, "show", _show, help="what an index costs and whom it protects", description="Costs of an index.")
     show.add_argument("folder", metavar="INDEX", type=Path)
-    show.add_argument("--queries", type=int, default=_SHOWN_QUERIES, help="also price so many queries (default 100)")
+    show.add_argument("--queries", type=int, default=_SHOWN_QUERIES, help="also show the cost of this many queries (default 100)")
 
 
 def _add_build(commands: Subparsers) -> None:
@@ -70,18 +70,18 @@ def _add_build(commands: Subparsers) -> None:
     documents.add_argument("--sigma", type=float, help="standard deviation for --mechanism empirical")
     documents.add_argument("--per", choices=PER, default="record", help="every row, or all rows, about one person (default record)")
     documents.add_argument("--renormalize", action="store_true", help="unit rows after the noise")
-    queries = parser.add_argument_group("noise on queries, for whoever asks")
+    queries = parser.add_argument_group("noise on queries, for the asker")
     queries.add_argument("--query-epsilon", type=float)
     queries.add_argument("--query-mechanism", choices=tuple(MECHANISMS), default="privunit", help="default privunit")
     asker = "a search's queries are one person's and add up (query, the default), several people's (record), one release (release)"
     queries.add_argument("--query-per", choices=(PER_QUERY, *PER), default=PER_QUERY, help=asker)
-    scores = parser.add_argument_group("noise on scores, the price of one query")
+    scores = parser.add_argument_group("noise on scores, the cost of one query")
     scores.add_argument("--score-epsilon", type=float)
     scores.add_argument("--score-delta", type=float, default=1e-5, help="default 1e-5")
     scores.add_argument("--score-mechanism", choices=SCORE_MECHANISMS, default="laplacian", help="default laplacian")
     scores.add_argument("--score-range", metavar="LOW,HIGH", default="-1,1", help="scores are clamped to it (default -1,1)")
     rest = parser.add_argument_group("the index")
-    without_address = tuple(store for store in STORES if store not in BEHIND_AN_ADDRESS)  # arguments are no place for passwords
+    without_address = tuple(store for store in STORES if store not in BEHIND_AN_ADDRESS)  # passwords do not belong in arguments
     rest.add_argument("--store", choices=without_address, default="flat", help="default flat")
     rest.add_argument("--store-option", metavar="NAME=NUMBER", action="append", default=[], help="may be repeated")
     rest.add_argument("--path", type=Path, help="folder of a store on disk (default: INDEX.rows)")
@@ -107,7 +107,7 @@ def _add_search(commands: Subparsers) -> None:
     parser.add_argument("--text-key", help=".jsonl: embed the text under this key")
     texts = "print documents' texts too, one per line in the order of the build: NO privacy for them"
     parser.add_argument("--show-text", metavar="FILE", type=Path, help=texts)
-    parser.add_argument("--without-budgets", action="store_true", help="go on without a budget that the index was saved with")
+    parser.add_argument("--without-budgets", action="store_true", help="continue without a budget that the index was saved with")
     add_key_arguments(parser)
     add_budget_arguments(parser, "scores")
 

@@ -1,4 +1,4 @@
-"""`hushvec rewrite`: texts to private vectors to texts again, one at a time or documents by the thousand."""
+"""`hushvec rewrite`: texts to private vectors and back, for one text or thousands of documents."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ def add_to(subparsers: Subparsers) -> None:
         run,
         help="rewrite texts: redact, embed, add noise, invert",
         description=(
-            "Rewrite a text with differential privacy: it is redacted and embedded, and the public text nearest to it comes out, or\n"
-            "another by chance (randomized response). Public texts are those of --inverter, or the sentences that ship. The\n"
+            "Rewrite a text with differential privacy: it is redacted and embedded, and replaced by the nearest public text, or\n"
+            "a random other one (randomized response). Public texts are those of --inverter, or the bundled sentences. The\n"
             "[DP] line belongs to the output wherever it goes.\n\n"
             "--published is the chain of published pipelines: placeholders stay, and each stretch between them is embedded,\n"
             "clipped, given Gaussian noise and inverted. At the default epsilon that leaves little of a text.\n\n"
             "The input is one text, unless --lines (every line is a document) or --text-key (JSON lines) says otherwise; then the\n"
             "output is JSON lines. No original is printed or written without --show-original. OUT is written atomically; one that is\n"
-            "there already is refused without --force."
+            "exists is refused without --force."
         ),
     )
     parser.add_argument("source", nargs="?", metavar="FILE", help="a UTF-8 file, or - for standard input (default)")
     parser.add_argument("--text", help="the text itself, instead of a file")
     many = parser.add_mutually_exclusive_group()
-    many.add_argument("--lines", action="store_true", help="every line that is not blank is a document of its own")
+    many.add_argument("--lines", action="store_true", help="every line that is not blank is a separate document")
     many.add_argument("--text-key", metavar="KEY", help="JSON lines: the document is the text under this key")
     parser.add_argument("--keep", metavar="NAMES", help="JSON lines: keys to copy unprotected, separated by commas")
     parser.add_argument("-o", "--output", metavar="OUT", type=Path, help="file to write (default: standard output)")
@@ -63,9 +63,9 @@ def add_to(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--show-original",
         action="store_true",
-        help="print the original text, and with --json what became of its parts: private, and not for OUT",
+        help="print the original text, and with --json its parts: private, and not for OUT",
     )
-    parser.add_argument("--epsilon", type=float, default=16.0, help="for a whole document (default 16); inf: no noise, no promise")
+    parser.add_argument("--epsilon", type=float, default=16.0, help="for a whole document (default 16); inf: no noise, no guarantee")
     parser.add_argument("--delta", type=float, default=1e-3, help="for a whole document, gaussian only (default 1e-3)")
     parser.add_argument(
         "--clip-norm",
@@ -87,12 +87,12 @@ def add_to(subparsers: Subparsers) -> None:
         "--composition", choices=COMPOSITIONS, default="joint", help="of a document's chunks, gaussian only (default joint)"
     )
     parser.add_argument("--level", choices=LEVELS, help="what is one row (default chunk for additive noise, else document)")
-    parser.add_argument("--max-chunks", type=int, metavar="K", help="fill up to so many chunks, refuse more; placeholders behind")
+    parser.add_argument("--max-chunks", type=int, metavar="K", help="pad to this many chunks, refuse more; placeholders follow")
     parser.add_argument("--max-length", type=int, default=32, metavar="TOKENS", help="tokens in a chunk (default 32)")
     parser.add_argument("--max-len", dest="max_length", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--allow-categories", metavar="NAMES", help="categories that are rewritten, not redacted")
     parser.add_argument("--whitelist-categories", dest="allow_categories", help=argparse.SUPPRESS)
-    parser.add_argument("--inverter", metavar="PATH", help="file of public texts, or checkpoint (default: the sentences that ship)")
+    parser.add_argument("--inverter", metavar="PATH", help="file of public texts, or checkpoint (default: the bundled sentences)")
     parser.add_argument("--embedder", metavar="PATH", help="folder or hub id (default all-MiniLM-L6-v2, or the inverter's own)")
     parser.add_argument("--steps", type=int, default=5, help="corrections by a vec2text checkpoint (default 5)")
     parser.add_argument("--device", help="of models that a path names (default: CUDA if there is one)")
@@ -168,7 +168,7 @@ def _noted(result: Rewriting, notes: tuple[str, ...]) -> Rewriting:
 
 
 def _write_receipt(options: argparse.Namespace, result: Rewriting) -> None:
-    """Beside the output, before it appears; without a release there is none, and an old one goes."""
+    """Written beside the output, before it; without a release there is no receipt, and an old one is removed."""
     receipt_path(options.output).unlink(missing_ok=True)
     if result.receipt is not None:
         with published_text(receipt_path(options.output), mode=mode_of_output(options.source)) as file:
@@ -209,7 +209,7 @@ def _many(options: argparse.Namespace, documents: list[tuple[str, dict[str, Any]
 
 
 def _require_enough(budget: PrivacyBudget, documents: int, epsilon: float) -> None:
-    """Refuse before the first charge what would run dry on the way: each document is a charge of its own."""
+    """Refuse before the first charge if the budget would run out: each document is a separate charge."""
     state = budget.state()
     if state.max_epsilon is not None and state.on_exhausted == "block" and budget.remaining() < documents * epsilon:
         raise ValueError(

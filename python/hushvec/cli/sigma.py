@@ -94,7 +94,7 @@ def _finite_epsilon(delta: float, sigma: float, sensitivity: float) -> float:
 
 
 def _shown(value: float, *, computed: bool) -> str:
-    """A computed value is rounded up: whoever copies the printed digits gets no less than was computed."""
+    """A computed value is rounded up, so the printed digits are never less than it."""
     return f"{rounded_up(value, SHOWN_DIGITS):.{SHOWN_DIGITS}g}" if computed else repr(value)
 
 
@@ -108,6 +108,6 @@ def _lines(answer: dict[str, Any], computed: str) -> list[tuple[str, str]]:
         lines.append(("expected cosine", cosine))
     if "classical_sigma" in answer:
         verdict = "enough" if answer["classical_delta"] <= answer["delta"] else "NOT enough"
-        given = f"really gives delta = {answer['classical_delta']:.3g}: {verdict}"
+        given = f"actually gives delta = {answer['classical_delta']:.3g}: {verdict}"
         lines.append(("classical sigma", f"{answer['classical_sigma']:.6g}, which {given}"))
     return lines

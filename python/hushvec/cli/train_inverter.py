@@ -20,7 +20,7 @@ from hushvec.text.inverters.trained.training import TrainingSummary, train_inver
 # Exit codes of a run that was stopped, as of any command.
 _STOPPED_EXIT = 128
 
-# What a run may be resumed without saying again: everything that run.json keeps.
+# Settings that a resumed run need not repeat: everything in run.json.
 _SETTINGS = (
     "vocabulary",
     "max_tokens",
@@ -41,23 +41,23 @@ def add_to(subparsers: Subparsers) -> None:
         run,
         help="train a decoder from embeddings to text on public texts",
         description=(
-            "Train a small T5 that turns MiniLM embeddings back into text, and leave it in FOLDER.\n\n"
-            "The corpus must be PUBLIC: a decoder says again what it was trained on, and nothing here is differential privacy.\n"
+            "Train a small T5 that turns MiniLM embeddings back into text, and save it in FOLDER.\n\n"
+            "The corpus must be PUBLIC: a decoder reproduces its training texts, and this is not differential privacy.\n"
             "With --mechanism it learns from embeddings as that mechanism releases them, with fresh noise in every step: such a\n"
             "decoder reads released vectors best, to rewrite texts or as the adversary who attacks them.\n\n"
-            "Ctrl-C ends the run with a checkpoint; --resume goes on with it, and needs no other setting than --corpus again."
+            "Ctrl-C ends the run with a checkpoint; --resume continues it, and needs only --corpus again."
         ),
     )
     add = _without_default(parser)
     parser.add_argument("--corpus", metavar="FILE", required=True, help="public UTF-8 texts, one per line")
     parser.add_argument("-o", "--output", metavar="FOLDER", type=Path, required=True, help="folder of the decoder: new or empty")
     parser.add_argument("--text-key", metavar="KEY", help="the corpus is JSON lines, each with a text under this key")
-    parser.add_argument("--resume", action="store_true", help="go on with the run in FOLDER")
+    parser.add_argument("--resume", action="store_true", help="continue the run in FOLDER")
     parser.add_argument("--device", help="device of torch (default: CUDA if there is one, else the CPU)")
     add("--size", choices=tuple(SIZES), help="size of the decoder (default small)")
     add("--vocabulary", type=int, help="tokens at most, learned from the corpus (default 4096)")
-    add("--max-tokens", type=int, help="tokens of a text; longer ones are learned from their beginning (default 48)")
-    add("--epochs", type=int, help="how often each text is learned (default 20)")
+    add("--max-tokens", type=int, help="tokens of a text; longer ones are cut (default 48)")
+    add("--epochs", type=int, help="passes over the texts (default 20)")
     add("--batch-size", type=int, help="texts in a step (default 64)")
     add("--learning-rate", type=float, help="of AdamW at its highest (default 1/2 over the width, 0.002 for small)")
     add("--dropout", type=float, help="share of elements left out in training (default 0.1)")
@@ -86,12 +86,12 @@ def run(options: argparse.Namespace) -> int:
         print(facts(_facts(summary)))
     if summary.stopped_by is None or summary.finished:
         return 0
-    print(f"{options.prog}: stopped after step {summary.step} of {summary.steps}; --resume goes on with it", file=sys.stderr)
+    print(f"{options.prog}: stopped after step {summary.step} of {summary.steps}; --resume continues it", file=sys.stderr)
     return _STOPPED_EXIT + int(signal.Signals(summary.stopped_by))
 
 
 def _without_default(parser: argparse.ArgumentParser) -> Any:
-    """`add_argument` for an argument that is only there if it was given: a resumed run keeps what it was begun with."""
+    """`add_argument` for an argument that is only there if it was given: a resumed run keeps its original settings."""
     return lambda *names, **rest: parser.add_argument(*names, default=argparse.SUPPRESS, **rest)
 
 
@@ -99,7 +99,7 @@ _ARGUMENTS = ("size", *_SETTINGS, "mechanism", "epsilon", "delta", "clip_norm", 
 
 
 def _arguments_of(folder: Path) -> dict[str, Any]:
-    """What the run in a folder was begun with, as arguments of `train_inverter`."""
+    """The original settings of the run in a folder, as arguments of `train_inverter`."""
     said = read_run(folder)
     settings, mechanism = said["settings"], said["mechanism"]
     arguments = {"size": DecoderSize(**settings["size"]), **{name: settings[name] for name in _SETTINGS}}
@@ -116,7 +116,7 @@ def _arguments_of(folder: Path) -> dict[str, Any]:
 
 
 def _facts(summary: TrainingSummary) -> list[tuple[str, str]]:
-    """What a person wants to know of a run."""
+    """The main facts of a run, for people."""
     loss = "not measured yet"
     if summary.validation_loss is not None:
         loss = f"{summary.validation_loss:.4f} nats per token after step {summary.best_step:,}, the one that is kept"

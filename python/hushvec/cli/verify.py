@@ -1,4 +1,4 @@
-"""`hushvec verify RECEIPT ...`: recompute what receipts promise, alone and together, and whether a ledger paid for them."""
+"""`hushvec verify RECEIPT ...`: recompute the guarantees of receipts, alone and together, and check that a ledger paid."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def add_to(subparsers: Subparsers) -> None:
             "             than --epsilon, or the ledger did not pay for a receipt\n"
             "          2  not a DP claim (seeded key, float grade, labels with their model's scores, training without noise),\n"
             "             or no readable receipt\n\n"
-            "It checks the receipts' numbers. It cannot know whether given values were made that way."
+            "It checks the receipts' numbers. It cannot check that the values were made that way."
         ),
     )
     parser.add_argument("receipts", nargs="+", metavar="RECEIPT", help="a receipt file, or - for standard input")
-    parser.add_argument("--epsilon", type=float, help="what all releases together, about the same people, promise")
-    parser.add_argument("--delta", type=float, help="the delta of that promise (default: the sum of the receipts' own)")
+    parser.add_argument("--epsilon", type=float, help="the claimed epsilon of all releases together, about the same people")
+    parser.add_argument("--delta", type=float, help="the delta of that claim (default: the sum of the receipts' own)")
     parser.add_argument("--ledger", metavar="EXPORT", help="what `hushvec budget export` wrote: check it, and that it paid")
 
 

@@ -232,7 +232,7 @@ def _lasso_choice(equations: _Equations) -> NDArray[np.intp]:
     if equations.unknown:
         penalties[-1] = 0.0
     solution = np.zeros(equations.columns)
-    gradient = moments - penalties   # of what is maximised, at the solution
+    gradient = moments - penalties   # of the maximized function, at the solution
     diagonal = np.diag(gram)
     for _ in range(_SWEEPS):
         largest = 0.0

@@ -87,7 +87,7 @@ class Dictionary:
 
     def describe(self) -> tuple[str, ...]:
         """Lines that say what a report costs, how long it is and how good many of them are."""
-        persons = "1 word a person" if self.words_per_person == 1 else f"{self.words_per_person} words a person"
+        persons = "1 word per person" if self.words_per_person == 1 else f"{self.words_per_person} words per person"
         return (
             f"{self.mechanism} over {len(self.words):,} words, epsilon = {self.epsilon:g} for {persons} "
             f"(at most {self.true_epsilon:.9g} as sampled)",

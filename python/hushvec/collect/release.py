@@ -93,7 +93,7 @@ class Collection(ABC):
         """The fields of a receipt that say by which law reports were drawn."""
 
     def shuffled(self, n: int) -> Shuffled:
-        """What one person's reports cost against whoever sees only the shuffled reports of n people.
+        """What one person's reports cost against anyone who sees only the shuffled reports of n people.
 
         Args:
             n: >= 1, how many people report to this collection in the batch. Only those count who follow the protocol.
@@ -166,7 +166,7 @@ class Collection(ABC):
         Guarantees:
             (epsilon, 0)-DP under replacement of one report's word (per="record") or of all words of the person (per="release"),
             exact as sampled. How many words there are is public; with a memo also which reports are of the same word. An error
-            about a word is visible to whoever sees that the call failed.
+            about a word is visible to anyone who sees that the call failed.
 
         Reference:
             docs/proofs/frequency_oracles.md, docs/proofs/rappor.md.

@@ -49,7 +49,7 @@ class Vocabulary(Dictionary, Collection):
         >>> from hushvec.collect import Vocabulary
         >>> vocabulary = Vocabulary([f"word{i}" for i in range(1000)], epsilon=1.0)
         >>> print("\\n".join(vocabulary.describe()))
-        unary over 1,000 words, epsilon = 1 for 1 word a person (at most 1 as sampled)
+        unary over 1,000 words, epsilon = 1 for 1 word per person (at most 1 as sampled)
         a report has 128 bytes
         from 1,000,000 reports, a frequency has the standard error 0.00192
         >>> sketch = vocabulary.sketch()

@@ -6,7 +6,8 @@ Adapters that embed texts share these arguments:
     model         a WrappedEmbeddingModel, or any model together with middleware
     middleware    a step or a list of steps; None for a model that is wrapped already
     on_receipt    called with each receipt, such as the `append` of a list
-    noise_on      which rows are private releases. "documents": protects them from whoever sees the index or its answers; questions are
+    noise_on      which rows are private releases. "documents": protects them from anyone who sees the index or its answers;
+    questions are
                   embedded clean, without charge or receipt. "queries": protects questions from the holder of the index; documents are
                   embedded clean. "both": protects both, and little is found then.
 

@@ -103,5 +103,5 @@ class PrivateEmbeddingFunction(_Remembered):
         return rows_as_arrays(self._source.embed(input, "query"))
 
     def get_config(self) -> dict[str, Any]:
-        """What a collection remembers beside the name: the model's, as a hint for whoever opens it."""
+        """What a collection remembers beside the name: the model's, as a hint for anyone who opens it."""
         return {"model": self._source.wrapped.model_id}

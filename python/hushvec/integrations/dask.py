@@ -1,4 +1,4 @@
-"""A noise job on Dask arrays: `noise_array(array, job)`, or `noise_block` for a `map_blocks` of one's own."""
+"""A noise job on Dask arrays: `noise_array(array, job)`, or `noise_block` for your own `map_blocks`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def noise_array(array: Any, job: NoiseJob, *, partition: int = 0) -> Any:
     if array.dtype != job.dtype:
         raise TypeError(f"array must be {job.dtype} like the job, got {array.dtype}")
     if array.numblocks[1] != 1:
-        raise ValueError(f"array must be in blocks of whole rows, got {array.numblocks[1]} blocks a row")
+        raise ValueError(f"array must be in blocks of whole rows, got {array.numblocks[1]} blocks per row")
     if any(np.isnan(length) for length in array.chunks[0]):
         raise ValueError("array must have blocks of known sizes (array.compute_chunk_sizes() finds them)")
     empty = np.empty((0, 0), job.dtype)

@@ -1,4 +1,4 @@
-"""A noise job on a Hugging Face data set: `noise_dataset(dataset, job)`, or `noise_function` for a `map` of one's own."""
+"""A noise job on a Hugging Face data set: `noise_dataset(dataset, job)`, or `noise_function` for your own `map`."""
 
 from __future__ import annotations
 

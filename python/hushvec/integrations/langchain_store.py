@@ -33,7 +33,7 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
             (`PrivateIndex(384, documents=VectorNoise(epsilon=16.0))`); or it is a PrivateEmbeddings and the index has none. Questions
             stay clean, unless the index has `queries=` or the embedder noise on them.
         index: empty, or with strings as ids.
-        keep_texts: False stores ids, vectors and metadata alone: documents come back with an empty `page_content`, and whoever may
+        keep_texts: False stores ids, vectors and metadata alone: documents come back with an empty `page_content`, and anyone who may
             read the texts looks them up by id.
         on_receipt: called with each receipt, such as the `append` of a list. Those of documents are in `store.index.receipts` too.
 

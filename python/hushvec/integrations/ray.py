@@ -1,4 +1,4 @@
-"""A noise job on Ray Data: `noise_dataset(dataset, job, id_column="id")`, or `noise_function` for a `map_batches` of one's own.
+"""A noise job on Ray Data: `noise_dataset(dataset, job, id_column="id")`, or `noise_function` for your own `map_batches`.
 
 Ray does not say which rows of the data set a batch holds, so an id column is needed. Both forms of batch work: "pyarrow" and "numpy".
 """

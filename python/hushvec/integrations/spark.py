@@ -1,4 +1,4 @@
-"""A noise job on Spark: `noise_dataframe(frame, job)`, or `noise_function` for a `mapInArrow` of one's own."""
+"""A noise job on Spark: `noise_dataframe(frame, job)`, or `noise_function` for your own `mapInArrow`."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class _Kind(NamedTuple):
 
 
 def _kind_of(table: Any) -> _Kind:
-    """Without importing any library: whoever has a table has loaded its library."""
+    """Without importing any library: anyone who has a table has loaded its library."""
     pandas, polars, datasets = (sys.modules.get(name) for name in ("pandas", "polars", "datasets"))
     if columns.is_arrow(table):
         return _Kind(list(table.schema.names), columns.column_of, _arrow_with)

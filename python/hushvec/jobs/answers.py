@@ -1,8 +1,8 @@
-"""Codes of a job: randomized response in which every row has a key stream of its own (docs/format.md, section 10).
+"""Codes of a job: randomized response with a separate key stream for every row (docs/format.md, section 10).
 
 The stream is keyed by the row's place, its bytes **and its code**. A code is computed in floating point, so two machines might give
-one row two codes; with a key that ignored the code both answers would be shifted alike, and their difference would be that of the
-codes, bare. As it is, the second answer is a release of its own.
+one row two codes; with a key that ignored the code both answers would be shifted alike, and their difference would reveal that of
+the codes. With this key, the second answer is a separate release.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hushvec.mechanisms import CodebookResponse
 
 
 def answered(mechanism: CodebookResponse, rows: NDArray[Any], key: bytes, places: derivation.Places) -> NDArray[Any]:
-    """The released rows, of the dtype of `rows` [n, d], which is read once, so that key and code are those of one reading.
+    """The released rows, of the dtype of `rows` [n, d], which is read once, so that key and code come from one read.
 
     Raises:
         ValueError: NaN or Inf; the rows are those that the codebook was made from.
@@ -32,7 +32,7 @@ def answered(mechanism: CodebookResponse, rows: NDArray[Any], key: bytes, places
     for place, row in enumerate(content):
         one[0] = codes[place]
         stream = derivation.row_key(key, places[place].tobytes(), row.tobytes() + one.astype("<i4").tobytes())
-        # nonce 0 and 20 rounds: the key is a row's own, and no seed
+        # nonce 0 and 20 rounds: the key belongs to one row, and is not a seed
         source = _core.Generator.unsafe_seeded(int.from_bytes(stream, "little"))
         answers[place] = _core.randomized_response(one, count, law, source)[0]
     return mechanism.table[answers].astype(rows.dtype)

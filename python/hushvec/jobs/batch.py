@@ -44,14 +44,14 @@ def noise_batch(
 
     Raises:
         TypeError: wrong kinds, a dtype that is not the job's.
-        ValueError: another dimension, a missing column, a null, NaN or Inf (the row is named), an id twice.
+        ValueError: another dimension, a missing column, a null, NaN or Inf (the row is named), a repeated id.
 
     Guarantees:
         The released row depends on the job, its place and its own bytes, and on nothing else. See `NoiseJob`.
 
     Edge cases:
         The same place must not be used for two rows of a data set: equal rows would have equal noise and be seen to be equal. Only
-        repetitions within one batch are noticed.
+        repetitions within one batch are detected.
 
     Reference:
         docs/format.md section 10; docs/scale-out.md.
@@ -111,7 +111,7 @@ def _noised_mapping(
 
 
 def _stacked(name: str, rows: NDArray[Any], job: NoiseJob, label: columns.Label) -> NDArray[Any]:
-    """One array of an array of arrays, as which Ray hands out lists."""
+    """One array from Ray's lists, which are arrays of arrays."""
     for place, row in enumerate(rows):
         if not isinstance(row, np.ndarray) or row.dtype.name != job.dtype:
             found = row.dtype if isinstance(row, np.ndarray) else validate.kind(row)
@@ -136,7 +136,7 @@ def _places(name: str, ids: Any, rows: int, partition: int, first_row: int) -> t
     if ids is not None:
         places, label = columns.places_of_ids(name, ids)
         if len(places) != rows:
-            raise ValueError(f"{name} must have {rows} values, one a row, got {len(places)}")
+            raise ValueError(f"{name} must have {rows} values, one per row, got {len(places)}")
         return places, label
     part = _number("partition", partition)
     first = _number("first_row", first_row)

@@ -15,7 +15,7 @@ Label = Callable[[int], str]
 
 
 def is_arrow(batch: Any) -> bool:
-    """A RecordBatch or a Table, without importing pyarrow: there is one only if it is loaded."""
+    """A RecordBatch or a Table, without importing pyarrow: they exist only if it is loaded."""
     arrow = sys.modules.get("pyarrow")
     return arrow is not None and isinstance(batch, arrow.RecordBatch | arrow.Table)
 

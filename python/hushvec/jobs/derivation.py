@@ -22,7 +22,7 @@ Places = NDArray[np.uint8]
 
 
 def parameters_text(mechanism: Mechanism, *, dtype: str, normalize: bool, renormalize: bool) -> str:
-    """Everything beside key and rows that decides the result, and the promise: lines of a name and a value."""
+    """Everything besides key and rows that determines the result and the guarantee: lines of a name and a value."""
     epsilon, delta = mechanism.cost
     fields = {
         "job_version": JOB_VERSION,
@@ -88,7 +88,7 @@ def texts(ids: Sequence[str]) -> Places:
 
 
 def _words(kind: int, rows: int) -> NDArray[np.uint64]:
-    """Five little-endian words a row, the first of them the kind of place."""
+    """Five little-endian words per row, the first of them the kind of place."""
     words = np.zeros((rows, PLACE_BYTES // 8), "<u8")
     words[:, 0] = kind
     return words

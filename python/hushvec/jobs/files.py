@@ -50,7 +50,7 @@ def noise_file(
         id_column: names the rows, as for `noise_batch`, and is copied. None: rows are named by partition and number in the file.
         keep: other columns to copy, without protection; columns that are not named are left out.
         partition: number of this file in a data set of several.
-        budget: charged for the job, once, after the whole file was read and found good.
+        budget: charged for the job, once, after the whole file was read and checked.
         progress: called with (rows done, rows in all) after every part. None: a bar on standard error, at a terminal.
         overwrite: replace a target, or a receipt beside it, that another job wrote. Both releases count: their losses add up.
 
@@ -61,12 +61,13 @@ def noise_file(
         TypeError, ValueError: as `noise_batch`, the row named; an unknown suffix; a column missing or named twice.
         PrivacyBudgetExhaustedError, BudgetError: as `NoiseJob.charge`.
         MissingExtraError: pyarrow is not installed.
-        FileExistsError: the target or its receipt is there, and not by this job; nothing was charged.
+        FileExistsError: the target or its receipt exists and is not from this job; nothing was charged.
         OSError: a file cannot be read or written.
 
     Guarantees:
-        Target and receipt are written atomically, for those who may read the source. Whatever a writer could refuse is found before
-        the budget is charged. The same job writes the same vectors again in any process: repeat a run that was interrupted.
+        Target and receipt are written atomically, readable by those who may read the source. Everything that a writer could
+        refuse is refused
+        before the budget is charged. The same job writes the same vectors again in any process: repeat a run that was interrupted.
 
     Example:
         >>> import tempfile, numpy as np, pyarrow as pa, pyarrow.parquet as pq
@@ -224,7 +225,7 @@ def _opened(path: Path) -> Iterator[_ParquetFile | _ArrowFile]:
     kind = kinds.get(path.suffix.lower())
     if kind is None:
         raise ValueError(f"source must end in {', '.join(kinds)}, got {str(path)!r}")
-    with path.open("rb"):  # an absent or unreadable file gets the system's own words
+    with path.open("rb"):  # an absent or unreadable file raises the system's error
         pass
     try:
         import pyarrow

@@ -34,8 +34,8 @@ _LARGEST_SEED_BITS = 8 * derivation.KEY_BYTES
 class NoiseJob(JobParameters):
     """One release of one data set, in as many parts, processes and attempts as it takes.
 
-    Made by `NoiseJob.start` or `NoiseJob.load`. A job can be pickled and sent to workers, with its secret key: who reads the key can
-    check guesses of a row against its released values, and the guarantee is void against them. `repr` does not show it.
+    Made by `NoiseJob.start` or `NoiseJob.load`. A job can be pickled and sent to workers, with its secret key: anyone who reads the
+    key can check guesses of a row against its released values, and the guarantee is void against them. `repr` does not show it.
 
     Args:
         mechanism: the mechanism of every row, one row per person.
@@ -43,7 +43,7 @@ class NoiseJob(JobParameters):
         normalize: rows brought to unit length before the noise.
         renormalize: rows brought to unit length after it.
         entry: the row of the ledger that paid for the job, or None.
-        seeded: the key was given by the caller, so that the job promises nothing.
+        seeded: the key was given by the caller, so the job claims nothing.
 
     Guarantees:
         The released row is a function of the job, the row's place (its id, or its partition and number) and the row itself: batches,
@@ -76,7 +76,7 @@ class NoiseJob(JobParameters):
         budget: PrivacyBudget | None = None,
         path: str | PathLike[str] | None = None,
     ) -> NoiseJob:
-        """A new job with a key from the operating system; with a path, the job that is in that file if there is one.
+        """A new job with a key from the operating system; with a path, the job in that file if it exists.
 
         Args:
             dimension: d, elements in a row.
@@ -133,8 +133,8 @@ class NoiseJob(JobParameters):
             codebook: that the job was started with, if it answers with codes: the file has only its digest.
 
         Raises:
-            TypeError: a codebook is missing, or is none.
-            ValueError: not a job file, or one whose noise this version of hushvec would compute otherwise; another codebook.
+            TypeError: a codebook is missing, or is not a codebook.
+            ValueError: not a job file, or one whose noise this version of hushvec would compute differently; another codebook.
             OSError: the file cannot be read, or others than its owner may read it.
         """
         return cls._of(job_file.read(Path(path), codebook))
@@ -154,7 +154,7 @@ class NoiseJob(JobParameters):
         normalize: bool = False,
         renormalize: bool = False,
     ) -> NoiseJob:
-        """A job whose key is a number in [0, 2^256): for tests and reproducible studies. Its receipt promises nothing."""
+        """A job whose key is a number in [0, 2^256): for tests and reproducible studies. Its receipt claims nothing."""
         number = validate.whole_number("seed", seed, at_least=0)
         if number.bit_length() > _LARGEST_SEED_BITS:
             raise ValueError(f"seed must be < 2^{_LARGEST_SEED_BITS}, got {number!r:.90}")
@@ -178,7 +178,7 @@ class NoiseJob(JobParameters):
 
     @property
     def charge_id(self) -> str:
-        """Under which the job is in a budget's ledger."""
+        """The charge's id in a budget's ledger."""
         return f"job-{self.id}"
 
     @property
@@ -189,7 +189,7 @@ class NoiseJob(JobParameters):
     def charge(self, budget: PrivacyBudget) -> NoiseJob:
         """The same job, paid for: the budget is charged unless this job already was.
 
-        Only a `PrivacyBudget` will do: its ledger knows the job again. PostgreSQL serves a fleet, SQLite one machine.
+        It must be a `PrivacyBudget`, whose ledger recognizes the job: PostgreSQL for several machines, SQLite for one.
 
         Raises:
             TypeError: another kind of budget.
@@ -282,7 +282,7 @@ class NoiseJob(JobParameters):
 
     def __getstate__(self) -> dict[str, Any]:
         if isinstance(self.mechanism, CodebookResponse):
-            _ = self.mechanism.table  # goes along: another machine might round it otherwise
+            _ = self.mechanism.table  # sent along: another machine might round it differently
         return {name: value for name, value in self.__dict__.items() if name not in ("id", "parameters", "_rows_key")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -36,10 +36,10 @@ class StoredJob(JobParameters):
 
 
 def kept(job: StoredJob, path: Path) -> StoredJob:
-    """`job`, now in the file, or the job that was there first."""
+    """`job`, now in the file, or the job that was already there."""
     with _written_beside(job, path) as beside:
         try:
-            os.link(beside.path, path)  # fails where the file exists: of many at once, one is first
+            os.link(beside.path, path)  # fails if the file exists: only one of several processes creates it
             sync_folder(path.parent)
             return job
         except FileExistsError:
@@ -72,7 +72,7 @@ def read(path: Path, codebook: PublicCodebook | None = None) -> StoredJob:
 
 @contextmanager
 def _as_bad_file(path: Path) -> Iterator[None]:
-    """Any fault of the file as one error that names it."""
+    """Any problem with the file as one error that names it."""
     try:
         yield
     except (ValueError, TypeError, KeyError) as error:

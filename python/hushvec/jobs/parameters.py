@@ -1,4 +1,4 @@
-"""What decides a job's result beside its key and the rows, checked."""
+"""What determines a job's result besides its key and the rows, checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hushvec.release.plan import plan_release
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class JobParameters:
-    """The mechanism of every row, one row a person; the dtype of batches; what brings rows to unit length before and after it."""
+    """The mechanism of every row, one row per person; the dtype of batches; what brings rows to unit length before and after it."""
 
     mechanism: Mechanism
     dtype: str
@@ -28,7 +28,7 @@ class JobParameters:
 
     @cached_property
     def parameters(self) -> str:
-        """Everything that decides the result beside the key and the rows, as docs/format.md section 10 writes it."""
+        """Everything that determines the result besides the key and the rows, as docs/format.md section 10 writes it."""
         return derivation.parameters_text(
             self.mechanism, dtype=self.dtype, normalize=self.normalize, renormalize=self.renormalize
         )

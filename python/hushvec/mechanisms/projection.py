@@ -59,7 +59,7 @@ class PublicProjection:
         components, once published, show the row that turned them. Then nothing that a receipt says is true.
 
     Edge cases:
-        Lengths change: orthonormal components shorten x - mean, scales stretch it. Normalise after the map
+        Lengths change: orthonormal components shorten x - mean, scales stretch it. Normalize after the map
         (`privatize(..., normalize=True)`) rather than leave short rows to the same noise, or long ones to the clip. A row equal to
         the mean becomes zeros. Cosines change too, most with scales: queries on released rows have to be transformed as well.
 
@@ -103,7 +103,7 @@ class PublicProjection:
             public_embeddings: float array [n, d], numpy or torch: rows that nobody needs protection from, and never those that are to
                 be released. Other text of the same kind does.
             components: m, how many are kept; at most the number of directions in which the rows vary.
-            remove_mean: also subtract the mean of the public rows; without it the components are those of the uncentred rows.
+            remove_mean: also subtract the mean of the public rows; without it the components are those of the uncentered rows.
             whiten: also divide each component by its spread in the public rows, so that they vary alike in all directions kept;
                 their mean square length is then 1.
 
@@ -113,8 +113,8 @@ class PublicProjection:
         """
         rows = _public_rows(public_embeddings)
         count = _components(components, rows.shape[1])
-        centred = validate.flag("remove_mean", remove_mean)
-        mean = rows.mean(axis=0).astype(np.float32) if centred else np.zeros(rows.shape[1], np.float32)
+        centered = validate.flag("remove_mean", remove_mean)
+        mean = rows.mean(axis=0).astype(np.float32) if centered else np.zeros(rows.shape[1], np.float32)
         spread, axes = np.linalg.eigh(_second_moment(rows, mean))
         varying = int((spread > _SMALLEST_SPREAD**2 * spread[-1]).sum()) if spread[-1] > 0 else 0
         if count > varying:
@@ -302,8 +302,8 @@ def _public_rows(public_embeddings: Any) -> NDArray[np.float64]:
 
 
 def _second_moment(rows: NDArray[np.float64], mean: NDArray[np.float32]) -> NDArray[np.float64]:
-    centred = rows - mean
-    moment: NDArray[np.float64] = centred.T @ centred / len(rows)
+    centered = rows - mean
+    moment: NDArray[np.float64] = centered.T @ centered / len(rows)
     return moment
 
 

@@ -99,7 +99,7 @@ def recommend(
     Guarantees:
         A mechanism whose released bits carry the guarantee (grade "exact") comes before one that is computed in floating point; if
         the latter would give more, `why` says so. Every mechanism costs at most (epsilon, delta) under replace-one. Nothing is
-        drawn, charged or released. Figures are expectations of the mechanism, not of what one's own data will show: "ideal top-1" is
+        drawn, charged or released. Figures are expectations of the mechanism, not of what your data will show: "ideal top-1" is
         that of rows without near neighbors, and real rows have some.
 
     Edge cases:

@@ -54,7 +54,7 @@ class ClassificationMiddleware:
         return Classifications((own if kept == code else flipped[code] for own, kept, code in released), receipt)
 
     def release_labels(self, answers: Answers) -> PrivateLabels:
-        """The labels as an array, with nothing beside them; private whatever `scores` is."""
+        """The labels alone, as an array; private whatever `scores` is."""
         plan = self._labels_alone
         drawn, receipt = plan.release(plan.codes(answers.labels, _LABEL_OF))
         return PrivateLabels.of(plan.in_numpy(drawn), receipt)
@@ -81,10 +81,10 @@ def dp_classification_middleware(
         epsilon: > 0; of one answer for per="record", of all answers of a call for per="release".
         labels: the k possible labels, str, int, float or bool, all different; public. Every label of the model must be among them.
         scores: "uniform": every answer has the score 1/k, and no all_scores. "source": flipped answers have 1/k and no all_scores,
-            and kept ones the model's own. NOT private: whoever sees the score sees whether the label is true, so no epsilon
-            bounds what an answer tells. The receipts say so and claim nothing.
+            and kept ones the model's own. NOT private: the score shows whether the label is true, so no epsilon bounds what
+            an answer reveals. The receipts say so and claim nothing.
         budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged for every release before anything is drawn.
-            With scores="source" it must be None: there is no epsilon that a charge could be for.
+            With scores="source" it must be None: there is no epsilon to charge.
         per: "record": every input is about another person. "release": all inputs of a call are about one person, and each of n
             answers gets epsilon / n.
         generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy: the
@@ -96,18 +96,18 @@ def dp_classification_middleware(
     Raises:
         TypeError: wrong kinds.
         ValueError: duplicate labels, fewer than 2 or more than 2^24; epsilon not > 0 and finite, or too small to prefer the truth;
-            scores or per of no such name; a budget where there is no privacy to account for.
+            unknown scores or per; a budget where there is no privacy to account for.
 
     Guarantees:
         With scores="uniform" and a key from the operating system, each answer is (epsilon, 0)-DP under replacement of its input
         (per="record"), or all answers of a call under replacement of all inputs (per="release"), exact as sampled: what is released
         is the label and a public number. For per="record" the model must answer each input by itself: one that looks at the
-        whole batch lets one person move several answers. That is the caller's word, and a note in the receipt.
+        whole batch lets one person move several answers. That is the caller's responsibility, and the receipt notes it.
         The model's own training data is not protected.
 
     Edge cases:
         An error of the model, or a label that is not in the list, ends the call before
-        anything is charged; it is visible to whoever sees that the call failed.
+        anything is charged; it is visible to anyone who sees that the call failed.
 
     Reference:
         Warner (1965); Kairouz, Bonawitz, Ramage (2016); docs/proofs/randomized_response.md. docs/classification.md shows
@@ -141,23 +141,23 @@ def wrap_classification_model(
         takes: what a plain callable takes: "batch", all inputs, for a list of answers; "one", a single input; "auto": all inputs are
             tried first, and one at a time if it raises what functions of one input raise (AttributeError, TypeError, ValueError,
             LookupError) or returns a single answer. A coroutine function takes a batch unless it says "one".
-        max_characters: >= 1; a longer text is refused. Models cut texts off after a few hundred tokens without a word.
+        max_characters: >= 1; a longer text is refused. Models silently cut texts off after a few hundred tokens.
 
     Returns:
         PrivateClassifier, or for an estimator PrivateEstimator, which also has a private `predict`.
 
     Raises:
-        TypeError: no classifier, or no such middleware.
+        TypeError: not a classifier, or not such a middleware.
         ValueError: an estimator knows classes that are not among the middleware's labels; the model is private already;
             max_characters not >= 1.
 
     Guarantees:
         Those of `dp_classification_middleware`. Whatever the model returns is checked before anything is charged, and the wrapped
-        model offers nothing else of it.
+        model exposes nothing else.
 
     Edge cases:
         An estimator that is not fitted yet is checked at its first answers. A model may be wrapped several times: each use of each
-        wrapped model is a release of its own.
+        wrapped model is a separate release.
 
     Reference:
         docs/classification.md.
@@ -223,7 +223,7 @@ class PrivateClassifier:
         return await asyncio.to_thread(self.middleware.release, answers)
 
     def classify_batches(self, batches: Iterable[Any]) -> Iterator[Classifications]:
-        """`classify` for each batch of a stream, when it is asked for. Every batch is a release with its own receipt and charge."""
+        """`classify` for each batch of a stream, on demand. Every batch is a release with its own receipt and charge."""
         if isinstance(batches, str) or not isinstance(batches, Iterable):
             raise TypeError(f"batches must be an iterable of batches, got {validate.kind(batches)}")
         return map(self.classify, batches)
@@ -255,9 +255,9 @@ class PrivateEstimator(PrivateClassifier):
         return self.middleware.plan.mechanism.labels_in_numpy.copy()
 
     def predict(self, inputs: Any) -> PrivateLabels:
-        """Private labels as an array, which knows its receipt. Arguments and errors are those of `classify`.
+        """Private labels as an array with its receipt. Arguments and errors are those of `classify`.
 
-        Nothing stands beside the labels, so that they are private with scores="source" too.
+        There are no scores beside the labels, so they are private with scores="source" too.
         """
         return self.middleware.release_labels(self._answers(inputs))
 

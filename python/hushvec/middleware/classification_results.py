@@ -22,7 +22,7 @@ class Classification:
 
     Args:
         label: one of the public labels.
-        score: what the middleware's `scores` says stands here; None if the model has no scores.
+        score: as the middleware's `scores` says; None if the model has no scores.
         all_scores: the model's scores of all its labels, or None. Only scores="source" ever has them.
     """
 
@@ -85,7 +85,7 @@ else:
 
 
 class PrivateLabels(_Labels):
-    """A numpy array of labels that knows its receipt. Arrays that are made from it have receipt None."""
+    """A numpy array of labels with its receipt. Arrays made from it have receipt None."""
 
     receipt: LabelReceipt | None
 

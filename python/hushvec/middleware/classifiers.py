@@ -17,7 +17,7 @@ from hushvec.middleware.texts import require_length
 
 TAKES = ("auto", "batch", "one")
 
-# What a label is without being looked into.
+# Types that are labels as they are.
 _PLAIN = frozenset({str, int, float, bool})
 _PIPELINES = "transformers.pipelines"
 _PIPELINE_TASKS = ("text-classification", "image-classification", "audio-classification", "video-classification")
@@ -25,7 +25,7 @@ _PIPELINE_TASKS = ("text-classification", "image-classification", "audio-classif
 
 @dataclass(frozen=True)
 class Answers:
-    """What a model said, input by input.
+    """A model's answers, input by input.
 
     Args:
         labels: one per input.
@@ -134,12 +134,12 @@ class _Function(Classifier):
     def _found_out(self, call: Callable[[Any], Any], inputs: Any, count: int) -> Answers:
         """Try all inputs at once; a callable that cannot take them, or has one answer for all, wants one at a time.
 
-        What it wants is kept for the next call.
+        The result is remembered for the next call.
         """
         refusal: Exception | None = None
         try:
             returned = call(inputs)
-        except (AttributeError, TypeError, ValueError, LookupError) as error:  # what functions of one text say to a list
+        except (AttributeError, TypeError, ValueError, LookupError) as error:  # what functions of one text raise for a list
             refusal = error
         else:
             if _is_batch(returned):
@@ -151,7 +151,7 @@ class _Function(Classifier):
         except Exception as error:
             raise error from refusal
         if any(isinstance(answer, list) for answer in one_each):
-            # A batch of what one input holds, or all labels of that input: nobody can tell.
+            # A batch of one answer, or all labels of one input: ambiguous.
             raise refusal or TypeError("model must say what it takes: its lists are ambiguous, use takes='one' or takes='batch'")
         answers = _joined([read_answer(answer, place) for place, answer in enumerate(one_each)])
         self._takes = "one"
@@ -211,7 +211,7 @@ class _Estimator(Classifier):
 
 
 def estimator_classes(model: Any) -> list[Any] | None:
-    """`classes_` of a fitted estimator, as plain values, or None if it tells none."""
+    """`classes_` of a fitted estimator, as plain values, or None if it has none."""
     classes = getattr(model, "classes_", None)
     return None if classes is None or np.ndim(classes) != 1 else np.asarray(classes).tolist()
 

@@ -80,7 +80,7 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
         return plan.without_noise(x)
 
     def _planned(self, values: Any, model: SourceModel, *, is_released: bool = True) -> tuple[Any, ReleasePlan, tuple[str, ...]]:
-        """The rows behind the projection, the plan for them, and the notes of the receipt."""
+        """The rows after the projection, the plan for them, and the notes of the receipt."""
         changed, note = self._changes(values, model)
         x = values if self._projection is None else self._projection.transform(values)
         return x, self._plan(x, changed, is_released), (*self._notes, *note)
@@ -133,7 +133,7 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
         return _Bound(1.0, "clip_norm is that of unit vectors, as which these rows were found")
 
     def _empirical(self, sensitivity: EmpiricalSensitivity) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Noise for an estimated sensitivity, and a receipt that states what it buys for rows clipped to a norm that is enforced."""
+        """Noise for an estimated sensitivity; the receipt states its actual epsilon for rows clipped to an enforced norm."""
         epsilon, delta = self._settings["epsilon"], self._settings["delta"]
         note = (
             f"sensitivity {float(sensitivity):.6g} is empirical: the largest distance among {sensitivity.samples} samples plus 10 %, "
@@ -181,8 +181,8 @@ def dp_embedding_middleware(
 
     Args:
         epsilon, delta, mechanism, sigma, normalize, renormalize, generator, projection: as for `privatize`.
-        sensitivity: "auto", or the L2 sensitivity in the unit of the vectors, which is made true: rows are clipped to half of it.
-            An `EmpiricalSensitivity` (of `calibrate_sensitivity`) is taken as it is, with "gaussian" only, and labelled.
+        sensitivity: "auto", or the L2 sensitivity in the unit of the vectors, which is enforced: rows are clipped to half of it.
+            An `EmpiricalSensitivity` (of `calibrate_sensitivity`) is taken as it is, with "gaussian" only, and labeled.
         clip_norm: C, the norm that rows are clipped to, in the unit of the vectors; the sensitivity is then 2 C.
         model_id: name of the model for the table of sensitivities, before the wrapped model's own.
         budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged for each batch after the model has answered
@@ -201,16 +201,16 @@ def dp_embedding_middleware(
 
     Guarantees:
         Those of `privatize`, for a text replaced by any other. For per="record" the model must embed each text by itself: that is
-        the caller's word, and a note in the receipt. The sensitivity is enforced by clipping, whatever the model does:
+        the caller's responsibility, and the receipt notes it. The sensitivity is enforced by clipping, whatever the model does:
         clip_norm if given; half of a given sensitivity; 1 for the model named by model_id, then for the wrapped model's own name,
         in the table of unit-norm models; else 1, after a check that the rows of the batch are unit vectors. The receipt's notes
         say which. With an EmpiricalSensitivity the noise is that of (epsilon, delta) at the estimate, while receipt and charge state
-        the larger epsilon that it buys for rows clipped to the largest norm seen.
+        the larger, actual epsilon for rows clipped to the largest norm seen.
 
     Edge cases:
         "privunit" releases directions, so it needs no norm. The refusal of a batch with a row off unit norm is visible, hence part of
-        what an observer sees; clip_norm has no such refusal. A query that is embedded privately costs like a document;
-        `WrappedEmbeddingModel.without_noise()` embeds those of trusted people.
+        what an observer sees; clip_norm has no such refusal. A query that is embedded privately costs as much as a document;
+        use `WrappedEmbeddingModel.without_noise()` for queries of trusted people.
 
     Reference:
         docs/middleware.md; Balle and Wang (2018), theorem 8, for "gaussian".
@@ -249,7 +249,7 @@ def dp_embedding_middleware(
 
 
 def _trial_plan(settings: dict[str, Any], clip_norm: float) -> ReleasePlan:
-    """A plan for rows that do not exist yet: a wrong setting is refused when the middleware is made, not at the first text."""
+    """A plan before there are rows: a wrong setting is refused when the middleware is made, not at the first text."""
     mechanism = settings["mechanism"]
     if isinstance(mechanism, Mechanism):
         return plan_release(

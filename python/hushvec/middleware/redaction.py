@@ -54,7 +54,7 @@ def pii_redaction_middleware(
         None: rules miss things. What they miss is protected only by the noise of a `dp_embedding_middleware` beside it.
 
     Edge cases:
-        What was found is not kept: results say nothing about it, since a number of findings is a fact about the text.
+        What was found is not kept: results do not mention it, since even the number of finds reveals something about the text.
 
     Reference:
         docs/redaction.md.

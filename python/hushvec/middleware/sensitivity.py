@@ -1,4 +1,4 @@
-"""How far a model's embedding can move when its text changes: by a table, or by a look at some texts."""
+"""How far a model's embedding can move when its text changes: from a table, or estimated from some texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hushvec.embedders.sources import as_embedding_model
 UNIT_SENSITIVITY = 2.0
 MARGIN = 1.1
 
-# How far from 1 a norm may be: rounding of 384 to 4096 squares in the dtype, with much room.
+# How far from 1 a norm may be: rounding of 384 to 4096 squares in the dtype, with a wide margin.
 _UNIT_TOLERANCE = {"float64": 1e-3, "float32": 1e-3, "float16": 1e-2, "bfloat16": 3e-2}
 
 
@@ -38,7 +38,7 @@ _SAMPLES = (
 
 
 class EmpiricalSensitivity(float):
-    """A sensitivity that was seen and not proved: the largest distance between some embeddings, plus a margin.
+    """A sensitivity that was measured, not proved: the largest distance between some embeddings, plus a margin.
 
     Args:
         largest_distance: between two of them.
@@ -67,17 +67,17 @@ def get_sensitivity(model_id: str | None = None) -> float:
 
     Returns:
         2.0, for a model that is known to make unit vectors, and as the default for one that is not known.
-        `is_unit_norm_model` tells which of the two it was.
+        `is_unit_norm_model` tells the two apart.
 
     Raises:
         TypeError: model_id is neither a string nor None.
 
     Guarantees:
-        It bounds embeddings of unit norm. `dp_embedding_middleware` makes it true for every model that it accepts: it clips rows, and
+        It bounds embeddings of unit norm. `dp_embedding_middleware` enforces it for every model that it accepts: it clips rows, and
         checks the norms of models that are not in the table.
 
     Edge cases:
-        Names are compared without regard to case and to what stands before the last slash.
+        Names are compared without regard to case and to the part before the last slash.
 
     Reference:
         docs/middleware.md lists the table.
@@ -97,7 +97,7 @@ def calibrate_sensitivity(model: Any, samples: Sequence[str] | None = None) -> f
     Args:
         model: as for `wrap_embedding_model`.
         samples: at least 2 texts, as different as the ones to come; None for ten built-in ones. They must not be private: nothing
-            protects what the estimate tells about them.
+            protects what the estimate reveals about them.
 
     Returns:
         2.0 if all embeddings have unit norm; else an `EmpiricalSensitivity`: the largest distance between two of them, plus 10 %.
@@ -107,7 +107,7 @@ def calibrate_sensitivity(model: Any, samples: Sequence[str] | None = None) -> f
 
     Guarantees:
         None for an `EmpiricalSensitivity`: two texts that were not sampled may be farther apart. `dp_embedding_middleware` labels
-        what is built on one as empirical, and its receipt states the epsilon that the noise really buys.
+        releases based on one as empirical, and the receipt states the actual epsilon of the noise.
 
     Edge cases:
         A clip norm needs no estimate: prefer `clip_norm=` for a model that does not make unit vectors.

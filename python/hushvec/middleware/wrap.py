@@ -37,7 +37,7 @@ class EmbeddingMiddleware:
 
     @property
     def adds_noise(self) -> bool:
-        """Whether the step adds noise, which `without_noise` leaves out. A step of your own that adds noise overrides both."""
+        """Whether the step adds noise, which `without_noise` leaves out. A custom step that adds noise overrides both."""
         return False
 
     def without_noise(self) -> EmbeddingMiddleware:
@@ -77,8 +77,8 @@ class ComposedMiddleware(EmbeddingMiddleware):
 class WrappedEmbeddingModel:
     """An embedding model with middleware around it: an embedding model itself. Made by `wrap_embedding_model`.
 
-    Everything that is wrong with the texts is refused before the model runs; everything that is wrong with the model's rows, before
-    a budget is charged. What was charged for a call that is then interrupted stays spent.
+    Invalid texts are refused before the model runs, invalid rows of the model before a budget is charged. If a call is interrupted
+    after its charge, the charge stays spent.
     """
 
     def __init__(self, model: SourceModel, middleware: EmbeddingMiddleware, max_characters: int) -> None:
@@ -101,12 +101,12 @@ class WrappedEmbeddingModel:
 
     @property
     def dimension(self) -> int | None:
-        """Columns of the rows that come out; None as long as the model neither says nor has shown how many it makes."""
+        """Columns of the released rows; None until the model states or shows how many it makes."""
         return None if self._model_dimension is None else self.middleware.output_dimension(self._model_dimension)
 
     @property
     def adds_noise(self) -> bool:
-        """Whether a step says that it adds noise, of this model or of one that it wraps."""
+        """Whether a step of this model, or of one that it wraps, adds noise."""
         inner = self.model.model
         return self.middleware.adds_noise or (isinstance(inner, WrappedEmbeddingModel) and inner.adds_noise)
 
@@ -155,7 +155,7 @@ class WrappedEmbeddingModel:
         return await asyncio.to_thread(self._result, answer, len(request.texts))
 
     def embed_batches(self, batches: Iterable[Sequence[str]], kind: Kind = "document") -> Iterator[Embeddings]:
-        """`embed` for one batch of texts after the other. Each is a release with a receipt and a charge of its own."""
+        """`embed` for one batch of texts after the other. Each is a separate release with its own receipt and charge."""
         for texts in batches:
             yield self.embed(texts, kind)
 
@@ -203,21 +203,21 @@ def wrap_embedding_model(
         model: anything with `embed(texts) -> rows [n, d]`; a sentence-transformers model; an embedder of LangChain, LlamaIndex,
             Haystack or Chroma; a function of a list of texts; or a wrapped model.
         middleware: a step, or a list of steps in the order of `compose_embedding_middleware`.
-        model_id: the model's name, where the object does not say it.
-        max_characters: >= 1; a longer text is refused. Models cut texts off after a few hundred tokens without a word.
+        model_id: the model's name, if the object does not have one.
+        max_characters: >= 1; a longer text is refused. Models silently cut texts off after a few hundred tokens.
 
     Returns:
         WrappedEmbeddingModel: `embed(texts, kind="document" | "query")`, `aembed`, `embed_batches`, `aembed_batches`. It is an
         embedding model again, and what the adapters of `hushvec.integrations` take.
 
     Raises:
-        TypeError, ValueError: a model that cannot embed, middleware that is none, max_characters not >= 1.
+        TypeError, ValueError: a model that cannot embed, something other than middleware, max_characters not >= 1.
 
     Guarantees:
         Those of the steps. Without a step that adds noise there is none: redaction is a heuristic.
 
     Edge cases:
-        Usage and metadata of the model pass through unchanged and are not private: a number of tokens tells the length of a text.
+        Usage and metadata of the model pass through unchanged and are not private: a number of tokens reveals the length of a text.
 
     Reference:
         docs/middleware.md.

@@ -47,8 +47,8 @@ def gaussian_sigma(
         method: "analytic" is exact. "classical" is sensitivity * sqrt(2 ln(1.25/delta))/epsilon,
             for comparison with published numbers; it is proved for epsilon < 1 only, and above
             epsilon of about 8 it adds **too little** noise.
-        allow_unproven: with "classical", accept epsilon >= 1. Then report the delta that is really
-            given, ``gaussian_delta(epsilon, sigma, sensitivity)``, instead of the one asked for.
+        allow_unproven: with "classical", accept epsilon >= 1. Then report the actual
+            delta, ``gaussian_delta(epsilon, sigma, sensitivity)``, instead of the requested one.
 
     Returns:
         sigma, the standard deviation in the unit of sensitivity; a float, or a float64 array of the broadcast shape.
@@ -62,7 +62,7 @@ def gaussian_sigma(
         ``gaussian_delta(epsilon, gaussian_sigma(epsilon, delta, D), D) <= delta``, checked for
         every element before it is returned ("analytic"). At most 4e-14 above the exact value,
         relative; never below it. Monotone in each argument up to that excess. To use sigma in
-        float32, round it up: rounding to nearest takes half of them below the exact value.
+        float32, round it up: rounding to nearest puts half of them below the exact value.
 
     Edge cases:
         ====================================  ==========================================
@@ -227,8 +227,8 @@ def laplace_scale(epsilon: ArrayLike, sensitivity: ArrayLike) -> float | NDArray
 def expected_cosine(sigma: ArrayLike, dimension: ArrayLike, norm: ArrayLike = 1.0) -> float | NDArray[np.float64]:
     """Mean cosine between a vector and itself with Gaussian noise, for large dimensions.
 
-    About 1/sqrt(1 + dimension (sigma/norm)**2): what a sigma does to an embedding, before any is
-    made. It says nothing about privacy.
+    About 1/sqrt(1 + dimension (sigma/norm)**2): predicts what a sigma does to an
+    embedding. It says nothing about privacy.
 
     Args:
         sigma: standard deviation per coordinate, >= 0 and finite; scalar or array.

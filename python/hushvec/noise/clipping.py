@@ -34,7 +34,7 @@ def clip(x: ArrayT, clip_norm: float, *, out: ArrayT | None = None) -> ArrayT:
     Guarantees:
         |row|_2 <= clip_norm in real arithmetic, not only up to rounding. Rows of norm up to clip_norm (1 - 2^-20) come back
         bit for bit. The same bits on every backend and for any number of threads. On the CPU this holds even while another
-        thread writes to x: norm and values of a row are of one reading.
+        thread writes to x: norm and values of a row come from one read.
 
     Edge cases:
         A zero row stays zero. No rows or no columns: an empty array. On CUDA the work runs on the caller's current stream,
@@ -94,15 +94,15 @@ def clip_and_noise(
         round((clip(x) + sigma Z) / g) g over the reals for a public power of two g, hence exactly as private as the ideal
         Gaussian mechanism: (epsilon, gaussian_delta(epsilon, sigma, 2 clip_norm)) for every epsilon, for as long as the key
         stream cannot be told from random bits. sigma is rounded up to float32 first. The same bits on every CPU and CUDA
-        device. With exact=False, or a seeded generator, there is no such guarantee. On the CPU norm and values of a row are of
-        one reading, so that a row is clipped even while another thread writes to x; on CUDA x must not change during the call.
+        device. With exact=False, or a seeded generator, there is no such guarantee. On the CPU norm and values of a row come
+        from one read, so that a row is clipped even while another thread writes to x; on CUDA x must not change during the call.
 
     Edge cases:
         No rows or no columns: an empty array. sigma = 0 is accepted only with exact=False and clips alone. Values saturate
         at 2^24 g, float16 and bfloat16 results at their largest finite value. On CUDA the work runs on the caller's current
         stream, which is waited for. Inside a CUDA graph capture nothing waits: rows with NaN or Inf are released as zero rows
-        without an error; the generator must have been used on the device once before; every replay draws anew; two graphs of
-        one generator must not run at the same time. Under torch.compile every call of the program draws anew, on the CPU from the
+        without an error; the generator must have been used on the device once before; every replay draws new noise; two graphs of
+        one generator must not run at the same time. Under torch.compile every call of the program draws new noise, on the CPU from the
         process-wide generator and on CUDA from one for each device; `generator` must be None.
 
     Reference:

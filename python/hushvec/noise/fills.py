@@ -1,4 +1,4 @@
-"""Noise alone: building blocks that carry no privacy claim of their own."""
+"""Noise alone: building blocks without a privacy claim."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def gaussian_noise(
         sigma: standard deviation, in the unit of the data.
         dtype: "float32", "float64" or "float16" of a new numpy array.
         like: a numpy array, torch tensor (CPU, CUDA) or CuPy array; the result is a new one of that kind, dtype and device.
-        out: an array of these kinds and of this shape, filled in place; decides kind, dtype and device. On CUDA contiguous.
+        out: an array of these kinds and of this shape, filled in place; decides kind, dtype and device. CUDA arrays must be
+            contiguous.
         generator: key stream to draw from; the process-wide one, keyed by the operating system, if None.
 
     Returns:
@@ -53,15 +54,15 @@ def gaussian_noise(
             is being exported, traced, transformed by torch.func or run on fake tensors, whatever array it asks for.
 
     Guarantees:
-        The stream is cryptographic (ChaCha) and never repeats. float64 samples come from 64 bits a uniform, the others from
+        The stream is cryptographic (ChaCha) and never repeats. float64 samples use 64 bits per uniform, the others
         32. Adding this noise to data in floating point gives no differential privacy in the strict sense: the last bits of
         the sum depend on the data (Mironov 2012). `privatize` and `clip_and_noise` do it properly.
 
     Edge cases:
         A length of 0 gives an empty array; sigma = 0 gives zeros. On CUDA the work runs on the caller's current stream; inside
-        a CUDA graph capture the generator must have been used on the device once before, every replay draws anew, and two
-        graphs of one generator must not run at the same time. Under torch.compile every call of the program draws anew, on the CPU
-        from the process-wide generator and on CUDA from one for each device; `generator` must be None.
+        a CUDA graph capture the generator must have been used on the device once before, every replay draws new noise, and
+        two graphs of one generator must not run at the same time. Under torch.compile every call of the program draws new
+        noise, on the CPU from the process-wide generator and on CUDA from one for each device; `generator` must be None.
 
     Reference:
         Box and Muller, "A note on the generation of random normal deviates" (1958), equation 1; docs/format.md section 3.
@@ -90,7 +91,7 @@ def laplacian_noise(
         scale: mean of |z|; the standard deviation is sqrt(2) times as large.
         dtype: as in `gaussian_noise`; so are `like`, `out` and `generator`.
         like: a numpy array, torch tensor (CPU, CUDA) or CuPy array; the result is a new one of that kind, dtype and device.
-        out: an array of these kinds and of this shape, filled in place. On CUDA contiguous.
+        out: an array of these kinds and of this shape, filled in place. CUDA arrays must be contiguous.
         generator: key stream to draw from; the process-wide one if None.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What receipts of every kind share: their fields as strict JSON, the ledger entry that paid, the answer of a check.
+"""Shared by receipts of every kind: fields as strict JSON, the ledger entry of the charge, the answer of a check.
 
 docs/receipts.md describes every field. A kind is one file beside this one; `registry` names them.
 """
@@ -94,7 +94,7 @@ class ReceiptFields:
 
     @classmethod
     def _read(cls, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields that JSON holds in another form than the receipt."""
+        """The fields whose JSON form differs from the receipt's."""
         numbers = {name: number_of_text(name, fields[name]) for name in cls._text_numbers}
         return {**numbers, "notes": tuple(fields["notes"]), "charge": entry_of(fields["charge"])}
 
@@ -167,7 +167,7 @@ def verification(
         faults: what does not follow from the law.
         guarantee: the receipt's guarantee as a sentence that ends with the given words.
         basis: what it follows from.
-        why_no_claim: why there can be no promise; empty if there can be one.
+        why_no_claim: why there can be no claim; empty if there can be one.
         otherwise: under which the guarantee of a receipt without a claim would hold.
     """
     claimed = [f"is_dp_claim must be false: {reason}" for reason in why_no_claim] if receipt.is_dp_claim else []

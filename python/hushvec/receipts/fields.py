@@ -1,4 +1,4 @@
-"""What every kind of receipt shares: strict JSON objects, and the rules of their fields. A breach raises ReceiptError."""
+"""Shared by every kind of receipt: strict JSON objects, and the rules of their fields. A violation raises ReceiptError."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class OneOf:
 
 
 class Number:
-    """A finite float64. A whole number that float64 would round is none."""
+    """A finite float64. A whole number that float64 would round is refused."""
 
     def __init__(self, rule: str, holds: Callable[[float], bool], *, optional: bool = False) -> None:
         self.rule, self.holds, self.optional = rule, holds, optional
@@ -122,7 +122,7 @@ def string(name: str, value: Any) -> None:
 
 
 def number_of_text(name: str, value: Any) -> int:
-    """The whole number of a text of digits. A JSON number is refused: some reader may have rounded it."""
+    """The whole number of a text of digits. A JSON number is refused: a reader may have rounded it."""
     string(name, value)
     if not re.fullmatch("0|[1-9][0-9]{0,19}", value):
         raise ReceiptError(f"{name} must be a whole number as text, got {value!r:.60}")

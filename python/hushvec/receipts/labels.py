@@ -1,6 +1,6 @@
-"""Receipts of private labels: what randomized response did, what it promises, and whether the one follows from the other.
+"""Receipts of private labels: what randomized response did, what it guarantees, and whether the guarantee follows.
 
-docs/receipts.md describes every field. Its kind stands in the field receipt_kind, which receipts of vectors do not have.
+docs/receipts.md describes every field. The field receipt_kind names the kind; receipts of vectors do not have it.
 """
 
 from __future__ import annotations
@@ -59,21 +59,21 @@ class LabelReceipt(ReceiptFields):
         mechanism: "randomized_response".
         adjacency: "replace-one".
         per: unit of privacy: "record", every answer is about another person; "release", all answers are about one person.
-        epsilon: promised epsilon, of one answer or of all of them, as `per` says.
+        epsilon: guaranteed epsilon, of one answer or of all of them, as `per` says.
         delta: 0.
         label_count: k, the number of possible labels.
         labels_digest: SHA-256 of the list of labels, see `labels_digest`.
         truth_values: how many of 2^64 equally likely values answer with the truth.
-        other_values: how many answer with a given other label. In JSON both are text, which no reader rounds.
+        other_values: how many answer with a given other label. In JSON both are text, so that no reader rounds them.
         answers: number of labels released.
-        scores: what stands beside an answer: "none"; "uniform", the public 1/k; "source", the model's own score where its label was
+        scores: the score beside an answer: "none"; "uniform", the public 1/k; "source", the model's own score where its label was
             kept, and 1/k elsewhere.
         grade: "exact".
         key_source: "os" or "seed".
         rounds: of the ChaCha key stream: 20, 12 or 8.
         codebook: SHA-256 of the public codebook whose codes the labels are (`PublicCodebook.digest`), or None:
             docs/proofs/codebook.md. The labels are then 0, ..., k - 1.
-        is_dp_claim: whether the numbers are promised at all. False for a seeded key and for scores = "source".
+        is_dp_claim: whether the numbers are claimed at all. False for a seeded key and for scores = "source".
         notes: what else a reader should know, in plain words.
         charge: the row of a budget's ledger that paid for the release, or None.
 
@@ -128,19 +128,19 @@ class LabelReceipt(ReceiptFields):
         return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
 
     def with_shuffling(self, n: int, delta: float) -> LabelReceipt:
-        """The same receipt, with a note on what the answers promise once they are shuffled, and on whom that relies.
+        """The same receipt, with a note on the guarantee after shuffling and its assumptions.
 
         Args:
             n: >= 1, how many people's answers are shuffled in one batch: equally many of each, all by this law over these labels.
             delta: in (0, 1), for which the note states the epsilon.
 
         Returns:
-            A copy with one note more. No other field changes: `epsilon` stays what the answers promise against everyone, and is all
-            that is verified.
+            A copy with one note more. No other field changes: `epsilon` is still the guarantee against everyone, and the only one
+            verified.
 
         Raises:
             ValueError: n or delta breaks its rule; the receipt does not hold or makes no claim.
-            TypeError: n is no whole number, delta no number.
+            TypeError: n is not a whole number, delta is not a number.
 
         Guarantees:
             As `hushvec.accounting.Shuffled`, for the epsilon of this receipt; the number in the note is rounded up. Rows that were
@@ -157,7 +157,7 @@ class LabelReceipt(ReceiptFields):
 
 
 def shuffling_note(status: str, loss: PrivacyLoss, n: int, delta: float, what: str) -> str:
-    """What a receipt with this loss, found to be of this status, promises once what it is about is shuffled.
+    """The note on the guarantee after shuffling, for a receipt with this loss and this status.
 
     Raises:
         ValueError: the receipt does not hold, or n or delta breaks its rule.
@@ -174,14 +174,14 @@ def shuffling_note(status: str, loss: PrivacyLoss, n: int, delta: float, what: s
 
 
 RowReceipt = Receipt | LabelReceipt
-"""What a release of rows can have: noisy vectors, or codes of a public codebook."""
+"""Receipts of a release of rows: noisy vectors, or codes of a public codebook."""
 
 
 def row_receipt(fields: Mapping[str, Any]) -> RowReceipt:
     """The receipt of a release of rows, from its fields.
 
     Raises:
-        ReceiptError: no receipt of that kind.
+        ReceiptError: not a receipt of that kind.
     """
     return LabelReceipt.from_dict(fields) if fields.get("receipt_kind") == LABELS_KIND else Receipt.from_dict(fields)
 
@@ -198,7 +198,7 @@ def labels_digest(labels: Sequence[Hashable]) -> str:
         labels: str, int, float and bool.
 
     Raises:
-        TypeError: a label of another kind, which has no text that others could hash too.
+        TypeError: a label of another kind, which has no text form that others could hash.
         ValueError: a float that is not finite.
 
     Example:
@@ -208,7 +208,7 @@ def labels_digest(labels: Sequence[Hashable]) -> str:
         True
     """
     rest, separator, hashed = iter(labels), "", hashlib.sha256(b"[")
-    while part := list(islice(rest, _LABELS_AT_ONCE)):  # a million labels are not written out as one text
+    while part := list(islice(rest, _LABELS_AT_ONCE)):  # a million labels are not joined into one text
         _require_nameable(part)
         hashed.update((separator + json.dumps(part, separators=(",", ":"))[1:-1]).encode())
         separator = ","

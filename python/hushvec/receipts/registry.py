@@ -60,7 +60,7 @@ def kind_of(receipt: Any) -> Kind:
     """The kind of a receipt object.
 
     Raises:
-        TypeError: the object is no receipt.
+        TypeError: the object is not a receipt.
     """
     for kind in (VECTORS, *NAMED.values()):
         if isinstance(receipt, kind.receipt_class):

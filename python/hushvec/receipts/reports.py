@@ -1,6 +1,6 @@
-"""Receipts of reports to a collector: what a person's reports promise, and whether it follows from the law they were drawn by.
+"""Receipts of reports to a collector: the guarantee of a person's reports, and whether it follows from their distribution.
 
-docs/receipts.md describes every field. Its kind stands in the field receipt_kind, which receipts of vectors do not have.
+docs/receipts.md describes every field. The field receipt_kind names the kind; receipts of vectors do not have it.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class ReportReceipt(ReceiptFields):
         mechanism: "k_rr", "unary", "hadamard" or "bloom".
         adjacency: "replace-one": one person's words are replaced by as many others.
         per: "record": every report is another person's; "release": all are one person's.
-        epsilon: promised epsilon, of one person's reports: of one report for per="record"; of all of them for per="release". Where
-            they are memoised, of the words that were new to the memo, in these reports and all later ones.
+        epsilon: guaranteed epsilon, of one person's reports: of one report for per="record"; of all of them for per="release". Where
+            they are memoized, of the words that were new to the memo, in these reports and all later ones.
         delta: 0.
         dictionary_digest: SHA-256 of what the collector published: words or filter, and every parameter.
         reports: how many there are.
@@ -66,7 +66,7 @@ class ReportReceipt(ReceiptFields):
         grade: "exact".
         key_source: "os" or "seed".
         rounds: of the ChaCha key stream: 20, 12 or 8.
-        is_dp_claim: whether the numbers are promised at all. False for a seeded key.
+        is_dp_claim: whether the numbers are claimed at all. False for a seeded key.
         notes: what else a reader should know, in plain words.
         charge: the row of a budget's ledger that paid for the reports, or None.
 
@@ -121,20 +121,20 @@ class ReportReceipt(ReceiptFields):
         return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
 
     def with_shuffling(self, n: int, delta: float) -> ReportReceipt:
-        """The same receipt, with a note on what the reports promise once they are shuffled, and on whom that relies.
+        """The same receipt, with a note on the guarantee after shuffling and its assumptions.
 
         Args:
             n: >= 1, how many people's reports to this collection are shuffled in one batch, equally many of each.
             delta: in (0, 1), for which the note states the epsilon.
 
         Returns:
-            A copy with one note more. No other field changes: `epsilon` stays what the reports promise against everyone, and is all
-            that is verified.
+            A copy with one note more. No other field changes: `epsilon` is still the guarantee against everyone, and the only one
+            verified.
 
         Raises:
-            ValueError: n or delta breaks its rule; the receipt does not hold or makes no claim; the reports are memoised, so that
-                other batches may hold them too.
-            TypeError: n is no whole number, delta no number.
+            ValueError: n or delta breaks its rule; the receipt does not hold or makes no claim; the reports are memoized, so other
+                batches may contain them too.
+            TypeError: n is not a whole number, delta is not a number.
 
         Guarantees:
             As `hushvec.accounting.Shuffled`, for the epsilon of this receipt; the number in the note is rounded up.

@@ -1,6 +1,6 @@
-"""Receipts of private selections: what Gumbel top-k named, what it promises, and whether the one follows from the other.
+"""Receipts of private selections: what Gumbel top-k selected, what it guarantees, and whether the guarantee follows.
 
-docs/receipts.md describes every field. Its kind stands in the field receipt_kind, which receipts of vectors do not have.
+docs/receipts.md describes every field. The field receipt_kind names the kind; receipts of vectors do not have it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MECHANISM = "gumbel_top_k"
 class SelectionReceipt(ReceiptFields):
     """The record of one or more selections among the same candidates, and the guarantee that they give together.
 
-    Every candidate has one private score a selection, and a person moves the scores of one candidate.
+    Every candidate has one private score per selection, and a person moves the scores of one candidate.
 
     Args:
         receipt_kind: "selection".
@@ -42,9 +42,9 @@ class SelectionReceipt(ReceiptFields):
         library_version: hushvec that made the release.
         mechanism: "gumbel_top_k".
         adjacency: "replace-one": one candidate's scores change, the candidates and their number do not.
-        epsilon: promised epsilon, of all selections together.
+        epsilon: guaranteed epsilon, of all selections together.
         delta: 0.
-        selections: how many there are; they count as chosen in view of each other.
+        selections: how many there are; each may depend on those before.
         picks: k, how many candidates each names, in order.
         candidates: how many there are to name.
         score_low, score_high: what scores were clamped to.
@@ -53,7 +53,7 @@ class SelectionReceipt(ReceiptFields):
         grade: "exact".
         key_source: "os" or "seed".
         rounds: of the ChaCha key stream: 20, 12 or 8.
-        is_dp_claim: whether the numbers are promised at all. False for a seeded key.
+        is_dp_claim: whether the numbers are claimed at all. False for a seeded key.
         notes: what else a reader should know, in plain words.
         charge: the row of a budget's ledger that paid for the release, or None.
 

@@ -1,6 +1,6 @@
-"""Receipts of private training: what the steps taken so far promise, and whether it follows from how they were made.
+"""Receipts of private training: the guarantee of the steps taken so far, and whether it follows from their parameters.
 
-docs/receipts.md describes every field. Its kind stands in the field receipt_kind, which receipts of vectors do not have.
+docs/receipts.md describes every field. The field receipt_kind names the kind; receipts of vectors do not have it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TrainingReceipt(ReceiptFields):
         library_version: hushvec that made the steps.
         mechanism: "dp_sgd": a Poisson sample, clipped, summed, Gaussian noise.
         adjacency: "add-remove": an example is there or not; "replace-one": it is another one.
-        epsilon: promised epsilon of all steps taken, of this run alone; None without noise.
+        epsilon: guaranteed epsilon of all steps taken, of this run alone; None without noise.
         delta: in (0, 1).
         steps: taken so far, those of a journal included.
         planned_steps: the most there can be, or None.
@@ -58,11 +58,11 @@ class TrainingReceipt(ReceiptFields):
         sigma: standard deviation of the noise on the sum, at least noise_multiplier * clip_norm.
         expected_batch_size: what noisy sums were divided by.
         theorem: short name of the composition theorem that gave epsilon; empty before the first step and without noise.
-        resumed: how often the run went on from a checkpoint.
+        resumed: how often the run resumed from a checkpoint.
         grade: "exact": sums and noise are those of the ideal mechanism, rounded. "float": a sum was made in floating point.
         key_source: "os" or "seed".
         rounds: of the ChaCha key stream: 20, 12 or 8.
-        is_dp_claim: whether the numbers are promised at all: noise in every step, exact grade, a key of the operating system, a
+        is_dp_claim: whether the numbers are claimed at all: noise in every step, exact grade, a key of the operating system, a
             model that was watched in every step and has changed in private steps only.
         notes: what else a reader should know, in plain words.
         charge: the row of a budget's ledger that paid for the run, or None.
@@ -138,7 +138,8 @@ class TrainingReceipt(ReceiptFields):
 def sensitivity_factor(adjacency: str, clipped: str, sampling_probability: float) -> int:
     """Sensitivity of a step in clip norms.
 
-    A batch's clipped gradient lies anywhere in the ball, before and after one example changed: 2 clip norms apart. Under sampling and
+    A batch's clipped gradient can be anywhere in the ball, before and after one example changed: 2 clip norms apart. Under
+    sampling and
     replace-one both inputs lie that far from the gradient without the example, which the proved law takes as vectors of norm
     2 clip_norm (docs/proofs/dp_sgd.md).
     """
@@ -158,7 +159,7 @@ def step_loss(noise_multiplier: float, sampling_probability: float, adjacency: s
 
 
 def verify_training_receipt(receipt: TrainingReceipt) -> Verification:
-    """Compose the steps anew, as `hushvec.verify_receipt` does for receipts of every kind.
+    """Compose the steps again, as `hushvec.verify_receipt` does for receipts of every kind.
 
     Raises:
         MissingExtraError: examples were sampled, and hushvec[accounting] is not installed.

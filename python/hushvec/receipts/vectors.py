@@ -46,8 +46,8 @@ class Receipt(ReceiptFields):
         mechanism: "gaussian", "laplacian", "l2_laplace", "privunit" or "empirical".
         adjacency: "replace-one".
         per: unit of privacy: "record", every row is another person; "release", all rows are one person.
-        epsilon: promised epsilon.
-        delta: promised delta; 0 for laplacian, l2_laplace and privunit.
+        epsilon: guaranteed epsilon.
+        delta: guaranteed delta; 0 for laplacian, l2_laplace and privunit.
         clip_norm: C, the L2 norm that rows were clipped to; that all rows were brought to for privunit.
         sensitivity: how far one person's clipped data can move, in the norm of sensitivity_norm.
         sensitivity_norm: "l2" or "l1".
@@ -67,7 +67,7 @@ class Receipt(ReceiptFields):
         nonfinite: what happens to rows with NaN or Inf: "raise", nothing is released.
         charge: the row of a budget's ledger that paid for the release, or None.
         projection: SHA-256 of the public map that rows went through before the mechanism, or None.
-        is_dp_claim: whether the numbers are promised at all. False for a seeded key and for the float grade.
+        is_dp_claim: whether the numbers are claimed at all. False for a seeded key and for the float grade.
         notes: what else a reader should know, in plain words.
 
     Raises:
@@ -214,7 +214,7 @@ def _gaussian_faults(receipt: Receipt, sigma: float) -> list[str]:
 
 
 def _privunit_faults(receipt: Receipt) -> list[str]:
-    """epsilon is the sum over the person's rows; sigma is a mere scale of the result and carries no guarantee."""
+    """epsilon is the sum over the person's rows; sigma only scales the result and carries no guarantee."""
     if receipt.cap_probability is None or receipt.threshold is None:
         return ["cap_probability and threshold must be given for privunit"]
     try:
@@ -243,7 +243,7 @@ def _laplace_faults(receipt: Receipt, scale: float) -> list[str]:
 
 
 def _claim_faults(receipt: Receipt) -> list[str]:
-    """A promise where there can be none, and a grade that the mechanism does not have."""
+    """A claim where there can be none, and a grade that the mechanism does not have."""
     faults = []
     if receipt.grade == "exact" and MECHANISMS[receipt.mechanism].grade != "exact":
         faults.append(f"grade must be 'float' for {receipt.mechanism}: it has no exact form")

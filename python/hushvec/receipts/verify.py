@@ -22,7 +22,7 @@ def receipt_from_dict(fields: Mapping[str, Any]) -> AnyReceipt:
     """The receipt of a mapping, of the kind that its receipt_kind names: of vectors where it has none.
 
     Raises:
-        ReceiptError: no receipt of that kind.
+        ReceiptError: not a receipt of that kind.
     """
     kind = named(fields["receipt_kind"]) if isinstance(fields, Mapping) and "receipt_kind" in fields else VECTORS
     read: AnyReceipt = kind.receipt_class.from_dict(fields)  # type: ignore[assignment]
@@ -33,7 +33,7 @@ def receipt_from_json(text: str) -> AnyReceipt:
     """The receipt of a JSON text, of any kind.
 
     Raises:
-        ReceiptError: not JSON, or no receipt.
+        ReceiptError: not JSON, or not a receipt.
     """
     return receipt_from_dict(json_object(text))
 
@@ -48,23 +48,23 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
     Returns:
         A `Verification`:
         "does not hold" if a stated number does not follow from the others (too small an epsilon, delta, sensitivity, sigma or
-        scale; a grid or a grade that such a release does not have), or a promise is made where there can be none;
-        else "not a DP claim" if the receipt promises nothing (a seeded key, the float grade, labels with their model's scores);
+        scale; a grid or a grade that such a release does not have), or a claim is made where there can be none;
+        else "not a DP claim" if the receipt claims nothing (a seeded key, the float grade, labels with their model's scores);
         else "holds".
 
     Raises:
-        ReceiptError: the mapping is no receipt.
+        ReceiptError: the mapping is not a receipt.
         TypeError: neither a receipt nor a mapping.
         MissingExtraError: a training sampled its examples, and hushvec[accounting] is not installed.
 
     Guarantees:
         The sensitivity is recomputed from clip_norm, per, rows and dimension, never taken from the receipt. Laplace guarantees
         are compared in exact arithmetic; the Gaussian delta, and the logarithm of the ratio of a law of labels, are rounded up
-        before they are compared. "holds" speaks of the receipt's numbers: nothing in a receipt proves that given values were
-        made that way.
+        before they are compared. "holds" is about the receipt's numbers: nothing in a receipt proves that the values were made
+        that way.
 
     Edge cases:
-        A larger epsilon or delta than the noise gives is a weaker promise, and holds.
+        A larger epsilon or delta than the noise gives is a weaker claim, and holds.
 
     Reference:
         Balle and Wang (2018), theorem 8; Dwork, McSherry, Nissim, Smith (2006), proposition 1.
@@ -84,7 +84,7 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
 
 
 def verify_charges(receipts: Sequence[AnyReceipt], export: Mapping[str, Any]) -> Verification:
-    """Check that a ledger holds, and that it paid for every receipt with a charge of its own.
+    """Check that a ledger holds, and that every receipt has its own charge in it.
 
     Args:
         receipts: releases charged to one ledger, of vectors, labels, selections, reports and trainings.
@@ -92,8 +92,8 @@ def verify_charges(receipts: Sequence[AnyReceipt], export: Mapping[str, Any]) ->
 
     Returns:
         "holds", or "does not hold" with the reasons: a row that does not follow from the others; a receipt that does not hold
-        itself, or names no charge, another ledger, a charge that is not there, one that another receipt names too, or one smaller
-        than its promise.
+        itself, or names no charge, another ledger, a missing charge, one that another receipt names too, or one smaller than its
+        guarantee.
 
     Raises:
         ValueError, TypeError: the export is not a ledger export.
@@ -103,8 +103,8 @@ def verify_charges(receipts: Sequence[AnyReceipt], export: Mapping[str, Any]) ->
         noise. "holds" is about the numbers: anyone who can write a whole ledger can write one that holds.
 
     Edge cases:
-        No receipts: only the ledger is checked. The ledger may hold more charges than there are receipts: a crash between charge
-        and release spends.
+        No receipts: only the ledger is checked. The ledger may hold more charges than there are receipts: a charge before a crash
+        stays spent.
 
     Reference:
         docs/budget.md: rows, hashes and what a chain can show.

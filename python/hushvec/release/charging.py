@@ -1,4 +1,4 @@
-"""Charging a budget: who can be charged, what with, and the row of the ledger that a receipt names."""
+"""Charging a budget: what can be charged, for which keys, and the ledger row that a receipt names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hushvec.receipts.base import LedgerEntry
 
 
 class Budget(Protocol):
-    """Anything that can be charged: a PrivacyBudget, or an own object. `consume` raises to refuse, and nothing is released then."""
+    """Anything that can be charged: a PrivacyBudget, or a custom object. `consume` raises to refuse; then nothing is released."""
 
     def consume(self, epsilon: float, delta: float) -> Any:
         """Spend (epsilon, delta)."""
@@ -31,7 +31,7 @@ def require_secret_key(generator: _core.Generator) -> None:
 def entry_of_charge(
     budget: Budget, epsilon: float, delta: float, rho: float, purpose: str, charge_id: str | None = None
 ) -> LedgerEntry | None:
-    """Charge a budget; the row of its ledger, None for an object of the caller's own, which is told epsilon and delta alone."""
+    """Charge a budget; returns the row of its ledger, or None for a custom object, which gets only epsilon and delta."""
     from hushvec.budget import PrivacyBudget
 
     validate.rounding_to_nearest()

@@ -30,7 +30,7 @@ class LabelRelease(NamedTuple):
 
     Args:
         values: the noisy labels: a list, or for an array an array of the same shape.
-        receipt: what was done and what it promises.
+        receipt: what was done and what it guarantees.
     """
 
     values: Any
@@ -46,7 +46,7 @@ def privatize_labels(
     per: str = "record",
     generator: _core.Generator | None = None,
 ) -> LabelRelease:
-    """Release labels by randomized response, and a receipt that says what it promises.
+    """Release labels by randomized response, and a receipt that states the guarantee.
 
     Args:
         true_labels: a list, tuple or numpy array of labels.
@@ -65,7 +65,7 @@ def privatize_labels(
         TypeError: wrong kinds.
         ValueError: a true label that is not in labels (its place is named); duplicate labels, fewer than 2 or more than 2^24;
             epsilon not > 0 and finite, or so small that an answer could not prefer the truth by its share of it.
-        PrivacyBudgetExhaustedError: the budget has not enough left; nothing was charged or released.
+        PrivacyBudgetExhaustedError: not enough of the budget is left; nothing was charged or released.
         BudgetError: the budget's store cannot be used; nothing was released.
             All arguments are checked before the budget is charged, and the budget before anything is drawn.
 
@@ -168,7 +168,7 @@ class LabelPlan:
         return any(isinstance(label, bool) for label in self.labels)
 
     def _require_known(self, given: list[Any], found: list[int | None], name: str) -> None:
-        """True equals 1 for Python: a flag is no label of a list without flags."""
+        """True equals 1 in Python, but a bool is not a label in a list without bools."""
         flags = set() if self._has_flags else {bool, np.bool_}
         if None not in found and flags.isdisjoint(map(type, given)):
             return
@@ -227,7 +227,7 @@ class LabelPlan:
         return (*(note for note, holds in applies.items() if holds), *self.notes)
 
     def _charge(self, budget: Budget, receipt: LabelReceipt) -> LabelReceipt:
-        """Charge for the release, and name the entry. Whatever could still refuse the release comes before this."""
+        """Charge for the release, and name the entry. Everything that could still refuse the release comes before this."""
         purpose = f"{receipt.mechanism}, {receipt.answers} answers of {receipt.label_count} labels, per {receipt.per}"
         return replace(receipt, charge=entry_of_charge(budget, receipt.epsilon, 0.0, receipt.loss.rho, purpose))
 
@@ -260,7 +260,7 @@ def plan_labels(
 
 
 def _over_codes(epsilon: float, k: int) -> RandomizedResponse:
-    """Randomized response over 0, ..., k - 1, whose answers carry something.
+    """Randomized response over 0, ..., k - 1 that prefers the truth.
 
     Raises:
         ValueError: epsilon is too small for that.
@@ -280,7 +280,7 @@ def _plain(labels: Any) -> Any:
 
 
 def _require_chargeable(budget: Any, plan: LabelPlan) -> None:
-    """Refuse what a charge could not be for."""
+    """Refuse releases that have no epsilon to charge."""
     require_budget(budget)
     require_secret_key(plan.generator)
     if plan.scores == "source":

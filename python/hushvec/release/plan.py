@@ -1,4 +1,4 @@
-"""A release in all but its rows: every argument of `privatize` checked, the mechanism chosen, the receipt that it will have."""
+"""A release without its rows: every argument of `privatize` checked, the mechanism chosen, the receipt prepared."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ReleasePlan:
         return arrays.unit_rows(values, values) if self.renormalize else values
 
     def without_noise(self, x: Any) -> Any:
-        """What the noisy version of x is without its noise: directions of length clip_norm, or clipped rows. Private like x.
+        """The rows before the noise: directions of length clip_norm, or clipped rows. As private as x.
 
         Args:
             x: as for `run`.
@@ -128,7 +128,7 @@ class ReleasePlan:
         )
 
     def vector_receipt(self, rows: int, *, notes: tuple[str, ...] = (), projection: PublicProjection | None = None) -> Receipt:
-        """`receipt` where the mechanism is one of noisy vectors."""
+        """`receipt` for mechanisms that release noisy vectors."""
         mechanism = self.mechanism
         assert isinstance(mechanism, VectorMechanism)
         epsilon, delta = mechanism.cost

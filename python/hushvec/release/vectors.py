@@ -24,7 +24,7 @@ class Release(NamedTuple):
 
     Args:
         values: the noisy rows, of the input's kind, shape and dtype.
-        receipt: what was done and what it promises; of labels where the mechanism answers with codes of a public codebook.
+        receipt: what was done and what it guarantees; of labels if the mechanism answers with codes of a public codebook.
     """
 
     values: Any
@@ -47,7 +47,7 @@ def privatize(
     projection: PublicProjection | None = None,
     notes: Sequence[str] = (),
 ) -> Release:
-    """Release embeddings with differential privacy, and a receipt that says which.
+    """Release embeddings with differential privacy, and a receipt that states the guarantee.
 
     Args:
         x: float array [d] (one row) or [n, d], numpy, torch (CPU, CUDA) or CuPy; float32, float64, float16 or (torch) bfloat16.
@@ -59,7 +59,7 @@ def privatize(
         mechanism: "gaussian": the smallest Gaussian noise that gives (epsilon, delta).
             "laplacian": independent Laplace noise, pure epsilon. "l2_laplace": less noise for pure epsilon, float grade.
             "privunit": only the direction of a row, pure epsilon, several times the signal of "gaussian" at equal epsilon.
-            "empirical": Gaussian noise of a given sigma; the receipt says which epsilon it buys.
+            "empirical": Gaussian noise of a given sigma; the receipt states its epsilon.
             Or a ready object of hushvec.mechanisms for rows of x's length; epsilon and sigma must then be left out, and delta,
             clip_norm and the rows of a person are taken from it. `PublicCodebook.mechanism` makes one that answers with public rows.
         sigma: standard deviation for "empirical", in the unit of the clipped x; None for the others.
@@ -72,7 +72,7 @@ def privatize(
             epsilon / n ("privunit").
         generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy:
             the receipt says so, and together with a budget it is refused.
-        projection: a public map that rows go through before the mechanism; clip_norm is then a norm behind it, and the values have
+        projection: a public map that rows go through before the mechanism; clip_norm then applies after it, and the values have
             its `output_dimension` columns (`projection.lift` takes them back). It must not have been fitted on the rows' own people.
         notes: sentences for a reader of the receipt, which keeps them beside its own.
 
@@ -81,7 +81,7 @@ def privatize(
 
     Raises:
         TypeError: wrong kinds; epsilon or sigma missing.
-        PrivacyBudgetExhaustedError: the budget has not enough left; nothing was charged or released.
+        PrivacyBudgetExhaustedError: not enough of the budget is left; nothing was charged or released.
         BudgetError: the budget's store cannot be used; nothing was released.
         ValueError: a value out of its range; NaN or Inf in x (the row is named); arguments that contradict each other;
             "l2_laplace" or "privunit" on CUDA, which has no kernel for it.
@@ -92,7 +92,7 @@ def privatize(
     Guarantees:
         Adjacency: replace one row (`per="record"`) or all of them (`per="release"`). Sensitivity: 2 clip_norm in L2, with the
         factors of hushvec.mechanisms. The values are the ideal mechanism's, rounded to a public grid, so (epsilon, delta)
-        holds as stated and not only up to floating-point error ("exact" grade; "l2_laplace" is "float" and promises
+        holds as stated and not only up to floating-point error ("exact" grade; "l2_laplace" is "float" and claims
         nothing). Where x has NaN or Inf the refusal is visible, hence part of what an observer sees. On the CPU each row is read
         once, so that this holds for what was read even while another thread writes to x (a mapped file, a reused buffer); on CUDA
         x must not change during the call.
@@ -137,7 +137,7 @@ def release_planned(
     notes: tuple[str, ...] = (),
     projection: PublicProjection | None = None,
 ) -> Release:
-    """`privatize` from where its arguments are checked. `projection` is the map that x has been through already."""
+    """`privatize` after its arguments are checked. `projection` is the map that x has already been through."""
     return _released(arrays.checked_rows("x", x, finite=budget is not None), plan, budget, notes, projection)
 
 
@@ -153,7 +153,7 @@ def _released(
 
 
 def _behind(projection: PublicProjection, x: Any) -> arrays.CheckedRows:
-    """The rows behind a map, which has looked for NaN and Inf in them."""
+    """The rows after a map, which has checked them for NaN and Inf."""
     arrays.require_array("x", x)
     return arrays.checked_rows("x", require_projection(projection).transform(x), finite=False)._replace(finite=True)
 
@@ -173,7 +173,7 @@ def require_projection(value: Any) -> PublicProjection:
 
 
 def require_chargeable(budget: Any, plan: ReleasePlan) -> None:
-    """Refuse what a charge could not be for, before anything is charged."""
+    """Refuse releases that have no epsilon to charge, before anything is charged."""
     require_budget(budget)
     require_secret_key(plan.generator)
 
@@ -181,7 +181,7 @@ def require_chargeable(budget: Any, plan: ReleasePlan) -> None:
 def charge(receipt: AnyReceipt, budget: Budget, plan: ReleasePlan) -> AnyReceipt:
     """Charge the budget for a planned release, and name the entry in its receipt.
 
-    Everything that could still refuse the release comes before this: a charge is for a release that happens.
+    Everything that could still refuse the release comes before this: a charge is always followed by the release.
     """
     epsilon, delta = plan.mechanism.cost
     purpose = f"{plan.mechanism.name}, {released_rows(receipt)} x {plan.mechanism.dimension}, per {plan.per}"

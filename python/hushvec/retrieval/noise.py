@@ -57,7 +57,7 @@ class VectorNoise:
 
     Guarantees:
         Those of `hushvec.privatize` for the rows; whatever is done with released rows costs nothing more. On documents they hold
-        against everybody who sees the index, a search or `vectors()`. On queries they hold for the asker against whoever answers,
+        against everybody who sees the index, a search or `vectors()`. On queries they hold for the asker against anyone who answers,
         and only if the noise is added at the asker's side; documents are not protected by it.
 
     Edge cases:
@@ -173,9 +173,9 @@ class ScoreNoise:
     Guarantees:
         Adjacency: replace one document by any other, ids and their number being public. One score then moves, by at most
         high - low, in floating point too, because the computed score is clamped. So one query is (epsilon, delta)-DP for every
-        document, against whoever sees its answer and may have chosen the query. m queries of one search are one release of one
+        document, against anyone who sees its answer and may have chosen the query. m queries of one search are one release of one
         row of m scores per document: with "gaussian" their exact composition, with "laplacian" and "gumbel" m epsilon. Searches
-        add up, adaptively chosen ones too. Only the scores are protected: whoever sees stored rows or texts learns more.
+        add up, adaptively chosen ones too. Only the scores are protected: anyone who sees stored rows or texts learns more.
 
     Edge cases:
         A score beyond the range counts as its end; NaN, of rows whose products overflow, as the lower one. Rows that are released

@@ -4,7 +4,7 @@
     with SecureBuffer(4096) as buffer:
         buffer.numpy("float32")[:] = secret
 
-docs/secure_memory.md says what is promised and what is not. SecureBuffer and status need numpy alone; views for torch need torch,
+docs/secure_memory.md says what is guaranteed and what is not. SecureBuffer and status need numpy alone; views for torch need torch,
 SecureCache and model_digest need torch and transformers, and files need cryptography.
 """
 

@@ -26,9 +26,9 @@ class SecureBuffer:
         strict: True raises where the operating system refuses any part of the protection; False warns, once for each reason.
 
     Raises:
-        TypeError: nbytes is no whole number, or the buffer is copied or pickled.
+        TypeError: nbytes is not a whole number, or the buffer is copied or pickled.
         ValueError: nbytes < 1.
-        MemoryError: there is no such memory.
+        MemoryError: the memory cannot be allocated.
         SecureMemoryError: `strict`, and a protection was refused. Nothing has been written.
 
     Guarantees:
@@ -87,7 +87,7 @@ class SecureBuffer:
             SecureMemoryError: the buffer was released; or it is strict and lost its protection in a forked child.
         """
         pages = self._open()
-        accept_or_raise(pages.refusals, strict=self._strict)   # a child's locks are requested again, and may be refused there
+        accept_or_raise(pages.refusals, strict=self._strict)   # a child asks for its own locks, which may be refused
         return memoryview(pages)
 
     def numpy(self, dtype: DTypeLike = "uint8", shape: int | Sequence[int] | None = None, *, offset: int = 0) -> NDArray[Any]:
@@ -99,7 +99,7 @@ class SecureBuffer:
             offset: where the view begins, in bytes; a multiple of an element's.
 
         Raises:
-            TypeError: dtype holds Python objects, shape or offset is no whole number.
+            TypeError: dtype holds Python objects, shape or offset is not a whole number.
             ValueError: the view does not fit.
             SecureMemoryError: as `memory`.
         """
@@ -114,7 +114,7 @@ class SecureBuffer:
 
         Raises:
             MissingExtraError: torch is not installed.
-            TypeError: dtype is no torch.dtype, shape or offset is no whole number.
+            TypeError: dtype is not a torch.dtype, shape or offset is not a whole number.
             ValueError, SecureMemoryError: as `numpy`.
         """
         try:

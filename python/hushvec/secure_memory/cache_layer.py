@@ -26,12 +26,12 @@ class KeysAndValues:
         self.buffer = SecureBuffer(max(self.offsets[1] + sizes[1], 1), strict=strict)
 
     def tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Views of all of it, made for each call: a tensor made under torch.inference_mode could not be written to outside it."""
+        """New views of all of it: a tensor made under torch.inference_mode could not be written to outside it."""
         first, second = (self.buffer.torch(self.dtype, shape, offset=at) for shape, at in zip(self.shapes, self.offsets))
         return first, second
 
     def pieces(self, positions: int) -> Iterator[memoryview]:
-        """The bytes of the first positions, in runs that lie in one piece: keys of each row and head, then values."""
+        """The bytes of the first positions, in contiguous runs: keys of each row and head, then values."""
         whole = self.buffer.memory()
         for (batch, heads, capacity, width), at in zip(self.shapes, self.offsets):
             position_bytes = width * self.dtype.itemsize
@@ -47,14 +47,14 @@ class KeysAndValues:
 
 
 class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
-    """What transformers calls a cache layer: full attention, or a sliding window over a cache that keeps every position.
+    """A cache layer as transformers uses it: full attention, or a sliding window over a cache that keeps every position.
 
     Args:
         capacity: positions to make room for at first; room doubles when it is used up, and the old pages are zeroed.
         strict: as for SecureBuffer.
         sliding_window: positions that a token attends to, itself included; None is all.
 
-    `pass_ends` are the lengths up to which the contents were computed without anything else: by passes that ended there. Bits of a
+    `pass_ends` are the lengths at which a pass of the model ended. Bits of a
     position depend on how many others its pass had, cropped ones too, and on the rows of its batch, also those that are gone.
     """
 
@@ -158,7 +158,7 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
         self._show(0)
 
     def copy(self) -> SecureLayer:
-        """The same contents in pages of its own."""
+        """The same contents in separate pages."""
         self._require_contents()
         twin = SecureLayer(self._first_capacity, strict=self._strict, sliding_window=self.sliding_window)
         if self.held is not None:
@@ -216,7 +216,7 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
         return held
 
     def _take_rows(self, rows: Sequence[int]) -> None:
-        """Row i of the batch becomes what row rows[i] was. Two sets of pages change places, so that no copy lies elsewhere."""
+        """Row i of the batch becomes what row rows[i] was. Two sets of pages are swapped, so that no copy exists elsewhere."""
         self._require_contents()
         if self.held is None or list(rows) == list(range(self._batch())):
             return

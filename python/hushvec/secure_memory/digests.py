@@ -1,4 +1,4 @@
-"""A name for a model that tells any two of its trainings apart."""
+"""A name for a model that differs between any two of its trainings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from hushvec._util.validate import kind
 from hushvec.errors import MissingExtraError
 
-# Of a configuration, what says nothing about the numbers that a model computes.
+# Fields of a configuration that do not affect the numbers that a model computes.
 _NOT_THE_MODEL = {"_name_or_path", "architectures", "transformers_version"}
 _NOT_THE_ADAPTER = {"auto_mapping", "base_model_name_or_path", "inference_mode", "peft_version", "revision"}
 
@@ -25,7 +25,7 @@ def model_digest(model: Any) -> str:
 
     Raises:
         MissingExtraError: torch is not installed.
-        TypeError: model is no torch module, or has weights that are no plain tensors (packed ones of torch's own quantization).
+        TypeError: model is not a torch module, or has weights that are not plain tensors (packed ones of torch's own quantization).
 
     Edge cases:
         Adapters count as they are at the call: ask again after switching them. Hooks, replaced methods and the attention kernel are
@@ -54,8 +54,8 @@ def model_digest(model: Any) -> str:
 
 
 def _adapter_state(model: Any) -> bytes:
-    """Which adapters take part and how. PEFT keeps that in attributes of its layers: the weights of all adapters are there whichever
-    is active."""
+    """Which adapters are active and how. PEFT keeps that in attributes of its layers: inactive adapters have weights
+    too."""
     import torch
 
     own = vars(torch.nn.Module()).keys() | _NOT_THE_LAYER
@@ -68,7 +68,7 @@ def _adapter_state(model: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it, the same in every process; of an object that is no value, what it is."""
+    """A value as JSON has it, the same in every process; for any other object its type."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, dict):

@@ -15,7 +15,7 @@ def overwrite_freed_memory(on: bool = True) -> None:
 
     Raises:
         TypeError: on is not True or False.
-        SecureMemoryError: the C library has no such setting (musl, for one).
+        SecureMemoryError: the C library has no such setting (musl, for example).
 
     Guarantees:
         None on its own: blocks of up to about a kilobyte that a thread keeps for its next request are not overwritten, memory in

@@ -11,12 +11,12 @@ from hushvec.secure_memory.refusals import ignores_lock_limit, lock_limit, sente
 def status() -> dict[str, Any]:
     """Say how much memory for secrets this process holds, and what the operating system grants.
 
-    A page of its own is asked for and given back, so that the answer is about now.
+    It allocates and frees a test page, so that the answer is current.
 
     Returns:
         "lock_limit_bytes": RLIMIT_MEMLOCK, None without one. "ignores_lock_limit": whether the process has CAP_IPC_LOCK.
         "buffer_bytes", "locked_buffer_bytes": pages of SecureBuffers. "keys": generator keys and reserved streams that are alive;
-        "key_bytes", "locked_key_bytes": pages of theirs. "refused": a sentence for each protection that a small buffer would not
+        "key_bytes", "locked_key_bytes": their pages. "refused": a sentence for each protection that a small buffer would not
         have now; [] is best. "keys_refused": the same for the newest page of generator keys. Nothing warns of the latter.
 
     Example:

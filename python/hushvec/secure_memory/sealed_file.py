@@ -29,7 +29,7 @@ _START = struct.Struct("<8sII")
 _MOST_HEADER_BYTES = 1 << 20
 _MOST_PLAIN_BYTES = (1 << 36) - 32   # NIST SP 800-38D, section 5.2.1.1
 _CHUNK = 1 << 16
-_SLACK = 15   # cryptography before 43 wants a block less one byte more room than it writes
+_SLACK = 15   # cryptography before 43 needs a block less one byte more room than it writes
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def key_bytes(key: Any) -> Any:
 
 
 def write(path: Path, header: Header, key: Any, pieces: Iterable[memoryview]) -> None:
-    """Encrypt the pieces, from where they lie, into a file that appears whole or not at all.
+    """Encrypt the pieces, without copying them first, into a file that is written atomically.
 
     Raises:
         MissingExtraError: cryptography is not installed.
@@ -97,7 +97,7 @@ def write(path: Path, header: Header, key: Any, pieces: Iterable[memoryview]) ->
 
 
 class SealedFile:
-    """A file of `write`, opened: its header as it says, not yet believed, and then its contents, believed once `read_into` returns."""
+    """A file of `write`, opened: its header, not yet authenticated, then its contents, authenticated once `read_into` returns."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file = file
@@ -122,10 +122,10 @@ class SealedFile:
             raise CacheFileError(f"{path}: has {found} bytes and should have {expected}: cut short, or changed")
 
     def read_into(self, key: Any, pieces: Iterable[memoryview], *, strict: bool) -> None:
-        """Decrypt into the pieces, which must be as long together as the header says. On the way plain bytes lie in a SecureBuffer.
+        """Decrypt into the pieces, which must be as long together as the header says. Meanwhile the plain bytes are in a SecureBuffer.
 
         Raises:
-            CacheFileError: another key, or the file is not as it was written. What the pieces hold is then worth nothing.
+            CacheFileError: another key, or the file is not as it was written. The contents of the pieces are then invalid.
         """
         ciphers = _ciphers()
         self._file.seek(-_TAG_BYTES, os.SEEK_END)

@@ -38,18 +38,18 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         model_id: names the weights; files are saved and loaded under it. `for_model` takes `model_digest(model)`.
 
     Raises:
-        TypeError: capacity is no whole number, model_id no text, or the cache is pickled.
+        TypeError: capacity is not a whole number, model_id is not a string, or the cache is pickled.
         ValueError: capacity < 1, or the model has layers that are neither full nor sliding-window attention.
 
     Guarantees:
-        What the cache itself holds is protected as `SecureBuffer` says, never lies in two places, and is zeroed by `scrub`, `reset`,
+        What the cache itself holds is protected as `SecureBuffer` says, never exists in two places, and is zeroed by `scrub`, `reset`,
         `crop`, `release`, growth, the end of a `with` block, a fork and the end of the program. The bits are those of
         transformers' DynamicCache. What the model computes on the way (projections, attention weights, hidden states, logits) is in
-        torch's memory: docs/secure_memory.md measures what stays of it and says what helps.
+        torch's memory: docs/secure_memory.md measures how much of it stays and says what helps.
 
     Edge cases:
         Gradients are refused: use `torch.no_grad()`. Tensors on devices are refused. A forked child gets SecureMemoryError until
-        `scrub`. `copy.deepcopy` gives a second cache in pages of its own. Views that an earlier step returned read zeros after
+        `scrub`. `copy.deepcopy` gives a second cache in separate pages. Views that an earlier step returned read zeros after
         growth, reordering and scrubbing.
 
     Example:
@@ -117,7 +117,7 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
 
         The last bits of keys and values depend on how many positions the same pass had, because kernels of matrix products choose
         their blocks by it. So run the prefix through the model by itself: positions that were computed together with later ones, or
-        in a batch with rows that are gone, are refused.
+        in a batch with rows dropped since, are refused.
 
         Args:
             path: of the file; it is written atomically.
@@ -196,7 +196,7 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         return header.positions
 
     def _require_own_pass(self, positions: int) -> None:
-        """Refuse positions whose last bits tell of others."""
+        """Refuse positions whose last bits depend on others."""
         ends = sorted(set.intersection(*(set(layer.pass_ends) for layer in self.layers)))
         if positions not in ends:
             shown = "at none here" if not ends else f"here at {', '.join(map(str, ends[:8]))}{', ...' if len(ends) > 8 else ''}"
@@ -220,7 +220,7 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         return Header(self._named(), dtype, batch, positions, _plain_bytes(layers, held[0].dtype, batch, positions), layers)
 
     def _require_fit(self, header: Header, model_id: str, path: str | PathLike[str]) -> None:
-        """Before a byte of memory is taken for what a file says of itself."""
+        """Check a file's header before any memory is allocated for it."""
         if header.model_id != model_id:
             raise CacheFileError(f"{path}: belongs to the model {header.model_id!r:.80}, not to {model_id!r:.80}")
         windows = [layer.sliding_window for layer in self.layers]

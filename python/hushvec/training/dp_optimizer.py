@@ -185,8 +185,8 @@ class DPOptimizer(WrappingOptimizer):
 
         Raises:
             ValueError, TypeError: as `step`; there are no gradients; a whole batch's gradient is clipped, which has no parts.
-            The parts before are dropped then, and `discard()` has to be called before anything else is taken: whoever begins a
-            batch again after an error would otherwise count its first parts twice.
+            The parts before are dropped then, and `discard()` has to be called before anything else is taken: otherwise
+            repeating a batch after an error would count its first parts twice.
         """
         if self.settings.clips_batches:
             raise ValueError('accumulate() needs examples to be clipped, got clipping="batch"')

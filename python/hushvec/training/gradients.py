@@ -50,7 +50,7 @@ def require_scales(clip_norm: float, noise_multiplier: float) -> tuple[float, fl
 
 
 def warn_if_lost(parts: list[Any], clip_norm: float) -> None:
-    """Gradients without noise that the units of the sum hardly hold. With noise they are far below it; without, nobody's secret."""
+    """Gradients without noise that are barely representable in the units of the sum. (With noise the units are far below it.)"""
     unit = math.ldexp(1.0, math.ceil(math.log2(clip_norm)) - 25)
     largest = max((float(abs(part).max()) for part in parts if math.prod(part.shape)), default=0.0)
     if 0 < largest < FEW_UNITS * unit:
@@ -100,7 +100,7 @@ def clip_and_noise_gradients(
 
     Edge cases:
         An example of norm 0 counts as it is. Results saturate at the end of the grid (docs/format.md). Without noise a warning says
-        when the gradients are hardly above C 2^-25.
+        when the gradients are barely above C 2^-25.
 
     Reference:
         Abadi et al. (2016), algorithm 1; docs/proofs/dp_sgd.md; docs/format.md section 7.

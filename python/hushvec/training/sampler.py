@@ -62,7 +62,7 @@ class PoissonSampler:
 
     @property
     def seeded(self) -> bool:
-        """Whether the batches can be computed by whoever knows the seed."""
+        """Whether the batches can be computed by anyone who knows the seed."""
         return self._generator.seeded
 
     def sample(self) -> list[int]:

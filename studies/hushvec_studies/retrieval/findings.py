@@ -237,7 +237,7 @@ def _notes(frontiers: Sequence[Frontier], left_out: int) -> tuple[str, ...]:
     notes = []
     if any(not frontier.protects_documents for frontier in frontiers):
         notes.append(
-            "Noise on queries alone protects whoever asks. It promises documents nothing: an adversary who asks leaves it out, "
+            "Noise on queries alone protects the asker. It does not protect documents: an adversary who asks leaves it out, "
             "so that attacks which fail there show no protection."
         )
     if left_out:

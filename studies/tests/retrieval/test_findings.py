@@ -116,7 +116,7 @@ def test_noise_on_queries_alone_protects_no_document():
     assert found.frontiers[0].both == (10.0,)
     assert found.frontiers[0].promise == math.inf
     assert found.sentences[0] == "At no setting tried that protects documents does retrieval survive."
-    assert found.sentences[-1].startswith("Noise on queries alone protects whoever asks.")
+    assert found.sentences[-1].startswith("Noise on queries alone protects the asker.")
     assert finding([CLEAN, row("document+query")]).sentences[0].startswith("Retrieval survives")
 
 

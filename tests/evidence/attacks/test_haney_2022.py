@@ -44,7 +44,7 @@ EVENTS = [lambda y, j=j: precision(y) >= j for j in (*range(-160, -60, 10), *ran
 
 
 def shown(first, second, delta=0.0):
-    """What the precisions of these outputs [n, d] prove, every column an attack of its own."""
+    """What the precisions of these outputs [n, d] prove, every column as a separate attack."""
     columns = range(first.shape[1])
     sides = [np.concatenate([counts(EVENTS, side[:, column]) for column in columns]) for side in (first, second)]
     return epsilon_shown(*sides, len(first), delta=delta)

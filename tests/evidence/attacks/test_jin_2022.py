@@ -1,10 +1,10 @@
 """Jin, McMurtry, Rubinstein, Ohrimenko, "Are we there yet? Timing and floating-point attacks on differential privacy systems" (2022).
 
-Floating point: Gaussian samplers make two numbers from two uniforms. Whoever knows what one of the two was added to has
+Floating point: Gaussian samplers make two numbers from two uniforms. An adversary who knows what one of the two was added to has
 that noise, and for the other one few floating-point numbers are left: the attack asks for each candidate x whether any pair of
 uniforms explains both outputs, and rules out those for which none does.
 
-Time: samplers of discrete noise take longer for larger noise. Whoever times a call learns the noise, and subtracts it.
+Time: samplers of discrete noise take longer for larger noise. An adversary who times a call learns the noise, and subtracts it.
 """
 
 import gc

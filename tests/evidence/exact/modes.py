@@ -1,4 +1,4 @@
-"""Digests of every kernel under other floating-point modes: run as a program, in a process of its own for each backend."""
+"""Digests of every kernel under other floating-point modes: run as a program, in a separate process for each backend."""
 
 import ctypes
 import hashlib

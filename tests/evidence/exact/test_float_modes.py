@@ -30,7 +30,7 @@ def test_every_kernel_in_every_mode(backend):
 
 
 def in_mode(mode, call):
-    """What the call returned or raised, in a thread of its own in this mode."""
+    """What the call returned or raised, in a separate thread in this mode."""
     outcome = []
 
     def run():

@@ -1,4 +1,4 @@
-"""The attack on the rows themselves: whoever holds a private index reads its rows, and needs no search.
+"""The attack on the rows themselves: anyone who holds a private index reads its rows, and needs no search.
 
 The law of a released row is public, so likelihoods are exact. One adversary knows the pool and asks how many rows a candidate would
 explain that the pool does not: the mean over the rows of p(row | candidate) / mean over the pool of p(row | document). The other knows

@@ -83,7 +83,7 @@ class Game:
 
     @property
     def expected(self) -> Scores:
-        """[n, q]: cosine of each candidate's clean vector and its queries, which whoever has the document can compute."""
+        """[n, q]: cosine of each candidate's clean vector and its queries, which anyone who has the document can compute."""
         cosines: Scores = np.einsum("nd,nqd->nq", self.documents, self.queries)
         return cosines
 

@@ -1,4 +1,4 @@
-"""What a file of vectors is to a command: a source of parts, and a sink for them."""
+"""Files of vectors for commands: sources and sinks of parts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Sink(Protocol):
 
 
 class Source(Protocol):
-    """A file of vectors, opened and understood."""
+    """A file of vectors, opened and checked."""
 
     dtype: str
     dimension: int
@@ -64,7 +64,7 @@ class FileError(HushvecError, ValueError):
 
 
 def rehearse(path: Path, source: Source) -> None:
-    """Read and write the whole file without a result: whatever could be refused on the way is refused here, before a charge."""
+    """Read and write the whole file without a result: everything that could be refused is refused here, before a charge."""
     done = 0
     with source.sink(Discarded()) as sink:
         for part in source.parts(rehearsal=True):

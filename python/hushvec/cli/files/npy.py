@@ -1,4 +1,4 @@
-"""numpy .npy files: memory-mapped on the way in, written plainly on the way out."""
+"""numpy .npy files: memory-mapped for reading, written plainly."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class ParquetSource:
         self._path = path
         self._vector = named.vector or DEFAULT_VECTOR
         self._keep = named.keep
-        with path.open("rb"):  # an absent or unreadable file gets the system's own words
+        with path.open("rb"):  # an absent or unreadable file raises the system's error
             pass
         try:
             self._file = parquet.ParquetFile(path)

@@ -1,4 +1,4 @@
-"""Optimised unary encoding: one bit a word, 1 with 1/2 for the true word and with 1 / (e^epsilon + 1) for any other."""
+"""Optimized unary encoding: one bit per word, 1 with 1/2 for the true word and with 1 / (e^epsilon + 1) for any other."""
 
 from __future__ import annotations
 

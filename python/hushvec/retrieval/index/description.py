@@ -62,8 +62,8 @@ def _queries(content: Content) -> Iterator[str]:
     yield f"queries: {_mechanism(noise.mechanism)}, epsilon = {epsilon!r}, delta = {delta!r} for each {_UNITS[str(noise.per)]}"
     if noise.per == PER_QUERY:
         costs = "; ".join(f"{queries}: {_cost(query_guarantee(content, queries))}" for queries in _QUERIES)
-        yield f"whoever asks is charged, by the number of queries in a search: {costs}"
-    yield "noise on queries protects who asks, if it is added at the asker's side; no document gains from it"
+        yield f"the asker is charged, by the number of queries in a search: {costs}"
+    yield "noise on queries protects the asker, if it is added at the asker's side; no document gains from it"
 
 
 def _beside(content: Content) -> Iterator[str]:
@@ -71,7 +71,7 @@ def _beside(content: Content) -> Iterator[str]:
     if texts or metadata:
         yield (
             f"{texts} texts and the metadata of {metadata} rows are stored as they are: nothing protects them, "
-            "and whoever reads a text needs no vector"
+            "and anyone who reads a text needs no vector"
         )
 
 

@@ -297,7 +297,7 @@ class PrivateIndex:
     # ---- what it promises ----
 
     def document_guarantee(self, queries: int = 1) -> tuple[float, float] | None:
-        """(epsilon, delta) for a document against whoever sees the answers to so many queries; None without any noise on documents.
+        """(epsilon, delta) for a document against anyone who sees the answers to so many queries; None without any noise on documents.
 
         Args:
             queries: how many are answered in all, over any number of searches, chosen in view of earlier answers.

@@ -36,7 +36,7 @@ class Asked:
     Args:
         question: what left.
         receipt: of its release.
-        ids, scores: of all candidates, ranked by the asker; None while there is no answer.
+        ids, scores: of all candidates, ranked locally; None while there is no answer.
     """
 
     question: Question

@@ -103,8 +103,8 @@ def _split(embeddings: Rows) -> tuple[Rows, Rows]:
 
 def _principal(public: Rows) -> Rows:
     """Principal components, the strongest first: as many as the rows vary in, and not nearly as many as there are rows."""
-    centred = public.astype(np.float64) - public.mean(axis=0)
-    spread, axes = np.linalg.eigh(centred.T @ centred)
+    centered = public.astype(np.float64) - public.mean(axis=0)
+    spread, axes = np.linalg.eigh(centered.T @ centered)
     varying = int((spread > _SMALLEST_SPREAD**2 * spread[-1]).sum()) if spread[-1] > 0 else 0
     most = max(1, min(varying, int(_DIRECTIONS_PER_ROW * len(public))))
     return np.asarray(axes[:, ::-1][:, :most].T, np.float32)

@@ -23,7 +23,7 @@ _HOST = re.compile(
 )
 _REST = re.compile(r"(?::\d{1,5})?(?:[/?#][^\s<>\"`{}|\\^]*)?")
 
-# Endings that are hardly ever a word after a full stop that lacks its space.
+# Endings that are almost never a word after a full stop that lacks its space.
 _SURE_ENDINGS = word_list("top_level_domains")
 # Words as well: they count after www, or with two dots.
 _WORD_ENDINGS = words("am as at be do gs in is it la me my no so to us")

@@ -31,7 +31,7 @@ _OPENING = "\"“”„«»‘(['"
 
 
 def start_of_name(text: str, end: int, most: int, *, links: frozenset[str] = frozenset(), commas: bool = False) -> int:
-    """Where the run of at most `most` capitalised words begins whose last one ends at `end`; `end` if there is none.
+    """Where the run of at most `most` capitalized words begins whose last one ends at `end`; `end` if there is none.
 
     Reads backwards, word by word, so that its time does not depend on what stands further left.
 
@@ -49,7 +49,7 @@ def start_of_name(text: str, end: int, most: int, *, links: frozenset[str] = fro
         word = written.lstrip(_OPENING)
         opened = len(written) - len(word)
         plain = word[:-1] if commas and start != end and word.endswith(",") else word
-        if _is_capitalised(plain):
+        if _is_capitalized(plain):
             start = first + opened
         elif plain not in links or start == end:
             break
@@ -59,7 +59,7 @@ def start_of_name(text: str, end: int, most: int, *, links: frozenset[str] = fro
     return start
 
 
-def _is_capitalised(word: str) -> bool:
+def _is_capitalized(word: str) -> bool:
     if not word[:1].isupper():
         return False
     return word.isalpha() or word.replace("-", "").replace("'", "").replace("’", "").replace(".", "").replace("&", "").isalnum()

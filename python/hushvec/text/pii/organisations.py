@@ -161,7 +161,7 @@ def _name_ending_at(text: str, end: int) -> tuple[int, int] | None:
 
 
 RULES = (
-    Rule("organization_form", "organization", 0.85, "capitalised words before Inc, LLC, Ltd, GmbH, S.r.l., Oy, ...", _by_form),
+    Rule("organization_form", "organization", 0.85, "capitalized words before Inc, LLC, Ltd, GmbH, S.r.l., Oy, ...", _by_form),
     Rule(
         "organization_kind",
         "organization",

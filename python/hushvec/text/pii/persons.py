@@ -278,7 +278,7 @@ _CERTAIN_ENDINGS = words_in_order("certain_surname_endings")
 
 
 def _with_initials(document: Document) -> Iterator[tuple[int, int]]:
-    """`Anna M. Lind`: a capitalised word, an initial, a capitalised word."""
+    """`Anna M. Lind`: a capitalized word, an initial, a capitalized word."""
     text = document.text
     for match in _INITIAL_INSIDE.finditer(text):
         before = _name_ending_at(text, match.start(), 2)
@@ -307,8 +307,8 @@ RULES = (
         "a name before said, lives, wrote, ... or before 's address and the like",
         _subjects,
     ),
-    Rule("person_given", "full person name", 0.65, "a common given name, with the capitalised words after it", _given),
-    Rule("person_surname", "full person name", 0.6, "a surname by its ending, with the capitalised words before it", _surnames),
-    Rule("person_initial", "full person name", 0.7, "a capitalised word, an initial, a capitalised word", _with_initials),
+    Rule("person_given", "full person name", 0.65, "a common given name, with the capitalized words after it", _given),
+    Rule("person_surname", "full person name", 0.6, "a surname by its ending, with the capitalized words before it", _surnames),
+    Rule("person_initial", "full person name", 0.7, "a capitalized word, an initial, a capitalized word", _with_initials),
     Rule("title", "title", 0.6, "Mr, Ms, Dr, Prof, ... before a name", _titles),
 )

@@ -118,7 +118,7 @@ RULES = (
         "document",
         "identity document number",
         0.85,
-        "four or more digits after licence, passport, visa, identity, ...",
+        "four or more digits after license, passport, visa, identity, ...",
         _documents,
     ),
     Rule("postal_code", "postal code", 0.7, "after zip, postcode, postal code; British and Canadian codes by their shape", _zips),

@@ -27,7 +27,7 @@ def reason_to_refuse(module: Any) -> str | None:
         return None
     if isinstance(module, torch.nn.LayerNorm):
         return None if len(module.normalized_shape) == 1 else "LayerNorm over several axes"
-    # A quantised or otherwise special Linear may compute something else than its weight says.
+    # A quantized or otherwise special Linear may not compute what its weight says.
     return None if type(module) is torch.nn.Linear or _is_conv1d(module) else type(module).__name__
 
 

@@ -1,4 +1,4 @@
-"""A conversation that leaves nothing in its cache, and a system prompt that is computed once and kept encrypted.
+"""A conversation in a self-wiping cache, with a system prompt that is computed once and saved encrypted.
 
 The model is a tiny one with random weights, so that the example runs anywhere; any causal model of transformers will do.
 """
@@ -34,7 +34,7 @@ with tempfile.TemporaryDirectory() as folder, SecureBuffer(32) as key:
     with open("/dev/urandom", "rb", buffering=0) as source:
         source.readinto(key.memory())          # a real key comes from a key store; it never was in ordinary memory
 
-    # Once: the system prompt's keys and values, encrypted. Nothing that a user wrote is in the file.
+    # Once: the system prompt's keys and values, encrypted. The file contains nothing that a user wrote.
     path = Path(folder) / "system_prompt.kv"
     with SecureCache.for_model(model) as cache, torch.no_grad():
         model(system_prompt, past_key_values=cache)
