@@ -54,6 +54,18 @@ def test_chosen_tests(root, changed, chosen):
     assert quick.chosen_tests(root, [changed]) == chosen + quick.STRUCTURE * changed.startswith("python/")
 
 
+def test_texts_are_what_errors_say_between_their_values():
+    source = 'raise ValueError(f"{name} must be > 0, got {value!r}")\nkind = "two words"\n"""Two lines\nof a docstring."""\n'
+    assert quick.texts(source) == {" must be > 0, got "}
+
+
+def test_tests_that_quote_a_text_are_chosen_in_every_folder(root):
+    (root / "tests/jobs/test_other.py").write_text('assert str(error) == "limit must be > 0, got -1"\n')
+    assert quick.quoting(root, {" must be > 0, got "}) == ["tests/jobs/test_other.py"]
+    assert quick.quoting(root, {" must be finite, got "}) == []
+    assert quick.quoting(root, set()) == []
+
+
 def test_structure_names_tests_that_exist():
     for name in quick.STRUCTURE:
         file, _, test = name.partition("::")
