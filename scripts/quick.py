@@ -2,9 +2,9 @@
 """Lint, types and the unit tests of what differs from main: `make quick`.
 
 A test file is chosen if it changed, or if it lies in the folder of a changed module (tests mirror the package) and names the module or
-something that the module defines; if none does, the whole folder is chosen. Test files anywhere that quote a text which a changed
-module had in main are chosen too: they assert its errors. A changed document, example or script chooses the test files that name it.
-Changed C++ also runs the C++ tests.
+something that the module defines; if none does, those that name the package it is in, or the whole folder. Test files anywhere that
+quote a text which a changed module had in main are chosen too: they assert its errors. A changed document, example or script chooses
+the test files that name it. Changed C++ also runs the C++ tests.
 
     python scripts/quick.py [--list] [FILE ...]      FILE instead of what git says; --list prints the choice and runs nothing
 """
@@ -104,17 +104,27 @@ def chosen_tests(root, changed):
 
 
 def tests_of_module(package, tests, path):
-    room = path.relative_to(package).parts[0]
+    room, *packages = path.relative_to(package).parts[:-1] or ("",)
     folder = tests / room if (tests / room).is_dir() else tests
-    return naming(folder, names_of_module(path)) or set(folder.rglob("test_*.py"))
+    module = path.parent.name if path.name == "__init__.py" else path.stem
+    found = importing(folder, module) | naming(folder, names_of_module(path))
+    for name in reversed(packages):
+        found = found or importing(folder, name)
+    return found or set(folder.rglob("test_*.py"))
+
+
+def importing(folder, name):
+    """Test files below the folder that name a module where Python would: a module's name may be an ordinary word elsewhere."""
+    pattern = re.compile(rf"\.{re.escape(name)}\b|\bimport\b.*\b{re.escape(name)}\b")
+    return {path for path in folder.rglob("test_*.py") if pattern.search(path.read_text(encoding="utf-8"))}
 
 
 def names_of_module(path):
-    """The module's own name and those of its functions and classes. Of a package and of a deleted module, none are known."""
+    """Those of the module's functions and classes. Of a package and of a deleted module, none are known."""
     if path.name == "__init__.py" or not path.exists():
         return []
     defined = (node for node in ast.parse(path.read_text(encoding="utf-8")).body if hasattr(node, "name"))
-    return [path.stem, *(node.name for node in defined)]
+    return [node.name for node in defined]
 
 
 def naming(folder, names):
