@@ -3,10 +3,11 @@
 # lie in build/coverage/html. The instrumented core is used by these processes alone: what `make dev` installed stays as it is.
 #
 #   scripts/coverage.sh                         all default tests
-#   scripts/coverage.sh tests/api tests/evidence/known_answers     these alone
+#   scripts/coverage.sh tests/noise tests/_native            these alone
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=build/coverage
+mkdir -p build
 python=$(command -v python)
 [ $# -gt 0 ] || set -- tests
 

@@ -2,8 +2,9 @@
 """Lint, types and the unit tests of what differs from main: `make quick`.
 
 A test file is chosen if it changed, or if it lies in the folder of a changed module (tests mirror the package) and names the module or
-something that the module defines; if none does, the whole folder is chosen. A changed document, example or script chooses the test
-files that name it. Changed C++ also runs the C++ tests.
+something that the module defines; if none does, those that name the package it is in, or the whole folder. Test files anywhere that
+quote a text which a changed module had in main are chosen too: they assert its errors. A changed document, example or script chooses
+the test files that name it. Changed C++ also runs the C++ tests.
 
     python scripts/quick.py [--list] [FILE ...]      FILE instead of what git says; --list prints the choice and runs nothing
 """
@@ -24,10 +25,8 @@ CPP = (".cpp", ".hpp", ".cu", ".cuh")
 PACKAGES = {"python/hushvec/": "tests/", "studies/hushvec_studies/": "studies/tests/"}
 LINTED = ("python", "tests", "examples", "scripts", "studies")
 # What a change of any module of hushvec may break: layers, imports, names. The other tests of that file run every example.
-STRUCTURE = [
-    f"tests/structure/test_package.py::test_{name}"
-    for name in ("public_names", "no_import_runs_upward", "nothing_optional_is_imported_at_the_top", "stubs_name_everything_compiled")
-]
+WHOLE = ("public_names", "no_import_runs_upward", "nothing_optional_is_imported_at_the_top", "stubs_name_everything_compiled")
+STRUCTURE = ["tests/structure/test_structure.py", *(f"tests/structure/test_package.py::test_{name}" for name in WHOLE)]
 
 
 def main():
@@ -36,7 +35,7 @@ def main():
     parser.add_argument("--list", action="store_true", help="print the chosen tests and run nothing")
     options = parser.parse_args()
     changed = options.files or changed_files()
-    tests = chosen_tests(ROOT, changed)
+    tests = sorted({*chosen_tests(ROOT, changed), *quoting(ROOT, changed_texts(changed))})
     if options.list:
         print(*tests, sep="\n")
         return 0
@@ -48,12 +47,40 @@ def main():
 
 def changed_files():
     """What differs from where this branch left main, in commits, in the working tree and in files that git does not track yet."""
-    base = next(git("merge-base", name, "HEAD") for name in BASES if git("rev-parse", "--verify", "--quiet", name))
-    return sorted({*git("diff", "--name-only", *base), *git("ls-files", "--others", "--exclude-standard")})
+    return sorted({*git("diff", "--name-only", base()).split(), *git("ls-files", "--others", "--exclude-standard").split()})
+
+
+def base():
+    """The commit where this branch left main."""
+    return next(git("merge-base", name, "HEAD").strip() for name in BASES if git("rev-parse", "--verify", "--quiet", name))
 
 
 def git(*arguments):
-    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True).stdout
+
+
+def changed_texts(changed):
+    """What the changed modules said in main and no longer say."""
+    modules = [name for name in changed if name.startswith(tuple(PACKAGES)) and name.endswith(".py")]
+    start = base() if modules else ""
+    gone = set()
+    for name in modules:
+        now = (ROOT / name).read_text(encoding="utf-8") if (ROOT / name).exists() else ""
+        gone |= texts(git("show", f"{start}:{name}")) - texts(now)
+    return gone
+
+
+def texts(source):
+    """The strings in a module that read like an error: a few words on one line, of f-strings the parts between the values."""
+    values = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
+    return {value for value in values if isinstance(value, str) and len(value.split()) > 2 and "\n" not in value}
+
+
+def quoting(root, quoted):
+    """Test files that hold one of the texts."""
+    tests = [path for folder in PACKAGES.values() for path in (root / folder).rglob("test_*.py")] if quoted else []
+    found = [path for path in tests if any(text in path.read_text(encoding="utf-8") for text in quoted)]
+    return [str(path.relative_to(root)) for path in found]
 
 
 def chosen_tests(root, changed):
@@ -75,17 +102,27 @@ def chosen_tests(root, changed):
 
 
 def tests_of_module(package, tests, path):
-    room = path.relative_to(package).parts[0]
+    room, *packages = path.relative_to(package).parts[:-1] or ("",)
     folder = tests / room if (tests / room).is_dir() else tests
-    return naming(folder, names_of_module(path)) or set(folder.rglob("test_*.py"))
+    module = path.parent.name if path.name == "__init__.py" else path.stem
+    found = importing(folder, module) | naming(folder, names_of_module(path))
+    for name in reversed(packages):
+        found = found or importing(folder, name)
+    return found or set(folder.rglob("test_*.py"))
+
+
+def importing(folder, name):
+    """Test files below the folder that name a module where Python would: a module's name may be an ordinary word elsewhere."""
+    pattern = re.compile(rf"\.{re.escape(name)}\b|\bimport\b.*\b{re.escape(name)}\b")
+    return {path for path in folder.rglob("test_*.py") if pattern.search(path.read_text(encoding="utf-8"))}
 
 
 def names_of_module(path):
-    """The module's own name and those of its functions and classes. Of a package and of a deleted module, none are known."""
+    """Those of the module's functions and classes. Of a package and of a deleted module, none are known."""
     if path.name == "__init__.py" or not path.exists():
         return []
     defined = (node for node in ast.parse(path.read_text(encoding="utf-8")).body if hasattr(node, "name"))
-    return [path.stem, *(node.name for node in defined)]
+    return [node.name for node in defined]
 
 
 def naming(folder, names):

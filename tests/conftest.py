@@ -1,20 +1,16 @@
-"""Shared by every test folder: the path of the independent reference, the core, and backends as a parameter.
+"""Shared by every test folder: the core, and backends as a parameter.
 
 A test that takes `backend` runs once for each backend that this machine has.
 """
 
 import os
+import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-TESTS = str(Path(__file__).parent)
-if TESTS not in sys.path:
-    sys.path.insert(0, TESTS)
-
-from evidence.reference.sizes import SCALE  # noqa: E402
+from evidence.reference.sizes import SCALE
 
 
 def pytest_collection_modifyitems(items):
@@ -29,6 +25,29 @@ def pytest_generate_tests(metafunc):
         from hushvec._native import _core
 
         metafunc.parametrize("backend", list(_core.backends()["available"]))
+
+
+INSTALL_TEST = "pip install -c constraints.txt '.[test]'"
+INSTALL = {"cupy": "pip install '.[cuda12]' or '.[cuda13]'"}   # everything else is in the extra `test`
+
+
+def _with_what_to_install(report):
+    """In the reason of a skip by pytest.importorskip."""
+    if report.skipped and isinstance(report.longrepr, tuple):
+        path, line, reason = report.longrepr
+        if found := re.match(r"Skipped: could not import '(?!hushvec)(\w+)", reason):
+            report.longrepr = path, line, f"Skipped: {found[1]} is not installed: {INSTALL.get(found[1], INSTALL_TEST)}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    return _with_what_to_install((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    return _with_what_to_install((yield))
 
 
 @pytest.fixture(scope="session")

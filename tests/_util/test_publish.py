@@ -126,8 +126,7 @@ def test_what_fails_leaves_what_was_there(tmp_path, failure):
 # What writes in its own way, and why that is right.
 WRITERS_OF_THEIR_OWN = {
     "budget/sqlite.py": "an empty file of mode 0600 that SQLite fills, made with O_EXCL",
-    "retrieval/saved.py": "files of random names that `private_file` has made",
-    "study/inputs.py": "files in a folder of `published_folder`",
+    "retrieval/index/saved.py": "files of random names that `private_file` has made",
     "text/inverters/trained/vectors.py": "an unfinished file that a later run goes on with, by `private_opener`",
 }
 

@@ -227,8 +227,8 @@ CHECKS = {name.removeprefix("check_"): check for name, check in list(globals().i
 
 @pytest.mark.parametrize("name", CHECKS)
 def test_against_exact_arithmetic(name):
-    CHECKS[name](getattr(rounding, name))
-
+    check = CHECKS[name]
+    check(getattr(rounding, name))
 
 
 WRONG = {

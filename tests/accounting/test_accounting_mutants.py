@@ -6,10 +6,10 @@ Every mutant replaces one function. The check passes on the library as it is, an
 import math
 
 import numpy as np
-import profiles
 import pytest
 
 import hushvec as hv
+from accounting import profiles
 from hushvec.accounting import (
     ApproximateDP,
     BoundedRangeDP,

@@ -6,12 +6,12 @@ import sys
 from dataclasses import dataclass
 
 import numpy as np
-import profiles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hushvec as hv
+from accounting import profiles
 from evidence.reference.sizes import scaled
 from hushvec.accounting import (
     ApproximateDP,

@@ -5,12 +5,12 @@ import math
 import pickle
 
 import numpy as np
-import profiles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hushvec as hv
+from accounting import profiles
 from hushvec.accounting import (
     ApproximateDP,
     BoundedRangeDP,

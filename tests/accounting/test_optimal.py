@@ -5,11 +5,11 @@ import math
 import random
 
 import numpy as np
-import profiles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accounting import profiles
 from hushvec.accounting import ApproximateDP, PureDP, compose, optimal
 
 EXACT = [row for row in profiles.vectors("composition_exact.csv") if row["kind"] == "pure"]

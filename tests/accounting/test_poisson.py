@@ -3,10 +3,10 @@
 import math
 
 import numpy as np
-import profiles
 import pytest
 
 import hushvec as hv
+from accounting import profiles
 from hushvec.accounting import (
     ApproximateDP,
     BoundedRangeDP,

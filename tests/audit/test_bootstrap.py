@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from evidence.reference.sizes import scaled
-from hushvec.audit.bootstrap import Estimate, bootstrap, resampled_counts, resampled_means, unit_sums
+from hushvec._util.statistics import Estimate
+from hushvec.audit.bootstrap import bootstrap, resampled_counts, resampled_means, unit_sums
 
 stats = pytest.importorskip("scipy.stats")
 

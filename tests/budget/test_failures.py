@@ -55,7 +55,7 @@ class TestFullDisk:
         folder.mkdir()
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", folder], capture_output=True, check=False)
         if mounted.returncode != 0:
-            pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.decode().strip()}")
+            pytest.skip(f"a small file system cannot be mounted (run as root): {mounted.stderr.decode().strip()}")
         try:
             with PrivacyBudget(1e6, persist_key="k", store=folder / "b.sqlite") as budget:
                 reported, error = charge_until_it_fails(budget)

@@ -69,7 +69,7 @@ class TestMounts:
         def bind(source, target):
             finished = subprocess.run(["mount", "--bind", source, target], capture_output=True, check=False)
             if finished.returncode != 0:
-                pytest.skip(f"a file cannot be mounted here: {finished.stderr.decode().strip()}")
+                pytest.skip(f"a file cannot be mounted (run as root): {finished.stderr.decode().strip()}")
             done.append(target)
 
         yield bind

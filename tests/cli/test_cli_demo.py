@@ -14,7 +14,8 @@ from hushvec._util.progress import Progress
 from hushvec.cli._nearest import cosines, nearest
 
 needs_model = pytest.mark.skipif(
-    __import__("importlib.util").util.find_spec("sentence_transformers") is None, reason="the extra 'text' is not installed"
+    __import__("importlib.util").util.find_spec("sentence_transformers") is None,
+    reason="sentence_transformers is not installed: pip install '.[text]'"
 )
 
 

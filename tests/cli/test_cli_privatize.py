@@ -68,7 +68,7 @@ def test_npy_of_one_row_no_rows_and_foreign_byte_order(tmp_path):
 
 def test_many_parts_are_one_release(tmp_path):
     """More elements than one part holds; every part has a nonce of its own."""
-    from hushvec.cli.files import rows_per_part
+    from hushvec.cli.files.base import rows_per_part
 
     dimension = 4096
     rows = 2 * rows_per_part(dimension) + 3

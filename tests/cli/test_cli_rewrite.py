@@ -4,9 +4,9 @@ import json
 import re
 
 import pytest
-from command import assert_one_line, hushvec_here
 
 import hushvec as hv
+from cli.command import assert_one_line, hushvec_here
 from hushvec._util.lines import SHIPPED_SENTENCES, shipped_texts
 from hushvec.middleware import as_embedding_model
 from hushvec.text import MiniLMEmbedder

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import os
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -112,7 +111,7 @@ class Host:
 
 
 def langchain_host(model, middleware, on_receipt=None, noise_on="both"):
-    pytest.importorskip("langchain_core", reason="langchain-core is not installed")
+    pytest.importorskip("langchain_core")
     from hushvec.integrations.langchain import PrivateEmbeddings
 
     adapter = PrivateEmbeddings(model, middleware, on_receipt=on_receipt, noise_on=noise_on)
@@ -120,7 +119,7 @@ def langchain_host(model, middleware, on_receipt=None, noise_on="both"):
 
 
 def llama_index_host(model, middleware, on_receipt=None, noise_on="both"):
-    pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
+    pytest.importorskip("llama_index.core")
     from hushvec.integrations.llama_index import PrivateEmbedding
 
     adapter = PrivateEmbedding(model, middleware, on_receipt=on_receipt, noise_on=noise_on)
@@ -134,7 +133,7 @@ def llama_index_host(model, middleware, on_receipt=None, noise_on="both"):
 
 
 def haystack_host(model, middleware, on_receipt=None, noise_on="both"):
-    haystack = pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    haystack = pytest.importorskip("haystack")
     from hushvec.integrations.haystack import PrivateDocumentEmbedder, PrivateTextEmbedder
 
     of_documents = PrivateDocumentEmbedder(model, middleware, on_receipt, noise_on=noise_on)
@@ -159,7 +158,7 @@ def haystack_host(model, middleware, on_receipt=None, noise_on="both"):
 
 
 def chroma_host(model, middleware, on_receipt=None, noise_on="both"):
-    pytest.importorskip("chromadb", reason="chromadb is not installed")
+    pytest.importorskip("chromadb")
     from hushvec.integrations.chroma import PrivateEmbeddingFunction
 
     adapter = PrivateEmbeddingFunction(model, middleware, on_receipt=on_receipt, noise_on=noise_on)
@@ -176,8 +175,7 @@ def chroma_host(model, middleware, on_receipt=None, noise_on="both"):
 
 
 def sentence_transformers_host(model, middleware, on_receipt=None, noise_on="both"):
-    if find_spec("sentence_transformers") is None:
-        pytest.skip("sentence-transformers is not installed")
+    pytest.importorskip("sentence_transformers")
     from hushvec.integrations.sentence_transformers import PrivateSentenceTransformer
 
     adapter = PrivateSentenceTransformer(model, middleware, on_receipt=on_receipt, noise_on=noise_on)
@@ -190,7 +188,7 @@ def sentence_transformers_host(model, middleware, on_receipt=None, noise_on="bot
 
 
 def sklearn_host(model, middleware, on_receipt=None, noise_on="both"):
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    pytest.importorskip("sklearn")
     from hushvec.integrations.sklearn import PrivateTextTransformer
 
     of_documents = PrivateTextTransformer(model, middleware, on_receipt=on_receipt, noise_on=noise_on).fit(None)

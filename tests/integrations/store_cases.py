@@ -2,10 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from adapter_cases import DIMENSION
-
 import hushvec as hv
 from hushvec.retrieval import PrivateIndex, VectorNoise
+from integrations.adapter_cases import DIMENSION
 
 __all__ = ["DIMENSION", "FAINT", "Case", "index_without_room", "noisy_index"]
 

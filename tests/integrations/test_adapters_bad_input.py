@@ -6,9 +6,21 @@ import subprocess
 import sys
 
 import pytest
-from adapter_cases import ASYNC, BAD_TEXTS, EPSILON, HOSTS, LIMIT, MODEL_FAULTS, ToyModel, faint, is_near, private, run
 
 import hushvec as hv
+from integrations.adapter_cases import (
+    ASYNC,
+    BAD_TEXTS,
+    EPSILON,
+    HOSTS,
+    LIMIT,
+    MODEL_FAULTS,
+    ToyModel,
+    faint,
+    is_near,
+    private,
+    run,
+)
 
 EXTRAS = {
     "langchain": ("langchain_core", "langchain"),

@@ -7,11 +7,11 @@ import uuid
 
 import numpy as np
 import pytest
-from adapter_cases import EPSILON, ToyModel, faint, is_near, private, unit_row
 
 import hushvec as hv
+from integrations.adapter_cases import EPSILON, ToyModel, faint, is_near, private, unit_row
 
-pytest.importorskip("chromadb", reason="chromadb is not installed")
+pytest.importorskip("chromadb")
 
 import chromadb
 

@@ -5,7 +5,7 @@ import pytest
 
 from hushvec.jobs import NoiseJob, noise_batch
 
-dask_array = pytest.importorskip("dask.array", reason="dask is not installed")
+dask_array = pytest.importorskip("dask.array")
 
 from hushvec.integrations import dask as on_dask  # noqa: E402
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from adapter_cases import EPSILON, ToyModel, faint, is_near, private, run
 
 import hushvec as hv
+from integrations.adapter_cases import EPSILON, ToyModel, faint, is_near, private, run
 
-pytest.importorskip("haystack", reason="haystack-ai is not installed")
+pytest.importorskip("haystack")
 
 from haystack import Document, Pipeline, component
 from haystack.components.embedders import MockDocumentEmbedder, MockTextEmbedder

@@ -4,11 +4,11 @@ import os
 from dataclasses import replace
 
 import pytest
-from adapter_cases import ToyModel, private, run, unit_row
 
 import hushvec as hv
+from integrations.adapter_cases import ToyModel, private, run, unit_row
 
-pytest.importorskip("haystack", reason="haystack-ai is not installed")
+pytest.importorskip("haystack")
 
 from haystack import Document, Pipeline
 from haystack.components.writers import DocumentWriter
@@ -18,11 +18,11 @@ from haystack.document_stores.types import DuplicatePolicy
 from haystack.errors import FilterError
 from haystack.testing import document_store as host
 from haystack.testing import document_store_async as async_host
-from store_cases import DIMENSION, FAINT, Case, index_without_room, noisy_index
 
 from hushvec.integrations.haystack import PrivateDocumentEmbedder, PrivateTextEmbedder
 from hushvec.integrations.haystack_store import PrivateDocumentStore, PrivateEmbeddingRetriever
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
+from integrations.store_cases import DIMENSION, FAINT, Case, index_without_room, noisy_index
 
 OVERWRITE, SKIP, FAIL = DuplicatePolicy.OVERWRITE, DuplicatePolicy.SKIP, DuplicatePolicy.FAIL
 

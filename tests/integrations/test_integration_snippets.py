@@ -1,11 +1,11 @@
 """The snippets of docs/integrations.md run, each after the one that all of them share."""
 
 import re
-from importlib.util import find_spec
 from pathlib import Path
 
-import adapter_cases
 import pytest
+
+from integrations import adapter_cases
 
 PAGE = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
 SHARED, *SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -34,8 +34,7 @@ def test_every_adapter_has_a_snippet():
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=library_of)
 def test_a_snippet_runs_and_is_charged(snippet):
-    if find_spec(NEEDS[library_of(snippet)]) is None:
-        pytest.skip(f"{NEEDS[library_of(snippet)]} is not installed")
+    pytest.importorskip(NEEDS[library_of(snippet)])
     names = {}
     exec(SHARED, names)
     exec(snippet, names)

@@ -1,11 +1,11 @@
 """LangChain: its embedders wrapped, and wrapped models where it asks for an embedder."""
 
 import pytest
-from adapter_cases import EPSILON, ToyModel, faint, is_near, private, run, unit_row
 
 import hushvec as hv
+from integrations.adapter_cases import EPSILON, ToyModel, faint, is_near, private, run, unit_row
 
-pytest.importorskip("langchain_core", reason="langchain-core is not installed")
+pytest.importorskip("langchain_core")
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings

@@ -3,21 +3,21 @@
 import asyncio
 
 import pytest
-from adapter_cases import ToyModel, private, run, unit_row
 
 import hushvec as hv
+from integrations.adapter_cases import ToyModel, private, run, unit_row
 
-pytest.importorskip("langchain_core", reason="langchain-core is not installed")
-pytest.importorskip("langchain_tests", reason="langchain-tests is not installed")
+pytest.importorskip("langchain_core")
+pytest.importorskip("langchain_tests")
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_tests.integration_tests.vectorstores import EMBEDDING_SIZE, VectorStoreIntegrationTests
-from store_cases import DIMENSION, FAINT, Case, index_without_room, noisy_index
 
 from hushvec.integrations.langchain import PrivateEmbeddings
 from hushvec.integrations.langchain_store import PrivateVectorStore
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
+from integrations.store_cases import DIMENSION, FAINT, Case, index_without_room, noisy_index
 
 
 class ToyEmbeddings(Embeddings):

@@ -3,11 +3,11 @@
 import copy
 
 import pytest
-from adapter_cases import EPSILON, ToyModel, faint, is_near, private, run, unit_row
 
 import hushvec as hv
+from integrations.adapter_cases import EPSILON, ToyModel, faint, is_near, private, run, unit_row
 
-pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
+pytest.importorskip("llama_index.core")
 
 from llama_index.core import VectorStoreIndex
 from llama_index.core.embeddings import BaseEmbedding, MockEmbedding

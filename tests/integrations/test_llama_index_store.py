@@ -4,11 +4,11 @@ llama-index-core ships no test suite for stores: what its SimpleVectorStore answ
 """
 
 import pytest
-from adapter_cases import run, unit_row
 
 import hushvec as hv
+from integrations.adapter_cases import run, unit_row
 
-pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
+pytest.importorskip("llama_index.core")
 
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -22,10 +22,10 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQuery,
     VectorStoreQueryMode,
 )
-from store_cases import DIMENSION, Case, index_without_room, noisy_index
 
 from hushvec.integrations.llama_index_store import PrivateVectorStore
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
+from integrations.store_cases import DIMENSION, Case, index_without_room, noisy_index
 
 
 class ToyEmbedding(BaseEmbedding):

@@ -1,14 +1,12 @@
 """Which side gets noise: the other comes out clean, free and without a receipt, but through all else that the middleware does."""
 
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
-from adapter_cases import ASYNC, DIMENSION, EPSILON, HOSTS, LIMIT, ToyModel, private, run, unit_row
 
 import hushvec as hv
 from hushvec.mechanisms import Gaussian, PrivUnit, PublicCodebook, PublicProjection
 from hushvec.middleware import EmbeddingMiddleware, EmpiricalSensitivity
+from integrations.adapter_cases import ASYNC, DIMENSION, EPSILON, HOSTS, LIMIT, ToyModel, private, run, unit_row
 
 ADAPTERS = [name for name in HOSTS if name != "openai"]  # a service's client embeds, but hands nothing on
 SIDES = {"documents": (True, False), "queries": (False, True), "both": (True, True)}
@@ -69,7 +67,7 @@ def test_a_clean_row_is_what_the_noise_would_have_been_added_to(name):
 
 
 def test_clean_rows_of_a_torch_model_stay_tensors_of_their_dtype():
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+    torch = pytest.importorskip("torch")
     rows = torch.from_numpy(public_rows(3)).to(torch.float16)
     wrapped = hv.wrap_embedding_model(lambda texts: rows[: len(texts)], hv.dp_embedding_middleware(epsilon=EPSILON, clip_norm=0.5))
     clean = wrapped.without_noise().run(["a", "b"]).values
@@ -163,11 +161,10 @@ def test_clean_rows_are_checked_like_noised_ones(fault):
 
 def test_texts_without_a_kind_are_documents():
     """`encode` of sentence-transformers, a Chroma function that is called, a service's answer."""
-    if find_spec("sentence_transformers") is None:
-        pytest.skip("sentence-transformers is not installed")
+    pytest.importorskip("sentence_transformers")
     from hushvec.integrations.sentence_transformers import PrivateSentenceTransformer
 
     assert PrivateSentenceTransformer(ToyModel(), private()).encode("a").receipt.epsilon == EPSILON
     assert hv.wrap_embedding_model(ToyModel(), private()).embed(["a"]).receipt.epsilon == EPSILON
-    chroma = pytest.importorskip("hushvec.integrations.chroma", reason="chromadb is not installed", exc_type=hv.MissingExtraError)
+    chroma = pytest.importorskip("hushvec.integrations.chroma", exc_type=hv.MissingExtraError)
     assert chroma.PrivateEmbeddingFunction(ToyModel(), private())(["a"]).receipt.epsilon == EPSILON

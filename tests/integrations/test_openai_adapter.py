@@ -6,10 +6,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import numpy as np
 import pytest
-from adapter_cases import EPSILON, LIMIT, Client, ToyModel, faint, is_near, private, run, unit_row
 
 import hushvec as hv
 from hushvec.integrations.openai import OpenAIEmbeddings, embeddings_response
+from integrations.adapter_cases import EPSILON, LIMIT, Client, ToyModel, faint, is_near, private, run, unit_row
 
 
 class AsyncClient(Client):
@@ -117,7 +117,7 @@ def service():
 
 
 def test_the_real_client(service):
-    openai = pytest.importorskip("openai", reason="openai is not installed")
+    openai = pytest.importorskip("openai")
     address = f"http://127.0.0.1:{service.server_port}"
     budget = hv.PrivacyBudget(LIMIT)
     with openai.OpenAI(api_key="none", base_url=address) as client:
@@ -133,7 +133,7 @@ def test_the_real_client(service):
 
 
 def test_the_real_asynchronous_client(service):
-    openai = pytest.importorskip("openai", reason="openai is not installed")
+    openai = pytest.importorskip("openai")
 
     async def embed():
         async with openai.AsyncOpenAI(api_key="none", base_url=f"http://127.0.0.1:{service.server_port}") as client:
@@ -146,7 +146,7 @@ def test_the_real_asynchronous_client(service):
 
 
 def test_a_service_that_fails_costs_nothing(service):
-    openai = pytest.importorskip("openai", reason="openai is not installed")
+    openai = pytest.importorskip("openai")
     budget = hv.PrivacyBudget(LIMIT)
     service.failures = 1
     with openai.OpenAI(api_key="none", base_url=f"http://127.0.0.1:{service.server_port}", max_retries=0) as client:

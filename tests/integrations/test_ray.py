@@ -22,8 +22,8 @@ from integrations.scale_out import (
     write_parts,
 )
 
-ray = pytest.importorskip("ray", reason="ray is not installed")
-pytest.importorskip("ray.data", reason="ray[data] is not installed")
+ray = pytest.importorskip("ray")
+pytest.importorskip("ray.data")
 
 from hushvec.integrations import ray as on_ray  # noqa: E402
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from adapter_cases import EPSILON, ToyModel, faint, is_near, private
 
 import hushvec as hv
+from integrations.adapter_cases import EPSILON, ToyModel, faint, is_near, private
 
-pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+pytest.importorskip("sentence_transformers")
 
 import torch
 from sentence_transformers import SentenceTransformer

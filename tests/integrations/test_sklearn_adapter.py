@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from adapter_cases import DIMENSION, EPSILON, LIMIT, ToyModel, faint, private, unit_row
 
 import hushvec as hv
+from integrations.adapter_cases import DIMENSION, EPSILON, LIMIT, ToyModel, faint, private, unit_row
 
-pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+pytest.importorskip("sklearn")
 
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -110,7 +110,7 @@ def test_whole_numbers_become_float64():
 
 
 def test_data_frames_out():
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    pandas = pytest.importorskip("pandas")
     x = pandas.DataFrame(classes(6)[0], columns=[f"x{number}" for number in range(8)])
     receipts = []
     estimator = PrivateTransformer(epsilon=8.0, on_receipt=receipts.append).set_output(transform="pandas")
@@ -204,7 +204,7 @@ def test_what_is_no_column_of_texts_is_refused(texts):
 
 
 def test_columns_of_texts_and_names_of_their_rows():
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    pandas = pytest.importorskip("pandas")
     estimator = PrivateTextTransformer(ToyModel(), faint()).set_output(transform="pandas")
     rows = estimator.fit_transform(pandas.Series(["a", "b"]))
     assert list(rows.columns) == [f"privatetexttransformer{number}" for number in range(DIMENSION)]

@@ -23,9 +23,9 @@ from integrations.scale_out import (
     write_parts,
 )
 
-pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
+pyspark = pytest.importorskip("pyspark")
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-    pytest.skip("Spark needs Java", allow_module_level=True)
+    pytest.skip("Spark needs Java: install one (apt install default-jre-headless) or set JAVA_HOME", allow_module_level=True)
 
 from hushvec.integrations import spark as on_spark  # noqa: E402
 

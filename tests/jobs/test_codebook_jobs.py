@@ -235,14 +235,14 @@ def test_a_file_names_the_codebook_and_asks_for_it(tmp_path):
 def test_a_table_of_other_bits_is_another_job(tmp_path, monkeypatch):
     """Another machine that rounds the table otherwise cannot go on with a job from its file."""
     started(path=tmp_path / "job.json")
-    decoded = PublicCodebook._decoded
+    decoded = PublicCodebook.decoded_codes
 
     def rounded(self, response):
         table = decoded(self, response)
         table[0, 0] = np.nextafter(table[0, 0], np.float32(9))
         return table
 
-    monkeypatch.setattr(PublicCodebook, "_decoded", rounded)
+    monkeypatch.setattr(PublicCodebook, "decoded_codes", rounded)
     with pytest.raises(ValueError, match="its id does not follow from its key and parameters"):
         NoiseJob.load(tmp_path / "job.json", codebook=CODEBOOK)
 

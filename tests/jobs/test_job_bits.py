@@ -14,7 +14,7 @@ from evidence.reference import jobs as reference
 from hushvec.jobs import NoiseJob, noise_batch
 from hushvec.mechanisms import PrivUnit
 
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pa = pytest.importorskip("pyarrow")
 
 SEED = 2**255 + 12345
 KEY = SEED.to_bytes(32, "little")

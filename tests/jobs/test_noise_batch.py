@@ -5,7 +5,7 @@ import pytest
 
 from hushvec.jobs import NoiseJob, noise_batch
 
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pa = pytest.importorskip("pyarrow")
 
 DIMENSION = 6
 

@@ -9,7 +9,7 @@ import pytest
 import hushvec as hv
 from hushvec.jobs import NoiseJob, files, noise_batch, noise_file
 
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 DIMENSION = 12

@@ -138,6 +138,14 @@ def test_refused(make, text):
         make()
 
 
+def test_what_can_be_released_is_said_of_arrays_too():
+    """Of checked rows it is said on the way of `privatize`."""
+    x = np.ones((2, 4), np.float32)
+    assert Gaussian(epsilon=1.0, delta=1e-5, dimension=4).require_release(x) is None
+    with pytest.raises(TypeError, match=r"^x must be float32 or float64 or float16, got int64$"):
+        Gaussian(epsilon=1.0, delta=1e-5, dimension=4).require_release(x.astype(np.int64))
+
+
 def test_a_mechanism_cannot_be_changed():
     mechanism = Gaussian(epsilon=1.0, dimension=3)
     with pytest.raises(AttributeError):

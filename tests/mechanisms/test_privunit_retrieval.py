@@ -8,22 +8,24 @@ import json
 import lzma
 import os
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import hushvec as hv
+from data_files import data_file
 from hushvec.mechanisms import PrivUnit
 
-POSTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "20newsgroups_8.jsonl.xz"
+POSTS, needs_posts = data_file("20newsgroups_8.jsonl.xz")
 COUNT = 2000
 
 pytestmark = [
     pytest.mark.ranks,
     pytest.mark.skipif(os.environ.get("HUSHVEC_TEST_SCALE") != "full", reason="minutes: HUSHVEC_TEST_SCALE=full"),
-    pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="the extra 'text' is not installed"),
-    pytest.mark.skipif(not POSTS.exists(), reason="the 20 Newsgroups posts are not beside the project"),
+    pytest.mark.skipif(
+        find_spec("sentence_transformers") is None, reason="sentence_transformers is not installed: pip install '.[text]'"
+    ),
+    needs_posts,
 ]
 
 

@@ -9,7 +9,7 @@ import pytest
 import hushvec as hv
 from hushvec.middleware import PrivateEstimator, PrivateLabels, dp_classification_middleware, wrap_classification_model
 
-sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+sklearn = pytest.importorskip("sklearn")
 
 from sklearn.exceptions import NotFittedError  # noqa: E402
 from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: E402

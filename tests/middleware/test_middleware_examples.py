@@ -38,7 +38,9 @@ def run(capsys, monkeypatch, name, *arguments):
 def assert_in_order(printed, expected):
     place = 0
     for part in expected:
-        place = printed.index(part, place) + len(part)
+        found = printed.find(part, place)
+        assert found >= 0, f"{part!r} is not in {printed[place:]!r}"
+        place = found + len(part)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ _tables = itertools.count()
 def why_missing(store):
     """Why a store cannot be tested here, or None."""
     if any(importlib.util.find_spec(package) is None for package in NEEDS[store]):
-        return f"{store} is not installed"
+        return f"{store} is not installed: pip install '.[{store}]'"
     return why_not("vector") if store == "pgvector" else None
 
 

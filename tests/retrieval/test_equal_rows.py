@@ -30,7 +30,7 @@ def test_nothing_that_ranks_tells_copies_of_a_row_apart(kernel):
 
 def test_the_check_sees_scores_that_depend_on_the_place():
     """One unit in the last place of one copy."""
-    import equal_rows
+    from retrieval import equal_rows
 
     table = np.tile(np.random.default_rng(1).standard_normal((3, equal_rows.DISTINCT)).astype(np.float32), (1, equal_rows.COPIES))
     assert equal_rows.alike(table)

@@ -309,11 +309,11 @@ def test_wrong_ids_change_nothing(call, error, message):
     ("lines", "message"),
     [
         (['{"text": "a", "metadata": {}}'], "must have one line for each of the 2 rows, got 1"),
-        (['{"text": "a"}'] * 2, "does not describe an index: KeyError"),
+        (['{"text": "a"}'] * 2, r"documents-\w+\.jsonl: line 1: has no key 'metadata'"),
         (['{"text": 1, "metadata": {}}'] * 2, "does not describe an index: .*texts of row 0 must be a str, got int"),
         (['{"text": "a", "metadata": {"n": {}}}'] * 2, "does not describe an index: .*metadata of row 0 must have values of JSON"),
         (['{"text": "a", "metadata": {"n": NaN}}'] * 2, "metadata of row 0 must be JSON"),
-        (["[]"] * 2, "does not describe an index"),
+        (["[]"] * 2, r"documents-\w+\.jsonl: line 1: must be an object, got list"),
         (["{"] * 2, "cannot be read as JSON|Expecting"),
     ],
 )

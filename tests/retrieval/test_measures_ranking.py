@@ -1,4 +1,4 @@
-"""Recall, mrr and ndcg against definitions written out in plain Python, and against scikit-learn."""
+"""Recall, mrr and ndcg against definitions written out in plain Python, and against scikit-learn and ir-measures (trec_eval)."""
 
 import math
 
@@ -101,6 +101,22 @@ def test_recall_at_k_is_that_of_scikit_learn_for_one_relevant_document():
     for k in (1, 5, 10):
         expected = metrics.top_k_accuracy_score(right, scores, k=k, labels=np.arange(DOCUMENTS))
         assert per_query(judge(ids[:, :DEPTH], right), (k,))[f"recall_at_{k}"].mean() == pytest.approx(expected)
+
+
+def test_measures_are_those_of_trec_eval():
+    """Whole grades, as trec_eval's; its recall counts all relevant documents, ours at most as many as there are places."""
+    ir_measures = pytest.importorskip("ir_measures", exc_type=ImportError)
+    scores, ids = searches(9)
+    grades = [{one: float(int(grade)) for one, grade in entry.items()} for entry in graded(10)]
+    ours = per_query(judge(ids, grades), (5, 10))
+    judged = {str(query): {str(one): int(grade) for one, grade in entry.items()} for query, entry in enumerate(grades)}
+    run = {str(query): {str(one): float(score) for one, score in enumerate(row)} for query, row in enumerate(scores)}
+    named = {"nDCG@5": "ndcg_at_5", "nDCG@10": "ndcg_at_10", "RR": "mrr"}
+    found = {name: np.full(QUERIES, np.nan) for name in named}
+    for one in ir_measures.iter_calc([ir_measures.parse_measure(name) for name in named], judged, run):
+        found[str(one.measure)][int(one.query_id)] = one.value
+    for name, own in named.items():
+        np.testing.assert_allclose(ours[own], found[name], rtol=0, atol=1e-12)
 
 
 def test_more_relevant_documents_than_places():

@@ -195,6 +195,18 @@ def test_a_memo_grows_by_lines(documents, codebook, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["asked.json"]
 
 
+def test_a_memo_behind_a_link_takes_the_place_of_the_link(documents, codebook, tmp_path):
+    link, there, holder = tmp_path / "asked.json", tmp_path / "there.json", Holder(documents)
+    first, second = topics(2, seed=24)
+    PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=there).search(first, holder)
+    before = there.read_bytes()
+    link.symlink_to(there)
+    PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=link).search(second, holder)
+    later = PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=link)
+    assert later.answered(first) is not None and later.answered(second) is not None
+    assert not link.is_symlink() and there.read_bytes() == before
+
+
 def test_an_unfinished_line_is_dropped(documents, codebook, tmp_path):
     path, holder = tmp_path / "asked.json", Holder(documents)
     answered, killed = topics(2, seed=21)

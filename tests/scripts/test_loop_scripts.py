@@ -42,6 +42,7 @@ def root(tmp_path):
         ("python/hushvec/budget/amounts.py", ["tests/budget/test_amounts.py"]),  # names Amount
         ("python/hushvec/budget/store.py", ["tests/budget/test_amounts.py", "tests/budget/test_chain.py"]),  # nothing names it
         ("python/hushvec/budget/absent.py", ["tests/budget/test_amounts.py", "tests/budget/test_chain.py"]),  # deleted
+        ("python/hushvec/budget/__init__.py", ["tests/budget/test_amounts.py", "tests/budget/test_chain.py"]),
         ("python/hushvec/errors.py", ["tests/jobs/test_errors.py"]),  # no folder of its own
         ("tests/budget/test_chain.py", ["tests/budget/test_chain.py"]),
         ("tests/budget/test_absent.py", []),
@@ -54,10 +55,37 @@ def test_chosen_tests(root, changed, chosen):
     assert quick.chosen_tests(root, [changed]) == chosen + quick.STRUCTURE * changed.startswith("python/")
 
 
+def test_the_name_of_a_module_is_no_ordinary_word(root):
+    (root / "tests/budget/test_other.py").write_text("# amounts of money\n")
+    assert "tests/budget/test_other.py" not in quick.chosen_tests(root, ["python/hushvec/budget/amounts.py"])
+
+
+def test_a_module_that_nothing_names_has_the_tests_of_its_package(root):
+    module = root / "python/hushvec/budget/ledgers/rows.py"
+    module.parent.mkdir()
+    module.write_text("def _read():\n    pass\n")
+    (root / "tests/budget/test_ledger.py").write_text("from hushvec.budget.ledgers import Ledger\n")
+    assert quick.chosen_tests(root, [str(module.relative_to(root))])[0] == "tests/budget/test_ledger.py"
+    assert "tests/budget/test_amounts.py" not in quick.chosen_tests(root, [str(module.relative_to(root))])
+
+
+def test_texts_are_what_errors_say_between_their_values():
+    source = 'raise ValueError(f"{name} must be > 0, got {value!r}")\nkind = "two words"\n"""Two lines\nof a docstring."""\n'
+    assert quick.texts(source) == {" must be > 0, got "}
+
+
+def test_tests_that_quote_a_text_are_chosen_in_every_folder(root):
+    (root / "tests/jobs/test_other.py").write_text('assert str(error) == "limit must be > 0, got -1"\n')
+    assert quick.quoting(root, {" must be > 0, got "}) == ["tests/jobs/test_other.py"]
+    assert quick.quoting(root, {" must be finite, got "}) == []
+    assert quick.quoting(root, set()) == []
+
+
 def test_structure_names_tests_that_exist():
     for name in quick.STRUCTURE:
         file, _, test = name.partition("::")
-        assert f"def {test}(" in (ROOT / file).read_text()
+        text = (ROOT / file).read_text()
+        assert not test or f"def {test}(" in text
 
 
 def test_names_are_whole_words(root):

@@ -83,7 +83,7 @@ def test_after_the_exit_handlers(ending):
         process.ask("plant")
         process.ask("leak")
         if not tracing.stop_at_exit(process.pid):
-            pytest.skip("this machine lets nobody trace a process")
+            pytest.skip("ptrace is not permitted: run as root or in a container with --cap-add SYS_PTRACE")
         if ending:
             process.say(ending)
         else:
@@ -98,10 +98,10 @@ def test_after_the_exit_handlers(ending):
 def test_a_core_dump_of_the_kernel(tmp_path):
     pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
     if "/" in pattern or "|" in pattern:
-        pytest.skip(f"core dumps go elsewhere: {pattern}")
+        pytest.skip(f"core dumps go to {pattern}: set /proc/sys/kernel/core_pattern to a plain file name")
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     if hard == 0:
-        pytest.skip("core dumps are forbidden here")
+        pytest.skip("core dumps are forbidden: raise the hard limit (ulimit -Hc unlimited)")
     allow = lambda: resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
     with Process(cwd=tmp_path, preexec_fn=allow, stderr=subprocess.DEVNULL) as process:
         process.ask("plant")
@@ -109,12 +109,12 @@ def test_a_core_dump_of_the_kernel(tmp_path):
         assert process.child.wait() == -signal.SIGABRT
     dumps = list(tmp_path.iterdir())
     if not dumps:
-        pytest.skip("the kernel wrote no core dump")
+        pytest.skip("the kernel wrote no core dump, though its limits allow one")
     assert (Scanner(SECURE).in_file(dumps[0]), Scanner(PLAIN).in_file(dumps[0])) == (0, 1)
     dumps[0].unlink()
 
 
-@pytest.mark.skipif(shutil.which("gcore") is None, reason="gcore is not installed")
+@pytest.mark.skipif(shutil.which("gcore") is None, reason="gcore is not installed: install gdb")
 def test_a_core_dump_of_a_debugger(tmp_path):
     with Process() as process:
         process.ask("plant")

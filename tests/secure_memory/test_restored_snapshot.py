@@ -105,7 +105,7 @@ def draws_before_and_after(generator):
         try:
             copies = writable_memory(child.process.pid)
         except PermissionError:
-            pytest.skip("this machine lets nobody read the memory of a child")
+            pytest.skip("the memory of a child cannot be read: run as root or in a container with --cap-add SYS_PTRACE")
         first = child.draw()
         child.wait_until_it_sleeps()
         put_back(child.process.pid, copies)

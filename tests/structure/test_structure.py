@@ -19,14 +19,6 @@ LARGEST_SHARE = 0.25
 # Packages whose private names belong to the whole of hushvec.
 SHARED = {"_native", "_util"}
 
-# What is still to be mended.
-KNOWN_LONG = {
-    "hushvec.mechanisms.additive",
-    "hushvec.training.dp_optimizer",
-    "hushvec.training.ghost.clipping",
-    "hushvec.training.opacus_engine",
-}
-
 
 def imports(source):
     """(module, name or None) of every import of hushvec, nested ones and those for type checkers included."""
@@ -106,7 +98,7 @@ def test_no_private_name_of_another_package(name):
     assert list(private_reaches(MODULES[name].read_text(), package)) == []
 
 
-@pytest.mark.parametrize("name", sorted(set(MODULES) - KNOWN_LONG))
+@pytest.mark.parametrize("name", MODULES)
 def test_no_file_is_long(name):
     assert lines(MODULES[name]) <= LARGEST_FILE
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from public_texts import HashEmbedder, clustered, corpus_of
 
 from hushvec.text.corpus import PublicCorpus
+from text.public_texts import HashEmbedder, clustered, corpus_of
 
 
 @pytest.fixture

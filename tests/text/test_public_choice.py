@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from public_texts import clustered, corpus_of, numbers_of
 
 import hushvec as hv
 from hushvec.mechanisms import RandomizedResponse
 from hushvec.text.public_choice import PublicChoice, best_size, representatives
+from text.public_texts import clustered, corpus_of, numbers_of
 
 pytestmark = pytest.mark.ranks
 

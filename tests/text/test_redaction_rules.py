@@ -14,7 +14,8 @@ from hushvec.text.pii.wordlists import countries, given_names
 
 RULES = {rule.name: rule for rule in own_rules()}
 phonenumbers = pytest.mark.skipif(
-    __import__("importlib.util").util.find_spec("phonenumbers") is None, reason="the package phonenumbers is not installed"
+    __import__("importlib.util").util.find_spec("phonenumbers") is None,
+    reason="phonenumbers is not installed: pip install '.[redact]'"
 )
 
 FOUND = [
@@ -241,7 +242,7 @@ def test_every_address_is_found(address):
 def test_what_is_found_is_an_address(text):
     for name in ("ipv4", "ipv6"):
         for found in found_by(name, text):
-            ipaddress.ip_address(found.partition("/")[0])
+            assert f"ipv{ipaddress.ip_address(found.partition('/')[0]).version}" == name
 
 
 def test_a_page_of_everything():

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rewriting_parts import DIMENSION, LawRecorder, Recorder, WordEmbedder
 
 import hushvec as hv
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, PublicProjection
 from hushvec.text import Redactor, Rewriter, rewrite
+from text.rewriting_parts import DIMENSION, LawRecorder, Recorder, WordEmbedder
 
 VECTORS = Path(__file__).parent.parent / "evidence" / "vectors" / "seed_receipts.csv"
 CONTACT = "Contact Jane Doe at jane@example.com."
@@ -39,7 +39,7 @@ class Bounded(WordEmbedder):
     "embedder, given, clip_norm, note",
     [
         (WordEmbedder(), None, 1.5, "clip_norm is 1.5, the default: no bound on the norms of the embedder's rows is known"),
-        (Bounded(), None, 2.0, "clip_norm is 2, the bound on the norms of the embedder's rows"),
+        (Bounded(), None, 2.0, "clip_norm is 2, the stated bound on the norms of the embedder's rows, which are clipped to it"),
         (Bounded(), 0.5, 0.5, None),
     ],
 )

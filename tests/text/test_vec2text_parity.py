@@ -24,7 +24,7 @@ PYTHON = os.environ.get("HUSHVEC_VEC2TEXT_PYTHON")
 
 pytestmark = [
     pytest.mark.skipif(os.environ.get("HUSHVEC_TEST_SCALE") != "full", reason="several minutes: HUSHVEC_TEST_SCALE=full"),
-    pytest.mark.skipif(not PYTHON, reason="HUSHVEC_VEC2TEXT_PYTHON names no environment with vec2text 0.0.13"),
+    pytest.mark.skipif(not PYTHON, reason="HUSHVEC_VEC2TEXT_PYTHON names no python with vec2text 0.0.13: see docs/inverters.md"),
 ]
 
 

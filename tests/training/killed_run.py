@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import torch
-from small_runs import examples_of, model_of, optimizer_of
 
 from hushvec.training import load_checkpoint, save_checkpoint
+from training.small_runs import examples_of, model_of, optimizer_of
 
 
 def fresh(folder, steps):

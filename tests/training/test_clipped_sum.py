@@ -222,6 +222,22 @@ BAD_PARTS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("second", "text"),
+    [
+        (row(2, 3), r"^bias must have shape \(2, 2, 2\), got \(2, 3\)$"),
+        (row(2, 2, 2, value=np.nan), "^bias must be finite, got nan in row 0$"),
+        (row(2, 2, 2).tolist(), "^bias must be a numpy array, a torch tensor or a CuPy array, got list$"),
+        (torch.ones(2, 2, 2), "^bias must be of the kind of weight"),
+    ],
+)
+def test_errors_have_the_names_of_the_parts(second, text):
+    total = ClippedSum([(3,), (2, 2)], clip_norm=1.0, sigma=0.0)
+    with pytest.raises((TypeError, ValueError), match=text):
+        total.add([row(2, 3), second], ["weight", "bias"])
+    assert total.rows == 0
+
+
 @pytest.mark.parametrize(("parts", "kind", "text"), BAD_PARTS.values(), ids=BAD_PARTS)
 @pytest.mark.parametrize("clipping", ["exact", "estimated"])
 def test_bad_parts_are_refused_and_change_nothing(parts, kind, text, clipping):

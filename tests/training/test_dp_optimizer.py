@@ -6,7 +6,6 @@ import math
 import pytest
 import torch
 from scipy import stats
-from small_runs import clipped_sum, examples_of, gradients_by_loop, loss, model_of, optimizer_of, same_state, seeded, state_of
 
 from hushvec._native import _core
 from hushvec.accounting import Accountant, GaussianDP, PoissonSampledGaussianDP, PureDP
@@ -14,6 +13,17 @@ from hushvec.budget import PrivacyBudget
 from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.training import DPOptimizer, StepSchedule, per_example_gradients
 from hushvec.training.guarantee import NOTE_BATCH, NOTE_BUDGET, NOTE_NOISE_FREE, NOTE_POISSON
+from training.small_runs import (
+    clipped_sum,
+    examples_of,
+    gradients_by_loop,
+    loss,
+    model_of,
+    optimizer_of,
+    same_state,
+    seeded,
+    state_of,
+)
 
 ALPHA = 1e-6
 

@@ -3,10 +3,9 @@
 import pytest
 
 torch = pytest.importorskip("torch")
-from ghost_models import gpt2, token_losses  # noqa: E402
-
 from hushvec.training import per_example_gradients  # noqa: E402
 from hushvec.training.ghost import GhostClipping, GhostClippingError, next_token_losses  # noqa: E402
+from training.ghost_models import gpt2, token_losses  # noqa: E402
 
 F = torch.nn.functional
 

@@ -5,10 +5,9 @@ from fractions import Fraction
 import pytest
 
 torch = pytest.importorskip("torch")
-from ghost_models import Notes, clipped_sum, gpt2, norm_of, one_by_one, token_losses  # noqa: E402
-
 from hushvec.training.ghost import GhostClipping  # noqa: E402
 from hushvec.training.ghost.pieces import MatrixPiece, TablePiece, VectorPiece  # noqa: E402
+from training.ghost_models import Notes, clipped_sum, gpt2, norm_of, one_by_one, token_losses  # noqa: E402
 
 
 def compare(model, losses_of, batch, tolerance=1e-6):

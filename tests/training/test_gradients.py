@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from small_runs import clipped_sum, seeded
 
 from hushvec.training import clip_and_noise_gradients
 from hushvec.training.gradients import sigma_of
+from training.small_runs import clipped_sum, seeded
 
 ALPHA = 1e-6   # of every statistical test below
 
@@ -90,7 +90,7 @@ def test_an_empty_sample_is_noise_alone_where_it_is_allowed():
     noisy = clip_and_noise_gradients(parts, 1.0, 2.0, allow_empty=True)
     assert [tuple(part.shape) for part in noisy] == [(4, 2), (3,)]
     assert all(bool((part != 0).any()) for part in noisy)  # an element alone is 0 with probability 0.006: the grid is sigma / 64
-    with pytest.raises(ValueError, match=r"per_sample_grads\[0\] must have at least 1 example, got 0"):
+    with pytest.raises(ValueError, match=r"per_example_grads\[0\] must have at least 1 example, got 0"):
         clip_and_noise_gradients(parts, 1.0, 2.0)
 
 
@@ -105,12 +105,12 @@ def test_sigma_is_never_below_the_product():
 
 ROWS = torch.ones(4, 3)
 BAD = {
-    "no array": ("text", 1.0, 1.0, {}, TypeError, "per_sample_grads must be a numpy array or a torch tensor, got str"),
+    "no array": ("text", 1.0, 1.0, {}, TypeError, "per_example_grads must be a numpy array or a torch tensor, got str"),
     "empty list": ([], 1.0, 1.0, {}, ValueError, "at least 1 array"),
     "scalar": (torch.tensor(1.0), 1.0, 1.0, {}, ValueError, "at least 1 dimension"),
     "integers": (torch.ones(4, 3, dtype=torch.int64), 1.0, 1.0, {}, TypeError, "int64"),
-    "rows differ": ([ROWS, torch.ones(5, 3)], 1.0, 1.0, {}, ValueError, r"per_sample_grads\[1\] must have 4 examples"),
-    "nan": ({"w": ROWS, "b": ROWS * math.nan}, 1.0, 1.0, {}, ValueError, r"per_sample_grads\['b'\] must be finite, got nan in row 0"),
+    "rows differ": ([ROWS, torch.ones(5, 3)], 1.0, 1.0, {}, ValueError, r"per_example_grads\[1\] must have 4 examples"),
+    "nan": ({"w": ROWS, "b": ROWS * math.nan}, 1.0, 1.0, {}, ValueError, r"per_example_grads\['b'\] must be finite, got nan in row 0"),
     "inf": (ROWS * math.inf, 1.0, 1.0, {}, ValueError, "finite"),
     "clip norm": (ROWS, 0.0, 1.0, {}, ValueError, "clip_norm must be > 0, got 0.0"),
     "clip norm kind": (ROWS, True, 1.0, {}, TypeError, "clip_norm must be a number, got bool"),
@@ -138,3 +138,9 @@ def test_gradients_that_the_units_of_a_sum_do_not_hold():
     with pytest.warns(UserWarning, match=r"gradients of at most 0\.001 are rounded to multiples of 0\.0312"):
         assert not clip_and_noise_gradients(rows, 2.0**20, 0.0).any()
     assert clip_and_noise_gradients(rows, 1.0, 0.0) == pytest.approx(2e-3, rel=1e-3)
+
+
+def test_the_old_name_of_the_gradients_warns():
+    with pytest.warns(DeprecationWarning, match="^per_sample_grads is now per_example_grads; the old name goes in 0.2$"):
+        noisy = clip_and_noise_gradients(per_sample_grads=ROWS, clip_norm=1.0, noise_multiplier=1.0)
+    assert noisy.shape == (3,)

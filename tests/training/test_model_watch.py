@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from small_runs import examples_of, loss, model_of, optimizer_of
 
 from hushvec.training import ModelChangedError, load_checkpoint, per_example_gradients, save_checkpoint
 from hushvec.training.ghost import GhostClipping
 from hushvec.training.guarantee import NOTE_ACCEPTED, NOTE_ALLOWED, NOTE_CHANGED, NOTE_UNWATCHED
+from training.small_runs import examples_of, loss, model_of, optimizer_of
 
 F = torch.nn.functional
 
@@ -210,7 +210,7 @@ def test_a_model_must_have_the_parameters_and_be_the_one_that_is_saved(tmp_path)
             return {"mean": 0.5}
 
     stateful = WithState(3, 2)
-    with pytest.raises(ValueError, match="must keep its state in parameters and buffers, which are watched, got '_extra_state'"):
+    with pytest.raises(ValueError, match=r"which are watched, got get_extra_state\(\) of the model beside them"):
         save_checkpoint(tmp_path / "c", optimizer_of(stateful, model=stateful), stateful)
 
 

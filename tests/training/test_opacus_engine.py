@@ -7,11 +7,11 @@ import torch
 from opacus import PrivacyEngine
 from opacus.utils.batch_memory_manager import BatchMemoryManager
 from scipy import stats
-from small_runs import clipped_sum, gradients_by_loop, seeded
 
 from hushvec.accounting import PoissonSampledGaussianDP, compose
 from hushvec.training import PoissonSampler, opacus_accounting, secure_opacus
 from hushvec.training.model_watch import ModelChangedError
+from training.small_runs import clipped_sum, gradients_by_loop, seeded
 
 ALPHA = 1e-6
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from small_runs import seeded
 
 from hushvec.training import PoissonSampler, poisson_loader
+from training.small_runs import seeded
 
 ALPHA = 1e-6
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from small_runs import examples_of, loss, model_of, optimizer_of, same_state, state_of
 
 from hushvec.training import per_example_gradients
+from training.small_runs import examples_of, loss, model_of, optimizer_of, same_state, state_of
 
 
 def good(model, optimizer):

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from killed_run import fresh, train
-from small_runs import examples_of, loss, model_of, optimizer_of, same_state, seeded, state_of
 
 import hushvec as hv
 from hushvec.accounting import Accountant, PureDP
@@ -17,6 +15,8 @@ from hushvec.budget import PrivacyBudget
 from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.training import StepJournal, load_checkpoint, per_example_gradients, save_checkpoint
 from hushvec.training.guarantee import NOTE_RESUMED
+from training.killed_run import fresh, train
+from training.small_runs import examples_of, loss, model_of, optimizer_of, same_state, seeded, state_of
 
 FULL = os.environ.get("HUSHVEC_TEST_SCALE") == "full"
 # How many steps a child has said before it is killed, while it computes, writes or moves a checkpoint of the next.
@@ -26,7 +26,7 @@ MOMENTS = (1, 8, 13, 26, 40) if FULL else (13,)
 def killed(folder, after, steps=4000, every=5):
     """Run a child until it has said `after` steps, kill it at once, and return the steps that it said."""
     here = Path(__file__).parent
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(here), *sys.path]), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     child = subprocess.Popen(
         [sys.executable, str(here / "killed_run.py"), str(folder), str(steps), str(every)],
         stdout=subprocess.PIPE,

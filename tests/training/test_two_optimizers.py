@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from small_runs import examples_of, loss, model_of, optimizer_of
 
 from hushvec.accounting import Accountant
 from hushvec.budget import PrivacyBudget
 from hushvec.training import load_checkpoint, per_example_gradients, save_checkpoint
 from hushvec.training.ghost import GhostClipping
 from hushvec.training.guarantee import NOTE_OTHERS
+from training.small_runs import examples_of, loss, model_of, optimizer_of
 
 
 def halves(model, **changed):

@@ -1,7 +1,7 @@
 // The operations every instruction set supplies: one table each, picked once (dispatch.cpp).
 //
 // Kernels see pointers, sizes and numbers. They work on whole groups of 256 samples (docs/format.md section 2);
-// rows, strides, dtypes and tails are the caller's (clip/rows.cpp).
+// rows, strides, dtypes and tails are the caller's (clip/staged_rows.hpp).
 #pragma once
 
 #include <cstddef>

@@ -112,11 +112,12 @@ class ClippedSum:
         """Of these, how many had a guess that was wrong and were added again."""
         return self._sum.corrected_rows
 
-    def add(self, parts: Sequence[Any]) -> None:
+    def add(self, parts: Sequence[Any], names: Sequence[str] | None = None) -> None:
         """Add rows: one array [B, *shape] for each part, B >= 1, float32, float16, bfloat16 or float64.
 
-        Arrays of numpy or torch, all on one device. CUDA rows are not copied: they must not change before the
-        release; several parts are copied into one array there.
+        Arrays of numpy or torch, all on one device. In CUDA memory the rows stay where they are until the release, so they must not
+        change before it; several parts are copied into one array there. Errors call the parts by `names`: parts[0], parts[1], ...
+        if None.
 
         Raises:
             ValueError: B differs or is 0, a shape does not fit, NaN or Inf (its part and row are named), or more than most_rows rows.
@@ -125,15 +126,16 @@ class ClippedSum:
         given = list(parts)
         if len(given) != len(self._shapes):
             raise ValueError(f"parts must have {len(self._shapes)} arrays, got {len(given)}")
-        matrices = [self._matrix(number, part, given[0]) for number, part in enumerate(given)]
+        called = [f"parts[{number}]" for number in range(len(given))] if names is None else names
+        matrices = [self._matrix(number, part, given[0], called) for number, part in enumerate(given)]
         rows = int(matrices[0].shape[0])
         with self._lock:
             if on_cuda(given[0]):
-                self._keep_on_device(matrices, rows)
+                self._keep_on_device(matrices, rows, called)
             elif self._on_device:
                 raise ValueError(f"parts must be on {device_of(self._on_device[0])} like the rows added before, got cpu")
             else:
-                self._sum.add(matrices)
+                self._add_on_cpu(matrices, called)
             self._model = new_array(given[0], (0,))  # not a view, which would keep the rows alive
 
     def release(self, generator: _core.Generator | None = None, out: Sequence[Any] | None = None) -> list[Any]:
@@ -170,9 +172,9 @@ class ClippedSum:
 
     # ---- arguments ----
 
-    def _matrix(self, number: int, part: Any, first: Any) -> Any:
+    def _matrix(self, number: int, part: Any, first: Any, names: Sequence[str]) -> Any:
         """The part as rows by elements; a copy only where its elements do not lie in order."""
-        name = f"parts[{number}]"
+        name = names[number]
         rows = int(first.shape[0]) if getattr(first, "ndim", 0) else 0
         if not hasattr(part, "reshape") or not hasattr(part, "ndim"):
             require_array(name, part)
@@ -183,7 +185,7 @@ class ClippedSum:
             raise ValueError("parts must have at least 1 row, got 0")
         matrix = part.reshape(rows, self._lengths[number])
         require_array(name, matrix)
-        require_same_kind(name, matrix, "parts[0]", first)
+        require_same_kind(name, matrix, names[0], first)
         return matrix
 
     def _targets(self, out: Sequence[Any] | None) -> list[Any]:
@@ -201,19 +203,27 @@ class ClippedSum:
         contiguous = target.is_contiguous() if is_torch(target) else target.flags.c_contiguous
         return target.reshape(-1) if contiguous else new_array(target, (math.prod(target.shape),))
 
+    def _add_on_cpu(self, matrices: list[Any], names: Sequence[str]) -> None:
+        try:
+            self._sum.add(matrices)
+        except ValueError:  # the core knows no names: what is not finite is looked for again
+            for name, matrix in zip(names, matrices, strict=True):
+                require_finite(name, matrix)
+            raise
+
     # ---- rows in CUDA memory ----
 
-    def _keep_on_device(self, matrices: list[Any], rows: int) -> None:
+    def _keep_on_device(self, matrices: list[Any], rows: int, names: Sequence[str]) -> None:
         if self._sigma == 0:
             raise ValueError("sigma must be > 0 for rows on a CUDA device, got 0.0")
         if self._sum.rows:
             raise ValueError(f"parts must be on the CPU like the rows added before, got {device_of(matrices[0])}")
         if self.rows + rows > self._most_rows:
             raise ValueError(f"rows of the sum must be <= most_rows = {self._most_rows}, got {self.rows} + {rows}")
-        for number, matrix in enumerate(matrices):
+        for name, matrix in zip(names, matrices, strict=True):
             if dtype_name(matrix) == "float64":
-                raise TypeError(f"parts[{number}] must be float32, float16 or bfloat16 on a CUDA device, got float64")
-            require_finite(f"parts[{number}]", matrix)
+                raise TypeError(f"{name} must be float32, float16 or bfloat16 on a CUDA device, got float64")
+            require_finite(name, matrix)
         self._on_device.append(matrices[0] if len(matrices) == 1 else _joined(matrices, 1))
 
     def _release_on_device(self, source: _core.Generator, results: list[Any]) -> None:

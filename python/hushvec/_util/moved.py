@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
+
+from hushvec._util.renamed import warn_of_old_name
 
 MOVED = {
     "hushvec.calibrate": "hushvec.noise.calibration",
@@ -17,6 +18,9 @@ MOVED = {
     "hushvec.label_receipt": "hushvec.receipts.labels",
     "hushvec.label_release": "hushvec.release.labels",
     "hushvec.report_receipt": "hushvec.receipts.reports",
+    "hushvec.retrieval.attacks": "hushvec.audit.indexes",
+    "hushvec.retrieval.attacks.membership": "hushvec.audit.indexes.membership",
+    "hushvec.retrieval.attacks.shadows": "hushvec.audit.indexes.shadows",
     "hushvec.selection_receipt": "hushvec.receipts.selections",
     "hushvec.text.checkpoints": "hushvec.embedders.checkpoints",
     "hushvec.text.embedder": "hushvec.embedders.minilm",
@@ -37,19 +41,19 @@ class _MovedModule(Loader):
 
 
 class _MovedModules(MetaPathFinder):
-    """Asked last, so that existing modules are found as usual."""
+    """Asked first: in a package under its old name, other finders would find its modules and run them a second time."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name not in MOVED:
             return None
-        warnings.warn(f"{name} is now {MOVED[name]}; the old name goes in 0.2", DeprecationWarning, stacklevel=2)
+        warn_of_old_name(f"{name} is now {MOVED[name]}; the old name goes in 0.2")
         return ModuleSpec(name, _MovedModule())
 
 
 def find_moved_modules() -> None:
     """Let imports find them."""
     if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
-        sys.meta_path.append(_MovedModules())
+        sys.meta_path.insert(0, _MovedModules())
 
 
 def or_moved_module(get: Callable[[str], Any]) -> Callable[[str], Any]:

@@ -77,6 +77,14 @@ def probability(name: str, value: Any) -> float:
     return converted
 
 
+def sampling_probability(value: Any) -> float:
+    """Of one example in one batch: above 0, and 1 where every batch has all of them."""
+    converted = positive("sampling_probability", value)
+    if converted > 1:
+        raise ValueError(f"sampling_probability must be > 0 and <= 1, got {converted!r}")
+    return converted
+
+
 def delta(value: Any, *, zero_allowed: bool = False) -> float:
     """A probability below 1 and above 0, or 0 itself for the mechanisms that need no delta."""
     converted = number("delta", value)

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import product
 from hushvec._util import validate
-from hushvec._util.statistics import Estimate as Estimate
-from hushvec._util.statistics import clopper_pearson_lower
+from hushvec._util.statistics import Estimate, clopper_pearson_lower
 
 # A kind costs one binomial draw a resample, about as much as eight plain units.
 UNITS_PER_KIND = 8

@@ -71,12 +71,7 @@ class Dictionary:
     def standard_error(self, frequency: float, reports: int) -> float:
         """Of the estimated frequency of a word that this share of the reports is about.
 
-        Args:
-            frequency: in [0, 1].
-            reports: >= 1.
-
-        Edge cases:
-            For "hadamard" the other reports are taken to be spread evenly over the other words.
+        For "hadamard" the other reports are taken to be spread evenly over the other words.
         """
         if not 0 <= validate.number("frequency", frequency) <= 1:
             raise ValueError(f"frequency must be in [0, 1], got {frequency!r}")

@@ -6,7 +6,6 @@ and Bloom filters alike.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
+from hushvec._util.renamed import warn_of_old_name
 from hushvec._util.rounding import product_up
 from hushvec.accounting import PureDP, Shuffled
 from hushvec.collect.memo import Memo, require_memo
@@ -58,7 +58,7 @@ class Collection(ABC):
     @property
     def words_per_user(self) -> int:
         """`words_per_person` under its old name."""
-        warnings.warn("words_per_user is now words_per_person; the old name goes in 0.2", DeprecationWarning, stacklevel=2)
+        warn_of_old_name("words_per_user is now words_per_person; the old name goes in 0.2")
         return self.words_per_person
 
     @property

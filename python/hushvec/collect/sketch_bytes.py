@@ -38,10 +38,7 @@ def packed(kind: int, contents: Contents) -> bytes:
 
 
 def unpacked(kind: int, data: bytes, *, digest: bytes, numbers: int, of_what: str) -> Contents:
-    """The contents of bytes that must be a whole sketch of this kind, digest and size.
-
-    Args:
-        of_what: what the sketch belongs to, for the messages.
+    """The contents of bytes that must be a whole sketch of this kind, digest and size; `of_what` is for the messages.
 
     Raises:
         TypeError: not bytes.

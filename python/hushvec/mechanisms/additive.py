@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hushvec._native import _core, kernels
-from hushvec._native.arrays import CheckedRows
+from hushvec._native.arrays import CheckedRows, checked_rows
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import quotient_down, root_up, rounded_up
@@ -93,8 +93,12 @@ class Mechanism(ABC):
     def describe(self) -> tuple[str, ...]:
         """Lines that say what a release costs and what it leaves of a row, before anything is spent."""
 
-    def require_release(self, rows: CheckedRows) -> None:
-        """Raise whatever would keep a release from being computed, short of NaN and Inf: what is charged for must happen."""
+    def require_release(self, x: Any) -> None:
+        """Raise whatever would keep a release of x, an array or `CheckedRows`, from being computed, short of NaN and Inf.
+
+        What is charged for must happen.
+        """
+        rows = x if isinstance(x, CheckedRows) else checked_rows("x", x, finite=False)
         if rows.on_cuda:
             kernels.require_release(rows.values, self.law)
 

@@ -138,9 +138,9 @@ class CodebookResponse(Mechanism):
             "grade exact: the released bits carry the claim",
         )
 
-    def require_release(self, rows: CheckedRows) -> None:
-        super().require_release(rows)
-        self.codebook.require_other_rows(rows.values)
+    def require_release(self, x: Any) -> None:
+        super().require_release(x)
+        self.codebook.require_other_rows(x.values if isinstance(x, CheckedRows) else x)
 
     def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
         """For arrays of the CPU."""

@@ -41,7 +41,7 @@ __getattr__, __dir__ = at_first_use(
     globals(),
     {
         "Candidates": "queries.question",
-        "Estimate": "hushvec.audit.bootstrap",
+        "Estimate": "hushvec._util.statistics",
         "Evaluation": "evaluation",
         "InversionResult": "hushvec.audit.indexes.inversion",
         "MembershipResult": "hushvec.audit.indexes.membership",

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from hushvec._native import arrays
 from hushvec._util import validate
-from hushvec.audit.bootstrap import Estimate, bootstrap, group_numbers, require_settings
+from hushvec._util.statistics import Estimate
+from hushvec.audit.bootstrap import bootstrap, group_numbers, require_settings
 from hushvec.retrieval.measures.cosines import MEAN_COSINE, cosines, theoretical_cosine
 from hushvec.retrieval.measures.paired import PairedTest, compare
 from hushvec.retrieval.measures.ranking import cutoffs, judge, per_query, right_documents

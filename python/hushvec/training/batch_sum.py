@@ -12,7 +12,7 @@ from hushvec._native import _core
 from hushvec._native.clipped_sums import ClippedSum
 from hushvec.training import batch_gradients
 from hushvec.training.batch_gradients import BatchMark, Named, Rows, Sums
-from hushvec.training.gradients import add_rows, warn_if_lost
+from hushvec.training.gradients import warn_if_lost
 from hushvec.training.settings import Settings
 
 
@@ -103,9 +103,8 @@ class BatchSum:
 
     def draw(self, parameters: Named, generator: _core.Generator) -> list[torch.Tensor]:
         """The noisy sum for every parameter; no batch is begun afterwards."""
-        out = [torch.empty(parameter.shape, dtype=torch.float32, device=parameter.device) for _, parameter in parameters]
         self._marks, totals, self._float_totals = [], self._float_totals, None
-        noisy: list[torch.Tensor] = self._sum_for(parameters).release(generator, out)
+        noisy = released(self._sum_for(parameters), parameters, generator)
         if totals is not None:
             noisy = [total.to(torch.float64) + part for total, part in zip(totals, noisy)]
         self.discard()
@@ -117,7 +116,7 @@ class BatchSum:
         if found.count and self._settings.noise_multiplier == 0:
             warn_if_lost(found.parts, self._settings.clip_norm)
         if found.count:
-            add_rows(total, found.parts, found.names)
+            total.add(found.parts, found.names)
 
     def _add_sums(self, total: ClippedSum, found: Sums) -> None:
         if total.rows:
@@ -137,13 +136,20 @@ class BatchSum:
                 shapes,
                 clip_norm=settings.clip_norm,
                 sigma=settings.sigma,
-                most_rows=_most_rows(settings),
+                most_rows=1 if settings.clips_batches else most_rows(settings.expected_batch_size),
                 clipping="exact" if settings.clips_batches else settings.clipping,
             )
             self._shapes = shapes
         return self.sum
 
 
-def _most_rows(settings: Settings) -> int:
+def most_rows(expected_batch_size: float) -> int:
     """A public bound on the examples of a batch that a Poisson sample of the expected size never reaches."""
-    return 1 if settings.clips_batches else 1 << math.ceil(math.log2(8 * settings.expected_batch_size + 64))
+    return 1 << math.ceil(math.log2(8 * expected_batch_size + 64))
+
+
+def released(total: ClippedSum, parameters: Named, generator: _core.Generator) -> list[torch.Tensor]:
+    """The noisy sum for every parameter, where the parameter is."""
+    out = [torch.empty(parameter.shape, dtype=torch.float32, device=parameter.device) for _, parameter in parameters]
+    noisy: list[torch.Tensor] = total.release(generator, out)
+    return noisy

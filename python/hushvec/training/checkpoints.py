@@ -1,4 +1,4 @@
-"""Checkpoints that are written whole or not at all, with the account in them."""
+"""Checkpoints with the account in them, written atomically."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch
 from hushvec._util import validate
 from hushvec._util.publish import published_bytes
 from hushvec.training.dp_optimizer import DPOptimizer
+from hushvec.training.model_watch import require_module
 
 FORMAT = "hushvec-training/1"
 
@@ -98,8 +99,7 @@ def load_checkpoint(path: str | os.PathLike[str], optimizer: DPOptimizer, model:
 def _require_kinds(optimizer: Any, model: Any) -> None:
     if not isinstance(optimizer, DPOptimizer):
         raise TypeError(f"optimizer must be a DPOptimizer, got {validate.kind(optimizer)}")
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {validate.kind(model)}")
+    require_module(model)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
@@ -24,6 +23,7 @@ from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, m
 from hushvec.training.receipt import receipt_of
 from hushvec.training.run_account import RunAccount
 from hushvec.training.settings import BATCH, Settings
+from hushvec.training.wrapping import WrappingOptimizer
 
 WHY_NOT_BATCH = (
     'clipping="batch" clips the gradient of a whole batch, which one example can move by 2 clip_norm and not by clip_norm: '
@@ -31,7 +31,7 @@ WHY_NOT_BATCH = (
 )
 
 
-class DPOptimizer(torch.optim.Optimizer):
+class DPOptimizer(WrappingOptimizer):
     """DP-SGD around any torch optimizer that steps without a closure.
 
     Args:
@@ -121,8 +121,7 @@ class DPOptimizer(torch.optim.Optimizer):
         allow_buffers: Sequence[str] = (),
         independent_batches: bool = False,
     ) -> None:
-        # The base class is there for what asks isinstance; everything it would hold is the wrapped optimizer's.
-        self.optimizer = _require_optimizer(optimizer)
+        super().__init__(optimizer)
         self.settings = Settings(
             clip_norm=clip_norm,
             noise_multiplier=noise_multiplier,
@@ -150,33 +149,6 @@ class DPOptimizer(torch.optim.Optimizer):
             independent_batches=validate.flag("independent_batches", independent_batches),
         )
         self._batch = BatchSum(self.settings)
-
-    @property
-    def param_groups(self) -> list[dict[str, Any]]:
-        """Those of the wrapped optimizer."""
-        return self.optimizer.param_groups
-
-    @param_groups.setter
-    def param_groups(self, groups: list[dict[str, Any]]) -> None:
-        self.optimizer.param_groups = groups
-
-    @property
-    def state(self) -> Any:
-        """That of the wrapped optimizer."""
-        return self.optimizer.state
-
-    @state.setter
-    def state(self, state: Any) -> None:
-        self.optimizer.state = state
-
-    @property
-    def defaults(self) -> dict[str, Any]:
-        """Those of the wrapped optimizer."""
-        return self.optimizer.defaults
-
-    @defaults.setter
-    def defaults(self, defaults: dict[str, Any]) -> None:
-        self.optimizer.defaults = defaults
 
     @property
     def accountant(self) -> Accountant:
@@ -404,16 +376,3 @@ _NO_BATCH = {
     "p.clipped_sum (GhostClipping); call empty_batch() where the sample was empty",
     True: "step() needs a gradient of the batch, got none: call backward(), or empty_batch() where the sample was empty",
 }
-
-
-def _require_optimizer(value: Any) -> torch.optim.Optimizer:
-    if not isinstance(value, torch.optim.Optimizer):
-        raise TypeError(f"optimizer must be a torch.optim.Optimizer, got {validate.kind(value)}")
-    if isinstance(value, DPOptimizer):
-        raise TypeError("optimizer must be an ordinary one, got a DPOptimizer: noise would be added twice and counted once")
-    closure = inspect.signature(type(value).step).parameters.get("closure")
-    if closure is not None and closure.default is inspect.Parameter.empty:
-        raise ValueError(f"optimizer must step without a closure, got {type(value).__name__}")
-    if not batch_gradients.trainable(value.param_groups):
-        raise ValueError("optimizer must have a parameter that requires a gradient, got none")
-    return value

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from hushvec._native import _core
-from hushvec._native.arrays import TORCH_DTYPES, dtype_name, is_cupy, is_torch
+from hushvec._native.arrays import DEFAULT_DTYPE, TORCH_DTYPES, dtype_name, is_torch, new_array
 from hushvec._native.clipped_sums import ClippedSum
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
+from hushvec._util.renamed import renamed_arguments
 from hushvec._util.rounding import product_up
 
 CLIPPINGS = ("auto", "exact", "estimated")
@@ -57,12 +57,13 @@ def warn_if_lost(parts: list[Any], clip_norm: float) -> None:
         warnings.warn(
             f"gradients of at most {largest:.3g} are rounded to multiples of {unit:.3g}, which clip_norm = {clip_norm!r} sets: "
             "lower it",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
+@renamed_arguments(per_sample_grads="per_example_grads")
 def clip_and_noise_gradients(
-    per_sample_grads: Any,
+    per_example_grads: Any,
     clip_norm: float,
     noise_multiplier: float,
     *,
@@ -74,7 +75,7 @@ def clip_and_noise_gradients(
     """The noisy sum of clipped per-example gradients: one step of DP-SGD up to the optimizer.
 
     Args:
-        per_sample_grads: an array [B, ...], or a list, tuple or mapping of arrays [B, ...], one for each parameter; numpy or torch.
+        per_example_grads: an array [B, ...], or a list, tuple or mapping of arrays [B, ...], one for each parameter; numpy or torch.
             An example's norm is taken over all of them together.
         clip_norm: C, the largest norm of one example's gradient, in its unit; in [2^-100, 2^20]. What is below C 2^-25 is dropped.
         noise_multiplier: sigma / C, >= 0. 0 adds no noise and gives no privacy.
@@ -113,7 +114,7 @@ def clip_and_noise_gradients(
         {'weight': (10, 3), 'bias': (10,)}
     """
     source = require_generator(generator)
-    names, parts = _parts(per_sample_grads)
+    names, parts = _parts(per_example_grads)
     clip_norm, noise_multiplier = require_scales(clip_norm, noise_multiplier)
     divide_by = 1.0 if divisor is None else validate.positive("divisor", divisor)
     validate.choice("clipping", clipping, CLIPPINGS)
@@ -134,55 +135,30 @@ def clip_and_noise_gradients(
     if rows and noise_multiplier == 0:
         warn_if_lost(parts, clip_norm)
     if rows:
-        add_rows(total, [part.detach() if is_torch(part) else part for part in parts], names)
-    noisy = total.release(source, [_empty(part) for part in parts])
+        total.add([part.detach() if is_torch(part) else part for part in parts], names)
+    noisy = total.release(source, [new_array(part, tuple(part.shape[1:]), dtype=DEFAULT_DTYPE) for part in parts])
     if divide_by != 1.0:
         for part in noisy:
             part /= divide_by
-    return _restored(per_sample_grads, noisy)
-
-
-def add_rows(total: ClippedSum, parts: list[Any], names: list[str]) -> None:
-    """Rows into a sum, whose errors then have an array's name in place of its number among the parts."""
-    try:
-        total.add(parts)
-    except (ValueError, TypeError) as error:
-        text = re.sub(r"parts\[(\d+)\]", lambda found: names[int(found[1])], str(error))
-        raise type(error)(text) from None
+    return _restored(per_example_grads, noisy)
 
 
 def _parts(gradients: Any) -> tuple[list[str], list[Any]]:
     """Arrays of a structure, and what an error calls them."""
     if isinstance(gradients, Mapping):
-        names, parts = [f"per_sample_grads[{name!r}]" for name in gradients], list(gradients.values())
+        names, parts = [f"per_example_grads[{name!r}]" for name in gradients], list(gradients.values())
     elif isinstance(gradients, (list, tuple)):
-        names, parts = [f"per_sample_grads[{index}]" for index in range(len(gradients))], list(gradients)
+        names, parts = [f"per_example_grads[{index}]" for index in range(len(gradients))], list(gradients)
     else:
-        names, parts = ["per_sample_grads"], [gradients]
+        names, parts = ["per_example_grads"], [gradients]
     if not parts:
-        raise ValueError("per_sample_grads must hold at least 1 array, got none")
+        raise ValueError("per_example_grads must hold at least 1 array, got none")
     for name, part in zip(names, parts):
         if not (hasattr(part, "shape") and hasattr(part, "dtype")):
             raise TypeError(f"{name} must be a numpy array or a torch tensor, got {validate.kind(part)}")
         if dtype_name(part) not in TORCH_DTYPES:
             raise TypeError(f"{name} must be {' or '.join(TORCH_DTYPES)}, got {dtype_name(part)}")
     return names, parts
-
-
-def _empty(part: Any) -> Any:
-    """Where the noisy sum of a part goes."""
-    shape = tuple(part.shape[1:])
-    if is_torch(part):
-        import torch
-
-        return part.new_empty(shape, dtype=torch.float32)
-    if is_cupy(part):
-        import cupy  # type: ignore[import-not-found]
-
-        return cupy.empty(shape, "float32")
-    import numpy as np
-
-    return np.empty(shape, np.float32)
 
 
 def _restored(structure: Any, parts: list[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What a training run promises so far, and under which conditions, in one object that says so itself."""
+"""What a training run guarantees so far, and under which conditions."""
 
 from __future__ import annotations
 
@@ -111,8 +111,6 @@ def guarantee_of(
     """What holds after the steps in the account.
 
     Args:
-        account: of the run.
-        delta: in (0, 1); that of the run if None.
         key_is_seeded: whether the next step's noise would come from a seeded key.
         changes: names of parameters and buffers that have changed outside of the private steps.
     """

@@ -1,4 +1,4 @@
-"""A file that remembers how many steps a run has drawn, so that a killed process cannot make them forgotten."""
+"""A file that counts the steps a run has drawn, so that the count survives a killed process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from enum import IntFlag
 from pathlib import Path
 
-from hushvec._util.publish import private_opener
+from hushvec._util.publish import private_opener, sync_folder
 
 # The run, the number that the file system gave the file (a copy beside it has another one, and knows of no later step), and what
 # every step was made with.
@@ -95,16 +95,12 @@ class StepJournal:
         finally:
             os.close(handle)
         if new:
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
             self._file_number = self._made_as = status.st_ino
         self.run_id, self.steps, self.flags = run_id, self.steps + 1, self.flags | StepFlags(flags)
 
     def require_original(self) -> None:
-        """Refuse a copy.
-
-        Raises:
-            ValueError: the file's number is not the one that it was made with.
-        """
+        """Refuse a copy: its file number is not the one that the journal was made with."""
         if self._made_as != self._file_number:
             raise ValueError(
                 f"{self.path}: must be the file that the run began, got a copy of it: steps counted in the original are not in the "
@@ -127,12 +123,3 @@ class StepJournal:
         self._made_as, self._settings = int(header[2], 16), header[3].decode()
         for step in set(steps):
             self.flags |= StepFlags(_STEPS.index(step))
-
-
-def _sync_folder(folder: Path) -> None:
-    """The file's name is on stable storage too."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

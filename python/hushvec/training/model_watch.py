@@ -1,4 +1,4 @@
-"""What a forward pass may not do: write what it has seen into the model. Parameters and buffers, compared before and after.
+"""Parameters and buffers, compared before and after: a forward pass must not write what it has seen into the model.
 
 A gradient is clipped and gets noise; a buffer that a layer updates, or a row of an embedding that it rescales, gets neither, and a
 checkpoint then carries it. Comparing every number after every batch would cost as much as the batch, so a batch compares each
@@ -17,7 +17,6 @@ from typing import Any
 from weakref import WeakSet, ref
 
 import torch
-from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX
 
 from hushvec._util import validate
 from hushvec.errors import HushvecError
@@ -36,6 +35,12 @@ class ModelChangedError(HushvecError, ValueError):
 # A tensor, its address and its version counter: what changes when it or its storage is replaced, or written to. A plain tuple, as
 # there are some for every parameter in every step; never compared by ==, which would compare the tensors' elements.
 Stamp = tuple[torch.Tensor, int, int]
+
+
+def require_module(model: object) -> None:
+    """Refuse what is no torch.nn.Module."""
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, got {validate.kind(model)}")
 
 
 def stamp_of(tensor: torch.Tensor) -> Stamp:
@@ -80,12 +85,7 @@ def digest_of(tensor: torch.Tensor) -> str:
 
 
 class Glance:
-    """The cheap look at tensors: stamps of all, values of small buffers.
-
-    Args:
-        tensors: to look at.
-        after: an earlier look, whose small buffers are looked at again; None: this is the first.
-    """
+    """The cheap look at tensors: stamps of all, values of small buffers (those of the look before, if there was one)."""
 
     def __init__(self, tensors: Tensors, after: Glance | None = None) -> None:
         self.stamps = {name: stamp_of(tensor) for name, tensor in tensors.items()}
@@ -135,11 +135,7 @@ def look_at(model: torch.nn.Module) -> Glance:
 
 
 def require_untouched(model: torch.nn.Module, before: Glance) -> None:
-    """The forward pass in between has written nothing.
-
-    Raises:
-        ModelChangedError: it has.
-    """
+    """Raise ModelChangedError if the forward pass in between has written to the model."""
     allowed = allowed_of(model)
     for name in before.differences(Glance(tensors_of(model), before)):
         if name not in allowed:
@@ -214,9 +210,12 @@ class ModelWatch:
         for name, tensor in tensors_of(model).items():
             if id(tensor) not in own:
                 raise ValueError(f"model must be the one that the optimizer watches, got one with {name!r}, which it does not")
-        for name in model.state_dict():
-            if name.endswith(_EXTRA_STATE_KEY_SUFFIX):
-                raise ValueError(f"model must keep its state in parameters and buffers, which are watched, got {name!r} beside them")
+        for name, module in model.named_modules():
+            if type(module).get_extra_state is not torch.nn.Module.get_extra_state:
+                raise ValueError(
+                    f"model must keep its state in parameters and buffers, which are watched, got get_extra_state() of "
+                    f"{name or 'the model'} beside them"
+                )
 
     def changes(self, *, exact: bool) -> list[str]:
         """Names of what is not as it should be.

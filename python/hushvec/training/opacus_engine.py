@@ -6,27 +6,22 @@ So an engine becomes one of a class that overrides these two, and everything els
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
 import torch
 from opacus import PrivacyEngine
 from opacus.optimizers import DPOptimizer as OpacusOptimizer
-from opacus.optimizers import DPOptimizerFastGradientClipping as OpacusGhostOptimizer
 from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 from torch.utils.data import DataLoader
 
 from hushvec._native import _core
-from hushvec._native.clipped_sums import ClippedSum
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
-from hushvec.accounting import Accountant, PoissonSampledGaussianDP
-from hushvec.training import batch_gradients
-from hushvec.training.batch_gradients import Named, Rows
-from hushvec.training.gradients import add_rows, require_scales, sigma_of
-from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, stepped_by_another
+from hushvec.training.gradients import require_scales
+from hushvec.training.model_watch import ModelWatch
+from hushvec.training.opacus_optimizers import ExactNoiseOptimizer, ExactOptimizer
 from hushvec.training.sampler import PoissonSampler
 from hushvec.training.shared import require_accountant_alone
 
@@ -199,125 +194,6 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
         )
 
 
-class _Guarded:
-    """What a step of both optimizers refuses, and what it leaves behind where something fails."""
-
-    hushvec_generator: _core.Generator
-    hushvec_watch: ModelWatch
-    hushvec_independent: bool
-    hushvec_steps: int = 0
-    # torch's GradScaler then calls step() in every iteration, with itself as an argument, in place of skipping it silently.
-    _step_supports_amp_scaling = True
-
-    original_optimizer: Any
-    param_groups: Any
-    pre_step: Callable[[], Any]
-
-    def step(self, closure: Callable[[], float] | None = None, *, grad_scaler: Any = None) -> Any:
-        """As Opacus. Raises ValueError for a GradScaler, ModelChangedError for a model that a forward pass has written to."""
-        try:
-            batch_gradients.require_no_scaler(self, grad_scaler)
-            if closure is not None:
-                with torch.enable_grad():
-                    closure()
-            parameters = [parameter for _, parameter in _named(self)]
-            if not parameters:
-                raise ValueError("optimizer must have a parameter that requires a gradient, got none")
-            if not self.hushvec_independent and stepped_by_another(parameters, self):
-                raise ValueError(OTHERS_PARAMETERS)
-            self.hushvec_watch.require_before_step(self.hushvec_steps)
-            steps = self.pre_step()
-        except BaseException:
-            self._drop_batch()
-            raise
-        if not steps:
-            return None
-        for _, parameter in batch_gradients.all_of(self.param_groups):
-            if not parameter.requires_grad:
-                parameter.grad = None  # a raw gradient that was left there would step it
-        self.hushvec_steps += 1
-        try:
-            return self.original_optimizer.step()
-        finally:
-            self.hushvec_watch.stepped(parameters, self.hushvec_steps, self)
-
-    def accept_changes(self) -> None:
-        """Take the model as it is now, after a change that no private data came into."""
-        self.hushvec_watch.rebase()
-        leave((parameter for _, parameter in _named(self)), self)
-
-    def _drop_batch(self) -> None:
-        """Sums and gradients, so that a batch that is given again counts once."""
-        for _, parameter in _named(self):
-            parameter.summed_grad = parameter.grad = None  # type: ignore[attr-defined]
-
-
-class ExactOptimizer(_Guarded, OpacusOptimizer):  # type: ignore[misc]
-    """Opacus's optimizer with exact clipping, sums and noise."""
-
-    _sum: ClippedSum | None = None
-    _sum_made_for: tuple[list[tuple[int, ...]], float, float] | None = None
-
-    def clip_and_accumulate(self) -> None:
-        """The gradients of examples into the exact sum, in place of p.summed_grad."""
-        parameters = _named(self)
-        for _, parameter in parameters:
-            if getattr(parameter.grad_sample, "_processed", False):  # type: ignore[attr-defined]
-                raise ValueError("grad_sample must be new: call zero_grad() after every step")
-        rows = batch_gradients.of_examples(parameters, self.max_grad_norm)
-        if not isinstance(rows, Rows):
-            raise ValueError("step() needs grad_sample on every parameter, got none")
-        total = self._current_sum(parameters)
-        if rows.count:
-            add_rows(total, rows.parts, rows.names)
-        for _, parameter in parameters:
-            passes = parameter.grad_sample if isinstance(parameter.grad_sample, list) else [parameter.grad_sample]  # type: ignore[attr-defined]
-            for part in passes:
-                part._processed = True
-
-    def _drop_batch(self) -> None:
-        super()._drop_batch()
-        if self._sum is not None:
-            self._sum.reset()
-
-    def add_noise(self) -> None:
-        """The noisy sum into p.grad."""
-        parameters = _named(self)
-        _noisy_into_grad(parameters, self._current_sum(parameters), self.hushvec_generator)
-
-    def _current_sum(self, parameters: Named) -> ClippedSum:
-        """The sum for these parameters, clip norm and noise, which schedulers of Opacus may change between batches."""
-        shapes = [tuple(parameter.shape) for _, parameter in parameters]
-        sigma = sigma_of(float(self.noise_multiplier), float(self.max_grad_norm))
-        wanted = (shapes, self.max_grad_norm, sigma)
-        if self._sum is None or wanted != self._sum_made_for:
-            if self._sum is not None and self._sum.rows:
-                raise ValueError("max_grad_norm, noise_multiplier and parameters must not change within a batch")
-            self._sum = ClippedSum(shapes, clip_norm=self.max_grad_norm, sigma=sigma, most_rows=_most_rows(self))
-            self._sum_made_for = wanted
-        return self._sum
-
-
-class ExactNoiseOptimizer(_Guarded, OpacusGhostOptimizer):  # type: ignore[misc]
-    """Opacus's optimizer of ghost clipping with this library's noise on Opacus's sums."""
-
-    def add_noise(self) -> None:
-        """p.summed_grad with noise into p.grad."""
-        parameters = _named(self)
-        if any(getattr(parameter.summed_grad, "_processed", False) for _, parameter in parameters):  # type: ignore[attr-defined]
-            raise ValueError("summed_grad must be new: call zero_grad() after every step")
-        sums = [parameter.summed_grad for _, parameter in parameters]  # type: ignore[attr-defined]
-        shapes = [tuple(parameter.shape) for _, parameter in parameters]
-        multiplier: Any = getattr(self, "_adjusted_noise_multiplier", self.noise_multiplier)
-        sigma = sigma_of(float(multiplier), float(self.max_grad_norm))
-        noise = ClippedSum(shapes, clip_norm=self.max_grad_norm, sigma=sigma, most_rows=1)
-        _noisy_into_grad(parameters, noise, self.hushvec_generator)
-        for (_, parameter), summed in zip(parameters, sums):
-            assert parameter.grad is not None
-            parameter.grad += summed.view_as(parameter)
-            summed._processed = True
-
-
 class _ExactSampler(UniformWithReplacementSampler):  # type: ignore[misc]
     """Poisson batches of this library where Opacus looks for its own sampler."""
 
@@ -327,76 +203,6 @@ class _ExactSampler(UniformWithReplacementSampler):  # type: ignore[misc]
 
     def __iter__(self) -> Any:
         return iter(self._batches)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OpacusAccounting:
-    """What an engine's steps cost, said twice.
-
-    Args:
-        opacus_epsilon: by the engine's own accountant.
-        epsilon: by hushvec.accounting, rounded up.
-        delta: for both.
-        opacus_accountant: "prv", "rdp" or "gdp". The last is an approximation and no bound.
-        theorem: that gave `epsilon`.
-        steps: taken so far.
-    """
-
-    opacus_epsilon: float
-    epsilon: float
-    delta: float
-    opacus_accountant: str
-    theorem: str
-    steps: int
-
-
-def opacus_accounting(privacy_engine: Any, delta: float) -> OpacusAccounting:
-    """Compare an engine's account with this library's for the same steps, add-remove.
-
-    Args:
-        privacy_engine: an opacus.PrivacyEngine that has stepped.
-        delta: in (0, 1).
-
-    Raises:
-        TypeError: it is no PrivacyEngine.
-        ValueError: it has not stepped, or a step had no noise.
-        ModelChangedError: an engine of `secure_opacus` whose model has changed outside of the private steps.
-
-    Example:
-        >>> import warnings
-        >>> from opacus import PrivacyEngine
-        >>> from hushvec.training import opacus_accounting
-        >>> with warnings.catch_warnings():
-        ...     warnings.simplefilter("ignore")
-        ...     engine = PrivacyEngine(accountant="rdp")
-        >>> for _ in range(100):
-        ...     engine.accountant.step(noise_multiplier=1.0, sample_rate=0.01)
-        >>> both = opacus_accounting(engine, 1e-5)
-        >>> round(both.opacus_epsilon, 2), round(both.epsilon, 2), both.steps
-        (1.21, 0.72, 100)
-    """
-    if not isinstance(privacy_engine, PrivacyEngine):
-        raise TypeError(f"privacy_engine must be an opacus.PrivacyEngine, got {validate.kind(privacy_engine)}")
-    checked = validate.delta(delta)
-    if isinstance(privacy_engine, ExactPrivacyEngine):
-        for watch in privacy_engine.hushvec_watches:
-            watch.require_unchanged(exact=True)
-    accountant = Accountant(adjacency="add-remove")
-    for noise_multiplier, sample_rate, steps in privacy_engine.accountant.history:
-        accountant.add(
-            PoissonSampledGaussianDP(noise_multiplier=float(noise_multiplier), sampling_probability=float(sample_rate)), steps
-        )
-    if not len(accountant):
-        raise ValueError("privacy_engine must have stepped, got an engine without steps")
-    ours = accountant.compose(delta=checked)
-    return OpacusAccounting(
-        opacus_epsilon=float(privacy_engine.accountant.get_epsilon(checked)),
-        epsilon=ours.epsilon,
-        delta=checked,
-        opacus_accountant=privacy_engine.accountant.mechanism(),
-        theorem=ours.theorem,
-        steps=len(accountant),
-    )
 
 
 def _require_covered(distributed: bool, clipping: str, noise_generator: Any, grad_sample_mode: str) -> None:
@@ -410,18 +216,3 @@ def _require_covered(distributed: bool, clipping: str, noise_generator: Any, gra
         raise ValueError(
             f"grad_sample_mode must be one of {', '.join(map(repr, (*ROW_MODES, GHOST)))} with secure_opacus, got {grad_sample_mode!r}"
         )
-
-
-def _named(optimizer: Any) -> Named:
-    return batch_gradients.trainable(optimizer.param_groups)
-
-
-def _most_rows(optimizer: Any) -> int:
-    """A public bound on the examples of a batch: a power of two well above the expected number."""
-    return 1 << (8 * int(optimizer.expected_batch_size or 2**14) + 64).bit_length()
-
-
-def _noisy_into_grad(parameters: Named, total: ClippedSum, generator: _core.Generator) -> None:
-    out = [torch.empty(parameter.shape, dtype=torch.float32, device=parameter.device) for _, parameter in parameters]
-    for (_, parameter), noisy in zip(parameters, total.release(generator, out)):
-        parameter.grad = noisy.to(parameter.dtype)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.batchnorm import _BatchNorm  # the base of all kinds, which has no public name
 
 from hushvec._util import validate
 from hushvec.training import batch_gradients, model_watch
@@ -31,8 +31,7 @@ def require_independent_examples(model: torch.nn.Module) -> None:
         >>> from hushvec.training import require_independent_examples
         >>> require_independent_examples(torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.LayerNorm(3)))
     """
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {validate.kind(model)}")
+    model_watch.require_module(model)
     for name, module in model.named_modules():
         if isinstance(module, _BatchNorm) and (module.training or not module.track_running_stats):
             raise ValueError(

@@ -29,30 +29,21 @@ def new_run_id() -> str:
 class Record:
     """What has happened in a run. A checkpoint keeps all of it.
 
-    Args:
-        run_id: 32 random hex digits; the journal and the budget's charge carry them. A run that goes on from a checkpoint without
-            a journal gets new ones: it is one branch of what may be many.
-        steps: that are accounted for.
-        resumed: how often the run went on from a checkpoint.
-        float_sums, noise_free, seeded: whether a step had a sum made in floating point, no noise, or noise of a seeded key.
-        unwatched: whether a step took gradients of a model that was not watched.
-        accepted: whether the user has vouched for changes of the model.
-        allowed_buffers: names of buffers that forward passes may write.
-        charged: whether the budget was.
-        charge: the row of the budget's ledger as a mapping, or None.
+    The journal and the budget's charge carry the run_id. A run that goes on from a checkpoint without a journal gets a new one: it
+    is one branch of what may be many.
     """
 
     run_id: str = field(default_factory=new_run_id)
-    steps: int = 0
-    resumed: int = 0
-    float_sums: bool = False
-    noise_free: bool = False
-    seeded: bool = False
-    unwatched: bool = False
-    accepted: bool = False
-    allowed_buffers: list[str] = field(default_factory=list)
+    steps: int = 0  # that are accounted for
+    resumed: int = 0  # how often the run went on from a checkpoint
+    float_sums: bool = False  # a step had a sum made in floating point,
+    noise_free: bool = False  # no noise,
+    seeded: bool = False  # noise of a seeded key,
+    unwatched: bool = False  # or gradients of a model that was not watched
+    accepted: bool = False  # the user has vouched for changes of the model
+    allowed_buffers: list[str] = field(default_factory=list)  # that forward passes may write
     charged: bool = False
-    charge: dict[str, Any] | None = None
+    charge: dict[str, Any] | None = None  # the row of the budget's ledger
 
     def note(self, flags: int) -> None:
         """What is to be said of a step, or of several."""
@@ -62,17 +53,7 @@ class Record:
 
 
 class RunAccount:
-    """Accountant, budget and journal of one run.
-
-    Args:
-        settings: of the run.
-        accountant: that other releases about the same people are counted in; a new one if None.
-        budget: charged once, for all steps, before the first; or None.
-        generator: whose key has to be secret if there is a budget.
-        delta: of the budget's charge, and of answers that are asked for without one.
-        journal: path of a file that counts steps before they are drawn, or None.
-        independent_batches: whether other runs with this accountant, budget or these parameters draw batches of their own.
-    """
+    """Accountant, budget and journal of one run. `DPOptimizer` describes the arguments."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Poisson batches: every example is in every batch with the same probability, independently. What amplification is proved for."""
+"""Poisson batches: every example is in every batch with the same probability, independently. Amplification is proved for these."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ class PoissonSampler:
         self, size: int, sampling_probability: float, *, steps: int | None = None, generator: _core.Generator | None = None
     ) -> None:
         self.size = validate.whole_number("size", size, at_least=1)
-        self.sampling_probability = validate.positive("sampling_probability", sampling_probability)
-        if self.sampling_probability > 1:
-            raise ValueError(f"sampling_probability must be > 0 and <= 1, got {self.sampling_probability!r}")
+        self.sampling_probability = validate.sampling_probability(sampling_probability)
         self._threshold = int(Fraction(self.sampling_probability) * _WORD)
         if self._threshold == 0:
             raise ValueError(f"sampling_probability must be >= 2^-64, got {self.sampling_probability!r}")
@@ -129,12 +127,7 @@ def poisson_loader(
 
 
 class EmptyBatches:
-    """A collate function that also makes the batch of no examples.
-
-    Args:
-        collate: makes a batch of one or more examples.
-        dataset: whose first example shows what a batch is made of.
-    """
+    """A collate function that also makes the batch of no examples, after the dataset's first example."""
 
     def __init__(self, collate: Callable[[list[Any]], Any], dataset: Any) -> None:
         self.collate, self.dataset = collate, dataset

@@ -40,12 +40,8 @@ class StepSchedule:
     clipped: str = "example"
 
     def __post_init__(self) -> None:
-        noise = validate.not_negative("noise_multiplier", self.noise_multiplier)
-        object.__setattr__(self, "noise_multiplier", noise)
-        probability = validate.positive("sampling_probability", self.sampling_probability)
-        if probability > 1:
-            raise ValueError(f"sampling_probability must be > 0 and <= 1, got {probability!r}")
-        object.__setattr__(self, "sampling_probability", probability)
+        object.__setattr__(self, "noise_multiplier", validate.not_negative("noise_multiplier", self.noise_multiplier))
+        object.__setattr__(self, "sampling_probability", validate.sampling_probability(self.sampling_probability))
         validate.choice("adjacency", self.adjacency, ADJACENCIES)
         validate.choice("clipped", self.clipped, UNITS)
 

@@ -37,7 +37,7 @@ class Settings:
             "clip_norm": clip_norm,
             "noise_multiplier": noise_multiplier,
             "expected_batch_size": validate.positive("expected_batch_size", self.expected_batch_size),
-            "sampling_probability": validate.positive("sampling_probability", self.sampling_probability),
+            "sampling_probability": validate.sampling_probability(self.sampling_probability),
             "clipping": validate.choice("clipping", self.clipping, (*CLIPPINGS, BATCH)),
             "steps": None if self.steps is None else validate.whole_number("steps", self.steps, at_least=1),
         }

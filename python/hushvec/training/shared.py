@@ -24,13 +24,10 @@ _charging: WeakSet[Any] = WeakSet()  # runs that have asked a budget
 
 
 def require_accountant_alone(run: Any) -> None:
-    """No other run has had the run's accountant.
+    """Refuse a second run with one accountant, unless its batches are said to be independent.
 
     Args:
         run: with `accountant` and `independent_batches`: a RunAccount, or an engine of Opacus.
-
-    Raises:
-        ValueError: one has, and the batches are not said to be independent.
     """
     if _accountants.get(run.accountant) and not run.independent_batches:
         raise ValueError(_WHY.format(name="accountant", what="that of another DPOptimizer"))
@@ -38,11 +35,7 @@ def require_accountant_alone(run: Any) -> None:
 
 
 def require_budget_alone(run: Any) -> None:
-    """No other living run that the budget has paid for has steps left, but for those that share this one's journal.
-
-    Raises:
-        ValueError: one has, and the batches are not said to be independent.
-    """
+    """Refuse a second run on one budget while the first has steps left, unless they share a journal or batches are independent."""
     if run.budget is None or run.record.charged:
         return
     ledger = ledger_of(run.budget)

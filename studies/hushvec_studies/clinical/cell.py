@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 import hushvec
 from hushvec._native.products import inner_products
-from hushvec.audit.bootstrap import Estimate, bootstrap
+from hushvec.audit.bootstrap import bootstrap
 from hushvec.mechanisms import VectorMechanism
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 from hushvec.release.vectors import privatize
+from hushvec.retrieval import Estimate
 from hushvec.retrieval.measures.cosines import cosines, theoretical_cosine
 from hushvec_studies.clinical import maps
 from hushvec_studies.clinical.cohort import VERSION, Population, Source

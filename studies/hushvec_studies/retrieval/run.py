@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hushvec
-from hushvec.audit.bootstrap import Estimate, bootstrap
+from hushvec.audit.bootstrap import bootstrap
 from hushvec.audit.indexes.membership import MembershipResult, judge
 from hushvec.audit.indexes.shadows import Game, play
 from hushvec.mechanisms import PrivUnit, PublicProjection
-from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
+from hushvec.retrieval import Estimate, PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.evaluation import Evaluation, compare, evaluate
 from hushvec_studies.retrieval.columns import FALSE_POSITIVE_RATES, RECALL_DEPTHS, Row, attack_column, empty_row
 from hushvec_studies.retrieval.inputs import Inputs, drawn, load_inputs

@@ -4,15 +4,15 @@ import gzip
 import json
 import lzma
 from collections import Counter
-from pathlib import Path
 from urllib.error import URLError
 
 import pytest
 
+from data_files import data_file
 from hushvec_studies.retrieval.corpora import EIGHT_CATEGORIES, Corpus, cleaned, load_corpus
 from hushvec_studies.retrieval.splits import stratified_split
 
-POSTS = Path(__file__).parents[4] / "shared" / "data" / "20newsgroups_8.jsonl.xz"
+POSTS, needs_posts = data_file("20newsgroups_8.jsonl.xz")
 WORDS = "some words of a text that is long enough to be kept"
 
 
@@ -123,7 +123,7 @@ def test_newsgroups_that_cannot_be_downloaded(monkeypatch, tmp_path):
         load_corpus("20newsgroups", data_home=tmp_path)
 
 
-@pytest.mark.skipif(not POSTS.exists(), reason=f"no {POSTS.name} in ../shared/data")
+@needs_posts
 def test_the_posts_of_the_study():
     corpus = load_corpus(POSTS)
     assert tuple(sorted(set(corpus.categories))) == EIGHT_CATEGORIES

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from dlpack_exporter import Exporter
+
+from evidence.fuzz.dlpack_exporter import Exporter
 
 try:
     import torch

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from dlpack_exporter import Exporter
+
+from evidence.fuzz.dlpack_exporter import Exporter
 
 try:
     import torch

@@ -1,6 +1,6 @@
 """Random arrays of every kind into every function that takes one.
 
-    python tests/evidence/fuzz/fuzz_arrays.py [--seconds S | --cases N] [--seed K]
+    PYTHONPATH=tests python -m evidence.fuzz.fuzz_arrays [--seconds S | --cases N] [--seed K]
 
 What must hold for each call:
   - what is no usable array or number is refused with ValueError, TypeError, RuntimeError or BufferError and a message, and no
@@ -11,8 +11,8 @@ Where the library may refuse more than it must (arrays that interleave without s
 
 For memory errors that write nothing visible, run it on a core built with -DHUSHVEC_SANITIZE=address,undefined:
 
-    LD_PRELOAD=$(g++ -print-file-name=libasan.so) PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \\
-        python tests/evidence/fuzz/fuzz_arrays.py
+    LD_PRELOAD=$(g++ -print-file-name=libasan.so) PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=tests \\
+        python -m evidence.fuzz.fuzz_arrays
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import array_layouts as al
-import broken_arrays
 import numpy as np
-from array_layouts import Layout, torch
 
 import hushvec as hv
+from evidence.fuzz import array_layouts as al
+from evidence.fuzz import broken_arrays
+from evidence.fuzz.array_layouts import Layout, torch
 from hushvec._native import _core
 
 REFUSALS = (ValueError, TypeError, RuntimeError, BufferError)

@@ -1,10 +1,10 @@
 """A fixed run of the array fuzzer, and proof that its judge notices what it should."""
 
-import fuzz_arrays
 import numpy as np
 import pytest
-from fuzz_arrays import CALLS, Call, Violation, one_case
 
+from evidence.fuzz import fuzz_arrays
+from evidence.fuzz.fuzz_arrays import CALLS, Call, Violation, one_case
 from hushvec._native import _core
 
 SEED = 0

@@ -5,14 +5,17 @@ import importlib.util
 import pytest
 
 
+WITHOUT_CUDA = "hushvec was built without its CUDA backend: put nvcc on PATH and install it again"
+
+
 def why_no_gpu():
     if importlib.util.find_spec("hushvec._native._cuda") is None:
-        return "hushvec was built without its CUDA backend"
+        return WITHOUT_CUDA
     try:
         import torch
     except ImportError:
-        return "torch is not installed"
-    return None if torch.cuda.is_available() else "torch sees no CUDA device"
+        return "torch is not installed: pip install '.[torch]'"
+    return None if torch.cuda.is_available() else "torch sees no CUDA device: run on a machine with a GPU, with torch for CUDA"
 
 
 def pytest_collection_modifyitems(items):
@@ -27,7 +30,7 @@ def pytest_collection_modifyitems(items):
 def cuda():
     """hushvec._native._cuda, which needs no device to be imported."""
     if importlib.util.find_spec("hushvec._native._cuda") is None:
-        pytest.skip("hushvec was built without its CUDA backend")
+        pytest.skip(WITHOUT_CUDA)
     import hushvec._native._cuda
 
     return hushvec._native._cuda

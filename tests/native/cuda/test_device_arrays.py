@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from fake_arrays import ARENA, CPU, CUDA, Interface, OldExporter, OnDevice, Versioned, workspace
+from native.cuda.fake_arrays import ARENA, CPU, CUDA, Interface, OldExporter, OnDevice, Versioned, workspace
 
 import hushvec as hv
 

@@ -45,14 +45,14 @@ def disassembler():
         candidate = Path(spec.origin).parent / "backends/nvidia/bin/cuobjdump"
         found = str(candidate) if candidate.exists() else None
     if found is None:
-        pytest.skip("no cuobjdump on PATH or in the triton package")
+        pytest.skip("cuobjdump is neither on PATH nor in the package triton: install the CUDA toolkit or triton")
     return found
 
 
 def compiled_module():
     spec = importlib.util.find_spec("hushvec._native._cuda")
     if spec is None:
-        pytest.skip("this build has no CUDA backend")
+        pytest.skip("hushvec was built without its CUDA backend: put nvcc on PATH and install it again")
     return Path(spec.origin)
 
 

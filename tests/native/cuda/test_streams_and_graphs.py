@@ -40,7 +40,7 @@ def test_work_waits_for_what_the_stream_did_before():
 
 def test_another_device():
     if torch.cuda.device_count() < 2:
-        pytest.skip("this machine has one CUDA device")
+        pytest.skip("needs two CUDA devices, this machine has one")
     x = rows().to("cuda:1")
     generator, same = hv.Generator.unsafe_seeded(1), hv.Generator.unsafe_seeded(1)
     released = hv.clip_and_noise(x, 1.0, 0.5, generator=generator)

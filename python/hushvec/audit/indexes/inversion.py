@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products, product
 from hushvec._util import validate
-from hushvec.audit.bootstrap import Estimate, bootstrap
+from hushvec._util.statistics import Estimate
+from hushvec.audit.bootstrap import bootstrap
 from hushvec.audit.indexes.bounds import identification_bound
 from hushvec.audit.indexes.row_laws import log_densities
 from hushvec.audit.indexes.rows import require_vectors, unit

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.audit.bootstrap import Estimate
+from hushvec._util.statistics import Estimate
 from hushvec.audit.indexes.bounds import membership_auc_bound, membership_bound
 from hushvec.audit.indexes.curves import FixedThreshold, RocCurve, at_threshold, bootstrap
 from hushvec.audit.indexes.lower_bound import (

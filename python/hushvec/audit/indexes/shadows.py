@@ -242,7 +242,7 @@ def _searched(index: Any, pool: Vectors, asked: Vectors, drawn: _Drawn, k: int, 
 def _calls(candidates: int, queries: int) -> Iterator[tuple[slice, int]]:
     """Which queries go into one call of search: the first ones of a run of candidates, then their second ones, and so on.
 
-    A candidate's queries are in different calls at the same place: noise that starts anew with each call comes back in them.
+    A candidate's queries are in different calls at the same place: noise that restarts with each call repeats in them.
     """
     for first in range(0, candidates, QUERIES_AT_ONCE):
         for number in range(queries):

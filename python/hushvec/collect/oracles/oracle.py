@@ -22,14 +22,10 @@ UNIT = 2.0**-64
 
 @dataclass(frozen=True, kw_only=True)
 class Oracle(ABC):
-    """A randomizer of one word among `words` of them, and the arithmetic of its reports.
-
-    Args:
-        words: how many there are, 2 to 2^24; they are the codes 0 to words - 1.
-        epsilon: > 0, of one report.
+    """A randomizer of one word among `words` of them, the codes 0 to words - 1, and the arithmetic of its reports.
 
     Raises:
-        ValueError: too many words, or an epsilon so small that reports would carry nothing.
+        ValueError: an epsilon so small that reports would carry nothing.
     """
 
     name: ClassVar[str]

@@ -111,7 +111,7 @@ class Documents:
         """Those of a file that holds `lines`.
 
         Raises:
-            TypeError, KeyError, ValueError: not such a file.
+            TypeError, ValueError: not such a file.
         """
         lines = [(where, json_object(line, where)) for where, line in lines_of_file(path)]
         texts, metadata = ([field(fields, key, where) for where, fields in lines] for key in ("text", "metadata"))

@@ -20,15 +20,7 @@ if TYPE_CHECKING:
 
 
 class Prepared(NamedTuple):
-    """Rows and the plan of their release, checked but for NaN and Inf.
-
-    Args:
-        rows: behind the projection; final where there is no plan.
-        plan: of their release; None without noise.
-        budget: that is charged for it.
-        projection: that they have been through, for the receipt.
-        notes: for the receipt.
-    """
+    """Rows behind the projection and the plan of their release, checked but for NaN and Inf. Without a plan the rows are final."""
 
     rows: Any
     plan: ReleasePlan | None = None
@@ -79,9 +71,7 @@ def prepare(
         return Prepared(x, plan, noise.budget, projection, (*noise.notes(plan), *notes))
     arrays.require_finite(name, x)
     if normalize:
-        unit = arrays.empty_like(x)
-        arrays.unit_rows(x, unit)
-        return Prepared(as_rows(unit))
+        return Prepared(as_rows(arrays.unit_rows(x, arrays.empty_like(x))))
     rows = as_rows(x)
     arrays.require_finite(f"{name} in the range of float32", rows)
     return Prepared(rows)

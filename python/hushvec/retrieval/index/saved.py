@@ -9,7 +9,7 @@
     projection-TAG.npz      the public map, if there is one
     SIDE_codebook-TAG.npz   the public codebook of documents or queries, if there is one
 
-Files come first, under names that nobody has used; then index.json takes its place; then the files of the save before go.
+New files are written first, under unused names; then index.json is replaced; then the files of the previous save are removed.
 """
 
 from __future__ import annotations
@@ -89,10 +89,9 @@ def load(
     """Read an index.
 
     Args:
-        folder: that `save` wrote.
-        store_path: where a store on disk lies now; None: where it lay.
-        budgets: for each side the argument's name and the budget. A side that had one when it was saved needs one again.
-        without_budgets: but for this.
+        store_path: where a store on disk lies; None: where it lay when it was saved.
+        budgets: for each side the argument's name and the budget. A side that had one when it was saved needs one again, but for
+            without_budgets.
 
     Raises:
         OSError: a file cannot be read.

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import product
 from hushvec._util import validate
-from hushvec.audit.bootstrap import UNITS_PER_KIND, Estimate, bootstrap, group_numbers, matrix_of, unit_sums
+from hushvec._util.statistics import Estimate
+from hushvec.audit.bootstrap import UNITS_PER_KIND, bootstrap, group_numbers, matrix_of, unit_sums
 from hushvec.retrieval.measures.cosines import MEAN_COSINE
 
 # Of the difference of two shares.

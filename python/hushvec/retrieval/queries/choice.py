@@ -31,13 +31,9 @@ Places = NDArray[np.int64]
 
 
 class Simulation:
-    """Simulated questions to public documents.
+    """Simulated questions to public documents, all of them unit rows.
 
-    Args:
-        public: float32 [n, d], unit rows: the documents.
-        questions: float32 [m, d], unit rows like those that will be asked; None for documents, held out from the codebooks.
-        epsilon, fetch: of a question.
-        seed: of what is held out and sampled.
+    Without questions some documents are asked about, and held out from the codebooks. The seed is of what is held out and sampled.
     """
 
     def __init__(self, public: Rows, questions: Rows | None, *, epsilon: float, fetch: int, seed: int) -> None:

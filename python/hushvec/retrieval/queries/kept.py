@@ -85,7 +85,7 @@ class AskedQuestions:
         if self._path is None:
             return
         self._unsaved[name] = asked
-        if self._path.exists():
+        if self._path.exists() and not self._path.is_symlink():  # a link is replaced, and nothing is written behind it
             append_bytes(self._path, _lines(self._unsaved))
         else:
             self._write_anew(self._path)

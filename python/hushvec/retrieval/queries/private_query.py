@@ -325,6 +325,4 @@ def _answer(asked: Asked, k: int) -> Answer:
 
 
 def _unit(rows: Rows) -> Rows:
-    unit = np.empty_like(rows)
-    arrays.unit_rows(rows, unit)
-    return unit
+    return arrays.unit_rows(rows, np.empty_like(rows))

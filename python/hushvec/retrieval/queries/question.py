@@ -81,9 +81,9 @@ class Answer(NamedTuple):
     """What the asker gets.
 
     Args:
-        ids: [k], best first, ranked locally with the clean query.
-        scores: float32 [k], cosines with the clean query. They say what was asked: keep them private, like the order of `ids`.
-        released: all that left.
+        ids: [k], best first, ranked with the clean query.
+        scores: float32 [k], cosines with the clean query. They reveal the question: keep them private, like the order of `ids`.
+        released: all that was sent.
         receipt: of its release.
     """
 

@@ -23,7 +23,7 @@ _CELLS_FACTOR = 4
 _GROWTH = 4
 _ROWS_A_CELL = 8
 
-# A graph is built anew once this share of its rows has been deleted.
+# A graph is rebuilt once this share of its rows has been deleted.
 _MOST_DELETED = 0.5
 
 

@@ -47,7 +47,7 @@ class Keys:
 
 
 def when_gone(store: object, close: Callable[[], Any]) -> None:
-    """Call `close` once nobody has the store any more, or at exit; last in, first out, and never in a forked child."""
+    """Call `close` when the store is garbage-collected or at exit; last in, first out, and never in a forked child."""
     weakref.finalize(store, _closed, close, os.getpid())
 
 

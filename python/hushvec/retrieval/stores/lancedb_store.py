@@ -21,13 +21,7 @@ _KEY, _VECTOR, _DISTANCE, _QUERY = "key", "vector", "_distance", "query_index"
 class LanceStore(KeyedStore):
     """A table of (key, vector). Exact: no vector index is made. Scores are 1 - distance, as LanceDB computes it.
 
-    Args:
-        columns: elements in a row.
-        folder: of the database; None keeps it in memory.
-        table: its name.
-
-    Raises:
-        ValueError: there is a table of that name with other columns.
+    Raises ValueError if there is a table of that name with other columns.
     """
 
     def __init__(self, columns: int, folder: Path | None, *, table: str = "documents") -> None:
@@ -52,7 +46,7 @@ class LanceStore(KeyedStore):
         except ValueError as error:
             raise ValueError(f"table {table!r} must have rows of {columns} elements, and keys: {error}") from None
         if folder is not None:
-            (folder / f"{table}.lance").chmod(PRIVATE_FOLDER)  # even if the folder around it already existed
+            (folder / f"{table}.lance").chmod(PRIVATE_FOLDER)  # whichever library call made the folder
         self.keys = Keys(np.sort(self._column(_KEY).to_numpy()))
 
     def add(self, rows: NDArray[np.float32]) -> None:

@@ -24,16 +24,9 @@ _REPEAT = "a deletion that failed has happened after all; delete those rows agai
 
 
 class MilvusStore(KeyedStore):
-    """A collection of (key, vector) without an index: exact.
+    """A collection of (key, vector) without an index: exact. Without a folder it is in a temporary one, which goes with the store.
 
-    Args:
-        columns: elements in a row.
-        folder: of the database; None makes a temporary one, which goes with the store.
-        collection: its name.
-
-    Raises:
-        ValueError: there is a collection of that name with other columns.
-        StoreError: the folder is in use, damaged or not to be written to.
+    Raises ValueError if there is a collection of that name with other columns, StoreError if the folder cannot be used.
     """
 
     _collection: Any
@@ -101,7 +94,7 @@ class MilvusStore(KeyedStore):
         return np.array([found[key] for key in wanted], np.float32).reshape(len(wanted), self._columns)
 
     def _done(self, work: Callable[[], Answer], *, writes: bool = False) -> Answer:
-        """Work of the engine; what it writes is on the disk then. If it fails, the folder is opened anew before the next."""
+        """Work of the engine; what it writes is on the disk then. If it fails, the folder is reopened before the next call."""
         try:
             if self._database is None:
                 self._open()
@@ -125,7 +118,7 @@ class MilvusStore(KeyedStore):
             key = milvus.FieldSchema(name=_KEY, dtype=milvus.DataType.INT64, is_primary=True)
             vector = milvus.FieldSchema(name=_VECTOR, dtype=milvus.DataType.FLOAT_VECTOR, dim=self._columns)
             self._collection = self._database.create_collection(self._name, milvus.CollectionSchema(fields=[key, vector]))
-        (self._place / "collections").chmod(PRIVATE_FOLDER)  # even if the folder around it already existed
+        (self._place / "collections").chmod(PRIVATE_FOLDER)  # whichever library call made the folder
         if self._was_left:
             self._settle()
 

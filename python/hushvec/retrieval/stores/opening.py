@@ -41,14 +41,11 @@ def open_store(
     """The store of that name for rows of so many elements, empty, or with what lies at `path`.
 
     Args:
-        name: one of `STORES`.
-        columns: elements in a row.
         options: of that store; docs/retrieval.md lists them.
         path: folder of a store on disk, None keeps such a store in memory; or address of a database.
 
     Raises:
-        ValueError: an option that the store does not have, or out of its range; a path for a store in memory.
-        TypeError: wrong kinds.
+        TypeError, ValueError: an option that the store does not have, or out of its range; a path for a store in memory.
         StoreError: what lies at `path` cannot be used.
         MissingExtraError: the store's package is not installed.
     """

@@ -21,13 +21,7 @@ _AT_ONCE = 1024
 class QdrantStore(KeyedStore):
     """A collection of points whose id is the row's key. Exact, as Qdrant's local mode is.
 
-    Args:
-        columns: elements in a row.
-        folder: of the collections; None keeps them in memory.
-        collection: its name.
-
-    Raises:
-        ValueError: there is a collection of that name with other columns, or other distances.
+    Raises ValueError if there is a collection of that name with other columns, or other distances.
     """
 
     def __init__(self, columns: int, folder: Path | None, *, collection: str = "documents") -> None:
@@ -49,7 +43,7 @@ class QdrantStore(KeyedStore):
         if not client.collection_exists(collection):
             client.create_collection(collection, vectors_config=wanted)
         if folder is not None:
-            (folder / "collection" / collection).chmod(PRIVATE_FOLDER)  # even if the folder around it already existed
+            (folder / "collection" / collection).chmod(PRIVATE_FOLDER)  # whichever library call made the folder
         there = client.get_collection(collection).config.params.vectors
         if not (isinstance(there, type(wanted)) and there.size == columns and there.distance == wanted.distance):
             raise ValueError(f"collection {collection!r} must have inner products of {columns} elements, got {there}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from hushvec._native._core import Generator
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
-from hushvec._util.renamed import renamed_arguments
+from hushvec._util.renamed import renamed_arguments, warn_of_old_name
 from hushvec.embedders.answers import embedded_rows
 from hushvec.embedders.norms import DEFAULT_CLIP_NORM, default_clip_norm
 from hushvec.mechanisms import PublicProjection
@@ -67,8 +66,7 @@ def seed_as_generator(function: Function) -> Function:
             seed = kwargs.pop("seed")
             if "generator" in kwargs:
                 raise TypeError("generator must be given once, got seed as well, which is its old name")
-            words = "seed is now generator=hushvec.Generator.unsafe_seeded(seed); the old name goes in 0.2"
-            warnings.warn(words, DeprecationWarning, stacklevel=2)
+            warn_of_old_name("seed is now generator=hushvec.Generator.unsafe_seeded(seed); the old name goes in 0.2")
             if seed is not None:
                 kwargs["generator"] = Generator.unsafe_seeded(validate.whole_number("seed", seed, at_least=0))
         return function(*args, **kwargs)

@@ -21,7 +21,7 @@ REWRITING_MECHANISMS = (Gaussian.name, *_PURE, CHOICE)
 DOCUMENT_MECHANISMS = (PrivUnit.name, CHOICE)
 
 NOTE_NO_PUBLIC_TEXTS = "mechanism 'auto' is {mechanism!r} here: the inverter has no public texts to choose from"
-NOTE_NORM_BOUND = "clip_norm is {clip_norm:g}, the bound on the norms of the embedder's rows"
+NOTE_NORM_BOUND = "clip_norm is {clip_norm:g}, the stated bound on the norms of the embedder's rows, which are clipped to it"
 NOTE_NO_NORM_BOUND = "clip_norm is {clip_norm:g}, the default: no bound on the norms of the embedder's rows is known"
 NOTE_BASIC = "sigma is that of basic composition over the rows; epsilon is what it buys for all of them together"
 

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from types import TracebackType
 from typing import Any
 
 from hushvec._util import validate
 from hushvec._util.rounding import tensor_to_float32_down
-from hushvec.errors import HushvecError, MissingExtraError
-from hushvec.training.ghost.layers import Recorder, pieces_of, reason_to_refuse
+from hushvec.errors import MissingExtraError
+from hushvec.training.ghost.layers import Recorder, pieces_of
 from hushvec.training.ghost.pieces import Norms, Piece
+from hushvec.training.ghost.requirements import (
+    GhostClippingError,
+    gradients_of,
+    require_complete,
+    require_losses,
+    require_no_batch_divisor,
+    require_own_losses,
+    require_separate,
+    sum_dtype,
+    trainable,
+)
 
 # Room for the few roundings that scales are computed with.
 _ROOM = 2.0**-45
-
-
-# Relative to both losses: rounding of batched kernels is far below it, half of a divisor far above.
-_LOSS_TOLERANCE = 1e-3
-
-
-class GhostClippingError(HushvecError, RuntimeError):
-    """The batch cannot be clipped example by example: examples are tied together, or a parameter is used outside its layer."""
 
 
 class GhostClipping:
@@ -82,21 +83,17 @@ class GhostClipping:
 
     def __init__(self, model: Any, clip_norm: float, *, check: bool = True, allow_buffers: Sequence[str] = ()) -> None:
         try:
-            import torch
-
             from hushvec.training.model_watch import ModelWatch
             from hushvec.training.per_example import require_independent_examples
         except ImportError:
             raise MissingExtraError("ghost clipping", "training") from None
-        if not isinstance(model, torch.nn.Module):
-            raise TypeError(f"model must be a torch.nn.Module, got {validate.kind(model)}")
+        require_independent_examples(model)
         self.clip_norm = validate.clip_norm(clip_norm)
         self._unchecked = validate.flag("check", check)
-        require_independent_examples(model)
         self._model = model
-        self._parameters, layers = _trainable(model)
+        self._parameters, layers = trainable(model)
         self._recorder = Recorder(layers)
-        self._divisor = model.register_forward_pre_hook(_require_no_batch_divisor, with_kwargs=True)
+        self._divisor = model.register_forward_pre_hook(require_no_batch_divisor, with_kwargs=True)
         self._norms: Any = None
         self._watch = ModelWatch(model, allow_buffers=allow_buffers, frozen_only=True)
         self._batches = 0
@@ -133,34 +130,7 @@ class GhostClipping:
             ...         print("divided by a number of the batch")
             divided by a number of the batch
         """
-        import torch
-
-        from hushvec.training.per_example import batch_size, map_tensors
-
-        size = batch_size(batch)
-        if size < 2:
-            raise ValueError(f"batch must have at least 2 examples, got {size}")
-        halves = [slice(0, size // 2), slice(size // 2, size)]
-        modes = [(module, module.training) for module in self._model.modules()]
-        self._model.eval()
-        try:
-            with torch.no_grad():
-                whole = _require_losses_of(losses_of(*batch), size)
-                parts = [
-                    _require_losses_of(losses_of(*map_tensors(batch, itemgetter(cut))), cut.stop - cut.start) for cut in halves
-                ]
-        finally:
-            for module, training in modes:  # one by one: a layer that was in eval mode before must stay in it
-                module.training = training
-        alone = torch.cat(parts).double()
-        off = (whole.double() - alone).abs() / (whole.double().abs() + alone.abs()).clamp_min(torch.finfo(torch.float64).tiny)
-        worst = int(off.argmax())
-        if not float(off[worst]) <= _LOSS_TOLERANCE:
-            raise GhostClippingError(
-                "the loss of an example must not depend on the rest of the batch, got "
-                f"{float(whole[worst]):.6g} in a batch of {size} and {float(alone[worst]):.6g} in half of it: divide by public "
-                "constants or by the example's own number of tokens"
-            )
+        require_own_losses(self._model, losses_of, batch)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -192,23 +162,23 @@ class GhostClipping:
         uses = self._recorder.take()
         self._require_same_parameters()
         self._require_untouched()
-        examples = _require_losses(losses)
+        examples = require_losses(losses)
         edges = [use.edge for _, _, use in uses]
         if not edges:
             raise GhostClippingError("losses must come from a forward pass through the model after GhostClipping was made")
         checking = self._unchecked and examples > 1
         self._recorder.pause(True)
         try:
-            asked = _gradients(losses.sum(), edges, keep=checking)
+            asked = gradients_of(losses.sum(), edges, keep=checking)
             pieces = self._pieces(uses, asked, examples)
             if checking:
-                self._require_separate(losses, uses, edges)
-                self._require_complete(losses, pieces)
+                require_separate(losses, uses, edges)
+                require_complete(losses, pieces, self._parameters)
         finally:
             self._recorder.pause(False)
         norms = {name: piece.norms() for name, piece in pieces.items()}
         scales, bounds = self._scales(norms, examples, losses.device)
-        sums = {name: piece.weighted_sum(scales.to(_dtype(self._parameters[name]))) for name, piece in pieces.items()}
+        sums = {name: piece.weighted_sum(scales.to(sum_dtype(self._parameters[name]))) for name, piece in pieces.items()}
         self._add(sums, examples)
         self._norms = bounds
         self._unchecked = self._unchecked and not checking
@@ -255,7 +225,7 @@ class GhostClipping:
         if len(bad):
             raise ValueError(f"gradients must be finite, got NaN or Inf in that of example {int(bad[0])}")
         # Scaled output gradients are rounded to the dtype of the sums, each by at most this much of itself.
-        coarsest = max(torch.finfo(_dtype(parameter)).eps / 2 for parameter in self._parameters.values())
+        coarsest = max(torch.finfo(sum_dtype(parameter)).eps / 2 for parameter in self._parameters.values())
         scales = self.clip_norm * (1 - _ROOM) / (largest + coarsest * spread)
         scales = torch.where(largest <= self.clip_norm, torch.ones_like(scales), scales)
         return tensor_to_float32_down(scales), largest
@@ -271,7 +241,7 @@ class GhostClipping:
             before = getattr(parameter, "clipped_sum", None)
             more = sums.get(name)
             if before is None:
-                before = torch.zeros_like(parameter, dtype=_dtype(parameter), requires_grad=False)
+                before = torch.zeros_like(parameter, dtype=sum_dtype(parameter), requires_grad=False)
             parameter.clipped_sum = before if more is None else before + more
             parameter.clipped_rows = (getattr(parameter, "clipped_rows", None) or 0) + examples
             parameter.clipped_norm = self.clip_norm
@@ -290,112 +260,3 @@ class GhostClipping:
         self._watch.require_before_step(self._batches)
         self._batches += 1
 
-    def _require_separate(self, losses: Any, uses: list[tuple[str, Any, Any]], edges: list[Any]) -> None:
-        """One example's loss must ask nothing of the rows of others."""
-        one = len(losses) // 2
-        for (layer, _, _), gradient in zip(uses, _gradients(losses[one], edges, keep=True)):
-            if gradient is None:
-                continue
-            others = gradient.clone()
-            others[one] = 0.0
-            if others.count_nonzero():
-                raise GhostClippingError(
-                    f"the loss of an example must depend on its own row only, got a loss that depends on other rows in {layer}: "
-                    "layers that mix examples (BatchNorm), a loss that is a mean over the batch, or an axis before the batch"
-                )
-
-    def _require_complete(self, losses: Any, pieces: dict[str, Piece]) -> None:
-        """The sum over examples must be what autograd finds, or a parameter is used where no layer shows it."""
-        import torch
-
-        names = list(self._parameters)
-        found = _gradients(losses.sum(), [self._parameters[name] for name in names], keep=True)
-        with torch.no_grad():
-            for name, gradient in zip(names, found):
-                piece, dtype = pieces.get(name), _dtype(self._parameters[name])
-                if piece is None:
-                    ours, size = torch.zeros((), dtype=dtype), 0.0
-                else:
-                    ours = piece.weighted_sum(torch.ones(piece.examples, dtype=dtype, device=losses.device))
-                    size = float(piece.norms().spread.sum())
-                missing = float((ours if gradient is None else gradient.to(dtype) - ours).double().norm())
-                if not missing <= math.sqrt(torch.finfo(self._parameters[name].dtype).eps) * size:
-                    raise GhostClippingError(
-                        f"parameter {name} must be used by its own layer's forward pass only: the layer accounts for a gradient "
-                        f"that differs from autograd's by {missing:.3g}"
-                    )
-
-
-def _trainable(model: Any) -> tuple[dict[str, Any], list[tuple[str, Any]]]:
-    """(trainable parameters by name, layers that have them)."""
-    owners: dict[int, str] = {}
-    parameters: dict[str, Any] = {}
-    layers: list[tuple[str, Any]] = []
-    for layer, module in model.named_modules():
-        own = {key: parameter for key, parameter in module.named_parameters(recurse=False) if parameter.requires_grad}
-        if not own:
-            continue
-        reason = reason_to_refuse(module)
-        for key, parameter in own.items():
-            name = f"{layer}.{key}" if layer else key
-            if reason is not None:
-                raise ValueError(
-                    f"trainable parameters must belong to Linear, Embedding, LayerNorm or Conv1D layers, got {name} of {reason}; "
-                    "clip per-example gradients instead, or freeze it if its forward pass writes nothing, as max_norm does"
-                )
-            if not parameter.is_floating_point():
-                raise ValueError(f"trainable parameters must be real floating-point numbers, got {name} of {parameter.dtype}")
-            if id(parameter) in owners:
-                raise ValueError(f"a trainable parameter must belong to one layer, got {owners[id(parameter)]} also as {name}")
-            owners[id(parameter)] = name
-            parameters[name] = parameter
-        layers.append((layer, module))
-    if not parameters:
-        raise ValueError("model must have a trainable parameter, got none with requires_grad")
-    return parameters, layers
-
-
-def _require_losses(losses: Any) -> int:
-    import torch
-
-    if not isinstance(losses, torch.Tensor):
-        raise TypeError(f"losses must be a tensor, got {validate.kind(losses)}")
-    if losses.dim() != 1 or not len(losses):
-        raise ValueError(f"losses must be a tensor [B], one loss for each of B >= 1 examples, got {list(losses.shape)}")
-    if not losses.requires_grad:
-        raise ValueError("losses must come from the model with gradients, got a tensor that needs none")
-    bad = (~losses.isfinite()).nonzero()
-    if len(bad):
-        raise ValueError(f"losses must be finite, got {losses[int(bad[0])].item()} for example {int(bad[0])}")
-    return len(losses)
-
-
-def _require_losses_of(losses: Any, examples: int) -> Any:
-    import torch
-
-    if not isinstance(losses, torch.Tensor):
-        raise TypeError(f"losses must be a tensor, got {validate.kind(losses)}")
-    if tuple(losses.shape) != (examples,):
-        raise ValueError(f"losses must be a tensor [{examples}], one loss for each example, got {list(losses.shape)}")
-    return losses
-
-
-def _require_no_batch_divisor(module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-    if named.get("num_items_in_batch") is not None:
-        raise GhostClippingError(
-            "num_items_in_batch must be left out: losses that are divided by the tokens of the batch depend on other examples"
-        )
-
-
-def _gradients(loss: Any, inputs: list[Any], *, keep: bool) -> tuple[Any, ...]:
-    import torch
-
-    found: tuple[Any, ...] = torch.autograd.grad(loss, inputs, retain_graph=keep, allow_unused=True)
-    return found
-
-
-def _dtype(parameter: Any) -> Any:
-    """Of a parameter's sums: float32, or float64 where the parameter is."""
-    import torch
-
-    return torch.float64 if parameter.dtype == torch.float64 else torch.float32

@@ -9,17 +9,11 @@ from hushvec.training.ghost.pieces import MatrixPiece, Piece, TablePiece, Vector
 
 
 class Use(NamedTuple):
-    """One pass through a layer.
+    """One pass through a layer."""
 
-    Args:
-        inputs: the layer's input, without its history.
-        version: how often the input had been written to by then.
-        edge: the place of the layer's output in the graph.
-    """
-
-    inputs: Any
-    version: int
-    edge: Any
+    inputs: Any  # without their history
+    version: int  # how often the input had been written to by then
+    edge: Any  # the place of the layer's output in the graph
 
 
 def reason_to_refuse(module: Any) -> str | None:
@@ -94,11 +88,7 @@ def _is_conv1d(module: Any) -> bool:
 
 
 class Recorder:
-    """Hooks that note every pass with gradients through the layers, until `remove`.
-
-    Args:
-        layers: (name, module), the layers to note.
-    """
+    """Hooks that note every pass with gradients through the layers, (name, module), until `remove`."""
 
     def __init__(self, layers: Iterable[tuple[str, Any]]) -> None:
         self._uses: list[tuple[str, Any, Use]] = []

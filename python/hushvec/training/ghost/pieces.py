@@ -16,15 +16,10 @@ _CHUNK_BYTES = 1 << 24
 
 
 class Norms(NamedTuple):
-    """Of one parameter's gradients, float64 [B] each.
+    """Of one parameter's gradients, float64 [B] each."""
 
-    Args:
-        squared: at least the squared norm of each example's gradient.
-        spread: at least sum_t |a_t| |g_t| of each example, which rounding is measured by.
-    """
-
-    squared: Any
-    spread: Any
+    squared: Any  # at least the squared norm of each example's gradient
+    spread: Any  # at least sum_t |a_t| |g_t| of each example, by which rounding is bounded
 
 
 class Piece(Protocol):
@@ -39,13 +34,7 @@ class Piece(Protocol):
 
 
 class MatrixPiece:
-    """Of a weight matrix, G_i = sum_t g_t a_t^T.
-
-    Args:
-        inputs: [B, T, p].
-        output_gradients: [B, T, d].
-        transposed: whether the matrix is kept as [p, d].
-    """
+    """Of a weight matrix, G_i = sum_t g_t a_t^T: inputs [B, T, p], output_gradients [B, T, d]. Transposed: kept as [p, d]."""
 
     def __init__(self, inputs: Any, output_gradients: Any, transposed: bool = False) -> None:
         self._inputs, self._outputs, self._transposed = inputs, output_gradients, transposed
@@ -77,12 +66,7 @@ class MatrixPiece:
 
 
 class VectorPiece:
-    """Of a vector, G_i = sum_t f_t * g_t element by element; without factors (a bias) G_i = sum_t g_t.
-
-    Args:
-        output_gradients: [B, T, d].
-        factors: [B, T, d], or None.
-    """
+    """Of a vector, G_i = sum_t f_t * g_t element by element, both [B, T, d]; without factors (a bias) G_i = sum_t g_t."""
 
     def __init__(self, output_gradients: Any, factors: Any = None) -> None:
         self._outputs, self._factors = output_gradients, factors
@@ -111,14 +95,7 @@ class VectorPiece:
 
 
 class TablePiece:
-    """Of an embedding table, G_i = g_t added to row id_t.
-
-    Args:
-        ids: int64 [B, T].
-        output_gradients: [B, T, d].
-        rows: of the table.
-        padding: an id without a gradient, or None.
-    """
+    """Of an embedding table of `rows` rows, G_i = g_t [B, T, d] added to row id_t, int64 [B, T]; none for the id `padding`."""
 
     def __init__(self, ids: Any, output_gradients: Any, rows: int, padding: int | None = None) -> None:
         if padding is not None:

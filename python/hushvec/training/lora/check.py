@@ -1,4 +1,4 @@
-"""Whether an adapter really learned: its matrices before and after, what the model answers, and the frozen weights beneath."""
+"""Whether an adapter has trained: its matrices before and after, what the model answers, and the frozen weights beneath."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BaseChangedError(HushvecError, RuntimeError):
 
 @dataclass(frozen=True)
 class AdapterChange:
-    """How far an adapter went.
+    """How far an adapter has moved.
 
     Args:
         layers: name -> Frobenius norm of the change of what the layer adds to its weight, alpha / r B A.
@@ -70,8 +70,9 @@ class AdapterCheck:
     def __init__(self, model: Any, *, probe: Any = None, optimizer: Any = None) -> None:
         import torch
 
-        if not isinstance(model, torch.nn.Module):
-            raise TypeError(f"model must be a torch.nn.Module, got {validate.kind(model)}")
+        from hushvec.training.model_watch import require_module
+
+        require_module(model)
         if probe is not None and not isinstance(probe, torch.Tensor | Mapping):
             raise TypeError(f"probe must be a tensor or a mapping, got {validate.kind(probe)}")
         self._model, self._probe = model, probe

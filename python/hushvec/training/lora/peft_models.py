@@ -61,10 +61,11 @@ def add_lora(
     try:
         import torch
         from peft import LoraConfig, get_peft_model
+
+        from hushvec.training.model_watch import require_module
     except ImportError:
         raise MissingExtraError("LoRA adapters", "peft") from None
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {validate.kind(model)}")
+    require_module(model)
     if any("lora_" in name for name, _ in model.named_modules()):
         raise ValueError("model must have no adapter yet, got one with LoRA layers")
     _require_targets(model, targets)
