@@ -264,7 +264,7 @@ EXAMPLES_NEED = {
     "vector_store": "langchain_core",
 }
 # Each takes more than 10 s of processor time; what they use has tests that always run.
-LONG_EXAMPLES = {"forgetful_cache.py", "private_adapter.py", "private_training.py", "rewrite_notes.py"}
+LONG_EXAMPLES = {"private_adapter.py", "private_training.py", "rewrite_notes.py", "self_wiping_cache.py"}
 EXAMPLES = [
     pytest.param(path, id=path.name, marks=[pytest.mark.full] if path.name in LONG_EXAMPLES else [])
     for path in sorted((Path(__file__).parents[2] / "examples").glob("*.py"))

@@ -126,7 +126,7 @@ _CONDITION_HEADINGS = (
 )
 
 
-_QUERIES_LEFT_OUT = "Noise on queries alone is left out: whoever asks puts it there, and an adversary leaves it out."
+_QUERIES_LEFT_OUT = "Noise on queries alone is left out: the asker adds it, and an adversary does not."
 
 
 def _protecting(points: Sequence[Point], conditions: Conditions) -> list[Point]:
