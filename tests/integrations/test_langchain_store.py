@@ -158,7 +158,7 @@ def test_the_same_texts_again_are_charged_once_where_the_store_failed(monkeypatc
         raise OSError("disk full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(index._store, "add", failing)
+        patch.setattr(index._content.store, "add", failing)
         for call in (store.add_texts, lambda *given, **options: run(store.aadd_texts(*given, **options))):
             with pytest.raises(hv.errors.StoreError, match="the same call again costs nothing"):
                 call(["a", "b"], ids=ids)

@@ -65,6 +65,7 @@ def session_of(master, folder):
     for name, value in settings.items():
         builder = builder.config(name, value)
     os.environ["PYTHONPATH"] = path
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # of this environment, whose editable installation others do not see
     return builder.getOrCreate()
 
 
