@@ -42,9 +42,9 @@ def test_the_table_at_epsilon_8():
 def test_the_sentences():
     askers = ("codebook", "codebook, fetch 50", "codebook, fetch 200")
     at_8, at_10 = ([part("questions", noise, epsilon) for noise in askers] for epsilon in (8.0, 10.0))
-    assert "{} % of the clean nDCG without ranking at home, {} % with 50 candidates and {} % with 200".format(*at_8) in SECTION
+    assert "{} % of the clean nDCG without local ranking, {} % with 50 candidates and {} % with 200".format(*at_8) in SECTION
     assert "at epsilon 10 it is {}, {} and {} %".format(*at_10) in SECTION
     assert f"PrivUnit keeps {part('questions', 'privunit', 8.0)} % at epsilon 8" in SECTION
     topics, documents = part("topics", "codebook", 8.0), part("documents", "codebook", 8.0)
     assert f"keep {topics} % of what topics need at epsilon 8, but only {documents} %" in SECTION
-    assert f"{part('documents', 'codebook', 16.0)} % are left" in SECTION
+    assert f"{part('documents', 'codebook', 16.0)} % remains" in SECTION
