@@ -115,9 +115,12 @@ def limit_here():
     return LIMIT_SECONDS * max(1.0, (time.process_time() - start) / REFERENCE_SECONDS)
 
 
+ATTEMPTS = 10  # other work on the machine only ever adds time, for as long as half a minute: the quickest attempt is the measurement
+
+
 def assert_quick(work):
     attempts = []
-    for _ in range(3):
+    for _ in range(ATTEMPTS):
         before = limit_here()
         taken = seconds(work, repeats=1)
         attempts.append((taken, max(before, limit_here())))
