@@ -30,13 +30,16 @@ class Kind(NamedTuple):
 
     @property
     def receipt_class(self) -> type[ReceiptFields]:
-        found: type[ReceiptFields] = getattr(import_module(f"hushvec.receipts.{self.module}"), self.receipt)
+        found: type[ReceiptFields] = self._named(self.receipt)
         return found
 
     @property
     def verify(self) -> Callable[[Any], Verification]:
-        found: Callable[[Any], Verification] = getattr(import_module(f"hushvec.receipts.{self.module}"), self.check)
+        found: Callable[[Any], Verification] = self._named(self.check)
         return found
+
+    def _named(self, name: str) -> Any:
+        return getattr(import_module(f"hushvec.receipts.{self.module}"), name)
 
 
 VECTORS = Kind("vectors", "Receipt", "verify_vector_receipt")
