@@ -190,7 +190,8 @@ def vector_faults(receipt):
 
 def squared_sensitivity(receipt):
     rows = of_one_person(receipt, "rows")
-    factor = {"gaussian": rows, "empirical": rows, "laplacian": rows**2 * receipt["dimension"]}.get(receipt["mechanism"], rows**2)
+    factors = {"laplacian": rows**2 * receipt["dimension"], "l2_laplace": rows**2, "privunit": rows**2}
+    factor = rows if receipt["mechanism"] in GAUSSIANS else factors[receipt["mechanism"]]
     return (2 * Fraction(receipt["clip_norm"])) ** 2 * factor
 
 

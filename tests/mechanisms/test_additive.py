@@ -8,6 +8,7 @@ import pytest
 
 import hushvec as hv
 from hushvec.mechanisms import MECHANISMS, EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, root_up, rounded_up, sensitivity
+from hushvec.mechanisms.by_name import element_variance
 
 EPSILONS = [0.01, 1.0, 8.0, 100.0]
 SIZES = [1, 2, 3, 384, 1920]
@@ -150,3 +151,23 @@ def test_a_mechanism_cannot_be_changed():
     mechanism = Gaussian(epsilon=1.0, dimension=3)
     with pytest.raises(AttributeError):
         mechanism.epsilon = 100.0
+
+
+@pytest.mark.parametrize(
+    "name, error, message",
+    [
+        ("laplace", ValueError, "mechanism must be one of 'gaussian', 'laplacian', 'l2_laplace', 'empirical', 'privunit', got 'laplace'"),
+        (None, TypeError, "mechanism must be a str, got NoneType"),
+    ],
+)
+def test_sensitivity_refuses_an_unknown_name(name, error, message):
+    with pytest.raises(error) as caught:
+        sensitivity(name, clip_norm=1.0, rows_per_person=1, dimension=4)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("name", ["privunit", "laplace"])
+def test_the_variance_of_an_element_is_known_of_additive_noise_only(name):
+    with pytest.raises(ValueError) as caught:
+        element_variance(name, 4)
+    assert str(caught.value) == f"mechanism must be one of 'gaussian', 'laplacian', 'l2_laplace', 'empirical', got {name!r}"

@@ -138,9 +138,9 @@ def test_every_mechanism_has_a_note(kind):
     [
         "Code: `no_such_function` in `python/hushvec/mechanisms/additive.py`; `test_root_up` in `tests/mechanisms/test_additive.py`.",
         "Code: `root_up` in `python/hushvec/mechanisms/gone.py`; `test_root_up` in `tests/mechanisms/test_additive.py`.",
-        "Code: `root_up` in `python/hushvec/mechanisms/additive.py`; `test_gone` in `tests/mechanisms/test_additive.py`.",
-        "Code: `root_up` in `python/hushvec/mechanisms/additive.py`; `test_root_up` in `tests/api/test_gone.py`.",
-        "Code: `root_up` in `python/hushvec/mechanisms/additive.py`; `test_root_up` in `tests/structure/test_package.py`.",
+        "Code: `root_up` in `python/hushvec/mechanisms/base.py`; `test_gone` in `tests/mechanisms/test_additive.py`.",
+        "Code: `root_up` in `python/hushvec/mechanisms/base.py`; `test_root_up` in `tests/api/test_gone.py`.",
+        "Code: `root_up` in `python/hushvec/mechanisms/base.py`; `test_root_up` in `tests/structure/test_package.py`.",
         "Code: `Gaussian.gone`. Test: `test_root_up`.",
         "Code: `Laplacian.sigma`. Test: `test_root_up`.",
         "Code: `root_up`. No test.",

@@ -25,6 +25,7 @@ from hushvec.audit.arguments import Progress, as_target, parts, require_confiden
 from hushvec.audit.results import AuditResult
 from hushvec.audit.scores import Statistic, as_numbers, trained
 from hushvec.audit.targets import AuditTarget, Rows, Scores
+from hushvec.mechanisms import MECHANISMS
 from hushvec.noise.calibration import gaussian_epsilon
 
 # The classifier learns from a tenth of the samples of each input, or from fewer where the work would be more than this.
@@ -36,7 +37,7 @@ _CANDIDATES = 512
 # gaussian_epsilon errs upwards by less than this times 1 + epsilon; a lower bound must not.
 _ROUNDED_UP_BY = 1e-12
 
-_GAUSSIAN_LAWS = ("gaussian", "empirical")
+_GAUSSIAN = tuple(name for name, mechanism in MECHANISMS.items() if mechanism.law == "gaussian")
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def audit_pair(
             tried.statistic.name: {"event": str(tried), "counts": seen, "epsilon_lower": lower} for lower, tried, seen in found
         },
     }
-    if target.name in _GAUSSIAN_LAWS and target.delta > 0:
+    if target.name in _GAUSSIAN and target.delta > 0:
         details["gaussian"] = _gaussian_bound(judging_rows - hits, alarms, judging_rows, target.delta, 1 - confidence)
         estimated.append(estimates.of_gaussian_curve(judging_rows - hits, alarms, judging_rows, target.delta))
     return AuditResult(

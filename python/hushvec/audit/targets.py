@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util import validate
+from hushvec.mechanisms.by_name import releases_directions
 
 Rows = NDArray[Any]
 Scores = NDArray[np.float64]
@@ -99,7 +100,7 @@ class MechanismTarget:
     @property
     def _stretch(self) -> float:
         """Directions have no length: mechanisms for them get unit rows."""
-        return 1.0 if self.name == "privunit" else STRETCH
+        return 1.0 if releases_directions(self.name) else STRETCH
 
     @property
     def collision(self) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hushvec.cli._printable import printable
+from hushvec.mechanisms.by_name import releases_directions
 from hushvec.receipts.labels import LabelReceipt
 from hushvec.receipts.reports import ReportReceipt
 from hushvec.receipts.selections import SelectionReceipt
@@ -124,7 +125,7 @@ def _vector_facts(receipt: Receipt) -> list[tuple[str, str]]:
         if receipt.grid is not None
         else "float: not protected against floating-point attacks"
     )
-    to_norm = "directions of norm" if receipt.mechanism == "privunit" else "clipped to norm"
+    to_norm = "directions of norm" if releases_directions(receipt.mechanism) else "clipped to norm"
     return [
         ("unit of privacy", f"{unit}, {receipt.adjacency}"),
         ("mechanism", f"{receipt.mechanism}, {noise}, {receipt.sensitivity_norm.upper()} sensitivity {receipt.sensitivity:.6g}"),

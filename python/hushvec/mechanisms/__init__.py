@@ -24,21 +24,10 @@ from typing import TYPE_CHECKING
 
 from hushvec._util.lazy import at_first_use
 from hushvec._util.rounding import product_up, quotient_down, root_up, rounded_up
-from hushvec.mechanisms.additive import (
-    ADDITIVE,
-    ADJACENCY,
-    EmpiricalGaussian,
-    Gaussian,
-    L2Laplace,
-    Laplacian,
-    Mechanism,
-    VectorMechanism,
-    sensitivity,
-)
+from hushvec.mechanisms.additive import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian
+from hushvec.mechanisms.base import ADJACENCY, Mechanism, VectorMechanism
+from hushvec.mechanisms.by_name import MECHANISMS, sensitivity
 from hushvec.mechanisms.privunit import PrivUnit
-
-# What `privatize` knows by name.
-MECHANISMS: dict[str, type[VectorMechanism]] = {**ADDITIVE, PrivUnit.name: PrivUnit}
 
 if TYPE_CHECKING:
     from hushvec.mechanisms.codebook import CodebookFit, PublicCodebook

@@ -13,7 +13,7 @@ from hushvec._native import _core, arrays
 from hushvec._native.arrays import CheckedRows
 from hushvec._util import validate
 from hushvec._util.rounding import quotient_down
-from hushvec.mechanisms.additive import Mechanism
+from hushvec.mechanisms.base import Mechanism
 from hushvec.mechanisms.public_arrays import (
     Rows,
 )
@@ -47,6 +47,7 @@ class CodebookResponse(Mechanism):
     name = "codebook"
     law = "randomized_response"
     grade = "exact"
+    directions_only = True
     codebook: PublicCodes = field(repr=False)
     epsilon: float
 

@@ -21,7 +21,7 @@ from hushvec._native import _core, kernels
 from hushvec._util import validate
 from hushvec._util.rounding import largest, quotient_down
 from hushvec._util.statistics import norm_sf
-from hushvec.mechanisms.additive import VectorMechanism, as_used
+from hushvec.mechanisms.base import VectorMechanism, as_used
 
 SMALLEST_EPSILON = 2.0**-20
 LARGEST_EPSILON = 2.0**12
@@ -69,7 +69,9 @@ class PrivUnit(VectorMechanism):
     name = "privunit"
     law = "privunit"
     grade = "exact"
+    directions_only = True
     sensitivity_norm = "l2"
+    parameter_name = "sigma"
     epsilon: float
     corpus_size: int | None = None
 

@@ -10,7 +10,7 @@ from hushvec._util import validate
 from hushvec.embedders.norms import is_unit_norm_model
 from hushvec.embedders.results import EmbeddingResult
 from hushvec.embedders.sources import SourceModel
-from hushvec.mechanisms import Mechanism
+from hushvec.mechanisms import Mechanism, PrivUnit
 from hushvec.middleware.sensitivity import EmpiricalSensitivity, first_row_off_unit, sensitivity_argument
 from hushvec.middleware.wrap import EmbeddingMiddleware
 from hushvec.noise.calibration import gaussian_sigma
@@ -121,7 +121,7 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
         for model_id in (self._model_id, model.model_id):
             if is_unit_norm_model(model_id):
                 return _Bound(1.0, f"clip_norm is that of {model_id}, whose vectors have unit norm")
-        if self._settings["mechanism"] == "privunit":
+        if self._settings["mechanism"] == PrivUnit.name:
             return _Bound(1.0, "only the direction of a row is released")
         off = first_row_off_unit(values)
         if off is not None:
@@ -240,7 +240,7 @@ def dp_embedding_middleware(
     _require_agreement(known, norm, mechanism, epsilon)
     if projection is not None:
         require_projection(projection)
-        if norm is None and known is None and not normalize and mechanism != "privunit" and not isinstance(mechanism, Mechanism):
+        if norm is None and known is None and not normalize and mechanism != PrivUnit.name and not isinstance(mechanism, Mechanism):
             raise ValueError("clip_norm must be given with a projection, after which no norm is known, got None")
     plan = _trial_plan(settings, norm or (known / 2 if known else 1.0))
     if budget is not None:

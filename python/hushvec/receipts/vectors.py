@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core
 from hushvec._util.rounding import quotient_down
-from hushvec.mechanisms import MECHANISMS, sensitivity
+from hushvec.mechanisms import MECHANISMS, PrivUnit, sensitivity
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 from hushvec.receipts.base import (
     CLIP_NORM_RULE,
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss
 
 RECEIPT_VERSION = 1
-
-_GAUSSIANS = ("gaussian", "empirical")
-_PRIVUNIT = "privunit"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +119,7 @@ class Receipt(ReceiptFields):
         """
         from hushvec.accounting import GaussianDP, PureDP
 
-        if self.mechanism in _GAUSSIANS and self.sigma is not None:
+        if _is_gaussian(self) and self.sigma is not None:
             return GaussianDP(noise_multiplier=quotient_down(self.sigma, _sensitivity(self)), adjacency=self.adjacency)
         return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
 
@@ -138,9 +135,8 @@ def verify_vector_receipt(receipt: Receipt) -> Verification:
     return Verification(HOLDS, (_guarantee(receipt, "follows from the parameters"),))
 
 
-def has_sigma(mechanism: str) -> bool:
-    """Whether a mechanism's noise is stated as sigma, not as scale."""
-    return mechanism in (*_GAUSSIANS, _PRIVUNIT)
+def _is_gaussian(receipt: Receipt) -> bool:
+    return MECHANISMS[receipt.mechanism].law == "gaussian"
 
 
 def _setting_faults(receipt: Receipt) -> list[str]:
@@ -156,20 +152,21 @@ def _setting_faults(receipt: Receipt) -> list[str]:
             f"sensitivity must be >= {needed!r} for clip_norm = {receipt.clip_norm!r}, per = {receipt.per!r}, "
             f"{receipt.rows} rows of {receipt.dimension}, got {receipt.sensitivity!r}"
         )
-    if receipt.mechanism not in _GAUSSIANS and receipt.delta != 0:
+    if not _is_gaussian(receipt) and receipt.delta != 0:
         faults.append(f"delta must be 0 for {receipt.mechanism}, got {receipt.delta!r}")
-    if receipt.mechanism in _GAUSSIANS and receipt.delta == 0:
+    if _is_gaussian(receipt) and receipt.delta == 0:
         faults.append(f"delta must be > 0 for {receipt.mechanism}, got 0.0")
-    if receipt.mechanism == _PRIVUNIT and not receipt.normalize:
-        faults.append("normalize must be true for privunit, which releases directions")
-    elif receipt.mechanism != _PRIVUNIT and receipt.normalize and receipt.clip_norm != 1:
+    if kind.directions_only and not receipt.normalize:
+        faults.append(f"normalize must be true for {receipt.mechanism}, which releases directions")
+    elif not kind.directions_only and receipt.normalize and receipt.clip_norm != 1:
         faults.append(f"clip_norm must be 1.0 with normalize, got {receipt.clip_norm!r}")
     return faults
 
 
 def _noise_faults(receipt: Receipt) -> list[str]:
     """What contradicts the noise: the parameter, its grid, and the guarantee that it gives."""
-    name, other = ("sigma", "scale") if has_sigma(receipt.mechanism) else ("scale", "sigma")
+    name = MECHANISMS[receipt.mechanism].parameter_name
+    other = {"sigma": "scale", "scale": "sigma"}[name]
     parameter = getattr(receipt, name)
     if parameter is None:
         return [f"{name} must be given for {receipt.mechanism}"]
@@ -177,7 +174,7 @@ def _noise_faults(receipt: Receipt) -> list[str]:
     if getattr(receipt, other) is not None:
         faults.append(f"{other} must be null for {receipt.mechanism}, got {getattr(receipt, other)!r}")
     faults += _grid_faults(receipt, name, parameter)
-    if receipt.mechanism == _PRIVUNIT:
+    if receipt.mechanism == PrivUnit.name:
         return faults + _privunit_faults(receipt)
     for field in ("cap_probability", "threshold"):
         if getattr(receipt, field) is not None:
@@ -187,7 +184,7 @@ def _noise_faults(receipt: Receipt) -> list[str]:
 
 def _grid_faults(receipt: Receipt, name: str, parameter: float) -> list[str]:
     try:
-        if receipt.mechanism == _PRIVUNIT:
+        if receipt.mechanism == PrivUnit.name:
             used, grid = _core.privunit_grid(parameter)
         else:
             used, grid = _core.exact_grid(parameter, receipt.clip_norm)

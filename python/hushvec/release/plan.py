@@ -24,7 +24,7 @@ from hushvec.noise.clipping import clip
 from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, rows_per_person
 from hushvec.receipts.labels import MECHANISM as RANDOMIZED_RESPONSE
 from hushvec.receipts.labels import LabelReceipt, RowReceipt, labels_digest
-from hushvec.receipts.vectors import Receipt, has_sigma
+from hushvec.receipts.vectors import Receipt
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import CodebookResponse, PublicProjection
@@ -82,7 +82,7 @@ class ReleasePlan:
         """
         arrays.require_finite("x", x)
         values = arrays.empty_like(x)
-        if self.normalize or releases_directions(self.mechanism):
+        if self.normalize or self.mechanism.directions_only:
             arrays.unit_rows(x, values)
             values *= self.mechanism.clip_norm
         else:
@@ -141,8 +141,8 @@ class ReleasePlan:
             clip_norm=mechanism.clip_norm,
             sensitivity=mechanism.sensitivity,
             sensitivity_norm=mechanism.sensitivity_norm,
-            sigma=mechanism.noise_parameter if has_sigma(mechanism.name) else None,
-            scale=None if has_sigma(mechanism.name) else mechanism.noise_parameter,
+            sigma=mechanism.noise_parameter if mechanism.parameter_name == "sigma" else None,
+            scale=mechanism.noise_parameter if mechanism.parameter_name == "scale" else None,
             cap_probability=mechanism.cap_probability if isinstance(mechanism, PrivUnit) else None,
             threshold=mechanism.threshold if isinstance(mechanism, PrivUnit) else None,
             grid=mechanism.grid,
@@ -152,7 +152,7 @@ class ReleasePlan:
             rows=rows,
             dimension=mechanism.dimension,
             dtype=self.dtype,
-            normalize=self.normalize or isinstance(mechanism, PrivUnit),
+            normalize=self.normalize or mechanism.directions_only,
             renormalize=self.renormalize,
             nonfinite="raise",
             is_dp_claim=self.is_dp_claim,
@@ -169,11 +169,6 @@ class ReleasePlan:
             NOTE_RELEASE: self.per == "release",
         }
         return tuple(note for note, holds in applies.items() if holds)
-
-
-def releases_directions(mechanism: Mechanism) -> bool:
-    """Whether the length of a row has no influence on its release."""
-    return isinstance(mechanism, PrivUnit) or not isinstance(mechanism, VectorMechanism)
 
 
 _digest_of_codes = lru_cache(maxsize=64)(lambda count: labels_digest(range(count)))

@@ -18,11 +18,11 @@ from hushvec.mechanisms import (
     Gaussian,
     Laplacian,
     Mechanism,
-    PrivUnit,
     VectorMechanism,
 )
+from hushvec.mechanisms.by_name import releases_directions
 from hushvec.release.charging import Budget, require_budget
-from hushvec.release.plan import PER, ReleasePlan, plan_release, releases_directions
+from hushvec.release.plan import PER, ReleasePlan, plan_release
 
 if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss
@@ -123,9 +123,7 @@ class VectorNoise:
     @property
     def is_of_directions(self) -> bool:
         """Whether rows come to one length by the mechanism itself."""
-        if isinstance(self.mechanism, Mechanism):
-            return releases_directions(self.mechanism)
-        return self.mechanism == PrivUnit.name
+        return releases_directions(self.mechanism)
 
     def require_fit(self, columns: int, *, normalize: bool) -> None:
         """Refuse what cannot be released: a mechanism for other rows, or a clip norm that unit rows contradict."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
 from hushvec.audit.indexes.rows import unit
+from hushvec.mechanisms.by_name import element_variance
 from hushvec.receipts.vectors import Receipt
 
 Rows = NDArray[np.float32]
@@ -70,7 +71,7 @@ def _deviation(receipt: Receipt) -> float:
     if receipt.sigma is not None:
         return receipt.sigma
     assert receipt.scale is not None
-    return receipt.scale * math.sqrt(2.0 if receipt.mechanism == "laplacian" else receipt.dimension + 1.0)
+    return receipt.scale * math.sqrt(element_variance(receipt.mechanism, receipt.dimension))
 
 
 def _gaussian_of(sigma: float) -> Callable[[Rows, Rows], Table]:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.mechanisms import Mechanism
+from hushvec.mechanisms import Mechanism, PrivUnit
+from hushvec.mechanisms.by_name import element_variance
 
 if TYPE_CHECKING:
     from hushvec.receipts.vectors import Receipt
@@ -50,9 +51,6 @@ def theoretical_cosine(release: Mechanism | Receipt, norm: float | None = None) 
         release: a mechanism, or a receipt of one release.
         norm: L2 norm of the rows; clip_norm if None. Longer rows are clipped. It does not matter for PrivUnit.
 
-    Raises:
-        ValueError: a receipt whose mechanism is none of those of vectors.
-
     Example:
         >>> from hushvec.mechanisms import EmpiricalGaussian
         >>> from hushvec.retrieval.measures.cosines import theoretical_cosine
@@ -62,7 +60,7 @@ def theoretical_cosine(release: Mechanism | Receipt, norm: float | None = None) 
     length = release.clip_norm if norm is None else min(validate.positive("norm", norm), release.clip_norm)
     if isinstance(release, Mechanism):
         return release.expected_cosine(length)
-    if release.mechanism == "privunit":
+    if release.mechanism == PrivUnit.name:
         assert release.cap_probability is not None and release.threshold is not None
         mean = _core.privunit_mean(release.cap_probability, release.threshold)
         return mean / math.sqrt(release.dimension + release.threshold * mean)
@@ -73,15 +71,7 @@ def _noise_norm(receipt: Receipt) -> float:
     """Root mean square of the norm of one row's additive noise."""
     size = receipt.sigma if receipt.sigma is not None else receipt.scale
     assert size is not None
-    per_row = {
-        "gaussian": receipt.dimension,
-        "empirical": receipt.dimension,
-        "laplacian": 2 * receipt.dimension,
-        "l2_laplace": receipt.dimension * (receipt.dimension + 1),
-    }
-    if receipt.mechanism not in per_row:
-        raise ValueError(f"mechanism must be one of {', '.join(per_row)}, privunit, got {receipt.mechanism!r}")
-    return size * math.sqrt(per_row[receipt.mechanism])
+    return size * math.sqrt(element_variance(receipt.mechanism, receipt.dimension) * receipt.dimension)
 
 
 def _cosines(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products, product
 from hushvec.mechanisms import PrivUnit, PublicProjection
-from hushvec.mechanisms.additive import Mechanism, VectorMechanism
+from hushvec.mechanisms.base import Mechanism, VectorMechanism
 from hushvec.text.inverters.nearest_rows import NearestRows
 from hushvec.text.inverters.posterior import CandidateLaw, nearest_cosine, row_lengths, softmax, unit_rows
 from hushvec.text.inverters.rows import Rows

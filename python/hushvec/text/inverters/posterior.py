@@ -31,7 +31,7 @@ from hushvec._native.products import inner_products
 from hushvec._util import validate
 from hushvec._util.statistics import norm_logsf
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
-from hushvec.mechanisms.additive import VectorMechanism
+from hushvec.mechanisms.base import VectorMechanism
 from hushvec.text.inverters.rows import Rows
 
 # rho below the first makes every candidate alike, above the second leaves no room between the rows of a dense corpus.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hushvec._util import validate
 from hushvec.mechanisms import PublicProjection
-from hushvec.mechanisms.additive import VectorMechanism
+from hushvec.mechanisms.base import VectorMechanism
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.decoding import MOST_TOGETHER, ReleaseDecoder, chosen_parts
 from hushvec.text.inverters.nearest_rows import NearestRows, blocks

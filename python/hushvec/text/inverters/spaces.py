@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection
-from hushvec.mechanisms.additive import VectorMechanism
+from hushvec.mechanisms.base import VectorMechanism
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.decoding import ReleaseDecoder, as_taken_in, chosen_parts
 from hushvec.text.inverters.nearest_rows import blocks

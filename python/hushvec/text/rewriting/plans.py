@@ -15,7 +15,7 @@ from hushvec._util import validate
 from hushvec.mechanisms import EmpiricalGaussian, PublicProjection, VectorMechanism
 from hushvec.noise.clipping import clip
 from hushvec.receipts.labels import LabelReceipt
-from hushvec.receipts.vectors import Receipt, has_sigma
+from hushvec.receipts.vectors import Receipt
 from hushvec.release.charging import Budget
 from hushvec.release.labels import privatize_labels
 from hushvec.release.plan import ReleasePlan
@@ -165,7 +165,7 @@ class Planner:
             chunks,
             shares,
             sigma=self._terms.sigma(chunks, mechanism),
-            scale=None if has_sigma(mechanism.name) else mechanism.noise_parameter,
+            scale=mechanism.noise_parameter if mechanism.parameter_name == "scale" else None,
             planned=ReleasePlan(
                 mechanism=mechanism,
                 per="release",

@@ -1,0 +1,197 @@
+"""What every mechanism has, and every mechanism for vectors. `hushvec.mechanisms` describes the setting."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hushvec._native import _core, kernels
+from hushvec._native.arrays import CheckedRows, checked_rows
+from hushvec._native.generators import require_generator
+from hushvec._util import validate
+from hushvec._util.rounding import root_up, rounded_up
+
+if TYPE_CHECKING:
+    from hushvec.accounting import PrivacyLoss
+
+ADJACENCY = "replace-one"
+
+# What `describe` prints of a computed cost: this many digits, rounded up, at these Renyi orders.
+_COST_DIGITS = 4
+_ORDERS = (2, 8, 32)
+
+_GRADES = {
+    "exact": "grade exact: the released bits carry the claim",
+    "float": "grade float: computed in floating point; the costs are those of real arithmetic, and no claim is made",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism(ABC):
+    """What all mechanisms share. See hushvec.mechanisms for the setting.
+
+    Args:
+        dimension: d, elements in a row.
+        clip_norm: C, the L2 norm that every row is clipped to.
+        rows_per_person: r, how many rows one person contributes; public.
+    """
+
+    name: ClassVar[str]
+    law: ClassVar[str]
+    grade: ClassVar[str]
+    adjacency: ClassVar[str] = ADJACENCY
+    # Whether the length of a row has no influence on its release.
+    directions_only: ClassVar[bool] = False
+
+    dimension: int
+    clip_norm: float = 1.0
+    rows_per_person: int = 1
+
+    def __post_init__(self) -> None:
+        self._keep("dimension", validate.whole_number("dimension", self.dimension, at_least=1))
+        self._keep("clip_norm", validate.clip_norm(self.clip_norm))
+        self._keep("rows_per_person", validate.whole_number("rows_per_person", self.rows_per_person, at_least=1))
+
+    def _keep(self, name: str, value: float) -> None:
+        """The checked form of an argument in its place: 8 and numpy's 8 are the float 8.0 in receipts, jobs and files alike."""
+        object.__setattr__(self, name, value)
+
+    @property
+    @abstractmethod
+    def cost(self) -> tuple[float, float]:
+        """(epsilon, delta) that one release costs each person in it."""
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The privacy loss of one release, for `hushvec.accounting`: the cost in every other currency.
+
+        What follows from `cost` alone; mechanisms whose whole profile is known say more. It is the loss of the mechanism over the
+        reals: for grade "exact" the released bits have it too, for grade "float" nothing is claimed about them.
+        """
+        from hushvec.accounting import ApproximateDP, PureDP
+
+        epsilon, delta = self.cost
+        if delta > 0:
+            return ApproximateDP(epsilon=epsilon, delta=delta, adjacency=self.adjacency)
+        return PureDP(epsilon=epsilon, adjacency=self.adjacency)
+
+    @abstractmethod
+    def expected_cosine(self, norm: float | None = None) -> float:
+        """About the cosine between a row and its release.
+
+        Args:
+            norm: L2 norm of the clipped row; clip_norm if None.
+        """
+
+    @abstractmethod
+    def describe(self) -> tuple[str, ...]:
+        """Lines that say what a release costs and what it leaves of a row, before anything is spent."""
+
+    def require_release(self, x: Any) -> None:
+        """Raise whatever would keep a release of x, an array or `CheckedRows`, from being computed, short of NaN and Inf.
+
+        What is charged for must happen.
+        """
+        rows = x if isinstance(x, CheckedRows) else checked_rows("x", x, finite=False)
+        if rows.on_cuda:
+            kernels.require_release(rows.values, self.law)
+
+    def apply(self, x: Any, out: Any, generator: _core.Generator, *, out_is_fresh: bool = False) -> Any:
+        """The release of x, exactly rounded where the grade is exact: in `out`, or in a new array if that is None. Returns it.
+
+        x may be out. Nothing is written where x is refused, unless `out_is_fresh` says that nobody else can see `out` yet: then
+        part of the result may be in it (on CUDA all of it always is), and x is read once and not twice.
+        """
+        return self._release(x, out, require_generator(generator), out_is_fresh)
+
+    @abstractmethod
+    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
+        """`apply`, with its generator checked."""
+
+
+class VectorMechanism(Mechanism):
+    """Mechanisms whose releases are noisy vectors: noise of one size, on a grid where the grade is exact."""
+
+    sensitivity_norm: ClassVar[str]
+    # What receipts call `noise_parameter`: "sigma" or "scale".
+    parameter_name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def noise_parameter(self) -> float:
+        """sigma or scale, as used: a float32."""
+
+    @property
+    @abstractmethod
+    def noise_norm(self) -> float:
+        """Root mean square of the L2 norm of one row's noise."""
+
+    @property
+    def sensitivity(self) -> float:
+        """How far the clipped data of one person can move, in the norm that `sensitivity_norm` names."""
+        return sensitivity_of(type(self), self.clip_norm, self.rows_per_person, self.dimension)
+
+    @classmethod
+    def _squared_sensitivity(cls, one_row: Fraction, rows: int, dimension: int) -> Fraction:
+        """For rows that each move by at most one_row in L2, where the distances of the rows of one person add up."""
+        return (one_row * rows) ** 2 * (dimension if cls.sensitivity_norm == "l1" else 1)
+
+    @property
+    def grid(self) -> float | None:
+        """The power of two that exact values are multiples of; None for the float grade."""
+        return _core.exact_grid(self.noise_parameter, self.clip_norm)[1] if self.grade == "exact" else None
+
+    def expected_cosine(self, norm: float | None = None) -> float:
+        """About the cosine between a row and its noisy version: norm / sqrt(norm^2 + noise_norm^2).
+
+        Args:
+            norm: L2 norm of the clipped row; clip_norm if None.
+        """
+        signal = self.clip_norm if norm is None else validate.positive("norm", norm)
+        return signal / math.hypot(signal, self.noise_norm)
+
+    def describe(self) -> tuple[str, ...]:
+        """Lines that say what a release costs in every currency and what it leaves of a row, before anything is spent."""
+        epsilon, delta = self.cost
+        loss = self.loss
+        renyi = ", ".join(f"{_stated(loss.rdp(order))} (order {order})" for order in _ORDERS)
+        rows = f", {self.rows_per_person:,} rows per person" if self.rows_per_person > 1 else ""
+        return (
+            f"{self.name}, dimension {self.dimension}, clip norm {self.clip_norm:g}{rows}",
+            self._parameters(),
+            f"one release costs epsilon = {epsilon!r}, delta = {delta!r}",
+            f"or rho = {_stated(loss.rho)} (zero-concentrated), or in Renyi DP {renyi}",
+            f"noise norm {self.noise_norm:.4g}, expected cosine {self.expected_cosine():.4f} for a row of length {self.clip_norm:g}",
+            _GRADES[self.grade],
+        )
+
+    def _parameters(self) -> str:
+        """The line of `describe` about what the noise is made for, and how large it is."""
+        norm = f"{self.sensitivity_norm.upper()}, {self.adjacency}"
+        return f"sensitivity {self.sensitivity:.6g} ({norm}), {self.parameter_name} {self.noise_parameter:.6g}"
+
+    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
+        exact = self.grade == "exact"
+        return kernels.clip_and_noise(x, self.clip_norm, self.noise_parameter, out, source, self.law, exact, out_is_fresh=out_is_fresh)
+
+
+@lru_cache(maxsize=1024)  # each release asks three times, and exact arithmetic takes longer than the noise of a row
+def sensitivity_of(mechanism: type[VectorMechanism], clip_norm: float, rows_per_person: int, dimension: int) -> float:
+    """The sensitivity column of the table in hushvec.mechanisms, rounded up to a double."""
+    return root_up(mechanism._squared_sensitivity(2 * Fraction(clip_norm), rows_per_person, dimension))
+
+
+def _stated(cost: float) -> str:
+    """A computed cost in few digits, never smaller than it is."""
+    return f"{rounded_up(cost, _COST_DIGITS):g}"
+
+
+def as_used(name: str, value: float, clip_norm: float) -> float:
+    """sigma or scale as the core takes it: rounded up to float32, in the range of exact rounding."""
+    if not validate.SMALLEST_NORM <= value <= validate.LARGEST_NORM:
+        raise ValueError(f"{name} must be in [2^-100, 2^100], got {value!r}")
+    return _core.exact_grid(value, clip_norm)[0]
