@@ -61,3 +61,10 @@ def test_a_mixture_of_kinds_has_all_of_them():
     alone = compose([(step, 50)], delta=1e-5)
     both = compose([(step, 50), (LaplaceDP(noise_multiplier=10.0, adjacency="add-remove"), 5)], delta=1e-5)
     assert both.theorem == "pld" and alone.epsilon < both.epsilon < alone.epsilon + 0.5
+
+
+@pytest.mark.parametrize("of", [curves.sampled_gaussian, curves.crossings])
+def test_no_curve_for_an_unknown_direction(of):
+    with pytest.raises(ValueError) as caught:
+        of(1.0, 0.5, "swap", np.zeros(1))
+    assert str(caught.value) == "direction must be one of 'remove', 'add', 'replace', got 'swap'"

@@ -152,6 +152,13 @@ def test_the_pair_is_clipped_to_the_farthest_points():
     assert np.abs(first - second).sum() == pytest.approx(mechanism.sensitivity, rel=1e-5)
 
 
+def test_no_collision_probability_for_an_unknown_law():
+    class Triangular(Laplacian):
+        law = "triangular"
+
+    assert MechanismTarget(Triangular(epsilon=1.0, dimension=1)).collision is None
+
+
 def test_collision_probability_is_an_upper_bound():
     """Laplace in one dimension: 200,000 pairs of outputs, 5 standard errors; about 1 in 256 is equal."""
     target = MechanismTarget(Laplacian(epsilon=1.0, dimension=1), seeds(42))

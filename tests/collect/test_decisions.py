@@ -10,6 +10,7 @@ from collect.surveys import surveyed, vocabulary
 from evidence.reference.sizes import scaled
 from hushvec._util.statistics import CORRECTIONS, adjusted
 from hushvec.collect.decisions import binomial_p_values, normal_p_values
+from hushvec.collect.oracles import oracle_for
 
 MECHANISMS = ("k_rr", "unary", "hadamard")
 SURVEYS = scaled(100, 5000)
@@ -103,3 +104,9 @@ def test_corrections_have_names():
     assert CORRECTIONS == ("holm", "bonferroni", "benjamini-hochberg")
     with pytest.raises(ValueError, match="correction must be one of 'holm', 'bonferroni', 'benjamini-hochberg', got 'none'"):
         estimate.present(correction="none")
+
+
+def test_no_oracle_for_an_unknown_name():
+    with pytest.raises(ValueError) as caught:
+        oracle_for("rappor", 10, 1.0)
+    assert str(caught.value) == "mechanism must be one of 'auto', 'k_rr', 'unary', 'hadamard', got 'rappor'"

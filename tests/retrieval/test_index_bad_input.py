@@ -6,7 +6,8 @@ import pytest
 import hushvec as hv
 from hushvec.mechanisms import Gaussian, PrivUnit, PublicProjection
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
-from hushvec.retrieval.stores import ON_DISK
+from hushvec.retrieval.noise import noise_on_scores
+from hushvec.retrieval.stores import ON_DISK, open_store
 from retrieval.index_cases import STORES, Counting, filled, released, some_rows
 
 ROWS = some_rows(20)
@@ -317,3 +318,16 @@ def test_a_folder_with_other_columns_is_refused(store, tmp_path):
     released(first)
     with pytest.raises(ValueError, match=r"must have (rows|inner products) of 8 elements"):
         PrivateIndex(8, store=store, path=tmp_path / "rows")
+
+
+def test_a_store_that_nobody_knows_is_not_opened():
+    with pytest.raises(ValueError) as caught:
+        open_store("faiss", 4)
+    known = "'flat', 'numpy', 'hnsw', 'ivf', 'lancedb', 'qdrant', 'milvus', 'pgvector'"
+    assert str(caught.value) == f"store must be one of {known}, got 'faiss'"
+
+
+def test_scores_get_no_noise_of_an_unknown_law():
+    with pytest.raises(ValueError) as caught:
+        noise_on_scores("gumbel", 1.0, 1e-5, 1.0, 1)
+    assert str(caught.value) == "mechanism must be one of 'laplacian', 'gaussian', got 'gumbel'"

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from hushvec.accounting import GaussianDP, PoissonSampledGaussianDP, compose
+from hushvec.receipts.training import sensitivity_factor
 from hushvec.training import StepSchedule
 
 dp_accounting = pytest.importorskip("dp_accounting")
@@ -115,3 +116,16 @@ def test_the_ends_of_a_schedule():
 def test_what_is_clipped_is_named():
     with pytest.raises(ValueError, match="clipped must be one of"):
         StepSchedule(noise_multiplier=1.0, sampling_probability=0.1, clipped="layer")
+
+
+@pytest.mark.parametrize(
+    "adjacency, clipped, message",
+    [
+        ("swap", "example", "adjacency must be one of 'replace-one', 'add-remove', got 'swap'"),
+        ("add-remove", "row", "clipped must be one of 'example', 'batch', got 'row'"),
+    ],
+)
+def test_no_sensitivity_for_an_unknown_name(adjacency, clipped, message):
+    with pytest.raises(ValueError) as caught:
+        sensitivity_factor(adjacency, clipped, 0.5)
+    assert str(caught.value) == message

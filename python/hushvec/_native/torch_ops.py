@@ -198,8 +198,8 @@ def traced_noise(law: str, out: torch.Tensor, scale: float, generator: Any) -> t
     _refuse_export()
     _no_generator(generator)
     _no_gradient("out", out)
-    fill = gaussian_noise_ if law == "gaussian" else laplacian_noise_
-    fill(out, float(scale), _default_state(device_of(out)))
+    fills = {"gaussian": gaussian_noise_, "laplacian": laplacian_noise_}
+    fills[law](out, float(scale), _default_state(device_of(out)))
     return out
 
 

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._util import validate
 from hushvec._util.rounding import UNIT
 
 _Floats = NDArray[np.float64]
+_DIRECTIONS = ("remove", "add", "replace")
 
 
 def sampled_gaussian(deviation: float, probability: float, direction: str, epsilons: _Floats) -> _Floats:
@@ -28,6 +30,7 @@ def sampled_gaussian(deviation: float, probability: float, direction: str, epsil
             against (1 - q) N(0) + q N(-1).
         epsilons: below 700.
     """
+    validate.choice("direction", direction, _DIRECTIONS)
     special: Any = importlib.import_module("scipy.special")
     q, growth = probability, np.exp(epsilons)
     crossing, there = crossings(deviation, probability, direction, epsilons)
@@ -54,7 +57,7 @@ def crossings(
     and all of adding below it.
     """
     square = deviation * deviation
-    if direction == "replace":
+    if validate.choice("direction", direction, _DIRECTIONS) == "replace":
         return _replace_crossing(square, probability, epsilons), np.ones(epsilons.shape, bool)
     # Densities cross where e^x (or e^-x) is 1 - q + q e^((2c - 1)/(2 z^2)): at no point where `odds` is not positive.
     sign = 1.0 if direction == "remove" else -1.0

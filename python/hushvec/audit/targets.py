@@ -27,6 +27,9 @@ STRETCH = 8.0
 # Two rows of a float-grade law are equal with no more than this probability: its float32 numbers are made from 32-bit words.
 FLOAT_COLLISION = 2.0**-20
 
+# The density of an element's noise at its top, where sigma or scale is 1.
+_TOPS = {"gaussian": 1 / math.sqrt(2 * math.pi), "privunit": 1 / math.sqrt(2 * math.pi), "laplacian": 0.5}
+
 
 @runtime_checkable
 class AuditTarget(Protocol):
@@ -110,9 +113,11 @@ class MechanismTarget:
         """
         if getattr(self.mechanism, "grade", "float") != "exact":
             return FLOAT_COLLISION
-        top = 0.5 if self.mechanism.law == "laplacian" else 1 / math.sqrt(2 * math.pi)
+        top = _TOPS.get(self.mechanism.law)
+        if top is None:
+            return None
         element = min(1.0, top * self.mechanism.grid / self.mechanism.noise_parameter)
-        log_excess = self.epsilon if self.name == "privunit" else 0.0
+        log_excess = self.epsilon if self.mechanism.law == "privunit" else 0.0
         return math.exp(min(0.0, log_excess + len(self.pair[0]) * math.log(element)))
 
     def stream(self) -> Release:

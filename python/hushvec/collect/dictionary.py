@@ -12,7 +12,7 @@ import numpy as np
 from hushvec._util import validate
 from hushvec._util.renamed import renamed_arguments
 from hushvec._util.rounding import fraction_up, log_ratio_up, quotient_down
-from hushvec.collect.oracles import MECHANISMS, MOST_WORDS, Oracle, oracle_for
+from hushvec.collect.oracles import MOST_WORDS, Oracle, oracle_for
 from hushvec.collect.words import require_words
 
 OTHER = "<other>"
@@ -38,7 +38,6 @@ class Dictionary:
         self.words = _dictionary(words, with_other=unknown == "other")
         self.epsilon = validate.positive("epsilon", epsilon)
         self.words_per_person = validate.whole_number("words_per_person", words_per_person, at_least=1)
-        validate.choice("mechanism", mechanism, ("auto", *MECHANISMS))
         share = quotient_down(self.epsilon, self.words_per_person)
         self.oracle: Oracle = oracle_for(mechanism, len(self.words), share)
         self.digest = self._digest()

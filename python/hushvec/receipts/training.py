@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from hushvec._native import _core
+from hushvec._util import validate
 from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, GaussianDP, PoissonSampledGaussianDP, PrivacyLoss, Repeated, compose
 from hushvec.receipts.base import (
@@ -30,6 +31,7 @@ from hushvec.receipts.fields import Number, OneOf, WholeNumber, string
 TRAINING_KIND = "training"
 TRAINING_RECEIPT_VERSION = 1
 MECHANISM = "dp_sgd"
+CLIPPED = ("example", "batch")
 CLIPPINGS = ("auto", "exact", "estimated", "batch")
 
 NOTE_NOISE_FREE = "at least one step had no noise: there is no privacy"
@@ -143,7 +145,8 @@ def sensitivity_factor(adjacency: str, clipped: str, sampling_probability: float
     replace-one both inputs lie that far from the gradient without the example, which the proved law takes as vectors of norm
     2 clip_norm (docs/proofs/dp_sgd.md).
     """
-    if clipped == "example":
+    validate.choice("adjacency", adjacency, ADJACENCIES)
+    if validate.choice("clipped", clipped, CLIPPED) == "example":
         return 1 if adjacency == "add-remove" else 2
     return 4 if adjacency == "replace-one" and sampling_probability < 1 else 2
 

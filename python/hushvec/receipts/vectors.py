@@ -229,7 +229,7 @@ def _privunit_faults(receipt: Receipt) -> list[str]:
 
 def _laplace_faults(receipt: Receipt, scale: float) -> list[str]:
     one_person = 2 * Fraction(receipt.clip_norm) * rows_per_person(receipt.per, receipt.rows)
-    square = one_person**2 * (receipt.dimension if receipt.mechanism == "laplacian" else 1)
+    square = one_person**2 * (receipt.dimension if MECHANISMS[receipt.mechanism].sensitivity_norm == "l1" else 1)
     if (Fraction(scale) * Fraction(receipt.epsilon)) ** 2 >= square:
         return []
     distance = _sensitivity(receipt)

@@ -244,7 +244,7 @@ class ScoreNoise:
         """
         if self.mechanism == "gumbel":
             return _selection(float(self.epsilon), self.half_range, k)
-        return _noise_on_scores(self.mechanism, float(self.epsilon), float(self.delta), self.half_range, queries)
+        return noise_on_scores(self.mechanism, float(self.epsilon), float(self.delta), self.half_range, queries)
 
     def cost(self, queries: int = 1) -> tuple[float, float]:
         """(epsilon, delta) that a search of so many queries costs every document."""
@@ -259,12 +259,12 @@ class ScoreNoise:
         from hushvec.accounting import LaplaceDP, PureDP, ZeroConcentratedDP
 
         if self.mechanism == "gaussian":
-            return (_noise_on_scores("gaussian", float(self.epsilon), float(self.delta), self.half_range, 1).loss,)
+            return (noise_on_scores("gaussian", float(self.epsilon), float(self.delta), self.half_range, 1).loss,)
         pure = PureDP(epsilon=self.epsilon)
         if self.mechanism == "gumbel":
             # k picks of epsilon / k each have rho = epsilon^2 / (8 k): that of k = 1 holds for every k.
             return pure, ZeroConcentratedDP(rho=product_up(Fraction(self.epsilon) ** 2, Fraction(1, 8)))
-        single = _noise_on_scores("laplacian", float(self.epsilon), float(self.delta), self.half_range, 1)
+        single = noise_on_scores("laplacian", float(self.epsilon), float(self.delta), self.half_range, 1)
         return pure, LaplaceDP(noise_multiplier=quotient_down(single.noise_parameter, 2 * self.half_range))
 
     def noise_deviation(self, k: int = 1) -> float:
@@ -288,10 +288,10 @@ def _of_one_person(single: Mechanism, rows: int) -> Mechanism:
 
 
 @lru_cache(maxsize=256)  # every search asks; exact arithmetic and calibration take longer than the noise of 100,000 scores
-def _noise_on_scores(mechanism: str, epsilon: float, delta: float, half_range: float, queries: int) -> VectorMechanism:
+def noise_on_scores(mechanism: str, epsilon: float, delta: float, half_range: float, queries: int) -> VectorMechanism:
     """For rows of m scores: noise of the size that one query alone needs."""
     clip_norm = root_up(queries * Fraction(half_range) ** 2)
-    if mechanism == "laplacian":
+    if validate.choice("mechanism", mechanism, (Laplacian.name, Gaussian.name)) == Laplacian.name:
         return Laplacian(epsilon=product_up(queries, epsilon), dimension=queries, clip_norm=clip_norm)
     single = Gaussian(epsilon=epsilon, delta=delta, dimension=1, clip_norm=half_range)
     if queries == 1:

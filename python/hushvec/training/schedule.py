@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from hushvec._util import validate
 from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, PrivacyLoss, compose
-from hushvec.receipts.training import sensitivity_factor, step_loss
-
-UNITS = ("example", "batch")
+from hushvec.receipts.training import CLIPPED, sensitivity_factor, step_loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +41,7 @@ class StepSchedule:
         object.__setattr__(self, "noise_multiplier", validate.not_negative("noise_multiplier", self.noise_multiplier))
         object.__setattr__(self, "sampling_probability", validate.sampling_probability(self.sampling_probability))
         validate.choice("adjacency", self.adjacency, ADJACENCIES)
-        validate.choice("clipped", self.clipped, UNITS)
+        validate.choice("clipped", self.clipped, CLIPPED)
 
     @property
     def sensitivity_factor(self) -> int:

@@ -5,18 +5,18 @@ Each is one file with the same interface (`Oracle`), so that vocabularies, sketc
 
 from __future__ import annotations
 
+from hushvec._util import validate
 from hushvec.collect.oracles.hadamard import HadamardResponse
 from hushvec.collect.oracles.k_rr import KaryResponse
 from hushvec.collect.oracles.oracle import MOST_WORDS, Oracle
 from hushvec.collect.oracles.unary import UnaryEncoding
-
-MECHANISMS = ("k_rr", "unary", "hadamard")
 
 # Variances within this factor count as equal, and then the shorter report is taken: 5 % of standard error against
 # reports that may be a thousand times as long.
 AS_GOOD = 1.1
 
 _KINDS: dict[str, type[Oracle]] = {"k_rr": KaryResponse, "unary": UnaryEncoding, "hadamard": HadamardResponse}
+MECHANISMS = tuple(_KINDS)
 
 
 def oracle_for(mechanism: str, words: int, epsilon: float) -> Oracle:
@@ -27,7 +27,7 @@ def oracle_for(mechanism: str, words: int, epsilon: float) -> Oracle:
         words: >= 2.
         epsilon: > 0, of one report.
     """
-    if mechanism != "auto":
+    if validate.choice("mechanism", mechanism, ("auto", *MECHANISMS)) != "auto":
         return _KINDS[mechanism](words=words, epsilon=epsilon)
     oracles = [kind(words=words, epsilon=epsilon) for kind in _KINDS.values()]
     best = min(oracle.mean_variance for oracle in oracles)

@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hushvec._util import validate
 from hushvec.retrieval.stores.protocol import Store
 
-STORES = ("flat", "numpy", "hnsw", "ivf", "lancedb", "qdrant", "milvus", "pgvector")
-ON_DISK = ("lancedb", "qdrant", "milvus")
+
+class _Kind(NamedTuple):
+    """How a store is opened.
+
+    Args:
+        module: in this package, imported when the store is.
+        class_name: takes the columns, the place if it has one, and the options.
+        place: what `path` is: "memory" for none, "folder" or "address".
+        options: their names.
+    """
+
+    module: str
+    class_name: str
+    place: str = "memory"
+    options: tuple[str, ...] = ()
+
+
+_GRAPH = ("neighbors", "ef_construction", "ef_search")
+_KINDS = {
+    "flat": _Kind("faiss_indexes", "FlatStore"),
+    "numpy": _Kind("numpy_flat", "NumpyStore"),
+    "hnsw": _Kind("faiss_indexes", "GraphStore", options=_GRAPH),
+    "ivf": _Kind("faiss_indexes", "CellStore", options=("cells", "probes")),
+    "lancedb": _Kind("lancedb_store", "LanceStore", "folder", ("table",)),
+    "qdrant": _Kind("qdrant_store", "QdrantStore", "folder", ("collection",)),
+    "milvus": _Kind("milvus_store", "MilvusStore", "folder", ("collection",)),
+    "pgvector": _Kind("pgvector_store", "PgVectorStore", "address", ("table", "index", *_GRAPH)),
+}
+
+STORES = tuple(_KINDS)
+ON_DISK = tuple(name for name, kind in _KINDS.items() if kind.place == "folder")
 # Behind a server: its rows lie where an address says.
-BEHIND_AN_ADDRESS = ("pgvector",)
+BEHIND_AN_ADDRESS = tuple(name for name, kind in _KINDS.items() if kind.place == "address")
 # Those whose rows are one array in memory: noise on scores needs it.
 WITH_A_MATRIX = ("flat", "numpy")
 # That whose searches look into cells of near rows.
@@ -22,17 +52,6 @@ CELLS = "ivf"
 
 # A URL, of whose slashes pathlib drops one, or libpq's words. A drive's name has one letter.
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/|.*\bpassword\s*=", re.DOTALL)
-
-_OPTIONS: dict[str, tuple[str, ...]] = {
-    "flat": (),
-    "numpy": (),
-    "hnsw": ("neighbors", "ef_construction", "ef_search"),
-    "ivf": ("cells", "probes"),
-    "lancedb": ("table",),
-    "qdrant": ("collection",),
-    "milvus": ("collection",),
-    "pgvector": ("table", "index", "neighbors", "ef_construction", "ef_search"),
-}
 
 
 def open_store(
@@ -49,19 +68,17 @@ def open_store(
         StoreError: what lies at `path` cannot be used.
         MissingExtraError: the store's package is not installed.
     """
-    validate.choice("store", name, STORES)
-    chosen = _checked_options(name, options)
-    if name in BEHIND_AN_ADDRESS:
-        from hushvec.retrieval.stores.pgvector_store import PgVectorStore
-
-        return PgVectorStore(columns, path, **chosen)
-    if name in ON_DISK:
-        if path is not None and _is_address(path):
+    kind = _KINDS[validate.choice("store", name, STORES)]
+    chosen = _checked_options(name, kind, options)
+    if kind.place == "memory":
+        if path is not None:
+            raise ValueError(f"path must be None for store {name!r}, which lies in memory, got {shown(path)}")
+        return _class(name, kind)(columns, **chosen)  # type: ignore[no-any-return]
+    if kind.place == "folder" and path is not None:
+        if _is_address(path):
             raise ValueError(f"path must be a folder for store {name!r}, got {shown(path)}")
-        return _on_disk(name, columns, None if path is None else Path(path), chosen)
-    if path is not None:
-        raise ValueError(f"path must be None for store {name!r}, which lies in memory, got {shown(path)}")
-    return _in_memory(name, columns, chosen)
+        path = Path(path)
+    return _class(name, kind)(columns, path, **chosen)  # type: ignore[no-any-return]
 
 
 def shown(path: str | os.PathLike[str]) -> str:
@@ -73,39 +90,21 @@ def _is_address(path: str | os.PathLike[str]) -> bool:
     return _ADDRESS.match(os.fspath(path)) is not None
 
 
-def _on_disk(name: str, columns: int, folder: Path | None, options: dict[str, Any]) -> Store:
-    if name == "lancedb":
-        from hushvec.retrieval.stores.lancedb_store import LanceStore
-
-        return LanceStore(columns, folder, **options)
-    if name == "milvus":
-        from hushvec.retrieval.stores.milvus_store import MilvusStore
-
-        return MilvusStore(columns, folder, **options)
-    from hushvec.retrieval.stores.qdrant_store import QdrantStore
-
-    return QdrantStore(columns, folder, **options)
+def _class(name: str, kind: _Kind) -> Any:
+    """The store's class. Plain numpy stands in for "flat" where FAISS is not installed: they find the same rows."""
+    module = importlib.import_module(f"hushvec.retrieval.stores.{kind.module}")
+    if name == "flat" and not module.is_installed():
+        return _class("numpy", _KINDS["numpy"])
+    return getattr(module, kind.class_name)
 
 
-def _in_memory(name: str, columns: int, options: dict[str, Any]) -> Store:
-    from hushvec.retrieval.stores.numpy_flat import NumpyStore
-
-    if name == "numpy":
-        return NumpyStore(columns)
-    from hushvec.retrieval.stores import faiss_indexes
-
-    if name == "flat":
-        return faiss_indexes.FlatStore(columns) if faiss_indexes.is_installed() else NumpyStore(columns)
-    return faiss_indexes.GraphStore(columns, **options) if name == "hnsw" else faiss_indexes.CellStore(columns, **options)
-
-
-def _checked_options(name: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
+def _checked_options(name: str, kind: _Kind, options: Mapping[str, Any] | None) -> dict[str, Any]:
     if options is None:
         return {}
     if not isinstance(options, Mapping):
         raise TypeError(f"store_options must be a mapping, got {validate.kind(options)}")
     for option in options:
-        if option not in _OPTIONS[name]:
-            known = ", ".join(_OPTIONS[name]) or "none"
+        if option not in kind.options:
+            known = ", ".join(kind.options) or "none"
             raise ValueError(f"store_options must be among those of {name!r} ({known}), got {option!r}")
     return dict(options)
