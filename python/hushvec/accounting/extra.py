@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
+from hushvec._util.extras import needs_extra
 from hushvec.errors import MissingExtraError
 
 EXTRA = "accounting"
@@ -16,12 +17,10 @@ def dp_accounting(feature: str) -> ModuleType:
     Raises:
         MissingExtraError: it is not installed.
     """
-    try:
+    with needs_extra(feature, EXTRA):
         package = importlib.import_module("dp_accounting")
         for part in ("pld.privacy_loss_distribution", "pld.common", "rdp"):
             importlib.import_module(f"dp_accounting.{part}")
-    except ImportError:
-        raise MissingExtraError(feature, EXTRA) from None
     return package
 
 

@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from hushvec._util.extras import needs_extra
 from hushvec.budget.rows import FIELDS
 from hushvec.budget.store import COLUMNS, TABLE, WAIT_SECONDS, Fields, StoreFailure
-from hushvec.errors import MissingExtraError
 
 # A server that disappears without closing the connection is detected after about these times. libpq's names; the address may
 # set its own.
@@ -206,12 +206,10 @@ class _Transaction:
 
 
 def _sqlalchemy() -> Any:
-    try:
+    with needs_extra("a budget in PostgreSQL", "postgresql"):
         import psycopg  # noqa: F401
         import sqlalchemy
         import sqlalchemy.exc
-    except ImportError as error:
-        raise MissingExtraError("a budget in PostgreSQL", "postgresql") from error
     return sqlalchemy
 
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.integrations._index_store import IndexStore
 from hushvec.integrations._source import OnReceipt
 from hushvec.integrations._threads import in_thread
 from hushvec.retrieval.index.documents import StoredDocument
 from hushvec.retrieval.index.private_index import PrivateIndex
 
-try:
+with needs_extra("hushvec.integrations.llama_index_store", "llama-index"):
     from llama_index.core.bridge.pydantic import PrivateAttr
     from llama_index.core.schema import BaseNode, MetadataMode
     from llama_index.core.vector_stores.types import (
@@ -25,8 +25,6 @@ try:
         VectorStoreQueryResult,
     )
     from llama_index.core.vector_stores.utils import build_metadata_filter_fn, metadata_dict_to_node, node_to_metadata_dict
-except ImportError:
-    raise MissingExtraError("hushvec.integrations.llama_index_store", "llama-index") from None
 
 _CONTENT, _DOCUMENT = "_node_content", "ref_doc_id"  # fields of `node_to_metadata_dict`
 

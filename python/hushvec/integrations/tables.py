@@ -96,12 +96,10 @@ def vectors_of(name: str, column: Any, *, dtype: str = "float32", first_row: int
     import pyarrow.compute
 
     kind = columns.storage_type(column.type)
-    types = pyarrow.types
-    if not columns.is_list(kind) or not types.is_floating(kind.value_type):
+    if not columns.is_of_floats(kind):
         raise TypeError(f"{name} must hold lists of floats, got {column.type}")
-    if types.is_fixed_size_list(kind):
-        dimension = kind.list_size
-    else:
+    dimension = columns.declared_length(kind)
+    if dimension is None:
         lengths = pyarrow.compute.list_value_length(column.storage if hasattr(column, "storage") else column).drop_null()
         if not len(lengths):
             raise ValueError(f"{name} must have a row that says how long all are, got {len(column)} rows without one")

@@ -36,11 +36,21 @@ def column_of(batch: Any, name: str) -> Any:
 def require_vectors(name: str, kind: Any, dtype: str) -> None:
     """The type of a vector column: lists of this dtype, of any of the three sorts; or Ray's tensors, which are stored as such."""
     stored = storage_type(kind)
-    if not is_list(stored) or str(stored.value_type) != ARROW_NAMES[dtype]:
+    if not _is_list(stored) or str(stored.value_type) != ARROW_NAMES[dtype]:
         raise TypeError(f"{name} must hold lists of {dtype}, got {kind}")
 
 
-def is_list(stored: Any) -> bool:
+def is_of_floats(stored: Any) -> bool:
+    """Whether a type is of lists of floats, of any width."""
+    return _is_list(stored) and bool(sys.modules["pyarrow"].types.is_floating(stored.value_type))
+
+
+def declared_length(stored: Any) -> int | None:
+    """How long all lists are, where their type says it."""
+    return int(stored.list_size) if sys.modules["pyarrow"].types.is_fixed_size_list(stored) else None
+
+
+def _is_list(stored: Any) -> bool:
     """Whether a type is of lists, of any of the three sorts."""
     types = sys.modules["pyarrow"].types
     return bool(types.is_list(stored) or types.is_large_list(stored) or types.is_fixed_size_list(stored))

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util import validate
+from hushvec._util.extras import needs_extra
 from hushvec._util.progress import Progress
 from hushvec._util.publish import Discarded, mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
-from hushvec.errors import MissingExtraError
 from hushvec.jobs import columns
 from hushvec.jobs.batch import noise_batch
 from hushvec.jobs.job import NoiseJob
@@ -227,10 +227,8 @@ def _opened(path: Path) -> Iterator[_ParquetFile | _ArrowFile]:
         raise ValueError(f"source must end in {', '.join(kinds)}, got {str(path)!r}")
     with path.open("rb"):  # an absent or unreadable file raises the system's error
         pass
-    try:
+    with needs_extra("reading Parquet and Arrow files", "cli"):
         import pyarrow
-    except ImportError:
-        raise MissingExtraError("reading Parquet and Arrow files", "cli") from None
     try:
         file = kind(path)
     except (pyarrow.ArrowException, OSError) as error:

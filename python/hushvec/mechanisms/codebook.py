@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.mechanisms.code_counts import FEWEST, best, count_for, counts_up_to, found_share, tried_until_past
 from hushvec.mechanisms.codebook_response import CodebookResponse
 from hushvec.mechanisms.privunit import PrivUnit
@@ -236,10 +236,8 @@ def _expected_cosine(codebook: PublicCodebook, rows: Rows, cells: NDArray[np.int
 
 
 def _centers(rows: Rows, count: int, seed: int) -> Rows:
-    try:
+    with needs_extra("hushvec.mechanisms.PublicCodebook.fit", "faiss"):
         import faiss
-    except ImportError:
-        raise MissingExtraError("hushvec.mechanisms.PublicCodebook.fit", "faiss") from None
     means = faiss.Kmeans(
         rows.shape[1], count, niter=_ROUNDS, seed=seed, spherical=True, min_points_per_centroid=1, verbose=False
     )

@@ -152,6 +152,17 @@ class Claimant(Protocol):
     def is_dp_claim(self) -> bool: ...
 
 
+class OfPureDP(Protocol):
+    """A receipt, as far as its delta and its key go."""
+
+    @property
+    def mechanism(self) -> str: ...
+    @property
+    def delta(self) -> float: ...
+    @property
+    def key_source(self) -> str: ...
+
+
 def verification(
     receipt: Claimant,
     faults: Sequence[str],
@@ -176,6 +187,16 @@ def verification(
     if not receipt.is_dp_claim:
         return Verification(NOT_A_CLAIM, (*(why_no_claim or ["the receipt itself makes no claim"]), guarantee(otherwise)))
     return Verification(HOLDS, (guarantee(f"follows from the {basis}"),))
+
+
+def why_no_claim(receipt: OfPureDP) -> list[str]:
+    """Why an exact release cannot make a claim: its key was seeded. Empty if it can."""
+    return [NOTE_SEED] if receipt.key_source == "seed" else []
+
+
+def delta_faults(receipt: OfPureDP) -> list[str]:
+    """What contradicts a mechanism that has no delta."""
+    return [f"delta must be 0 for {receipt.mechanism}, got {receipt.delta!r}"] if receipt.delta != 0 else []
 
 
 def rows_per_person(per: str, rows: int) -> int:

@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.rounding import decimal_up, log_ratio_up
-from hushvec.receipts.base import NOTE_SEED, SHARED_RULES, LedgerEntry, ReceiptFields, Verification, rows_per_person, verification
+from hushvec.receipts.base import (
+    SHARED_RULES,
+    LedgerEntry,
+    ReceiptFields,
+    Verification,
+    delta_faults,
+    rows_per_person,
+    verification,
+    why_no_claim,
+)
 from hushvec.receipts.fields import (
     Number,
     OneOf,
@@ -238,7 +247,7 @@ def verify_label_receipt(receipt: LabelReceipt) -> Verification:
         _law_faults(receipt),
         partial(_guarantee, receipt),
         basis="law",
-        why_no_claim=_why_no_claim(receipt),
+        why_no_claim=[*([NOTE_SOURCE] if receipt.scores == "source" else []), *why_no_claim(receipt)],
         otherwise=_WITHOUT_CLAIM[receipt.scores == "source"],
     )
 
@@ -250,9 +259,7 @@ _WITHOUT_CLAIM = {
 
 
 def _law_faults(receipt: LabelReceipt) -> list[str]:
-    faults = []
-    if receipt.delta != 0:
-        faults.append(f"delta must be 0 for {receipt.mechanism}, got {receipt.delta!r}")
+    faults = delta_faults(receipt)
     truth, other, k = receipt.truth_values, receipt.other_values, receipt.label_count
     if truth + (k - 1) * other != _WORDS:
         return [*faults, f"truth_values + {k - 1} other_values must be 2^64 for {k} labels, got {truth + (k - 1) * other}"]
@@ -264,15 +271,6 @@ def _law_faults(receipt: LabelReceipt) -> list[str]:
             f"truth_values / other_values gives epsilon = {needed:.6g} for {_unit(receipt)}, more than the {receipt.epsilon!r} stated"
         )
     return faults
-
-
-def _why_no_claim(receipt: LabelReceipt) -> list[str]:
-    reasons = []
-    if receipt.scores == "source":
-        reasons.append(NOTE_SOURCE)
-    if receipt.key_source == "seed":
-        reasons.append(NOTE_SEED)
-    return reasons
 
 
 def _unit(receipt: LabelReceipt) -> str:

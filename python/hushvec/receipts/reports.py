@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hushvec._native import _core
 from hushvec._util.rounding import DECIMAL_UP, log_ratio_up
 from hushvec.mechanisms import ADJACENCY
-from hushvec.receipts.base import NOTE_SEED, SHARED_RULES, LedgerEntry, ReceiptFields, Verification, verification
+from hushvec.receipts.base import SHARED_RULES, LedgerEntry, ReceiptFields, Verification, delta_faults, verification, why_no_claim
 from hushvec.receipts.fields import Number, OneOf, WholeNumber, boolean, digest
 from hushvec.receipts.labels import shuffling_note
 
@@ -185,14 +185,12 @@ def epsilon_of_one(receipt: ReportReceipt) -> Decimal:
 
 def verify_report_receipt(receipt: ReportReceipt) -> Verification:
     """Recompute the guarantee from the law. Logarithms of ratios of whole numbers, rounded up in 80 digits."""
-    why_no_claim = [NOTE_SEED] if receipt.key_source == "seed" else []
-    return verification(receipt, _law_faults(receipt), partial(_guarantee, receipt), basis="law", why_no_claim=why_no_claim)
+    guarantee = partial(_guarantee, receipt)
+    return verification(receipt, _law_faults(receipt), guarantee, basis="law", why_no_claim=why_no_claim(receipt))
 
 
 def _law_faults(receipt: ReportReceipt) -> list[str]:
-    faults = []
-    if receipt.delta != 0:
-        faults.append(f"delta must be 0 for {receipt.mechanism}, got {receipt.delta!r}")
+    faults = delta_faults(receipt)
     truth, other, cells = receipt.truth_values, receipt.other_values, receipt.cells
     cells_rule, is_allowed = _CELLS[receipt.mechanism]
     if not is_allowed(cells):

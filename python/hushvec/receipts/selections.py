@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hushvec._native import _core
 from hushvec._util.rounding import next_up, product_up
 from hushvec.mechanisms import ADJACENCY
-from hushvec.receipts.base import NOTE_SEED, SHARED_RULES, LedgerEntry, ReceiptFields, Verification, verification
+from hushvec.receipts.base import SHARED_RULES, LedgerEntry, ReceiptFields, Verification, delta_faults, verification, why_no_claim
 from hushvec.receipts.fields import (
     Number,
     OneOf,
@@ -111,14 +111,12 @@ class SelectionReceipt(ReceiptFields):
 
 def verify_selection_receipt(receipt: SelectionReceipt) -> Verification:
     """Recompute the guarantee from the law, as `hushvec.verify_receipt` does for receipts of every kind. In exact arithmetic."""
-    why_no_claim = [NOTE_SEED] if receipt.key_source == "seed" else []
-    return verification(receipt, _law_faults(receipt), partial(_guarantee, receipt), basis="parameters", why_no_claim=why_no_claim)
+    guarantee = partial(_guarantee, receipt)
+    return verification(receipt, _law_faults(receipt), guarantee, basis="parameters", why_no_claim=why_no_claim(receipt))
 
 
 def _law_faults(receipt: SelectionReceipt) -> list[str]:
-    faults = []
-    if receipt.delta != 0:
-        faults.append(f"delta must be 0 for {receipt.mechanism}, got {receipt.delta!r}")
+    faults = delta_faults(receipt)
     if receipt.picks > receipt.candidates:
         faults.append(f"picks must be at most the {receipt.candidates} candidates, got {receipt.picks}")
     if receipt.score_low >= receipt.score_high:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core
@@ -13,16 +14,15 @@ from hushvec.mechanisms import MECHANISMS, PrivUnit, sensitivity
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 from hushvec.receipts.base import (
     CLIP_NORM_RULE,
-    DOES_NOT_HOLD,
-    HOLDS,
-    NOT_A_CLAIM,
     NOTE_FLOAT,
-    NOTE_SEED,
     SHARED_RULES,
     LedgerEntry,
     ReceiptFields,
     Verification,
+    delta_faults,
     rows_per_person,
+    verification,
+    why_no_claim,
 )
 from hushvec.receipts.fields import Number, OneOf, WholeNumber, boolean, optional_digest
 
@@ -126,13 +126,14 @@ class Receipt(ReceiptFields):
 
 def verify_vector_receipt(receipt: Receipt) -> Verification:
     """The answer of `verify_receipt` for a receipt of vectors."""
-    contradictions = [*_setting_faults(receipt), *_noise_faults(receipt), *_claim_faults(receipt)]
-    if contradictions:
-        return Verification(DOES_NOT_HOLD, tuple(contradictions))
-    if not receipt.is_dp_claim:
-        ideal = _guarantee(receipt, "would hold in real arithmetic with a secret key")
-        return Verification(NOT_A_CLAIM, (*_why_no_claim(receipt), ideal))
-    return Verification(HOLDS, (_guarantee(receipt, "follows from the parameters"),))
+    return verification(
+        receipt,
+        [*_setting_faults(receipt), *_noise_faults(receipt), *_grade_faults(receipt)],
+        partial(_guarantee, receipt),
+        basis="parameters",
+        why_no_claim=[*([NOTE_FLOAT] if receipt.grade == "float" else []), *why_no_claim(receipt)],
+        otherwise="would hold in real arithmetic with a secret key",
+    )
 
 
 def _is_gaussian(receipt: Receipt) -> bool:
@@ -152,9 +153,9 @@ def _setting_faults(receipt: Receipt) -> list[str]:
             f"sensitivity must be >= {needed!r} for clip_norm = {receipt.clip_norm!r}, per = {receipt.per!r}, "
             f"{receipt.rows} rows of {receipt.dimension}, got {receipt.sensitivity!r}"
         )
-    if not _is_gaussian(receipt) and receipt.delta != 0:
-        faults.append(f"delta must be 0 for {receipt.mechanism}, got {receipt.delta!r}")
-    if _is_gaussian(receipt) and receipt.delta == 0:
+    if not _is_gaussian(receipt):
+        faults += delta_faults(receipt)
+    elif receipt.delta == 0:
         faults.append(f"delta must be > 0 for {receipt.mechanism}, got 0.0")
     if kind.directions_only and not receipt.normalize:
         faults.append(f"normalize must be true for {receipt.mechanism}, which releases directions")
@@ -239,25 +240,10 @@ def _laplace_faults(receipt: Receipt, scale: float) -> list[str]:
     ]
 
 
-def _claim_faults(receipt: Receipt) -> list[str]:
-    """A claim where there can be none, and a grade that the mechanism does not have."""
-    faults = []
+def _grade_faults(receipt: Receipt) -> list[str]:
     if receipt.grade == "exact" and MECHANISMS[receipt.mechanism].grade != "exact":
-        faults.append(f"grade must be 'float' for {receipt.mechanism}: it has no exact form")
-    if receipt.is_dp_claim:
-        faults += [f"is_dp_claim must be false: {reason}" for reason in _why_no_claim(receipt)]
-    return faults
-
-
-def _why_no_claim(receipt: Receipt) -> list[str]:
-    reasons = []
-    if receipt.grade == "float":
-        reasons.append(NOTE_FLOAT)
-    if receipt.key_source == "seed":
-        reasons.append(NOTE_SEED)
-    if not reasons and not receipt.is_dp_claim:
-        reasons.append("the receipt itself makes no claim")
-    return reasons
+        return [f"grade must be 'float' for {receipt.mechanism}: it has no exact form"]
+    return []
 
 
 def _sensitivity(receipt: Receipt) -> float:

@@ -10,8 +10,9 @@ SecureCache and model_digest need torch and transformers, and files need cryptog
 
 from typing import TYPE_CHECKING, Any
 
+from hushvec._util.extras import needs_extra
 from hushvec._util.lazy import at_first_use
-from hushvec.errors import CacheFileError, MissingExtraError, SecureMemoryError, SecureMemoryWarning
+from hushvec.errors import CacheFileError, SecureMemoryError, SecureMemoryWarning
 from hushvec.secure_memory.buffer import SecureBuffer
 from hushvec.secure_memory.freed_memory import overwrite_freed_memory
 from hushvec.secure_memory.report import status
@@ -35,7 +36,5 @@ _import, __dir__ = at_first_use(globals(), {"SecureCache": "transformers_cache",
 
 
 def __getattr__(name: str) -> Any:
-    try:
+    with needs_extra(name, "secure"):   # no torch, no transformers, or one from before its caches had layers
         return _import(name)
-    except ImportError:   # no torch, no transformers, or one from before its caches had layers
-        raise MissingExtraError(name, "secure") from None

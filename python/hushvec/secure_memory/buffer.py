@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from hushvec._native import _core
+from hushvec._util.extras import needs_extra
 from hushvec._util.validate import kind, whole_number
-from hushvec.errors import MissingExtraError, SecureMemoryError
+from hushvec.errors import SecureMemoryError
 from hushvec.secure_memory.refusals import accept_or_raise, sentences
 
 if TYPE_CHECKING:
@@ -117,10 +118,8 @@ class SecureBuffer:
             TypeError: dtype is not a torch.dtype, shape or offset is not a whole number.
             ValueError, SecureMemoryError: as `numpy`.
         """
-        try:
+        with needs_extra("a torch view", "secure"):
             import torch
-        except ImportError:
-            raise MissingExtraError("a torch view", "secure") from None
         element = torch.uint8 if dtype is None else dtype
         if not isinstance(element, torch.dtype):
             raise TypeError(f"dtype must be a torch.dtype, got {kind(element)}")

@@ -6,8 +6,8 @@ import hashlib
 import json
 from typing import Any
 
+from hushvec._util.extras import needs_extra
 from hushvec._util.validate import kind
-from hushvec.errors import MissingExtraError
 
 # Fields of a configuration that do not affect the numbers that a model computes.
 _NOT_THE_MODEL = {"_name_or_path", "architectures", "transformers_version"}
@@ -32,10 +32,8 @@ def model_digest(model: Any) -> str:
         not seen. Another release of transformers may write a configuration with other fields: the digest then differs, and a cache
         saved before is refused.
     """
-    try:
+    with needs_extra("the digest of a model", "secure"):
         import torch
-    except ImportError:
-        raise MissingExtraError("the digest of a model", "secure") from None
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model must be a torch module, got {type(model).__name__}")
     digest = hashlib.sha256()

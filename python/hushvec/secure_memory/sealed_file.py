@@ -15,9 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from hushvec._util.extras import needs_extra
 from hushvec._util.publish import published_bytes
 from hushvec._util.validate import kind
-from hushvec.errors import CacheFileError, MissingExtraError
+from hushvec.errors import CacheFileError
 from hushvec.secure_memory.buffer import SecureBuffer
 
 MAGIC = b"hushkvc\n"
@@ -165,12 +166,10 @@ def _header(described: bytes, path: Path) -> Header:
 
 def _ciphers() -> Any:
     """What is needed of cryptography, as attributes."""
-    try:
+    with needs_extra("an encrypted cache", "secure"):
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives import ciphers
         from cryptography.hazmat.primitives.ciphers import algorithms, modes
-    except ImportError:
-        raise MissingExtraError("an encrypted cache", "secure") from None
     return _Ciphers(ciphers.Cipher, algorithms, modes, InvalidTag)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 
 _WORD = 2**64
 
@@ -112,10 +112,8 @@ def poisson_loader(
         >>> [rows.shape[1:] for rows, labels in poisson_loader(data, 0.001, steps=2)]
         [torch.Size([3]), torch.Size([3])]
     """
-    try:
+    with needs_extra("a loader of Poisson batches", "training"):
         from torch.utils.data import DataLoader, default_collate
-    except ImportError:
-        raise MissingExtraError("a loader of Poisson batches", "training") from None
     for name in ("batch_size", "batch_sampler", "sampler", "shuffle", "drop_last"):
         if name in arguments:
             raise ValueError(f"{name} must be left out: batches are Poisson samples")

@@ -62,7 +62,7 @@ class ParquetSource:
         if self._vector in self._keep:
             raise FileError(self._path, f"keep must not name {self._vector!r}: it is what the noise protects")
         column = self._schema.field(self._vector).type
-        if not (columns.is_list(column) and self._arrow.types.is_floating(column.value_type)):
+        if not columns.is_of_floats(column):
             raise FileError(self._path, f"column {self._vector!r} must hold lists of floats, got {column}")
 
     def _vector_type(self) -> Any:
@@ -73,10 +73,8 @@ class ParquetSource:
         return arrow.large_list(column.value_type) if arrow.types.is_large_list(column) else arrow.list_(column.value_type)
 
     def _dimension(self) -> int:
-        column = self._schema.field(self._vector).type
-        if self._arrow.types.is_fixed_size_list(column):
-            length = int(column.list_size)
-        else:
+        length = columns.declared_length(self._schema.field(self._vector).type)
+        if length is None:
             first = next((batch for batch in self._batches(1) if batch.num_rows), None)
             if first is None:
                 raise FileError(self._path, f"column {self._vector!r} must hold at least one row of known length")

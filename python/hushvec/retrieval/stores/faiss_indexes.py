@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 from hushvec.retrieval.stores.blocks import best_of_matrix
 from hushvec.retrieval.stores.keys import Keys
 from hushvec.retrieval.stores.numpy_flat import WholeMatrix
@@ -32,10 +32,8 @@ def is_installed() -> bool:
 
 
 def _faiss(feature: str) -> Any:
-    try:
+    with needs_extra(feature, EXTRA):
         import faiss
-    except ImportError:
-        raise MissingExtraError(feature, EXTRA) from None
     return faiss
 
 

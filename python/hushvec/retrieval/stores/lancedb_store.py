@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._util.extras import needs_extra
 from hushvec._util.publish import PRIVATE_FOLDER, private_folder
-from hushvec.errors import MissingExtraError
 from hushvec.retrieval.stores.keys import KeyedStore, Keys
 
 # A list of more than one key for so many rows takes longer to look up than all rows to read.
@@ -25,11 +25,9 @@ class LanceStore(KeyedStore):
     """
 
     def __init__(self, columns: int, folder: Path | None, *, table: str = "documents") -> None:
-        try:
+        with needs_extra("the store 'lancedb'", "lancedb"):
             import lancedb
             import pyarrow
-        except ImportError:
-            raise MissingExtraError("the store 'lancedb'", "lancedb") from None
         self._arrow = pyarrow
         self._columns = columns
         if not isinstance(table, str) or not table:

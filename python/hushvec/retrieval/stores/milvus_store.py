@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._util.extras import needs_extra
 from hushvec._util.publish import PRIVATE_FOLDER, private_folder
-from hushvec.errors import MissingExtraError, StoreError
+from hushvec.errors import StoreError
 from hushvec.retrieval.stores.keys import KeyedStore, Keys, when_gone
 
 Answer = TypeVar("Answer")
@@ -32,10 +33,8 @@ class MilvusStore(KeyedStore):
     _collection: Any
 
     def __init__(self, columns: int, folder: Path | None, *, collection: str = "documents") -> None:
-        try:
+        with needs_extra("the store 'milvus'", "milvus"):
             import milvus_lite
-        except ImportError:
-            raise MissingExtraError("the store 'milvus'", "milvus") from None
         if not isinstance(collection, str) or not collection or "/" in collection or collection.startswith("."):
             raise ValueError(f"collection must be a name, got {collection!r}")
         self._milvus = milvus_lite

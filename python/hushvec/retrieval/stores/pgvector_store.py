@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
+from hushvec._util.extras import needs_extra
 from hushvec.budget.postgresql import PATIENCE
-from hushvec.errors import MissingExtraError, StoreError
+from hushvec.errors import StoreError
 from hushvec.retrieval.stores.keys import KeyedStore, Keys, when_gone
 
 Answer = TypeVar("Answer")
@@ -244,12 +245,10 @@ class PgVectorStore(KeyedStore):
 
 
 def _packages() -> tuple[Any, Any]:
-    try:
+    with needs_extra("the store 'pgvector'", "pgvector"):
         import psycopg
         import psycopg.sql
         from pgvector.psycopg import register_vector
-    except ImportError:
-        raise MissingExtraError("the store 'pgvector'", "pgvector") from None
     return psycopg, register_vector
 
 

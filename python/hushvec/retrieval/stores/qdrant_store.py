@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._util.extras import needs_extra
 from hushvec._util.publish import PRIVATE_FOLDER, private_folder
-from hushvec.errors import MissingExtraError
 from hushvec.retrieval.stores.keys import KeyedStore, Keys
 
 # Points in one call; their elements travel as Python floats.
@@ -25,10 +25,8 @@ class QdrantStore(KeyedStore):
     """
 
     def __init__(self, columns: int, folder: Path | None, *, collection: str = "documents") -> None:
-        try:
+        with needs_extra("the store 'qdrant'", "qdrant"):
             import qdrant_client
-        except ImportError:
-            raise MissingExtraError("the store 'qdrant'", "qdrant") from None
         if not isinstance(collection, str) or not collection:
             raise ValueError(f"collection must be a name, got {collection!r}")
         self._models = qdrant_client.models

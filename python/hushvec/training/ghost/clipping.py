@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Any
 
 from hushvec._util import validate
+from hushvec._util.extras import needs_extra
 from hushvec._util.rounding import tensor_to_float32_down
-from hushvec.errors import MissingExtraError
 from hushvec.training.ghost.layers import Recorder, pieces_of
 from hushvec.training.ghost.pieces import Norms, Piece
 from hushvec.training.ghost.requirements import (
@@ -82,11 +82,9 @@ class GhostClipping:
     """
 
     def __init__(self, model: Any, clip_norm: float, *, check: bool = True, allow_buffers: Sequence[str] = ()) -> None:
-        try:
+        with needs_extra("ghost clipping", "training"):
             from hushvec.training.model_watch import ModelWatch
             from hushvec.training.per_example import require_independent_examples
-        except ImportError:
-            raise MissingExtraError("ghost clipping", "training") from None
         require_independent_examples(model)
         self.clip_norm = validate.clip_norm(clip_norm)
         self._unchecked = validate.flag("check", check)

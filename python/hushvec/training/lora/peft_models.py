@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.errors import MissingExtraError
+from hushvec._util.extras import needs_extra
 
 
 def add_lora(
@@ -58,13 +58,11 @@ def add_lora(
         raise ValueError(f"dropout must be >= 0 and < 1, got {dropout!r}")
     validate.strings("target_modules", target_modules)
     targets = list(dict.fromkeys(target_modules))
-    try:
+    with needs_extra("LoRA adapters", "peft"):
         import torch
         from peft import LoraConfig, get_peft_model
 
         from hushvec.training.model_watch import require_module
-    except ImportError:
-        raise MissingExtraError("LoRA adapters", "peft") from None
     require_module(model)
     if any("lora_" in name for name, _ in model.named_modules()):
         raise ValueError("model must have no adapter yet, got one with LoRA layers")
@@ -85,10 +83,8 @@ def lora_layers(model: Any) -> dict[str, Any]:
     Raises:
         MissingExtraError: PEFT is not installed.
     """
-    try:
+    with needs_extra("LoRA adapters", "peft"):
         from peft.tuners.lora import LoraLayer
-    except ImportError:
-        raise MissingExtraError("LoRA adapters", "peft") from None
     return {name.removeprefix("base_model.model."): module for name, module in model.named_modules() if isinstance(module, LoraLayer)}
 
 
