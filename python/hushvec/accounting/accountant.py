@@ -1,4 +1,4 @@
-"""`Accountant`: releases are added one by one, the cost so far can be asked for at any time, and it survives a restart."""
+"""`Accountant`: add releases one by one, ask for the cost so far at any time, save it and load it again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VERSION = 1
 
 
 class Accountant:
-    """Keeps what has been released, and says what it costs together.
+    """Keeps a list of releases and computes what they cost together.
 
     Args:
         adjacency: "replace-one" or "add-remove". None: that of the first release; replace-one if that is a pair of numbers.
@@ -44,7 +44,7 @@ class Accountant:
 
     @property
     def adjacency(self) -> str | None:
-        """Of all releases; None as long as it is open."""
+        """The adjacency of all releases; None until the first one sets it."""
         return self._adjacency
 
     def add(self, release: Any, count: int = 1) -> None:
@@ -83,7 +83,7 @@ class Accountant:
 
     @property
     def rho(self) -> float:
-        """Zero-concentrated DP of all releases; math.inf if one of them has none."""
+        """rho of all releases in zero-concentrated DP; math.inf if one of them has none."""
         return self._releases().rho if self._counts else 0.0
 
     def __len__(self) -> int:

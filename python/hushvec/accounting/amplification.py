@@ -19,7 +19,7 @@ from hushvec.accounting.releases import one
 
 
 def amplify_by_poisson_sampling(release: Any, sampling_probability: float) -> PrivacyLoss:
-    """Loss of a mechanism that runs on a Poisson sample: every person is in it with this probability, independently.
+    """Loss of a mechanism that runs on a Poisson sample, which includes every person with this probability, independently.
 
     Args:
         release: the loss of the mechanism on the sample, or an object with a `loss`; add-remove.

@@ -15,7 +15,7 @@ LARGEST_RENYI_EPSILON = 1e5
 
 
 def with_failure(delta: float, failure: float) -> float:
-    """The delta of what fails with probability `failure` and has `delta` otherwise: 1 - (1 - failure)(1 - delta), rounded up."""
+    """The delta of a mechanism that may fail with probability `failure`: 1 - (1 - failure)(1 - delta), rounded up."""
     return min(1.0, rounding.up(failure + delta * (1 - failure))) if delta else failure
 
 

@@ -1,4 +1,4 @@
-"""Fewer different losses: neighbors in size are replaced by the worst of them, where each different loss costs time."""
+"""Saves time by fewer different losses: losses of similar size are replaced by the worst of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LESS_IS_WORSE = ("noise_multiplier", "n")
 def coarsened(releases: Releases, kinds: tuple[type[PrivacyLoss], ...], most: int) -> Releases:
     """The same number of releases, with at most `most` different losses of the given kinds and none smaller than it was.
 
-    Releases that have no more than that are returned as they are; losses of other kinds always are.
+    Losses of other kinds stay, and so does everything if there are no more than `most`.
     """
     entries: dict[type[PrivacyLoss], list[tuple[PrivacyLoss, int]]] = defaultdict(list)
     for loss, count in releases.counts:

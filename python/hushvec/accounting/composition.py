@@ -1,4 +1,4 @@
-"""`compose`: many releases, one (epsilon, delta), and the theorem that it comes from."""
+"""`compose`: one (epsilon, delta) for many releases, and the theorem it comes from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hushvec.errors import MissingExtraError
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """What one theorem says.
+    """The bound of one theorem.
 
     Args:
         theorem: its short name: "single", "basic", "advanced", "optimal", "gaussian", "zcdp", "rdp" or "pld".
@@ -58,7 +58,7 @@ class Composition:
         return self.candidates[0].reference
 
     def __str__(self) -> str:
-        """A table with one line a theorem."""
+        """A table with one line per theorem."""
         lines = [
             f"{self.releases} releases, {self.adjacency}: ({self.epsilon:.6g}, {self.delta:.6g})-DP",
             *(
@@ -121,7 +121,7 @@ def compose(releases: Any, *, delta: float | None = None, epsilon: float | None 
 
 
 def compose_collected(releases: Releases, *, delta: float | None, epsilon: float | None) -> Composition:
-    """`compose` of releases that are checked already."""
+    """`compose` for releases that have been checked."""
     validate.rounding_to_nearest()
     if delta is not None and epsilon is not None:
         raise ValueError(f"delta and epsilon must not both be given, got delta = {delta!r} and epsilon = {epsilon!r}")

@@ -4,8 +4,8 @@ If the Renyi divergence of order a > 1 is at most D, then for every epsilon
 
     delta = e^((a - 1)(D - epsilon)) (1 - 1/a)^a / (a - 1)
 
-is valid, and solved for epsilon: epsilon = D + ln(1 - 1/a) - ln(a delta)/(a - 1). Any order gives a valid bound: which one is used
-decides how small it is, never whether it holds.
+is valid, and solved for epsilon: epsilon = D + ln(1 - 1/a) - ln(a delta)/(a - 1). Any order gives a valid bound: the order
+affects how tight the bound is, not whether it holds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hushvec._util.rounding import UNIT, exp_up, raised
 
-# Orders at which Renyi curves are evaluated: dense where the best order of a small or a large budget lies.
+# Orders at which Renyi curves are evaluated: dense around the best orders of small and of large budgets.
 ORDERS: NDArray[np.float64] = np.unique(
     np.concatenate([1 + np.geomspace(1e-3, 31, 240), np.arange(2.0, 65.0), np.geomspace(64, 1024, 80), 2.0 ** np.arange(11, 31)])
 )
@@ -67,7 +67,7 @@ def linear(rho: float, orders: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _least_up(terms: Sequence[NDArray[np.float64]]) -> float:
-    """The smallest over the orders of the sum of terms, each off by a few roundings of its own size."""
+    """The smallest sum of terms over the orders; each term is off by a few roundings of its size."""
     stacked = np.stack(terms)
     bounds: NDArray[np.float64] = stacked.sum(axis=0) + 16 * UNIT * np.abs(stacked).sum(axis=0)
     known: list[float] = bounds[~np.isnan(bounds)].tolist()

@@ -1,6 +1,6 @@
-"""Delta curves of a Gaussian under Poisson sampling, for any real epsilon and many at once: what a grid of losses has to reach.
+"""Delta curves of a Gaussian under Poisson sampling, for arrays of any real epsilon: what a grid of losses must not fall below.
 
-Each is evaluated with an upper bound of its own rounding on top. The laws are those of `poisson`; "remove" and "add" are the two
+Each includes an upper bound of its rounding. The laws are those of `poisson`; "remove" and "add" are the two
 directions of add-remove, and replace-one is its own mirror image.
 """
 
@@ -79,6 +79,6 @@ def _replace_crossing(square: float, q: float, epsilons: _Floats) -> _Floats:
 
 
 def _above(plus: _Floats, minus: _Floats, argument: _Floats) -> _Floats:
-    """plus - minus and the rounding of both: a normal tail is off by t^2 roundings of its argument t, and some of its own."""
+    """plus - minus and the rounding of both: a normal tail is off by t^2 roundings of its argument t, plus a few."""
     found: _Floats = np.maximum(plus - minus, 0.0) + UNIT * (24 + 4 * argument * argument) * (plus + minus)
     return found

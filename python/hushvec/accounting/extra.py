@@ -1,4 +1,4 @@
-"""The one place where dp-accounting is imported, and only when something needs it."""
+"""The only place that imports dp-accounting, at first use."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hushvec.accounting import curves
 from hushvec.accounting.tilted import GridLaw
 
-# Losses beyond which e^loss leaves the floats.
+# Losses beyond which e^loss overflows.
 LARGEST_LOSS = 600.0
 
 

@@ -1,4 +1,4 @@
-"""Losses that a guarantee alone says: what it gives is that of the worst mechanism with that guarantee."""
+"""Losses known by a guarantee alone: those of the worst mechanism with that guarantee."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one release costs: a privacy loss, in every currency in which it has a price.
+"""What one release costs: a privacy loss, in epsilon and delta, rho and Renyi DP.
 
 A loss is a statement about a mechanism under one adjacency:
 

@@ -113,7 +113,7 @@ class LaplaceDP(PrivacyLoss):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PoissonSampledGaussianDP(PrivacyLoss):
-    """Gaussian noise on a sum over a random subset: each person is in it with the same probability, independently (DP-SGD).
+    """Gaussian noise on a sum over a random subset that includes each person with the same probability, independently (DP-SGD).
 
     Args:
         noise_multiplier: sigma divided by the L2 sensitivity **under this adjacency**, > 0. For vectors of norm at most C that is
@@ -154,7 +154,7 @@ class PoissonSampledGaussianDP(PrivacyLoss):
 
     @property
     def rho(self) -> float:
-        """That of the Gaussian without sampling: it holds, and no smaller one does for all orders."""
+        """The rho of the Gaussian without sampling: it holds, and no smaller one does for all orders."""
         return gaussian_rho(self.noise_multiplier)
 
     def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,12 +1,12 @@
 """Optimal composition of pure guarantees: Kairouz, Oh, Viswanath (2015), theorem 3.3; Murtagh and Vadhan (2016), theorem 1.5.
 
 The worst epsilon-DP mechanism is randomized response: its privacy loss is +epsilon with probability e^epsilon/(1 + e^epsilon), and
--epsilon otherwise. Losses of independent releases add up, also where later ones are chosen after seeing earlier ones, so k releases
-are exactly as bad as the distribution of a sum of independent two-point variables, and
+-epsilon otherwise. Losses of independent releases add up, also where later ones are chosen after seeing earlier ones, so the
+worst loss of k releases is a sum of independent two-point variables, and
 
     delta(x) = E[max(0, 1 - e^(x - sum))]
 
-This is computed as it stands. Releases of one epsilon give k + 1 values with binomial weights; several epsilons give all sums of
+This is computed directly. Releases of one epsilon give k + 1 values with binomial weights; several epsilons give all sums of
 those, as long as they are at most MOST_ATOMS. Exact evaluation is #P-hard in general (Murtagh and Vadhan), so beyond that every
 value goes to the two points of a grid around it, in the proportion that keeps both its probability and its contribution to the
 other input's law. That is a worse mechanism (docs/proofs/composition.md), so the answer errs upwards only.
@@ -33,7 +33,7 @@ WORK = 2**30
 TAIL = 1e-40
 # Equal releases are a binomial law with one weight each: 2^22 of them take 2 s and 200 MB.
 MOST_EQUAL = 2**22
-# An epsilon above this is so close to no promise at all that weights leave the range of floats.
+# Above this epsilon, which guarantees next to nothing, weights leave the range of floats.
 LARGEST_EPSILON = 700.0
 
 _Floats = NDArray[np.float64]
@@ -137,7 +137,7 @@ def _cells(epsilons: list[tuple[float, int]]) -> int:
 
 
 def _on_grid(epsilons: list[tuple[float, int]], size: int) -> LossDistribution:
-    """The sum with every value moved to the two of `size` grid points around it; what leaves the grid counts as no promise."""
+    """The sum on `size` grid points, every value moved to the two around it; beyond the grid a loss counts as infinite."""
     mean = math.fsum(count * epsilon * math.tanh(epsilon / 2) for epsilon, count in epsilons)
     squares = math.fsum(count * epsilon * epsilon for epsilon, count in epsilons)
     # Hoeffding's bound, which holds for all partial sums at once.
@@ -153,7 +153,7 @@ def _on_grid(epsilons: list[tuple[float, int]], size: int) -> LossDistribution:
     for epsilon, count in epsilons:
         losses, weights, error = _repeated(epsilon, count)
         cells, split = _split(losses, weights, step)
-        # Losses beyond the grid's own width cannot stay on it: high ones leave, low ones are overstated.
+        # Losses wider than the grid do not fit on it: high ones leave, low ones are overstated.
         inside = cells < size
         unbounded += float(split[~inside].sum())
         cells = np.maximum(cells, 1 - size)

@@ -1,6 +1,6 @@
-"""Privacy loss distributions: put on a grid by dp-accounting, composed here.
+"""Privacy loss distributions: discretized by dp-accounting, composed here.
 
-dp-accounting puts each loss on a grid so that it overstates (Connect the Dots). It composes them by fast Fourier transforms whose
+dp-accounting's grid overstates each loss (Connect the Dots). It composes them by fast Fourier transforms whose
 rounding it does not count: after 10,000 steps its delta can be some 1e-13 below the exact one, and even negative. `tilted` composes
 the same grids with an error that is small relative to delta, proved, and part of every answer.
 """
@@ -17,7 +17,7 @@ from hushvec.accounting.losses import GaussianDP, LaplaceDP, PoissonSampledGauss
 from hushvec.accounting.releases import Releases, gaussian_part
 from hushvec.accounting.tilted import GridLaw, Sum, shortfall
 
-# The widest and the finest grid step; finer steps cost time, coarser ones tightness. Neither costs validity.
+# The widest and the finest grid step; finer steps take longer, coarser ones give looser bounds; all are valid.
 COARSEST_STEP = 1e-4
 FINEST_STEP = 1e-6
 # One loss has half as many cells at most; with 2^19 it takes some 0.3 s. The sum of all has less than MOST_CELLS.
@@ -50,7 +50,7 @@ def delta_of(core: Releases, epsilon: float) -> float:
 
 
 def rough_epsilon(loss: PrivacyLoss, count: int, delta: float, coarsening: int) -> float:
-    """`epsilon_of` equal releases, on a grid so many times coarser: as valid, in a fraction of the time, and larger."""
+    """`epsilon_of` equal releases, on a grid so many times coarser: still valid and much faster, but larger."""
     core = Releases.of({loss: count}, loss.adjacency)
     if has_too_little_noise(core):
         return math.inf
@@ -65,7 +65,7 @@ def has_too_little_noise(core: Releases) -> bool:
 
 @lru_cache(maxsize=8)
 def _composed(core: Releases, coarsening: int) -> tuple[Sum, ...]:
-    """`_sums`, of which the last few are kept."""
+    """`_sums` with a small cache."""
     return _sums(core, coarsening)
 
 
@@ -94,7 +94,7 @@ def _is_symmetric(loss: PrivacyLoss) -> bool:
 
 
 def _law(accounting: Any, loss: Any, direction: str, step: float) -> GridLaw:
-    """The loss of one release on the grid, compared with the curve that it stands for where that is known."""
+    """The loss of one release on the grid, and how far it falls short of its exact curve where that is known."""
     if _is_amplified(loss):
         shuffled = partial(shuffling.shuffled_curve, *_batch(loss))
         batch = grids.symmetric(accounting, shuffled, shuffling.far_end(*_batch(loss)), step)
@@ -107,7 +107,7 @@ def _law(accounting: Any, loss: Any, direction: str, step: float) -> GridLaw:
 
 
 def _is_amplified(loss: Any) -> bool:
-    """Whether shuffling makes a difference: otherwise the loss is that of one report."""
+    """Whether shuffling lowers the loss; otherwise it is that of one report."""
     return isinstance(loss, Shuffled) and shuffling.is_amplified(*_batch(loss))
 
 

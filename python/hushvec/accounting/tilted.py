@@ -82,7 +82,7 @@ class Sum:
         self._blocks = [_blocks(law.masses, losses) for (law, _), losses in zip(self.laws, self.losses)]
 
     def delta(self, epsilon: float) -> float:
-        """E[max(0, 1 - e^(epsilon - sum))], rounded up; 1.0 where no tilt is of use."""
+        """E[max(0, 1 - e^(epsilon - sum))], rounded up; 1.0 where no tilt helps."""
         tilted = self._tilted(self._best(lambda t: self._rough_moment(t) + _log_largest_weight(t) - t * epsilon))
         return 1.0 if tilted is None else tilted.delta(epsilon)
 
@@ -99,7 +99,7 @@ class Sum:
         return _solved(tilted.delta, delta, max(0.0, chernoff) * (1 + 1e-9) + 1e-9)
 
     def _rough_moment(self, tilt: float) -> float:
-        """K up to the spread of losses within a block: to choose by, not to bound with."""
+        """K up to the spread of losses within a block: good enough to choose a tilt, but no bound."""
         moments = []
         for (_, count), (masses, losses) in zip(self.laws, self._blocks):
             exponents = tilt * losses
@@ -120,11 +120,11 @@ class Sum:
         return weights, (math.log(total) + tilt * largest) if total > 0 else math.inf
 
     def _best(self, cost: Callable[[float], float]) -> float:
-        """About the tilt of smallest cost. Any tilt is valid."""
+        """Roughly the best tilt. Any tilt is valid."""
         return LOWERED * _minimizer(cost, SMALLEST_TILT, LARGEST_TILT, 1.01)
 
     def _tilted(self, tilt: float) -> Tilted | None:
-        """The tilted law, at a lower tilt where its window would be too long; None where that does not help."""
+        """The tilted law, at a lower tilt if its window would be too long; None if that does not help."""
         before = math.inf
         while True:
             shift, lower, upper = self._window(tilt)
@@ -172,7 +172,7 @@ class Sum:
         )
 
     def _building(self, tilt: float) -> float:
-        """How much of e^(K - t x) the curves of the factors can be short of, together.
+        """A bound on how far the curves of the factors together fall short, in units of e^(K - t x).
 
         Where one is short by s(y) at epsilon y, the sum is short by the mean of s(x - the others' sum), and s(y) is at most
         M e^(-t y) times the largest s(l) e^(t l) / M over the cells, and e^(t step) between two of them. The others may be releases
@@ -193,14 +193,14 @@ class Sum:
         return up(total * exp_up(growth), units=64)
 
     def _weight_error(self, tilt: float) -> float:
-        """By which relative amount the probability of a sum can be off through its tilted factors."""
+        """The relative error of a sum's probability that comes from its tilted factors."""
         return math.fsum(
             count * UNIT * (16 + 4 * tilt * float(losses[-1] - losses[0]) + 4 * abs(self._one_moment(number, tilt)[1]))
             for number, ((_, count), losses) in enumerate(zip(self.laws, self.losses))
         )
 
     def _convolved(self, tilt: float, size: int, first: int) -> _Floats:
-        """The law of the tilted sum on cells first, ..., first + size - 1, with what lies outside folded onto them."""
+        """The law of the tilted sum on cells first, ..., first + size - 1, with everything outside folded onto them."""
         spectrum: NDArray[np.complex128] | float = 1.0
         for number, (law, count) in enumerate(self.laws):
             weights = self._one_moment(number, tilt)[0]
@@ -213,7 +213,7 @@ class Sum:
 
 @dataclass(frozen=True, eq=False)
 class Tilted:
-    """The law of a tilted sum, and how far it can be off.
+    """The law of a tilted sum, with an error bound.
 
     Args:
         tilt, log_moment: t and K.
@@ -268,7 +268,7 @@ def _blocks(masses: _Floats, losses: _Floats) -> tuple[_Floats, _Floats]:
 
 
 def _minimizer(cost: Callable[[float], float], low: float, high: float, within: float) -> float:
-    """About where the cost is smallest, up to a factor, by golden sections of the logarithm; of a cost that falls and then rises."""
+    """Roughly the minimum of a cost that falls and then rises, by golden sections of the logarithm."""
     low, high = math.log(low), math.log(high)
     ratio = (math.sqrt(5) - 1) / 2
     left, right = high - ratio * (high - low), low + ratio * (high - low)

@@ -20,7 +20,6 @@ UNIT: int = 10**DECIMALS
 
 EPSILON_DELTA = "epsilon_delta"
 RHO = "rho"
-CURRENCIES = (EPSILON_DELTA, RHO)
 
 REMEMBERED_AMOUNTS = 4096  # a program charges few different amounts, and parsing one takes longer than the rest of a charge
 

@@ -1,7 +1,7 @@
 """Receipts: what a release did, what it guarantees, and whether the guarantee follows.
 
-docs/receipts.md describes every field and the three answers of `verify_receipt`. `base` knows no kind, each kind has its own file,
-`registry` names them, and `verify` checks any of them.
+docs/receipts.md describes every field and the three answers of `verify_receipt`. `base` is shared, each kind has its own file,
+`registry` lists them, and `verify` checks any of them.
 """
 
 from hushvec._util.lazy import at_first_use

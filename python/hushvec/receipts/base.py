@@ -1,6 +1,6 @@
-"""Shared by receipts of every kind: fields as strict JSON, the ledger entry of the charge, the answer of a check.
+"""Shared by receipts of every kind: fields as strict JSON, the ledger entry of the charge, the result of a check.
 
-docs/receipts.md describes every field. A kind is one file beside this one; `registry` names them.
+docs/receipts.md describes every field. Each kind has a file beside this one; `registry` lists them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class ReceiptFields:
-    """What receipts of every kind do with their fields: check them, and write and read them as strict JSON."""
+    """Base of all receipts: checks fields, writes and reads them as strict JSON."""
 
     # Whole numbers that JSON holds as text, since some readers round large ones.
     _text_numbers: ClassVar[tuple[str, ...]] = ()
@@ -100,7 +100,7 @@ class ReceiptFields:
 
     @property
     def rho(self) -> float:
-        """The privacy loss in zero-concentrated DP, rounded up: what a ledger in rho must have been charged."""
+        """rho of the privacy loss in zero-concentrated DP, rounded up: what a ledger in rho is charged."""
         rho: float = self.loss.rho  # type: ignore[attr-defined]
         return rho
 
@@ -134,7 +134,7 @@ class ReceiptFields:
 
 
 class Verification(NamedTuple):
-    """The answer of `verify_receipt`.
+    """The result of `verify_receipt`.
 
     Args:
         status: "holds", "does not hold" or "not a DP claim".
@@ -146,14 +146,14 @@ class Verification(NamedTuple):
 
 
 class Claimant(Protocol):
-    """A receipt, as far as its claim goes."""
+    """Any receipt: it makes a claim or does not."""
 
     @property
     def is_dp_claim(self) -> bool: ...
 
 
 class OfPureDP(Protocol):
-    """A receipt, as far as its delta and its key go."""
+    """A receipt of a mechanism that may have no delta."""
 
     @property
     def mechanism(self) -> str: ...
@@ -172,7 +172,7 @@ def verification(
     why_no_claim: Sequence[str],
     otherwise: str = "would hold with a secret key",
 ) -> Verification:
-    """The answer for a receipt whose law was checked.
+    """The result for a receipt whose law was checked.
 
     Args:
         faults: what does not follow from the law.
@@ -205,7 +205,7 @@ def rows_per_person(per: str, rows: int) -> int:
 
 
 def entry_of(value: Any) -> Any:
-    """The LedgerEntry of a mapping with its fields; anything else is left for the field's rule to refuse."""
+    """The LedgerEntry of a mapping with its fields; anything else is returned as it is, for the field's rule to refuse."""
     known = {field.name for field in dataclasses.fields(LedgerEntry)}
     return LedgerEntry(**value) if isinstance(value, Mapping) and set(value) == known else value
 
@@ -217,7 +217,7 @@ def entry_or_none(name: str, value: Any) -> None:
 
 CLIP_NORM_RULE = Number("in [2^-100, 2^100]", lambda value: 2.0**-100 <= value <= 2.0**100)
 
-# Of the fields that receipts of every kind have.
+# Rules of the fields that receipts of every kind have.
 SHARED_RULES: dict[str, Callable[[str, Any], None]] = {
     "adjacency": OneOf(ADJACENCY),
     "delta": Number(">= 0 and < 1", lambda value: 0 <= value < 1),

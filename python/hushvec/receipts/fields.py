@@ -44,7 +44,7 @@ def json_object(text: str, what: str = "receipt", most_characters: int = _MOST_C
 
 
 def require_fields(fields: Any, known: Collection[str]) -> None:
-    """Exactly the known fields, and notes in a list."""
+    """Check that all fields are known and none is missing, and that notes are a list."""
     if not isinstance(fields, Mapping):
         raise ReceiptError(f"receipt must be an object with fields, got {type(fields).__name__}")
     for name in known:

@@ -51,7 +51,7 @@ NOTE_SHUFFLER = (
     "times and other marks; against the shuffler and whoever sees reports before it, only the receipt's epsilon holds"
 )
 
-_WORDS = 2**64  # an answer is drawn from as many equally likely values
+_WORDS = 2**64  # answers are drawn from this many equally likely values
 _MOST_LABELS = 2**24
 _LABELS_AT_ONCE = 1 << 16
 

@@ -1,4 +1,4 @@
-"""Which kinds of receipt there are, and where the class and the check of each are.
+"""The kinds of receipt, with the class and the check of each.
 
 A new kind is a file beside this one and a row in this table.
 """
@@ -55,7 +55,7 @@ NAMED = {
 
 
 def named(kind: Any) -> Kind:
-    """The kind that a field receipt_kind names. An unknown name is read as labels, which refuse it."""
+    """The kind named by a field receipt_kind. An unknown name is read as labels, which refuse it."""
     return NAMED.get(kind, LABELS) if isinstance(kind, str) else LABELS
 
 

@@ -157,7 +157,7 @@ def permanent_epsilon(hashes: int, truth: int, other: int) -> Decimal:
 
 
 def instantaneous_epsilon(hashes: int, truth: int, other: int, one: int, zero: int) -> Decimal:
-    """Of one report that was drawn in both steps, rounded up: h ln(q* (1 - p*) / (p* (1 - q*))).
+    """epsilon of one report that was drawn in both steps, rounded up: h ln(q* (1 - p*) / (p* (1 - q*))).
 
     q* and p* are the chances of a reported 1 for a bit of the word and for any other, here as whole numbers over 2^128.
 
@@ -171,7 +171,7 @@ def instantaneous_epsilon(hashes: int, truth: int, other: int, one: int, zero: i
 
 
 def epsilon_of_one(receipt: ReportReceipt) -> Decimal:
-    """What the law gives for all words of one person, rounded up."""
+    """epsilon of all words of one person under the law, rounded up."""
     if receipt.mechanism != "bloom":
         one_word = log_ratio_up(receipt.truth_values, receipt.other_values)
     elif receipt.memoised or receipt.one_values == _WORDS:
@@ -218,7 +218,7 @@ def _law_faults(receipt: ReportReceipt) -> list[str]:
 
 
 def _step_fault(receipt: ReportReceipt) -> str | None:
-    """Of the fields that only a Bloom filter has."""
+    """What is wrong with the fields that only a Bloom filter uses; None if nothing is."""
     if receipt.mechanism != "bloom":
         if (receipt.hashes, receipt.one_values, receipt.zero_values) != (0, 0, 0):
             return f"hashes, one_values and zero_values must be 0 for {receipt.mechanism}"

@@ -113,7 +113,7 @@ class TrainingReceipt(ReceiptFields):
         return _FIELD_RULES
 
     def __getitem__(self, name: str) -> Any:
-        """A field as JSON has it."""
+        """The JSON form of a field."""
         return self.to_dict()[name]
 
     @property
@@ -141,9 +141,8 @@ def sensitivity_factor(adjacency: str, clipped: str, sampling_probability: float
     """Sensitivity of a step in clip norms.
 
     A batch's clipped gradient can be anywhere in the ball, before and after one example changed: 2 clip norms apart. Under
-    sampling and
-    replace-one both inputs lie that far from the gradient without the example, which the proved law takes as vectors of norm
-    2 clip_norm (docs/proofs/dp_sgd.md).
+    sampling and replace-one both inputs lie that far from the gradient without the example, which the proved law takes as vectors
+    of norm 2 clip_norm (docs/proofs/dp_sgd.md).
     """
     validate.choice("adjacency", adjacency, ADJACENCIES)
     if validate.choice("clipped", clipped, CLIPPED) == "example":

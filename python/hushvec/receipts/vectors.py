@@ -113,9 +113,9 @@ class Receipt(ReceiptFields):
 
     @property
     def loss(self) -> PrivacyLoss:
-        """The privacy loss of the release, for `hushvec.accounting.compose`: of its noise, whatever epsilon it states.
+        """The privacy loss of the release, for `hushvec.accounting.compose`: computed from its noise, not from the stated epsilon.
 
-        Meaningful for a receipt that `verify_receipt` found to hold; of the mechanism over the reals for one that claims nothing.
+        Meaningful if `verify_receipt` found that the receipt holds. Without a claim it is the loss of the mechanism over the reals.
         """
         from hushvec.accounting import GaussianDP, PureDP
 
@@ -141,7 +141,7 @@ def _is_gaussian(receipt: Receipt) -> bool:
 
 
 def _setting_faults(receipt: Receipt) -> list[str]:
-    """What contradicts the mechanism's setting: sensitivity, norm, delta, normalization."""
+    """Contradictions in the setting: sensitivity, norm, delta, normalization."""
     faults = []
     kind = MECHANISMS[receipt.mechanism]
     if receipt.sensitivity_norm != kind.sensitivity_norm:
@@ -165,7 +165,7 @@ def _setting_faults(receipt: Receipt) -> list[str]:
 
 
 def _noise_faults(receipt: Receipt) -> list[str]:
-    """What contradicts the noise: the parameter, its grid, and the guarantee that it gives."""
+    """Contradictions in the noise: its parameter, its grid, its guarantee."""
     name = MECHANISMS[receipt.mechanism].parameter_name
     other = {"sigma": "scale", "scale": "sigma"}[name]
     parameter = getattr(receipt, name)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def receipt_from_dict(fields: Mapping[str, Any]) -> AnyReceipt:
-    """The receipt of a mapping, of the kind that its receipt_kind names: of vectors where it has none.
+    """The receipt of a mapping, of the kind named by receipt_kind; of vectors if there is no such field.
 
     Raises:
         ReceiptError: not a receipt of that kind.

@@ -5,8 +5,7 @@
     index.add(embeddings)
     answer = index.search(queries, k=10)
 
-docs/retrieval.md says which side protects whom. Stores other than "numpy" need extras of their own. The attacks are those of
-hushvec.audit.indexes.
+docs/retrieval.md says which side protects whom. Stores other than "numpy" need extras. The attacks are in hushvec.audit.indexes.
 """
 
 from hushvec._util.lazy import at_first_use

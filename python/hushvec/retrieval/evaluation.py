@@ -1,4 +1,4 @@
-"""`evaluate`: what a private index is worth to those who search it, every figure with its interval."""
+"""`evaluate`: the quality of a private index's answers, with intervals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hushvec.retrieval.measures.timings import Latency, peak_memory_gb, time_eac
 
 __all__ = ["Evaluation", "Index", "compare", "evaluate", "evaluate_results"]
 
-# Between a share of nothing and a share of everything.
+# Bounds of a share.
 _SHARES = (0.0, 1.0)
 
 
@@ -29,7 +29,7 @@ class Index(Protocol):
     """What `evaluate` needs of an index; `hushvec.retrieval.PrivateIndex` is one."""
 
     def search(self, queries: Any, k: int) -> Any:
-        """An answer whose `ids` are [m, k], the best first."""
+        """An answer whose `ids` are [m, k], best first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class Evaluation:
         return "\n".join(f"{name.ljust(width)}  {estimate}" for name, estimate in self.metrics.items())
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the values of single queries and rows, ready for strict JSON."""
+        """Everything except per-query and per-row values, ready for strict JSON."""
         first = next(iter(self.per_query.values()))
         plain = (
             "theoretical_cosine",
@@ -110,7 +110,7 @@ def evaluate(
     latency_queries: int = 200,
     baseline: Evaluation | None = None,
 ) -> Evaluation:
-    """Search once for every query and measure how good the answers are.
+    """Run every query once and measure the quality of the answers.
 
     Args:
         index: a `PrivateIndex`, or any object with `search(queries, k)` whose answer has `ids` [m, k], the best first.
@@ -196,7 +196,7 @@ def evaluate_results(
     latency: Latency | None = None,
     baseline: Evaluation | None = None,
 ) -> Evaluation:
-    """`evaluate` for answers that are there already; what only an index can tell is None.
+    """`evaluate` for answers from elsewhere; fields that need an index are None.
 
     Args:
         ids: [m, depth], the ids that came back for each query, the best first; depth >= max(k). mrr looks at the first max(k).
@@ -231,7 +231,7 @@ def evaluate_results(
 
 
 def _require_baseline(baseline: Any, queries: int, groups: NDArray[np.intp] | None) -> None:
-    """An evaluation of as many queries in the same groups, or None."""
+    """Check that a baseline has as many queries in the same groups. None is accepted."""
     if baseline is None:
         return
     if not isinstance(baseline, Evaluation):
@@ -247,7 +247,7 @@ def _require_baseline(baseline: Any, queries: int, groups: NDArray[np.intp] | No
 
 
 def _searched(index: Index, queries: Any, depth: int, timed: int) -> tuple[list[Any], Latency | None]:
-    """Answers for all queries in their order, the last ones searched one at a time; and how long those took."""
+    """Answers to all queries in order, the last ones searched one at a time, and how long those took."""
     alone = min(timed, max(len(queries) - 1, 1))
     batch = queries[: len(queries) - alone]
     answers = [index.search(batch, depth)] if len(batch) else []
@@ -258,7 +258,7 @@ def _searched(index: Index, queries: Any, depth: int, timed: int) -> tuple[list[
 
 
 def _document_cosines(index: Any, clean: Any) -> NDArray[np.float64]:
-    """The cosine of each document with what the index holds of it, behind the index's public map."""
+    """The cosine of each document with its stored row, behind the index's public map."""
     vectors = getattr(index, "vectors", None)
     if not callable(vectors):
         raise TypeError(f"index must have vectors() where clean is given, got {validate.kind(index)}")
@@ -267,7 +267,7 @@ def _document_cosines(index: Any, clean: Any) -> NDArray[np.float64]:
 
 
 def _theory_of_documents(index: Any) -> float | None:
-    """The mean over all documents that were added, each by the receipt of its release."""
+    """The expected cosine, averaged over all added documents by the receipts of their releases."""
     receipts = getattr(index, "receipts", None)
     if receipts is None:
         return None
@@ -285,10 +285,10 @@ def _theory_of_queries(index: Any, answer: Any) -> float | None:
 
 
 def _row_norm(index: Any) -> float | None:
-    """1 where the index brings rows to unit length, else unknown: then they are taken to be as long as they are clipped to."""
+    """1 if the index brings rows to unit length; else None, and rows are taken to have the clip norm as their length."""
     return 1.0 if _setting(index, "normalize") else None
 
 
 def _setting(index: Any, name: str) -> Any:
-    """What the index was asked for, None where it does not say."""
+    """A setting of the index; None if the index does not state it."""
     return getattr(getattr(index, "settings", None), name, None)

@@ -1,4 +1,4 @@
-"""The account of a run in a checkpoint: written down, checked against the run that goes on from it, and taken over."""
+"""The account of a run in a checkpoint: writing it, checking it against the run that resumes, and loading it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def written(account: RunAccount) -> dict[str, Any]:
 
 
 def require_loadable(account: RunAccount, state: Any) -> dict[str, Any]:
-    """The part of an optimizer's state that `written` made, if this run can go on from it.
+    """The part of an optimizer's state that `written` made, if this run can resume from it.
 
     Raises:
         ValueError: as `DPOptimizer.load_state_dict`. Nothing has changed then.
@@ -47,7 +47,7 @@ def require_loadable(account: RunAccount, state: Any) -> dict[str, Any]:
 
 
 def take_over(account: RunAccount, stored: Mapping[str, Any]) -> None:
-    """Go on from what `require_loadable` returned."""
+    """Load what `require_loadable` returned."""
     for loss, count in _others(stored, account.schedule):
         account.accountant.add(loss, count)
     now, goes_on = account.record, _goes_on(account.journal, stored)
@@ -66,7 +66,7 @@ def take_over(account: RunAccount, stored: Mapping[str, Any]) -> None:
 
 
 def _goes_on(journal: StepJournal | None, stored: Mapping[str, Any]) -> bool:
-    """Whether it is the same run that goes on, and not one branch of many from its checkpoint.
+    """Whether the same run resumes, rather than one of several branches from its checkpoint.
 
     The journal proves it: it has all steps of all branches. Without one, the charge that the checkpoint knows of has paid for
     whatever went on from it before, so what goes on now is a run of its own and is charged for all of its steps.
@@ -75,7 +75,7 @@ def _goes_on(journal: StepJournal | None, stored: Mapping[str, Any]) -> bool:
 
 
 def _require_unused(account: RunAccount) -> None:
-    """Nothing is in it but the steps that a journal remembers."""
+    """Refuse an account that holds anything but the steps counted by a journal."""
     record = account.record
     if account.drawn_here:
         raise ValueError(
@@ -87,7 +87,7 @@ def _require_unused(account: RunAccount) -> None:
 
 
 def _require_journal_of(journal: StepJournal, run_id: str, steps: int) -> None:
-    """It is of that run and has not fewer steps."""
+    """Refuse the journal of another run, or one with fewer steps."""
     if journal.run_id is None:
         if steps:
             raise ValueError("the journal must be that of the run in the checkpoint, got an empty one")

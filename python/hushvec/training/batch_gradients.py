@@ -41,7 +41,7 @@ class Sums:
 
 
 class BatchMark:
-    """What all gradients of one backward pass have in common, as p.grad_batch: one step takes them, and takes them together.
+    """Marks the gradients of one backward pass, as p.grad_batch: they must all go into the same step.
 
     Two steps on parts of one gradient release it as two vectors of norm clip_norm, from one sample of the data; accounting knows
     steps on samples of their own.
@@ -52,14 +52,14 @@ class BatchMark:
 
 
 def mark(parameters: Iterable[torch.nn.Parameter]) -> None:
-    """These have gradients of a new backward pass."""
+    """Mark these parameters as having gradients of a new backward pass."""
     new = BatchMark()
     for parameter in parameters:
         parameter.grad_batch = new  # type: ignore[attr-defined]
 
 
 def untaken_marks(parameters: Named) -> list[BatchMark]:
-    """Of the gradients on these parameters.
+    """The marks on these parameters' gradients.
 
     Raises:
         ValueError: another step has taken part of them.
@@ -89,7 +89,7 @@ def trainable(groups: Iterable[dict[str, Any]]) -> Named:
 
 
 def clear(parameters: Named) -> None:
-    """Forget the gradients of examples, so that none is used twice."""
+    """Clear per-example gradients, so that none is used twice."""
     for _, parameter in parameters:
         if getattr(parameter, "grad_sample", None) is not None:
             parameter.grad_sample = None  # type: ignore[attr-defined]
@@ -162,7 +162,7 @@ def _rows(parameters: Named, found: list[Any]) -> Rows:
 
 
 def _one_pass(name: str, passes: list[Any]) -> Any:
-    """The only element: Opacus keeps a list where gradients of several backward passes have met."""
+    """The only element: Opacus keeps a list if gradients of several backward passes were accumulated."""
     if len(passes) != 1:
         raise ValueError(
             f"grad_sample of {name} must be of one backward pass, got {len(passes)}: an example in two of them would count twice "

@@ -1,4 +1,4 @@
-"""`BatchSum`: the clipped gradients of one batch, taken in parts and drawn once, with noise."""
+"""`BatchSum`: the clipped gradients of one batch, added in parts and read once, with noise."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class BatchSum:
 
     @property
     def is_float(self) -> bool:
-        """Whether a part of it was summed in floating point."""
+        """Whether any part was summed in floating point."""
         return self._float_totals is not None
 
     def take(self, parameters: Named) -> bool:
-        """Gradients on the parameters into the sum; False where there are none. If it raises, nothing has changed."""
+        """Add the parameters' gradients to the sum; False if there are none. If it raises, nothing has changed."""
         self._require_whole()
         if not parameters:
             raise ValueError("optimizer must have a parameter that requires a gradient, got none")
@@ -64,17 +64,17 @@ class BatchSum:
 
     @property
     def has_examples(self) -> bool:
-        """Whether anything but empty samples has been taken."""
+        """Whether anything but empty samples has been added."""
         return self.is_float or (self.sum is not None and self.sum.rows > 0)
 
     def take_nothing(self, parameters: Named) -> None:
-        """The batch is begun, by an empty sample."""
+        """Begin the batch with an empty sample."""
         self._require_whole()
         self._sum_for(parameters)
         self.begun = True
 
     def discard(self) -> None:
-        """No batch is begun."""
+        """Drop the batch."""
         if self.sum is not None:
             self.sum.reset()
         self._float_totals = None
@@ -83,7 +83,7 @@ class BatchSum:
 
     @contextmanager
     def dropped_on_error(self) -> Iterator[None]:
-        """Whatever is raised inside drops the sum. Of a batch in parts no more is taken then until `discard`."""
+        """An exception inside drops the sum. If the batch was added in parts, no more parts are accepted until `discard`."""
         in_parts = self.has_examples or self._failed
         try:
             yield
@@ -102,7 +102,7 @@ class BatchSum:
             )
 
     def draw(self, parameters: Named, generator: _core.Generator) -> list[torch.Tensor]:
-        """The noisy sum for every parameter; no batch is begun afterwards."""
+        """The noisy sum for every parameter; ends the batch."""
         self._marks, totals, self._float_totals = [], self._float_totals, None
         noisy = released(self._sum_for(parameters), parameters, generator)
         if totals is not None:

@@ -1,4 +1,4 @@
-"""Where a cost that falls in its argument crosses a target: an argument on either side, close to each other, in few evaluations."""
+"""Find where a decreasing cost crosses a target: one argument on each side, close together, in few evaluations."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Bracket:
 
     @property
     def slope(self) -> float | None:
-        """How fast ln cost falls with ln argument, between the ends; None where they do not say."""
+        """How fast ln cost falls with ln argument, between the ends; None if unknown."""
         if not (self.is_closed and 0 < self.high_cost < self.low_cost < math.inf):
             return None
         return math.log(self.low_cost / self.high_cost) / math.log(self.high / self.low)
 
     def with_trial(self, trial: float, cost: float, target: float) -> Bracket:
-        """After one more evaluation."""
+        """The bracket after one more evaluation."""
         return replace(self, high=trial, high_cost=cost) if cost <= target else replace(self, low=trial, low_cost=cost)
 
 
@@ -77,13 +77,13 @@ def closed_in(
 
 
 def crossing(bracket: Bracket, target: float) -> float:
-    """Where the line through both ends of a closed bracket has the target; their geometric mean if there is no such line."""
+    """Where the line through both ends of a closed bracket meets the target; their geometric mean if there is no such line."""
     slope = bracket.slope
     return bracket.low * math.exp(math.log(bracket.low_cost / target) / slope) if slope else math.sqrt(bracket.low * bracket.high)
 
 
 def _beyond(bracket: Bracket, target: float, slope: float, aside: float) -> float:
-    """On the other side of the crossing, as seen from the only end that there is; half or twice as far if its cost says nothing."""
+    """A point beyond the crossing, starting from the only known end; half or twice the argument if its cost does not help."""
     upwards = bracket.low > 0
     end, cost = (bracket.low, bracket.low_cost) if upwards else (bracket.high, bracket.high_cost)
     distance = abs(math.log(cost / target)) / slope if 0 < cost < math.inf else math.log(2)
@@ -92,7 +92,7 @@ def _beyond(bracket: Bracket, target: float, slope: float, aside: float) -> floa
 
 
 def _between(bracket: Bracket, target: float, aside: float, *, halve: bool) -> float:
-    """On the other side of the crossing, as seen from the nearer end, and inside the bracket."""
+    """A point beyond the crossing, starting from the nearer end, and inside the bracket."""
     width = math.log(bracket.high / bracket.low)
     share = math.log(crossing(bracket, target) / bracket.low)
     if halve or bracket.slope is None:

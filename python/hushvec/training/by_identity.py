@@ -1,4 +1,4 @@
-"""`ByIdentity`: what is known of objects that compare by their elements, or not at all, as long as they live."""
+"""`ByIdentity`: a weak mapping for objects that compare by their elements, or not at all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Value = TypeVar("Value")
 
 
 class ByIdentity(Generic[Value]):
-    """A mapping from objects themselves: tensors, modules, accountants. It keeps none of its keys alive."""
+    """A mapping keyed by object identity: tensors, modules, accountants. It holds weak references to its keys."""
 
     def __init__(self) -> None:
         self._held: dict[int, tuple[ref[Any], Value]] = {}

@@ -19,7 +19,7 @@ FORMAT = "hushvec-training/1"
 def save_checkpoint(
     path: str | os.PathLike[str], optimizer: DPOptimizer, model: torch.nn.Module, *, extra: dict[str, Any] | None = None
 ) -> None:
-    """Write model, optimizer and account to a file beside `path`, sync it, and put it in place in one move.
+    """Write model, optimizer and account to a file beside `path`, sync it, and rename it into place.
 
     Args:
         path: the file; an older one is replaced. Its folder must exist.
@@ -114,7 +114,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _require_fitting(model: torch.nn.Module, state: dict[str, Any]) -> None:
-    """The same names and shapes, so that loading cannot stop half way."""
+    """Check names and shapes first, so that loading cannot stop halfway."""
     own = {name: tuple(value.shape) for name, value in model.state_dict().items() if isinstance(value, torch.Tensor)}
     stored = {name: tuple(value.shape) for name, value in state.items() if isinstance(value, torch.Tensor)}
     for name in sorted({*own, *stored}):

@@ -1,4 +1,4 @@
-"""`DPOptimizer`: any torch optimizer, fed with clipped, summed and noisy gradients, and an account of what that has cost."""
+"""`DPOptimizer`: any torch optimizer, fed with clipped, summed and noisy gradients, with an account of the privacy cost."""
 
 from __future__ import annotations
 
@@ -152,21 +152,21 @@ class DPOptimizer(WrappingOptimizer):
 
     @property
     def accountant(self) -> Accountant:
-        """What all releases about the same people are counted in."""
+        """The accountant that counts all releases about the same people."""
         return self._account.accountant
 
     @property
     def budget(self) -> Budget | None:
-        """What is charged for the whole run before its first step."""
+        """The budget that is charged for the whole run before its first step."""
         return self._account.budget
 
     @property
     def steps_taken(self) -> int:
-        """Steps that are accounted for, those of a journal included."""
+        """Steps accounted for, including those of a journal."""
         return self._account.record.steps
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """That of the wrapped optimizer; not between the parts of a batch."""
+        """`add_param_group` of the wrapped optimizer; not allowed between the parts of a batch."""
         self._require_no_batch("add_param_group")
         self._watch.require_unchanged(exact=True)
         self.optimizer.add_param_group(param_group)
@@ -174,14 +174,14 @@ class DPOptimizer(WrappingOptimizer):
             self._watch.rebase()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget p.grad and the gradients of examples. Parts of a batch that `accumulate` took are kept."""
+        """Clear p.grad and per-example gradients. Parts of a batch that `accumulate` took are kept."""
         batch_gradients.clear(batch_gradients.all_of(self.optimizer.param_groups))
         self.optimizer.zero_grad(set_to_none)
 
     def accumulate(self) -> None:
         """Take the gradients of one part of a batch into the sum, and clear them.
 
-        The parts of a batch are different examples. An example in two parts would count twice, which nothing here can see.
+        The parts of a batch are different examples. An example in two parts would count twice; this is not detected.
 
         Raises:
             ValueError, TypeError: as `step`; there are no gradients; a whole batch's gradient is clipped, which has no parts.
@@ -198,20 +198,20 @@ class DPOptimizer(WrappingOptimizer):
             batch_gradients.clear(self._all_parameters())
 
     def empty_batch(self) -> None:
-        """Say that the Poisson sample held no example, where no backward pass could run. `step` then adds noise alone."""
+        """Record that the Poisson sample was empty, so that no backward pass could run. `step` then adds noise alone."""
         parameters = self._parameters()
         if any(getattr(parameter, "grad_sample", None) is not None for _, parameter in parameters):
             raise ValueError("empty_batch() must be called where there are no gradients of examples, got some")
         self._batch.take_nothing(parameters)
 
     def discard(self) -> None:
-        """Forget the parts of a batch that `accumulate` took, or that one of them failed: a batch can be begun."""
+        """Drop the parts of a batch that `accumulate` took, or a failed batch, so that a new one can begin."""
         self._batch.discard()
 
     def accept_changes(self) -> None:
-        """Take the model as it is now, after a change that no private data came into: loading weights, clamping, moving to a device.
+        """Accept the model as it is now, after a change that used no private data: loading weights, clamping, moving to a device.
 
-        The guarantee says that it rests on this.
+        The guarantee then states this assumption.
         """
         self._require_no_batch("accept_changes")
         self._take_as_is()
@@ -259,7 +259,7 @@ class DPOptimizer(WrappingOptimizer):
             everything = self._all_parameters()
             try:
                 noisy = self._batch.draw(parameters, self.generator)
-            finally:  # charged: whatever happens now, the batch is used up
+            finally:  # charged: from here on the batch is used up, even on failure
                 batch_gradients.clear(everything)
         for _, parameter in everything:
             parameter.grad = None  # a raw gradient on a parameter that is not stepped privately would step it
@@ -273,7 +273,7 @@ class DPOptimizer(WrappingOptimizer):
         return value
 
     def epsilon(self, delta: float | None = None) -> float:
-        """Of everything in the accountant, rounded up; math.inf where a step had no noise, 0.0 before the first.
+        """Epsilon of everything in the accountant, rounded up; math.inf if a step had no noise, 0.0 before the first.
 
         Args:
             delta: in (0, 1); that of the constructor if None.
@@ -281,8 +281,8 @@ class DPOptimizer(WrappingOptimizer):
         return self._account.epsilon(delta)
 
     def guarantee(self, delta: float | None = None) -> TrainingGuarantee:
-        """What holds so far. `delta` as in `epsilon`. Compares digests of all that the last step did not change:
-        about a second for a gigabyte."""
+        """The guarantee so far. `delta` as in `epsilon`. Hashes everything that the last step did not change: about a second per
+        gigabyte."""
         return guarantee_of(
             self._account, delta, key_is_seeded=self.generator.seeded, changes=self._watch.changes(exact=True)
         )
@@ -292,13 +292,13 @@ class DPOptimizer(WrappingOptimizer):
         return str(self.guarantee(delta))
 
     def receipt(self, delta: float | None = None) -> TrainingReceipt:
-        """What holds of the steps taken so far, of this run alone: a receipt that `hushvec.verify_receipt` reads."""
+        """The receipt of this run's steps so far, for `hushvec.verify_receipt`."""
         return receipt_of(self._account, self.guarantee(delta), rounds=self.generator.rounds)
 
     def state_dict(self) -> dict[str, Any]:
         """The wrapped optimizer's state and the account, in types that torch.save keeps and `weights_only` loads.
 
-        No key, nonce or seed is in it: what goes on from here draws noise of its own.
+        It holds no key, nonce or seed: a resumed run draws fresh noise.
 
         Raises:
             ValueError: a batch was taken in parts and not stepped: sums without noise are not written down.
@@ -307,7 +307,7 @@ class DPOptimizer(WrappingOptimizer):
         return {"optimizer": self.optimizer.state_dict(), "privacy": account_state.written(self._account)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what `state_dict` returned, in an optimizer that has not stepped and has the same settings.
+        """Load what `state_dict` returned, into an optimizer that has not stepped and has the same settings.
 
         Raises:
             ValueError: this optimizer has stepped, or its accountant holds other releases (their cost would be forgotten); a
@@ -320,7 +320,7 @@ class DPOptimizer(WrappingOptimizer):
         self._take_as_is()
 
     def require_unchanged(self, model: torch.nn.Module) -> None:
-        """Refuse a model that is not as the private steps left it, before it is written or published.
+        """Refuse a model that changed outside of the private steps, before it is written or published.
 
         Args:
             model: what is to be written. Where no model is watched, it is from now on; the steps before stay without a claim.
@@ -351,7 +351,7 @@ class DPOptimizer(WrappingOptimizer):
         return dict(self._all_parameters())
 
     def _take_as_is(self) -> None:
-        """The model and its parameters are this run's, as they are."""
+        """Register the model and its parameters as this run's, as they are now."""
         self._watch.rebase()
         leave((parameter for _, parameter in self._parameters()), self._account)
 

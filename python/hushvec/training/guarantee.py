@@ -41,7 +41,7 @@ NOTE_BUDGET = "the budget was charged for the whole schedule before its first st
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingGuarantee:
-    """The promise of all steps taken so far, for one example in the training data.
+    """The guarantee of all steps taken so far, for one example in the training data.
 
     Args:
         epsilon: math.inf where a step had no noise.
@@ -108,7 +108,7 @@ class TrainingGuarantee:
 def guarantee_of(
     account: RunAccount, delta: float | None, *, key_is_seeded: bool, changes: Sequence[str] = ()
 ) -> TrainingGuarantee:
-    """What holds after the steps in the account.
+    """The guarantee after the steps in the account.
 
     Args:
         key_is_seeded: whether the next step's noise would come from a seeded key.

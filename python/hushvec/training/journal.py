@@ -19,7 +19,7 @@ _UNKNOWN_SETTINGS = "0" * 64
 
 
 class StepFlags(IntFlag):
-    """What a guarantee has to say of a step, or of any step of a run."""
+    """What the guarantee must mention about a step, or about any step of a run."""
 
     FLOAT_SUMS = 1  # the sum was made in floating point
     SEEDED = 2  # the noise came from a seeded key
@@ -68,7 +68,7 @@ class StepJournal:
             self._read()
 
     def append(self, run_id: str, flags: int = 0) -> None:
-        """One step more of this run.
+        """Record one more step of this run.
 
         Args:
             run_id: 32 hexadecimal digits.
@@ -100,7 +100,7 @@ class StepJournal:
         self.run_id, self.steps, self.flags = run_id, self.steps + 1, self.flags | StepFlags(flags)
 
     def require_original(self) -> None:
-        """Refuse a copy: its file number is not the one that the journal was made with."""
+        """Refuse a copy of the journal, whose inode differs from the recorded one."""
         if self._made_as != self._file_number:
             raise ValueError(
                 f"{self.path}: must be the file that the run began, got a copy of it: steps counted in the original are not in the "

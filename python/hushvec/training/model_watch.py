@@ -38,7 +38,7 @@ Stamp = tuple[torch.Tensor, int, int]
 
 
 def require_module(model: object) -> None:
-    """Refuse what is no torch.nn.Module."""
+    """Refuse anything but a torch.nn.Module."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, got {validate.kind(model)}")
 
@@ -56,7 +56,7 @@ def same(first: Stamp, second: Stamp) -> bool:
 def tensors_of(model: torch.nn.Module) -> Tensors:
     """Every parameter and buffer, by its name in every module that has it; a module in several places by one of its names.
 
-    A loop of its own, since every step runs it: named_parameters and named_buffers take five times as long.
+    A custom loop, since every step runs it: named_parameters and named_buffers take five times as long.
     """
     found: Tensors = {}
     seen: set[int] = set()
@@ -85,7 +85,7 @@ def digest_of(tensor: torch.Tensor) -> str:
 
 
 class Glance:
-    """The cheap look at tensors: stamps of all, values of small buffers (those of the look before, if there was one)."""
+    """The cheap check of tensors: stamps of all, values of small buffers (reused from the last check, if there was one)."""
 
     def __init__(self, tensors: Tensors, after: Glance | None = None) -> None:
         self.stamps = {name: stamp_of(tensor) for name, tensor in tensors.items()}
@@ -110,7 +110,7 @@ class Glance:
         return found
 
     def _written(self, kind: Any, later: Glance) -> list[str]:
-        """Which of the small buffers of a kind have other values."""
+        """Which of the small buffers of a kind have changed."""
         before, after = self._values_by_name(kind), later._values_by_name(kind)
         return [name for name in before.keys() & after.keys() if not torch.equal(before[name], after[name])]
 
@@ -125,7 +125,7 @@ def _is_small_buffer(tensor: torch.Tensor) -> bool:
 
 
 def _bytes_of(tensors: list[torch.Tensor]) -> torch.Tensor:
-    """A copy of their values, in one run."""
+    """A copy of their values, in one array."""
     return torch.cat([tensor.reshape(-1) for tensor in tensors]).view(torch.uint8)
 
 
@@ -143,7 +143,7 @@ def require_untouched(model: torch.nn.Module, before: Glance) -> None:
 
 
 class ModelWatch:
-    """Parameters and buffers as they should be: as they were, or as the last private step left them.
+    """The expected parameters and buffers: as they were, or as the last private step left them.
 
     Args:
         model: all of whose parameters and buffers are watched; None: only `parameters`.
@@ -182,11 +182,11 @@ class ModelWatch:
 
     @property
     def allowed(self) -> frozenset[str]:
-        """Names of buffers that forward passes may write: what all watches of the model were told."""
+        """Names of buffers that forward passes may write, from all watches of the model."""
         return allowed_of(self.model) if self.model is not None else frozenset()
 
     def rebase(self) -> None:
-        """Everything is as it should be now, for the sources of the model's gradients too."""
+        """Take the current state as expected, also for the sources of the model's gradients."""
         for watch in (self, *(other for other in _of_frozen if other.model is self.model and other is not self)):
             watch._take_as_is()
 
@@ -218,7 +218,7 @@ class ModelWatch:
                 )
 
     def changes(self, *, exact: bool) -> list[str]:
-        """Names of what is not as it should be.
+        """Names of everything that differs from the expected state.
 
         Args:
             exact: compare digests of all values too, where there are some.
@@ -244,7 +244,7 @@ class ModelWatch:
         self.require_unchanged(exact=_is_exact(steps))
 
     def stepped(self, parameters: Iterable[torch.Tensor], steps: int, run: object) -> None:
-        """These parameters should be as they are now: a private step has left them so.
+        """Take these parameters as expected: a private step has just changed them.
 
         Args:
             steps: how many there were so far. Before some of the next, digests of these parameters are compared, too.
@@ -271,7 +271,7 @@ def _is_exact(steps: int) -> bool:
     return steps & (steps - 1) == 0
 
 
-# ---- who has said what about whom, in this process ----
+# ---- what is known about models and parameters in this process ----
 
 _models: ByIdentity[ref[torch.nn.Module]] = ByIdentity()  # parameter -> the model that gradients of it came from
 _allowed: ByIdentity[frozenset[str]] = ByIdentity()  # model -> names of buffers that forward passes may write
@@ -280,7 +280,7 @@ _left: ByIdentity[tuple[int, int, ref[Any]]] = ByIdentity()  # parameter -> addr
 
 
 def announce(model: torch.nn.Module, allowed: frozenset[str] = frozenset()) -> None:
-    """Gradients on the model's parameters come from this model, for `model_of`; its forward passes may write these buffers."""
+    """Announce this model for `model_of` as the source of its parameters' gradients; its forward passes may write these buffers."""
     if allowed:
         _allowed[model] = allowed | allowed_of(model)
     for parameter in model.parameters():
@@ -295,13 +295,13 @@ def allowed_of(model: torch.nn.Module) -> frozenset[str]:
 
 
 def model_of(parameters: Iterable[torch.Tensor]) -> torch.nn.Module | None:
-    """The one model that all of them were announced with."""
+    """The one model that all of the parameters were announced with."""
     found = {known() if (known := _models.get(parameter)) is not None else None for parameter in parameters}
     return found.pop() if len(found) == 1 else None
 
 
 def leave(parameters: Iterable[torch.Tensor], run: object) -> None:
-    """A run's private step has left them as they are."""
+    """Record that a run's private step has just changed the parameters."""
     whose = ref(run)
     for parameter in parameters:
         _, address, version = stamp_of(parameter)
@@ -309,7 +309,7 @@ def leave(parameters: Iterable[torch.Tensor], run: object) -> None:
 
 
 def stepped_by_another(parameters: Iterable[torch.Tensor], run: object) -> bool:
-    """Whether the last private step of one of them was another run's."""
+    """Whether another run made the last private step of one of the parameters."""
     return any((known := _left.get(parameter)) is not None and known[2]() is not run for parameter in parameters)
 
 

@@ -1,4 +1,4 @@
-"""`noise_multiplier_for`: from what a training may cost to the noise that it needs."""
+"""`noise_multiplier_for`: the noise that a training run needs for a privacy budget."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ def _require_noise_to_matter(delta: float, probability: float, count: int) -> No
 
 
 def _of_many_small_steps(epsilon: float, delta: float, probability: float, count: int) -> float:
-    """The limit of many steps that lose little each: one Gaussian with q sqrt(count (e^(1/z^2) - 1)) in place of 1/sigma.
+    """The limit of many steps with a small loss each: one Gaussian with q sqrt(count (e^(1/z^2) - 1)) in place of 1/sigma.
 
-    (Bu, Dong, Long, Su 2020, theorem 5. Where to start looking, and no bound.)
+    (Bu, Dong, Long, Su 2020, theorem 5. A starting point for the search, not a bound.)
     """
     narrow = float(gaussian_sigma(epsilon, delta, 1.0)) * probability * math.sqrt(count)
     if narrow > 1e8:   # e^(1/z^2) - 1 is 1/z^2
@@ -110,7 +110,7 @@ def _of_many_small_steps(epsilon: float, delta: float, probability: float, count
 def _guessed(
     loss: Callable[[float], PrivacyLoss], count: int, target: float, delta: float, start: float
 ) -> tuple[float, float]:
-    """A noise multiplier that is close to the smallest one, as coarse grids have it, and how fast ln epsilon falls there.
+    """A noise multiplier close to the smallest one, computed on coarse grids, and how fast ln epsilon falls there.
 
     Raises:
         NoCrossingError: coarse grids give no such epsilon at any noise.

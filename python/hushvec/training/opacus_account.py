@@ -14,7 +14,7 @@ from hushvec.training.opacus_engine import ExactPrivacyEngine
 
 @dataclass(frozen=True, kw_only=True)
 class OpacusAccounting:
-    """What an engine's steps cost, by two accountants.
+    """The cost of an engine's steps according to two accountants.
 
     Args:
         opacus_epsilon: by the engine's own accountant.

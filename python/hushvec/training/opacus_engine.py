@@ -1,4 +1,4 @@
-"""Opacus with this library's clipping, noise and sampling: what its `secure_mode` stands for, without the package that it needs.
+"""Opacus with hushvec's clipping, noise and sampling: what `secure_mode` is meant to do, without torchcsprng.
 
 Opacus makes its optimizers and data loaders in two methods of PrivacyEngine, which it calls by name and which no option replaces.
 So an engine becomes one of a class that overrides these two, and everything else of it stays as it is.
@@ -25,7 +25,7 @@ from hushvec.training.opacus_optimizers import ExactNoiseOptimizer, ExactOptimiz
 from hushvec.training.sampler import PoissonSampler
 from hushvec.training.shared import require_accountant_alone
 
-# The releases that the overridden methods were read and tested in.
+# The releases of Opacus that this was tested with.
 OPACUS_RELEASES = ("1.6",)
 GHOST = "ghost"
 ROW_MODES = ("hooks", "functorch", "ew")
@@ -38,7 +38,7 @@ def secure_opacus(
     allow_buffers: Sequence[str] = (),
     independent_batches: bool = False,
 ) -> Any:
-    """Make an Opacus PrivacyEngine clip, add noise and draw batches as this library does.
+    """Make an Opacus PrivacyEngine clip, add noise and draw batches with hushvec.
 
     Args:
         privacy_engine: an opacus.PrivacyEngine without secure_mode, before `make_private`. It is changed, and keeps its accountant.
@@ -195,7 +195,7 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
 
 
 class _ExactSampler(UniformWithReplacementSampler):  # type: ignore[misc]
-    """Poisson batches of this library where Opacus looks for its own sampler."""
+    """hushvec's Poisson batches in the place of Opacus's sampler."""
 
     def __init__(self, size: int, sampling_probability: float, steps: int, generator: _core.Generator) -> None:
         super().__init__(num_samples=size, sample_rate=sampling_probability, steps=steps)

@@ -1,4 +1,4 @@
-"""Opacus's optimizers with this library's noise: exact sums of rows of gradients, or noise on the sums of Opacus's ghost clipping."""
+"""Opacus's optimizers with hushvec's noise: exact sums of per-example gradients, or noise on the sums of Opacus's ghost clipping."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, s
 
 
 class _Guarded:
-    """What a step of both optimizers refuses, and what it leaves behind where something fails."""
+    """What steps of both optimizers refuse, and how they clean up after a failure."""
 
     hushvec_generator: _core.Generator
     hushvec_watch: ModelWatch
@@ -61,12 +61,12 @@ class _Guarded:
             self.hushvec_watch.stepped(parameters, self.hushvec_steps, self)
 
     def accept_changes(self) -> None:
-        """Take the model as it is now, after a change that no private data came into."""
+        """Accept the model as it is now, after a change that used no private data."""
         self.hushvec_watch.rebase()
         leave((parameter for _, parameter in _named(self)), self)
 
     def _drop_batch(self) -> None:
-        """Sums and gradients, so that a batch that is given again counts once."""
+        """Drop sums and gradients, so that a repeated batch counts once."""
         for _, parameter in _named(self):
             parameter.summed_grad = parameter.grad = None  # type: ignore[attr-defined]
 
@@ -78,7 +78,7 @@ class ExactOptimizer(_Guarded, OpacusOptimizer):  # type: ignore[misc]
     _sum_made_for: tuple[list[tuple[int, ...]], float, float] | None = None
 
     def clip_and_accumulate(self) -> None:
-        """The gradients of examples into the exact sum, in place of p.summed_grad."""
+        """Add per-example gradients to the exact sum, in place of p.summed_grad."""
         parameters = _named(self)
         for _, parameter in parameters:
             if getattr(parameter.grad_sample, "_processed", False):  # type: ignore[attr-defined]
@@ -100,7 +100,7 @@ class ExactOptimizer(_Guarded, OpacusOptimizer):  # type: ignore[misc]
             self._sum.reset()
 
     def add_noise(self) -> None:
-        """The noisy sum into p.grad."""
+        """Write the noisy sum to p.grad."""
         parameters = _named(self)
         for (_, parameter), noisy in zip(parameters, released(self._current_sum(parameters), parameters, self.hushvec_generator)):
             parameter.grad = noisy.to(parameter.dtype)
@@ -123,7 +123,7 @@ class ExactNoiseOptimizer(_Guarded, OpacusGhostOptimizer):  # type: ignore[misc]
     """Opacus's optimizer of ghost clipping with this library's noise on Opacus's sums."""
 
     def add_noise(self) -> None:
-        """p.summed_grad with noise into p.grad."""
+        """Write p.summed_grad with noise to p.grad."""
         parameters = _named(self)
         if any(getattr(parameter.summed_grad, "_processed", False) for _, parameter in parameters):  # type: ignore[attr-defined]
             raise ValueError("summed_grad must be new: call zero_grad() after every step")

@@ -1,4 +1,4 @@
-"""Gradients of single examples through torch.func, and what a model must not contain for them to be of single examples."""
+"""Per-example gradients through torch.func, and the layers that would mix examples."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def require_independent_examples(model: torch.nn.Module) -> None:
 def per_example_gradients(
     model: torch.nn.Module, loss: Callable[..., torch.Tensor], *batch: torch.Tensor, chunk_size: int | None = None
 ) -> torch.Tensor:
-    """Leave the gradient of every example in p.grad_sample of every parameter that requires one.
+    """Write per-example gradients to p.grad_sample of every parameter that requires a gradient.
 
     Args:
         model: called through `loss`; not changed but for p.grad_sample and p.grad_batch.
@@ -129,7 +129,7 @@ def _trained_names(model: torch.nn.Module, parameters: dict[str, torch.nn.Parame
     """Every place of a trained parameter in the model, and the name it goes by.
 
     A parameter may stand in several modules, and a module in several places of the model. Each module is named once: torch's own
-    tying of weights replaces a shared module's parameter twice, and then puts the replacement back for good.
+    tying of weights replaces a shared module's parameter twice, and then never restores the original.
     """
     own = {parameter: name for name, parameter in parameters.items()}
     places: dict[str, str] = {}

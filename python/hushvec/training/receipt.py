@@ -1,4 +1,4 @@
-"""From the account of a run to its receipt."""
+"""The receipt of a run, from its account."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hushvec.receipts.training import TrainingReceipt
 from hushvec.training.guarantee import TrainingGuarantee
 from hushvec.training.run_account import RunAccount
 
-# The fields that a receipt has from the guarantee as they are.
+# The fields that a receipt copies from the guarantee.
 _SAME = (
     "adjacency", "delta", "steps", "planned_steps", "sampling_probability", "noise_multiplier", "clip_norm", "clipping",
     "sensitivity", "sigma", "expected_batch_size", "resumed", "grade", "key_source", "is_dp_claim", "notes",
@@ -20,7 +20,7 @@ def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, rounds: int
     """The receipt of a run, from its account and the guarantee of that account.
 
     The guarantee's epsilon is of all that the accountant holds; that of the receipt is of the run alone, which a reader can recompute.
-    Other releases in the accountant have receipts of their own.
+    Other releases in the accountant have separate receipts.
     """
     steps, charge = guarantee.steps, guarantee.charge
     together = None

@@ -1,4 +1,4 @@
-"""`RunAccount`: what the steps of a run have cost, charged before each is drawn."""
+"""`RunAccount`: the cost of a run's steps, charged before each step's noise is drawn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hushvec.training.settings import Settings
 
 
 def new_run_id() -> str:
-    """Of a run that no journal and no charge knows."""
+    """A new id, for a run that no journal and no charge has recorded."""
     return secrets.token_hex(16)
 
 
@@ -35,18 +35,18 @@ class Record:
 
     run_id: str = field(default_factory=new_run_id)
     steps: int = 0  # that are accounted for
-    resumed: int = 0  # how often the run went on from a checkpoint
+    resumed: int = 0  # how often the run was resumed from a checkpoint
     float_sums: bool = False  # a step had a sum made in floating point,
     noise_free: bool = False  # no noise,
     seeded: bool = False  # noise of a seeded key,
     unwatched: bool = False  # or gradients of a model that was not watched
-    accepted: bool = False  # the user has vouched for changes of the model
+    accepted: bool = False  # the user has accepted changes of the model
     allowed_buffers: list[str] = field(default_factory=list)  # that forward passes may write
     charged: bool = False
     charge: dict[str, Any] | None = None  # the row of the budget's ledger
 
     def note(self, flags: int) -> None:
-        """What is to be said of a step, or of several."""
+        """Keep what the guarantee must mention about one or several steps."""
         self.float_sums = self.float_sums or bool(flags & StepFlags.FLOAT_SUMS)
         self.seeded = self.seeded or bool(flags & StepFlags.SEEDED)
         self.unwatched = self.unwatched or bool(flags & StepFlags.UNWATCHED)
@@ -75,14 +75,14 @@ class RunAccount:
         self.drawn_here = False
         self._process = os.getpid()
         self.journal = None if journal is None else StepJournal(journal, settings=settings.digest)
-        shared.require_accountant_alone(self)  # behind all else that can be refused: a run that was never made has no accountant
+        shared.require_accountant_alone(self)  # last of all checks: a refused run must not enter the accountant
         if self.journal is not None and self.journal.run_id is not None:
             self.record.run_id = self.journal.run_id
             self.record.note(self.journal.flags)
             self.count(self.journal.steps)
 
     def charge_step(self, *, float_sum: bool, seeded: bool, watched: bool) -> None:
-        """Everything that a step costs, before its noise: the budget, then the journal, then the accountant."""
+        """Record a step before its noise is drawn: charge the budget, then the journal, then the accountant."""
         if os.getpid() != self._process:
             raise ValueError(
                 "step() must be called in the process that made the optimizer, got a fork of it: each process would account for its "
@@ -103,7 +103,7 @@ class RunAccount:
         self.record.note(flags)
 
     def count(self, steps: int) -> None:
-        """So many steps more."""
+        """Count more steps."""
         if steps == 0:
             return
         if self.settings.noise_multiplier == 0:
@@ -113,12 +113,12 @@ class RunAccount:
         self.record.steps += steps
 
     def epsilon(self, delta: float | None) -> float:
-        """Of everything in the accountant; math.inf where a step had no noise."""
+        """Epsilon of everything in the accountant; math.inf if a step had no noise."""
         checked = self.delta_or_own(delta)
         return math.inf if self.record.noise_free else self.accountant.epsilon(checked)
 
     def delta_or_own(self, value: float | None) -> float:
-        """The delta that was asked for, or that of the run."""
+        """The given delta, or that of the run."""
         if value is not None:
             return validate.delta(value)
         if self.delta is None:
@@ -148,7 +148,7 @@ class RunAccount:
 
 
 def is_ledger(budget: Any) -> bool:
-    """Whether it is a PrivacyBudget, which knows charges again by their id."""
+    """Whether it is a PrivacyBudget, which recognizes repeated charges by their id."""
     from hushvec.budget import PrivacyBudget
 
     return isinstance(budget, PrivacyBudget)

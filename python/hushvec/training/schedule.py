@@ -58,7 +58,7 @@ class StepSchedule:
         return step_loss(self.noise_multiplier, self.sampling_probability, self.adjacency, self.clipped)
 
     def epsilon(self, steps: int, delta: float) -> float:
-        """Of so many steps together, rounded up; 0.0 for no steps, math.inf without noise."""
+        """Epsilon of so many steps together, rounded up; 0.0 for no steps, math.inf without noise."""
         count = validate.whole_number("steps", steps, at_least=0)
         checked = validate.delta(delta)
         if count == 0:
@@ -66,7 +66,7 @@ class StepSchedule:
         return math.inf if self.noise_multiplier == 0 else compose([(self.loss, count)], delta=checked).epsilon
 
     def rho(self, steps: int) -> float:
-        """Zero-concentrated DP of so many steps, rounded up. Sampling does not lower it."""
+        """rho of so many steps in zero-concentrated DP, rounded up. Sampling does not lower it."""
         count = validate.whole_number("steps", steps, at_least=0)
         if count == 0:
             return 0.0

@@ -17,7 +17,7 @@ BATCH = "batch"
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The numbers that every step of a run is made with. `DPOptimizer` says what each is.
+    """The parameters of every step of a run, documented in `DPOptimizer`.
 
     Raises:
         ValueError, TypeError: a value breaks its rule.
@@ -46,7 +46,7 @@ class Settings:
 
     @property
     def clips_batches(self) -> bool:
-        """Whether the gradient of a whole batch is what is clipped."""
+        """Whether the gradient of a whole batch is clipped."""
         return self.clipping == BATCH
 
     @property
@@ -70,7 +70,7 @@ class Settings:
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     def require_same(self, stored: Mapping[str, Any]) -> None:
-        """Refuse a checkpoint that was made with other ones."""
+        """Refuse a checkpoint made with other settings."""
         for name, value in asdict(self).items():
             if name not in stored:
                 raise ValueError(f"the checkpoint must have the setting {name}, got none")

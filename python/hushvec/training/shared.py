@@ -1,6 +1,6 @@
-"""What several runs of one process share, and must not: an accountant, a budget, parameters.
+"""Refuses what runs of one process must not share: an accountant, a budget, parameters.
 
-A step is accounted for as a Poisson sample of its own. Two optimizers that step on one batch release two vectors of norm clip_norm
+Every step is accounted for as a separate Poisson sample. Two optimizers that step on one batch release two vectors of norm clip_norm
 from one sample, which costs more than two steps on two samples (docs/proofs/dp_sgd.md, "One sample, two releases"). Nothing in the
 gradients shows it, so runs that are accounted for together have to say that their batches are independent.
 """
@@ -47,7 +47,7 @@ def require_budget_alone(run: Any) -> None:
 
 
 def ledger_of(budget: Any) -> str | None:
-    """Which ledger a PrivacyBudget charges; None for a budget of the caller's own, or one that cannot be read."""
+    """Which ledger a PrivacyBudget charges; None for a custom budget, or one that cannot be read."""
     from hushvec.budget import PrivacyBudget
 
     try:

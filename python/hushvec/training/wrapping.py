@@ -12,7 +12,7 @@ from hushvec.training import batch_gradients
 
 
 class WrappingOptimizer(torch.optim.Optimizer):
-    """What learning-rate schedulers and isinstance ask of an optimizer; everything that it would hold is the wrapped one's.
+    """Looks like an optimizer to learning-rate schedulers and isinstance; all state is that of the wrapped one.
 
     Raises:
         TypeError: it is no torch.optim.Optimizer, or wraps one itself.

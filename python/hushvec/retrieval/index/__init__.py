@@ -1,1 +1,1 @@
-"""The index: what it is asked for, what it holds, how rows come in and answers go out, what that costs, and how it is saved."""
+"""The index: its settings and content, adding and searching, what that costs, and how it is saved."""

@@ -1,4 +1,4 @@
-"""Rows into an index and out of it: checked, released, stored; what was paid for and not stored is kept for the same call."""
+"""Adding and deleting rows. A release that was charged but could not be stored is kept for a repeated call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an index holds: settings, rows in a store, ids, receipts, texts and metadata."""
+"""The content of an index: settings, rows in a store, ids, receipts, texts and metadata."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hushvec.retrieval.stores import Store
 
 @dataclass
 class Content:
-    """Everything of an index but its generator. `PrivateIndex` documents the methods."""
+    """All state of an index except its generator. `PrivateIndex` documents the methods."""
 
     settings: IndexSettings
     store: Store
@@ -53,7 +53,7 @@ class Content:
         return np.flatnonzero(np.fromiter(map(matches, self.documents.metadata()), np.bool_, len(self)))
 
     def candidates(self, where: Mapping[str, Any] | None, among: Any) -> NDArray[np.int64] | None:
-        """Places of the rows that a search is to look at, ascending; None for all of them."""
+        """Places of the rows to be searched, ascending; None for all of them."""
         if where is None and among is None:
             return None
         places = np.arange(len(self)) if among is None else np.unique(self.ids.found(among))
@@ -61,6 +61,6 @@ class Content:
 
 
 def store_error(outcome: str, error: Exception, receipt: RowReceipt | None) -> StoreError:
-    """The store's own words, and what to do."""
+    """An error with the store's message, and what to do about it."""
     kept = "" if receipt is None else "; the charge stands and its release is kept: the same call again costs nothing"
     return StoreError(f"{str(error) or type(error).__name__}; {outcome}{kept}")

@@ -1,4 +1,4 @@
-"""What an index costs and whom it protects, in lines for a reader."""
+"""`PrivateIndex.describe`: what an index costs and whom it protects."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ Metadata = dict[str, Any]
 
 
 class StoredDocument(NamedTuple):
-    """What an index has beside a row.
+    """The text and metadata of a row.
 
     Args:
         id: of the row.
@@ -32,14 +32,14 @@ class StoredDocument(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """Texts and metadata of some rows, checked; None where a row has none."""
+    """Checked texts and metadata of some rows; None where a row has none."""
 
     texts: list[str | None]
     metadata: list[Metadata | None]
 
     @classmethod
     def checked(cls, texts: Any, metadata: Any, rows: int) -> Beside:
-        """Those of so many rows, None for none at all.
+        """Checked texts and metadata for so many rows; None means that no row has any.
 
         Raises:
             TypeError: no sequence, or something in it that is not a str, or not a mapping of JSON values.
@@ -86,7 +86,7 @@ class Documents:
         return StoredDocument(one, self._texts[place], _copied(self._metadata[place] or {}))
 
     def metadata(self) -> Iterable[Metadata]:
-        """Of every row; not copies."""
+        """The metadata of every row; not copies."""
         return (fields or {} for fields in self._metadata)
 
     @property
@@ -99,7 +99,7 @@ class Documents:
         """How many rows have a text, and how many have metadata."""
         return sum(text is not None for text in self._texts), sum(bool(fields) for fields in self._metadata)
 
-    # ---- in a file: one JSON object a line, one line a row ----
+    # ---- in a file: one JSON object per line, one line per row ----
 
     def lines(self) -> str:
         return "".join(
@@ -108,7 +108,7 @@ class Documents:
 
     @classmethod
     def read(cls, path: Path) -> Documents:
-        """Those of a file that holds `lines`.
+        """The documents in a file of `lines`.
 
         Raises:
             TypeError, ValueError: not such a file.

@@ -1,4 +1,4 @@
-"""Which metadata a filter matches: equality and the operators of MongoDB that vector stores have in common.
+"""Metadata filters: equality, and the MongoDB operators that vector stores have in common.
 
     {"year": 2020}                                    equal; several fields: all of them
     {"year": {"$gte": 2020, "$lt": 2030}}             $eq $ne $gt $gte $lt $lte $in $nin $not
@@ -66,7 +66,7 @@ def _clause(key: Any, value: Any, name: str) -> Matches:
 
 
 def _field(value: Any, name: str) -> _Test:
-    """What is asked of a field: a value that it is equal to, or operators that all hold."""
+    """The condition on a field: equality with a value, or operators that must all hold."""
     if not isinstance(value, Mapping):
         return _equals(value, name)
     if not value:

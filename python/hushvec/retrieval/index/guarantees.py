@@ -1,4 +1,4 @@
-"""What an index promises: documents by two bounds at once, of which the smaller one holds."""
+"""The guarantees of an index: two bounds hold for documents, so the smaller one is stated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hushvec._util.rounding import product_up
 from hushvec.retrieval.index.content import Content
 from hushvec.retrieval.noise import ScoreNoise
 
-# A delta is stated for scores that need none only where it makes epsilon this much smaller.
+# For scores that need no delta, one is stated only if it makes epsilon smaller by this factor.
 _WORTH_A_DELTA = 0.99
 
 
@@ -31,7 +31,7 @@ def query_guarantee(content: Content, queries: int) -> Guarantee | None:
 
 
 def _row_guarantee(content: Content) -> Guarantee | None:
-    """Of a released row. With per="release" the largest of what the releases so far cost, or one row before the first."""
+    """The cost of a released row. With per="release" the largest cost of the releases so far, or that of one row before the first."""
     documents = content.settings.documents
     if documents is None:
         return None
@@ -42,7 +42,7 @@ def _row_guarantee(content: Content) -> Guarantee | None:
 
 
 def cost_of_queries(noise: ScoreNoise, queries: int) -> tuple[float, float]:
-    """(epsilon, delta) that so many queries cost every document, over any number of searches, chosen adaptively.
+    """(epsilon, delta) that so many adaptively chosen queries cost every document, over any number of searches.
 
     The smallest epsilon that hushvec.accounting proves from any of the noise's losses, at its delta; without a delta the sum.
     """

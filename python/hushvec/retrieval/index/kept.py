@@ -1,4 +1,4 @@
-"""Releases that were paid for before a store failed: the same call again uses them."""
+"""Releases that were charged before a store failed, reused when the call is repeated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Kept = TypeVar("Kept")
 
 
 class KeptReleases(Generic[Kept]):
-    """By the rows and other arguments of the call. In memory only, because who reads a digest of the rows can check a guess of them.
+    """Keyed by the rows and other arguments of the call. In memory only: a digest of the rows on disk would let readers verify guesses.
 
     Args:
         most: how many are kept; the oldest goes first. None keeps all.
@@ -49,7 +49,7 @@ def _digest(x: Any, named: tuple[Any, ...]) -> bytes:
 
 
 def _content(x: Any) -> memoryview:
-    """All bits of the rows: what float32 makes equal is another request still."""
+    """A key from all bits of the rows: rows that only float32 rounding makes equal are different requests."""
     if arrays.dtype_name(x) != "float64":
         return as_rows(x).data
     host = x.detach().cpu().numpy() if arrays.is_torch(x) else x.get() if arrays.is_cupy(x) else x

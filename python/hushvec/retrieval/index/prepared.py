@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Prepared(NamedTuple):
-    """Rows behind the projection and the plan of their release, checked but for NaN and Inf. Without a plan the rows are final."""
+    """Projected rows and the plan of their release, checked except for NaN and Inf. Without a plan the rows are final."""
 
     rows: Any
     plan: ReleasePlan | None = None
@@ -29,7 +29,7 @@ class Prepared(NamedTuple):
     notes: tuple[str, ...] = ()
 
     def release(self) -> tuple[NDArray[np.float32], RowReceipt | None]:
-        """The rows as they may be stored or searched, and what was done. Charges first; NaN and Inf are refused before that."""
+        """The rows that may be stored or searched, and their receipt. NaN and Inf are refused first, then the budget is charged."""
         if self.plan is None:
             return self.rows, None
         release = release_planned(self.rows, self.plan, budget=self.budget, notes=self.notes, projection=self.projection)
@@ -37,7 +37,7 @@ class Prepared(NamedTuple):
 
 
 def require_rows(name: str, x: Any, dimension: int) -> Any:
-    """Rows [n, dimension] of at least one row."""
+    """Rows [n, dimension] with n >= 1."""
     arrays.require_array(name, x)
     rows, columns = arrays.rows_and_dimension(x)
     if columns != dimension:
@@ -55,7 +55,7 @@ def prepare(
     generator: _core.Generator,
     notes: tuple[str, ...] = (),
 ) -> Prepared:
-    """Rows through the projection, and everything about their release checked."""
+    """Projected rows, with everything about their release checked."""
     projection, normalize = settings.projection, settings.normalize
     if projection is not None:
         arrays.require_finite(name, x)
@@ -78,7 +78,7 @@ def prepare(
 
 
 def as_rows(x: Any) -> NDArray[np.float32]:
-    """float32 in C order, in memory of the CPU; x itself where it is that already."""
+    """float32 in C order, in CPU memory; x itself if it is that already."""
     values = x
     if arrays.is_torch(x):
         values = x.float().cpu().numpy()

@@ -125,37 +125,37 @@ class PrivateIndex:
 
     @property
     def dimension(self) -> int:
-        """d of the rows that go in."""
+        """d of the added rows."""
         return self._content.settings.dimension
 
     @property
     def columns(self) -> int:
-        """Elements of the stored rows: d, or what the projection makes of it."""
+        """Elements of the stored rows: d, or the projection's output dimension."""
         return self._content.settings.columns
 
     @property
     def projection(self) -> PublicProjection | None:
-        """The public map that documents and queries go through first."""
+        """The public map that is applied to documents and queries first."""
         return self._content.settings.projection
 
     @property
     def is_seeded(self) -> bool:
-        """Whether the noise comes from a user-given seed, so that nothing is claimed."""
+        """Whether the noise comes from a user-given seed, so that no DP claim is made."""
         return self._generator.seeded
 
     @property
     def settings(self) -> IndexSettings:
-        """The arguments that it was made with."""
+        """The arguments of the constructor."""
         return self._content.settings
 
     @property
     def ids(self) -> NDArray[Any]:
-        """Ids in the order of the rows: int64, or object (str). A copy."""
+        """Ids in row order: int64, or object (str). A copy."""
         return self._content.ids.values.copy()
 
     @property
     def receipts(self) -> tuple[RowReceipt, ...]:
-        """Of the documents, one for every `add` with noise, of rows deleted since too."""
+        """The documents' receipts, one for every `add` with noise, including rows deleted since."""
         return tuple(self._content.receipts)
 
     def __len__(self) -> int:
@@ -165,7 +165,7 @@ class PrivateIndex:
         return title(self._content)
 
     def vectors(self, ids: Any = None) -> NDArray[np.float32]:
-        """Stored rows, float32 [n, columns]: the released ones where documents have noise, else the rows themselves.
+        """Stored rows, float32 [n, columns]: released rows if documents have noise, else the rows themselves.
 
         Args:
             ids: of the rows, in any order; None for all rows in the order of `ids`.
@@ -213,7 +213,7 @@ class PrivateIndex:
         return self._content.ids.known(ids)
 
     def update(self, ids: Any, *, metadata: Any = None, texts: Any = None) -> None:
-        """Replace texts or metadata of rows. Their vectors stay, so that nothing is released or charged.
+        """Replace texts or metadata of rows. Their vectors stay, so nothing is released or charged.
 
         Args:
             ids: of rows that are there, each once.
@@ -229,7 +229,7 @@ class PrivateIndex:
     def add(
         self, vectors: Any, ids: Any = None, metadata: Any = None, texts: Any = None, *, replace: bool = False
     ) -> RowReceipt | None:
-        """Store rows, with noise first where documents have it.
+        """Store rows, after adding noise if documents have it.
 
         Args:
             vectors: float array [n, d], or [d] for one row; numpy or torch. Not changed.
@@ -253,7 +253,7 @@ class PrivateIndex:
         return self._adding.add(vectors, ids, metadata, texts, replace=replace)
 
     def delete(self, ids: Any) -> int:
-        """Delete rows, with their texts and metadata. What was released of them stays released: no budget is refunded.
+        """Delete rows, with their texts and metadata. A release cannot be undone, so no budget is refunded.
 
         Args:
             ids: of rows that are there, each once.
@@ -319,7 +319,7 @@ class PrivateIndex:
         return guarantees.query_guarantee(self._content, queries)
 
     def describe(self) -> tuple[str, ...]:
-        """What every side costs and protects, in lines."""
+        """Lines on what each side costs and protects."""
         return describe(self._content, is_seeded=self.is_seeded)
 
     def fresh(self, generator: _core.Generator | None = None) -> PrivateIndex:
@@ -341,7 +341,7 @@ class PrivateIndex:
     # ---- in a folder ----
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write rows, ids, texts, metadata, receipts and settings into a folder, atomically: the last save stays until all is written.
+        """Write rows, ids, texts, metadata, receipts and settings into a folder, atomically.
 
         Budgets and the generator are not saved. A store on disk keeps its rows where they are; the folder says which of them belong
         to the index, so that rows added after the last save are not in it. Only the owner may read the files (mode 600).

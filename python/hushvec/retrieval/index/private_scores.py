@@ -1,4 +1,4 @@
-"""A search whose scores get noise before anything is made of them."""
+"""A search that adds noise to all scores before it selects anything."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOTE_SCORES = "the released rows are scores: one row a document, one column a qu
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreSearch:
-    """One search with score noise, every argument checked: charge, then answer.
+    """One search with score noise; arguments are checked. Charges, then answers.
 
     Args:
         noise: what the scores get.

@@ -14,7 +14,7 @@ _LARGEST = 2**63 - 1
 
 
 class RowIds:
-    """Which id every row has. Integers (int64) or strings, never both: the first ids decide."""
+    """The id of every row. Integers (int64) or strings, never both: the first ids decide."""
 
     def __init__(self, values: NDArray[Any] | None = None, next_default: int = 0) -> None:
         self.values: NDArray[Any] = np.empty(0, np.int64) if values is None else values
@@ -23,7 +23,7 @@ class RowIds:
 
     @classmethod
     def restored(cls, ids: Any, next_default: Any) -> RowIds:
-        """Those of a file, which may hold anything.
+        """Ids read from a file, which may hold anything.
 
         Raises:
             TypeError, ValueError: ids that no index has, or default ids that would wrap around or come twice.
@@ -92,7 +92,7 @@ class RowIds:
         return found
 
     def known(self, ids: Any) -> NDArray[np.bool_]:
-        """Which of the given ids are there; of another kind none is."""
+        """Which of the given ids are there; none if they are of the other kind."""
         wanted = _as_ids(ids)
         if len(self) and len(wanted) and wanted.dtype != self.values.dtype:
             return np.zeros(len(wanted), np.bool_)
@@ -144,7 +144,7 @@ def _as_ids(ids: Any) -> NDArray[Any]:
 
 
 def _require_unicode(ids: NDArray[Any]) -> None:
-    """Text that `save` can write: to learn of half a surrogate pair when the rows are paid for would be too late."""
+    """Check that `save` can write the text: a lone surrogate must be refused before the rows are charged."""
     for one in ids.tolist() if ids.dtype == object else ():
         try:
             one.encode()

@@ -1,4 +1,4 @@
-"""An index in a folder: saved in one step whatever happens in between, and read back whole.
+"""An index in a folder, saved atomically.
 
     index.json              settings, and the names, lengths and SHA-256 of the other files: what is not named there does not count
     rows-TAG.npy / .faiss   the stored rows; no such file for a store that has them on disk itself
@@ -49,7 +49,7 @@ _HASHED_AT_ONCE = 1 << 22
 
 
 def save(folder: Path, content: Content) -> None:
-    """Write an index; the one that was there before stays until this one is complete.
+    """Write an index; the previous one stays until this one is complete.
 
     Raises:
         ValueError: `folder` is a file, or holds something that is no index.
@@ -156,12 +156,12 @@ def _with_budgets(
 
 
 def _folder_of(store: Store) -> Path | None:
-    """Where a store on disk has its rows."""
+    """Where a store on disk keeps its rows."""
     return store.folder if isinstance(store, DiskStore) else None
 
 
 def _take_up(store: Any, saved: Any, ids: RowIds, documents: Documents) -> None:
-    """Make a store on disk and the ids agree: rows added after the save go, rows deleted after it are deleted."""
+    """Make a store on disk agree with the ids: drop rows added after the save, delete rows deleted after it."""
     added = np.flatnonzero(~np.isin(store.keys.values, saved))
     if len(added):
         store.delete(added)

@@ -1,4 +1,4 @@
-"""Answers of an index: the query checked, charged, released; the best rows looked up, or noise put on every score."""
+"""Searching an index: check, charge and release the query; look up the best rows, or add noise to every score."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hushvec.retrieval.index.private_scores import ScoreSearch
 from hushvec.retrieval.index.subset import Chosen, best_of_some
 from hushvec.retrieval.stores import MatrixStore
 
-# Releases of queries that are kept for another try. An asker who gave up leaves one.
+# Releases of queries kept for another try. Every abandoned search leaves one.
 _MOST_UNANSWERED = 256
 
 Places = NDArray[np.int64]
@@ -65,7 +65,7 @@ class Searching:
         return SearchResult(content.ids.values[found], values, query_receipt, score_receipt)
 
     def _no_answer(self, queries: int) -> SearchResult:
-        """That of a search among no rows: nothing was computed, released or charged."""
+        """The answer of a search among no rows: nothing was computed, released or charged."""
         scores = self._content.settings.scores
         ids = self._content.ids.values[np.empty((queries, 0), np.int64)]
         return SearchResult(ids, np.empty((queries, 0), np.float32) if scores is None or scores.releases_scores else None)

@@ -33,7 +33,7 @@ _PER = {"documents": "record", "queries": PER_QUERY}
 
 @dataclass(frozen=True, kw_only=True)
 class IndexSettings:
-    """The arguments of `PrivateIndex` that outlive it: all but the path of its store and its generator.
+    """The arguments of `PrivateIndex` that are saved with it: all except its store's path and its generator.
 
     Raises:
         TypeError, ValueError: an argument of the wrong kind or out of range, or two that contradict each other.
@@ -83,28 +83,28 @@ class IndexSettings:
 
     @property
     def columns(self) -> int:
-        """Elements of the stored rows: those that go in, or what the projection makes of them."""
+        """Elements of the stored rows: the dimension of the index, or the projection's output dimension."""
         return self.dimension if self.projection is None else self.projection.output_dimension
 
     @property
     def budgets(self) -> dict[str, Budget]:
-        """Of the sides that have one."""
+        """Budgets of the sides that have one."""
         sides = {name: getattr(self, name) for name in SIDES}
         return {name: side.budget for name, side in sides.items() if side is not None and side.budget is not None}
 
     @property
     def codebooks(self) -> dict[str, PublicCodebook]:
-        """Of the sides that answer with public codes."""
+        """Codebooks of the sides that release public codes."""
         mechanisms: dict[str, Any] = {name: getattr(getattr(self, name), "mechanism", None) for name in SIDES}
         return {name: mechanism.codebook for name, mechanism in mechanisms.items() if _is_response(mechanism)}
 
     @property
     def has_noise_in_cells(self) -> bool:
-        """Whether an approximate store looks for rows in cells that noise has emptied of their meaning."""
+        """Whether an approximate store searches cells that noise has made meaningless."""
         return self.store == CELLS and self.documents is not None and self.documents.is_mostly_noise(self.columns)
 
     def with_budgets(self, budgets: Mapping[str, Budget | None]) -> IndexSettings:
-        """The same with these budgets, by side, and no others."""
+        """A copy with these budgets, by side, and no others."""
         changed = {
             name: replace(side, budget=budgets.get(name)) for name in SIDES if (side := getattr(self, name)) is not None
         }
@@ -115,7 +115,7 @@ class IndexSettings:
         if self.budgets:
             require_secret_key(generator)
 
-    # ---- as JSON; projection and codebooks are files of their own ----
+    # ---- as JSON; projection and codebooks are separate files ----
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -133,7 +133,7 @@ class IndexSettings:
     def from_dict(
         cls, fields: Mapping[str, Any], projection: PublicProjection | None, codebooks: Mapping[str, PublicCodebook]
     ) -> IndexSettings:
-        """Without budgets. Projection and codebooks (by side) are files of their own.
+        """The settings, without budgets. Projection and codebooks (by side) are separate files.
 
         Raises:
             TypeError, ValueError: no such settings.
@@ -143,12 +143,12 @@ class IndexSettings:
             arguments[name] = None if fields[name] is None else kind(**_noise_fields(fields[name], codebooks.get(name)))
         queries = arguments["queries"]
         if queries is not None and "queries_per" not in fields and queries.per == "record":
-            arguments["queries"] = replace(queries, per=PER_QUERY)  # what older files have for every index that named nothing
+            arguments["queries"] = replace(queries, per=PER_QUERY)  # the value in older files for every index that named nothing
         return cls(projection=projection, **arguments)
 
 
 def _noise_to_dict(noise: VectorNoise | ScoreNoise | None) -> dict[str, Any] | None:
-    """The arguments but the budget, of which only is said whether there was one."""
+    """The arguments as JSON; instead of the budget, only whether there was one."""
     if noise is None:
         return None
     fields = {field.name: getattr(noise, field.name) for field in dataclasses.fields(noise) if field.init}

@@ -1,4 +1,4 @@
-"""A search among some rows of an index only, whatever store has them."""
+"""A search among some rows of an index, for any store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LARGEST_PART = 4
 
 
 class Chosen:
-    """Some rows of a matrix, in their order, which are copied a block at a time."""
+    """Some rows of a matrix, in their order, copied a block at a time."""
 
     def __init__(self, matrix: Scores, places: Places) -> None:
         self._matrix, self._places = matrix, places
@@ -32,14 +32,14 @@ class Chosen:
 
 
 def rows_at(store: Store, places: Places) -> Scores:
-    """Rows of a store, in the order of the places, a new array."""
+    """A new array of a store's rows, in the order of the places."""
     if isinstance(store, MatrixStore):
         return store.matrix()[places]
     return store.rows(places) if isinstance(store, RowStore) else store.vectors()[places]
 
 
 def best_of_some(store: Store, queries: Scores, k: int, places: Places) -> tuple[Places, Scores]:
-    """Places and scores [m, k], best first, among the rows at some places, which are ascending and different.
+    """Places and scores [m, k], best first, among the rows at some places, which are ascending and distinct.
 
     Exact with a store that looks at every row. An approximate one is asked for more rows than k where many belong to the subset; where
     few do, or where a query finds fewer than k of them, the rows of the subset are scored one by one.

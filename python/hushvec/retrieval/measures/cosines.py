@@ -1,4 +1,4 @@
-"""Cosines of rows with their noisy versions: measured, and what theory says of a mechanism or of the receipt of a release."""
+"""Cosines of rows with their noisy versions: measured, and expected for a mechanism or a receipt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two searches for the same queries: which is better, by how much, and whether it may be chance."""
+"""Compare two searches for the same queries: the difference, its interval and its p-value."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def sign_flip_p_value(differences: NDArray[np.float64], flips: int, rng: np.rand
 
 
 def _flipped_sums(differences: NDArray[np.float64], flips: int, rng: np.random.Generator) -> Iterator[NDArray[np.float64]]:
-    """Sums under random signs, `flips` of them in blocks."""
+    """`flips` sums under random signs, in blocks."""
     sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
     by_size = len(sizes) * UNITS_PER_KIND <= counts.sum()
     terms = sizes if by_size else np.repeat(sizes, counts)

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from hushvec._util import validate
 
-# What libraries of nearest neighbors return where they found fewer than were asked for.
+# What nearest-neighbor libraries return for missing results.
 NOBODY = -1
 
 
 @dataclass(frozen=True)
 class Judgements:
-    """What every returned document is worth.
+    """The grade of every returned document.
 
     Args:
         gains: float64 [m, depth]: the grade of the document at each rank, 0 where it is not relevant.
@@ -31,7 +31,7 @@ class Judgements:
 
 
 def cutoffs(k: Any) -> tuple[int, ...]:
-    """The values of k, rising; one number is a tuple of one."""
+    """The values of k, ascending; one number becomes a tuple of one."""
     given = tuple(k) if isinstance(k, Iterable) and not isinstance(k, str) else (k,)
     checked = tuple(sorted(validate.whole_number("k", one, at_least=1) for one in given))
     if not checked or len(set(checked)) < len(checked):

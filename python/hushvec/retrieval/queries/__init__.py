@@ -1,4 +1,4 @@
-"""Private questions to a public index: what is asked leaves as one private row, and the asker ranks the answers.
+"""Private questions to a public index: a question is sent as one private row, and the asker ranks the answers.
 
 question.py       what is sent, what comes back, and the answer
 private_query.py  the asker's side and the holder's

@@ -1,6 +1,6 @@
-"""How many codes a codebook of questions should have: the number that serves simulated questions best, on public rows alone.
+"""How many codes a codebook of questions should have: the number that works best for simulated questions, from public rows alone.
 
-Few codes are nearly always answered with the truth, but say little; many say more, less reliably. Which number is best depends on
+With few codes the answer is nearly always true but coarse; with many it is finer but less reliable. Which number is best depends on
 epsilon and on how many documents are fetched, since a fetch makes up for a coarse code. So it is measured: of the documents that a
 question would find without privacy, how much of their discounted gain is expected among those that are fetched? The expectation over
 randomized response is a finite sum and is computed; that over PrivUnit is sampled.
@@ -31,7 +31,7 @@ Places = NDArray[np.int64]
 
 
 class Simulation:
-    """Simulated questions to public documents, all of them unit rows.
+    """Simulated questions to public documents; all are unit rows.
 
     Without questions some documents are asked about, and held out from the codebooks. The seed is of what is held out and sampled.
     """
@@ -79,7 +79,7 @@ class Simulation:
         return self._store.search(rows, self._fetch)[0]
 
     def _gain(self, lists: Places, own: NDArray[np.int64]) -> NDArray[np.float64]:
-        """For each question the share of its wanted documents' gain that its own list has."""
+        """For each question, the share of its wanted documents' gain that its list contains."""
         fetched = np.zeros((len(lists), len(self.documents)), bool)
         np.put_along_axis(fetched, lists, True, axis=1)
         gain: NDArray[np.float64] = (fetched[own[:, None], self._wanted] * self._gains).sum(axis=1)
@@ -89,7 +89,7 @@ class Simulation:
 def best_of(
     public: Any, questions: Any, *, epsilon: float, fetch: int, seed: int
 ) -> tuple[CodebookResponse | PrivUnit, tuple[Tried, ...]]:
-    """The mechanism that serves simulated questions best: a codebook of public documents, or PrivUnit where none does better.
+    """The mechanism that works best for simulated questions: a codebook of public documents, or PrivUnit if no codebook is better.
 
     Args:
         public: float array [n, d], n >= 32: public documents.

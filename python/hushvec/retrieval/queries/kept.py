@@ -1,7 +1,7 @@
-"""Questions that were asked before: what was released for them, and what was found.
+"""A memo of earlier questions: their releases and their answers.
 
 Asking again would release again, and answers to the same question average the noise away; sending the same release again would show
-the holder that two questions were equal. So a question that was answered is answered from here, and nothing is sent.
+the holder that two questions were equal. So a repeated question is answered from the memo, and nothing is sent.
 
 The file has one JSON object per line: a header, then a line for each release and each answer. The last line of a question counts.
 """
@@ -26,7 +26,7 @@ from hushvec.receipts.labels import RowReceipt, row_receipt
 from hushvec.retrieval.queries.question import Question
 
 _FORMAT = 2
-_WHOLE = 1  # the format of before: one object for the whole file, read and brought to this one
+_WHOLE = 1  # the previous format, one object for the whole file; it is converted when read
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Asked:
 
 
 class AskedQuestions:
-    """By digest of the clean question; in memory, and in a file that only its owner can read where there is a path.
+    """A memo keyed by a digest of the clean question; in memory, and with a path also in a file that only its owner can read.
 
     Args:
         path: of the file; None for memory alone.
@@ -79,7 +79,7 @@ class AskedQuestions:
         return self._asked.get(_name(query))
 
     def keep(self, query: NDArray[np.float32], asked: Asked) -> None:
-        """In memory first: what is released must be known here even if the disk is full. The next call then writes it."""
+        """In memory first: a release must be remembered even if the disk is full. The next call then writes it."""
         name = _name(query)
         self._asked[name] = asked
         if self._path is None:
@@ -118,7 +118,7 @@ def _as_fields(asked: Asked) -> dict[str, Any]:
 
 
 def _contents(path: Path, asker: str) -> tuple[dict[str, Asked], bool]:
-    """The questions of a memo, and whether it can be added to as it is."""
+    """The questions of a memo, and whether its file can be appended to as it is."""
     fault = ValueError(f"memo must be a file of asked questions, version {_FORMAT}; {path} is damaged or of another kind")
     *whole, rest = path.read_bytes().split(b"\n")
     try:

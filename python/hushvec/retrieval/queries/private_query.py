@@ -30,7 +30,7 @@ Rows = NDArray[np.float32]
 
 
 class PrivateQuery:
-    """Questions to a holder of public documents: a private row is sent, documents come back, and the asker ranks them.
+    """Private questions to a holder of public documents: the asker sends a private row, gets documents back and ranks them.
 
     The asker finds the nearest code of a public codebook and releases it by randomized response; where no codebook serves better, it
     releases a PrivUnit direction. The holder answers with the `fetch` documents nearest to that row. The asker ranks them with the
@@ -118,12 +118,12 @@ class PrivateQuery:
 
     @property
     def codebook(self) -> PublicCodebook | None:
-        """The public codebook; None where questions leave as PrivUnit directions."""
+        """The public codebook; None if questions are released as PrivUnit directions."""
         return self._codebook
 
     @property
     def mechanism(self) -> Any:
-        """Of the release of a question."""
+        """The mechanism that releases a question."""
         return self._mechanism
 
     @property
@@ -133,12 +133,12 @@ class PrivateQuery:
 
     @property
     def fetch(self) -> int:
-        """w, documents fetched for a question."""
+        """w, documents fetched per question."""
         return self._fetch
 
     @property
     def tried(self) -> tuple[Tried, ...]:
-        """The numbers of codes that were tried, and the share of what it wants that a simulated question gets."""
+        """The numbers of codes that were tried, with the share of the wanted gain that simulated questions get."""
         return self._tried
 
     def __repr__(self) -> str:
@@ -165,7 +165,7 @@ class PrivateQuery:
     # ---- asking ----
 
     def search(self, query: Any, holder: PrivateIndex | Holder, k: int = 10) -> Answer:
-        """`ask`, `answer_for` and `rank` in one: for a holder that can be called from here.
+        """`ask`, `answer_for` and `rank` in one, for a holder in this process.
 
         Args:
             query: float array [d] or [1, d], numpy or torch: the clean question.
@@ -297,7 +297,7 @@ class PrivateQuery:
 
 
 def _require_holder(holder: Any, dimension: int) -> None:
-    """An index that can be asked with rows of so many elements, or a function."""
+    """Check that a holder is a function, or an index for rows of so many elements."""
     from hushvec.retrieval.index.private_index import PrivateIndex
 
     if not isinstance(holder, PrivateIndex):

@@ -1,4 +1,4 @@
-"""What leaves the asker, what the holder of the documents sends back, and what the asker makes of it."""
+"""The messages of a private question: what the asker sends, what the holder sends back, and the ranked answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = NDArray[np.float32]
 
 
 class Question(NamedTuple):
-    """Everything that leaves the asker: a released row, and for how many documents it asks.
+    """Everything that the asker sends: a released row, and how many documents to return.
 
     Args:
         row: float32 [d], of unit length: a row of the public table of a codebook, or a PrivUnit direction. `from_json` does not check
@@ -30,7 +30,7 @@ class Question(NamedTuple):
     fetch: int
 
     def to_json(self) -> str:
-        """For the way to the holder."""
+        """JSON to send to the holder."""
         return json.dumps({"hushvec_question": _FORMAT, "fetch": self.fetch, "row": [float(value) for value in self.row]})
 
     @classmethod
@@ -62,7 +62,7 @@ class Candidates(NamedTuple):
     vectors: Rows
 
     def to_json(self) -> str:
-        """For the way back to the asker."""
+        """JSON to send back to the asker."""
         return json.dumps({"hushvec_candidates": _FORMAT, "ids": self.ids.tolist(), "vectors": self.vectors.tolist()})
 
     @classmethod
@@ -78,7 +78,7 @@ class Candidates(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the asker gets.
+    """The answer, ranked by the asker.
 
     Args:
         ids: [k], best first, ranked with the clean query.
@@ -98,7 +98,7 @@ Holder = Callable[[Rows, int], Any]
 
 
 def candidates(ids: Any, vectors: Any) -> Candidates:
-    """Checked: one id for each row, and finite rows.
+    """Checked candidates: one id per row, finite rows.
 
     Raises:
         TypeError: ids that are neither whole numbers nor strings.

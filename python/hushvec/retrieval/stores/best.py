@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 _GROUP = 32
 _LOWEST = np.float32(-np.inf)
 
-# Candidates are sorted out when there are this many times the k that are wanted.
+# Candidates are pruned when there are this many times k.
 _MOST_CANDIDATES = 64
 
 
 class Best:
-    """Of m queries, the k best documents so far.
+    """The k best documents so far, for each of m queries.
 
     Equal scores: the document that came first. NaN, of products that overflow, counts as minus infinity.
     """
@@ -30,8 +30,8 @@ class Best:
     def offer(self, scores: NDArray[np.float32], first: int) -> None:
         """Scores of a run of documents, float32 [documents, queries] in C order; `first` is the place of the first document.
 
-        A first pass takes the largest of groups of documents, which is the only work on most of them: the k-th largest of those is a
-        score that k documents reach, and only groups that reach it are looked into.
+        A first pass takes the maximum of each group of documents, which is the only work for most of them: k documents reach the
+        k-th largest of those maxima, so only groups that reach it are searched.
         """
         rows = len(scores)
         size = max(1, min(_GROUP, rows // (4 * self._k)))
@@ -61,7 +61,7 @@ class Best:
         self._count += len(hit)
 
     def _sort_out(self) -> None:
-        """Keep the k best of every query, or all where there are fewer."""
+        """Keep the k best of every query, or all if there are fewer."""
         queries, places, values = (np.concatenate(column) for column in zip(*self._found, strict=True))
         order = np.lexsort((places, -values, queries))
         starts = np.searchsorted(queries[order], np.arange(self._queries))

@@ -33,7 +33,7 @@ def best_of_matrix(
 ) -> tuple[NDArray[np.int64], Scores]:
     """Places and scores [m, k] of the largest inner products; of equal ones the earlier rows.
 
-    A score depends on its row and its query alone, so that equal rows have equal scores, and a query its answer in any company.
+    A score depends on its row and its query alone: equal rows have equal scores, and a query's answer does not depend on the batch.
     `change` is what happens to a block of scores [documents, m], of all queries at once, before the best are looked for; it may
     write to what it gets.
     """

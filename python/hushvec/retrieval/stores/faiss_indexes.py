@@ -129,7 +129,7 @@ class GraphStore:
 
     def write(self, path: Path) -> None:
         if len(self) < int(self._index.ntotal):
-            self._build(self.vectors())  # what is deleted does not reach the file
+            self._build(self.vectors())  # deleted rows are not written
         self._faiss.write_index(self._index, str(path))
 
     def read(self, path: Path) -> None:

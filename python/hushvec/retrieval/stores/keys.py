@@ -1,4 +1,4 @@
-"""Stores that know rows by a number of their own: the keys of the rows, and what such stores have in common."""
+"""Stores that identify rows by keys: the keys, and what such stores have in common."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Keys:
         return len(self.values)
 
     def next(self, rows: int) -> NDArray[np.int64]:
-        """Keys of rows that come; `append` them once the rows are there."""
+        """Keys for new rows; call `append` once the rows are stored."""
         return np.arange(self._next, self._next + rows, dtype=np.int64)
 
     def append(self, keys: NDArray[np.int64]) -> None:
@@ -62,8 +62,8 @@ class ArrayFile(ABC):
 
     suffix = ".npy"
 
-    def require_room(self, rows: int) -> None:  # noqa: B027  (nothing to ask is an answer, not a gap)
-        """Nothing to ask: such a store grows with its rows."""
+    def require_room(self, rows: int) -> None:  # noqa: B027  (nothing to check is intended)
+        """Nothing to check: such a store grows with its rows."""
 
     @abstractmethod
     def add(self, rows: NDArray[np.float32]) -> None: ...
@@ -79,7 +79,7 @@ class ArrayFile(ABC):
 
 
 class KeyedStore(ArrayFile):
-    """What a `Store` with keys does alike, whatever holds its rows."""
+    """The part of a `Store` with keys that does not depend on what holds the rows."""
 
     keys: Keys
     folder: Path | None = None

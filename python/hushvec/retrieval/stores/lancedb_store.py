@@ -1,4 +1,4 @@
-"""A LanceDB table: rows in a folder, every one of them compared with every query."""
+"""A LanceDB table: rows in a folder, each compared with every query."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class LanceStore(KeyedStore):
         except ValueError as error:
             raise ValueError(f"table {table!r} must have rows of {columns} elements, and keys: {error}") from None
         if folder is not None:
-            (folder / f"{table}.lance").chmod(PRIVATE_FOLDER)  # whichever library call made the folder
+            (folder / f"{table}.lance").chmod(PRIVATE_FOLDER)  # whichever call of the library created the folder
         self.keys = Keys(np.sort(self._column(_KEY).to_numpy()))
 
     def add(self, rows: NDArray[np.float32]) -> None:

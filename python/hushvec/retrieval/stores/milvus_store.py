@@ -25,7 +25,7 @@ _REPEAT = "a deletion that failed has happened after all; delete those rows agai
 
 
 class MilvusStore(KeyedStore):
-    """A collection of (key, vector) without an index: exact. Without a folder it is in a temporary one, which goes with the store.
+    """A collection of (key, vector) without an index: exact. Without a folder it lies in a temporary one, deleted with the store.
 
     Raises ValueError if there is a collection of that name with other columns, StoreError if the folder cannot be used.
     """
@@ -93,7 +93,7 @@ class MilvusStore(KeyedStore):
         return np.array([found[key] for key in wanted], np.float32).reshape(len(wanted), self._columns)
 
     def _done(self, work: Callable[[], Answer], *, writes: bool = False) -> Answer:
-        """Work of the engine; what it writes is on the disk then. If it fails, the folder is reopened before the next call."""
+        """Run work of the engine and sync what it writes. If it fails, the folder is reopened before the next call."""
         try:
             if self._database is None:
                 self._open()
@@ -117,7 +117,7 @@ class MilvusStore(KeyedStore):
             key = milvus.FieldSchema(name=_KEY, dtype=milvus.DataType.INT64, is_primary=True)
             vector = milvus.FieldSchema(name=_VECTOR, dtype=milvus.DataType.FLOAT_VECTOR, dim=self._columns)
             self._collection = self._database.create_collection(self._name, milvus.CollectionSchema(fields=[key, vector]))
-        (self._place / "collections").chmod(PRIVATE_FOLDER)  # whichever library call made the folder
+        (self._place / "collections").chmod(PRIVATE_FOLDER)  # whichever call of the library created the folder
         if self._was_left:
             self._settle()
 
@@ -127,7 +127,7 @@ class MilvusStore(KeyedStore):
             database.close()
 
     def _settle(self) -> None:
-        """No rows but those of the index, whatever the work that failed has left."""
+        """Delete all rows but those of the index, after failed work."""
         stored = self._stored_keys()
         left = stored[~np.isin(stored, self.keys.values)].tolist()
         if left:

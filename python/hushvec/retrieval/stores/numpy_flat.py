@@ -1,4 +1,4 @@
-"""All rows in one array, every one of them compared with every query: the store that needs numpy alone."""
+"""All rows in one array, each compared with every query: the store that needs nothing but numpy."""
 
 from __future__ import annotations
 

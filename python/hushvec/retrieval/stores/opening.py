@@ -47,7 +47,7 @@ ON_DISK = tuple(name for name, kind in _KINDS.items() if kind.place == "folder")
 BEHIND_AN_ADDRESS = tuple(name for name, kind in _KINDS.items() if kind.place == "address")
 # Those whose rows are one array in memory: noise on scores needs it.
 WITH_A_MATRIX = ("flat", "numpy")
-# That whose searches look into cells of near rows.
+# The store that searches cells of near rows.
 CELLS = "ivf"
 
 # A URL, of whose slashes pathlib drops one, or libpq's words. A drive's name has one letter.

@@ -1,8 +1,8 @@
 """A table in PostgreSQL with the extension pgvector.
 
 Every piece of work is one transaction and may be repeated: keys of rows are never used again, and whatever a lost transaction left
-under the keys of an `add` is deleted first. So a lost connection is opened again and the work is repeated once; if that fails too,
-StoreError says so, and the next call tries again.
+under the keys of an `add` is deleted first. So a lost connection is opened again and the work is repeated once; if that fails
+too, StoreError is raised, and the next call tries again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_INDEXED = 2000
 _SCHEMES = ("postgresql://", "postgres://")
 _LONGEST_NAME = 58  # PostgreSQL cuts names at 63, and an index is named after its table
 
-# One writer at a time, readers go on. Who comes back after a lost connection waits here until the lost transaction has ended.
+# One writer at a time, readers go on. After a lost connection, the next writer waits here until the lost transaction has ended.
 _LOCK = "LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"
 _COLUMNS = """SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute
     WHERE attrelid = to_regclass({name}) AND attnum > 0 AND NOT attisdropped"""
@@ -170,7 +170,7 @@ class PgVectorStore(KeyedStore):
         return found
 
     def _settle(self, connection: Any) -> None:
-        """Nothing under the keys of an `add` that has not answered."""
+        """Delete what may lie under the keys of an `add` whose outcome is unknown."""
         connection.execute(self._sql(_LOCK))
         connection.execute(self._sql("DELETE FROM {table} WHERE key BETWEEN %s AND %s"), self._unsettled)
 
@@ -187,7 +187,7 @@ class PgVectorStore(KeyedStore):
     # ---- the connection ----
 
     def _run(self, work: Callable[[Any], Answer]) -> Answer:
-        """Work in a transaction of its own; once more where the connection was lost under it."""
+        """Work in a transaction; once more if the connection was lost."""
         was_open = self._is_open
         try:
             return self._once(work)
@@ -211,7 +211,7 @@ class PgVectorStore(KeyedStore):
 
     @property
     def _is_open(self) -> bool:
-        """In this process: a fork must not use the connection of its parent."""
+        """Whether there is an open connection of this process: a fork must not use that of its parent."""
         return self._connection is not None and self._pid == os.getpid() and not self._connection.closed
 
     def _connect(self) -> None:
@@ -226,7 +226,7 @@ class PgVectorStore(KeyedStore):
         self._register(connection)
 
     def _checked_address(self, address: Any) -> tuple[str, str]:
-        """The address, and the password in it. Errors repeat nothing of it."""
+        """The address, which may hold a password; errors never repeat it."""
         if not isinstance(address, str) or not address.startswith(_SCHEMES):
             raise ValueError(ADDRESS_RULE)
         try:

@@ -1,4 +1,4 @@
-"""What an index asks of a store."""
+"""The protocol of stores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Store(Protocol):
         """Append rows, float32 [n, columns] in C order, finite."""
 
     def delete(self, places: NDArray[np.int64]) -> None:
-        """Forget rows; places are ascending and different."""
+        """Delete rows; places are ascending and distinct."""
 
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Places and inner products, [m, k], largest first; 1 <= k <= len."""
@@ -58,7 +58,7 @@ class RowStore(Protocol):
 
 @runtime_checkable
 class DiskStore(Protocol):
-    """A store whose rows may lie in a folder of its own, or in a database, and outlive it."""
+    """A store whose rows may lie in a folder or a database and outlive it."""
 
     folder: Path | None
     keys: Keys

@@ -1,4 +1,4 @@
-"""A Qdrant collection in a folder, without a server: every row is compared with every query."""
+"""A Qdrant collection in a folder, without a server; each row is compared with every query."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class QdrantStore(KeyedStore):
         if not client.collection_exists(collection):
             client.create_collection(collection, vectors_config=wanted)
         if folder is not None:
-            (folder / "collection" / collection).chmod(PRIVATE_FOLDER)  # whichever library call made the folder
+            (folder / "collection" / collection).chmod(PRIVATE_FOLDER)  # whichever call of the library created the folder
         there = client.get_collection(collection).config.params.vectors
         if not (isinstance(there, type(wanted)) and there.size == columns and there.distance == wanted.distance):
             raise ValueError(f"collection {collection!r} must have inner products of {columns} elements, got {there}")

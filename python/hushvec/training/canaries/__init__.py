@@ -1,4 +1,4 @@
-"""Audit of a training run by canaries: examples that a coin put in or left out, guessed from the trained model. docs/lora.md."""
+"""Audit of a training run by canaries: examples included by coin flips and guessed from the trained model. docs/lora.md."""
 
 from hushvec.training.canaries.audit import audit_training
 

@@ -1,4 +1,4 @@
-"""The one-run audit of training: a fair coin for each canary, one run on those that it put in, and the coins guessed from the model.
+"""The one-run audit of training: flip a fair coin for each canary, train once on the chosen ones, guess the coins from the model.
 
 The bound on right guesses is that of `hushvec.audit.one_run`, which docs/proofs/audit.md proves for any mechanism that is
 (epsilon, delta)-DP in each coin. A training run under add-or-remove DP is one: the model is its output, and a score is a function of

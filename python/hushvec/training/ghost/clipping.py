@@ -139,7 +139,7 @@ class GhostClipping:
     def last_norms(self) -> Any:
         """Norms of the examples of the last batch before clipping, float64 [B], rounded up; None before the first one.
 
-        They are as private as the examples: a clip norm that is chosen by them is no longer private.
+        They are as private as the examples: a clip norm chosen from them leaks information.
         """
         return self._norms
 
@@ -187,7 +187,7 @@ class GhostClipping:
         self._add({}, 0)
 
     def remove(self) -> None:
-        """Take the hooks off the model. Sums stay."""
+        """Remove the hooks from the model. Sums stay."""
         self._recorder.remove()
         self._divisor.remove()
 
@@ -198,7 +198,7 @@ class GhostClipping:
         self.remove()
 
     def _pieces(self, uses: list[tuple[str, Any, Any]], asked: tuple[Any, ...], examples: int) -> dict[str, Piece]:
-        """By the name of the parameter in the model. Passes that the losses do not depend on are left out."""
+        """Pieces by parameter name. Passes that the losses do not depend on are left out."""
         import torch
 
         passes: dict[str, tuple[Any, list[tuple[Any, Any]]]] = {}

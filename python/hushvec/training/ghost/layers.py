@@ -96,7 +96,7 @@ class Recorder:
         self._handles = [module.register_forward_hook(self._hook(name), with_kwargs=True) for name, module in layers]
 
     def take(self) -> list[tuple[str, Any, Use]]:
-        """(name, module, pass) of everything since the last time."""
+        """(name, module, pass) of every pass since the last call."""
         taken, self._uses = self._uses, []
         return taken
 

@@ -1,4 +1,4 @@
-"""What a layer's part of a batch says about the gradient of one of its parameters, example by example, before any gradient is made.
+"""Per-example gradient norms and weighted sums of a layer's parameters, without computing any gradient.
 
 The gradient of example i is G_i = sum over its positions t of g_t a_t^T: the layer's input a_t times what the loss asks of its output,
 g_t. Three kinds of parameters differ in what a_t is: a matrix (the input itself), a table of rows (which row), and a vector (one

@@ -1,4 +1,4 @@
-"""What ghost clipping asks of a model and of losses: layers that it knows, and examples that are not tied together."""
+"""What ghost clipping requires of a model and of losses: supported layers, and examples that do not depend on each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an adapter has trained: its matrices before and after, what the model answers, and the frozen weights beneath."""
+"""Check that an adapter trained: its matrices before and after, the model's outputs, and the frozen base weights."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class AdapterChange:
 
 
 class AdapterCheck:
-    """A look at an adapter before training, to compare with afterwards.
+    """A snapshot of an adapter before training, to compare with afterwards.
 
     Fine-tuning can do nothing without an error: names of layers that match none, matrices that do not require gradients, an optimizer
-    made before the adapter was put in, a loaded adapter whose names do not fit. The loss goes on as before and nobody notices.
+    made before the adapter was put in, a loaded adapter whose names do not fit. The loss looks normal, and the failure goes unnoticed.
 
         check = AdapterCheck(model, probe=ids, optimizer=optimizer)
         ...                                     # training

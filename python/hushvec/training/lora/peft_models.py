@@ -19,7 +19,7 @@ def add_lora(
     dropout: float = 0.0,
     seed: int | None = None,
 ) -> Any:
-    """A model whose own weights are frozen and whose named layers learn through two small matrices each.
+    """A model with frozen weights and LoRA matrices in the named layers.
 
     Args:
         model: a transformers model, or another torch module.
