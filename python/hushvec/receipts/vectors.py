@@ -115,7 +115,8 @@ class Receipt(ReceiptFields):
     def loss(self) -> PrivacyLoss:
         """The privacy loss of the release, for `hushvec.accounting.compose`: computed from its noise, not from the stated epsilon.
 
-        Meaningful if `verify_receipt` found that the receipt holds. Without a claim it is the loss of the mechanism over the reals.
+        Meaningful if `verify_receipt` found that the receipt holds. Without a claim it is the loss of the mechanism over the
+        reals.
         """
         from hushvec.accounting import GaussianDP, PureDP
 

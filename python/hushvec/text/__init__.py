@@ -1,4 +1,4 @@
-"""Text in: embeddings of sentences, redaction of personal data before anything is embedded, and rewritten text out.
+"""Embeddings of sentences, redaction of personal data before anything is embedded, and private rewriting of texts.
 
 Embedding needs `pip install 'hushvec[text]'` where a model is used, not at import; redaction needs nothing more.
 """

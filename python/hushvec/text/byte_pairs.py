@@ -1,4 +1,4 @@
-"""A vocabulary of byte pairs learned from texts: no file from elsewhere, and no word that the texts do not have."""
+"""A byte-pair vocabulary learned from given texts alone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Public texts and their embeddings: what a noisy vector is turned into text with.
+"""Public texts and their embeddings, used to turn noisy vectors into text.
 
 A public text is one that nobody needs protection from. The corpus is embedded once, by the embedder whose vectors are released, and
-can be saved: the file names the embedder, and is refused by another.
+can be saved: the file names the embedder and is refused with any other.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class PublicCorpus:
             raise TypeError(f"model_id must be a str or None, got {validate.kind(self.model_id)}")
         object.__setattr__(self, "embeddings", _checked_rows(self.embeddings, self.texts))
 
-    # ---- where a corpus comes from ----
+    # ---- sources ----
 
     @classmethod
     def from_texts(cls, texts: Iterable[str], embedder: Any) -> PublicCorpus:
@@ -183,7 +183,7 @@ class PublicCorpus:
         return corpus
 
     def require_model(self, embedder: Any, name: str = "corpus") -> None:
-        """Refuse an embedder whose vectors are not comparable with these.
+        """Refuse an embedder other than the corpus's: vectors of different models are not comparable.
 
         Raises:
             ValueError: another `model_id`, or another `dimension`; what the embedder does not say is not compared.
@@ -195,7 +195,7 @@ class PublicCorpus:
             raise ValueError(f"{name} must have dimension {dimension}, got {self.dimension}")
 
     def _stored(self) -> dict[str, NDArray[Any]]:
-        """The corpus as plain arrays. A missing name is an empty one."""
+        """The corpus as plain arrays. A missing name becomes the empty string."""
         encoded = [text.encode() for text in self.texts]
         return {
             "model_id": np.frombuffer((self.model_id or "").encode(), np.uint8),

@@ -1,6 +1,6 @@
-"""A document as one of k public texts: the nearest one, by randomized response. Pure epsilon-DP, and no noisy vector.
+"""A document as one of k public texts: the nearest one, released by randomized response. Pure epsilon-DP, and no noisy vector.
 
-A noisy vector spends epsilon on every direction in which a text could differ; all that a reader of public texts gets is which text.
+A noisy vector spends epsilon on every direction in which texts may differ, but only the choice of a public text is needed.
 Randomized response releases just that. It tells the truth with probability e^epsilon / (e^epsilon + k - 1), so that from
 epsilon = 2 + ln k on nearly every document gets the best public text there is. What is left to choose, on public data alone, is which
 k texts: few and typical ones at a small epsilon, the whole corpus at a large one.
@@ -94,7 +94,7 @@ class PublicChoice:
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
-        """Which texts of the corpus can be answered [k], the most typical first."""
+        """Indices of the possible answers [k] in the corpus, the most typical first."""
         if self.size == len(self.corpus):
             return np.arange(len(self.corpus))
         order = representatives(self.corpus.directions)
@@ -102,12 +102,12 @@ class PublicChoice:
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """The texts that can be answered [k], in the order of `numbers`."""
+        """The possible answers [k], in the order of `numbers`."""
         return tuple(self.corpus.texts[number] for number in self.numbers.tolist())
 
     @cached_property
     def mechanism(self) -> RandomizedResponse:
-        """Over the numbers 0, ..., k - 1."""
+        """Randomized response over the numbers 0, ..., k - 1."""
         return RandomizedResponse(epsilon=self.epsilon, k=len(self.numbers))
 
     def nearest(self, embeddings: NDArray[np.float32]) -> NDArray[np.int32]:
@@ -151,9 +151,10 @@ class PublicChoice:
 
 
 def representatives(directions: Rows) -> NDArray[np.int64]:
-    """The texts in an order whose every beginning covers the others well: each next one adds most to their mean best cosine.
+    """The texts in an order such that every prefix covers the others well: each next one adds most to their mean best cosine.
 
-    Greedy, which is within 1 - 1/e of the best choice of any size. Gains only shrink, so one is computed anew when it comes first.
+    Greedy, which is within 1 - 1/e of the best choice of any size. Gains only shrink, so a gain is recomputed only when it is
+    first in line.
     """
     numbers = _spread(len(directions), _MOST_CANDIDATES)
     seen = _spread(len(directions), 2 * _MOST_SEEN)[::2]
@@ -175,7 +176,7 @@ def representatives(directions: Rows) -> NDArray[np.int64]:
 
 
 def best_size(directions: Rows, order: NDArray[np.int64], epsilon: float) -> int:
-    """k: how many texts of the order give the largest expected cosine at this epsilon, for texts that the order was not made for.
+    """k: the length of the prefix with the largest expected cosine at this epsilon, for texts that the order was not made from.
 
     With T the probability of truth among k, a held-out text gets T (its best cosine among the k) + (1 - T) (the mean of the others').
     """
@@ -197,5 +198,5 @@ def _spread(count: int, most: int) -> NDArray[np.int64]:
 
 
 def _others_only(cosines: Rows, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Rows:
-    """The cosines without those of a text and itself, which become -Inf."""
+    """The cosines, with those of a text and itself set to -Inf."""
     return np.where(rows[:, None] == columns[None, :], np.float32(-np.inf), cosines)

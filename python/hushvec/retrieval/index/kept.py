@@ -15,7 +15,7 @@ Kept = TypeVar("Kept")
 
 
 class KeptReleases(Generic[Kept]):
-    """Keyed by the rows and other arguments of the call. In memory only: a digest of the rows on disk would let readers verify guesses.
+    """Keyed by the rows and other arguments of the call. In memory only: a digest on disk would let readers verify guesses.
 
     Args:
         most: how many are kept; the oldest goes first. None keeps all.

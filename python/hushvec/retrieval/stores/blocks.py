@@ -33,9 +33,9 @@ def best_of_matrix(
 ) -> tuple[NDArray[np.int64], Scores]:
     """Places and scores [m, k] of the largest inner products; of equal ones the earlier rows.
 
-    A score depends on its row and its query alone: equal rows have equal scores, and a query's answer does not depend on the batch.
-    `change` is what happens to a block of scores [documents, m], of all queries at once, before the best are looked for; it may
-    write to what it gets.
+    A score depends on its row and its query alone: equal rows have equal scores, and a query's answer does not depend on the
+    batch. `change` is what happens to a block of scores [documents, m], of all queries at once, before the best are looked for;
+    it may write to what it gets.
     """
     if change is None and len(queries) > _MOST_QUERIES:
         parts = [best_of_matrix(rows, queries[first : first + _MOST_QUERIES], k) for first in range(0, len(queries), _MOST_QUERIES)]

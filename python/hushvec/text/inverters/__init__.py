@@ -1,4 +1,4 @@
-"""Embeddings to text. Every inverter has `invert(embeddings) -> list[str]`; what it does is post-processing of released rows."""
+"""Embeddings to text. Every inverter has `invert(embeddings) -> list[str]`, which post-processes released rows."""
 
 from hushvec._util.lazy import at_first_use
 

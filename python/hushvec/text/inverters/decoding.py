@@ -1,4 +1,4 @@
-"""From released rows to numbers of public texts: posterior mean in the embedder's space, and the texts nearest to it."""
+"""From released rows to indices of public texts: the posterior mean in the embedder's space, and the texts nearest to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SMALLEST_GAIN = np.float32(1e-6)  # in cosine, that a further part must bring
 
 @dataclass(frozen=True, eq=False)
 class ReleaseDecoder:
-    """What released rows say about the embeddings before the map and the noise.
+    """Estimates the embeddings, before the map and the noise, from released rows.
 
     Args:
         embeddings: float32 [n, d], of the public texts.
@@ -54,7 +54,7 @@ class ReleaseDecoder:
     def posterior_mean(self, released: Rows) -> Rows:
         """E[direction of the private embedding | released row], up to its length [b, d]; [b, n] floats are held meanwhile."""
         mean, centre = self._over_shortlists(released) if len(self.embeddings) > MOST_TOGETHER else self._over_all(released)
-        # what y says beyond its candidates, in the embedder's space and in the units of its unit rows
+        # the information in y beyond its candidates, in the embedder's space and in units of its unit rows
         return mean + self._lifted(self.law.beyond(released, centre) * np.float32(self._unit))
 
     def _over_all(self, released: Rows) -> tuple[Rows, Rows]:
@@ -63,7 +63,7 @@ class ReleaseDecoder:
         return product(weights, self._directions), product(weights, self.law.centres)
 
     def _over_shortlists(self, released: Rows) -> tuple[Rows, Rows]:
-        """The same over a part of the candidates: those nearest to each row, and of the rest a sample with their number's weight."""
+        """The same with fewer candidates: those nearest to each row, and a sample of the rest, weighted by their number."""
         sample, count = self._sample, len(self.embeddings)
         place = np.full(count, -1)
         place[sample] = np.arange(len(sample))
@@ -107,7 +107,7 @@ class ReleaseDecoder:
 
     @cached_property
     def _unit(self) -> float:
-        """Length behind the map, of a unit embedding, by length as the mechanism takes it in: of the public rows, on average."""
+        """Mean length of the public rows behind the map, relative to their length when the mechanism takes them in."""
         taken, mapped, own = (float(row_lengths(rows).mean()) for rows in (self.law.candidates, self._mapped, self.embeddings))
         return mapped / (taken * own) if taken > 0 else 0.0
 
@@ -116,7 +116,7 @@ class ReleaseDecoder:
 
 
 def as_taken_in(rows: Rows, mechanism: Mechanism, normalized: bool) -> Rows:
-    """Clean rows as they are when the noise meets them: of length clip_norm, or clipped to it."""
+    """Clean rows as they are before the noise is added: of length clip_norm, or clipped to it."""
     lengths = row_lengths(rows)
     scale = mechanism.clip_norm / np.where(lengths > 0, lengths, np.inf)
     to_length = normalized or isinstance(mechanism, PrivUnit)
@@ -126,7 +126,7 @@ def as_taken_in(rows: Rows, mechanism: Mechanism, normalized: bool) -> Rows:
 def chosen_parts(targets: Rows, directions: Rows, parts: int) -> NDArray[np.int64]:
     """Texts whose unit embeddings' sum comes nearest to each target, one after the other [b, parts]; -1 where none helps.
 
-    The first is the one with the largest cosine; each further one is the best beside those before it, if it is an improvement.
+    The first has the largest cosine; each further one is the best addition to those before it, if it is an improvement.
     """
     scores = inner_products(unit_rows(targets), directions)
     chosen = np.full((len(targets), parts), -1, np.int64)

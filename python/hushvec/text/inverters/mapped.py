@@ -1,4 +1,4 @@
-"""Rows behind a public map, as rewriting releases them and training meets them."""
+"""Rows behind a public map, as rewriting releases them and training uses them."""
 
 from __future__ import annotations
 

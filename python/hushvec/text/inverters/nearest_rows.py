@@ -36,7 +36,7 @@ class NearestRows:
         self.rows = np.ascontiguousarray(rows, np.float32)
 
     def search(self, queries: Rows, count: int) -> NDArray[np.int64]:
-        """Numbers of `count` rows for each query [b, count], in no particular order; count = 1: the nearest."""
+        """Indices of `count` rows for each query [b, count], in no particular order; count = 1: the nearest."""
         if self._index is None:
             return self._exact(queries, count)
         _, found = self._index.search(np.ascontiguousarray(queries, np.float32), count)

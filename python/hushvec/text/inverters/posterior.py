@@ -1,4 +1,4 @@
-"""Which public rows a noisy row may come from, and how likely each is: Bayes under the mechanism's own law.
+"""The posterior over the public rows that a noisy row may come from: Bayes' rule under the mechanism's law.
 
 The prior is what public texts look like. A private row is not itself in the corpus, only near some row of it, so the prior is the
 corpus smoothed: with c_i one of the n public rows, each with the same probability, the private row is
@@ -93,7 +93,7 @@ class CandidateLaw:
 
     @property
     def noise_variance(self) -> float:
-        """Of one element of a released row about its mean; for PrivUnit of one across the direction."""
+        """Variance of one element of a released row; for PrivUnit of one across the direction."""
         parameter = self.mechanism.noise_parameter
         if isinstance(self.mechanism, Laplacian):
             return 2 * parameter**2
@@ -103,7 +103,7 @@ class CandidateLaw:
 
     @cached_property
     def spread_variance(self) -> float:
-        """tau^2: of one element of a private row about rho times its candidate."""
+        """tau^2: variance of one element of a private row about rho times its candidate."""
         squares = np.einsum("ij,ij->i", self._means, self._means, dtype=np.float64)
         return (1 - self.rho**2) * float(squares.mean()) / self.mechanism.dimension
 

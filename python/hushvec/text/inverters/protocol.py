@@ -1,4 +1,4 @@
-"""What the rewriter asks of an inverter: texts from embedding rows, noisy ones included."""
+"""The protocols of inverters: texts from embedding rows, including noisy ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LawInverter(Inverter, Protocol):
         ...
 
     def projection_for(self, mechanism: str, epsilon: float) -> PublicProjection | None:
-        """The public map that serves this inverter best for rows at this epsilon each, fitted on public data only; None: no map."""
+        """The public map that suits this inverter best at this epsilon per row, fitted on public data only; None: no map."""
         ...
 
 
@@ -50,11 +50,11 @@ class TextChooser(Protocol):
 
     @property
     def texts(self) -> Sequence[str]:
-        """The k texts that can be answered; public, like their order."""
+        """The k possible answers; they and their order are public."""
         ...
 
     def nearest(self, embeddings: NDArray[np.float32]) -> NDArray[np.int32]:
-        """The number of the true answer for each row [n] of the embedder: private, to be released by randomized response only."""
+        """The index of the true answer for each row [n] of the embedder: private, to be released by randomized response only."""
         ...
 
 
@@ -63,5 +63,5 @@ class ChoosingInverter(Inverter, Protocol):
     """An inverter whose answers are texts of a public list."""
 
     def choice_for(self, epsilon: float) -> TextChooser:
-        """Which texts to answer with at this epsilon per row, chosen by looking at public data only."""
+        """The possible answers at this epsilon per row, chosen from public data only."""
         ...

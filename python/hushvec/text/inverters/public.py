@@ -1,4 +1,4 @@
-"""Decoding to public texts: the public text, or a few of them joined, that a released row says most about.
+"""Decoding to public texts: the public text, or a few of them joined, that fits a released row best.
 
 For each released row: the posterior over public rows (`posterior`), the mean of the private row's embedding under it, in all of the
 embedder's dimensions, and the public text that comes nearest to this mean. That text has the largest expected cosine with the private
@@ -120,8 +120,8 @@ class PublicInverter:
     def projection_for(self, mechanism: str, epsilon: float) -> PublicProjection | None:
         """The public map behind which releases at about this epsilon decode best, found on the corpus alone; None: no map.
 
-        A part of the corpus plays the private texts (`spaces.best_space`), at the power of sqrt(2) nearest to epsilon; the answer is
-        kept for the next call.
+        A part of the corpus stands in for the private texts (`spaces.best_space`), at the power of sqrt(2) nearest to epsilon;
+        the answer is kept for the next call.
 
         Args:
             mechanism: "gaussian", "laplacian", "l2_laplace", "privunit" or "empirical" (taken for a Gaussian one of this epsilon).
@@ -150,7 +150,7 @@ class PublicInverter:
 
     @property
     def _is_large(self) -> bool:
-        """Whether one text is looked up in an index. For several parts all texts are compared, however many."""
+        """Whether one text is looked up in an index. For several parts all texts are compared."""
         return self.parts == 1 and len(self.corpus) > MOST_TOGETHER
 
     def _parts(self, targets: Rows) -> NDArray[np.int64]:
@@ -181,5 +181,5 @@ class ReleasedInverter:
 
 
 def on_grid(epsilon: float) -> float:
-    """The power of sqrt(2) nearest to epsilon: what is best changes slowly with it, and finding it out takes a while."""
+    """The power of sqrt(2) nearest to epsilon: the best choice changes slowly with it, and takes a while to find."""
     return float(2.0 ** (round(2 * math.log2(validate.positive("epsilon", epsilon))) / 2))

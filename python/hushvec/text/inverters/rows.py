@@ -1,4 +1,4 @@
-"""The rows that inverters take."""
+"""Checks of the rows that inverters take."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Rows = NDArray[np.float32]
 
 
 def checked_rows(embeddings: Any, dimension: int) -> Rows:
-    """Rows [n, dimension] as float32; refused with TypeError or ValueError if they are no such floats, or not finite."""
+    """Finite float rows [n, dimension] as float32; anything else raises TypeError or ValueError."""
     if not isinstance(embeddings, np.ndarray) or embeddings.dtype.kind != "f":
         raise TypeError(f"embeddings must be a numpy array of floats, got {getattr(embeddings, 'dtype', validate.kind(embeddings))}")
     if embeddings.ndim != 2 or embeddings.shape[1] != dimension:

@@ -1,8 +1,8 @@
 """In which public space to release: how many principal components of the public embeddings, for a mechanism and an epsilon.
 
 More dimensions keep more of a row and dilute the same signal. Where the best number lies depends on the texts, the embedder and the
-signal, so it is measured: a part of the corpus plays the private texts, is released with the mechanism and decoded with the rest.
-Only public rows are looked at, so the choice costs nothing (docs/proofs/projection.md).
+signal, so it is measured: a part of the corpus stands in for the private texts, is released with the mechanism and decoded with
+the rest. Only public rows are looked at, so the choice costs nothing (docs/proofs/projection.md).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _past_the_best(recovered: list[NDArray[np.float64]]) -> bool:
 
 
 def _smallest_good(recovered: list[NDArray[np.float64]]) -> int:
-    """The first that is at most a standard error of the difference worse than the best: between equals, the fewest dimensions.
+    """The first that is at most a standard error of the difference worse than the best, for the fewest dimensions.
 
     The texts held out have more in common with the rest than private ones will have, which flatters the many.
     """
@@ -93,7 +93,7 @@ def _standard_error(values: NDArray[np.float64]) -> float:
 
 
 def _split(embeddings: Rows) -> tuple[Rows, Rows]:
-    """Rows that play the private ones, spread evenly, and others that stay public; of large corpora a part."""
+    """Rows that stand in for private ones, spread evenly, and rows that stay public; a sample of a large corpus."""
     count = len(embeddings)
     held_out = np.unique(np.linspace(0, count - 1, min(_MOST_HELD_OUT, count // _HELD_OUT_SHARE)).astype(np.int64))
     rest = np.setdiff1d(np.arange(count), held_out)

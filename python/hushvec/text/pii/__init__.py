@@ -1,5 +1,5 @@
-"""Personal data in texts: rules that find it, placeholders that take its place. Heuristic; no differential privacy.
+"""Personal data in texts: rules to find it and placeholders to replace it. Heuristic, not differential privacy.
 
-`categories` says what there is to find; each module of rules finds one sort of it; `spans` settles overlaps; `redactor` has the
+`categories` lists the kinds of personal data; each module of rules finds one kind; `spans` settles overlaps; `redactor` has the
 public functions, which `hushvec.text` exports.
 """

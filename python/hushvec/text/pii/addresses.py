@@ -15,7 +15,7 @@ from hushvec.text.pii.letters import CAPITALS, WORD, start_of_name, words
 from hushvec.text.pii.rule import Rule
 from hushvec.text.pii.wordlists import NOT_NAMES, word_list, words_in_order
 
-# Hardly anything but a street, in small letters too.
+# Nearly always a street, even in lower case.
 _SURE_TYPES = words("street str avenue ave road rd boulevard blvd lane drive crescent highway hwy parkway pkwy terrace")
 _TYPES = _SURE_TYPES | word_list("street_types")
 _PREFIXES = word_list("street_prefixes")
@@ -269,7 +269,7 @@ def _names_a_street(text: str) -> bool:
 
 
 def _units(document: Document) -> Iterator[tuple[int, int]]:
-    """A flat on its own: `Apt. 12`, `Suite 380`."""
+    """A flat alone: `Apt. 12`, `Suite 380`."""
     if not document.has_digits:
         return
     for word, end in document.after_words(frozenset({"apt", "apartment", "suite", "ste", "flat"})):
@@ -305,7 +305,7 @@ _SIMPLE_WORDS = words("address addresses lives living located reside resides adr
 
 
 def _continued(document: Document, end: int) -> int:
-    """Where the address ends whose street ends at `end`."""
+    """The end of the address whose street ends at `end`."""
     text = document.text
     if document.all_lower:
         for _ in range(MOST_PARTS):

@@ -1,4 +1,4 @@
-"""What kinds of personal data there are: names, placeholders, and the short names that a caller may use."""
+"""The kinds of personal data: names, placeholders, and accepted short names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Category:
-    """A kind of personal data: the text that takes its place, and other names for it."""
+    """A kind of personal data: its placeholder, and other names for it."""
 
     name: str
     placeholder: str

@@ -51,7 +51,7 @@ def is_card(digits: str) -> bool:
 
 
 def is_repeated(digits: str) -> bool:
-    """One digit all along, as in examples and in forms."""
+    """The same digit throughout, as in examples and in forms."""
     return len(set(digits)) == 1
 
 
@@ -75,7 +75,7 @@ def iban_holds(iban: str) -> bool:
 
 
 def is_ssn(area: str, group: str, serial: str) -> bool:
-    """Not one of the ranges that the Social Security Administration never gives out."""
+    """Outside the ranges that the Social Security Administration never issues."""
     return area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000"
 
 

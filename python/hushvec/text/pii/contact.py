@@ -25,9 +25,9 @@ _REST = re.compile(r"(?::\d{1,5})?(?:[/?#][^\s<>\"`{}|\\^]*)?")
 
 # Endings that are almost never a word after a full stop that lacks its space.
 _SURE_ENDINGS = word_list("top_level_domains")
-# Words as well: they count after www, or with two dots.
+# Endings that are also words: they count after www, or with two dots.
 _WORD_ENDINGS = words("am as at be do gs in is it la me my no so to us")
-# Endings of files, which look like countries.
+# File extensions that look like country codes.
 _FILE_ENDINGS = words("py rs pl sh md cc ps so ml mk st ms tf ts js vb pm cs")
 
 
@@ -88,7 +88,7 @@ def _domains(document: Document) -> Iterator[tuple[int, int]]:
 
 
 def _trimmed(text: str, end: int) -> int:
-    """Without the punctuation of the sentence around it."""
+    """The address without the punctuation of the sentence around it."""
     while text[end - 1] in ".,;:!?'\")]":
         end -= 1
     return end

@@ -1,4 +1,4 @@
-"""Rules for what opens doors: keys, tokens, passwords."""
+"""Rules for credentials: keys, tokens, passwords."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ RANDOM_BITS = 3.6
 
 
 def _private_keys(document: Document) -> Iterator[tuple[int, int]]:
-    """To the end of the block; to the end of the text where the block has none."""
+    """To the end of the block, or of the text if the block does not end."""
     text, position = document.text, 0
     if "-----BEGIN" not in text:
         return

@@ -1,4 +1,4 @@
-"""Patterns of the caller: checked before they are used, so that most of those that could hang are refused.
+"""Custom patterns, checked before use so that most of those that could hang are refused.
 
 Python's regular expressions backtrack. Refused is what makes that exponential: a repetition without a bound inside another one, or
 alternatives inside one that can begin with the same character; and what makes it quadratic over a long text from its first
@@ -66,7 +66,7 @@ def _compiled(name: str, pattern: object) -> re.Pattern[str]:
 
 
 def _parsed(source: str, flags: int) -> Any:
-    """The tree of a pattern. The parser has moved between versions of Python, and has no public name."""
+    """The tree of a pattern. The parser has moved between versions of Python and is not public."""
     try:
         from re import _parser as parser  # type: ignore[attr-defined]
     except ImportError:

@@ -1,4 +1,4 @@
-"""A text, and what several rules read of it: computed once, on first use."""
+"""A text, with data that several rules share, computed once on first use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Document:
         return [match.span() for match in PLACEHOLDER.finditer(self._original)] if "[" in self._original else []
 
     def once(self, function: Callable[[Document], Result]) -> Result:
-        """What a function reads of this text, computed on its first use by any rule."""
+        """The result of a function on this text, computed once."""
         if function not in self._results:
             self._results[function] = function(self)
         return self._results[function]  # type: ignore[return-value]
@@ -50,7 +50,7 @@ class Document:
 
     @cached_property
     def has_words(self) -> bool:
-        """Anything beside placeholders, punctuation and space."""
+        """Whether there is anything besides placeholders, punctuation and space."""
         return _ANY.search(self.text) is not None
 
     @cached_property
@@ -59,7 +59,7 @@ class Document:
 
     @cached_property
     def all_lower(self) -> bool:
-        """Written without capitals: names cannot be told by theirs."""
+        """Whether the text has no capitals, so that names cannot be recognized by them."""
         return self.text.islower()
 
     @cached_property
@@ -76,7 +76,7 @@ class Document:
     def after_words(self, words: frozenset[str]) -> Iterator[tuple[str, int]]:
         """(word, where it ends) of every whole word in `words`, in lower case."""
         positions = self._ends_of_words
-        # Whichever is shorter is gone through.
+        # Iterate over the shorter one.
         for word in words.intersection(positions) if len(positions) < len(words) else positions.keys() & words:
             for end in positions[word]:
                 yield word, end

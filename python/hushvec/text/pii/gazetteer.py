@@ -1,4 +1,4 @@
-"""Names that are known beforehand: a list for each category, found as whole words in one pass over the text."""
+"""Known names: a list per category, found as whole words in one pass over the text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Names = Mapping[str, Iterable[str]]
 
 
 class Gazetteer:
-    """Finds every name of a mapping from categories to names. Of two names at one place, the longer one.
+    """Finds every name of a mapping from categories to names. If two names start at one place, the longer one wins.
 
     Args:
         names: category -> names. A name must hold a letter or a digit; capitals do not matter.

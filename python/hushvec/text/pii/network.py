@@ -1,4 +1,4 @@
-"""Rules for addresses of machines: IPv4, IPv6, network cards."""
+"""Rules for network addresses: IPv4, IPv6, MAC."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hushvec.text.pii.document import Document
 from hushvec.text.pii.rule import Rule
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-# The first digit is read before what stands left of it is looked at: other characters are skipped fast.
+# The first digit is read before what stands left of it is looked at: this skips other characters fast.
 _IPV4 = re.compile(rf"(?=[0-9])(?<![\w.]){_OCTET}(?:\.{_OCTET}){{3}}(?!\w|\.[0-9])(?:/[0-9]{{1,2}}(?!\w))?")
 # From the first colon to the end: two colons in a row, or seven, or an IPv4 address at the end.
 _COLONS = re.compile(r":(?:[0-9a-f]{0,4}:)[0-9a-f:.]*")

@@ -1,4 +1,4 @@
-"""Rules for numbers that carry a check: payment cards, IBAN, social security and taxpayer numbers of the US."""
+"""Rules for numbers with check digits or known ranges: payment cards, IBAN, social security and taxpayer numbers of the US."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _cards(document: Document) -> Iterator[tuple[int, int]]:
 
 
 def _cards_after_words(document: Document) -> Iterator[tuple[int, int]]:
-    """Numbers whose issuer is not in the table, not far after a word such as card."""
+    """Numbers whose issuer is not in the table, soon after a word such as card."""
     if not document.has_digits:
         return
     ends = sorted(end for _, end in document.after_words(_CARD_WORDS))
@@ -98,7 +98,7 @@ def _itins(document: Document) -> Iterator[tuple[int, int]]:
 
 
 def _ssns_after_words(document: Document) -> Iterator[tuple[int, int]]:
-    """Nine digits after the word: also those never given out, which may be misprints or made up for the real one."""
+    """Nine digits after the word: including ranges that are never issued, which may be misprints or stand-ins."""
     if not document.has_digits:
         return
     for _, end in document.after_words(_SSN_WORDS):

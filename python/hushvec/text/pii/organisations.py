@@ -18,7 +18,7 @@ _INSIDE = words("and & of the for de du der und et")
 MOST_WORDS = 6
 
 _FORMS = word_list("company_forms")
-# Letters that are words or syllables as well: in capitals only.
+# Abbreviations that are also words or syllables: in capitals only.
 _FORMS_IN_CAPITALS = words("ag kg sas sl ab as bv nv lp spa sa oy co")
 _KINDS = word_list("kinds_of_organizations")
 _OF = re.compile(rf" (?:of|for) (?:the )?({WORD}(?: (?:{WORD}|and|of|&)){{0,3}})")
@@ -71,7 +71,7 @@ _LOWER_BEFORE = re.compile(rf"(?<!\w)((?:{LETTER}{{2,16}} )?{LETTER}{{2,16}}),? 
 
 
 def _ends_with_form(lower: str, end: int) -> bool:
-    """The word before is a form as well, as in "Inc. Inc.": the name was told at that one."""
+    """The word before is a form as well, as in "Inc. Inc.": the name was found there."""
     first = lower.rfind(" ", max(0, end - 16), end - 1) + 1
     return first > 0 and lower[first:end].strip(" .,") in _FORMS
 

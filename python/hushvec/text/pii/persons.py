@@ -114,7 +114,7 @@ _INTRODUCERS = frozenset(_BEFORE_NAME)
 
 
 def _self_introduced(document: Document) -> Iterator[tuple[int, int]]:
-    """`I am X`, `I'm X`, `this is X`: not where X is a nation or a trade."""
+    """`I am X`, `I'm X`, `this is X`: unless X is a nation or a trade."""
     lower = document.lower
     for word, end in document.after_words(frozenset({"m", "am", "is"})):
         before = _THIS_IS if word == "is" else _I_AM
@@ -141,7 +141,7 @@ def _name_at(document: Document, position: int) -> tuple[int, int] | None:
 
 
 def _before_stop_word(text: str, start: int, end: int) -> int:
-    """Where the words up to the first one that is no name end; `start` if already the first is none."""
+    """The end of the words before the first one that is no name; `start` if the first is none."""
     if text.find(" ", start, end) < 0:
         return start if _is_no_name(text[start:end]) else end
     last = position = start
@@ -155,7 +155,7 @@ def _before_stop_word(text: str, start: int, end: int) -> int:
 
 
 def _after_stop_words(text: str, start: int, end: int) -> int:
-    """Where the words after the last one that is no name begin; `end` if the last is none."""
+    """The start of the words after the last one that is no name; `end` if the last is none."""
     first = position = start
     for part in text[start:end].split(" "):
         position += len(part) + 1

@@ -1,7 +1,7 @@
-"""Rules for telephone numbers: how digits are grouped, what words stand before them, and the plans of the world's countries.
+"""Rules for telephone numbers: the grouping of digits, the words before them, and the numbering plans of the world's countries.
 
 The plans are the metadata of the package `phonenumbers` (extra "redact"): calling codes with the lengths of their numbers, and the
-ways in which each country writes its numbers in groups. Without the package, numbers with + or 00 are judged by their length
+ways in which each country writes its numbers in groups. Without the package, numbers with + or 00 are recognized by their length
 alone, and national ones need the North American grouping or a word such as "phone" before them.
 """
 
@@ -38,7 +38,7 @@ MOST_PIECES = 6
 TABLE = 12
 
 _WORDS = word_list("words_before_phones")
-# The nearest word decides: these say that the digits are something else.
+# The nearest word decides; these mean that the digits are something else.
 _OTHER_WORDS = word_list("words_before_other_numbers")
 
 # "my number", but not "order number"
@@ -71,7 +71,7 @@ def _in_run(document: Document, run: re.Match[str], plan: _Plan, context: _Conte
         taken = 1
         start = base + pieces[index][0]
         near = context.near(start)
-        # What only saves work: most rows of digits are no number for these reasons, which _is_phone would find piece by piece.
+        # Only saves work: these reasons rule out most rows of digits, and _is_phone would find them piece by piece.
         may_be_international = text[start] in "+(0"
         fewest = FEWEST if near == "phone" or may_be_international else FEWEST_ALONE
         longest = 0 if near == "other" and not may_be_international else min(most, len(pieces) - index)
@@ -126,7 +126,7 @@ def _looks_like_phone(written: str, plan: _Plan, near: str | None) -> bool:
 
 
 def _stands_alone(written: str, digits: str, groups: Grouping, plan: _Plan) -> bool:
-    """Without a word that says so: the North American shape, or one that a country uses and that amounts of money do not have."""
+    """Without a word before it: the North American shape, or one that a country uses and that amounts of money do not have."""
     if groups in ((3, 3, 4), (1, 3, 3, 4), (10,)):
         national = digits[-10:]
         return (
@@ -162,14 +162,14 @@ class _Context:
         if index < 0 or start - self._ends[index] > REACH:
             return None
         between = self._lower[self._ends[index] : start]
-        # A question may be answered by the number.
+        # The number may answer a question.
         if ". " in between[1:] or "! " in between or "\n\n\n" in between:
             return None
         return self._kinds[index]
 
 
 class _Plan:
-    """What is known of the numbers of the world."""
+    """The numbering plans of the world."""
 
     def __init__(
         self, is_international: Callable[[str], bool], is_grouping: Callable[[Grouping, str], bool], source: str
@@ -252,7 +252,7 @@ def _group_sizes(pattern: str) -> list[Grouping] | None:
 
 
 def phone_rule() -> Rule:
-    """With the plans of `phonenumbers` where the package is installed, else with own patterns; the summary says which."""
+    """With the plans of `phonenumbers` where the package is installed, else with built-in patterns; the summary says which."""
     if find_spec("phonenumbers") is None:
         return Rule(
             "phone",

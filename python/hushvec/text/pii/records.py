@@ -1,4 +1,4 @@
-"""Rules for numbers that only the words before them give away: accounts, patients, documents, postal codes."""
+"""Rules for numbers that are recognized by the words before them: accounts, patients, documents, postal codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redaction of personal data: what to look for and what to put in its place, fixed once and used for many texts."""
+"""Redaction of personal data: rules and placeholders, compiled once and used for many texts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from hushvec.text.pii.spans import SURE, Detector, Found, Span, found_at, settle
 GAZETTEER_RULE = "gazetteer"
 GAZETTEER_SCORE = 0.98
 
-# A redacted text is read again until nothing more is found; further passes find what only the placeholders have laid open.
+# A redacted text is scanned again until nothing more is found: placeholders may expose further finds.
 MOST_PASSES = 8
 
-# Characters from which finds may be so many that the garbage collector costs a tenth or a fifth of the time.
+# Text length from which the garbage collector may take a tenth to a fifth of the time.
 LONG_TEXT = 100_000
 
 
@@ -87,7 +87,7 @@ class Redactor:
         self._gazetteer: Gazetteer | None = None if gazetteer is None else gazetteer_of(gazetteer)
         self._detectors = _checked_detectors(detectors)
         own = {rule.category for rule in custom} | (self._gazetteer.categories if self._gazetteer else frozenset())
-        # Detectors may bring categories that nobody has named before.
+        # Detectors may report categories that were not named before.
         allowed = [] if allow_categories is None else names_of("allow_categories", allow_categories)
         self._stay = _stay(allowed, own, open_ended=bool(self._detectors))
         self._rules: tuple[Rule, ...] = tuple(rule for rule in (*chosen(patterns), *custom) if rule.category not in self._stay)
@@ -106,7 +106,7 @@ class Redactor:
         return Redaction(*self._read(_text("text", text)))
 
     def redact_all(self, texts: Iterable[str]) -> list[Redaction]:
-        """`redact` of each text.
+        """`redact` for each text.
 
         Raises:
             TypeError: texts is one string, or holds something else than strings; nothing has been redacted then.
@@ -167,7 +167,7 @@ class Redactor:
             return ()
         shown = {category: self._placeholder(category) for category, _, _ in sources}
         ready = [(category, shown[category], rule, score) for category, rule, score in sources]
-        new = tuple.__new__  # half the time of Span(...), for texts with hundreds of thousands of finds
+        new = tuple.__new__  # twice as fast as Span(...), for texts with hundreds of thousands of finds
         return tuple(
             [
                 new(Span, (start, end, text[start:end], *ready[source]))
@@ -300,7 +300,7 @@ def _text(name: str, value: Any) -> str:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Without the garbage collector: it would look through hundreds of thousands of finds again and again, and none is a cycle."""
+    """Pause the garbage collector: it would scan hundreds of thousands of finds again and again, and none is in a cycle."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -342,7 +342,7 @@ def _checked_detectors(detectors: Any) -> tuple[Detector, ...]:
 
 
 def _checked_span(text: str, span: Any, detector: Detector) -> tuple[int, int, str, str, float]:
-    """A find of a detector, which may be wrong in any way.
+    """A detector's find, which must be checked.
 
     Raises:
         TypeError, ValueError: it is no span of the text.
@@ -365,7 +365,7 @@ def _replaced(text: str, spans: Sequence[Span]) -> str:
 
 
 def _in_original(earlier: Sequence[Span], later: Sequence[Span]) -> list[Span]:
-    """Spans of the redacted text as spans of the original one; they lie between the placeholders."""
+    """Spans of the redacted text as spans of the original one; they lie between placeholders."""
     moved, shift, index = [], 0, 0
     for span in later:
         while index < len(earlier) and earlier[index].start + shift <= span.start:

@@ -1,4 +1,4 @@
-"""The rules that come with the package, in the order that settles ties, and what a caller may call them."""
+"""The built-in rules in the order that settles ties, and the names that callers may use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hushvec.text.pii.rule import Rule
 
 
 class RuleInfo(NamedTuple):
-    """One line of the list of rules."""
+    """One line in the list of rules."""
 
     name: str
     category: str

@@ -1,4 +1,4 @@
-"""What a rule is: a name, the category of what it finds, and a function that finds it in linear time."""
+"""A rule: a name, the category of what it finds, and a function that finds it in linear time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found in a text, and how overlaps between finds are settled."""
+"""Finds in a text, and how overlaps between them are resolved."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SURE = 0.9
 
 
 class Span(NamedTuple):
-    """A find: `text` is the original text from `start` up to `end`, `placeholder` is what takes its place.
+    """A find: `text` is the original text from `start` up to `end`, `placeholder` its replacement.
 
     Args:
         start, end: offsets in characters (code points) of the original text.
@@ -53,10 +53,10 @@ def found_at(start: int, end: int, score: float, source: int) -> Found:
 def settled(text: str, found: Iterable[Found], untouched: Iterable[tuple[int, int]] = ()) -> list[tuple[int, int, int]]:
     """(start, end, source) of finds that do not overlap, in the order of the text.
 
-    Finds with a score of 0.9 or more, which carry a check or an unmistakable shape, go before the others. Among equals the longer
+    Finds with a score of 0.9 or more, which have a check digit or an unmistakable shape, take precedence. Among equals the longer
     one wins; of the same length, the one with the higher score; then the one that begins first, then the rule that stands first in
-    the list. Of a loser, the parts outside the winner stay finds of their own, so that nothing that any rule found stays readable.
-    The runs of `untouched` belong to no find: placeholders that are there already.
+    the list. The parts of a loser outside the winner remain as separate finds, so that nothing that any rule found stays
+    readable. The runs of `untouched` belong to no find: placeholders that are there already.
     """
     waiting = [*found, *((start, end, False, -2.0, UNTOUCHED) for start, end in untouched)]
     waiting.sort()
@@ -77,7 +77,7 @@ def settled(text: str, found: Iterable[Found], untouched: Iterable[tuple[int, in
 
 
 def _settle(text: str, cluster: list[Found], kept: list[tuple[int, int, int]]) -> None:
-    """Settle finds that hang together, and add what is left to `kept`."""
+    """Resolve a group of overlapping finds, and add the rest to `kept`."""
     origin, reach = cluster[0][0], max(one[1] for one in cluster)
     start, end, _, _, source = min(cluster, key=_rank)
     if start == origin and end == reach:  # the winner covers all others
@@ -103,7 +103,7 @@ def _rank(one: Found) -> tuple[bool, bool, int, float, int, int]:
 
 
 def _free(covered: bytearray, start: int, end: int) -> list[tuple[int, int]]:
-    """The parts of start to end that no find has taken."""
+    """The parts of start to end that no find covers."""
     free = []
     while start < end:
         first = covered.find(0, start, end)

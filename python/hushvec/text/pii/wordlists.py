@@ -30,7 +30,7 @@ def word_list(name: str) -> frozenset[str]:
 
 @cache
 def given_names() -> tuple[frozenset[str], frozenset[str]]:
-    """(names that stand alone, names that are words too and need a surname), in lower case."""
+    """(names that count alone, names that are also words and need a surname), in lower case."""
     first, _, second = _read("given_names.txt").partition("# only with a surname")
     words = frozenset(_words(second))
     return frozenset(_words(first)) - words, words
@@ -53,5 +53,5 @@ def _read(name: str) -> str:
     return resources.files("hushvec").joinpath("data", name).read_text(encoding="utf-8")
 
 
-# Words that stand capitalized in ordinary English text without being a name.
+# Words that are capitalized in ordinary English text without being a name.
 NOT_NAMES = word_list("not_names")

@@ -1,4 +1,4 @@
-"""Texts in, rewritten texts out: redact, cut, embed, release with noise, invert, put together again.
+"""Rewriting of texts: redact, split, embed, release with noise, invert, join.
 
     text -> redactor -> chunks -> embedder -> hushvec.release (budget, receipt) -> inverter -> text
 """

@@ -20,10 +20,10 @@ _FILES_OF_TEXTS = (".txt", ".jsonl", _SAVED_CORPUS)
 
 
 def choose(embedder: Any, inverter: Any, *, max_length: int, num_steps: int, device: str | None) -> tuple[SourceModel, Inverter]:
-    """Embedder and inverter that belong together.
+    """An embedder and an inverter that fit together.
 
-    A checkpoint of an inverter brings the embedder that it was made for, unless another is given. An inverter of public texts needs
-    the embedder first: its texts are embedded by it.
+    A checkpoint of an inverter names the embedder it was made for, which is used unless another is given. An inverter of public
+    texts needs the embedder first: its texts are embedded by it.
     """
     _require_file_of_texts(inverter)
     given = None if embedder is None else open_embedding_model(embedder, max_length=max_length, device=device)
@@ -38,7 +38,7 @@ def choose(embedder: Any, inverter: Any, *, max_length: int, num_steps: int, dev
 
 
 def best_mechanism(inverter: Any) -> str:
-    """The mechanism that keeps most of a document at its price, for the inverter that a caller named. No model is loaded.
+    """The mechanism that preserves a document best for the given inverter. No model is loaded.
 
     Randomized response where there are public texts; else the mechanism that a decoder was trained for; else directions.
     """
@@ -63,13 +63,13 @@ def _is_public(inverter: Any) -> bool:
 
 
 def _require_file_of_texts(inverter: Any) -> None:
-    """Refuse the name of a file that is not there before it is taken for the id of a repository on a hub."""
+    """Refuse the name of a missing file, so that it is not taken for a repository id on a hub."""
     if _is_name(inverter) and Path(inverter).suffix in _FILES_OF_TEXTS and not Path(inverter).exists():
         raise FileNotFoundError(f"inverter must be a file that exists, a folder or a hub id, got {os.fspath(inverter)!r}")
 
 
 def _embedder_of(inverter: Inverter, device: str | None) -> SourceModel:
-    """The embedder that an inverter brings, else MiniLM."""
+    """The inverter's embedder, else MiniLM."""
     own = getattr(inverter, "embedder", None)
     return default_embedding_model(device) if own is None else as_embedding_model(own)
 

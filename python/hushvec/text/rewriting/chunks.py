@@ -1,4 +1,4 @@
-"""Cutting a text into the parts that are rewritten and the parts that became placeholders."""
+"""Splitting a text into parts to rewrite and placeholders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Pieces = Callable[[str], Sequence[str]]
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch of the text, whole and in order with the others.
+    """A part of the text; the parts in order are the whole text.
 
     Args:
         text: as it stands.
@@ -26,12 +26,12 @@ class Part:
 
 
 def has_words(text: str) -> bool:
-    """Whether there is a letter or a digit in it: what has none is dropped, not rewritten and not copied."""
+    """Whether it has a letter or a digit; parts without any are dropped."""
     return any(character.isalnum() for character in text)
 
 
 def cut(text: str, spans: Sequence[Span], pieces: Pieces) -> tuple[Part, ...]:
-    """The parts of a text: finds as they are, and what lies between them in pieces short enough for the embedder."""
+    """The parts of a text: finds, and the text between them in pieces short enough for the embedder."""
     parts: list[Part] = []
     chunk = 0
 

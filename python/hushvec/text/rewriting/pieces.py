@@ -1,4 +1,4 @@
-"""Cutting plain text into pieces of at most so many tokens, at the ends of sentences where there are any."""
+"""Splitting plain text into pieces of at most `max_length` tokens, at ends of sentences if possible."""
 
 from __future__ import annotations
 

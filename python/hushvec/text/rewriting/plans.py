@@ -1,4 +1,4 @@
-"""What is fixed by the number of chunks of a document: how its rows are released, and how texts are made of what is released."""
+"""Plans by number of chunks: how a document's rows are released, and how texts are made from the release."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hushvec.text.inverters.mapped import Lifted, behind
 from hushvec.text.inverters.protocol import ChoosingInverter, Inverter, LawInverter, TextChooser
 from hushvec.text.rewriting.terms import NOTE_BASIC, Shares, Terms
 
-# Kept by a planner, one for each number of chunks that documents had: most have few.
+# Plans kept by a planner, one per number of chunks: most documents have few.
 MOST_PLANS = 256
 
 NOTE_LENGTH = "behind the map rows were brought to length clip_norm, before the clip"
@@ -52,13 +52,13 @@ class Plan(ABC):
         """A text for each released value of any number of documents."""
 
     def padded(self, rows: Rows) -> Rows:
-        """K rows: zeros where the document has fewer."""
+        """K rows, padded with zeros."""
         return np.concatenate([rows, np.zeros((self.chunks - len(rows), rows.shape[1]), np.float32)])
 
 
 @dataclass(frozen=True, kw_only=True)
 class CleanPlan(Plan):
-    """Rows are clipped, and nothing is promised."""
+    """Rows are clipped, without noise or guarantee."""
 
     clip_norm: float
     inverter: Inverter
@@ -112,7 +112,7 @@ class ChoicePlan(Plan):
 
 
 class Planner:
-    """Plans for documents of any number of chunks, made when they are first needed."""
+    """Plans for documents of any number of chunks, made at first use."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a rewriting returns: the text, how each part of it came about, and what it promises."""
+"""The result of rewriting: the text, its parts, and the guarantee."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hushvec.receipts.vectors import Receipt
 
 @dataclass(frozen=True)
 class RewrittenSpan:
-    """One part of the original text and what became of it. Together the texts of all spans are the original.
+    """One part of the original text with its output. Together the texts of all spans are the original.
 
     Args:
         text: of the original; private. Empty for a chunk that only fills up to max_chunks.
@@ -33,8 +33,8 @@ class RewrittenSpan:
 
 @dataclass(frozen=True, kw_only=True)
 class Rewriting:
-    """A rewritten text and its account. `output`, `dp_line` and `receipt` may be published; `original` and `spans` are private, and
-    left out of `repr`.
+    """A rewritten text with its receipt. `output`, `dp_line` and `receipt` may be published; `original` and `spans` are private
+    and not in `repr`.
 
     Args:
         original: the text that went in.
@@ -71,7 +71,7 @@ class Rewriting:
 
     @property
     def dp_line(self) -> str:
-        """One line of parameters that belongs to the output wherever it goes."""
+        """One line of parameters to publish with the output."""
         line = (
             f"[DP] eps_total={self.epsilon_total} delta_total={self.delta_total} K={self.n_chunks} "
             f"eps/chunk={self.epsilon_per_chunk:.4f} {self._noise} clip={self.clip_norm}"

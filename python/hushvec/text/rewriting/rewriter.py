@@ -1,4 +1,4 @@
-"""`Rewriter`: texts to noisy vectors to texts, one at a time or by the thousand."""
+"""`Rewriter`: from texts to noisy vectors and back, one at a time or in bulk."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 DOCUMENTS_AT_ONCE = 256
 
-# A single text far longer than what people rewrite is a mistake that would run for minutes.
+# A much longer text is probably a mistake, and would run for minutes.
 MOST_CHARACTERS = 2_000_000
 
 _TRIAL_DIMENSION = 8
@@ -75,7 +75,7 @@ def seed_as_generator(function: Function) -> Function:
 
 
 class Rewriter:
-    """Embedder, inverter, redactor and terms, fixed once and used for many texts.
+    """Embedder, inverter, redactor and terms, set up once and used for many texts.
 
     Args: as for `rewrite`, but `text` and `budget`.
 
@@ -139,7 +139,7 @@ class Rewriter:
 
     @property
     def mechanism(self) -> str:
-        """Of the releases: the one that "auto" stands for, if that was asked for."""
+        """The mechanism of the releases; if "auto" was given, the one chosen."""
         return self._terms.mechanism
 
     def rewrite(self, text: str, *, budget: Budget | None = None) -> Rewriting:
@@ -147,7 +147,7 @@ class Rewriter:
         return next(self.rewrite_all([text], budget=budget))
 
     def rewrite_all(self, texts: Iterable[str], *, budget: Budget | None = None) -> Iterator[Rewriting]:
-        """Rewrite many texts, each a document of its own with a receipt and a charge of its own.
+        """Rewrite many texts, each a separate document with its receipt and charge.
 
         Args:
             texts: strings; read and rewritten some hundred at a time.
@@ -182,7 +182,7 @@ class Rewriter:
             done += len(batch)
 
     def _notes(self) -> tuple[str, ...]:
-        """What readers of the receipts should know about the level, and about choices that were made for them."""
+        """Notes for receipts about the level and about automatic choices."""
         if self._level == "document":
             return NOTE_DOCUMENT, NOTE_OWN_TEXT, *self._chosen_notes
         padded = (NOTE_PADDED_CHUNKS, NOTE_OWN_TEXT, NOTE_PADDED)
@@ -202,7 +202,7 @@ class Rewriter:
             raise ValueError("budget must be None with a seeded generator: such a release has no privacy to account for")
 
     def _draft(self, text: Any, position: int) -> _Draft:
-        """Redact and cut a text, and refuse what cannot be rewritten."""
+        """Redact and split a text, and refuse what cannot be rewritten."""
         if not isinstance(text, str):
             raise TypeError(f"text must be a string, got {validate.kind(text)} at position {position}")
         if not text.strip():
@@ -272,7 +272,7 @@ class Rewriter:
 
 @dataclass(frozen=True)
 class _Draft:
-    """A text, redacted and cut: `chunks` are embedded, one row each."""
+    """A redacted and split text: `chunks` are embedded, one row each."""
 
     text: str
     parts: tuple[Part, ...]
@@ -281,7 +281,7 @@ class _Draft:
 
 @dataclass(frozen=True)
 class _Released:
-    """Rows that went through their plan. No plan: there were none."""
+    """Rows that went through their plan. Without rows there is no plan."""
 
     draft: _Draft
     plan: Plan | None
@@ -296,7 +296,7 @@ def _level(level: Any, mechanism: str) -> str:
 
 
 def _require_read(name: str, tokens: int, embedder: Any) -> None:
-    """Refuse chunks whose ends the embedder would leave out."""
+    """Refuse chunks that the embedder would truncate."""
     most = getattr(embedder, "max_length", None)
     if isinstance(most, int) and tokens > most:
         raise ValueError(f"{name} must be <= {most}, the tokens that the embedder reads, got {tokens}")

@@ -37,7 +37,7 @@ def rewrite(
     redactor: Redactor | None = None,
     budget: Budget | None = None,
 ) -> Rewriting:
-    """Rewrite a text with differential privacy: redact, cut, embed, clip, add noise, invert, put together again.
+    """Rewrite a text with differential privacy: redact, split, embed, clip, add noise, invert, join.
 
     Args:
         text: any string with a character in it; at most 2,000,000 characters.

@@ -1,4 +1,4 @@
-"""What a rewriting costs and how much noise that takes: the mechanism for a document of K chunks."""
+"""The guarantee of a rewriting and the mechanism that gives it, for a document of K chunks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def require_of_use(mechanism: str, *, composition: str, has_projection: bool) ->
 
 @dataclass(frozen=True)
 class Shares:
-    """What the release of one chunk alone guarantees."""
+    """The guarantee for one chunk alone."""
 
     epsilon: float
     delta: float
@@ -52,7 +52,7 @@ class Shares:
 
 @dataclass(frozen=True)
 class Terms:
-    """The promise for a whole document, checked.
+    """The guarantee for a whole document, checked.
 
     Args:
         epsilon: > 0, or infinity for no noise and no promise.
@@ -95,7 +95,7 @@ class Terms:
         return 0.0 if self.is_pure else float(self.delta)
 
     def shares(self, chunks: int) -> Shares:
-        """(epsilon/K, delta/K) where guarantees add up. In a joint Gaussian release they do not: there each chunk has its own."""
+        """(epsilon/K, delta/K) where guarantees add up. Not in a joint Gaussian release."""
         epsilon, delta = self.epsilon / chunks, self.total_delta / chunks
         if not self.is_pure and self.composition == "joint" and chunks > 1:
             epsilon = float(gaussian_epsilon(delta, self._gaussian_sigma(chunks), 2 * self.clip_norm))

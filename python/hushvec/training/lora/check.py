@@ -36,7 +36,8 @@ class AdapterCheck:
     """A snapshot of an adapter before training, to compare with afterwards.
 
     Fine-tuning can do nothing without an error: names of layers that match none, matrices that do not require gradients, an optimizer
-    made before the adapter was put in, a loaded adapter whose names do not fit. The loss looks normal, and the failure goes unnoticed.
+    made before the adapter was put in, a loaded adapter whose names do not fit. The loss looks normal, and the failure goes
+    unnoticed.
 
         check = AdapterCheck(model, probe=ids, optimizer=optimizer)
         ...                                     # training

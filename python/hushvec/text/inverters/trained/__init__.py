@@ -1,6 +1,6 @@
-"""A decoder of your own: trained on public texts and their embeddings, saved as a checkpoint, loaded as an inverter.
+"""Custom decoders: trained on public texts and their embeddings, saved as a checkpoint, loaded as an inverter.
 
-settings    what a run is made of, and the sizes a decoder may have
+settings    the settings of a run, and the sizes of decoders
 corpus      texts of a file or a list, and which of them are held out
 vectors     their embeddings, computed once and kept
 noise       the embeddings as a mechanism would release them, fresh at every step

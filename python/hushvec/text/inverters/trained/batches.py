@@ -1,4 +1,4 @@
-"""Which texts make up the batch of a step: texts of like length together, in an order that the seed and the epoch decide."""
+"""The texts of every batch: texts of similar length together, in an order given by seed and epoch."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Batches:
 
 
 def in_order(count: int, batch_size: int) -> Iterator[slice]:
-    """All of `count` texts, from the first to the last."""
+    """All `count` texts in order."""
     return (slice(first, min(first + batch_size, count)) for first in range(0, count, batch_size))
 
 
 def labels_of(ids: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-    """Token ids as a table, filled up with what the loss leaves out."""
+    """Token ids as a table, padded with the label that the loss ignores."""
     labels = np.full((len(ids), max(map(len, ids))), IGNORED, np.int64)
     for row, tokens in zip(labels, ids):
         row[: len(tokens)] = tokens

@@ -1,4 +1,4 @@
-"""The texts that a decoder learns: read from a file or taken from a list, each once, and which of them are held out."""
+"""The texts that a decoder learns: from a file or a list, deduplicated and split into training and validation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hushvec._util.lines import distinct_texts, texts_of_file
 
 @dataclass(frozen=True)
 class Corpus:
-    """Different texts in a fixed order, the first `held_out` of them for validation.
+    """Distinct texts in a fixed order, the first `held_out` of them for validation.
 
     Made by `split_corpus`.
     """
@@ -54,8 +54,8 @@ def read_corpus(corpus: str | os.PathLike[str] | Sequence[str], text_key: str | 
 def split_corpus(texts: Sequence[str], validation: float) -> Corpus:
     """Held-out texts first, then the others; inside each part the order is kept.
 
-    A text is held out if the hash of its bytes is among the lowest `validation` of all hashes: whatever else is in the corpus, and in
-    whatever order. At least one text is held out, and at least one is not.
+    A text is held out if the hash of its bytes is among the lowest `validation` of all hashes, regardless of the rest of the
+    corpus and of its order. At least one text is held out, and at least one is not.
     """
     hashes = [int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, person=b"held-out").digest(), "little") for text in texts]
     held_out = {number for number, value in enumerate(hashes) if value < validation * 2.0**64}

@@ -1,4 +1,4 @@
-"""The losses of a run over its steps: as CSV, and as a figure where matplotlib is installed."""
+"""The losses of a run by step: as CSV, and as a figure if matplotlib is installed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write_curve(folder: Path, points: Sequence[Mapping[str, Any]]) -> None:
 
 
 def draw_curve(folder: Path, points: Sequence[Mapping[str, Any]]) -> bool:
-    """curve.png, if matplotlib is installed and there is something to draw; whether it was."""
+    """Draw curve.png if matplotlib is installed and there is something to draw; returns whether it was drawn."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

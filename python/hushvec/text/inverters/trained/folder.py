@@ -1,4 +1,4 @@
-"""The folder of a run: what stands where in it, which run it belongs to, and files that appear whole or not at all.
+"""The folder of a run: its files, the run it belongs to, and atomic writes.
 
     run.json                what the run is: every setting, and digests of the corpus and of the projection
     embeddings.npy          of the corpus, held-out texts first
@@ -25,7 +25,7 @@ RUN_FORMAT = 1
 
 
 def require_new(folder: Path) -> None:
-    """Refuse a folder that holds anything."""
+    """Refuse a folder that is not empty."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: must be a folder or not exist")
     if (folder / RUN_FILE).exists():
@@ -35,7 +35,7 @@ def require_new(folder: Path) -> None:
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """What run.json says."""
+    """The content of run.json."""
     path = folder / RUN_FILE
     if not path.is_file():
         raise ValueError(f"{folder} holds no training run: {RUN_FILE} is missing")
@@ -49,7 +49,7 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def require_same_run(folder: Path, asked: Mapping[str, Any]) -> None:
-    """Refuse to go on with a run of other settings."""
+    """Refuse to resume a run with other settings."""
     there, wanted = _flat(read_run(folder)), _flat(asked)
     different = sorted(name for name in {*there, *wanted} if there.get(name) != wanted.get(name))
     if different:

@@ -1,4 +1,4 @@
-"""TrainedInverter: texts from embeddings by a decoder that `train_inverter` left in a folder."""
+"""TrainedInverter: texts from embeddings by a decoder that `train_inverter` wrote to a folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 64
 
 
 class TrainedInverter:
-    """A decoder of your own. Made by `from_folder`.
+    """A custom decoder. Made by `from_folder`.
 
     It decodes best what it was trained for: the embedder, and the mechanism if there was one, that its folder names. Other rows of the
     same length give texts, too, only worse ones; that is harmless, for decoding is post-processing.
@@ -43,7 +43,7 @@ class TrainedInverter:
 
     @classmethod
     def from_folder(cls, path: str | os.PathLike[str], device: str | None = None, beams: int = 1) -> TrainedInverter:
-        """Load what `train_inverter` left.
+        """Load what `train_inverter` wrote.
 
         Args:
             path: the folder. If the run in it has not ended, this is the best decoder so far.
@@ -68,7 +68,7 @@ class TrainedInverter:
 
     @staticmethod
     def is_run(path: str | os.PathLike[str]) -> bool:
-        """Whether `train_inverter` has worked in this folder."""
+        """Whether the folder is a run of `train_inverter`."""
         return (Path(path) / files.RUN_FILE).is_file()
 
     @staticmethod
@@ -109,10 +109,10 @@ class TrainedInverter:
         return self if projection is None else Lifted(self, projection)
 
     def projection_for(self, mechanism: str, epsilon: float) -> PublicProjection | None:
-        """The map that it was trained behind, for the mechanism that it was trained with; None for all others."""
+        """The map it was trained behind, if the mechanism is the one it was trained with; else None."""
         return self._projection if mechanism == self.mechanism else None
 
 
 def _name_of(noise: Mapping[str, Any] | None) -> str | None:
-    """Of the mechanism that a run states."""
+    """The name of the mechanism that a run states."""
     return None if noise is None else str(noise["name"])

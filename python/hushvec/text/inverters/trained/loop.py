@@ -1,4 +1,4 @@
-"""The steps of a run: loss, gradient, validation, checkpoint. A run that is resumed computes what it would have computed."""
+"""The steps of a run: loss, gradient, validation, checkpoint. A resumed run computes the same as an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Examples:
 
 @dataclass
 class State:
-    """What a run has come to, beside weights, optimizer and random numbers."""
+    """The progress of a run, besides weights, optimizer and random numbers."""
 
     step: int = 0
     best_step: int = 0
@@ -82,11 +82,11 @@ class TrainingLoop:
 
     @property
     def steps(self) -> int:
-        """Of the whole run."""
+        """Steps of the whole run."""
         return self._settings.epochs * self._batches.in_epoch
 
     def run(self, stop: StopRequest) -> None:
-        """Go on to the last step, or to the one in which a stop is asked for; then the checkpoint is that step's."""
+        """Run to the last step, or to the step in which a stop is requested; the checkpoint is then of that step."""
         with Progress("training", self.steps) as progress:
             progress.advance(self.state.step)
             started = time.perf_counter() - self.state.seconds
@@ -105,7 +105,7 @@ class TrainingLoop:
                 progress.advance(1, f"loss {loss:.3f}{best}")
 
     def learning_rate(self, step: int) -> float:
-        """Up in a straight line, then down along half a cosine to 0."""
+        """Linear warmup, then cosine decay to 0."""
         warm_up = max(1, min(LONGEST_WARM_UP, round(WARM_UP_SHARE * self.steps)))
         if step < warm_up:
             return self._settings.learning_rate * (step + 1) / warm_up
@@ -171,7 +171,7 @@ class TrainingLoop:
         return self._network(rows, labels)
 
     def _seen(self, examples: Examples, part: NDArray[np.intp] | slice, purpose: str, number: int) -> NDArray[np.float32]:
-        """Embeddings as the decoder gets them: clean, or released with noise that is fresh in every step."""
+        """Embeddings as the decoder reads them: clean, or with fresh noise in every step."""
         rows = np.ascontiguousarray(examples.rows[part])
         if self._law is None:
             return rows
@@ -180,7 +180,7 @@ class TrainingLoop:
     # ---- checkpoints ----
 
     def write_checkpoint(self) -> None:
-        """The whole state, beside the last one and then in its place."""
+        """Write the whole state atomically."""
         import torch
 
         content = io.BytesIO()
@@ -198,7 +198,7 @@ class TrainingLoop:
         write_file(self._folder / CHECKPOINT_FILE, content.getvalue(), mode=PRIVATE)
 
     def read_checkpoint(self) -> bool:
-        """Go back to the last checkpoint; whether there is one."""
+        """Load the last checkpoint; False if there is none."""
         import torch
 
         path = self._folder / CHECKPOINT_FILE
@@ -209,7 +209,7 @@ class TrainingLoop:
             self._network.load_state_dict(saved["network"])
             self._optimizer.load_state_dict(saved["optimizer"])
             self.state, self._scale = State(**saved["state"]), saved["scale"]
-        # whatever a damaged archive makes of its readers: zip, pickle and torch each have errors of their own
+        # a damaged archive: zip, pickle and torch each raise different errors
         except Exception as error:
             raise ValueError(f"{path} cannot be read as a checkpoint of this run: {error}") from None
         torch.set_rng_state(saved["random"])

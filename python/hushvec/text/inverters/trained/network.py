@@ -23,7 +23,7 @@ _FIRST_MAP = "embedding_transform.0.weight"
 
 
 def network_config(settings: Settings, vocabulary: int, dimension: int, embedder: str) -> Vec2TextConfig:
-    """The shape of the model in the words of its config.json."""
+    """The shape of the model as its config.json states it."""
     size = settings.size
     t5 = {
         "vocab_size": vocabulary,
@@ -53,9 +53,9 @@ def network_config(settings: Settings, vocabulary: int, dimension: int, embedder
 def new_network(config: Vec2TextConfig) -> InversionModel:
     """The model with random weights, from torch's generator.
 
-    Tokens are read and written by tables of their own, drawn smaller than T5's: its table has elements of size 1, which Adam moves too
-    slowly. On 16,000 sentences (`tiny`, 160 steps, learning rate 4e-3) the held-out loss was 6.64 with T5's way, 6.18 with two tables,
-    and 6.00 with two small ones.
+    Tokens are read and written by separate tables, with smaller initial elements than T5's: its table has elements of size 1,
+    which Adam moves too slowly. On 16,000 sentences (`tiny`, 160 steps, learning rate 4e-3) the held-out loss was 6.64 with T5's
+    way, 6.18 with two tables, and 6.00 with two small ones.
     """
     with needs_extra("a trained decoder", "text"):
         from hushvec.text.inverters.vec2text.model import InversionModel

@@ -1,7 +1,7 @@
-"""Embeddings as a mechanism would release them: what a decoder meets that reads released rows.
+"""Embeddings as a mechanism would release them: the input of a decoder that reads released rows.
 
 The texts are public, and so is this noise: its key follows from the seed of the run and the number of the step, which makes a run
-repeatable. It protects nothing, and nothing is released here.
+repeatable. It protects nothing; nothing is released here.
 """
 
 from __future__ import annotations
@@ -57,6 +57,6 @@ def mechanism_of(name: str, dimension: int, *, epsilon: Any, delta: Any, clip_no
 
 
 def public_generator(seed: int, purpose: str, number: int) -> Generator:
-    """The key stream of one step of a run: the same whenever it is asked for, and another for every other step."""
+    """The key stream of one step of a run: the same every time, and different for every step."""
     key = hashlib.blake2b(f"hushvec training noise {purpose} {seed} {number}".encode(), digest_size=32).digest()
     return Generator.unsafe_seeded(int.from_bytes(key, "little"))

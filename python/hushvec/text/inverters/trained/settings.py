@@ -1,4 +1,4 @@
-"""What a run is made of, checked before anything is read, embedded or written; and the sizes that a decoder may have."""
+"""The settings of a run, checked before anything is read, embedded or written; and the sizes of decoders."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from hushvec._util import validate
 
-# More than this T5 was not made for: its relative positions end here.
+# T5's relative positions end here.
 LARGEST_MAX_TOKENS = 512
 
 SMALLEST_VOCABULARY = 300  # 256 bytes, the special tokens, and something learned
@@ -70,7 +70,7 @@ def decoder_size(value: Any) -> DecoderSize:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Every number that decides what a run computes. Arguments as for `train_inverter`."""
+    """Every number that affects what a run computes. Arguments as for `train_inverter`."""
 
     size: DecoderSize
     vocabulary: int

@@ -1,4 +1,4 @@
-"""A request to stop, taken up between two steps: Ctrl-C and SIGTERM end a run with a checkpoint."""
+"""Ctrl-C and SIGTERM end a run between two steps, with a checkpoint."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class StopRequest:
     """`with StopRequest() as stop: ... if stop.signal is not None: ...`.
 
-    The first signal is noted, and the handlers of before are put back: a second one does what it did before. Outside the main thread,
-    where Python allows no handlers, nothing changes.
+    The first signal is noted, and the previous handlers are restored: a second signal has its usual effect. Outside the main
+    thread, where Python allows no handlers, nothing changes.
     """
 
     def __init__(self) -> None:

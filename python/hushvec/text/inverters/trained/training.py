@@ -1,4 +1,4 @@
-"""`train_inverter`: from public texts to a decoder in a folder."""
+"""`train_inverter`: train a decoder on public texts, in a folder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSummary:
-    """What a call of `train_inverter` did.
+    """The result of `train_inverter`.
 
     Args:
         folder: where the decoder is; `TrainedInverter.from_folder` reads it.
@@ -98,7 +98,7 @@ def train_inverter(
     device: str | None = None,
     resume: bool = False,
 ) -> TrainingSummary:
-    """Train a decoder from embeddings to text on public texts, and leave it in a folder.
+    """Train a decoder from embeddings to text on public texts, and save it in a folder.
 
     The model is a small T5 that reads an embedding as a few encoder positions, trained from nothing. With a mechanism it learns from
     embeddings as that mechanism releases them, with noise that is fresh in every step: such a decoder reads released rows best, as a
@@ -194,7 +194,7 @@ def train_inverter(
 
 
 class _Mechanism(NamedTuple):
-    """The arguments that say what noise there is."""
+    """The arguments that define the noise."""
 
     mechanism: str | Mechanism | None
     epsilon: float | None
@@ -220,7 +220,7 @@ class _Mechanism(NamedTuple):
 
 
 def _inside(projection: PublicProjection | int | None, given: _Mechanism, dimension: int) -> int:
-    """How many elements a row has where the mechanism meets it."""
+    """The dimension of the rows that the mechanism takes."""
     if projection is None:
         return dimension
     if given.mechanism is None:
@@ -245,7 +245,7 @@ def _embedder(embedder: Any) -> SourceModel:
 
 @dataclass(frozen=True)
 class Run:
-    """A run whose every argument was checked."""
+    """A run with checked arguments."""
 
     folder: Path
     corpus: Corpus
@@ -261,7 +261,7 @@ class Run:
         return self.model.model_id or type(self.model.model).__name__
 
     def as_json(self) -> dict[str, Any]:
-        """What makes the run the one that it is. The device does not: a run may go on elsewhere, though not to the same bits."""
+        """The identity of the run. The device is not part of it: a run may resume elsewhere, but not with the same bits."""
         given = self.projection
         return {
             "run_format": files.RUN_FORMAT,
@@ -273,7 +273,7 @@ class Run:
         }
 
     def begin(self) -> None:
-        """The folder with run.json and the embeddings in it; nothing if the embedder gives something else than embeddings."""
+        """Write run.json and the embeddings to the folder; nothing if the embedder returns anything but embeddings."""
         if not self.folder.parent.is_dir():
             raise ValueError(f"{self.folder}: the folder {self.folder.parent} must exist")
         made = not self.folder.exists()
@@ -282,13 +282,13 @@ class Run:
             files.write_run(self.folder, self.as_json())
             self._rows()
         except (TypeError, ValueError, OSError) as error:
-            # A full disk keeps the embeddings that are there: resuming goes on behind them.
+            # On a full disk the embeddings written so far stay, and a resumed run continues after them.
             if not isinstance(error, OSError) or not (self.folder / files.RUN_FILE).exists():
                 self._remove(made)
             raise
 
     def trained(self) -> TrainingSummary:
-        """Every step from the last checkpoint on."""
+        """Run all steps after the last checkpoint."""
         import torch
 
         rows, held_out = self._rows(), self.corpus.held_out
@@ -297,7 +297,7 @@ class Run:
         ids = tokens.ids(self.corpus.texts, self.settings.max_tokens)
         training, validated = Examples(ids[held_out:], rows[held_out:]), Examples(ids[:held_out], rows[:held_out])
         config = network.network_config(self.settings, tokens.size, self.dimension, self.embedder_name)
-        # The caller's random numbers stay as they are.
+        # The caller's random state is preserved.
         with torch.random.fork_rng(devices=[self.device] if self.device.startswith("cuda") else []):
             torch.manual_seed(self.settings.seed)
             model = network.new_network(config).to(self.device)
@@ -334,7 +334,7 @@ class Run:
         return vectors.kept_embeddings(self.folder, self.model, self.corpus.texts, self.dimension)
 
     def _public_map(self, training_rows: NDArray[np.float32]) -> PublicProjection | None:
-        """The map before the mechanism, from the folder if it is there."""
+        """The map before the mechanism, from the folder if it is saved there."""
         if self.projection is None:
             return None
         path = self.folder / files.PROJECTION_FILE
@@ -346,12 +346,12 @@ class Run:
         return PublicProjection.load(path)
 
     def _tokens(self) -> Tokens:
-        """The vocabulary, from the folder if it is there."""
+        """The vocabulary, from the folder if it is saved there."""
         if not (self.folder / TOKENIZER_FILE).exists():
             learned = learned_tokens(self.corpus.texts[self.corpus.held_out :], self.settings.vocabulary)
             written = learned.files()
             vocabulary = portable(written.pop(TOKENIZER_FILE))
-            # tokenizer.json last: it says that the others are there
+            # tokenizer.json last: its presence means that the others are complete
             for name, text in [*written.items(), (TOKENIZER_FILE, vocabulary)]:
                 files.write_file(self.folder / name, text.encode())
         return Tokens.read(self.folder)

@@ -1,4 +1,4 @@
-"""Embeddings of a corpus, computed once and kept in the folder of the run; what an interruption leaves is gone on with."""
+"""Embeddings of a corpus, computed once and kept in the folder of the run; an interrupted computation is resumed."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def embedded(model: SourceModel, texts: Sequence[str], *, first: int, dimension:
 
 
 def kept_embeddings(folder: Path, model: SourceModel, texts: Sequence[str], dimension: int) -> NDArray[np.float32]:
-    """The rows of all texts: from the folder if they are there, else computed and written there.
+    """The rows of all texts: from the folder if they are saved there, else computed and saved.
 
-    Rows are appended to a file beside, which gets its name once all are in it. A run that was interrupted goes on behind the last row
-    that is whole.
+    Rows are appended to a file beside, which gets its name once all are in it. A resumed run continues after the last complete
+    row.
     """
     path = folder / EMBEDDINGS_FILE
     if not path.exists():
@@ -61,7 +61,7 @@ def _compute(path: Path, model: SourceModel, texts: Sequence[str], dimension: in
 
 
 def _rows_there(file: BinaryIO, rows: int, dimension: int) -> int:
-    """How many rows the unfinished file holds, cut back to whole ones; a new file gets the header of the finished one."""
+    """How many rows the unfinished file holds, after cutting an incomplete last row; a new file gets the final header."""
     before = file.tell()
     if before == 0:
         header = {"descr": np.dtype(np.float32).str, "fortran_order": False, "shape": (rows, dimension)}

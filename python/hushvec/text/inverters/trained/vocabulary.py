@@ -22,7 +22,7 @@ def learned_tokens(texts: Sequence[str], vocabulary: int) -> Tokens:
 
 
 def portable(tokenizer_json: str) -> str:
-    """The same vocabulary in the words of older releases, which newer ones read, too: a merge is "a b", and not ["a", "b"].
+    """The same vocabulary in the format of older releases, which newer ones also read: a merge is "a b" instead of ["a", "b"].
 
     Byte-level tokens have no spaces in them, so nothing is lost.
     """

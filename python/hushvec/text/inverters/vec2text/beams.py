@@ -1,4 +1,4 @@
-"""Beam search for the tokens of a text, by one rule in every release of transformers, whose own has changed.
+"""Beam search for the tokens of a text, by a fixed rule, because the rule of transformers has changed between releases.
 
 The rule is that of transformers 4.44 with early_stopping=False and length_penalty=1: a text's score is the mean log-probability of its
 tokens, the end token included; a row is done when it has as many texts as beams and its best open beam, at its present length, is no
@@ -19,7 +19,7 @@ _NONE = -1e9
 
 @dataclass(frozen=True)
 class Found:
-    """Texts that a search found: sequences int64 [n * kept, longest], best first, and the mean log-probability of each one's tokens.
+    """The texts found by a search: sequences int64 [n * kept, longest], best first, and the mean log-probability of each one's tokens.
 
     A token whose probability rounds to 1 does not count as one in that mean.
     """
@@ -42,7 +42,7 @@ class _Text:
 
 @dataclass
 class _Row:
-    """What a row has finished."""
+    """The finished texts of a row."""
 
     beams: int
     texts: list[_Text] = field(default_factory=list)
@@ -100,7 +100,7 @@ def beam_search(
         counts = uncertain.gather(1, parents) + (steps.reshape(n, -1).gather(1, places) < 0)
         ends = chosen == end
         _finish(rows, tokens, scores, counts, (first_of + parents), ends, length)
-        # The best of the others go on: of two candidates for each beam at most one is an end.
+        # The best of the others continue: at most one of two candidates per beam is an end.
         on = torch.sort(ends.to(torch.uint8), dim=1, stable=True).indices[:, :beams]
         totals, uncertain = scores.gather(1, on), counts.gather(1, on)
         source = (first_of + parents.gather(1, on)).reshape(-1)
@@ -141,7 +141,7 @@ def _reordered(cache: Any, source: Tensor) -> Any:
 def _finish(
     rows: list[_Row], tokens: Tensor, scores: Tensor, counts: Tensor, sources: Tensor, ends: Tensor, length: int
 ) -> None:
-    """Take down the texts that end here; only what is among the best `beams` candidates counts."""
+    """Record the texts that end here; only those among the best `beams` candidates count."""
     for place, rank in (ends[:, : rows[0].beams]).nonzero().tolist():
         if not rows[place].done:
             total = float(scores[place, rank])

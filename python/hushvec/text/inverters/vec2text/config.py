@@ -1,4 +1,4 @@
-"""What a checkpoint's config.json says, checked field by field."""
+"""A checkpoint's config.json, checked field by field."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Vec2TextConfig:
         bottleneck_dim: width between the two linear maps of an embedding; None for embedding_dim.
         embedder_model_name: the embedder that the checkpoint was trained on, as the checkpoint names it.
         ignore_hypothesis_embedding: a corrector without feedback: it is told that its hypothesis embeds to the goal.
-        separate_head: whether the output table is one of its own; None for what tie_word_embeddings of t5 says.
+        separate_head: whether the output table is separate; None for what tie_word_embeddings of t5 says.
     Example:
         >>> t5 = dict(vocab_size=100, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
         >>> config = Vec2TextConfig(t5=t5, embedding_dim=384, num_repeat_tokens=4, max_seq_length=32)
@@ -93,7 +93,7 @@ class CheckpointFields:
     inversion_source: str | None
 
     def complete(self, t5: Mapping[str, Any], embedding_dim: int, bottleneck_dim: int, separate_head: bool) -> Vec2TextConfig:
-        """The configuration with what the weights and the T5's own folder say."""
+        """The configuration, completed from the weights and the T5's folder."""
         for name, found in (("embedding_dim", embedding_dim), ("bottleneck_dim", bottleneck_dim)):
             said = getattr(self, name)
             if said not in (None, found):
@@ -142,7 +142,7 @@ def read_fields(path: Path) -> CheckpointFields:
     )
 
 
-# Variants that vec2text can train and whose weights mean something else than what is computed here.
+# Variants of vec2text whose weights have another meaning than here.
 _REFUSED = {
     "use_lora": "weights in 8 bits with adapters are not read here; merge and save them first",
     "embedder_fake_with_zeros": "this checkpoint was trained without embeddings",

@@ -1,4 +1,4 @@
-"""Hypotheses and how the corrector improves them, step by step.
+"""How the corrector improves hypotheses, step by step.
 
 One step: the corrector writes candidates from the goal, the last hypothesis and how far off that embeds; with more than one
 candidate for a goal the best are kept.

@@ -86,7 +86,7 @@ class Vec2TextInverter:
         if corrector is not None and self._search.num_steps:
             self._corrector = _checked_corrector(corrector, inversion)
             corrector.model.to(self._device).eval()
-            self.embedder  # noqa: B018 - if there is none, say so now and not at the first row
+            self.embedder  # noqa: B018 - if there is none, fail now and not at the first row
 
     @classmethod
     def from_pretrained(

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 EXPECTED = f"{CONFIG_FILE}, {WEIGHTS}, and {TOKENIZER_FILE} unless the T5's own folder has it"
 EXPECTED_T5 = f"{CONFIG_FILE} and {TOKENIZER_FILE} of the T5"
 
-# How vec2text names GTR read as `hushvec.embedders.gtr` does; its other names mean other vectors.
+# vec2text's name for GTR as in `hushvec.embedders.gtr`; its other names stand for other vectors.
 GTR_NAME = "gtr_base"
 _EMBEDDER = "embedder."
 _T5 = "encoder_decoder."
 _TABLES = tuple(f"{_T5}{name}" for name in ("shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"))
 _HEAD = f"{_T5}lm_head.weight"
-# A leftover of the first T5 files, which nothing reads.
+# Present in old T5 files and never read.
 _UNUSED = f"{_T5}decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 # The first linear map of an embedding, by kind; its shape tells the sizes.
 _FIRST_MAP = {INVERSION: "embedding_transform.0.weight", CORRECTOR: "embedding_transform_1.0.weight"}
@@ -81,7 +81,7 @@ def load_corrector(path_or_id: str | os.PathLike[str], *, t5: str | os.PathLike[
 
 
 def save_checkpoint(folder: Path, model: InversionModel | Corrector, tokens: Tokens) -> None:
-    """Write a folder that `load_inversion` or `load_corrector` reads and that needs no other.
+    """Write a self-contained folder for `load_inversion` or `load_corrector`.
 
     Each file is written beside its place and renamed, config.json last: a folder without it is an unfinished one.
     """
@@ -142,7 +142,7 @@ def _load(path_or_id: str | os.PathLike[str], kind: str, t5: str | os.PathLike[s
 
 
 class _T5Folder:
-    """Where a T5's configuration and tokenizer are: as the caller says, in the checkpoint, or where the checkpoint points to."""
+    """Where a T5's configuration and tokenizer are: given by the caller, in the checkpoint, or where the checkpoint points to."""
 
     def __init__(self, folder: Path, fields: CheckpointFields, given: str | os.PathLike[str] | None) -> None:
         self._folder = folder
@@ -182,7 +182,7 @@ def _shared(config: Vec2TextConfig) -> tuple[tuple[str, ...], ...]:
 
 
 def _has_separate_head(weights: Mapping[str, Any], t5: Mapping[str, Any]) -> bool:
-    """Whether the output table is one of its own. Some releases of transformers untie a T5 that vec2text loads, and train it so."""
+    """Whether the output table is separate. Some releases of transformers untie a T5 that vec2text loads, and then train it untied."""
     if not t5["tie_word_embeddings"]:
         return True
     table = next((weights[name] for name in _TABLES if name in weights), None)
@@ -191,7 +191,7 @@ def _has_separate_head(weights: Mapping[str, Any], t5: Mapping[str, Any]) -> boo
 
 
 def _current_names(weights: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Names of older checkpoints as they are now: without dropout in the transform, and one transform for all three."""
+    """Rename the weights of older checkpoints to today's names: without dropout in the transform, and one transform for all three."""
     for part in ("weight", "bias"):
         before, now = f"{_TRANSFORM}2.{part}", f"{_TRANSFORM}3.{part}"
         if before in weights and now not in weights:

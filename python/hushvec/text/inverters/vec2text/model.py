@@ -158,7 +158,7 @@ def generated(
     num_beams: int,
     num_return_sequences: int = 1,
 ) -> Found:
-    """T5's search for tokens: greedy for one beam, whose likelihoods are not told (zeros)."""
+    """T5's search for tokens: greedy for one beam, with zeros as likelihoods."""
     start, pad, end = (model.config.token(f"{name}_token_id") for name in ("decoder_start", "pad", "eos"))
     if num_beams > 1:
         return beam_search(
@@ -172,7 +172,7 @@ def generated(
             pad=pad,
             end=end,
         )
-    # Every setting is said here: defaults differ between versions of transformers and checkpoints.
+    # Every setting is explicit: defaults differ between versions of transformers and checkpoints.
     settings = GenerationConfig(
         max_length=max_length,
         num_beams=1,
@@ -191,7 +191,7 @@ def _t5(config: Vec2TextConfig) -> Any:
 
     t5 = T5ForConditionalGeneration(T5Config(**config.t5))
     if config.separate_head:
-        # Newer releases of transformers tie the two whatever the configuration says.
+        # Newer releases of transformers tie the two regardless of the configuration.
         t5.lm_head.weight = nn.Parameter(t5.lm_head.weight.detach().clone())
     return t5
 

@@ -1,4 +1,4 @@
-"""Which corrector belongs to which inversion model: by what a corrector's config.json says, or by their names."""
+"""Which corrector belongs to which inversion model: by a corrector's config.json, or by their names."""
 
 from __future__ import annotations
 
