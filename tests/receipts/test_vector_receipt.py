@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
+from hushvec.receipts.base import rows_per_person
 
 X = np.ones((6, 384), np.float32)
 ARGUMENTS = {
@@ -331,3 +332,9 @@ def test_a_charge_goes_there_and_back():
 def test_a_charge_that_is_none(entry):
     with pytest.raises(hv.ReceiptError, match="charge"):
         hv.Receipt.from_dict(fields(charge=entry))
+
+
+def test_no_count_of_rows_for_an_unknown_unit_of_privacy():
+    with pytest.raises(ValueError) as caught:
+        rows_per_person("person", 3)
+    assert str(caught.value) == "per must be one of 'record', 'release', got 'person'"

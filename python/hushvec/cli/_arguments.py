@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hushvec import Generator
 from hushvec._util.publish import receipt_path
 from hushvec.mechanisms import MECHANISMS
-from hushvec.release.plan import PER
+from hushvec.receipts.base import PER
 
 if TYPE_CHECKING:
     from hushvec.budget import PrivacyBudget

@@ -22,7 +22,7 @@ from hushvec.cli._printable import say
 from hushvec.cli.files import Columns, open_source
 from hushvec.embedders.minilm import MiniLMEmbedder
 from hushvec.mechanisms import MECHANISMS, CodebookResponse, PublicCodebook, PublicProjection
-from hushvec.release.plan import PER
+from hushvec.receipts.base import PER
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.noise import PER_QUERY, SCORE_MECHANISMS
 from hushvec.retrieval.stores import BEHIND_AN_ADDRESS, ON_DISK, STORES

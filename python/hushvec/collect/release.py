@@ -20,10 +20,9 @@ from hushvec.accounting import PureDP, Shuffled
 from hushvec.collect.memo import Memo, require_memo
 from hushvec.collect.words import sequence_of
 from hushvec.errors import PrivacyBudgetExhaustedError
-from hushvec.receipts.base import NOTE_SEED, LedgerEntry
+from hushvec.receipts.base import NOTE_SEED, PER, LedgerEntry
 from hushvec.receipts.reports import ReportReceipt
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
-from hushvec.release.plan import PER
 
 NOTE_PATTERN = "memoised: when a person reports, and which reports are of the same word, is treated as public"
 NOTE_NEW = "memoised: epsilon is of the words that were new to the memo; those reported before cost nothing more"

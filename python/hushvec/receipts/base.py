@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from hushvec._native import _core
+from hushvec._util import validate
 from hushvec.errors import ReceiptError
 from hushvec.mechanisms import ADJACENCY
 from hushvec.receipts.fields import (
@@ -201,7 +202,7 @@ def delta_faults(receipt: OfPureDP) -> list[str]:
 
 def rows_per_person(per: str, rows: int) -> int:
     """How many rows of a release concern one person, at least 1."""
-    return max(1, rows) if per == "release" else 1
+    return max(1, rows) if validate.choice("per", per, PER) == "release" else 1
 
 
 def entry_of(value: Any) -> Any:
@@ -214,6 +215,9 @@ def entry_or_none(name: str, value: Any) -> None:
     if value is not None and not isinstance(value, LedgerEntry):
         raise ReceiptError(f"{name} must be null or an object with ledger, sequence, charge_id and entry_hash")
 
+
+# The unit of privacy: every row is another person, or all rows are one person.
+PER = ("record", "release")
 
 CLIP_NORM_RULE = Number("in [2^-100, 2^100]", lambda value: 2.0**-100 <= value <= 2.0**100)
 

@@ -18,6 +18,7 @@ from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.rounding import decimal_up, log_ratio_up
 from hushvec.receipts.base import (
+    PER,
     SHARED_RULES,
     LedgerEntry,
     ReceiptFields,
@@ -284,7 +285,7 @@ def _guarantee(receipt: LabelReceipt, verb: str) -> str:
 _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
     **SHARED_RULES,
     "mechanism": OneOf(MECHANISM),
-    "per": OneOf("record", "release"),
+    "per": OneOf(*PER),
     "epsilon": Number("> 0 and finite", lambda value: value > 0),
     "label_count": WholeNumber(2, below=_MOST_LABELS + 1),
     "labels_digest": digest,

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 from hushvec._native import _core
 from hushvec._util.rounding import DECIMAL_UP, log_ratio_up
 from hushvec.mechanisms import ADJACENCY
-from hushvec.receipts.base import SHARED_RULES, LedgerEntry, ReceiptFields, Verification, delta_faults, verification, why_no_claim
+from hushvec.receipts.base import (
+    PER,
+    SHARED_RULES,
+    LedgerEntry,
+    ReceiptFields,
+    Verification,
+    delta_faults,
+    verification,
+    why_no_claim,
+)
 from hushvec.receipts.fields import Number, OneOf, WholeNumber, boolean, digest
 from hushvec.receipts.labels import shuffling_note
 
@@ -237,7 +246,7 @@ def _guarantee(receipt: ReportReceipt, verb: str) -> str:
 _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
     **SHARED_RULES,
     "mechanism": OneOf(*MECHANISMS),
-    "per": OneOf("record", "release"),
+    "per": OneOf(*PER),
     "epsilon": Number("> 0 and finite", lambda value: value > 0),
     "dictionary_digest": digest,
     "reports": WholeNumber(0),

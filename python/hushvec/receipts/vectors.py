@@ -15,6 +15,7 @@ from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 from hushvec.receipts.base import (
     CLIP_NORM_RULE,
     NOTE_FLOAT,
+    PER,
     SHARED_RULES,
     LedgerEntry,
     ReceiptFields,
@@ -267,7 +268,7 @@ _OPTIONAL_POSITIVE = Number("> 0 and finite, or null", lambda value: value > 0, 
 _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
     **SHARED_RULES,
     "mechanism": OneOf(*MECHANISMS),
-    "per": OneOf("record", "release"),
+    "per": OneOf(*PER),
     "epsilon": Number(">= 0 and finite", lambda value: value >= 0),
     "clip_norm": CLIP_NORM_RULE,
     "sensitivity": _POSITIVE,

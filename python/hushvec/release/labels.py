@@ -15,10 +15,9 @@ from hushvec._native.generators import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import quotient_down
 from hushvec.mechanisms import ADJACENCY, RandomizedResponse
-from hushvec.receipts.base import NOTE_SEED, rows_per_person
+from hushvec.receipts.base import NOTE_SEED, PER, rows_per_person
 from hushvec.receipts.labels import MECHANISM, NOTE_SOURCE, SCORES, LabelReceipt, labels_digest
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
-from hushvec.release.plan import PER
 
 NOTE_ONE_PERSON = "all answers are about one person; their number is treated as public"
 

@@ -29,8 +29,6 @@ from hushvec.receipts.vectors import Receipt
 if TYPE_CHECKING:
     from hushvec.mechanisms import CodebookResponse, PublicProjection
 
-PER = ("record", "release")
-
 NOTE_EMPIRICAL = "sigma was chosen by the caller; epsilon is what it buys at this delta"
 NOTE_PROJECTION = "rows went through the public map named by projection; it is taken to be independent of them"
 NOTE_CODEBOOK = "rows were answered by a code of the public codebook named by codebook; it is taken to be independent of them"
@@ -194,7 +192,7 @@ def plan_release(
     validate.rounding_to_nearest()
     if dimension < 1:
         raise ValueError("x must have at least 1 column, got 0")
-    rows_of_one = rows_per_person(validate.choice("per", per, PER), rows)
+    rows_of_one = rows_per_person(per, rows)
     if isinstance(mechanism, Mechanism):
         chosen = _require_fit(mechanism, epsilon, sigma, dimension, rows_of_one)
     else:

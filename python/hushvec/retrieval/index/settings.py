@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec.mechanisms import MECHANISMS, Mechanism, VectorMechanism
+from hushvec.receipts.base import PER
 from hushvec.release.charging import Budget, require_secret_key
-from hushvec.release.plan import PER
 from hushvec.release.vectors import require_projection
 from hushvec.retrieval.noise import PER_QUERY, ScoreNoise, VectorNoise
 from hushvec.retrieval.stores import CELLS, STORES, WITH_A_MATRIX
