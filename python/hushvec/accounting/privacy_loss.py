@@ -96,7 +96,7 @@ class PrivacyLoss(ABC):
 
     @property
     def pure_epsilon(self) -> float:
-        """The epsilon of delta = 0 (or, for ApproximateDP, of its own delta); math.inf if there is none."""
+        """The epsilon at delta = 0 (for ApproximateDP, at its delta); math.inf if there is none."""
         return math.inf
 
     @property

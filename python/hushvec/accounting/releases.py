@@ -22,7 +22,7 @@ from hushvec.accounting.losses import (
 
 @dataclass(frozen=True)
 class Repeated:
-    """The same release `count` times; `item` is whatever `compose` takes as one release."""
+    """The same release `count` times; `item` is anything that `compose` takes as one release."""
 
     item: Any
     count: int
@@ -79,7 +79,7 @@ class Releases:
 
     @cached_property
     def are_pure(self) -> bool:
-        """Every loss has an epsilon of its own."""
+        """Whether every loss has an epsilon at delta = 0."""
         return all(loss.pure_epsilon < math.inf for loss, _ in self.counts)
 
     @cached_property

@@ -1,6 +1,6 @@
 """One composition theorem a class: what it applies to, and the smallest epsilon or delta it gives.
 
-All of them take the releases with their failures set apart: with probability at most `failure` something promised nothing, and
+All of them take releases with failures counted separately: with probability at most `failure` a guarantee fails, and
 otherwise the `core` losses hold. So a bound delta of the core is failure + (1 - failure) delta of the whole
 (docs/proofs/composition.md, "Failures").
 """
@@ -32,7 +32,7 @@ from hushvec.accounting.releases import Releases, gaussian_part
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 
 # Sampled losses whose profiles are solved for epsilon one by one (under a millisecond each, many times over), different ones whose
-# Renyi curves dp-accounting is asked for (20 ms each), and different losses that get a grid of their own (up to 0.1 s each).
+# Renyi curves dp-accounting is asked for (20 ms each), and different losses that get separate grids (up to 0.1 s each).
 MOST_INVERTED = 20
 MOST_CURVES = 100
 MOST_GRIDS = 32
@@ -94,7 +94,7 @@ class Single(Theorem):
 
 
 class Basic(Theorem):
-    """Epsilons add up, deltas add up. Losses without an epsilon of their own get equal shares of the delta that is left.
+    """Epsilons add up, deltas add up. Losses without an epsilon at delta = 0 get equal shares of the delta that is left.
 
     Shuffled reports have one, of their local guarantee; they get a share too where that costs less.
     """
@@ -193,7 +193,7 @@ def _moments(releases: Releases) -> tuple[float, float]:
 
 
 class Optimal(CoreTheorem):
-    """The exact composition of guarantees (epsilon, delta), which no other theorem beats that knows only those."""
+    """The exact composition of (epsilon, delta) guarantees: the best bound that follows from them alone."""
 
     name = "optimal"
     reference = "Kairouz, Oh, Viswanath (2015), theorem 3.3; Murtagh and Vadhan (2016), theorem 1.5"

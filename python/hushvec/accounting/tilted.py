@@ -1,6 +1,6 @@
 """Sums of independent losses on a grid, by Fourier transforms of tilted laws: deltas with a small relative error.
 
-A transform errs by some 2^-53 times its length and the number of factors, whatever it computes; a delta of 1e-6 is a sum of
+A transform has an absolute error of about 2^-53 times its length and the number of factors; a delta of 1e-6 is a sum of
 probabilities far out, where that error can be larger than they are. So the laws are tilted first: with t > 0 and
 
     w(l) = p(l) e^(t l) / M,    M = sum of p(l) e^(t l),    K(t) = sum of ln M over all releases,

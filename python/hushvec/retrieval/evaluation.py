@@ -135,7 +135,7 @@ def evaluate(
     Guarantees:
         Each query is asked exactly once. Budgets of the index are charged for the batch and for each timed query;
         latency_queries=0 makes it one search in all. Bad input is refused before that. The figures depend on `relevant` and
-        `clean`, which are not protected: publishing them is not a private release, whatever the index promises.
+        `clean`, which are not protected: publishing them is not a private release, even if the index is private.
 
     Edge cases:
         An id in `relevant` that the index does not have is never found. Documents with the same vector: the index's order decides.

@@ -57,7 +57,7 @@ class VectorNoise:
         TypeError, ValueError: as `hushvec.privatize`, when the object is made.
 
     Guarantees:
-        Those of `hushvec.privatize` for the rows; whatever is done with released rows costs nothing more. On documents they hold
+        Those of `hushvec.privatize` for the rows; post-processing of released rows costs nothing more. On documents they hold
         against everybody who sees the index, a search or `vectors()`. On queries they hold for the asker against anyone who answers,
         and only if the noise is added at the asker's side; documents are not protected by it.
 
@@ -241,7 +241,7 @@ class ScoreNoise:
         """The mechanism that m queries of one search go through: for rows of m scores, or for one selection of k.
 
         A document's scores of m queries, shifted and clamped, are a row of norm at most sqrt(m) half_range: what the mechanism clips
-        to. The noise of an element is that of a single query, whatever m.
+        to. The noise of an element is that of a single query, for any m.
         """
         if self.mechanism == "gumbel":
             return _selection(float(self.epsilon), self.half_range, k)

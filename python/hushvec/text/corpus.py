@@ -1,6 +1,6 @@
 """Public texts and their embeddings, used to turn noisy vectors into text.
 
-A public text is one that nobody needs protection from. The corpus is embedded once, by the embedder whose vectors are released, and
+A public text needs no protection. The corpus is embedded once, by the embedder whose vectors are released, and
 can be saved: the file names the embedder and is refused with any other.
 """
 

@@ -55,7 +55,7 @@ class PublicChoice:
 
     Guarantees:
         (epsilon, 0)-DP under replace-one of one row, exact as sampled: which text is nearest is a function of the row and of public
-        data, whatever floating point makes of it, and its number is released by `RandomizedResponse`. The representatives are chosen
+        data, regardless of floating-point errors, and its number is released by `RandomizedResponse`. The representatives are chosen
         by looking at the corpus only.
 
     Edge cases:

@@ -68,8 +68,8 @@ def take_over(account: RunAccount, stored: Mapping[str, Any]) -> None:
 def _goes_on(journal: StepJournal | None, stored: Mapping[str, Any]) -> bool:
     """Whether the same run resumes, rather than one of several branches from its checkpoint.
 
-    The journal proves it: it has all steps of all branches. Without one, the charge that the checkpoint knows of has paid for
-    whatever went on from it before, so what goes on now is a run of its own and is charged for all of its steps.
+    The journal proves it: it has all steps of all branches. Without a journal, the charge recorded in the checkpoint may have
+    paid for an earlier continuation, so this one is a new run and is charged for all of its steps.
     """
     return journal is not None and journal.run_id == stored["run_id"]
 

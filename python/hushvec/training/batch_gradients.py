@@ -43,8 +43,8 @@ class Sums:
 class BatchMark:
     """Marks the gradients of one backward pass, as p.grad_batch: they must all go into the same step.
 
-    Two steps on parts of one gradient release it as two vectors of norm clip_norm, from one sample of the data; accounting knows
-    steps on samples of their own.
+    Two steps on parts of one gradient release it as two vectors of norm clip_norm, from one sample of the data; accounting
+    assumes that steps use separate samples.
     """
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ def of_batch(parameters: Named) -> Rows | None:
 
 
 def require_no_scaler(optimizer: Any, value: Any) -> None:
-    """Refuse what torch.amp.GradScaler passes to `step` of an optimizer that says that it knows it.
+    """Refuse what torch.amp.GradScaler passes to `step` of an optimizer that claims to support it.
 
     It announces that it will pass nothing any more, and leave its scale and what it found on the optimizer.
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from hushvec.errors import HushvecError
 
-# Trials that go by slopes. Later ones halve the bracket, whatever the cost looks like.
+# Number of trials that use slopes. Later ones halve the bracket.
 SLOPED_TRIALS = 12
 # Trials aim past the crossing by this share of the tolerance, so that one on each side closes the bracket.
 ASIDE = 0.4

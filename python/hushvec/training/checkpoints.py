@@ -83,7 +83,7 @@ def load_checkpoint(path: str | os.PathLike[str], optimizer: DPOptimizer, model:
         OSError: the file cannot be read.
 
     Guarantees:
-        The account goes on where the checkpoint stands. Noise and batches are drawn anew. Only tensors and plain values are read
+        The account continues from the checkpoint. Noise and batches are drawn anew. Only tensors and plain values are read
         from the file (`weights_only`).
     """
     _require_kinds(optimizer, model)
@@ -106,7 +106,7 @@ def _read(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         try:
             content = torch.load(file, map_location="cpu", weights_only=True)
-        except Exception as error:  # torch raises what its unpickler meets: any kind
+        except Exception as error:  # torch passes on any exception of its unpickler
             raise ValueError(f"{path}: must be a checkpoint of save_checkpoint, got {validate.kind(error)}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT or set(content) != {"format", "optimizer", "model", "extra"}:
         raise ValueError(f"{path}: must be a checkpoint of save_checkpoint, got something else")

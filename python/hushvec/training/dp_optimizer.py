@@ -57,7 +57,7 @@ class DPOptimizer(WrappingOptimizer):
             the model that `per_example_gradients` or `GhostClipping` was given, from its first gradients on; with gradients of
             another source no model is known, and no claim is made.
         allow_buffers: names of the model's buffers that a forward pass may write, since they hold nothing of the examples.
-        independent_batches: whether other optimizers with this accountant, budget or these parameters draw batches of their own.
+        independent_batches: whether other optimizers with this accountant, budget or these parameters draw separate batches.
             Without it they are refused: two releases of one batch cost more than two batches.
 
     Raises:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from hushvec._util.publish import private_opener, sync_folder
 
-# The run, the number that the file system gave the file (a copy beside it has another one, and knows of no later step), and what
-# every step was made with.
+# The run, the file's inode number (a copy beside it has another one, and lacks later steps), and the settings of every step.
 _HEADER = re.compile(rb"hushvec-steps/2 ([0-9a-f]{32}) ([0-9a-f]{16}) ([0-9a-f]{64})\n")
 _HEADER_LENGTH = len("hushvec-steps/2 ") + 32 + 1 + 16 + 1 + 64 + 1
 _STEPS = b".ABCDEFG"  # by the sum of its flags

@@ -45,7 +45,7 @@ def secure_opacus(
         generator: key stream of noise and batches; the process-wide one, keyed by the operating system, if None.
         allow_buffers: names of the module's buffers that a forward pass may write, since they hold nothing of the examples.
         independent_batches: whether `make_private` may be called several times with one accountant, or on parameters that another
-            optimizer has stepped: each of them then draws batches of its own.
+            optimizer has stepped: each of them then draws separate batches.
 
     Returns:
         The same engine. `make_private` and `make_private_with_epsilon` then return an optimizer whose noise is exactly rounded

@@ -29,7 +29,7 @@ def new_run_id() -> str:
 class Record:
     """What has happened in a run. A checkpoint keeps all of it.
 
-    The journal and the budget's charge carry the run_id. A run that goes on from a checkpoint without a journal gets a new one: it
+    The journal and the budget's charge carry the run_id. A run that resumes from a checkpoint without a journal gets a new one: it
     is one branch of what may be many.
     """
 

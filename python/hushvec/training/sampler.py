@@ -25,7 +25,7 @@ class PoissonSampler:
             public, and no claim of amplification holds.
 
     Guarantees:
-        Each index is kept if a 64-bit word of its own from the key stream is below a threshold: independent, of exactly the
+        Each index is kept if its 64-bit word from the key stream is below a threshold: independent, of exactly the
         probability `true_probability`, which is at most the given one, so that accounting with the given one is valid.
         Every iteration draws anew.
 

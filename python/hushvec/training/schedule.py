@@ -22,7 +22,7 @@ class StepSchedule:
         clipped: "example": every example's gradient is clipped. "batch": the gradient of a whole batch is.
 
     Guarantees:
-        `loss` covers one step, whatever the model: docs/proofs/dp_sgd.md, theorem 1 for examples and theorem 2 for batches.
+        `loss` covers one step of any model: docs/proofs/dp_sgd.md, theorem 1 for examples and theorem 2 for batches.
 
     Example:
         >>> from hushvec.training import StepSchedule

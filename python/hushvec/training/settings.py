@@ -1,4 +1,4 @@
-"""`Settings`: what must not change between a checkpoint and the run that goes on from it."""
+"""`Settings`: what must not change between a checkpoint and the run that resumes from it."""
 
 from __future__ import annotations
 

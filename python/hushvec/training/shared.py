@@ -2,7 +2,7 @@
 
 Every step is accounted for as a separate Poisson sample. Two optimizers that step on one batch release two vectors of norm
 clip_norm from one sample, which costs more than two steps on two samples (docs/proofs/dp_sgd.md, "One sample, two releases").
-Nothing in the gradients shows it, so runs that are accounted for together have to say that their batches are independent.
+Nothing in the gradients shows it, so runs that are accounted for together must declare that their batches are independent.
 """
 
 from __future__ import annotations

@@ -294,7 +294,7 @@ class PrivateIndex:
         """
         return self._searching.search(queries, k, where, among)
 
-    # ---- what it promises ----
+    # ---- guarantees ----
 
     def document_guarantee(self, queries: int = 1) -> tuple[float, float] | None:
         """(epsilon, delta) for a document against anyone who sees the answers to so many queries; None without any noise on documents.
@@ -303,7 +303,7 @@ class PrivateIndex:
             queries: how many are answered in all, over any number of searches, chosen in view of earlier answers.
 
         Returns:
-            The smaller of two bounds: the cost of the released row, whatever the number of queries, and the cost of that many noisy
+            The smaller of two bounds: the cost of the released row, for any number of queries, and the cost of that many noisy
             answers, which covers answers only, not `vectors()`. The first is for one release: a row that was added again, or replaced
             by an equal one, costs it each time. With a seeded generator or a mechanism of the float grade nothing is claimed.
         """
@@ -373,7 +373,7 @@ class PrivateIndex:
             folder: as given to `save`.
             document_budget, query_budget, score_budget: of the sides, as in their noise. A side that had one when it was saved needs
                 one again.
-            without_budgets: go on without the budgets that the index had.
+            without_budgets: continue without the budgets that the index had.
             path: where a store on disk lies, if it was moved; the address of a database, always.
             generator: as for a new index.
 

@@ -61,7 +61,7 @@ class PrivateQuery:
         that a question is sent again before it had an answer. Documents are public and not protected.
 
     Edge cases:
-        One asker is for one holder: answers are kept by question, whatever index gave them, and stay what they were when
+        One asker is for one holder: answers are kept by question, regardless of the index that gave them, and stay what they were when
         documents change.
         Two rows that differ in any bit are two questions. Two processes that ask the same question with one memo release it twice,
         and are charged twice.

@@ -41,7 +41,8 @@ class FlatStore(WholeMatrix):
     """IndexFlatIP.
 
     FAISS keeps the rows; they are compared by hushvec's own products, in its array. A query then has the same answer alone and in a
-    batch, which FAISS's search does not promise, at about its time for one query and half of it for four or more (docs/retrieval.md).
+    batch, which FAISS's search does not guarantee. It takes about as long for one query, and half as long for four or more
+    (docs/retrieval.md).
     """
 
     def __init__(self, columns: int) -> None:

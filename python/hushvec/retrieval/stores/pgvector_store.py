@@ -1,7 +1,8 @@
 """A table in PostgreSQL with the extension pgvector.
 
-Every piece of work is one transaction and may be repeated: keys of rows are never used again, and whatever a lost transaction left
-under the keys of an `add` is deleted first. So a lost connection is opened again and the work is repeated once; if that fails
+Every piece of work is one transaction and may be repeated: keys of rows are never used again, and anything that a lost
+transaction left under the keys of an `add` is deleted first. So a lost connection is opened again and the work is repeated once;
+if that fails
 too, StoreError is raised, and the next call tries again.
 """
 
@@ -32,7 +33,7 @@ _MOST_INDEXED = 2000
 _SCHEMES = ("postgresql://", "postgres://")
 _LONGEST_NAME = 58  # PostgreSQL cuts names at 63, and an index is named after its table
 
-# One writer at a time, readers go on. After a lost connection, the next writer waits here until the lost transaction has ended.
+# One writer at a time; readers are not blocked. After a lost connection, the next writer waits until the lost transaction ends.
 _LOCK = "LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"
 _COLUMNS = """SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute
     WHERE attrelid = to_regclass({name}) AND attnum > 0 AND NOT attisdropped"""

@@ -49,7 +49,7 @@ class PublicInverter:
 
     Edge cases:
         No rows give no texts. Without a law (`invert` of this object, for rows lifted back or without noise) the answer is the text
-        with the largest cosine. A row of zeros decodes to whatever is likeliest beforehand.
+        with the largest cosine. A row of zeros decodes to the text with the largest prior.
 
     Reference:
         Robbins, "An empirical Bayes approach to statistics" (1956), for a prior made of other data; docs/inverters.md, with what

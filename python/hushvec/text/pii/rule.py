@@ -19,7 +19,7 @@ class Rule:
         category: of everything that it finds.
         score: how sure a find is, 0 to 1; breaks ties between spans of one length.
         summary: what it finds, and what it checks.
-        find: (start, end) of each find; the time must grow linearly with the text, whatever is in it.
+        find: (start, end) of each find; the time must be linear in the length of any text.
     """
 
     name: str

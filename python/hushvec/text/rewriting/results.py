@@ -41,7 +41,7 @@ class Rewriting:
         output: placeholders and rewritten chunks in the order of the text, with max_chunks all chunks before all placeholders; for
             level "document" one rewritten text.
         spans: the parts of the original, and chunks that fill up to max_chunks.
-        epsilon_total, delta_total: promised for all chunks of the document together; infinity for no noise, 0 without chunks.
+        epsilon_total, delta_total: for all chunks of the document together; infinity without noise, 0 without chunks.
         epsilon_per_chunk, delta_per_chunk: what the release of one chunk alone guarantees. They add up to the total for
             composition "basic" and for pure mechanisms; a joint Gaussian release is better than the sum of its parts.
         sigma: of Gaussian noise as calibrated (privunit: across the direction), None for the others. The noise as used has this number
@@ -50,7 +50,7 @@ class Rewriting:
         n_chunks: K, rows that were released; max_chunks if that was given.
         clip_norm: C.
         mechanism, composition, level: as asked for.
-        receipt: of the release; None without noise and without chunks, where nothing is promised or nothing was released.
+        receipt: of the release; None without noise or without chunks, when there is no guarantee or no release.
     """
 
     original: str = field(repr=False)

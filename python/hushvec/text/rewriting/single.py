@@ -41,7 +41,7 @@ def rewrite(
 
     Args:
         text: any string with a character in it; at most 2,000,000 characters.
-        epsilon: > 0, for the whole document. `math.inf`: no noise and no promise, to see what embedding and inversion do alone.
+        epsilon: > 0, for the whole document. `math.inf`: no noise and no guarantee, to see what embedding and inversion do alone.
         delta: in (0, 1), for the whole document, for "gaussian" alone.
         clip_norm: C, the L2 norm that embeddings are clipped to. None: the bound on the norms of the embedder's rows if one is known
             (1.0 for unit vectors such as MiniLM's), else 1.5, which suits GTR; the receipt says which. No influence on "privunit"

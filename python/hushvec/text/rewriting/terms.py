@@ -55,7 +55,7 @@ class Terms:
     """The guarantee for a whole document, checked.
 
     Args:
-        epsilon: > 0, or infinity for no noise and no promise.
+        epsilon: > 0, or infinity for no noise and no guarantee.
         delta: in (0, 1) for "gaussian"; the others do not use it, 0 is accepted.
         clip_norm: C.
         mechanism: one of REWRITING_MECHANISMS.

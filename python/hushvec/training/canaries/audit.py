@@ -67,7 +67,7 @@ def audit_training(
     Edge cases:
         Half of the guesses are "in", for the largest scores, and half "out", for the smallest. Equal scores are taken in the order of
         the canaries, which the coins do not know.
-        The model leaks the canaries that were put in. Throw it away, or use canaries that nobody has to keep secret.
+        The model leaks the canaries that were put in. Throw it away, or use canaries that need not stay secret.
         A bound needs guesses: with m = 500 and confidence 0.999 no result can be above epsilon = 2.5 at delta = 1e-5, and none above
         4.0 at 1e-6 (`epsilon_ceiling`).
 

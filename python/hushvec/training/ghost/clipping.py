@@ -97,7 +97,7 @@ class GhostClipping:
         self._batches = 0
 
     def require_own_losses(self, losses_of: Callable[..., Any], *batch: Any) -> None:
-        """Compare the losses of a batch with those of its halves: a loss must be the same whatever else is in the batch.
+        """Compare the losses of a batch with those of its halves: a loss must not depend on the rest of the batch.
 
         Nothing in one batch's losses shows by what they were divided. A mean over the tokens of the batch (`num_items_in_batch` of
         transformers) gives every example a gradient that others scale; clipping bounds it, and it still moves when one of them goes.

@@ -1,6 +1,6 @@
 """The model for a size, and its weights as a checkpoint in the format of vec2text.
 
-The model learns on embeddings divided by their root mean square, whatever the mechanism makes of their lengths; in the published
+The model learns on embeddings divided by their root mean square, whatever lengths the mechanism gives them; in the published
 weights that division is part of the first linear map, so that they read embeddings as they are.
 """
 

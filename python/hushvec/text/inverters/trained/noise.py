@@ -40,7 +40,7 @@ def mechanism_as_json(mechanism: Mechanism) -> dict[str, Any]:
 
 
 def mechanism_of(name: str, dimension: int, *, epsilon: Any, delta: Any, clip_norm: Any, sigma: Any) -> Mechanism:
-    """A mechanism by the name that `hushvec.privatize` knows it by."""
+    """A mechanism by its name in `hushvec.privatize`."""
     kind = MECHANISMS[validate.choice("mechanism", name, MECHANISMS)]
     arguments: dict[str, Any] = {"dimension": dimension, "clip_norm": clip_norm}
     wanted = "sigma" if kind is EmpiricalGaussian else "epsilon"

@@ -40,7 +40,7 @@ class TrainingSummary:
 
     Args:
         folder: where the decoder is; `TrainedInverter.from_folder` reads it.
-        finished: False if the run was stopped; `resume=True` goes on with it.
+        finished: False if the run was stopped; `resume=True` continues it.
         stopped_by: number of the signal that stopped it, or None.
         step: of `steps` in the whole run.
         steps: of the whole run.
@@ -129,7 +129,7 @@ def train_inverter(
         checkpoint_every: steps between validations, each with a checkpoint.
         seed: of weights, order, dropout and noise. The same seed gives the same decoder on the same machine.
         device: of torch; CUDA if there is one, else the CPU, if None.
-        resume: go on with the run in the folder, which must be one of these very settings.
+        resume: continue the run in the folder, which must have exactly these settings.
 
     Returns:
         A `TrainingSummary`. Ctrl-C and SIGTERM end a run after the step it is in, with a checkpoint: then `finished` is False.
@@ -148,7 +148,7 @@ def train_inverter(
 
     Edge cases:
         Blank texts and repeats are left out. If no text's hash says that it is held out, the one with the lowest hash is. Interrupted
-        while it embeds, a run goes on behind the last embedding that was written.
+        while it embeds, a run continues after the last embedding that was written.
 
     Reference:
         Morris, Kuleshov, Shmatikov, Rush, "Text embeddings reveal (almost) as much as text" (2023), section 4, for the model without
