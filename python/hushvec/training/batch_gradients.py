@@ -134,7 +134,7 @@ def of_batch(parameters: Named) -> Rows | None:
 def require_no_scaler(optimizer: Any, value: Any) -> None:
     """Refuse what torch.amp.GradScaler passes to `step` of an optimizer that claims to support it.
 
-    It announces that it will pass nothing any more, and leave its scale and what it found on the optimizer.
+    It warns that it will stop passing itself, and set its scale and what it found on the optimizer instead.
     """
     if any(one is not None for one in (value, getattr(optimizer, "grad_scale", None), getattr(optimizer, "found_inf", None))):
         raise ValueError(

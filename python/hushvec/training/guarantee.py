@@ -59,7 +59,7 @@ class TrainingGuarantee:
         expected_batch_size: what noisy sums were divided by.
         grade: "exact": sums and noise are those of the ideal mechanism, rounded. "float": a sum was made in floating point.
         key_source: "os" or "seed".
-        resumed: how often the run went on from a checkpoint.
+        resumed: how often the run was resumed from a checkpoint.
         is_dp_claim: whether (epsilon, delta) is claimed at all: noise in every step, exact grade, a key of the operating system, a
             model that was watched in every step and has changed in private steps only.
         charge: the row of the budget's ledger as a mapping, or None.

@@ -37,8 +37,7 @@ def noise_multiplier_for(
         clipped: "example" or "batch", as in `StepSchedule`.
 
     Returns:
-        The noise multiplier. `compose` was asked about it and grants it, and about one at most a factor of 1.0001 below, and
-        refuses that.
+        The noise multiplier. `compose` confirms it, and rejects one that is smaller by a factor of at most 1.0001.
 
     Raises:
         ValueError, TypeError: a value breaks its rule; no noise multiplier below 2^40 is enough; delta is at least the
@@ -46,9 +45,9 @@ def noise_multiplier_for(
         MissingExtraError: hushvec[accounting] is not installed and examples are sampled.
 
     Guarantees:
-        `StepSchedule(noise_multiplier=answer, ...).epsilon(steps, delta) <= epsilon`: that call was made. Less noise never costs
-        less (docs/proofs/composition.md, "Fewer different losses"): the exact epsilon falls as noise grows. That `compose` grants
-        nothing below the refused one takes for granted that what it adds, for its grid and for roundings, does not fall faster
+        `StepSchedule(noise_multiplier=answer, ...).epsilon(steps, delta) <= epsilon`: this has been checked. Less noise never costs
+        less (docs/proofs/composition.md, "Fewer different losses"): the exact epsilon falls as noise grows. That `compose`
+        confirms nothing below the rejected one assumes that what it adds, for its grid and for roundings, does not fall faster
         than epsilon grows there.
 
     Edge cases:

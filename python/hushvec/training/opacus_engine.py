@@ -70,7 +70,7 @@ def secure_opacus(
         Opacus's BatchMemoryManager works: parts of a batch are added up exactly. Two backward passes before one step are refused:
         an example in both would count twice. A step that fails drops the sum of its batch, with the parts before. torch's GradScaler
         is refused. After a change of the model that no private data came into, call `accept_changes()` of the optimizer.
-        Several runs from one checkpoint of the engine are several runs: Opacus's account counts each as if it were the only one.
+        Several runs from one checkpoint of the engine are separate runs, and Opacus's account counts each as if it were the only one.
 
     Reference:
         Yousefpour et al. (2021); docs/training.md, "With Opacus".

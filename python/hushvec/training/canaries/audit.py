@@ -45,7 +45,7 @@ def audit_training(
         train: called once with a mask, bool [canaries]; trains on the usual data and the canaries with True, and returns the model.
         score: called with that model; float [canaries], larger where the model looks more as if it had seen the canary. How much
             lower the loss is than before training is a good one.
-        canaries: m >= 32, how many there are; more of them let the audit see more.
+        canaries: m >= 32, how many there are; more canaries allow a larger bound.
         epsilon: what the run claims at `delta`, >= 0, under add-or-remove adjacency; math.inf for a run without a claim.
         delta: in [0, 1). It need not be the one that is published: a smaller delta with the epsilon that belongs to it leaves more
             room for the audit (see Edge cases).
@@ -61,12 +61,12 @@ def audit_training(
 
     Guarantees:
         If training is (epsilon, delta)-DP for adding or removing one example, it is flagged with probability at most 1 - confidence,
-        whatever the canaries are and however they are scored. The other way round nothing follows: a run that is not flagged may leak
-        to somebody with better canaries.
+        whatever the canaries are and however they are scored. The other way round nothing follows: a run that is not flagged may
+        be flagged with better canaries.
 
     Edge cases:
-        Half of the guesses are "in", for the largest scores, and half "out", for the smallest. Equal scores are taken in the order of
-        the canaries, which the coins do not know.
+        Half of the guesses are "in", for the largest scores, and half "out", for the smallest. Equal scores are taken in the
+        order of the canaries, which is independent of the coins.
         The model leaks the canaries that were put in. Throw it away, or use canaries that need not stay secret.
         A bound needs guesses: with m = 500 and confidence 0.999 no result can be above epsilon = 2.5 at delta = 1e-5, and none above
         4.0 at 1e-6 (`epsilon_ceiling`).

@@ -30,8 +30,8 @@ _ROOM = 2.0**-45
 class GhostClipping:
     """Clipped sums of a model's gradients.
 
-    The norm of each example's gradient, over all trainable parameters together, is found from what the layers saw and what the loss
-    asks of their outputs. Then one product for each layer makes the weighted sum. There is one backward pass, and it makes no
+    The norm of each example's gradient, over all trainable parameters together, is computed from the layers' inputs and the
+    gradients of their outputs. One product per layer then makes the weighted sum. There is one backward pass, and it computes no
     gradient of any parameter.
 
         ghost = GhostClipping(model, clip_norm=1.0)
@@ -43,8 +43,9 @@ class GhostClipping:
         model: a torch module whose trainable parameters all belong to Linear, Embedding, LayerNorm or transformers' Conv1D layers, the
             layers inside PEFT's LoRA among them. Freeze the others.
         clip_norm: C in [2^-100, 2^100], the largest L2 norm of an example's gradient.
-        check: whether the first batch of two or more examples is looked at more closely: that the loss of one example asks nothing of
-            the rows of others, and that the sum over examples is the gradient that autograd finds. One more forward pass' worth of
+        check: whether the first batch of two or more examples is looked at more closely: that the loss of one example has no
+        gradient in the rows of others, and that the sum over examples is the gradient that autograd finds. One more forward pass'
+        worth of
             memory and two more backward passes, once. A loss that is divided by a number of the batch, such as its valid tokens,
             passes it: `require_own_losses` looks for that.
         allow_buffers: names of buffers that forward passes may write, since they hold nothing of the examples.
@@ -58,13 +59,14 @@ class GhostClipping:
         Each example enters the sum scaled such that its share has norm <= clip_norm in real arithmetic, for the activations and output
         gradients as they were computed (docs/proofs/ghost_clipping.md). The additions of shares round, as float32 does: a sum from
         here is of grade "float".
-        Memory beyond that of one ordinary gradient: what the loss asks of the outputs of all layers at once (about as much as their
+        Memory beyond that of one ordinary gradient: the gradients of the outputs of all layers at once (about as much as their
         activations), 64 MiB, and one more gradient. Never a gradient for each example.
         If `backward` raises, no parameter has changed, and neither has any sum.
 
     Edge cases:
         Passes without gradients (torch.no_grad) are not noted. A forward pass whose loss does not arrive at the next `backward` is
-        forgotten: with two batches, go back from the first one before the second goes forward. The hooks stay until `remove`, or the
+        forgotten: with two batches, run the backward pass of the first before the forward pass of the second. The hooks stay
+            until `remove`, or the
         end of the `with` block.
 
     Reference:
@@ -99,7 +101,7 @@ class GhostClipping:
     def require_own_losses(self, losses_of: Callable[..., Any], *batch: Any) -> None:
         """Compare the losses of a batch with those of its halves: a loss must not depend on the rest of the batch.
 
-        Nothing in one batch's losses shows by what they were divided. A mean over the tokens of the batch (`num_items_in_batch` of
+        The losses of one batch do not show what they were divided by. A mean over the tokens of the batch (`num_items_in_batch` of
         transformers) gives every example a gradient that others scale; clipping bounds it, and it still moves when one of them goes.
 
         Args:

@@ -46,9 +46,9 @@ class AdapterCheck:
 
     Args:
         model: with LoRA layers of PEFT, before training.
-        probe: what the model is asked: a tensor, or a mapping of keyword arguments; public, as any input will do. None: outputs are
+        probe: an input of the model: a tensor, or a mapping of keyword arguments; public, as any input will do. None: outputs are
             not compared.
-        optimizer: a torch optimizer, or one that has `param_groups` as they do; None: not looked at.
+        optimizer: a torch optimizer, or one that has `param_groups` as they do; None: not checked.
 
     Raises:
         AdapterUnchangedError: training could not change the adapter: no LoRA layer, adapters switched off or merged, a matrix that
@@ -88,14 +88,14 @@ class AdapterCheck:
         """Compare the adapter with how it was.
 
         Args:
-            model: the one that was looked at, if None; else one with the same layers, as one that an adapter was loaded into.
+            model: the model given at first, if None; else one with the same layers, as one that an adapter was loaded into.
 
         Returns:
-            How far each layer went.
+            How far each layer moved.
 
         Raises:
-            AdapterUnchangedError: a layer adds what it added before, has other matrices than before, NaN or Inf in them; or the
-                outputs on the probe are the same, bit for bit.
+            AdapterUnchangedError: a layer adds what it added before, has other LoRA matrices than before, or NaN or Inf in them;
+                or the outputs on the probe are the same, bit for bit.
         """
         model = self._model if model is None else model
         after = _matrices(model)

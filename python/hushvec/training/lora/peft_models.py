@@ -26,9 +26,9 @@ def add_lora(
         rank: r >= 1, the inner size of the matrices.
         target_modules: names of Linear or Conv1D layers, or ends of their names ("c_attn", "q_proj").
         alpha: > 0; a layer adds alpha / r times its product. None: 2 r.
-        dropout: in [0, 1), of what the adapter sees.
-        seed: of the matrices' first values; None: as torch's generator stands. The second matrix begins with zeros either way, so that
-            the model is the same as before until it is trained.
+        dropout: in [0, 1), of the adapter's input.
+        seed: of the matrices' first values; None: from torch's generator as it is. The second matrix begins with zeros either
+            way, so that the model is the same as before until it is trained.
 
     Returns:
         A peft.PeftModel around the model, which is changed in place.
@@ -39,8 +39,8 @@ def add_lora(
         MissingExtraError: PEFT is not installed.
 
     Guarantees:
-        Every name in target_modules has at least one adapted layer. PEFT itself is content if any one of the names has.
-        The matrices of the adapter are all that trains.
+        Every name in target_modules has at least one adapted layer. PEFT itself is satisfied if one of the names has.
+        Only the adapter's matrices are trained.
 
     Reference:
         Hu, Shen, Wallis, Allen-Zhu, Li, Wang, Chen, "LoRA: Low-rank adaptation of large language models" (2021).
