@@ -66,8 +66,7 @@ class GhostClipping:
     Edge cases:
         Passes without gradients (torch.no_grad) are not noted. A forward pass whose loss does not arrive at the next `backward` is
         forgotten: with two batches, run the backward pass of the first before the forward pass of the second. The hooks stay
-            until `remove`, or the
-        end of the `with` block.
+        until `remove`, or the end of the `with` block.
 
     Reference:
         Goodfellow, "Efficient per-example gradient computations" (2015); Li, Tramèr, Liang, Hashimoto (2022); Bu, Mao, Xu (2022), on
