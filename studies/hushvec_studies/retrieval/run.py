@@ -67,7 +67,6 @@ def perform(run: Run, inputs: Path, config_hash: str, commit: str | None) -> Rec
     row["timestamp"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     row["run_seconds"] = time.perf_counter() - start
     return Record(
-        settings=run.settings(),
         rows=tuple(row | attacked.get(k, {}) | _recall_at(k, evaluation) for k in run.ks),
         receipts=_receipts(index, searched),
         promises=tuple(index.describe()),

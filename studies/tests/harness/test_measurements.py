@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hushvec_studies
-from hushvec_studies.harness.measurements import write_csv, write_study
+from hushvec_studies.harness.outputs import write_csv, write_study
 
 RESULTS = Path(hushvec_studies.__file__).parent / "clinical" / "results"
 
