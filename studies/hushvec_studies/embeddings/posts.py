@@ -8,12 +8,12 @@ One JSON object a line with id, split, category and text, as in the by-date spli
 """
 
 import argparse
-import json
-import lzma
 import os
 from pathlib import Path
 
 import numpy as np
+
+from hushvec_studies.harness.json_lines import objects_of
 
 BATCH = 32
 
@@ -38,8 +38,7 @@ def main():
     os.environ["HF_HUB_OFFLINE"] = "1"
     from sentence_transformers import SentenceTransformer
 
-    with lzma.open(arguments.posts, "rt", encoding="utf-8") as lines:
-        posts = [json.loads(line) for line in lines]
+    posts = objects_of(arguments.posts)
     model = SentenceTransformer(str(model_folder()))
     embeddings = model.encode(
         [post["text"] for post in posts], batch_size=BATCH, normalize_embeddings=True, show_progress_bar=True

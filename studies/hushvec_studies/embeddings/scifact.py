@@ -10,18 +10,13 @@ ids of each claim into the folder. A few minutes on one core.
 
 import argparse
 import json
-import lzma
 import os
 from pathlib import Path
 
 import numpy as np
 
 from hushvec_studies.embeddings.posts import BATCH, model_folder, save
-
-
-def read(path):
-    with lzma.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+from hushvec_studies.harness.json_lines import objects_of
 
 
 def main():
@@ -33,7 +28,7 @@ def main():
     os.environ["HF_HUB_OFFLINE"] = "1"
     from sentence_transformers import SentenceTransformer
 
-    corpus, claims = read(arguments.corpus), read(arguments.claims)
+    corpus, claims = objects_of(arguments.corpus), objects_of(arguments.claims)
     model = SentenceTransformer(str(model_folder()))
     texts = {
         "claims": [claim["claim"] for claim in claims],

@@ -37,10 +37,10 @@ def write_study(path: Path, study: Mapping[str, Any]) -> None:
         file.write("{\n " + ",\n ".join(parts) + "\n}\n")
 
 
-def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """All fields of all rows; an empty cell where a row has none."""
+def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], names: Sequence[str] | None = None) -> None:
+    """The named fields of all rows, None: all that there are; an empty cell where a row has none."""
     with published_text(path, mode=SHARED) as file:
-        pandas.DataFrame(rows, dtype=object).to_csv(file, index=False, lineterminator="\n")
+        pandas.DataFrame(rows, columns=names, dtype=object).to_csv(file, index=False, lineterminator="\n")
 
 
 def show(options: argparse.Namespace, study: Mapping[str, Any], sentences: Sequence[str]) -> int:
