@@ -20,10 +20,15 @@ def surroundings() -> dict[str, str]:
     return {"hushvec": hushvec.__version__, "python": platform.python_version(), "machine": platform.machine()}
 
 
-def write_json(path: Path, value: Any) -> None:
-    """A value as strict JSON; the file appears whole or not at all."""
+def write_text(path: Path, text: str) -> None:
+    """A text; the file appears whole or not at all."""
     with published_text(path, mode=SHARED) as file:
-        file.write(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        file.write(text)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """A value as strict JSON."""
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def write_study(path: Path, study: Mapping[str, Any]) -> None:
@@ -33,11 +38,10 @@ def write_study(path: Path, study: Mapping[str, Any]) -> None:
         lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in (value if isinstance(value, list) else [value])]
         said = "[\n  " + ",\n  ".join(lines) + "\n ]" if isinstance(value, list) else lines[0]
         parts.append(f"{json.dumps(name)}: {said}")
-    with published_text(path, mode=SHARED) as file:
-        file.write("{\n " + ",\n ".join(parts) + "\n}\n")
+    write_text(path, "{\n " + ",\n ".join(parts) + "\n}\n")
 
 
-def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], names: Sequence[str] | None = None) -> None:
+def write_csv(path: Path, rows: pandas.DataFrame | Sequence[Mapping[str, Any]], names: Sequence[str] | None = None) -> None:
     """The named fields of all rows, None: all that there are; an empty cell where a row has none."""
     with published_text(path, mode=SHARED) as file:
         pandas.DataFrame(rows, columns=names, dtype=object).to_csv(file, index=False, lineterminator="\n")

@@ -7,7 +7,7 @@
 one vector, released once per draw; what it is decoded to is a public text (or several joined), and the figure is the cosine of
 the MiniLM embeddings of the private text and of the output text. Standard errors are over posts, of their means over the draws.
 The number of dimensions, the temperature of the score and the number of representatives are chosen on public posts; the private
-ones are for measuring only. Writes ingredients.json, ingredients.csv and ingredients.png into results/. No text of a post is written.
+ones are for measuring only. Writes ingredients.json, ingredients.csv and ingredients.svg into results/. No text of a post is written.
 """
 
 import argparse
@@ -23,7 +23,9 @@ from hushvec.text.inverters.nearest_rows import blocks
 from hushvec.text.inverters.posterior import softmax, unit_rows
 from hushvec.text.inverters.public import PublicInverter
 from hushvec.text.public_choice import PublicChoice
-from hushvec_studies.rewriting import documents, options, results
+from hushvec_studies.harness.charts import Panel
+from hushvec_studies.harness.tables import Estimate
+from hushvec_studies.rewriting import documents, figures, options, results
 
 EPSILONS = (4.0, 8.0, 16.0, 32.0, 64.0)
 DELTA = 1e-3
@@ -268,37 +270,24 @@ def settings_of(study):
 
 
 def draw(study, output):
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7, 5))
-    lines = (
+    wanted = (
         ("public choice", "randomized response", study.all), ("+ all public posts", "privunit", study.all),
         ("nearest public text in 40 dimensions", "privunit", "1,000"), ("the whole pipeline", "l2_laplace", study.all),
         ("the whole pipeline", "laplacian", study.all), ("the whole pipeline", "gaussian", study.all),
         ("nearest public text in 40 dimensions", "gaussian", "1,000"),
     )  # fmt: skip
-    for title, mechanism, which in lines:
-        rows = [row for row in study.rows if (row["ingredient"], row["mechanism"], row["public"]) == (title, mechanism, which)]
-        axes.errorbar([row["epsilon"] for row in rows], [row["similarity"] for row in rows], [row["standard_error"] for row in rows],
-                      marker="o", capsize=2, label=f"{mechanism}: {title.removeprefix('+ ')}")  # fmt: skip
-    for row in study.rows:
-        if row["ingredient"].startswith("bound") and row["public"] == study.all:
-            axes.axhline(row["similarity"], color="grey", linestyle=":")
-            axes.text(EPSILONS[0], row["similarity"] + 0.005, row["ingredient"].removeprefix("bound: "), color="grey", fontsize=8)
-    axes.set(
-        xscale="log",
-        xlabel="epsilon",
-        ylabel="cosine of private and output text",
-        xticks=EPSILONS,
-        xticklabels=[f"{e:g}" for e in EPSILONS],
+    lines = []
+    for style, (title, mechanism, which) in enumerate(wanted):
+        rows = [row | {"similarity_error": row["standard_error"]} for row in study.rows
+                if (row["ingredient"], row["mechanism"], row["public"]) == (title, mechanism, which)]  # fmt: skip
+        lines.append(figures.line(f"{mechanism}: {title.removeprefix('+ ')}", rows, "similarity", style=style))
+    levels = tuple(
+        (row["ingredient"].removeprefix("bound: "), Estimate(row["similarity"]))
+        for row in study.rows
+        if row["ingredient"].startswith("bound") and row["public"] == study.all
     )
-    axes.minorticks_off()
-    axes.legend(fontsize=7, ncol=2, loc="upper center", bbox_to_anchor=(0.5, -0.14))
-    figure.tight_layout()
-    figure.savefig(output / "ingredients.png", dpi=150)
+    title = "cosine of private and output text"
+    figures.curves(output / "ingredients.svg", [Panel("", tuple(lines), levels)], title=title, y_label=title, x_label="epsilon")
 
 
 def main():
