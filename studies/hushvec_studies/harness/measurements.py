@@ -3,8 +3,8 @@
     FOLDER/measured/DIGEST.json    {"key": everything that decides the figures, "row": what was measured}
 
 The digest is the key's SHA-256. A file appears whole or not at all, and one that is damaged or has another key does not count: however
-a study ends, a measurement is there once or not at all, and the same call makes the missing ones. joblib.Memory, which keeps
-results too, checks neither: it reads what lies under a name, torn or not.
+a study ends, a measurement is there once or not at all, and the same call makes the missing ones. joblib.Memory would name results by
+pickled arguments and the source of the function: none of them says what it is of, and an edited comment forgets hours of training.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Measurements:
             try:
                 key, row = _read(path)
                 found.append(read(row))
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ValueError(f"{path}: must be a run of this study; remove it to do the run again ({error})") from None
             if not digest_of(key).startswith(path.stem):
                 raise ValueError(f"{path}: must have the name that its key asks for, {digest_of(key)[: len(path.stem)]}")

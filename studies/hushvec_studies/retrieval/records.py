@@ -1,9 +1,11 @@
 """The folder of a study: what it is a study of, and what its runs left behind.
 
-study.json            configuration and version that the folder belongs to
-measured/HASH.json    rows, receipts and promises of one run, named by its config_hash (hushvec_studies.harness.measurements)
-results.csv           all rows, written anew after every command
-inputs/, embeddings/  vectors; as private as the texts
+    study.json            configuration and version that the folder belongs to
+    measured/HASH.json    rows, receipts and promises of one run, named by its config_hash
+    results.csv           all rows, written anew after every command
+    inputs/, embeddings/  vectors; as private as the texts
+
+Runs are measurements of the harness: however a study ends, a run is either there once or not at all.
 """
 
 from __future__ import annotations
