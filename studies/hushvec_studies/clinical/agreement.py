@@ -13,7 +13,7 @@ from hushvec.release.vectors import privatize
 from hushvec.retrieval.measures.cosines import cosines, theoretical_cosine
 from hushvec_studies.clinical.cohort import VERSION
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, Setting, mechanism_for
-from hushvec_studies.harness.measurements import digest_of, noise_seed
+from hushvec_studies.harness.measurements import Measurement, noise_seed
 
 DIMENSIONS = (384, 1920)
 
@@ -30,7 +30,7 @@ _DISTINCT_ROWS = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agreement:
+class Agreement(Measurement):
     """One comparison.
 
     Args:
@@ -51,10 +51,6 @@ class Agreement:
     @property
     def key(self) -> dict[str, Any]:
         return {"version": VERSION, "agreement": dict(vars(self))}
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.key)
 
     @property
     def label(self) -> str:

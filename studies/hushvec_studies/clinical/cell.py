@@ -22,7 +22,7 @@ from hushvec_studies.clinical import maps
 from hushvec_studies.clinical.cohort import VERSION, Population, Source
 from hushvec_studies.clinical.contenders import Setting, mechanism_for
 from hushvec_studies.clinical.theory import expected_top_1
-from hushvec_studies.harness.measurements import digest_of, noise_seed
+from hushvec_studies.harness.measurements import Measurement, noise_seed
 
 # The price of Gaussian noise is also stated at these.
 OTHER_DELTAS = (1e-3, 1e-8)
@@ -33,7 +33,7 @@ _TOP = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class Cell(Measurement):
     """What is measured.
 
     Args:
@@ -64,7 +64,6 @@ class Cell:
 
     @property
     def key(self) -> dict[str, Any]:
-        """Everything that its results depend on, ready for JSON."""
         return {
             "version": VERSION,
             "source": dict(self.source.key),
@@ -82,13 +81,7 @@ class Cell:
         }
 
     @property
-    def digest(self) -> str:
-        """SHA-256 of the key: names the cell's file."""
-        return digest_of(self.key)
-
-    @property
     def label(self) -> str:
-        """What is being measured, for a progress bar."""
         price = f"epsilon {self.epsilon:g}" if self.epsilon is not None else f"sigma {self.sigma:g}"
         return f"{self.source.name}, {self.public_map}, {self.mechanism}, {price}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ from hushvec_studies.clinical.figure import write_figure
 from hushvec_studies.clinical.findings import bought, classical, disagreements, reached, sentences
 from hushvec_studies.clinical.plan import MAIN_COHORT, MAIN_EPSILON, Settings, planned
 from hushvec_studies.clinical.tables import write_latex
-from hushvec_studies.harness.measurements import Measurement, measured, show, surroundings, write_csv, write_study
+from hushvec_studies.harness.measurements import Measure, Measurement, measured
+from hushvec_studies.harness.outputs import show, surroundings, write_csv, write_study
 from hushvec_studies.harness.settings import add_options, checked, given
 
 NOTE = "noise comes from a seed: measurements, and no private releases"
@@ -76,11 +77,9 @@ def clinical_study(settings: Settings, folder: Path) -> dict[str, Any]:
     """
     parts = planned(settings)
     compared = agreements(settings.delta, settings.seed) if "agreement" in settings.parts else []
-    wanted: list[tuple[Measurement, Callable[[Any], dict[str, Any]]]] = [
-        (cell, measure) for cells in parts.values() for cell in cells
-    ]
+    wanted: list[tuple[Measurement, Measure]] = [(cell, measure) for cells in parts.values() for cell in cells]
     wanted += [(one, measure_agreement) for one in compared]
-    made = measured(wanted, folder, "measuring")
+    made = measured(wanted, folder, "measuring").rows
     rows = _with_parts(parts, made)
     agreement = [made[one.digest] for one in compared]
     study = {

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hushvec._util.publish import SHARED, published_text
 from hushvec.audit.indexes.bounds import identification_bound
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP
 from hushvec_studies.clinical.maps import MAPS
 from hushvec_studies.harness.charts import INK, Figure, Panel, Series, svg_of
+from hushvec_studies.harness.outputs import write_text
 from hushvec_studies.harness.tables import Estimate
 
 _TICKS = (1, 5, 16, 50, 200, 1000, 5000)
@@ -40,8 +40,7 @@ def write_figure(path: Path, rows: Sequence[Mapping[str, Any]], cohort: str, pat
         log_x=True,
         y_range=(0.0, 1.0),
     )
-    with published_text(path, mode=SHARED) as file:
-        file.write(svg_of(figure))
+    write_text(path, svg_of(figure))
 
 
 def _bound(patients: int) -> Series:

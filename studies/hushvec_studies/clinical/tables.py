@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hushvec._util.publish import SHARED, published_text
 from hushvec_studies.clinical.contenders import EMPIRICAL, LDP
-from hushvec_studies.clinical.findings import bought, classical
+from hushvec_studies.clinical.findings import bought, classical, share
 from hushvec_studies.harness.latex import latex_table
+from hushvec_studies.harness.outputs import write_text
 
 Row = Mapping[str, Any]
 
@@ -17,13 +17,7 @@ Row = Mapping[str, Any]
 def write_latex(path: Path, rows: Sequence[Row], agreement: Sequence[Row]) -> None:
     """One file with every table."""
     made = [*(_grid(cohort, some) for cohort, some in _by_cohort(rows)), _sigmas(rows), _classical(rows), _agreement(agreement)]
-    with published_text(path, mode=SHARED) as file:
-        file.write("\n".join(table for table in made if table))
-
-
-def share(row: Row, name: str = "top_1") -> str:
-    """A share and its interval: 0.952 [0.940, 0.963]."""
-    return f"{row[name]:.3f} [{row[f'{name}_low']:.3f}, {row[f'{name}_high']:.3f}]"
+    write_text(path, "\n".join(table for table in made if table))
 
 
 def _by_cohort(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:

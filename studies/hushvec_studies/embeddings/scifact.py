@@ -10,18 +10,12 @@ ids of each claim into the folder. A few minutes on one core.
 
 import argparse
 import json
-import lzma
-import os
 from pathlib import Path
 
 import numpy as np
 
-from hushvec_studies.embeddings.posts import BATCH, model_folder, save
-
-
-def read(path):
-    with lzma.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+from hushvec_studies.embeddings.posts import embedded, save
+from hushvec_studies.harness.json_lines import objects_of
 
 
 def main():
@@ -30,19 +24,10 @@ def main():
     parser.add_argument("claims", type=Path)
     parser.add_argument("folder", type=Path)
     arguments = parser.parse_args()
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    from sentence_transformers import SentenceTransformer
-
-    corpus, claims = read(arguments.corpus), read(arguments.claims)
-    model = SentenceTransformer(str(model_folder()))
-    texts = {
-        "claims": [claim["claim"] for claim in claims],
-        "documents": [f"{document['title']}. {document['text']}" for document in corpus],
-    }
+    corpus, claims = objects_of(arguments.corpus), objects_of(arguments.claims)
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    for name, given in texts.items():
-        rows = model.encode(given, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=True)
-        save(arguments.folder, name, np.asarray(rows, np.float32))
+    save(arguments.folder, "claims", embedded([claim["claim"] for claim in claims]))
+    save(arguments.folder, "documents", embedded([f"{document['title']}. {document['text']}" for document in corpus]))
     save(arguments.folder, "ids", np.array([document["id"] for document in corpus]))
     wanted = [{"split": claim["split"], "relevant": claim["relevant"]} for claim in claims]
     (arguments.folder / "claims.json").write_text(json.dumps(wanted))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,13 +48,13 @@ class Panel:
     Args:
         title: over it.
         series: its lines.
-        level: (label, y) of a horizontal line across it, or None.
+        levels: (label, y) of each horizontal line across it.
         chance: x of a vertical line, or None.
     """
 
     title: str
     series: tuple[Series, ...]
-    level: tuple[str, Estimate] | None = None
+    levels: tuple[tuple[str, Estimate], ...] = ()
     chance: float | None = None
 
 
@@ -70,6 +71,7 @@ class Figure:
         x_label, y_label: of the axes.
         ticks: values and texts of the horizontal axis; () lets the axis choose.
         log_x, log_y: logarithmic axes.
+        columns: panels beside each other, at most.
         y_range: what the vertical axis shows; a linear one grows with the values. None: as they ask for.
     """
 
@@ -84,30 +86,50 @@ class Figure:
     log_x: bool = False
     log_y: bool = False
     y_range: tuple[float, float] | None = None
+    columns: int = 4
 
 
 def svg_of(figure: Figure) -> str:
-    """The figure as an SVG document without a prolog; its ids begin with the figure's name, so that many fit into one page."""
-    drawn = drawn_as(figure, "svg").decode()
+    """The figure as an SVG document without a prolog."""
+    return svg_text(drawn_as(figure, "svg"), figure.name, figure.title)
+
+
+def svg_text(drawing: bytes, name: str, title: str) -> str:
+    """matplotlib's SVG without its prolog; its ids begin with the figure's name, so that many fit into one page."""
+    drawn = drawing.decode()
     drawn = drawn[drawn.index("<svg") :]
-    drawn = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{figure.name}-", drawn)
-    title = figure.title.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    drawn = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", drawn)
+    title = title.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
     return drawn.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
 
 
-def drawn_as(figure: Figure, kind: str) -> bytes:
-    """The figure as "svg" or "pdf"."""
+@contextmanager
+def canvas_of(name: str, size: tuple[float, float]) -> Iterator[Any]:
+    """An empty figure of matplotlib in the style of the studies, in inches; to be filled and saved within the block."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
-    columns, rows, width = _grid(len(figure.panels))
+    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
+        canvas = Canvas(figsize=size, dpi=72)
+        FigureCanvasAgg(canvas)
+        yield canvas
+
+
+def saved(canvas: Any, kind: str) -> bytes:
+    """The canvas as "svg" or "pdf", the same bytes for the same figure."""
+    stored = io.BytesIO()
+    canvas.savefig(stored, format=kind, metadata={"Date" if kind == "svg" else "CreationDate": None}, transparent=True)
+    return stored.getvalue()
+
+
+def drawn_as(figure: Figure, kind: str) -> bytes:
+    """The figure as "svg" or "pdf"."""
+    columns, rows, width = _grid(len(figure.panels), figure.columns)
     entries, lines = _legend_size(figure, columns * (width + _GAP))
     top = _TOP + (lines - 1) * _LEGEND_LINE
     size = (_LEFT + columns * (width + _GAP), top + rows * (_HEIGHT + _UNDER))
-    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": figure.name}):
-        canvas = Canvas(figsize=size, dpi=72)
-        FigureCanvasAgg(canvas)
+    with canvas_of(figure.name, size) as canvas:
         labels: dict[str, Any] = {}
         first = None
         for number, panel in enumerate(figure.panels):
@@ -139,12 +161,11 @@ def drawn_as(figure: Figure, kind: str) -> bytes:
             handlelength=1.8,
             columnspacing=1.6,
         )
-        stored = io.BytesIO()
-        canvas.savefig(stored, format=kind, metadata={"Date" if kind == "svg" else "CreationDate": None}, transparent=True)
-    return stored.getvalue()
+        return saved(canvas, kind)
 
 
 _LEGEND_LINE = 0.19  # inches
+_LEVELS = ((0, (1, 2)), (0, (6, 2, 1, 2)))  # dots, then dashes and dots
 # Inches: the page is 10.9 wide, and a panel of a figure with few of them no wider than 3.6.
 _PAGE, _WIDEST, _LEFT, _GAP, _HEIGHT, _TOP, _UNDER = 10.9, 3.6, 0.68, 0.2, 2.25, 0.5, 0.58
 
@@ -176,7 +197,7 @@ _STYLE = {
 def _legend_size(figure: Figure, width: float) -> tuple[int, int]:
     """Entries in a line of the legend, and lines, so that it is no wider than the panels."""
     labels = {series.label for panel in figure.panels for series in panel.series}
-    labels |= {panel.level[0] for panel in figure.panels if panel.level is not None}
+    labels |= {label for panel in figure.panels for label, _ in panel.levels}
     labels |= {"a guess" for panel in figure.panels if panel.chance is not None}
     widths = [0.55 + 0.06 * len(label) for label in labels]
     if sum(widths) <= width:
@@ -185,9 +206,9 @@ def _legend_size(figure: Figure, width: float) -> tuple[int, int]:
     return entries, math.ceil(len(labels) / entries)
 
 
-def _grid(panels: int) -> tuple[int, int, float]:
-    """Columns, rows, and the width of a panel: up to four beside each other, in rows that are as even as can be."""
-    rows = math.ceil(panels / 4)
+def _grid(panels: int, most: int) -> tuple[int, int, float]:
+    """Columns, rows, and the width of a panel: up to so many beside each other, in rows that are as even as can be."""
+    rows = math.ceil(panels / most)
     columns = math.ceil(panels / rows)
     return columns, rows, min(_WIDEST, (_PAGE - _LEFT) / columns - _GAP)
 
@@ -196,14 +217,13 @@ def _draw_panel(axes: Any, panel: Panel, labels: dict[str, Any]) -> None:
     axes.set_title(panel.title, loc="left", color=INK)
     axes.grid(True, axis="y")
     axes.set_axisbelow(True)
-    dotted = {"color": FAINT, "linewidth": 0.9, "linestyle": (0, (1, 2))}
+    dotted = {"color": FAINT, "linewidth": 0.9, "linestyle": _LEVELS[0]}
     if panel.chance is not None:
         labels.setdefault("a guess", axes.axvline(panel.chance, **dotted))
-    if panel.level is not None:
-        label, level = panel.level
+    for place, (label, level) in enumerate(panel.levels):
         if level.low is not None and level.high is not None:
             axes.axhspan(level.low, level.high, color=FAINT, alpha=0.16, linewidth=0)
-        labels.setdefault(label, axes.axhline(level.value, **dotted))
+        labels.setdefault(label, axes.axhline(level.value, **dotted | {"linestyle": _LEVELS[place % len(_LEVELS)]}))
     for series in panel.series:
         labels.setdefault(series.label, _draw_series(axes, series))
 
@@ -286,7 +306,7 @@ def _set_axes(axes: Any, figure: Figure) -> None:
 def _shown_range(figure: Figure, least: tuple[float, float]) -> tuple[float, float]:
     """The least range, and as much more as values and their intervals need, with a little air."""
     estimates = [one for panel in figure.panels for series in panel.series for one in series.y]
-    estimates += [panel.level[1] for panel in figure.panels if panel.level is not None]
+    estimates += [level for panel in figure.panels for _, level in panel.levels]
     low = min(one.value if one.low is None else one.low for one in estimates)
     high = max(one.value if one.high is None else one.high for one in estimates)
     air = 0.04 * (max(high, least[1]) - min(low, least[0]))

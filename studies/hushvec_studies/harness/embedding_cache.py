@@ -1,4 +1,7 @@
-"""Embeddings on disk, so that a text is embedded once: safetensors files keyed by the model and SHA-256 of the text."""
+"""Embeddings on disk, so that a text is embedded once: safetensors files keyed by the model and SHA-256 of the text.
+
+joblib.Memory keeps one result for each call, so that a call with one more text would embed all of them again, and checks no contents.
+"""
 
 from __future__ import annotations
 

@@ -1,41 +1,69 @@
-"""Measurements on disk: one file each, written whole, so that a study that was stopped goes on where it was; and a study's files."""
+"""From a plan to what was measured: one file for each measurement, so that a study that was stopped goes on where it was.
+
+    FOLDER/measured/DIGEST.json    {"key": everything that decides the figures, "row": what was measured}
+
+The digest is the key's SHA-256. A file appears whole or not at all, and one that is damaged or has another key does not count: however
+a study ends, a measurement is there once or not at all, and the same call makes the missing ones. joblib.Memory would name results by
+pickled arguments and the source of the function: none of them says what it is of, and an edited comment forgets hours of training.
+"""
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
-import platform
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, TypeVar
 
-import pandas
-
-import hushvec
 from hushvec._util.progress import Progress
-from hushvec._util.publish import SHARED, published_text
+from hushvec._util.publish import published_text
+from hushvec_studies.harness.workers import results_of
 
 FOLDER = "measured"
 _SEED_DIGITS = 15  # hexadecimal
 
 Row = Mapping[str, Any]
+_Found = TypeVar("_Found")
 
 
-class Measurement(Protocol):
-    """What one file is of: a cell of a study, or a comparison."""
+class Measurement:
+    """What one file is of: a run, a cell of a study, or a comparison."""
 
     @property
-    def key(self) -> Mapping[str, Any]: ...
+    def key(self) -> Mapping[str, Any]:
+        """Everything that the result depends on, ready for JSON."""
+        raise NotImplementedError
+
     @property
-    def digest(self) -> str: ...
+    def label(self) -> str:
+        """What is being measured, for a progress bar."""
+        raise NotImplementedError
+
     @property
-    def label(self) -> str: ...
+    def digest(self) -> str:
+        """Of the key: names the file."""
+        return digest_of(self.key)
+
+
+Measure = Callable[[Any], dict[str, Any]]
+
+
+class Made(NamedTuple):
+    """What `measured` gives back.
+
+    Args:
+        rows: by the digests of the measurements.
+        before: how many were there already.
+    """
+
+    rows: dict[str, dict[str, Any]]
+    before: int
 
 
 def digest_of(key: Mapping[str, Any]) -> str:
-    """SHA-256 of a key that is ready for JSON, 64 hexadecimal digits: the name of a measurement on disk."""
-    return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+    """SHA-256 of a key that is ready for JSON, 64 hexadecimal digits."""
+    return hashlib.sha256(json.dumps(key, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 def noise_seed(digest: str) -> int:
@@ -44,74 +72,135 @@ def noise_seed(digest: str) -> int:
 
 
 def measured(
-    wanted: Sequence[tuple[Measurement, Callable[[Any], dict[str, Any]]]], folder: Path, what: str
-) -> dict[str, dict[str, Any]]:
-    """The result of every measurement, by its digest: read from `folder` where it is there, else made and written there.
+    wanted: Sequence[tuple[Measurement, Measure]], folder: Path, what: str, *, workers: int = 0, progress: bool = True
+) -> Made:
+    """Every measurement: read from the folder where it is there, else made and written there.
 
     Args:
-        wanted: measurements and the functions that make them; one that is named twice is made once.
+        wanted: measurements and the functions that make their rows; one that is named twice is made once.
         folder: of the study; its folder "measured" is made if need be.
         what: is being done, for the progress bar.
+        workers: processes, one thread each; a measurement and its function are sent to them. 0: this process.
+        progress: show a bar to a person.
+
+    Raises:
+        ChildProcessError: a worker died.
+        Exception: what a function raised. What was made before is kept.
     """
-    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-    rows: dict[str, dict[str, Any]] = {}
-    with Progress(what, len({one.digest for one, _ in wanted})) as progress:
-        for one, measure in wanted:
-            if one.digest in rows:
-                continue
-            path = folder / FOLDER / f"{one.digest}.json"
-            row = _stored(path, one.key)
-            if row is None:
-                row = measure(one)
-                with published_text(path) as file:
-                    json.dump({"key": one.key, "row": row}, file, indent=1, allow_nan=False)
-                    file.write("\n")
-            rows[one.digest] = row
-            progress.advance(1, one.label)
-    return rows
+    kept = Measurements(folder)
+    jobs = {one.digest: _Job(one, measure, kept) for one, measure in wanted}
+    rows = {digest: row for digest, job in jobs.items() if (row := kept.row_of(job.one)) is not None}
+    missing = [job for digest, job in jobs.items() if digest not in rows]
+    before = len(rows)
+    with Progress(what, len(jobs) if progress else 0) as bar:
+        bar.advance(before)
+        for digest, label, row in results_of(_make, missing, workers):
+            rows[digest] = row
+            bar.advance(1, label)
+    kept.tidy()
+    return Made({digest: rows[digest] for digest in jobs}, before)
 
 
-def surroundings() -> dict[str, str]:
-    """What figures depend on besides the settings."""
-    return {"hushvec": hushvec.__version__, "python": platform.python_version(), "machine": platform.machine()}
+class Measurements:
+    """The measurements in a study's folder.
+
+    Args:
+        folder: of the study; its folder "measured" is made by the first of them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files = folder / FOLDER
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._paths())
+
+    def row_of(self, one: Measurement) -> dict[str, Any] | None:
+        """What was measured; None if there is no whole file for this key."""
+        try:
+            key, row = _read(self._path(one.digest))
+        except (FileNotFoundError, ValueError):
+            return None
+        return row if key == one.key else None
+
+    def save(self, one: Measurement, row: Row) -> None:
+        """Put a measurement's file in place."""
+        path = self._path(one.digest)
+        self._files.mkdir(parents=True, exist_ok=True)
+        try:
+            with published_text(path) as file:
+                json.dump({"key": one.key, "row": row}, file, indent=1, allow_nan=False)
+                file.write("\n")
+        except FileNotFoundError:
+            # Another process has made the same measurement and cleared up behind it.
+            if not path.is_file():
+                raise
+
+    def all(self, read: Callable[[dict[str, Any]], _Found]) -> list[_Found]:
+        """Every row as `read` makes it, whatever its key.
+
+        Raises:
+            ValueError: a file that is no measurement, that `read` refuses, or whose name is not its key's; it is named.
+        """
+        found = []
+        for path in self._paths():
+            try:
+                key, row = _read(path)
+                found.append(read(row))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise ValueError(f"{path}: must be a run of this study; remove it to do the run again ({error})") from None
+            if not digest_of(key).startswith(path.stem):
+                raise ValueError(f"{path}: must have the name that its key asks for, {digest_of(key)[: len(path.stem)]}")
+        return found
+
+    def tidy(self) -> None:
+        """Remove what killed processes have left half-written."""
+        for leftover in self._files.glob(".*"):
+            if self._path(leftover.name.split(".")[1]).is_file():
+                leftover.unlink(missing_ok=True)
+        for leftover in self._folder.glob(".*.partial"):
+            if not _is_another(leftover):
+                leftover.unlink(missing_ok=True)
+
+    def _path(self, digest: str) -> Path:
+        return self._files / f"{digest}.json"
+
+    def _paths(self) -> Iterator[Path]:
+        return self._files.glob("[!.]*.json")
 
 
-def write_json(path: Path, value: Any) -> None:
-    """A value as strict JSON; the file appears whole or not at all."""
-    with published_text(path, mode=SHARED) as file:
-        file.write(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+class _Job(NamedTuple):
+    """A measurement with everything that a worker needs to make it."""
+
+    one: Measurement
+    measure: Measure
+    kept: Measurements
 
 
-def write_study(path: Path, study: Mapping[str, Any]) -> None:
-    """The study as JSON, one line for each row of a list."""
-    parts = []
-    for name, value in study.items():
-        lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in (value if isinstance(value, list) else [value])]
-        said = "[\n  " + ",\n  ".join(lines) + "\n ]" if isinstance(value, list) else lines[0]
-        parts.append(f"{json.dumps(name)}: {said}")
-    with published_text(path, mode=SHARED) as file:
-        file.write("{\n " + ",\n ".join(parts) + "\n}\n")
+def _make(job: _Job) -> tuple[str, str, dict[str, Any]]:
+    """Make a measurement and keep it."""
+    row = job.measure(job.one)
+    job.kept.save(job.one, row)
+    return job.one.digest, job.one.label, row
 
 
-def write_csv(path: Path, rows: Sequence[Row]) -> None:
-    """All fields of all rows; an empty cell where a row has none."""
-    with published_text(path, mode=SHARED) as file:
-        pandas.DataFrame(rows, dtype=object).to_csv(file, index=False, lineterminator="\n")
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Key and row of a file."""
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(stored, dict) or not all(isinstance(stored.get(name), dict) for name in ("key", "row")):
+        raise ValueError("no key with a row")
+    return stored["key"], stored["row"]
 
 
-def show(options: argparse.Namespace, study: Mapping[str, Any], sentences: Sequence[str]) -> int:
-    """Print the findings or, with --json, all of the study. Returns the exit code."""
-    said = json.dumps(study, indent=2, ensure_ascii=False, allow_nan=False) if options.json else "\n".join(sentences)
-    print(said)
-    return 0
-
-
-def _stored(path: Path, key: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The row of a file that was written for this key; None if there is none that can be read."""
+def _is_another(leftover: Path) -> bool:
+    """Whether a half-written file belongs to another process that is still there."""
+    number = leftover.name.split(".")[-2]
+    if not number.isdecimal() or int(number) == os.getpid():
+        return False
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError):
-        return None
-    if not isinstance(stored, dict) or stored.get("key") != key or not isinstance(stored.get("row"), dict):
-        return None
-    return dict(stored["row"])
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pandas
 
-from hushvec._util.publish import SHARED, published_text
 from hushvec_studies.harness.latex import latex_table
+from hushvec_studies.harness.outputs import write_csv, write_text
 
 
 class Estimate(NamedTuple):
@@ -75,14 +75,13 @@ class Table:
         return pandas.DataFrame(columns, dtype=object)
 
     def write_csv(self, path: Path) -> None:
-        with published_text(path, mode=SHARED) as file:
-            self.frame.to_csv(file, index=False, lineterminator="\n")
+        write_csv(path, self.frame)
 
     def write_latex(self, path: Path) -> None:
         lines = [[f"{value} {interval}".rstrip() for value, interval in line] for line in self.texts]
         titles = [heading.title for heading in self.headings]
-        with published_text(path, mode=SHARED) as file:
-            file.write(latex_table(titles, lines, self.numeric, caption=f"{self.title}. {self.note}", label=f"tab:{self.name}"))
+        made = latex_table(titles, lines, self.numeric, caption=f"{self.title}. {self.note}", label=f"tab:{self.name}")
+        write_text(path, made)
 
 
 # Cells that say in a table for people what a program reads otherwise.

@@ -1,6 +1,8 @@
-"""Processes that do runs. Each has one thread, so that figures do not depend on how many there are.
+"""Processes that measure. Each has one thread, so that figures do not depend on how many there are.
 
 When the study's own process is killed its workers leave. A worker that dies ends the study with an error; what is done is on disk.
+They are concurrent.futures and not joblib, which for one worker uses the study's own process with all of its threads, and loses errors
+that pickle cannot restore.
 """
 
 from __future__ import annotations
@@ -26,18 +28,20 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NU
 
 
 def results_of(task: Task, jobs: Sequence[Any], workers: int) -> Iterator[Any]:
-    """task(job) for every job, by so many processes, in the order in which they end.
+    """task(job) for every job, by so many processes, in the order in which they end; by this one if there are 0.
 
     Args:
         task: a function of a module, which a new process can import.
         jobs: what it takes, one after the other; picklable, like what it returns.
-        workers: >= 1.
+        workers: >= 0.
 
     Raises:
         ChildProcessError: a worker died.
         Exception: what the task raised. The other jobs that were begun are abandoned.
     """
-    if not jobs:
+    if workers == 0:
+        yield from map(task, jobs)
+    if workers == 0 or not jobs:
         return
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(min(workers, len(jobs)), multiprocessing.get_context("spawn"), initializer=_begin)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hushvec.audit import AuditResult
 from hushvec.training.canaries import audit_training
-from hushvec_studies.harness.measurements import digest_of
+from hushvec_studies.harness.measurements import Measurement
 from hushvec_studies.personalize.adapter import Included, Learned, Schedule, learn
 from hushvec_studies.personalize.base import Base, ready
 from hushvec_studies.personalize.canaries import Canaries
@@ -29,7 +29,7 @@ Train = Callable[..., Learned]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class Cell(Measurement):
     """What is measured.
 
     Args:
@@ -48,7 +48,6 @@ class Cell:
 
     @property
     def key(self) -> dict[str, Any]:
-        """Everything that the result depends on, ready for JSON."""
         return {
             "version": VERSION,
             "what": "adapter",
@@ -59,13 +58,7 @@ class Cell:
         }
 
     @property
-    def digest(self) -> str:
-        """SHA-256 of the key: names the cell's file."""
-        return digest_of(self.key)
-
-    @property
     def label(self) -> str:
-        """What is being measured, for a progress bar."""
         return f"{price(self.schedule.epsilon)}, seed {self.seed}"
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from hushvec._util import validate
-from hushvec_studies.harness.measurements import Measurement, measured, show, surroundings, write_csv, write_study
+from hushvec_studies.harness.measurements import Measure, Measurement, measured
+from hushvec_studies.harness.outputs import show, surroundings, write_csv, write_study
 from hushvec_studies.harness.settings import add_options, checked, given
 from hushvec_studies.personalize.base import SHAPES, Base
 from hushvec_studies.personalize.cell import measure, measure_audit
@@ -94,9 +94,9 @@ def personalize_study(settings: Settings, folder: Path, *, figure: bool = True) 
         What personalize.json holds: note, settings, surroundings, sentences, summary, rows, audits.
     """
     runs, audits = planned(settings, folder)
-    wanted: list[tuple[Measurement, Callable[[Any], dict[str, Any]]]] = [(cell, measure) for cell in runs]
+    wanted: list[tuple[Measurement, Measure]] = [(cell, measure) for cell in runs]
     wanted += [(cell, measure_audit) for cell in audits]
-    made = measured(wanted, folder, "training")
+    made = measured(wanted, folder, "training").rows
     rows, audited = ([made[cell.digest] for cell in cells] for cells in (runs, audits))
     lines = summary(rows)
     study = {

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from hushvec_studies.harness.measurements import write_csv
+from hushvec_studies.harness.outputs import write_csv
 
 TEXTS, TOKENS, REPEATS = 64, 32, 5
 WAYS = (

@@ -7,18 +7,20 @@ again.
 """
 
 import argparse
-import json
 import math
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from hushvec.cli import main as hushvec
 from hushvec.training import StepSchedule
-from hushvec_studies.harness.measurements import write_csv
+from hushvec_studies.harness.measurements import Measurement, measured
+from hushvec_studies.harness.outputs import write_csv
 from hushvec_studies.personalize import adapter
-from hushvec_studies.personalize.cell import audited
+from hushvec_studies.personalize.cell import AuditCell, audited
 from hushvec_studies.personalize.command import SHIPPED_SEED
 from hushvec_studies.personalize.plan import Settings, planned, shipped_base
 from hushvec_studies.personalize.texts import shipped_texts
@@ -48,11 +50,10 @@ def main():
 
 
 def audits(folder):
-    cells = audit_cells(folder, EPSILONS)
-    rows = [line("DP-SGD" if cell.schedule.private else "no DP", cell, outcome(folder, cell, "right")) for cell in cells]
-    posing = audit_cells(folder, [POSING])[0]
-    rows.append(line("batches clipped, posing as examples", posing, outcome(folder, posing, "posing", noise=batch_level)))
-    write_csv(RESULTS / "audits.csv", rows)
+    wanted = [Audit("DP-SGD" if cell.schedule.private else "no DP", cell) for cell in audit_cells(folder, EPSILONS)]
+    wanted.append(Audit("batches clipped, posing as examples", audit_cells(folder, [POSING])[0], batch_level))
+    made = measured([(audit, outcome) for audit in wanted], folder, "audits").rows
+    write_csv(RESULTS / "audits.csv", [line(audit, made[audit.digest]) for audit in wanted])
 
 
 def audit_cells(folder, epsilons):
@@ -61,21 +62,32 @@ def audit_cells(folder, epsilons):
     return planned(Settings(texts=texts, base=base, epsilons=tuple(epsilons), **AUDIT), folder)[1]
 
 
-def outcome(folder, cell, how, noise=None):
-    """The result of an audit as a mapping, made once."""
-    path = folder / f"audit-{how}-{cell.digest[:16]}.json"
-    if not path.is_file():
-        right = adapter._with_noise
-        adapter._with_noise = noise or right
-        try:
-            result, _ = audited(cell)
-        finally:
-            adapter._with_noise = right
-        said = result.to_dict()
-        said["epsilon_claimed"] = said["epsilon_claimed"] if math.isfinite(said["epsilon_claimed"]) else None
-        path.with_suffix(".partial").write_text(json.dumps(said))
-        path.with_suffix(".partial").rename(path)
-    return json.loads(path.read_text())
+@dataclass(frozen=True)
+class Audit(Measurement):
+    """The audit of a cell; its training adds `noise` instead of that of DP-SGD, where it is given."""
+
+    training: str
+    cell: AuditCell
+    noise: Any = None
+
+    @property
+    def key(self):
+        return {**self.cell.key, "training": self.training}
+
+    @property
+    def label(self):
+        return f"{self.cell.label}, {self.training}"
+
+
+def outcome(audit):
+    """The result of an audit as a mapping."""
+    right = adapter._with_noise
+    adapter._with_noise = audit.noise or right
+    try:
+        said = audited(audit.cell)[0].to_dict()
+    finally:
+        adapter._with_noise = right
+    return {**said, "epsilon_claimed": said["epsilon_claimed"] if math.isfinite(said["epsilon_claimed"]) else None}
 
 
 def batch_level(model, inner, sampler, losses_of, schedule, seed):
@@ -104,10 +116,10 @@ def batch_level(model, inner, sampler, losses_of, schedule, seed):
     return accounting, lambda delta: claim.epsilon(schedule.steps, delta)
 
 
-def line(how, cell, result):
-    claimed = result["epsilon_claimed"]
+def line(audit, result):
+    claimed, cell = result["epsilon_claimed"], audit.cell
     return {
-        "training": how,
+        "training": audit.training,
         "epsilon_asked": cell.schedule.epsilon if cell.schedule.private else "",
         "delta": cell.schedule.delta,
         "audit_delta": result["delta"],

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hushvec._util.publish import SHARED, published_text
 from hushvec_studies.harness.charts import Figure, Panel, Series, svg_of
 from hushvec_studies.harness.latex import latex_table
+from hushvec_studies.harness.outputs import write_text
 from hushvec_studies.harness.tables import Estimate
 
 Row = Mapping[str, Any]
@@ -25,8 +25,7 @@ def write_latex(path: Path, lines: Sequence[Row], audits: Sequence[Row]) -> None
         audits: rows of audits; none if there are none.
     """
     made = [_worth(lines)] + ([_audits(audits)] if audits else [])
-    with published_text(path, mode=SHARED) as file:
-        file.write("\n".join(made))
+    write_text(path, "\n".join(made))
 
 
 def write_figure(path: Path, lines: Sequence[Row], name: str) -> None:
@@ -34,8 +33,7 @@ def write_figure(path: Path, lines: Sequence[Row], name: str) -> None:
     shown = [(measure, title) for measure, title in _MEASURES[:2] if lines[0][f"{measure}_after"] is not None]
     shown = shown if len(shown) == 2 else [_MEASURES[0], _MEASURES[2]]
     for measure, title in shown:
-        with published_text(path.with_name(f"{path.stem}_{measure}{path.suffix}"), mode=SHARED) as file:
-            file.write(svg_of(_figure(lines, measure, title, name)))
+        write_text(path.with_name(f"{path.stem}_{measure}{path.suffix}"), svg_of(_figure(lines, measure, title, name)))
 
 
 def _figure(lines: Sequence[Row], measure: str, title: str, name: str) -> Figure:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import lzma
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hushvec._util.lines import decoded, json_record, numbered_lines, require_utf8
+from hushvec._util.lines import json_record, require_utf8
+from hushvec_studies.harness.json_lines import lines_of
 from hushvec_studies.personalize.notes import ENTITIES, Note, Span, draw_notes
 
 SHIPPED = "shipped"
-_UNPACKERS: dict[str, Callable[[bytes], bytes]] = {".jsonl.xz": lzma.decompress, ".jsonl.gz": gzip.decompress, ".jsonl": bytes}
 _TEST_SHARE = 5  # one of so many texts of a file is for testing
 _FEWEST = 20
 
@@ -83,15 +81,7 @@ def texts_of_file(path: Path, entities: Sequence[str], most: int | None = None) 
 
 def notes_of_file(path: Path, entities: Sequence[str]) -> list[Note]:
     """Every text of the file with its spans; as `texts_of_file`."""
-    suffix = next((suffix for suffix in _UNPACKERS if path.name.endswith(suffix)), None)
-    if suffix is None:
-        raise ValueError(f"{path}: must be a .jsonl, .jsonl.xz or .jsonl.gz file")
-    packed = path.read_bytes()
-    try:
-        content = _UNPACKERS[suffix](packed)
-    except (lzma.LZMAError, gzip.BadGzipFile, EOFError) as error:
-        raise ValueError(f"{path}: is damaged: {error}") from None
-    return [_note(line, where, entities) for where, line in numbered_lines(decoded(str(path), content), str(path))]
+    return [_note(line, where, entities) for where, line in lines_of(path)]
 
 
 def _note(line: str, where: str, entities: Sequence[str]) -> Note:

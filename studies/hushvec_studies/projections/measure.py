@@ -18,7 +18,7 @@ from scipy import integrate, optimize, stats
 
 import hushvec as hv
 from hushvec.mechanisms import PrivUnit, PublicProjection
-from hushvec_studies.harness.measurements import write_json
+from hushvec_studies.harness.outputs import write_json
 
 EPSILONS = (5, 8, 10, 16, 20, 32)
 DIMENSIONS = (5, 7, 10, 14, 20, 40, 80, 160, 240, 320, 380)

@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from hushvec_studies.harness.measurements import write_json
+from hushvec_studies.harness.outputs import write_json
 
 # Gold type -> categories of hushvec that answer it. Addresses come in pieces in the data, postal codes among them.
 COMPATIBLE = {

@@ -6,11 +6,12 @@ Processor time of one core, the best of three.
 """
 
 import json
-import lzma
 import sys
 import time
+from pathlib import Path
 
 from hushvec.text import Redactor
+from hushvec_studies.harness.json_lines import objects_of
 
 CHARACTERS = 1_000_000
 
@@ -26,12 +27,11 @@ def seconds(work):
 
 def main():
     posts, total = [], 0
-    with lzma.open(sys.argv[1], "rt", encoding="utf-8") as file:
-        for line in file:
-            posts.append(json.loads(line)["text"])
-            total += len(posts[-1])
-            if total >= CHARACTERS:
-                break
+    for post in objects_of(Path(sys.argv[1])):
+        posts.append(post["text"])
+        total += len(posts[-1])
+        if total >= CHARACTERS:
+            break
     redactor = Redactor()
     redactor.redact("Call John Smith on 020 7946 0958.")
     joined = "\n".join(posts)

@@ -12,9 +12,9 @@ import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
-from hushvec._util.publish import SHARED, published_text
+from hushvec_studies.harness.outputs import write_csv
 
 Row = dict[str, Any]
 
@@ -163,15 +163,14 @@ def empty_row() -> Row:
 
 def write_rows(rows: Iterable[Mapping[str, Any]], output: Path) -> None:
     """The rows as a CSV file with all columns, which appears whole or not at all."""
-    with published_text(output, mode=SHARED) as file:
-        _write(rows, file)
-
-
-def _write(rows: Iterable[Mapping[str, Any]], file: TextIO) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(NAMES)
-    for row in rows:
-        writer.writerow([_cell(row[name]) for name in NAMES])
+    write_csv(
+        output,
+        [
+            {name: str(row[name]).lower() if KINDS[name] == "flag" and row[name] is not None else row[name] for name in NAMES}
+            for row in rows
+        ],
+        NAMES,
+    )
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -206,14 +205,6 @@ def _first_difference(header: Sequence[str]) -> str:
     )
     expected = NAMES[place] if place < len(NAMES) else "nothing more"
     return f"column {place + 1} must be {expected}, got {header[place] if place < len(header) else 'nothing'}"
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return repr(value) if isinstance(value, float) else str(value)
 
 
 def _value(kind: str, cell: str) -> Any:

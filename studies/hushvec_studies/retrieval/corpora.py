@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import html
-import lzma
 import os
 import re
 import unicodedata
-import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from hushvec._util import validate
-from hushvec._util.lines import decoded, json_record, numbered_lines, require_utf8
+from hushvec._util.lines import decoded, json_record, require_utf8
+from hushvec_studies.harness.json_lines import SUFFIXES, lines_of, suffix_of
 from hushvec_studies.retrieval.key_phrases import word_count
 from hushvec_studies.retrieval.splits import PARTS, checked_fractions, stratified_split
 
@@ -36,11 +34,6 @@ EIGHT_CATEGORIES = (
 )
 DEFAULT_SPLITS = (0.70, 0.15, 0.15)
 
-_UNPACKERS: dict[str, Callable[[bytes], bytes]] = {
-    ".jsonl": bytes,
-    ".jsonl.xz": lzma.decompress,
-    ".jsonl.gz": gzip.decompress,
-}
 # The elements of HTML, so that <who@where.org> and <name> in a text without markup are left alone.
 _ELEMENTS = (
     "a|abbr|acronym|address|area|article|aside|audio|b|base|big|blink|blockquote|body|br|button|canvas|caption|center|cite|code|col|"
@@ -229,9 +222,9 @@ def _documents(source: str | os.PathLike[str], data_home: str | os.PathLike[str]
     path = Path(source)
     if path.is_dir():
         return str(path), _of_folder(path)
-    suffix = next((suffix for suffix in _UNPACKERS if path.name.endswith(suffix)), None)
+    suffix = suffix_of(path)
     if suffix is None:
-        kinds = ", ".join(_UNPACKERS)
+        kinds = ", ".join(SUFFIXES)
         raise ValueError(f"source must be {NEWSGROUPS!r}, a folder that is there, or a file {kinds}, got {os.fspath(source)!r}")
     return str(path), _of_json_lines(path, suffix)
 
@@ -261,12 +254,7 @@ def _of_folder(folder: Path) -> Iterator[_Document]:
 
 
 def _of_json_lines(path: Path, suffix: str) -> Iterator[_Document]:
-    packed = path.read_bytes()
-    try:
-        content = _UNPACKERS[suffix](packed)
-    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as mistake:
-        raise ValueError(f"{path}: must be a whole {suffix.rpartition('.')[2]} file: {mistake}") from None
-    for number, (where, line) in enumerate(numbered_lines(decoded(str(path), content), str(path)), 1):
+    for number, (where, line) in enumerate(lines_of(path), 1):
         record = json_record(line, "text", where)
         # ids of other systems are often numbers
         given_id = record.fields.get("id", number)

@@ -204,7 +204,7 @@ def _over_epsilon(
                 if bound is not None:
                     claims = [(Estimate(point.setting.epsilon), bound(point), "") for point in group]
                     series += series_of(f"{noise}, bound", claims, styles[noise], "theory")
-        panels.append(Panel(f"noise on {sides_text(sides)}", tuple(series), None if level is None else ("no noise", level)))
+        panels.append(Panel(f"noise on {sides_text(sides)}", tuple(series), () if level is None else (("no noise", level),)))
     ticks = sorted({point.setting.epsilon for group in lines.values() for point in group if point.setting.epsilon < math.inf})
     return with_lines(
         Figure(
@@ -326,7 +326,7 @@ def _comparison(points: Sequence[Point], conditions: Conditions, k: int) -> Figu
                 for point in group
             ]
             series += series_of(noise, whole, styles[noise], "points")
-        panels.append(Panel(f"noise on {sides_text(sides)}", tuple(series), ("no difference", Estimate(0.0))))
+        panels.append(Panel(f"noise on {sides_text(sides)}", tuple(series), (("no difference", Estimate(0.0)),)))
     labels = sorted({epsilons[0] for epsilons in settings if len(set(epsilons)) == 1})
     return with_lines(
         Figure(

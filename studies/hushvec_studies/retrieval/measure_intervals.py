@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from hushvec.audit.bootstrap import bootstrap
-from hushvec_studies.harness.measurements import write_json
+from hushvec_studies.harness.outputs import write_json
 
 QUERIES = (50, 200, 1000)
 RATES = (0.5, 0.9, 0.99)

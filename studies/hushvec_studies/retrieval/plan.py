@@ -6,13 +6,12 @@ figures; two commands that ask for the same run share it.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hushvec_studies.harness.measurements import digest_of
 from hushvec_studies.retrieval.configuration import to_values, with_settings
 from hushvec_studies.retrieval.schema import KEYS, Configuration, NoiseFamily
 
@@ -83,10 +82,13 @@ class Run:
             "ks": list(self.ks),
         }
 
+    def key(self, inputs: str, version: str) -> dict[str, Any]:
+        """Everything that decides the figures of the run on inputs of this digest by this version of the package."""
+        return {**self.settings(), "inputs": inputs, "version": version}
+
     def fingerprint(self, inputs: str, version: str) -> str:
-        """The config_hash of the run on inputs of this digest by this version of the package: 32 hexadecimal digits."""
-        said = json.dumps({**self.settings(), "inputs": inputs, "version": version}, sort_keys=True, allow_nan=False)
-        return hashlib.sha256(said.encode()).hexdigest()[:32]
+        """The config_hash of the run: 32 hexadecimal digits of its key's digest."""
+        return digest_of(self.key(inputs, version))[:32]
 
 
 def planned(configuration: Configuration) -> list[Run]:

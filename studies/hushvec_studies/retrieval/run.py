@@ -1,4 +1,8 @@
-"""One run: an index with this noise, what it finds, and what the attacks find out about it."""
+"""One run: an index with this noise, what it finds, and what the attacks find out about it.
+
+Ranking measures are those of hushvec.retrieval: they agree with ir-measures to 1e-12, which takes fifty times as long (1.2 s for the
+15,531 queries of a run) and knows no recall of more relevant documents than there are places.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +71,6 @@ def perform(run: Run, inputs: Path, config_hash: str, commit: str | None) -> Rec
     row["timestamp"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     row["run_seconds"] = time.perf_counter() - start
     return Record(
-        settings=run.settings(),
         rows=tuple(row | attacked.get(k, {}) | _recall_at(k, evaluation) for k in run.ks),
         receipts=_receipts(index, searched),
         promises=tuple(index.describe()),

@@ -1,18 +1,18 @@
-"""Doing the runs of a study: those that are not done yet, by several processes, one file each."""
+"""Doing the runs of a study: each is a measurement in its folder, made once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import hushvec
 from hushvec._util import validate
-from hushvec._util.progress import Progress
 from hushvec_studies.harness.commit import commit_of
+from hushvec_studies.harness.measurements import Measurement, measured
 from hushvec_studies.harness.models import embedder
-from hushvec_studies.harness.workers import results_of
 from hushvec_studies.retrieval.columns import Row
 from hushvec_studies.retrieval.inputs import InputFolder, digest_of
 from hushvec_studies.retrieval.plan import Run
@@ -23,15 +23,35 @@ from hushvec_studies.retrieval.schema import Configuration
 EMBEDDINGS = "embeddings"
 
 
-class Job(NamedTuple):
-    """A run with everything that a worker needs to do it."""
+Perform = Callable[[Run, Path, str, str | None], Record]
+
+
+@dataclass(frozen=True)
+class RunOnInputs(Measurement):
+    """What one file of the folder is of.
+
+    Args:
+        run: what to do.
+        inputs: folder with its vectors.
+        commit: for the column git_commit.
+    """
 
     run: Run
     inputs: Path
-    config_hash: str
     commit: str | None
-    study: Path
-    perform: Callable[[Run, Path, str, str | None], Record]
+
+    @cached_property
+    def key(self) -> dict[str, Any]:
+        return self.run.key(digest_of(self.inputs), hushvec.__version__)
+
+    @cached_property
+    def digest(self) -> str:
+        """The config_hash."""
+        return self.run.fingerprint(digest_of(self.inputs), hushvec.__version__)
+
+    @property
+    def label(self) -> str:
+        return self.run.label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +88,7 @@ def do_runs(
     *,
     workers: int = 1,
     embedder: Callable[[str], Any] = embedder,
-    perform: Callable[[Run, Path, str, str | None], Record] = perform,
+    perform: Perform = perform,
     progress: bool = True,
 ) -> Done:
     """Do runs, leave out those that the folder has, and write results.csv.
@@ -107,35 +127,19 @@ def do_runs(
     cache = Path(configuration.embedding.cache or folder / EMBEDDINGS)
     inputs = InputFolder(place.inputs, cache, embedder, progress)
     commit = commit_of(Path.cwd())
-    jobs = []
-    for run in runs:
-        source = inputs.of(run)
-        config_hash = run.fingerprint(digest_of(source), hushvec.__version__)
-        jobs.append(Job(run, source, config_hash, commit, folder, perform))
-    missing = [job for job in jobs if not place.has(job.config_hash)]
-    with Progress("runs", len(jobs) if progress else 0) as bar:
-        bar.advance(len(jobs) - len(missing))
-        for label in _done(missing, workers):
-            bar.advance(1, label)
-    return Done(folder=folder, runs=len(jobs), before=len(jobs) - len(missing), rows=place.write_results())
+    wanted = [(RunOnInputs(run, inputs.of(run), commit), partial(row_of, perform=perform)) for run in runs]
+    made = measured(wanted, folder, "runs", workers=workers, progress=progress)
+    return Done(folder=folder, runs=len(made.rows), before=made.before, rows=place.write_results())
 
 
-def _done(jobs: Sequence[Job], workers: int) -> Iterator[str]:
-    if not jobs:
-        return iter(())
-    return map(do_job, jobs) if workers == 0 else results_of(do_job, jobs, workers)
-
-
-def do_job(job: Job) -> str:
-    """Do a run and put its file in place; returns what it is called.
+def row_of(one: RunOnInputs, perform: Perform) -> dict[str, Any]:
+    """Do a run; its record, ready for JSON.
 
     Raises:
         ValueError, TypeError: settings that do not fit the texts; the message begins with the run.
     """
     try:
-        record = job.perform(job.run, job.inputs, job.config_hash, job.commit)
+        return perform(one.run, one.inputs, one.digest, one.commit).to_dict()
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"run {job.run.label!r}: {error}") from error
-    StudyFolder(job.study).save(record)
-    return job.run.label
+        raise kind(f"run {one.label!r}: {error}") from error

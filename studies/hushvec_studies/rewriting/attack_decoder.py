@@ -29,7 +29,9 @@ from pydantic import AfterValidator, Field
 import hushvec as hv
 from hushvec.mechanisms import PublicProjection
 from hushvec.text.inverters.trained import DecoderSize, TrainedInverter, train_inverter
+from hushvec_studies.harness.charts import Panel
 from hushvec_studies.harness.settings import DistinctOrNone
+from hushvec_studies.harness.tables import Estimate
 from hushvec_studies.rewriting import (
     documents,
     figures,
@@ -150,19 +152,21 @@ def attacked(private, adversary, opinions, mechanism, epsilon, seed):
 def draw(study, folder):
     panels = []
     for measure, title in (("token_f1", "words (token F1)"), ("recovered", "gold strings recovered (share)")):
-        lines, levels = [], []
+        lines = []
         for attack in ("nearest", "decoder, clean", "decoder, noise"):
             for mechanism in MECHANISMS:
                 own = [row for row in study["rows"] if row["attack"] == attack and row["mechanism"] in (mechanism, "none")]
                 if own:
-                    lines.append(figures.line(f"{mechanism}: {attack}", sorted(own, key=lambda row: row["epsilon"]), measure))
+                    own = sorted(own, key=lambda row: row["epsilon"])
+                    lines.append(figures.line(f"{mechanism}: {attack}", own, measure, style=len(lines)))
         chance = [row[measure] for row in study["rows"] if row["attack"].endswith("stranger's")]
-        levels.append(figures.Level("a stranger's vector (mean of all)", float(np.mean(chance))))
-        panels.append(figures.Panel(f"{title}: {study['rows'][0]['n']} sentences", lines, levels))
+        level = ("a stranger's vector (mean of all)", Estimate(float(np.mean(chance))))
+        panels.append(Panel(f"{title}: {study['rows'][0]['n']} sentences", tuple(lines), (level,)))
     figures.curves(
-        folder / "attack_decoder.png",
+        folder / "attack_decoder.svg",
         panels,
-        y_label="of the private sentence in the attacker's text",
+        title="What a decoder reads out of a noisy vector",
+        y_label="of the private sentence\nin the attacker's text",
         x_label="epsilon (log scale)",
     )
 

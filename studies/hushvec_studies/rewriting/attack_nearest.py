@@ -23,6 +23,8 @@ from pydantic import Field
 import hushvec as hv
 from hushvec._util.progress import Progress
 from hushvec.mechanisms import PublicProjection
+from hushvec_studies.harness.charts import INK, Panel, Series
+from hushvec_studies.harness.tables import Estimate
 from hushvec_studies.rewriting import documents, figures, likelihoods, metrics, models, options, releases, results, variants
 from hushvec_studies.rewriting.releases import unit
 
@@ -138,18 +140,18 @@ def draw(study, folder):
             lines.append(figures.line(label, line, "top_1"))
         fine = np.geomspace(min(EPSILONS), max(filter(math.isfinite, EPSILONS)), 200)
         allowed = [likelihoods.most_allowed(epsilon, 0.0, own[0]["candidates"]) for epsilon in fine]
-        bound = figures.Line("most that epsilon allows (delta = 0)", fine, allowed, [])
-        level = figures.Level("guessing", own[0]["guessing_1"])
-        panels.append(
-            figures.Panel(f"{name}: {own[0]['candidates']} candidates, {own[0]['top_1_n']} secrets", lines, [level], [bound])
+        bound = Series(
+            "most that epsilon allows (delta = 0)", tuple(map(Estimate, fine)), tuple(map(Estimate, allowed)), INK, kind="theory"
         )
+        title = f"{name}: {own[0]['candidates']} candidates, {own[0]['top_1_n']} secrets"
+        panels.append(Panel(title, (*lines, bound), (("guessing", Estimate(own[0]["guessing_1"])),)))
     figures.curves(
-        folder / "attack_nearest.png",
+        folder / "attack_nearest.svg",
         panels,
+        title="Who released a noisy vector: the right one at the first guess",
         y_label="right at the first guess (share)",
         x_label="epsilon (log scale)",
-        y_range=(-0.03, 1.03),
-        columns=3,
+        y_range=(0.0, 1.0),
     )
 
 

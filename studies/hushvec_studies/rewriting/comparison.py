@@ -154,7 +154,8 @@ def draw(study, folder):
     measures = {"leak": "leak\n(share of gold strings)"} | {
         key: text for key, text in judged.items() if any(key in row for row in rows)
     }
-    figures.dots(folder / "comparison.png", groups, measures | {"length_ratio": "length\n(characters out per in)"})
+    measures["length_ratio"] = "length\n(characters out per in)"
+    figures.dots(folder / "comparison.svg", groups, measures, title="Leak, likeness and length of every system")
 
 
 def label(row):

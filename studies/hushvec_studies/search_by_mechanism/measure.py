@@ -27,7 +27,7 @@ from hushvec.mechanisms import PrivUnit, PublicCodebook, PublicProjection
 from hushvec.mechanisms.code_counts import found_share
 from hushvec.retrieval import PrivateIndex, PrivateQuery
 from hushvec.retrieval.measures.ranking import judge, per_query
-from hushvec_studies.harness.measurements import write_json
+from hushvec_studies.harness.outputs import write_json
 
 EPSILONS = (4.0, 8.0, 10.0, 16.0)
 DELTA = 1e-5

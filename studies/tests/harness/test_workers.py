@@ -75,7 +75,7 @@ def test_workers_leave_when_the_study_is_killed(tmp_path):
     path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     study = subprocess.Popen([sys.executable, str(program), str(tmp_path)], env=os.environ | {"PYTHONPATH": path})
     deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("study/runs/[!.]*.json")):
+    while not list(tmp_path.glob("study/measured/[!.]*.json")):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     workers = _children(study.pid)

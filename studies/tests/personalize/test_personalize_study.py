@@ -138,7 +138,7 @@ def test_an_adapter_that_does_not_learn_is_no_result(done, monkeypatch, tmp_path
     settings = settings_of(options(tmp_path, "--epsilons", "inf"))
     with pytest.raises(AdapterUnchangedError, match="must change in every layer"):
         command.personalize_study(settings, tmp_path, figure=False)
-    assert not list((tmp_path / "measured").iterdir())
+    assert not list(tmp_path.glob("measured/*"))
 
 
 def test_base_models_are_made_once(done, tmp_path):

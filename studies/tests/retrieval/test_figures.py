@@ -82,7 +82,7 @@ def test_the_search_without_noise_is_in_every_panel(named):
         point = next(one for one in panel.series if one.label == "no noise")
         assert point.x == (clean.strongest(AUC),) and point.kind == "points"
     for panel in named["recall_k10"].panels:
-        assert panel.level == ("no noise", clean.estimate("recall_at_k"))
+        assert panel.levels == (("no noise", clean.estimate("recall_at_k")),)
 
 
 def test_bounds_stand_beside_attacks(named):
@@ -204,9 +204,10 @@ def test_every_series_and_interval_is_in_the_drawing(drawn):
 
 @pytest.mark.parametrize("sides", [1, 3, 4])
 def test_panels_of_any_number_are_as_wide_as_the_page_allows(sides):
-    columns, rows, width = charts._grid(sides)
+    columns, rows, width = charts._grid(sides, 4)
     assert columns * rows >= sides and rows == 1 and columns * (width + 0.2) + 0.68 <= 10.9 + 1e-9
-    assert charts._grid(5)[:2] == (3, 2) and charts._grid(7)[:2] == (4, 2) and charts._grid(9)[:2] == (3, 3)
+    assert charts._grid(5, 4)[:2] == (3, 2) and charts._grid(7, 4)[:2] == (4, 2) and charts._grid(9, 4)[:2] == (3, 3)
+    assert charts._grid(4, 2)[:2] == (2, 2)
 
 
 def test_more_mechanisms_than_colours(tmp_path):

@@ -99,6 +99,13 @@ def test_what_decides_no_figure_is_not(override):
     assert first_difference(of(override), to_values(of())) is None
 
 
+def test_the_fingerprint_stays():
+    """Seeds are made from it, and results name it: another one is another study."""
+    clean, noisy, *_ = planned(load_configuration("doc_ldp"))
+    assert clean.fingerprint("i", "v") == "a2eb0b616711da1598ce0de12f0ff64f"
+    assert noisy.fingerprint("i", "v") == "19064029ed978491287e222954c562b2"
+
+
 def test_texts_and_version_are_in_the_fingerprint():
     run = planned(of())[0]
     assert len({run.fingerprint("i", "v"), run.fingerprint("j", "v"), run.fingerprint("i", "w")}) == 3

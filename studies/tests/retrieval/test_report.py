@@ -8,6 +8,7 @@ import pytest
 from made_rows import made_rows
 from markupsafe import escape
 
+from hushvec_studies.harness.measurements import Measurement, Measurements
 from hushvec_studies.retrieval import figures
 from hushvec_studies.retrieval.columns import NAMES
 from hushvec_studies.retrieval.configuration import load_configuration
@@ -21,6 +22,19 @@ RECEIPT = {"mechanism": "gaussian", "epsilon": 5.0, "delta": 1e-5, "sigma": 1.25
 CURVES = {"likelihood": {"k": 10, "fpr": [0.001, 0.1, 1.0], "tpr": [0.002, 0.2, 1.0]}}
 
 
+class Made(Measurement):
+    """A run that nobody did."""
+
+    label = "made"
+
+    def __init__(self, number):
+        self._number = number
+
+    @property
+    def key(self):
+        return {"run": self._number}
+
+
 def save_study(folder, rows, **changes):
     """A study's folder with these rows as its runs."""
     study = StudyFolder(folder)
@@ -28,16 +42,16 @@ def save_study(folder, rows, **changes):
     runs = {}
     for row in rows:
         key = tuple(row[column] for column in ("sides", "noise", "epsilon_doc", "epsilon_query", "queries_per_document"))
-        name = runs.setdefault(key, [f"{len(runs):032x}"])[0]
-        runs[key].append(row | {"config_hash": name, "run_id": name})
-    for _, *own in runs.values():
+        one = runs.setdefault(key, [Made(len(runs))])[0]
+        runs[key].append(row | {"config_hash": one.digest, "run_id": one.digest})
+    for one, *own in runs.values():
         noisy = own[0]["sides"] != "none"
         record = {
             "receipts": {"document": RECEIPT} if noisy else {},
             "promises": ("Documents: <u>nothing</u> & more.",),
             "curves": CURVES,
         }
-        study.save(Record(settings={}, rows=tuple(own), **(record | changes)))
+        Measurements(folder).save(one, Record(rows=tuple(own), **(record | changes)).to_dict())
     return folder
 
 
@@ -245,7 +259,7 @@ def test_a_study_without_runs(tmp_path):
 
 def test_a_torn_run(tmp_path):
     save_study(tmp_path, made_rows(sides=(), ks=(10,)))
-    (path,) = (tmp_path / "runs").iterdir()
+    (path,) = (tmp_path / "measured").iterdir()
     path.write_text(path.read_text(encoding="utf-8")[:-20], encoding="utf-8")
     with pytest.raises(ValueError, match=rf"{path.name}"):
         write_report(tmp_path)

@@ -12,6 +12,7 @@ import study_stand_ins as stand_ins
 from study_stand_ins import done
 
 from evidence.reference.sizes import scaled
+from hushvec_studies.harness.measurements import Measurements
 from hushvec_studies.retrieval import records as records_module
 from hushvec_studies.retrieval.columns import read_rows
 from hushvec_studies.retrieval.plan import planned
@@ -84,17 +85,15 @@ def test_other_texts_are_other_runs(tmp_path, log):
 def test_a_damaged_file_is_named(tmp_path):
     configuration = stand_ins.small(tmp_path)
     done(tmp_path / "study", configuration)
-    files = sorted((tmp_path / "study" / "runs").glob("*.json"))
+    files = sorted((tmp_path / "study" / "measured").glob("*.json"))
     whole = files[0].read_text()
     for damaged in (whole[:100], "{}", "[]", whole.replace('"k"', '"kk"')):
         files[0].write_text(damaged)
         with pytest.raises(ValueError, match=f"{files[0].name}: must be a run"):
             StudyFolder(tmp_path / "study").records()
     files[0].write_text(files[1].read_text())
-    with pytest.raises(ValueError, match="must have the name of its config_hash"):
+    with pytest.raises(ValueError, match=f"must have the name that its key asks for, {files[1].stem}"):
         StudyFolder(tmp_path / "study").records()
-    files[0].unlink()
-    assert done(tmp_path / "study", configuration).before == 8
 
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
@@ -108,7 +107,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
         patched.setattr("hushvec._util.publish.os.replace", fails)
         with pytest.raises(OSError, match="no space left"):
             done(tmp_path / "study", configuration)
-    assert list((tmp_path / "study" / "runs").iterdir()) == []
+    assert not list((tmp_path / "study").glob("measured/*"))
     assert_once(done(tmp_path / "study", configuration).rows, configuration)
 
 
@@ -143,13 +142,13 @@ def test_killed_at_random_moments_nothing_is_lost_or_there_twice(tmp_path, log):
         folder = tmp_path / f"study {rounds}"
         while killed_after(rng.uniform(0, seconds / 3), folder, configuration):
             kills += 1
-            left.append(len(list((folder / "runs").glob("[!.]*.json"))))
+            left.append(len(list((folder / "measured").glob("[!.]*.json"))))
         rounds += 1
         resumed = done(folder, configuration)
         assert resumed.before == resumed.runs
         assert_once(resumed.rows, configuration)
         assert stand_ins.figures(resumed.rows) == stand_ins.figures(whole.rows)
-        assert not [*folder.glob(".*"), *(folder / "runs").glob(".*")]
+        assert not [*folder.glob(".*"), *(folder / "measured").glob(".*")]
     # the kills hit studies that were under way
     assert any(0 < runs < resumed.runs for runs in left)
     # a run was done again only where a kill took it before it was in place
@@ -157,17 +156,41 @@ def test_killed_at_random_moments_nothing_is_lost_or_there_twice(tmp_path, log):
 
 
 def test_a_file_written_in_place_would_be_caught(tmp_path, log, monkeypatch):
-    """The mutant: a run's file that grows under its own name. A kill in the middle of it leaves a part that counts as done."""
+    """The mutant: a run's file that grows under its own name. A kill in the middle of it leaves a part, which does not count."""
     configuration = stand_ins.small(tmp_path)
 
-    def save(self, record):
-        said = json.dumps(record.to_dict())
-        self.path_of(record.config_hash).write_text(said[: len(said) // 2])
+    def save(self, one, row):
+        said = json.dumps({"key": one.key, "row": row})
+        self._files.mkdir()
+        self._path(one.digest).write_text(said[: len(said) // 2])
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(StudyFolder, "save", save)
+        patched.setattr(Measurements, "save", save)
         with pytest.raises(KeyboardInterrupt):
             done(tmp_path / "study", configuration)
     with pytest.raises(ValueError, match="must be a run"):
+        StudyFolder(tmp_path / "study").records()
+    again = done(tmp_path / "study", configuration)
+    assert again.before == 0
+    assert_once(again.rows, configuration)
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"key": {}, "row": {}}', "\xff"])
+def test_a_damaged_run_is_done_again(tmp_path, damage):
+    configuration = stand_ins.small(tmp_path)
+    whole = done(tmp_path / "study", configuration)
+    path = sorted((tmp_path / "study" / "measured").iterdir())[0]
+    path.write_bytes(damage.encode("latin-1"))
+    again = done(tmp_path / "study", configuration)
+    assert again.before == 8
+    assert stand_ins.figures(again.rows) == stand_ins.figures(whole.rows)
+
+
+def test_a_folder_of_the_first_format_is_refused(tmp_path):
+    configuration = stand_ins.small(tmp_path)
+    StudyFolder(tmp_path / "study").open_for(configuration)
+    path = tmp_path / "study" / "study.json"
+    path.write_text(path.read_text().replace('"format": 2', '"format": 1'))
+    with pytest.raises(ValueError, match=r"study\.json: is not the beginning of a study of this version of hushvec"):
         done(tmp_path / "study", configuration)

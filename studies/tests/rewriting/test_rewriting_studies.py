@@ -8,6 +8,7 @@ that resampling gives against the binomial's, within 15 % at 1,000 resamples (a 
 import csv
 import json
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -17,12 +18,15 @@ from pydantic import Field
 from scipy import stats
 
 import hushvec as hv
+from hushvec_studies.harness.charts import Panel
+from hushvec_studies.harness.tables import Estimate
 from hushvec_studies.rewriting import (
     attack_decoder,
     attack_nearest,
     comparison,
     documents,
     epsilon_sweep,
+    figures,
     judges,
     likelihoods,
     measured,
@@ -263,7 +267,16 @@ def test_the_sweep(toy, level, tmp_path):
     results.write(tmp_path, "epsilon_sweep", {"rows": rows})
     epsilon_sweep.draw(results.read(tmp_path, "epsilon_sweep"), tmp_path)
     for name in ("epsilon_similarity_minilm", "epsilon_leak"):
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / f"{name}.svg").read_text().startswith("<svg ")
+
+
+def test_curves_show_infinity_and_no_texts_that_touch(tmp_path):
+    rows = [{"epsilon": one, "leak": 0.5, "leak_error": None} for one in (128.0, 256.0, 512.0, 1000.0, math.inf)]
+    panel = Panel("toy", (figures.line("privunit", rows, "leak"),), (("chance", Estimate(0.1)), ("best", Estimate(0.9))))
+    figures.curves(tmp_path / "toy.svg", [panel], title="toy", y_label="leak")
+    texts = re.findall(r">([^<>\n]+)</text>", (tmp_path / "toy.svg").read_text())
+    assert {"128", "256", "1000", "∞", "chance", "best", "privunit"} <= set(texts)
+    assert "512" not in texts
 
 
 def test_the_comparison(toy, tmp_path):
@@ -273,7 +286,7 @@ def test_the_comparison(toy, tmp_path):
     assert len(rows) == 2 * len(comparison.SETTINGS)
     assert all(row["seconds"] > 0 for row in rows[::2]) and not any("seconds" in row for row in rows[1::2])
     comparison.draw({"rows": rows}, tmp_path)
-    assert (tmp_path / "comparison.png").stat().st_size > 0
+    assert (tmp_path / "comparison.svg").read_text().startswith("<svg ")
 
 
 def test_the_decoder(toy, tmp_path):
@@ -291,7 +304,7 @@ def test_the_decoder(toy, tmp_path):
     assert [row["attack"] for row in rows[1::2]] == [f"{attack}, stranger's" for attack in attacks]
     assert rows[0]["token_f1"] > rows[1]["token_f1"]
     attack_decoder.draw({"rows": [row | {"mechanism": "none"} for row in rows[:4]] + rows[4:]}, tmp_path)
-    assert (tmp_path / "attack_decoder.png").stat().st_size > 0
+    assert (tmp_path / "attack_decoder.svg").read_text().startswith("<svg ")
 
 
 def test_steps_say_what_they_need(capsys, monkeypatch):

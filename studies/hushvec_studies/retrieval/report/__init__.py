@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hushvec._util.publish import SHARED, published_text
 from hushvec_studies.harness.charts import Figure
+from hushvec_studies.harness.outputs import write_text
 from hushvec_studies.retrieval.figures import save_figures, study_figures
 from hushvec_studies.retrieval.points import Conditions
 from hushvec_studies.retrieval.records import StudyFolder
@@ -50,8 +50,7 @@ def write_report(folder: str | os.PathLike[str]) -> Path:
     figures = [*study_figures(rows, main), *roc_figures([(record.rows[0], record.curves) for record in records], main)]
     drawn = {path.stem: path for path in save_figures(figures, study.path / "figures") if path.suffix == ".svg"}
     page = study.path / REPORT
-    with published_text(page, mode=SHARED) as file:
-        file.write(page_of(configuration, records, study_tables(rows, main), _with_drawings(figures, drawn)))
+    write_text(page, page_of(configuration, records, study_tables(rows, main), _with_drawings(figures, drawn)))
     return page
 
 
