@@ -5,14 +5,14 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 
 # Each takes more than some 10 s of processor time, the longest first. Workers take whole files: one of these that begins last would
-# leave the other processors idle.
+# leave the other processors idle. Ray and Spark start processes for every processor, so not both at once.
 LONG_FILES = (
     "integrations/test_ray.py",
-    "integrations/test_spark.py",
     "receipts/test_training_receipt.py",
     "structure/test_package.py",
     "budget/test_processes.py",
     "receipts/test_verifiers_agree.py",
+    "integrations/test_spark.py",
     "accounting/test_shuffling.py",
     "training/test_noise_multiplier.py",
     "accounting/test_poisson.py",
