@@ -4,9 +4,12 @@
 # Everything else is for working on hushvec: CONTRIBUTING.md says when to use which target.
 PYTHON ?= python3
 BIN = .venv-test/bin
-# Python compiles bytecode when it needs it: compiling all packages at once takes minutes.
+# Python compiles bytecode when it needs it: compiling all packages at once takes minutes. It has to be kept, whatever the caller's
+# environment says: otherwise each of the tests' processes would compile all that it imports, and torch takes seconds.
+unexport PYTHONDONTWRITEBYTECODE
 PIP = -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
-PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+# Files begin in the order of tests/order.py.
+PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo dev quick test full lint native sanitizers arm ranks wheel tidy coverage format bench clean FORCE
 
@@ -71,25 +74,23 @@ format: .venv-test/installed
 	$(BIN)/ruff check --fix $(LINTED)
 	git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs $(BIN)/clang-format -i
 
-lint: .venv-test/installed
+lint: .venv-test/packages
 	$(BIN)/ruff check $(LINTED)
 	git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs $(BIN)/clang-format --dry-run --Werror
 	$(BIN)/mypy
 
 # ---- what CI runs
 
-# The compiler works while pip downloads. The tests that run alone are named by file: collecting the whole suite a second time, with every
-# library that it imports, takes 44 s of processor time instead of 7.
+# The compiler works while pip downloads, and lint, which needs no hushvec, beside what is left to build. The tests that run alone are
+# named by file: collecting the whole suite a second time, with every library that it imports, takes 25 s of processor time.
 test:
-	$(MAKE) --jobs=2 dev native
-	$(MAKE) --jobs=2 lint wheel
+	$(MAKE) --jobs=2 dev native lint wheel
 	$(PYTEST) -m "not alone" $(TESTS)
 	$(BIN)/python -m pytest -m alone $(ALONE)
 
 # What runs every night: more samples, sanitizers, 64-bit ARM, other BLAS kernels.
 full:
-	$(MAKE) --jobs=2 dev native
-	$(MAKE) --jobs=2 lint wheel sanitizers arm
+	$(MAKE) --jobs=2 dev native lint wheel sanitizers arm
 	HUSHVEC_TEST_SCALE=full $(PYTEST) -m "not alone" $(TESTS)
 	HUSHVEC_TEST_SCALE=full $(BIN)/python -m pytest -m alone $(ALONE)
 	$(MAKE) ranks
@@ -113,6 +114,11 @@ ranks: .venv-test/installed
 # What users install, from the objects in build/dev: the files in it, and a release by the installed package.
 wheel: .venv-test/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/check_wheel.py
+
+# Both build in build/dev: one after the other.
+ifneq ($(filter native,$(MAKECMDGOALS)),)
+wheel: | native
+endif
 
 # clang-tidy on what build/dev compiles.
 tidy: .venv-test/core

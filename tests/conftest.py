@@ -3,6 +3,7 @@
 A test that takes `backend` runs once for each backend that this machine has.
 """
 
+import gc
 import os
 import re
 import subprocess
@@ -11,9 +12,22 @@ import sys
 import pytest
 
 from evidence.reference.sizes import SCALE
+from order import longest_first
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Imports make millions of objects that stay: the collector of garbage waits until they are there, and then leaves them alone."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(items):
+    longest_first(items)
     if SCALE != "full":
         for item in items:
             if item.get_closest_marker("full"):

@@ -233,6 +233,8 @@ print(status, budget.consumed())
 OPENS = """
 import os, sys
 from hushvec.budget import PrivacyBudget
+if sys.argv[1].startswith("postgresql"):
+    import psycopg, sqlalchemy  # once, and not by each child between the signal and its first statement
 reader, writer = os.pipe()
 children = []
 for _ in range(8):

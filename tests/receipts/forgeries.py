@@ -5,7 +5,7 @@ import dataclasses
 import json
 import math
 import types
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +72,7 @@ def _paid_by(budget):
     return [json.loads(receipt.to_json()) for receipt in receipts], json.loads(json.dumps(budget.export()))
 
 
+@lru_cache(maxsize=None, typed=True)  # seconds, where the steps are of samples; 1.0 is not 1
 def training_receipt(**settings):
     """Of 100 steps, without sampling unless told otherwise; epsilon is what they cost."""
     fields = {

@@ -73,20 +73,22 @@ def directions(rows):
 
 def normals(first, count, *, key, nonce, rounds):
     """Balls of Z for samples first to first + count - 1."""
+    group, place = np.divmod(np.arange(first, first + count), chacha.GROUP)
+    word, lane = np.divmod(place, chacha.LANES)
+    block_index = group * chacha.LANES + lane
+    pair = group * chacha.PAIRS_PER_GROUP + word % 8 * chacha.LANES + lane
+    domains = ((chacha.DOMAIN_MAIN, block_index), (chacha.DOMAIN_LOW_WORDS, block_index), (chacha.DOMAIN_EXTENSION, pair))
     result = []
-    for sample in range(first, first + count):
-        group, place = divmod(sample, chacha.GROUP)
-        word, lane = divmod(place, chacha.LANES)
-        radius_word = word % 8
-        block_index = group * chacha.LANES + lane
-        main = chacha.block(key, chacha.counter(chacha.DOMAIN_MAIN, block_index), nonce, rounds)
-        low = chacha.block(key, chacha.counter(chacha.DOMAIN_LOW_WORDS, block_index), nonce, rounds)
-        pair = group * chacha.PAIRS_PER_GROUP + radius_word * chacha.LANES + lane
-        extension = chacha.block(key, chacha.counter(chacha.DOMAIN_EXTENSION, pair), nonce, rounds)
-        radius_words = [main[radius_word], low[radius_word], *extension[0:5]]
-        angle_words = [main[radius_word + 8], low[radius_word + 8], *extension[8:13]]
-        result.append(polar(radius_words, angle_words)[word // 8])
+    for at, main, low, extension in zip(word.tolist(), *(blocks(*domain, key, nonce, rounds) for domain in domains), strict=True):
+        radius_words = [main[at % 8], low[at % 8], *extension[0:5]]
+        angle_words = [main[at % 8 + 8], low[at % 8 + 8], *extension[8:13]]
+        result.append(polar(radius_words, angle_words)[at // 8])
     return result
+
+
+def blocks(domain, indices, key, nonce, rounds):
+    """A list of 16 words for each index."""
+    return chacha.blocks(key, np.uint64(chacha.counter(domain, 0)) | indices.astype(np.uint64), nonce, rounds).tolist()
 
 
 def component(row, cap_probability, threshold, *, key, nonce, rounds):

@@ -1,5 +1,7 @@
 """A whole call: rows in, released values out. Puts the key stream, the clipped row and the exact rounding together."""
 
+import functools
+
 import numpy as np
 
 from . import chacha, clip, exact
@@ -9,8 +11,16 @@ LARGEST_BFLOAT16_BITS = 0x7F7F0000
 
 
 def call_words(key, nonce, rounds, samples, domain=chacha.DOMAIN_MAIN):
-    """uint32[groups * 256]: the main words of a call of `samples` samples, its last group whole."""
-    return chacha.words(key, nonce, rounds, 0, -(-samples // chacha.GROUP), domain)
+    """uint32[groups * 256], read-only: the main words of a call of `samples` samples, its last group whole."""
+    return _group_words(key, nonce, rounds, -(-samples // chacha.GROUP), domain)
+
+
+# Kept: the tests ask for the same few streams for every backend, dtype and layout.
+@functools.lru_cache(maxsize=64)
+def _group_words(key, nonce, rounds, groups, domain):
+    words = chacha.words(key, nonce, rounds, 0, groups, domain)
+    words.flags.writeable = False
+    return words
 
 
 def box_muller_words(words):

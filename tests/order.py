@@ -1,0 +1,37 @@
+"""The order in which test files begin."""
+
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+
+# Each takes more than some 10 s of processor time, the longest first. Workers take whole files: one of these that begins last would
+# leave the other processors idle. Ray and Spark start processes for every processor, so not both at once.
+LONG_FILES = (
+    "integrations/test_ray.py",
+    "receipts/test_training_receipt.py",
+    "structure/test_package.py",
+    "budget/test_processes.py",
+    "receipts/test_verifiers_agree.py",
+    "integrations/test_spark.py",
+    "accounting/test_shuffling.py",
+    "training/test_noise_multiplier.py",
+    "accounting/test_poisson.py",
+    "evidence/exact/test_exact_gaussian.py",
+    "audit/test_audit_mutants.py",
+    "evidence/statistical/test_independence.py",
+    "_util/test_torch_recording.py",
+    "evidence/exact/test_same_bits.py",
+    "_native/test_torch_ops.py",
+    "evidence/statistical/test_noise_laws.py",
+    "evidence/statistical/test_release_laws.py",
+    "secure_memory/test_secure_cache.py",
+    "text/test_vec2text.py",
+    "evidence/exact/test_float_modes.py",
+    "evidence/exact/test_exact_laplace.py",
+)
+
+
+def longest_first(items):
+    """Sorts the items by file: LONG_FILES, then the others as they were."""
+    places = {TESTS / file: place for place, file in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
