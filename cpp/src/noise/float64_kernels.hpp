@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "hushvec/keystream.hpp"
 #include "lanes/inline.hpp"
@@ -15,15 +16,16 @@ namespace hushvec {
 template <class V, class Visit>
 HUSHVEC_INLINE void for_each_wide_slice(const KeyStream& stream, std::uint64_t first_group, std::size_t groups, double* out, Visit visit) {
     alignas(64) std::uint32_t words[kGroupSamples], low[kGroupSamples];
-    ChaChaLanes<V> main_stream(stream, domain::kMain), low_stream(stream, domain::kLowWords);
-    for (std::size_t group = 0; group < groups; ++group) {
-        for (std::size_t offset = 0; offset < kGroupBlocks; offset += V::lanes) {
-            const std::uint64_t block = (first_group + group) * kGroupBlocks + offset;
-            main_stream.blocks(block, words + offset, kGroupBlocks);
-            low_stream.blocks(block, low + offset, kGroupBlocks);
-            visit(words + offset, low + offset, out + group * kGroupSamples + offset);
+    with_words<V>(stream, domain::kLowWords, [&](auto& low_cipher) HUSHVEC_INLINE_LAMBDA {
+        std::decay_t<decltype(low_cipher)> cipher(stream, domain::kMain);
+        for (std::size_t group = 0; group < groups; ++group) {
+            cipher.group(first_group + group, words);
+            low_cipher.group(first_group + group, low);
+            for (std::size_t offset = 0; offset < kGroupBlocks; offset += V::lanes) {
+                visit(words + offset, low + offset, out + group * kGroupSamples + offset);
+            }
         }
-    }
+    });
 }
 
 template <class V>

@@ -15,6 +15,7 @@
 #include "noise/exact_round.hpp"
 #include "noise/laplace.hpp"
 #include "noise/tail.hpp"
+#include "rng/aes_stream.hpp"
 #include "rng/chacha_lanes.hpp"
 
 namespace hushvec {
@@ -31,28 +32,36 @@ struct SamplePosition {
     HUSHVEC_INLINE std::uint64_t pair() const { return group * kGroupPairs + word * kGroupBlocks + lane; }
 };
 
+// Calls draw(words) with what makes the words of the stream's groups in one domain: words.group(number, target).
+template <class V, class Draw>
+HUSHVEC_INLINE void with_words(const KeyStream& stream, std::uint64_t domain_id, Draw draw) {
+    if (stream.cipher == Cipher::aes256) {
+        AesWords words(stream, domain_id);
+        draw(words);
+    } else {
+        ChaChaLanes<V> words(stream, domain_id);
+        draw(words);
+    }
+}
+
 // Calls visit(words, offset, group) for every slice of every group; words points at the slice's word 0.
 template <class V, class Visit>
 HUSHVEC_INLINE void for_each_slice(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t first_group, std::size_t groups,
                                    Visit visit) {
     alignas(64) std::uint32_t words[kGroupSamples];
-    ChaChaLanes<V> chacha(stream, domain_id);
-    for (std::size_t group = 0; group < groups; ++group) {
-        for (std::size_t offset = 0; offset < kGroupBlocks; offset += V::lanes) {
-            chacha.blocks((first_group + group) * kGroupBlocks + offset, words + offset, kGroupBlocks);
-            visit(words + offset, offset, group);
+    with_words<V>(stream, domain_id, [&](auto& cipher) HUSHVEC_INLINE_LAMBDA {
+        for (std::size_t group = 0; group < groups; ++group) {
+            cipher.group(first_group + group, words);
+            for (std::size_t offset = 0; offset < kGroupBlocks; offset += V::lanes) visit(words + offset, offset, group);
         }
-    }
+    });
 }
 
 template <class V>
 void keystream(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t first_group, std::size_t groups, std::uint32_t* out) {
-    ChaChaLanes<V> chacha(stream, domain_id);
-    for (std::size_t group = 0; group < groups; ++group) {
-        for (std::size_t offset = 0; offset < kGroupBlocks; offset += V::lanes) {
-            chacha.blocks((first_group + group) * kGroupBlocks + offset, out + group * kGroupSamples + offset, kGroupBlocks);
-        }
-    }
+    with_words<V>(stream, domain_id, [&](auto& cipher) HUSHVEC_INLINE_LAMBDA {
+        for (std::size_t group = 0; group < groups; ++group) cipher.group(first_group + group, out + group * kGroupSamples);
+    });
 }
 
 // ---- noise only ----
