@@ -16,11 +16,11 @@ namespace hushvec {
 template <class V, class Visit>
 HUSHVEC_INLINE void for_each_wide_slice(const KeyStream& stream, std::uint64_t first_group, std::size_t groups, double* out, Visit visit) {
     alignas(64) std::uint32_t words[kGroupSamples], low[kGroupSamples];
-    with_words<V>(stream, domain::kLowWords, [&](auto& low_cipher) HUSHVEC_INLINE_LAMBDA {
+    with_cipher<V>(stream, domain::kLowWords, [&](auto& low_cipher) HUSHVEC_INLINE_LAMBDA {
         std::decay_t<decltype(low_cipher)> cipher(stream, domain::kMain);
         for (std::size_t group = 0; group < groups; ++group) {
-            cipher.group(first_group + group, words);
-            low_cipher.group(first_group + group, low);
+            cipher.groups(first_group + group, 1, words);
+            low_cipher.groups(first_group + group, 1, low);
             for (std::size_t offset = 0; offset < kGroupBlocks; offset += V::lanes) {
                 visit(words + offset, low + offset, out + group * kGroupSamples + offset);
             }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "dispatch/kernels.hpp"
 #include "hushvec/keystream.hpp"
@@ -32,15 +33,15 @@ struct SamplePosition {
     HUSHVEC_INLINE std::uint64_t pair() const { return group * kGroupPairs + word * kGroupBlocks + lane; }
 };
 
-// Calls draw(words) with what makes the words of the stream's groups in one domain: words.group(number, target).
+// Calls draw(cipher) with what makes the words of the stream's groups in one domain: cipher.groups(first, count, words).
 template <class V, class Draw>
-HUSHVEC_INLINE void with_words(const KeyStream& stream, std::uint64_t domain_id, Draw draw) {
+HUSHVEC_INLINE void with_cipher(const KeyStream& stream, std::uint64_t domain_id, Draw draw) {
     if (stream.cipher == Cipher::aes256) {
-        AesWords words(stream, domain_id);
-        draw(words);
+        AesWords cipher(stream, domain_id);
+        draw(cipher);
     } else {
-        ChaChaLanes<V> words(stream, domain_id);
-        draw(words);
+        ChaChaLanes<V> cipher(stream, domain_id);
+        draw(cipher);
     }
 }
 
@@ -48,20 +49,22 @@ HUSHVEC_INLINE void with_words(const KeyStream& stream, std::uint64_t domain_id,
 template <class V, class Visit>
 HUSHVEC_INLINE void for_each_slice(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t first_group, std::size_t groups,
                                    Visit visit) {
-    alignas(64) std::uint32_t words[kGroupSamples];
-    with_words<V>(stream, domain_id, [&](auto& cipher) HUSHVEC_INLINE_LAMBDA {
-        for (std::size_t group = 0; group < groups; ++group) {
-            cipher.group(first_group + group, words);
-            for (std::size_t offset = 0; offset < kGroupBlocks; offset += V::lanes) visit(words + offset, offset, group);
+    with_cipher<V>(stream, domain_id, [&](auto& cipher) HUSHVEC_INLINE_LAMBDA {
+        constexpr std::size_t kAtOnce = std::decay_t<decltype(cipher)>::groups_at_once;
+        alignas(64) std::uint32_t words[kAtOnce * kGroupSamples];
+        for (std::size_t first = 0; first < groups; first += kAtOnce) {
+            const std::size_t here = groups - first < kAtOnce ? groups - first : kAtOnce;
+            cipher.groups(first_group + first, here, words);
+            for (std::size_t i = 0; i < here; ++i) {
+                for (std::size_t offset = 0; offset < kGroupBlocks; offset += V::lanes) visit(words + i * kGroupSamples + offset, offset, first + i);
+            }
         }
     });
 }
 
 template <class V>
 void keystream(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t first_group, std::size_t groups, std::uint32_t* out) {
-    with_words<V>(stream, domain_id, [&](auto& cipher) HUSHVEC_INLINE_LAMBDA {
-        for (std::size_t group = 0; group < groups; ++group) cipher.group(first_group + group, out + group * kGroupSamples);
-    });
+    with_cipher<V>(stream, domain_id, [&](auto& cipher) HUSHVEC_INLINE_LAMBDA { cipher.groups(first_group, groups, out); });
 }
 
 // ---- noise only ----

@@ -1,7 +1,9 @@
 #include "rng/aes_stream.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <stdexcept>
 
 #include "dispatch/aes_dispatch.hpp"
 #include "hushvec/wiped_stream.hpp"
@@ -54,8 +56,9 @@ WipedStream::WipedStream(const KeyStream& from) : WipedKey(from) {
 }
 
 AesWords::AesWords(const KeyStream& stream, std::uint64_t domain_id)
-    : stream_(stream), keystream_(active_aes().keystream), domain_(domain_id), group_bits_(stream.segment_bits - kGroupBlockBits),
-      round_keys_(stream.round_keys) {}
+    : stream_(stream), domain_(domain_id), group_bits_(stream.segment_bits - kGroupBlockBits), round_keys_(stream.round_keys) {
+    if (round_keys_ == nullptr) throw std::logic_error("a stream of AES-256 needs round keys: draw from a WipedStream");
+}
 
 void AesWords::enter(std::uint64_t segment) {
     segment_ = segment;
@@ -63,6 +66,18 @@ void AesWords::enter(std::uint64_t segment) {
     if (segment == 0) return;
     derive_round_keys(stream_, segment, later_.taken());
     round_keys_ = &later_.taken();
+}
+
+void AesWords::groups(std::uint64_t first, std::size_t count, std::uint32_t* words) {
+    while (count > 0) {
+        const std::uint64_t segment = first >> group_bits_;
+        if (segment != segment_) enter(segment);
+        const std::size_t here = std::min<std::uint64_t>(count, ((segment + 1) << group_bits_) - first);
+        active_aes().keystream(*round_keys_, domain_, first, here, words);
+        first += here;
+        count -= here;
+        words += here * kGroupSamples;
+    }
 }
 
 Block stream_block(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t index) {
@@ -75,7 +90,7 @@ Block stream_block(const KeyStream& stream, std::uint64_t domain_id, std::uint64
 Block lane_block(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t lane) {
     if (stream.cipher != Cipher::aes256) return chacha_block(stream, block_counter(domain_id, lane));
     alignas(64) std::uint32_t words[kGroupSamples];
-    AesWords(stream, domain_id).group(lane / kGroupBlocks, words);
+    AesWords(stream, domain_id).groups(lane / kGroupBlocks, 1, words);
     Block of_lane;
     for (std::size_t word = 0; word < kBlockWords; ++word) of_lane[word] = words[word * kGroupBlocks + lane % kGroupBlocks];
     return of_lane;

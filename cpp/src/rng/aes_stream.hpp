@@ -13,22 +13,19 @@ namespace hushvec {
 // The round keys of one segment of a stream (docs/format.md section 13).
 void derive_round_keys(const KeyStream& stream, std::uint64_t segment, AesRoundKeys& round_keys);
 
-// The words of groups of one domain. Segments after the first have round keys in locked memory while they are used.
+// The words of groups of one domain. Round keys of segments after the first are in locked memory while they are used.
 class AesWords {
 public:
+    static constexpr std::size_t groups_at_once = 4;   // the first rounds of a call wait for each other: with one, a fill takes 10 % longer
+
     AesWords(const KeyStream& stream, std::uint64_t domain_id);
 
-    void group(std::uint64_t number, std::uint32_t* words) {
-        if (number >> group_bits_ != segment_) [[unlikely]]
-            enter(number >> group_bits_);
-        keystream_(*round_keys_, domain_, number, 1, words);
-    }
+    void groups(std::uint64_t first, std::size_t count, std::uint32_t* words);
 
 private:
     void enter(std::uint64_t segment);
 
     const KeyStream& stream_;
-    decltype(AesKernels::keystream) keystream_;
     std::uint64_t domain_;
     int group_bits_;   // of a group's number within its segment
     std::uint64_t segment_ = 0;

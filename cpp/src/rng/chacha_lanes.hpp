@@ -69,10 +69,14 @@ public:
         emit(15, s15, V::set(initial_[15]));
     }
 
-    // The words of a whole group, in the order of its samples.
-    HUSHVEC_INLINE void group(std::uint64_t number, std::uint32_t* words) {
-        for (std::size_t offset = 0; offset < kGroupBlocks; offset += V::lanes) {
-            blocks(number * kGroupBlocks + offset, words + offset, kGroupBlocks);
+    static constexpr std::size_t groups_at_once = 1;   // more would leave the first-level cache and gain nothing
+
+    // The words of whole groups, in the order of their samples.
+    HUSHVEC_INLINE void groups(std::uint64_t first, std::size_t count, std::uint32_t* words) {
+        for (std::uint64_t group = first; group < first + count; ++group, words += kGroupSamples) {
+            for (std::size_t offset = 0; offset < kGroupBlocks; offset += V::lanes) {
+                blocks(group * kGroupBlocks + offset, words + offset, kGroupBlocks);
+            }
         }
     }
 
