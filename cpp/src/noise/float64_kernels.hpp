@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "hushvec/keystream.hpp"
 #include "lanes/inline.hpp"
@@ -13,19 +12,17 @@
 namespace hushvec {
 
 // Like for_each_slice, with the 32 bits behind each word: calls visit(words, low words, target) for every slice.
-template <class V, class Visit>
+template <class V, class Cipher, class Visit>
 HUSHVEC_INLINE void for_each_wide_slice(const KeyStream& stream, std::uint64_t first_group, std::size_t groups, double* out, Visit visit) {
     alignas(64) std::uint32_t words[kGroupSamples], low[kGroupSamples];
-    with_cipher<V>(stream, domain::kLowWords, [&](auto& low_cipher) HUSHVEC_INLINE_LAMBDA {
-        std::decay_t<decltype(low_cipher)> cipher(stream, domain::kMain);
-        for (std::size_t group = 0; group < groups; ++group) {
-            cipher.groups(first_group + group, 1, words);
-            low_cipher.groups(first_group + group, 1, low);
-            for (std::size_t offset = 0; offset < kGroupBlocks; offset += V::lanes) {
-                visit(words + offset, low + offset, out + group * kGroupSamples + offset);
-            }
+    Cipher main_cipher(stream, domain::kMain), low_cipher(stream, domain::kLowWords);
+    for (std::size_t group = 0; group < groups; ++group) {
+        main_cipher.groups(first_group + group, 1, words);
+        low_cipher.groups(first_group + group, 1, low);
+        for (std::size_t offset = 0; offset < kGroupBlocks; offset += V::lanes) {
+            visit(words + offset, low + offset, out + group * kGroupSamples + offset);
         }
-    });
+    }
 }
 
 template <class V>
@@ -33,7 +30,7 @@ HUSHVEC_INLINE WideWord<V> wide_word(const std::uint32_t* words, const std::uint
     return {V::load(words), V::load(low)};
 }
 
-template <class V>
+template <class V, class Cipher>
 void fill_gaussian_f64(const KeyStream& stream, double sigma, std::uint64_t first_group, std::size_t groups, double* out) {
     const auto sigma_lanes = V::set(sigma);
     const auto fill_slice = [&](const std::uint32_t* words, const std::uint32_t* low, double* target) HUSHVEC_INLINE_LAMBDA {
@@ -45,10 +42,10 @@ void fill_gaussian_f64(const KeyStream& stream, double sigma, std::uint64_t firs
             V::store(target + second, V::mul(z.sine, sigma_lanes));
         }
     };
-    for_each_wide_slice<V>(stream, first_group, groups, out, fill_slice);
+    for_each_wide_slice<V, Cipher>(stream, first_group, groups, out, fill_slice);
 }
 
-template <class V>
+template <class V, class Cipher>
 void fill_laplace_f64(const KeyStream& stream, double scale, std::uint64_t first_group, std::size_t groups, double* out) {
     const auto scale_lanes = V::set(scale);
     const auto fill_slice = [&](const std::uint32_t* words, const std::uint32_t* low, double* target) HUSHVEC_INLINE_LAMBDA {
@@ -57,7 +54,7 @@ void fill_laplace_f64(const KeyStream& stream, double scale, std::uint64_t first
             V::store(target + first, V::mul(laplace_f64<V>(wide_word<V>(words + first, low + first)), scale_lanes));
         }
     };
-    for_each_wide_slice<V>(stream, first_group, groups, out, fill_slice);
+    for_each_wide_slice<V, Cipher>(stream, first_group, groups, out, fill_slice);
 }
 
 template <class V>

@@ -16,7 +16,7 @@ void derive_round_keys(const KeyStream& stream, std::uint64_t segment, AesRoundK
 // The words of groups of one domain. Round keys of segments after the first are in locked memory while they are used.
 class AesWords {
 public:
-    static constexpr std::size_t groups_at_once = 4;   // the first rounds of a call wait for each other: with one, a fill takes 10 % longer
+    static constexpr std::size_t groups_at_once = 4;   // with one, the first rounds of each would wait: a fill takes 10 % longer
 
     AesWords(const KeyStream& stream, std::uint64_t domain_id);
 
