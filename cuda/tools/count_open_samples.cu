@@ -74,7 +74,7 @@ bool count(const char* law, float s, ErrorBound bound, float* out, std::uint32_t
     KeyStream stream;
     for (std::uint32_t i = 0; i < 8; ++i) stream.key[i] = 0x9E3779B9u * (i + 1);
     stream.nonce = 1;
-    stream.rounds = 12;
+    stream.cipher = Cipher::chacha12;
     std::uint32_t left = 0;
     if (!succeeded(cudaMemset(open, 0, sizeof *open))) return false;
     using Body = FillBody<float, Noise>;

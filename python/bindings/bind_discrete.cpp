@@ -141,8 +141,11 @@ py::tuple gumbel_top_k_of(const py::array& scores, std::size_t picks, double eps
 
 // The words of one block of a reserved stream: what settles an undecided row.
 py::tuple stream_block(const py::capsule& stream, std::uint64_t domain_id, std::uint64_t index) {
-    if (index > kMaxBlockIndex) throw py::value_error("index must be below 2^56, got " + std::to_string(index));
-    const Block block = chacha_block(stream_of(stream), block_counter(domain_id, index));
+    const WipedStream ready(stream_of(stream));
+    if (index > max_block_index(ready.cipher)) {
+        throw py::value_error(std::string("index must be below 2^") + (ready.cipher == Cipher::aes256 ? "54" : "56") + ", got " + std::to_string(index));
+    }
+    const Block block = hushvec::stream_block(ready, domain_id, index);
     return py::tuple(py::cast(std::vector<std::uint32_t>(block.begin(), block.end())));
 }
 

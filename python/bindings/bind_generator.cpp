@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "bindings.hpp"
@@ -18,31 +19,36 @@ namespace py = pybind11;
 namespace {
 
 constexpr const char* kGeneratorDoc =
-    "A key stream: ChaCha with a key of its own, one nonce a call.\n\n"
+    "A key stream: AES-256 or ChaCha with a key of its own, one nonce a call.\n\n"
     "Args:\n"
-    "    rounds: 20 (as in RFC 8439), 12 or 8. No attack on 8 is known; fewer rounds are faster.\n\n"
+    "    rounds: 20 (as in RFC 8439), 12 or 8: the older way to ask for ``chacha20``, ``chacha12`` or ``chacha8``.\n"
+    "    cipher: ``aes256`` (FIPS 197 in counter mode), ``chacha20``, ``chacha12`` or ``chacha8``. No attack on ChaCha8 is known; fewer rounds are\n"
+    "        faster. By default AES-256 where the processor has instructions for it and the call runs on the CPU, else ChaCha20. On a GPU\n"
+    "        there is only ChaCha.\n\n"
     "Raises:\n"
-    "    TypeError: rounds is no whole number, or the generator is copied or pickled.\n"
-    "    ValueError: other rounds.\n\n"
+    "    TypeError: rounds is no whole number, cipher is no string, or the generator is copied or pickled.\n"
+    "    ValueError: other rounds, another cipher, or both arguments given. A call on a GPU raises it where cipher was ``aes256``.\n\n"
     "Guarantees:\n"
     "    The key comes from the operating system and stays in locked memory (docs/secure_memory.md). Calls from any number of threads never share a nonce, and a forked child\n"
     "    draws a new key, so no part of a stream is used twice. Every call adds 256 fresh bits from the operating system to the key: memory that is restored from a\n"
-    "    snapshot repeats no noise either (docs/secure_memory.md says what that rests on).\n\n"
+    "    snapshot repeats no noise either (docs/secure_memory.md says what that rests on). Noise is as good as the cipher: docs/proofs/key_stream.md has the bound for\n"
+    "    AES-256, whose blocks never repeat within a call.\n\n"
     "Reference:\n"
-    "    Bernstein, \"ChaCha, a variant of Salsa20\" (2008); docs/format.md section 1.\n\n"
+    "    Bernstein, \"ChaCha, a variant of Salsa20\" (2008); NIST FIPS 197 and SP 800-38A; RFC 8452 section 4; docs/format.md sections 1 and 13.\n\n"
     "Example:\n"
     "    >>> import hushvec as hv\n"
-    "    >>> hv.gaussian_noise(384, generator=hv.Generator(rounds=12)).shape\n"
+    "    >>> hv.gaussian_noise(384, generator=hv.Generator(cipher=\"chacha12\")).shape\n"
     "    (384,)";
 
 constexpr const char* kUnsafeSeededDoc =
     "A key stream that anyone with the seed can repeat: for tests and reproducible studies, never for a release.\n\n"
     "Args:\n"
     "    seed: the key as a whole number in [0, 2^256).\n"
-    "    rounds: 20, 12 or 8.\n\n"
+    "    rounds: 20, 12 or 8: the older way to ask for ``chacha20``, ``chacha12`` or ``chacha8``.\n"
+    "    cipher: as in `Generator`; ``chacha20`` by default on every machine, so that a seed gives the same noise everywhere.\n\n"
     "Raises:\n"
-    "    TypeError: seed or rounds is no whole number.\n"
-    "    ValueError: seed out of range, other rounds.\n"
+    "    TypeError: seed or rounds is no whole number, or cipher is no string.\n"
+    "    ValueError: seed out of range, other rounds, another cipher, or both rounds and cipher given.\n"
     "    RuntimeError: used in a forked child, which would repeat the parent's noise.\n\n"
     "Guarantees:\n"
     "    None about privacy; a receipt says that the key was a seed.\n\n"
@@ -61,10 +67,31 @@ py::int_ whole_number(const char* name, const py::object& value) {
 }
 
 // Values that no int holds are as wrong as any other.
-int rounds_from(const py::object& value) {
+Cipher cipher_of_rounds(const py::object& value) {
     const py::int_ rounds = whole_number("rounds", value);
-    if (rounds < py::int_(0) || rounds > py::int_(1000)) throw py::value_error("rounds must be 20, 12 or 8, got " + std::string(py::str(rounds)));
-    return rounds.cast<int>();
+    for (const Cipher cipher : kCiphers) {
+        if (cipher != Cipher::aes256 && rounds.equal(py::int_(rounds_of(cipher)))) return cipher;
+    }
+    throw py::value_error("rounds must be 20, 12 or 8, got " + std::string(py::str(rounds)));
+}
+
+Cipher cipher_named(const py::object& value) {
+    if (!py::isinstance<py::str>(value)) {
+        throw py::type_error("cipher must be a string, got " + std::string(py::str(py::type::of(value).attr("__name__"))));
+    }
+    const auto name = value.cast<std::string>();
+    for (const Cipher cipher : kCiphers) {
+        if (name == name_of(cipher)) return cipher;
+    }
+    throw py::value_error("cipher must be aes256, chacha20, chacha12 or chacha8, got " + std::string(py::repr(value)));
+}
+
+std::optional<Cipher> cipher_from(const py::object& rounds, const py::object& cipher) {
+    if (rounds.is_none() && cipher.is_none()) return {};
+    if (rounds.is_none()) return cipher_named(cipher);
+    if (cipher.is_none()) return cipher_of_rounds(rounds);
+    throw py::value_error("rounds must not be given with cipher, got rounds " + std::string(py::str(rounds)) + " and cipher " +
+                          std::string(py::repr(cipher)));
 }
 
 // docs/format.md section 1: the key is the seed's 32 bytes, little-endian.
@@ -80,7 +107,7 @@ Generator::Key key_of_seed(const py::int_& seed) {
 }
 
 std::shared_ptr<Generator> default_generator() {
-    static const auto generator = std::make_shared<Generator>(20);
+    static const auto generator = std::make_shared<Generator>();
     return generator;
 }
 
@@ -104,9 +131,9 @@ py::capsule take_from_state(StateArray state) {
     check_state(state);
     StateWords words;
     std::memcpy(words.data(), state.data(), sizeof words);
-    WipedStream stream{KeyStream{}};
+    WipedKey stream;
     load_words(stream, words);
-    if (stream.rounds != 20 && stream.rounds != 12 && stream.rounds != 8) {
+    if (words[5] != 20 && words[5] != 12 && words[5] != 8) {
         throw py::value_error("state must have 20, 12 or 8 rounds, got " + std::to_string(static_cast<std::int64_t>(words[5])));
     }
     ++words[4];
@@ -125,14 +152,20 @@ WipedStream reserve_from(py::handle source) {
 
 void bind_generator(py::module_& module) {
     py::class_<Generator, std::shared_ptr<Generator>>(module, "Generator", kGeneratorDoc)
-        .def(py::init([](const py::object& rounds) { return std::make_shared<Generator>(rounds_from(rounds)); }), py::arg("rounds") = 20)
-        .def_static("unsafe_seeded", [](const py::object& seed, const py::object& rounds) {
-                        return std::make_shared<Generator>(key_of_seed(whole_number("seed", seed)), rounds_from(rounds));
-                    }, py::arg("seed"), py::arg("rounds") = 20, kUnsafeSeededDoc)
-        .def_property_readonly("rounds", &Generator::rounds)
+        .def(py::init([](const py::object& rounds, const py::object& cipher) {
+                 return std::make_shared<Generator>(cipher_from(rounds, cipher));
+             }), py::arg("rounds") = py::none(), py::kw_only(), py::arg("cipher") = py::none())
+        .def_static("unsafe_seeded", [](const py::object& seed, const py::object& rounds, const py::object& cipher) {
+                        return std::make_shared<Generator>(key_of_seed(whole_number("seed", seed)),
+                                                           cipher_from(rounds, cipher).value_or(Cipher::chacha20));
+                    }, py::arg("seed"), py::arg("rounds") = py::none(), py::kw_only(), py::arg("cipher") = py::none(), kUnsafeSeededDoc)
+        .def_property_readonly("cipher", [](const Generator& self) { return name_of(self.cipher()); })
+        .def_property_readonly("device_cipher", [](const Generator& self) { return name_of(self.device_cipher()); })
+        .def_property_readonly("rounds", [](const Generator& self) { return rounds_of(self.cipher()); })
         .def_property_readonly("seeded", [](const Generator& self) { return self.key_source() == KeySource::seed; })
         .def_property_readonly("key_source", [](const Generator& self) { return self.key_source() == KeySource::seed ? "seed" : "os"; })
-        .def("_reserve", [](Generator& self) { return key_capsule(self.reserve()); })
+        .def("_reserve", [](Generator& self) { return key_capsule(self.reserve_key()); })
+        .def("_reserve_for_device", [](Generator& self) { return key_capsule(self.reserve_for_device()); })
         .def("_apart", [](Generator& self, std::uint64_t place) { return key_capsule(self.apart(place)); }, py::arg("place"))
         .def("__reduce__", [](const Generator&) -> py::object {
             throw py::type_error("a Generator cannot be copied or pickled: two copies would repeat one key stream");

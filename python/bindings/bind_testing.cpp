@@ -11,6 +11,7 @@
 #include "bindings.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/keystream.hpp"
+#include "hushvec/wiped_stream.hpp"
 #include "noise/ladder.hpp"
 #include "privunit/privunit.hpp"
 #include "rng/blake2b.hpp"
@@ -27,16 +28,17 @@ using Words = Array<std::uint32_t>;
 
 constexpr std::size_t kMultiple = 16;   // word kernels take whole vectors of the widest set
 
-KeyStream stream_of(const py::bytes& key, std::uint64_t nonce, int rounds) {
+// 14 rounds: AES-256.
+WipedStream stream_of(const py::bytes& key, std::uint64_t nonce, int rounds) {
     const std::string bytes = key;
     if (bytes.size() != 32) throw py::value_error("key must have 32 bytes, got " + std::to_string(bytes.size()));
     KeyStream stream;
+    stream.cipher = rounds == rounds_of(Cipher::aes256) ? Cipher::aes256 : static_cast<Cipher>(rounds);
     for (std::size_t i = 0; i < 32; ++i) {
         stream.key[i / 4] |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[i])) << (8 * (i % 4));
     }
     stream.nonce = nonce;
-    stream.rounds = rounds;
-    return stream;
+    return WipedStream(stream);
 }
 
 template <class T>

@@ -21,7 +21,7 @@ inline constexpr const char* kKeyCapsule = "hushvec.KeyStream";
 // Not the name of a process: two modules with cores of their own may make and read a capsule. A forked child finds 0.
 inline constexpr std::uint64_t kHeldByCapsule = 1;
 
-inline py::capsule key_capsule(const KeyStream& stream) {
+inline py::capsule key_capsule(const WipedKey& stream) {
     const auto destroy = [](PyObject* capsule) { delete static_cast<KeySlot*>(PyCapsule_GetPointer(capsule, kKeyCapsule)); };
     auto slot = std::make_unique<KeySlot>();
     (*slot)->stream = stream;
@@ -40,7 +40,7 @@ inline const KeyStream& stream_of(py::handle capsule) {
     return held.stream;
 }
 
-// A stream as six 64-bit words in an array: the key in little-endian order, the next nonce, the rounds. Such an array is ordinary
+// A stream as six 64-bit words in an array: the key in little-endian order, the next nonce, the rounds of ChaCha. Such an array is ordinary
 // memory: captured graphs and compiled programs need their stream in a tensor.
 inline constexpr std::size_t kStateWords = 6;
 using StateWords = std::array<std::uint64_t, kStateWords>;
@@ -49,14 +49,14 @@ inline StateWords words_of(const KeyStream& stream) {
     StateWords words = {};
     for (std::size_t i = 0; i < 8; ++i) words[i / 2] |= std::uint64_t{stream.key[i]} << (32 * (i % 2));
     words[4] = stream.nonce;
-    words[5] = static_cast<std::uint64_t>(stream.rounds);
+    words[5] = static_cast<std::uint64_t>(rounds_of(stream.cipher));
     return words;
 }
 
 inline void load_words(KeyStream& stream, const StateWords& words) {
     for (std::size_t i = 0; i < 8; ++i) stream.key[i] = static_cast<std::uint32_t>(words[i / 2] >> (32 * (i % 2)));
     stream.nonce = words[4];
-    stream.rounds = static_cast<int>(words[5]);
+    stream.cipher = static_cast<Cipher>(words[5]);
 }
 
 }  // namespace hushvec::python

@@ -7,11 +7,14 @@
 
 PYBIND11_MODULE(_core, module, pybind11::mod_gil_used()) {
     using namespace hushvec;
-    check_backend_variable();   // a wrong HUSHVEC_BACKEND fails the import, with the names that would do
+    namespace py = pybind11;
+    check_backend_variables();   // a wrong HUSHVEC_BACKEND or HUSHVEC_AES fails the import, with the names that would do
 
     module.doc() = "The compiled core of hushvec. Private: use the functions of the hushvec package.";
     module.attr("__version__") = HUSHVEC_VERSION;
-    module.attr("format_version") = kFormatVersion;
+    py::dict format_versions;   // in the order of the ciphers' preference
+    for (const Cipher cipher : kCiphers) format_versions[name_of(cipher)] = format_version(cipher);
+    module.attr("format_versions") = format_versions;
 
     python::bind_generator(module);
     python::bind_noise(module);

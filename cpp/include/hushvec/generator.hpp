@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "hushvec/key_slot.hpp"
 #include "hushvec/keystream.hpp"
@@ -23,31 +24,48 @@ enum class KeySource {
     seed,
 };
 
+// How far one key goes: docs/proofs/key_stream.md. Tests lower it.
+struct KeyLimits {
+    std::uint64_t aes_nonces = std::uint64_t{1} << 48;
+    int aes_segment_bits = kAesSegmentBits;
+};
+
 class Generator {
 public:
     using Key = std::array<std::uint8_t, 32>;
 
-    explicit Generator(int rounds);                       // key from the operating system
-    Generator(const Key& seed_key, int rounds);           // reproducible, hence no privacy
+    // Key from the operating system. Without a cipher: default_cipher() on the CPU, ChaCha20 on a device.
+    explicit Generator(std::optional<Cipher> cipher = {}, KeyLimits limits = {});
+    // Reproducible, hence no privacy.
+    Generator(const Key& seed_key, Cipher cipher, KeyLimits limits = {});
     Generator(const Generator&) = delete;
     Generator& operator=(const Generator&) = delete;
 
-    // Throws std::runtime_error in a forked child of a seeded generator, and when 2^63 nonces are used up.
-    WipedStream reserve();
+    // Throws std::runtime_error in a forked child of a seeded generator, and when the nonces of a seeded key are used up: 2^63, with
+    // AES-256 2^48. A generator keyed by the operating system goes on with a new key there.
+    WipedStream reserve() { return WipedStream(reserve_key()); }
+    WipedKey reserve_key() { return next_key(cipher_); }
+
+    // The same for a device: ChaCha. Throws std::invalid_argument where AES-256 was asked for.
+    WipedKey reserve_for_device() { return next_key(device_cipher()); }
 
     // The start of a stream whose nonces are counted elsewhere, such as in device memory: a new key from the operating system, or
-    // the seed's key from nonce 2^63 + place * 2^40, which reserve() never reaches. Throws like reserve().
-    WipedStream apart(std::uint64_t place);
+    // the seed's key from nonce 2^63 + place * 2^40, which reserve() never reaches. Throws like reserve_for_device().
+    WipedKey apart(std::uint64_t place);
 
-    int rounds() const { return rounds_; }
+    Cipher cipher() const { return cipher_; }
+    Cipher device_cipher() const;   // throws like reserve_for_device()
     KeySource key_source() const { return source_; }
 
 private:
     void follow_fork();
     void draw_key();
+    WipedKey next_key(Cipher cipher);
 
     KeySlot slot_;
-    int rounds_;
+    Cipher cipher_;
+    bool chosen_;
+    KeyLimits limits_;
     KeySource source_;
 };
 

@@ -1,4 +1,4 @@
-// A key stream in locked memory.
+// Keys in locked memory: a generator's, and the round keys of the calls that draw from AES.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,20 @@ public:
 
 private:
     HeldKey* held_;
+};
+
+// The same for round keys. It takes a slot when there is something to put into it.
+class RoundKeySlot {
+public:
+    RoundKeySlot() = default;
+    ~RoundKeySlot();
+    RoundKeySlot(const RoundKeySlot&) = delete;
+    RoundKeySlot& operator=(const RoundKeySlot&) = delete;
+
+    AesRoundKeys& taken();
+
+private:
+    AesRoundKeys* held_ = nullptr;
 };
 
 }  // namespace hushvec

@@ -1,8 +1,9 @@
-// The key stream: ChaCha with 20, 12 or 8 rounds, addressed by (key, nonce, domain, block).
+// The key stream: ChaCha with 20, 12 or 8 rounds, or AES-256 in counter mode, addressed by (key, nonce, domain, block).
 //
-// Bernstein, "ChaCha, a variant of Salsa20" (2008): 256-bit key, 64-bit block counter, 64-bit nonce.
-// The counter carries the domain in its top byte, so that every use of one (key, nonce) reads its own blocks.
-// docs/format.md is the specification of the layout; kFormatVersion names it.
+// Bernstein, "ChaCha, a variant of Salsa20" (2008): 256-bit key, 64-bit block counter, 64-bit nonce. FIPS 197 and SP 800-38A: AES-256
+// under a key derived from (key, nonce) by RFC 8452 section 4.
+// The counter carries the domain in a byte of its own, so that every use of one (key, nonce) reads its own blocks.
+// docs/format.md is the specification of the layout; format_version() names it.
 #pragma once
 
 #include <array>
@@ -11,9 +12,7 @@
 
 namespace hushvec {
 
-inline constexpr int kFormatVersion = 1;
-
-inline constexpr std::size_t kBlockWords = 16;    // one ChaCha block
+inline constexpr std::size_t kBlockWords = 16;    // one ChaCha block, four of AES
 inline constexpr std::size_t kGroupBlocks = 16;   // blocks that make one group of samples
 inline constexpr std::size_t kGroupSamples = kBlockWords * kGroupBlocks;
 inline constexpr std::size_t kGroupPairs = kGroupSamples / 2;
@@ -39,22 +38,60 @@ inline constexpr std::uint64_t kCellLow = 35;          // bits 33 to 64
 inline constexpr std::uint64_t kColumn = 36;           // the column within its half-block
 }  // namespace domain
 
-inline constexpr std::uint64_t kMaxBlockIndex = (std::uint64_t{1} << 56) - 1;
+enum class Cipher : std::uint32_t {
+    chacha8 = 8,
+    chacha12 = 12,
+    chacha20 = 20,
+    aes256 = 256,
+};
+
+inline constexpr Cipher kCiphers[] = {Cipher::aes256, Cipher::chacha20, Cipher::chacha12, Cipher::chacha8};
+
+constexpr const char* name_of(Cipher cipher) {
+    switch (cipher) {
+        case Cipher::aes256: return "aes256";
+        case Cipher::chacha20: return "chacha20";
+        case Cipher::chacha12: return "chacha12";
+        case Cipher::chacha8: return "chacha8";
+    }
+    return "";
+}
+
+constexpr int rounds_of(Cipher cipher) { return cipher == Cipher::aes256 ? 14 : static_cast<int>(cipher); }
+
+// Version 1 is what ChaCha makes; AES-256 is version 2 and nothing else.
+constexpr int format_version(Cipher cipher) { return cipher == Cipher::aes256 ? 2 : 1; }
+
+struct AesRoundKeys;
+
+// AES takes a new key after 2^kAesSegmentBits blocks of a domain, by the same derivation (docs/proofs/key_stream.md).
+inline constexpr int kAesSegmentBits = 24;
 
 struct KeyStream {
     std::uint32_t key[8] = {};   // 32 bytes, little-endian words
     std::uint64_t nonce = 0;
-    int rounds = 20;
+    Cipher cipher = Cipher::chacha20;
+    int segment_bits = kAesSegmentBits;
+    const AesRoundKeys* round_keys = nullptr;   // of the first segment; WipedStream has them
 };
+
+// Blocks of kBlockWords words in one domain.
+constexpr std::uint64_t max_block_index(Cipher cipher) { return (std::uint64_t{1} << (cipher == Cipher::aes256 ? 54 : 56)) - 1; }
 
 using Block = std::array<std::uint32_t, kBlockWords>;
 
-// Counter value of block `index` in `domain_id`.
+// ChaCha's counter of block `index` in `domain_id`.
 constexpr std::uint64_t block_counter(std::uint64_t domain_id, std::uint64_t index) {
     return (domain_id << 56) | index;
 }
 
-// One block, by the book. The rare paths and the known-answer tests use it; the fills use whole groups.
+// One ChaCha block, by the book.
 Block chacha_block(const KeyStream& stream, std::uint64_t counter);
+
+// Block `index` of a domain whose blocks stand alone. The rare paths use it; the fills use whole groups.
+Block stream_block(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t index);
+
+// The words 0 to 15 of one lane, `group * kGroupBlocks + lane`, of a domain that is laid out in groups.
+Block lane_block(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t lane);
 
 }  // namespace hushvec

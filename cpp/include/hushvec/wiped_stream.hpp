@@ -3,27 +3,34 @@
 
 #include <cstring>
 
+#include "hushvec/key_slot.hpp"
 #include "hushvec/keystream.hpp"
 #include "hushvec/stack_frames.hpp"
 
 namespace hushvec {
 
+// Without round keys: for keeping, and for ChaCha.
 struct WipedKey : KeyStream {
     WipedKey() = default;
-    explicit WipedKey(const KeyStream& from) : KeyStream(from) {}
+    explicit WipedKey(const KeyStream& from) : KeyStream(from) { round_keys = nullptr; }
+    // The key is the sum (xor) of both.
+    WipedKey(const KeyStream& from, const KeyStream& other, std::uint64_t first_nonce, Cipher drawn_from) : WipedKey(from) {
+        for (std::size_t word = 0; word < 8; ++word) key[word] ^= other.key[word];
+        nonce = first_nonce;
+        cipher = drawn_from;
+    }
     ~WipedKey() { explicit_bzero(static_cast<KeyStream*>(this), sizeof(KeyStream)); }
     WipedKey(const WipedKey&) = delete;
     WipedKey& operator=(const WipedKey&) = delete;
 };
 
+// Ready to be drawn from: round keys of AES lie in locked memory until it goes.
 struct WipedStream : WipedKey {
-    WipedStream(const KeyStream& from, std::uint64_t first_nonce) : WipedKey(from) { nonce = first_nonce; }
-    // The key is the sum (xor) of both.
-    WipedStream(const KeyStream& from, std::uint64_t first_nonce, const KeyStream& other) : WipedStream(from, first_nonce) {
-        for (std::size_t word = 0; word < 8; ++word) key[word] ^= other.key[word];
-    }
-    explicit WipedStream(const KeyStream& from) : WipedKey(from) {}
+    explicit WipedStream(const KeyStream& from);
     ~WipedStream() { wipe_stack_below(); }
+
+private:
+    RoundKeySlot round_key_slot_;
 };
 
 }  // namespace hushvec

@@ -16,23 +16,35 @@
 
 namespace hushvec {
 
+// One function of two: the cipher of a call's stream decides.
+template <auto FromAes, auto FromChaCha>
+struct ByCipher;
+template <class... Arguments, void (*FromAes)(const KeyStream&, Arguments...), void (*FromChaCha)(const KeyStream&, Arguments...)>
+struct ByCipher<FromAes, FromChaCha> {
+    static void run(const KeyStream& stream, Arguments... arguments) {
+        (stream.cipher == Cipher::aes256 ? FromAes : FromChaCha)(stream, arguments...);
+    }
+};
+template <auto FromAes, auto FromChaCha>
+constexpr auto by_cipher = &ByCipher<FromAes, FromChaCha>::run;
+
 template <class V>
 constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, ErrorBound laplace_bound) {
     return {
         .name = name,
         .gaussian_bound = gaussian_bound,
         .laplace_bound = laplace_bound,
-        .keystream = keystream<V>,
-        .fill_gaussian = fill_gaussian<V>,
-        .fill_laplace = fill_laplace<V>,
-        .fill_gaussian_f64 = fill_gaussian_f64<V>,
-        .fill_laplace_f64 = fill_laplace_f64<V>,
-        .add_gaussian = add_gaussian_run<V>,
-        .add_laplace = add_laplace_run<V>,
-        .exact_gaussian = exact_gaussian_run<V, float>,
-        .exact_gaussian_f64 = exact_gaussian_run<V, double>,
-        .exact_laplace = exact_laplace_run<V, float>,
-        .exact_laplace_f64 = exact_laplace_run<V, double>,
+        .keystream = by_cipher<keystream<V, AesWords>, keystream<V, ChaChaLanes<V>>>,
+        .fill_gaussian = by_cipher<fill_gaussian<V, AesWords>, fill_gaussian<V, ChaChaLanes<V>>>,
+        .fill_laplace = by_cipher<fill_laplace<V, AesWords>, fill_laplace<V, ChaChaLanes<V>>>,
+        .fill_gaussian_f64 = by_cipher<fill_gaussian_f64<V, AesWords>, fill_gaussian_f64<V, ChaChaLanes<V>>>,
+        .fill_laplace_f64 = by_cipher<fill_laplace_f64<V, AesWords>, fill_laplace_f64<V, ChaChaLanes<V>>>,
+        .add_gaussian = by_cipher<add_gaussian_run<V, AesWords>, add_gaussian_run<V, ChaChaLanes<V>>>,
+        .add_laplace = by_cipher<add_laplace_run<V, AesWords>, add_laplace_run<V, ChaChaLanes<V>>>,
+        .exact_gaussian = by_cipher<exact_gaussian_run<V, AesWords, float>, exact_gaussian_run<V, ChaChaLanes<V>, float>>,
+        .exact_gaussian_f64 = by_cipher<exact_gaussian_run<V, AesWords, double>, exact_gaussian_run<V, ChaChaLanes<V>, double>>,
+        .exact_laplace = by_cipher<exact_laplace_run<V, AesWords, float>, exact_laplace_run<V, ChaChaLanes<V>, float>>,
+        .exact_laplace_f64 = by_cipher<exact_laplace_run<V, AesWords, double>, exact_laplace_run<V, ChaChaLanes<V>, double>>,
         .sum_of_squares = sum_of_squares<V, float>,
         .sum_of_squares_f64 = sum_of_squares<V, double>,
         .copy_and_square = copy_and_square<V, float>,
@@ -44,7 +56,7 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .add_rows = add_rows<V>,
         .put_integers = put_integers<V>,
         .put_integers_f64 = put_integers<V>,
-        .unit_normals = unit_normals<V>,
+        .unit_normals = by_cipher<unit_normals<V, AesWords>, unit_normals<V, ChaChaLanes<V>>>,
         .privunit_round = privunit_round<V>,
         .direction_products = direction_products<V>,
         .round_row = round_row<V>,

@@ -26,7 +26,7 @@ double gamma_variate(const KeyStream& stream, std::uint64_t row, double shape) {
     const double d = shape - 1.0 / 3.0;
     const double c = 1.0 / std::sqrt(9.0 * d);
     for (std::uint64_t attempt = 0; attempt < (std::uint64_t{1} << kAttemptBits); ++attempt) {
-        const Block block = chacha_block(stream, block_counter(domain::kRows, (row << kAttemptBits) | attempt));
+        const Block block = stream_block(stream, domain::kRows, (row << kAttemptBits) | attempt);
         const double x = normal_variates(block[0], block[2], block[1], block[3]).cosine;
         const double root = 1.0 + c * x;
         if (root <= 0) continue;

@@ -15,8 +15,7 @@ Settled climb(const KeyStream& stream, const Word& word, double x, double s, int
         if (const auto n = settle_float64(known_bits(word), x, s)) return {*n, 2};
     }
     if (first_level <= 3) {
-        const std::uint64_t counter = block_counter(domain::kFirstExtension, extension_index(word));
-        const Block extension = chacha_block(stream, counter);
+        const Block extension = stream_block(stream, domain::kFirstExtension, extension_index(word));
         if (const auto n = settle_float64(known_bits(word, extension), x, s)) return {*n, 3};
     }
     return {settle_multiprecision(stream, word, x, s), 4};

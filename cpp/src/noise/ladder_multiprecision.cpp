@@ -37,13 +37,13 @@ SettledByBits settle_by_bits(const LaplaceWord& word, double x, double s, const 
 
 std::int32_t settle_multiprecision(const KeyStream& stream, const GaussianWord& word, double x, double s) {
     if (multiprecision::decided_by(x)) return multiprecision::saturated_at(x);
-    const auto extension = [&](std::uint64_t id) { return chacha_block(stream, block_counter(id, word.pair)); };
+    const auto extension = [&](std::uint64_t id) { return stream_block(stream, id, word.pair); };
     return settle_by_bits(word, x, s, extension).index;
 }
 
 std::int32_t settle_multiprecision(const KeyStream& stream, const LaplaceWord& word, double x, double s) {
     if (multiprecision::decided_by(x)) return multiprecision::saturated_at(x);
-    const auto extension = [&](std::uint64_t id) { return chacha_block(stream, block_counter(id, word.sample)); };
+    const auto extension = [&](std::uint64_t id) { return stream_block(stream, id, word.sample); };
     return settle_by_bits(word, x, s, extension).index;
 }
 

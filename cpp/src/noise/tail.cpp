@@ -8,7 +8,7 @@ namespace hushvec {
 namespace {
 
 Block first_extension(const KeyStream& stream, std::uint64_t index) {
-    return chacha_block(stream, block_counter(domain::kFirstExtension, index));
+    return stream_block(stream, domain::kFirstExtension, index);
 }
 
 }  // namespace

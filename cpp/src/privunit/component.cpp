@@ -21,7 +21,15 @@ constexpr int kUniformBits = static_cast<int>(kUniformWords) * kLimbBits;
 
 // The index of a row's block is attempt * 2^40 + row.
 constexpr unsigned kRowBits = 40;
-constexpr std::uint64_t kLastAttempt = 0xffff;   // of which 2^-65000 would be needed
+constexpr unsigned kAesAttemptBits = 10;
+
+// The attempts of some rows stand far apart in ChaCha's counter; under AES side by side, so that they share a key.
+constexpr std::uint64_t group_of_attempt(Cipher cipher, std::uint64_t attempt, std::uint64_t group) {
+    return cipher == Cipher::aes256 ? (group << kAesAttemptBits) | attempt : (attempt << kRowBits) / kGroupBlocks + group;
+}
+
+// More than every attempt before it would be needed with a probability below 2^-1000, under ChaCha 2^-65000.
+constexpr std::uint64_t last_attempt(Cipher cipher) { return cipher == Cipher::aes256 ? (1u << kAesAttemptBits) - 1 : 0xffff; }
 
 WordSpan first_uniform(const Block& block) { return std::span(block).subspan(kFirstUniform, kUniformWords); }
 WordSpan second_uniform(const Block& block) { return std::span(block).subspan(kSecondUniform, kUniformWords); }
@@ -125,9 +133,9 @@ bool is_accepted(const Component& attempt, double threshold) {
 
 void draw_components(const KeyStream& stream, PrivUnitLaw law, std::uint64_t group, std::size_t count, Component* components) {
     std::uint32_t pending = (1u << count) - 1;
-    for (std::uint64_t attempt = 0; pending != 0 && attempt <= kLastAttempt; ++attempt) {
+    for (std::uint64_t attempt = 0; pending != 0 && attempt <= last_attempt(stream.cipher); ++attempt) {
         std::uint32_t words[kGroupSamples];
-        active_kernels().keystream(stream, domain::kComponents, (attempt << kRowBits) / kGroupBlocks + group, 1, words);
+        active_kernels().keystream(stream, domain::kComponents, group_of_attempt(stream.cipher, attempt, group), 1, words);
         for (std::uint32_t left = pending; left != 0; left &= left - 1) {
             const auto row = static_cast<std::size_t>(std::countr_zero(left));
             Component& component = components[row];

@@ -32,10 +32,9 @@ UnlimitedNumber normal_at_midpoint(const KeyStream& stream, std::uint64_t sample
     const std::size_t word = sample % kGroupSamples / kGroupBlocks;
     constexpr std::size_t kPairs = kBlockWords / 2;
     const std::size_t first = word % kPairs;
-    const auto block = [&](std::uint64_t domain_id, std::uint64_t index) { return chacha_block(stream, block_counter(domain_id, index)); };
-    const Block main = block(domain::kMain, group * kGroupBlocks + lane);
-    const Block low = block(domain::kLowWords, group * kGroupBlocks + lane);
-    const Block extension = block(domain::kFirstExtension, group * kGroupPairs + first * kGroupBlocks + lane);
+    const Block main = lane_block(stream, domain::kMain, group * kGroupBlocks + lane);
+    const Block low = lane_block(stream, domain::kLowWords, group * kGroupBlocks + lane);
+    const Block extension = stream_block(stream, domain::kFirstExtension, group * kGroupPairs + first * kGroupBlocks + lane);
     const auto uniform = [&](std::size_t at, std::size_t in_extension) {
         std::vector<std::uint32_t> words = {main[at], low[at]};
         for (std::size_t i = 0; words.size() < kUniformWords; ++i) words.push_back(extension[in_extension + i]);

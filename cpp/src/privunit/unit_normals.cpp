@@ -11,7 +11,7 @@ bool normals_outside_window(const KeyStream& stream, std::uint64_t first_block, 
     bool bounded = true;
     for (; lanes != 0; lanes &= lanes - 1) {
         const auto lane = static_cast<std::size_t>(std::countr_zero(lanes));
-        const Block low = chacha_block(stream, block_counter(domain::kLowWords, first_block + lane));
+        const Block low = lane_block(stream, domain::kLowWords, first_block + lane);
         const NormalVariates z = normal_variates(radius_word[lane], angle_word[lane], low[word], low[word + kBlockWords / 2]);
         value[0][lane] = static_cast<float>(z.cosine);
         value[1][lane] = static_cast<float>(z.sine);

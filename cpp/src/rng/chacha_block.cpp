@@ -33,7 +33,7 @@ Block chacha_block(const KeyStream& stream, std::uint64_t counter) {
         // clang-format on
     };
     Block state = initial;
-    for (int round = 0; round < stream.rounds; round += 2) {
+    for (int round = 0; round < rounds_of(stream.cipher); round += 2) {
         quarter_round(state, 0, 4, 8, 12);
         quarter_round(state, 1, 5, 9, 13);
         quarter_round(state, 2, 6, 10, 14);

@@ -18,7 +18,7 @@ class ChaChaLanes {
 
 public:
     HUSHVEC_INLINE explicit ChaChaLanes(const KeyStream& stream, std::uint64_t domain_id)
-        : double_rounds_(stream.rounds / 2), domain_(static_cast<std::uint32_t>(domain_id << 24)) {
+        : double_rounds_(rounds_of(stream.cipher) / 2), domain_(static_cast<std::uint32_t>(domain_id << 24)) {
         constexpr std::uint32_t constants[4] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
         for (std::size_t i = 0; i < 4; ++i) initial_[i] = constants[i];
         for (std::size_t i = 0; i < 8; ++i) initial_[4 + i] = stream.key[i];
@@ -67,6 +67,17 @@ public:
         emit(13, s13, V::set(initial_[13]));
         emit(14, s14, V::set(initial_[14]));
         emit(15, s15, V::set(initial_[15]));
+    }
+
+    static constexpr std::size_t groups_at_once = 1;   // more would leave the first-level cache and gain nothing
+
+    // The words of whole groups, in the order of their samples.
+    HUSHVEC_INLINE void groups(std::uint64_t first, std::size_t count, std::uint32_t* words) {
+        for (std::uint64_t group = first; group < first + count; ++group, words += kGroupSamples) {
+            for (std::size_t offset = 0; offset < kGroupBlocks; offset += V::lanes) {
+                blocks(group * kGroupBlocks + offset, words + offset, kGroupBlocks);
+            }
+        }
     }
 
 private:

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "hushvec/dispatch.hpp"
 #include "memory/fork_lock.hpp"
 
 namespace hushvec {
@@ -27,11 +28,6 @@ void fill_from_os(void* memory, std::size_t size) {
     }
 }
 
-int checked_rounds(int rounds) {
-    if (rounds == 20 || rounds == 12 || rounds == 8) return rounds;
-    throw std::invalid_argument("rounds must be 20, 12 or 8, got " + std::to_string(rounds));
-}
-
 void load_key(KeyStream& stream, const Generator::Key& key) {
     for (std::size_t word = 0; word < 8; ++word) {
         stream.key[word] = 0;
@@ -44,22 +40,24 @@ constexpr int kNonceBitsOfAPlace = 40;
 
 }  // namespace
 
-Generator::Generator(int rounds) : rounds_(checked_rounds(rounds)), source_(KeySource::os) {
+Generator::Generator(std::optional<Cipher> cipher, KeyLimits limits)
+    : cipher_(cipher.value_or(default_cipher())), chosen_(cipher.has_value()), limits_(limits), source_(KeySource::os) {
     register_fork_handlers();
     draw_key();
 }
 
-Generator::Generator(const Key& seed_key, int rounds) : rounds_(checked_rounds(rounds)), source_(KeySource::seed) {
+Generator::Generator(const Key& seed_key, Cipher cipher, KeyLimits limits)
+    : cipher_(cipher), chosen_(true), limits_(limits), source_(KeySource::seed) {
     register_fork_handlers();
     load_key(slot_->stream, seed_key);
-    slot_->stream.rounds = rounds_;
+    slot_->stream.segment_bits = limits_.aes_segment_bits;
     slot_->owner = process_identity();
 }
 
 void Generator::draw_key() {
     fill_from_os(slot_->stream.key, sizeof slot_->stream.key);
     slot_->stream.nonce = 0;
-    slot_->stream.rounds = rounds_;
+    slot_->stream.segment_bits = limits_.aes_segment_bits;
     slot_->owner = process_identity();
 }
 
@@ -72,21 +70,31 @@ void Generator::follow_fork() {
     draw_key();
 }
 
-WipedStream Generator::reserve() {
+Cipher Generator::device_cipher() const {
+    if (cipher_ != Cipher::aes256) return cipher_;
+    if (chosen_) throw std::invalid_argument("cipher must be chacha20, chacha12 or chacha8 on a device, got aes256");
+    return Cipher::chacha20;
+}
+
+WipedKey Generator::next_key(Cipher cipher) {
     WipedKey fresh;   // stays zero with a seed, whose streams can be repeated
     if (source_ == KeySource::os) fill_from_os(fresh.key, sizeof fresh.key);
     const std::lock_guard<std::mutex> lock(fork_lock());
     follow_fork();
     KeyStream& next = slot_->stream;
-    if (next.nonce == kFirstNonceApart) throw std::runtime_error("all nonces of this generator are used: make a new one");
-    return WipedStream(next, next.nonce++, fresh);
+    if (next.nonce == (cipher == Cipher::aes256 ? limits_.aes_nonces : kFirstNonceApart)) {
+        if (source_ == KeySource::seed) throw std::runtime_error("all nonces of this generator are used: make a new one");
+        draw_key();
+    }
+    return WipedKey(next, fresh, next.nonce++, cipher);
 }
 
-WipedStream Generator::apart(std::uint64_t place) {
-    if (source_ == KeySource::os) return Generator(rounds_).reserve();
+WipedKey Generator::apart(std::uint64_t place) {
+    const Cipher cipher = device_cipher();
+    if (source_ == KeySource::os) return Generator(cipher).reserve_key();
     const std::lock_guard<std::mutex> lock(fork_lock());
     follow_fork();
-    return WipedStream(slot_->stream, kFirstNonceApart + (place << kNonceBitsOfAPlace));
+    return WipedKey(slot_->stream, KeyStream{}, kFirstNonceApart + (place << kNonceBitsOfAPlace), cipher);
 }
 
 }  // namespace hushvec

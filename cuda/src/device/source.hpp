@@ -14,7 +14,7 @@ HUSHVEC_INLINE KeyStream stream_of(const NoiseSource& source) {
         stream.key[2 * i + 1] = static_cast<std::uint32_t>(source.in_memory->key[i] >> 32);
     }
     stream.nonce = source.in_memory->nonce;
-    stream.rounds = static_cast<int>(source.in_memory->rounds);
+    stream.cipher = static_cast<Cipher>(source.in_memory->rounds);
     return stream;
 }
 

@@ -18,6 +18,7 @@
 #include "hushvec/generator.hpp"
 #include "hushvec/noise.hpp"
 #include "hushvec/threads.hpp"
+#include "hushvec/wiped_stream.hpp"
 #include "noise/float16.hpp"
 #include "noise/ladder.hpp"
 #include "plain_rows.hpp"
@@ -42,24 +43,24 @@ void block_known_answer() {
 
 void keystream_equals_blocks(const Kernels& kernels) {
     const std::uint64_t around_2_32 = (std::uint64_t{1} << 28) - 1;   // its group ends at block 2^32
-    for (const int rounds : {20, 12, 8}) {
-        const KeyStream stream = test_stream(rounds);
+    for (const Cipher cipher : kCiphers) {
+        const WipedStream stream(test_stream(cipher));
         std::vector<std::uint32_t> words(2 * kGroupSamples);
         kernels.keystream(stream, domain::kLowWords, around_2_32, 2, words.data());
         bool equal = true;
         for (std::size_t block = 0; block < 2 * kGroupBlocks; ++block) {
-            const Block expected = chacha_block(stream, block_counter(domain::kLowWords, around_2_32 * kGroupBlocks + block));
+            const Block expected = lane_block(stream, domain::kLowWords, around_2_32 * kGroupBlocks + block);
             for (std::size_t word = 0; word < kBlockWords; ++word) {
                 equal &= words[block / kGroupBlocks * kGroupSamples + word * kGroupBlocks + block % kGroupBlocks] == expected[word];
             }
         }
-        check(equal, std::string(kernels.name) + " key stream, rounds " + std::to_string(rounds));
+        check(equal, std::string(kernels.name) + " key stream, " + name_of(cipher));
     }
 }
 
 // Level 1 with its bound against the ladder entered below it, lane by lane, where the answer is close.
 void level_one_equals_ladder(const Kernels& kernels) {
-    const KeyStream stream = test_stream(8);
+    const KeyStream stream = test_stream(Cipher::chacha8);
     constexpr std::size_t count = 1 << 14;
     std::vector<std::uint32_t> a(count), b(count);
     kernels.keystream(stream, domain::kMain, 0, count / kGroupSamples, a.data());
@@ -112,7 +113,7 @@ void sixteen_bit_conversions(const Kernels& kernels) {
 std::vector<float> noisy(std::size_t rows, std::size_t columns, Law law, std::size_t threads) {
     set_num_threads(threads);
     std::vector<float> x = rows_of(rows * columns), out(x.size());
-    clip_and_noise(test_stream(20), view_of(x, DType::float32, rows, columns), 1.0, 0.6, law, true, view_of(out, DType::float32, rows, columns));
+    clip_and_noise(test_stream(Cipher::chacha20), view_of(x, DType::float32, rows, columns), 1.0, 0.6, law, true, view_of(out, DType::float32, rows, columns));
     set_num_threads(0);
     return out;
 }
@@ -133,7 +134,7 @@ void layouts_do_not_change_bits() {
     std::vector<float> x = rows_of(rows * columns), expected(x.size());
     const MatrixView source = view_of(x, DType::float32, rows, columns);
     const auto run = [&](const MatrixView& from, const MatrixView& to) {
-        return clip_and_noise(test_stream(12), from, 1.0, 0.6, Law::gaussian, true, to);
+        return clip_and_noise(test_stream(Cipher::chacha12), from, 1.0, 0.6, Law::gaussian, true, to);
     };
     run(source, view_of(expected, DType::float32, rows, columns));
 
@@ -167,7 +168,7 @@ void bad_rows_write_nothing() {
     x[3 * 300 + 17] = INFINITY;
     std::string message;
     try {
-        clip_and_noise(test_stream(20), view_of(x, DType::float32, 5, 300), 1.0, 0.6, Law::gaussian, true, view_of(out, DType::float32, 5, 300));
+        clip_and_noise(test_stream(Cipher::chacha20), view_of(x, DType::float32, 5, 300), 1.0, 0.6, Law::gaussian, true, view_of(out, DType::float32, 5, 300));
     } catch (const NonFiniteRow& error) {
         message = error.what();
     }
@@ -176,7 +177,7 @@ void bad_rows_write_nothing() {
 }
 
 void generators_never_repeat() {
-    Generator generator(20);
+    Generator generator(Cipher::chacha20);
     std::vector<std::vector<std::uint64_t>> nonces(4);
     std::vector<std::thread> threads;
     for (auto& mine : nonces) {
@@ -190,7 +191,7 @@ void generators_never_repeat() {
     const KeyStream before = generator.reserve();
     int channel[2];
     check(pipe(channel) == 0, "pipe");
-    Generator seeded(Generator::Key{}, 20);
+    Generator seeded(Generator::Key{}, Cipher::chacha20);
     const pid_t child = fork();
     if (child == 0) {
         KeyStream mine = generator.reserve();
@@ -200,7 +201,7 @@ void generators_never_repeat() {
         } catch (const std::runtime_error&) {
             refused = true;
         }
-        mine.rounds = refused ? 20 : 0;
+        mine.cipher = refused ? Cipher::chacha20 : Cipher::chacha8;
         const ssize_t written = write(channel[1], &mine, sizeof mine);
         _exit(written == static_cast<ssize_t>(sizeof mine) ? 0 : 1);
     }
@@ -209,17 +210,17 @@ void generators_never_repeat() {
     int status = 0;
     waitpid(child, &status, 0);
     check(before.nonce == 4000 && theirs.nonce == 0, "a forked child draws a new key, whose nonces begin anew");
-    check(theirs.rounds == 20, "a forked child cannot continue a seeded generator");
+    check(theirs.cipher == Cipher::chacha20, "a forked child cannot continue a seeded generator");
 }
 
 void every_call_has_fresh_bits() {
-    Generator generator(20);
-    Generator seeded(Generator::Key{1, 2, 3}, 12);
+    Generator generator(Cipher::chacha20);
+    Generator seeded(Generator::Key{1, 2, 3}, Cipher::chacha12);
     const KeyStream first = generator.reserve(), second = generator.reserve();
     for (std::size_t word = 0; word < 8; ++word) check(first.key[word] != second.key[word], "two calls share no word of their keys");
     const KeyStream here = seeded.reserve(), there = seeded.reserve();
     check(std::memcmp(here.key, there.key, sizeof here.key) == 0 && here.key[0] == 0x030201, "a seed's calls have the seed's key");
-    check(second.nonce == 1 && there.nonce == 1 && there.rounds == 12, "and nonces of their own");
+    check(second.nonce == 1 && there.nonce == 1 && there.cipher == Cipher::chacha12, "and nonces of their own");
 }
 
 void fills_reach_every_corner() {
@@ -228,7 +229,7 @@ void fills_reach_every_corner() {
             for (const Law law : {Law::gaussian, Law::laplacian, Law::l2_laplace}) {
                 std::vector<std::byte> memory(3 * columns * item_size(dtype) + 64, std::byte{0xA5});
                 const auto item = static_cast<std::ptrdiff_t>(item_size(dtype));
-                fill_noise(test_stream(8), law, 1.0, {memory.data(), dtype, 3, columns, item * static_cast<std::ptrdiff_t>(columns), item});
+                fill_noise(test_stream(Cipher::chacha8), law, 1.0, {memory.data(), dtype, 3, columns, item * static_cast<std::ptrdiff_t>(columns), item});
                 bool guard = true;
                 for (std::size_t i = 3 * columns * item_size(dtype); i < memory.size(); ++i) guard &= memory[i] == std::byte{0xA5};
                 check(guard, "no write past the end");

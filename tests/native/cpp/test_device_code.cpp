@@ -60,7 +60,7 @@ void run_stream(const NoiseSource& source, const Noise& noise, const std::vector
 template <class Stored, class Noise>
 std::vector<Stored> noised(const Noise& noise, const std::vector<Stored>& x, std::size_t rows, std::size_t columns, double unit, bool tiles,
                            Device& device) {
-    const NoiseSource source = {test_stream(12), nullptr};
+    const NoiseSource source = {test_stream(Cipher::chacha12), nullptr};
     std::vector<Stored> out(x.size());
     if constexpr (sizeof(Stored) <= sizeof(float)) {
         if (tiles) {
@@ -86,7 +86,7 @@ void exact_grade_equals_the_core(std::size_t rows, std::size_t columns, bool til
     const float s = grid.sigma / grid.grid;
     for (const Law law : {Law::gaussian, Law::laplacian}) {
         std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
-        clip_and_noise(test_stream(12), view_of(x, rows, columns), kClipNorm, kSigma, law, true, view_of(expected, rows, columns));
+        clip_and_noise(test_stream(Cipher::chacha12), view_of(x, rows, columns), kClipNorm, kSigma, law, true, view_of(expected, rows, columns));
         Device device;
         const bool gaussian = law == Law::gaussian;
         const ExactScale<Thread> scale(s, gaussian ? cuda::kGaussianBound : cuda::kLaplaceBound);
@@ -106,7 +106,7 @@ void float_grade_is_close_to_the_core(std::size_t rows, std::size_t columns, boo
     using Value = Wide<Stored>;
     for (const Law law : {Law::gaussian, Law::laplacian}) {
         std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
-        clip_and_noise(test_stream(12), view_of(x, rows, columns), kClipNorm, kSigma, law, false, view_of(expected, rows, columns));
+        clip_and_noise(test_stream(Cipher::chacha12), view_of(x, rows, columns), kClipNorm, kSigma, law, false, view_of(expected, rows, columns));
         Device device;
         const auto scale = static_cast<Value>(kSigma);
         const std::vector<Stored> got = law == Law::gaussian ? noised(FloatGaussian<Value>{scale}, x, rows, columns, 1.0, tiles, device)
@@ -119,11 +119,11 @@ void float_grade_is_close_to_the_core(std::size_t rows, std::size_t columns, boo
 }
 
 void a_stream_in_memory_is_the_same_stream() {
-    const KeyStream stream = test_stream(8);
-    DeviceStream memory = {{}, stream.nonce, static_cast<std::uint64_t>(stream.rounds)};
+    const KeyStream stream = test_stream(Cipher::chacha8);
+    DeviceStream memory = {{}, stream.nonce, static_cast<std::uint64_t>(rounds_of(stream.cipher))};
     std::memcpy(memory.key, stream.key, sizeof memory.key);
     const KeyStream read = stream_of(NoiseSource{KeyStream{}, &memory});
-    check(std::memcmp(read.key, stream.key, sizeof read.key) == 0 && read.nonce == stream.nonce && read.rounds == stream.rounds,
+    check(std::memcmp(read.key, stream.key, sizeof read.key) == 0 && read.nonce == stream.nonce && read.cipher == stream.cipher,
           "a stream in memory");
 }
 
@@ -153,7 +153,7 @@ void bad_rows_become_zeros() {
         std::fill_n(zeroed.begin() + static_cast<std::ptrdiff_t>(row * columns), columns, 0.0f);
         bad[row * columns + 5] = row == 9 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
     }
-    clip_and_noise(test_stream(12), view_of(zeroed, rows, columns), kClipNorm, kSigma, Law::gaussian, true, view_of(expected, rows, columns));
+    clip_and_noise(test_stream(Cipher::chacha12), view_of(zeroed, rows, columns), kClipNorm, kSigma, Law::gaussian, true, view_of(expected, rows, columns));
     for (const bool tiles : {true, false}) {
         Device device;
         const auto got = noised(ExactGaussian<float>{scale, grid.grid, device.open()}, bad, rows, columns, grid.grid, tiles, device);
@@ -181,8 +181,8 @@ void fills_equal_the_core() {
     for (const std::size_t count : {std::size_t{1}, std::size_t{255}, std::size_t{256}, std::size_t{257}, std::size_t{70001}}) {
         for (const Law law : {Law::gaussian, Law::laplacian}) {
             std::vector<Stored> expected(count), got(count);
-            hushvec::fill_noise(test_stream(20), law, 2.5, view_of(expected, 1, count));
-            const NoiseSource source = {test_stream(20), nullptr};
+            hushvec::fill_noise(test_stream(Cipher::chacha20), law, 2.5, view_of(expected, 1, count));
+            const NoiseSource source = {test_stream(Cipher::chacha20), nullptr};
             for (unsigned block = 0; block < 2; ++block) {
                 if (law == Law::gaussian) {
                     FillBody<Stored, FloatGaussian<Value>>{source, {Value{2.5}}, got.data(), count}.run(block, 2, HostTeam{kFillThreads});
@@ -210,7 +210,7 @@ struct WorstRoot : Thread {
 // What level 1 accepts must be what the ladder says, on words that the ladder itself finds close.
 template <class Lane>
 void level_one_is_right(const char* name, ErrorBound bound, std::size_t expect_wrong) {
-    const KeyStream stream = test_stream(8);
+    const KeyStream stream = test_stream(Cipher::chacha8);
     std::size_t wrong = 0, accepted_close = 0;
     std::uint32_t state = 1;
     for (std::size_t i = 0; i < 400000; ++i) {
@@ -253,7 +253,7 @@ void sums() {
     for (std::size_t column = 0; column * kStreamThreads < columns; ++column) {
         for (std::size_t row = (rows - 1) / kSumRows + 1; row-- > 0;) add.run(column, row, HostTeam{kStreamThreads});
     }
-    const NoiseSource source = {test_stream(12), nullptr};
+    const NoiseSource source = {test_stream(Cipher::chacha12), nullptr};
     const SumNoiseBody noise = {source, {ExactScale<Thread>(s, cuda::kGaussianBound), grid.grid, device.open()}, sum.data(), sum_in_grids, columns, out.data()};
     for (std::size_t block = 0; block * (kStreamThreads / kGroupBlocks) * kGroupSamples < columns; ++block) noise.run(block, HostTeam{kStreamThreads});
 
@@ -272,10 +272,10 @@ void sums() {
     bool noise_agrees = true;
     for (std::size_t j = 0; j < columns; ++j) {
         const std::uint64_t group = j / kGroupSamples, inside = j % kGroupSamples;
-        const Block block = chacha_block(test_stream(12), block_counter(domain::kMain, group * kGroupBlocks + inside % kGroupBlocks));
+        const Block block = chacha_block(test_stream(Cipher::chacha12), block_counter(domain::kMain, group * kGroupBlocks + inside % kGroupBlocks));
         const std::size_t word = inside / kGroupBlocks % 8;
         const GaussianWord gaussian = {group * kGroupPairs + word * kGroupBlocks + inside % kGroupBlocks, block[word], block[word + 8], inside >= 128};
-        noise_agrees &= out[j] == static_cast<float>(settle(test_stream(12), gaussian, sum[j] * sum_in_grids, double{s}).index) * grid.grid;
+        noise_agrees &= out[j] == static_cast<float>(settle(test_stream(Cipher::chacha12), gaussian, sum[j] * sum_in_grids, double{s}).index) * grid.grid;
     }
     check(noise_agrees, "noise of sums");
 
@@ -284,7 +284,7 @@ void sums() {
                        static_cast<std::ptrdiff_t>(columns * sizeof(float)), sizeof(float)};
     std::vector<float> from_host(columns);
     on_host.add({view});
-    on_host.release(0, test_stream(12), from_host.data());
+    on_host.release(0, test_stream(Cipher::chacha12), from_host.data());
     check(from_host == out, "the CPU's sum has the same bits");
 }
 
@@ -292,7 +292,7 @@ void sums() {
 void listed_samples_are_settled() {
     const ExactGrid grid = exact_grid(kSigma, kClipNorm);
     const float s = grid.sigma / grid.grid;
-    const NoiseSource source = {test_stream(12), nullptr};
+    const NoiseSource source = {test_stream(Cipher::chacha12), nullptr};
     for (const bool gaussian : {true, false}) {
         Device device;
         std::vector<double> out(1024, -1.0), expected = out;

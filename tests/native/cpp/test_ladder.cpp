@@ -40,7 +40,7 @@ std::vector<Row> read_rows(const char* path) {
         for (std::string& text : field) std::getline(fields, text, ',');
         Row row{};
         row.gaussian = field[0] == "gaussian";
-        row.stream.rounds = std::stoi(field[1]);
+        row.stream.cipher = static_cast<Cipher>(std::stoi(field[1]));
         for (std::size_t byte = 0; byte < 32; ++byte) {
             row.stream.key[byte / 4] |= static_cast<std::uint32_t>(std::stoul(field[2].substr(2 * byte, 2), nullptr, 16)) << (8 * (byte % 4));
         }

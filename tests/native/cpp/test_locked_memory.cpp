@@ -221,7 +221,7 @@ void a_held_key_lies_in_one_place() {
     Generator::Key seed;
     const Turned key = plant(seed.data(), 5);
     {
-        Generator generator(seed, 20);
+        Generator generator(seed, Cipher::chacha20);
         explicit_bzero(seed.data(), seed.size());
         check(turned(generator.reserve().key) == key, "a call's key is the seed's");
         check(times_in_memory(key) == 1, "a key lies in its slot and nowhere else, after a call was given a copy");
@@ -233,7 +233,7 @@ void a_held_key_lies_in_one_place() {
 }
 
 void a_calls_key_goes_with_the_call() {
-    Generator generator(20);
+    Generator generator(Cipher::chacha20);
     Turned key{};
     {
         const WipedStream stream = generator.reserve();
@@ -283,7 +283,7 @@ void slots_are_shared_and_wiped() {
 
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
-        threads.emplace_back([] { for (int round = 0; round < 500; ++round) Generator(8).reserve(); });
+        threads.emplace_back([] { for (int round = 0; round < 500; ++round) Generator(Cipher::chacha8).reserve(); });
     }
     for (std::thread& thread : threads) thread.join();
     check(memory_report().key_slots == before + 1, "threads make and drop generators");

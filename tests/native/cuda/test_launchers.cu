@@ -116,7 +116,7 @@ void bad_rows_are_reported() {
 void a_stream_in_memory_advances() {
     constexpr std::size_t count = 1000;
     KeyStream stream = test_stream();
-    cuda::DeviceStream words = {{}, stream.nonce, static_cast<std::uint64_t>(stream.rounds)};
+    cuda::DeviceStream words = {{}, stream.nonce, static_cast<std::uint64_t>(rounds_of(stream.cipher))};
     std::memcpy(words.key, stream.key, sizeof words.key);
     DeviceArray<cuda::DeviceStream> memory(std::vector<cuda::DeviceStream>{words});
     for (int call = 0; call < 2; ++call, ++stream.nonce) {

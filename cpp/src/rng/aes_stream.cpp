@@ -1,0 +1,99 @@
+#include "rng/aes_stream.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <stdexcept>
+
+#include "dispatch/aes_dispatch.hpp"
+#include "hushvec/wiped_stream.hpp"
+
+namespace hushvec {
+namespace {
+
+constexpr int kGroupBlockBits = std::countr_zero(kAesGroupBlocks);
+constexpr std::size_t kBlocksOfUnit = kBlockWords / kAesBlockWords;
+
+// RFC 8452 section 4 takes counters 0 and 1 for another key.
+constexpr std::uint32_t kFirstKeyCounter = 2;
+
+// `count` blocks of counter mode, from block number `first`, which lie in one segment.
+void counter_blocks(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t first, std::size_t count, AesBlock* out) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = aes_counter_block(domain_id, first + i);
+    const std::uint64_t segment = first >> stream.segment_bits;
+    RoundKeySlot later;
+    const AesRoundKeys* round_keys = stream.round_keys;
+    if (segment != 0) {
+        derive_round_keys(stream, segment, later.taken());
+        round_keys = &later.taken();
+    }
+    active_aes().encrypt(*round_keys, out, count, out);
+}
+
+}  // namespace
+
+void derive_round_keys(const KeyStream& stream, std::uint64_t segment, AesRoundKeys& round_keys) {
+    constexpr std::size_t kBlocks = 4;   // eight bytes of each
+    const AesKernels& aes = active_aes();
+    AesBlock blocks[kBlocks];
+    for (std::uint32_t i = 0; i < kBlocks; ++i) {
+        blocks[i] = {{kFirstKeyCounter + i, static_cast<std::uint32_t>(stream.nonce), static_cast<std::uint32_t>(stream.nonce >> 32),
+                      static_cast<std::uint32_t>(segment)}};
+    }
+    aes.expand_key(stream.key, round_keys);
+    aes.encrypt(round_keys, blocks, kBlocks, blocks);
+    std::uint32_t key[kAesKeyWords];
+    for (std::size_t i = 0; i < kBlocks; ++i) std::memcpy(key + 2 * i, blocks[i].words, 2 * sizeof key[0]);
+    aes.expand_key(key, round_keys);
+    explicit_bzero(blocks, sizeof blocks);
+    explicit_bzero(key, sizeof key);
+}
+
+WipedStream::WipedStream(const KeyStream& from) : WipedKey(from) {
+    if (cipher != Cipher::aes256) return;
+    derive_round_keys(*this, 0, round_key_slot_.taken());
+    round_keys = &round_key_slot_.taken();
+}
+
+AesWords::AesWords(const KeyStream& stream, std::uint64_t domain_id)
+    : stream_(stream), domain_(domain_id), group_bits_(stream.segment_bits - kGroupBlockBits), round_keys_(stream.round_keys) {
+    if (round_keys_ == nullptr) throw std::logic_error("a stream of AES-256 needs round keys: draw from a WipedStream");
+}
+
+void AesWords::enter(std::uint64_t segment) {
+    segment_ = segment;
+    round_keys_ = stream_.round_keys;
+    if (segment == 0) return;
+    derive_round_keys(stream_, segment, later_.taken());
+    round_keys_ = &later_.taken();
+}
+
+void AesWords::groups(std::uint64_t first, std::size_t count, std::uint32_t* words) {
+    while (count > 0) {
+        const std::uint64_t segment = first >> group_bits_;
+        if (segment != segment_) enter(segment);
+        const std::size_t here = std::min<std::uint64_t>(count, ((segment + 1) << group_bits_) - first);
+        active_aes().keystream(*round_keys_, domain_, first, here, words);
+        first += here;
+        count -= here;
+        words += here * kGroupSamples;
+    }
+}
+
+Block stream_block(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t index) {
+    if (stream.cipher != Cipher::aes256) return chacha_block(stream, block_counter(domain_id, index));
+    AesBlock blocks[kBlocksOfUnit];
+    counter_blocks(stream, domain_id, index * kBlocksOfUnit, kBlocksOfUnit, blocks);
+    return std::bit_cast<Block>(blocks);
+}
+
+Block lane_block(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t lane) {
+    if (stream.cipher != Cipher::aes256) return chacha_block(stream, block_counter(domain_id, lane));
+    alignas(64) std::uint32_t words[kGroupSamples];
+    AesWords(stream, domain_id).groups(lane / kGroupBlocks, 1, words);
+    Block of_lane;
+    for (std::size_t word = 0; word < kBlockWords; ++word) of_lane[word] = words[word * kGroupBlocks + lane % kGroupBlocks];
+    return of_lane;
+}
+
+}  // namespace hushvec

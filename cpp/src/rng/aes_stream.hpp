@@ -1,0 +1,36 @@
+// AES-256 as a key stream: a key for every nonce and every segment of it, and the words under that key.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hushvec/key_slot.hpp"
+#include "hushvec/keystream.hpp"
+#include "rng/aes_kernels.hpp"
+
+namespace hushvec {
+
+// The round keys of one segment of a stream (docs/format.md section 13).
+void derive_round_keys(const KeyStream& stream, std::uint64_t segment, AesRoundKeys& round_keys);
+
+// The words of groups of one domain. Round keys of segments after the first are in locked memory while they are used.
+class AesWords {
+public:
+    static constexpr std::size_t groups_at_once = 4;   // with one, the first rounds of each would wait: a fill takes 10 % longer
+
+    AesWords(const KeyStream& stream, std::uint64_t domain_id);
+
+    void groups(std::uint64_t first, std::size_t count, std::uint32_t* words);
+
+private:
+    void enter(std::uint64_t segment);
+
+    const KeyStream& stream_;
+    std::uint64_t domain_;
+    int group_bits_;   // of a group's number within its segment
+    std::uint64_t segment_ = 0;
+    const AesRoundKeys* round_keys_;
+    RoundKeySlot later_;
+};
+
+}  // namespace hushvec
