@@ -126,7 +126,7 @@ def _stream_or_state(cuda: ModuleType, source: Any, array: Any, stream: int) -> 
         _captured.append(states[place])
         return states[place]
     prepare_capture(source, array)
-    return source._reserve()
+    return source._reserve_for_device()
 
 
 def prepare_capture(generator: _core.Generator, array: Any) -> None:

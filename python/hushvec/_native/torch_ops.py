@@ -97,7 +97,7 @@ def _new_state(device: torch.device, rounds: int, seed: int | None) -> torch.Ten
     words[ROUNDS_WORD] = rounds
     words[STREAM_WORDS:].view("u1")[:] = bytearray(_keyed_by_os if seed is None else _seeded)
     if seed is not None:
-        words[:STREAM_WORDS] = _core._state_words(generator._reserve())
+        words[:STREAM_WORDS] = _core._state_words(generator._reserve_for_device())
     if device.type != "cuda":
         return state.to(device)
     state = state.to(device)

@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
         **hushvec.backends(),
         "threads": _core.get_num_threads(),
         "version": hushvec.__version__,
-        "format_version": _core.format_version,
+        "format_version": _core.format_versions["chacha20"],
     }
     if options.json:
         print_json(report)

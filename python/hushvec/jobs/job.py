@@ -57,7 +57,7 @@ class NoiseJob(JobParameters):
 
     entry: LedgerEntry | None = None
     seeded: bool = False
-    format_version: int = _core.format_version
+    format_version: int = _core.format_versions["chacha20"]
     _key: bytes = field(repr=False)
 
     @classmethod
@@ -286,9 +286,9 @@ class NoiseJob(JobParameters):
         return {name: value for name, value in self.__dict__.items() if name not in ("id", "parameters", "_rows_key")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["format_version"] != _core.format_version:
+        if state["format_version"] != _core.format_versions["chacha20"]:
             raise ValueError(
-                f"the job must come from a hushvec with format version {_core.format_version}, got {state['format_version']}"
+                f"the job must come from a hushvec with format version {_core.format_versions["chacha20"]}, got {state['format_version']}"
             )
         self.__dict__.update(state)
 

@@ -92,8 +92,8 @@ def _require_codebook(path: Path, arguments: Any, codebook: PublicCodebook | Non
 
 def _job_of(fields: dict[str, Any], codebook: PublicCodebook | None) -> StoredJob:
     versions = (fields["job_version"], fields["format_version"])
-    if versions != (derivation.JOB_VERSION, _core.format_version):
-        raise ValueError(f"its versions must be {derivation.JOB_VERSION} and {_core.format_version}, got {versions}")
+    if versions != (derivation.JOB_VERSION, _core.format_versions["chacha20"]):
+        raise ValueError(f"its versions must be {derivation.JOB_VERSION} and {_core.format_versions["chacha20"]}, got {versions}")
     key = bytes.fromhex(fields["key"])
     if len(key) != derivation.KEY_BYTES:
         raise ValueError(f"its key must have {derivation.KEY_BYTES} bytes, got {len(key)}")
@@ -117,7 +117,7 @@ def _text_of(job: StoredJob) -> str:
         raise ValueError(f"a job with corpus_size cannot be saved, got corpus_size={job.mechanism.corpus_size}")
     fields = {
         "job_version": derivation.JOB_VERSION,
-        "format_version": _core.format_version,
+        "format_version": _core.format_versions["chacha20"],
         "id": job.id,
         "key": job.key.hex(),
         "arguments": _arguments(job),

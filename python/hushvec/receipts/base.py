@@ -207,5 +207,5 @@ SHARED_RULES: dict[str, Callable[[str, Any], None]] = {
     "library_version": string,
     "notes": strings,
     "charge": entry_or_none,
-    "format_version": OneOf(_core.format_version),
+    "format_version": OneOf(*sorted(set(_core.format_versions.values()))),
 }

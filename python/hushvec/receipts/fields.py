@@ -10,7 +10,7 @@ from typing import Any
 
 from hushvec.errors import ReceiptError
 
-ROUNDS = (8, 12, 20)
+ROUNDS = (8, 12, 14, 20)
 
 _MOST_CHARACTERS = 1 << 20
 MOST_EXPORT_CHARACTERS = 1 << 30

@@ -107,7 +107,7 @@ class LabelReceipt(ReceiptFields):
     notes: tuple[str, ...] = ()
     charge: LedgerEntry | None = None
     codebook: str | None = None
-    format_version: int = _core.format_version
+    format_version: int = _core.format_versions["chacha20"]
     receipt_version: int = LABEL_RECEIPT_VERSION
     receipt_kind: str = LABELS_KIND
 

@@ -103,7 +103,7 @@ class ReportReceipt(ReceiptFields):
     grade: str = "exact"
     notes: tuple[str, ...] = ()
     charge: LedgerEntry | None = None
-    format_version: int = _core.format_version
+    format_version: int = _core.format_versions["chacha20"]
     receipt_version: int = REPORT_RECEIPT_VERSION
     receipt_kind: str = REPORTS_KIND
 

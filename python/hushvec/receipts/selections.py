@@ -89,7 +89,7 @@ class SelectionReceipt(ReceiptFields):
     grade: str = "exact"
     notes: tuple[str, ...] = ()
     charge: LedgerEntry | None = None
-    format_version: int = _core.format_version
+    format_version: int = _core.format_versions["chacha20"]
     receipt_version: int = SELECTION_RECEIPT_VERSION
     receipt_kind: str = SELECTION_KIND
 

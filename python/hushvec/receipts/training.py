@@ -102,7 +102,7 @@ class TrainingReceipt(ReceiptFields):
     mechanism: str = MECHANISM
     notes: tuple[str, ...] = ()
     charge: LedgerEntry | None = None
-    format_version: int = _core.format_version
+    format_version: int = _core.format_versions["chacha20"]
     receipt_version: int = TRAINING_RECEIPT_VERSION
     receipt_kind: str = TRAINING_KIND
 

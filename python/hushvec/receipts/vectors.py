@@ -107,7 +107,7 @@ class Receipt(ReceiptFields):
     notes: tuple[str, ...] = ()
     charge: LedgerEntry | None = None
     projection: str | None = None
-    format_version: int = _core.format_version
+    format_version: int = _core.format_versions["chacha20"]
     receipt_version: int = RECEIPT_VERSION
 
     @classmethod
