@@ -175,8 +175,10 @@ def test_jsonl_texts(tmp_path):
         (["--mechanism", "empirical", "--sigma", "0.25"], {"mechanism": "empirical", "sigma": 0.25, "is_dp_claim": True}),
         (["--epsilon", "8", "--per", "release"], {"per": "release", "sensitivity": 2 * ROWS**0.5}),
         (["--epsilon", "8", "--normalize", "--renormalize"], {"normalize": True, "renormalize": True, "clip_norm": 1.0}),
-        (["--epsilon", "8", "--clip-norm", "0.5", "--rounds", "12"], {"clip_norm": 0.5, "rounds": 12}),
-        (["--epsilon", "8", "--unsafe-seed", "5"], {"key_source": "seed", "is_dp_claim": False}),
+        (["--epsilon", "8", "--clip-norm", "0.5", "--rounds", "12"], {"clip_norm": 0.5, "cipher": "chacha12"}),
+        (["--epsilon", "8", "--unsafe-seed", "5"], {"key_source": "seed", "cipher": "chacha20", "is_dp_claim": False}),
+        (["--epsilon", "8", "--cipher", "aes256"], {"cipher": "aes256", "rounds": 14, "format_version": 2}),
+        (["--epsilon", "8", "--unsafe-seed", "5", "--cipher", "aes256"], {"key_source": "seed", "cipher": "aes256"}),
         (["--epsilon", "2", "--delta", "1e-9"], {"epsilon": 2.0, "delta": 1e-9}),
     ],
 )
@@ -309,6 +311,11 @@ def test_parquet_without_pyarrow(tmp_path):
         (["in.npy", "-o", "out.npy", "--epsilon", "8", "--mechanism", "magic"], "invalid choice: 'magic'"),
         (["in.npy", "-o", "out.npy", "--epsilon", "8", "--sigma", "1"], "sigma must be None for mechanism 'gaussian'"),
         (["in.npy", "-o", "out.npy", "--epsilon", "8", "--rounds", "7"], "rounds must be 20, 12 or 8, got 7"),
+        (["in.npy", "-o", "out.npy", "--epsilon", "8", "--cipher", "rc4"], "invalid choice: 'rc4'"),
+        (
+            ["in.npy", "-o", "out.npy", "--epsilon", "8", "--rounds", "20", "--cipher", "aes256"],
+            "rounds must not be given with cipher, got rounds 20 and cipher 'aes256'",
+        ),
         (["in.npy", "-o", "out.npy", "--epsilon", "8", "--unsafe-seed", "-1"], "seed must be in [0, 2^256), got -1"),
         (
             ["in.npy", "-o", "out.npy", "--epsilon", "8", "--normalize", "--clip-norm", "2"],
