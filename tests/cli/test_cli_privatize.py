@@ -199,6 +199,20 @@ def test_settings_reach_the_receipt(tmp_path, arguments, checks, kind):
         np.testing.assert_allclose(np.linalg.norm(np.load(output), axis=1), 1, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "key"),
+    [
+        (["--cipher", "aes256"], "operating system, AES-256"),
+        (["--rounds", "8"], "operating system, ChaCha8"),
+        (["--unsafe-seed", "5"], "user-given seed, ChaCha20"),
+    ],
+)
+def test_the_text_names_the_cipher(tmp_path, arguments, key):
+    np.save(tmp_path / "in.npy", vectors(3))
+    finished = hushvec_here("privatize", tmp_path / "in.npy", "-o", tmp_path / "out.npy", "--epsilon", "8", *arguments)
+    assert [line.split(maxsplit=1)[1] for line in finished.out.splitlines() if line.split()[:1] == ["key"]] == [key]
+
+
 def spoiled(rows=ROWS, row=211, value=np.nan):
     x = vectors(rows)
     x[row, 5] = value

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 from importlib.metadata import entry_points
 from pathlib import Path
 
