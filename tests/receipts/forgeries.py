@@ -64,7 +64,8 @@ def _paid_by(budget):
         receipts.append(words.release("word1", per="release", memo=Memo(), budget=budget).receipt)
     selection = SelectionReceipt(
         epsilon=3.0, delta=0.0, selections=3, picks=2, candidates=8, score_low=-1.0, score_high=1.0, sensitivity=1.0,
-        epsilon_per_pick=0.5, key_source="os", cipher="chacha20", rounds=20, format_version=1, is_dp_claim=True, library_version=hv.__version__,
+        epsilon_per_pick=0.5, key_source="os", cipher="chacha20", rounds=20, format_version=1, is_dp_claim=True,
+        library_version=hv.__version__,
     )  # fmt: skip
     receipts.append(dataclasses.replace(selection, charge=entry_of_charge(budget, 3.0, 0.0, selection.loss.rho, "search")))
     for settings in ({}, {"adjacency": "replace-one"}, {"clipping": "batch"}, {"grade": "float", "is_dp_claim": False}):

@@ -13,6 +13,7 @@ from hushvec.collect import BloomFilter, Memo
 from hushvec.jobs import NoiseJob
 from hushvec.receipts.verify import receipt_from_dict
 from hushvec.release.labels import privatize_labels
+from hushvec.release.plan import plan_release
 from hushvec.retrieval import PrivateIndex, ScoreNoise
 from receipts.forgeries import SCRIPT, module_of, training_receipt
 
@@ -123,6 +124,44 @@ def test_what_is_no_receipt(changes, rule, script):
     assert str(caught.value) == rule
     with pytest.raises(script.Unreadable):
         script.check_receipt(receipt)
+
+
+def planned(generator):
+    return plan_release(
+        rows=4, dimension=8, dtype="float32", epsilon=8.0, delta=1e-5, clip_norm=1.0, mechanism="gaussian", sigma=None,
+        normalize=False, renormalize=False, per="record", generator=generator,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("generator", "cipher"), [(None, "chacha20"), (hv.Generator(), "chacha20"), (hv.Generator(cipher="chacha8"), "chacha8")]
+)
+def test_a_release_on_a_device_draws_from_chacha(generator, cipher):
+    assert planned(generator).receipt(4, on_device=True).cipher == cipher
+
+
+def test_aes_that_was_asked_for_is_refused_on_a_device():
+    with pytest.raises(ValueError) as caught:
+        planned(hv.Generator(cipher="aes256")).receipt(4, on_device=True)
+    assert str(caught.value) == "cipher must be chacha20, chacha12 or chacha8 on a device, got aes256"
+
+
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_training_states_its_cipher(cipher):
+    torch = pytest.importorskip("torch")
+    from hushvec.training import DPOptimizer
+
+    optimizer = DPOptimizer(
+        torch.optim.SGD(torch.nn.Linear(2, 1).parameters(), lr=0.1), clip_norm=1.0, noise_multiplier=1.0, expected_batch_size=8.0,
+        sampling_probability=1.0, generator=hv.Generator(cipher=cipher),
+    )  # fmt: skip
+    assert fields(optimizer.receipt(1e-5)) == (cipher, *CIPHERS[cipher])
+    on_device = [("weight", types.SimpleNamespace(is_cuda=True))]
+    if cipher != "aes256":
+        assert optimizer._cipher_for(on_device) == cipher
+        return
+    with pytest.raises(ValueError, match="cipher must be chacha20, chacha12 or chacha8 on a device, got aes256"):
+        optimizer._cipher_for(on_device)
 
 
 def test_jobs_draw_from_chacha20():
