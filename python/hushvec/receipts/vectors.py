@@ -39,7 +39,7 @@ class Receipt(ReceiptFields):
 
     Args:
         receipt_version: version of these fields, 1.
-        format_version: version of the release format, docs/format.md.
+        format_version: version of the release format, docs/format.md: 2 for "aes256", else 1.
         library_version: hushvec that made the release.
         mechanism: "gaussian", "laplacian", "l2_laplace", "privunit" or "empirical".
         adjacency: "replace-one".
@@ -56,7 +56,8 @@ class Receipt(ReceiptFields):
         grid: the power of two that exact values are multiples of; None for the float grade.
         grade: "exact" or "float".
         key_source: "os" or "seed".
-        rounds: of the ChaCha key stream: 20, 12 or 8.
+        cipher: of the key stream: "aes256", "chacha20", "chacha12" or "chacha8".
+        rounds: of the cipher: 14, 20, 12 or 8.
         rows: number of rows released.
         dimension: elements in a row.
         dtype: of the released values.
@@ -93,7 +94,9 @@ class Receipt(ReceiptFields):
     grid: float | None
     grade: str
     key_source: str
+    cipher: str
     rounds: int
+    format_version: int
     rows: int
     dimension: int
     dtype: str
@@ -105,7 +108,6 @@ class Receipt(ReceiptFields):
     notes: tuple[str, ...] = ()
     charge: LedgerEntry | None = None
     projection: str | None = None
-    format_version: int = _core.format_version
     receipt_version: int = RECEIPT_VERSION
 
     @classmethod
