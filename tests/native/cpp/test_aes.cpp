@@ -38,8 +38,13 @@ Bytes32 key_from_hex(const std::string& digits) {
 
 std::vector<AesBlock> blocks_of(const std::vector<std::uint8_t>& bytes) {
     std::vector<AesBlock> blocks(bytes.size() / sizeof(AesBlock));
-    std::memcpy(blocks.data(), bytes.data(), bytes.size());
+    std::ranges::copy(bytes, reinterpret_cast<std::uint8_t*>(blocks.data()));
     return blocks;
+}
+
+std::vector<std::uint8_t> bytes_of(const std::vector<AesBlock>& blocks, std::size_t count) {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(blocks.data());
+    return {bytes, bytes + sizeof(AesBlock) * count};
 }
 
 AesRoundKeys expanded(const AesKernels& aes, const Bytes32& key) {
@@ -54,9 +59,7 @@ std::vector<std::uint8_t> encrypted(const AesKernels& aes, const Bytes32& key, c
     const AesRoundKeys round_keys = expanded(aes, key);
     std::vector<AesBlock> blocks = blocks_of(plain);
     aes.encrypt(round_keys, blocks.data(), blocks.size(), blocks.data());
-    std::vector<std::uint8_t> cipher(plain.size());
-    std::memcpy(cipher.data(), blocks.data(), cipher.size());
-    return cipher;
+    return bytes_of(blocks, blocks.size());
 }
 
 // Bytes and keys without a pattern.
@@ -165,8 +168,8 @@ void any_number_of_blocks(const AesKernels& aes, const std::string& where) {
         aes.encrypt(round_keys, in.data(), count, apart.data());
         aes.encrypt(round_keys, same.data(), count, same.data());
         const std::string what = std::to_string(count) + " blocks" + where;
-        check(std::memcmp(apart.data(), expected.data(), expected.size()) == 0, what);
-        check(std::memcmp(same.data(), expected.data(), expected.size()) == 0, what + ", in place");
+        check(std::ranges::equal(expected, bytes_of(apart, count)), what);
+        check(std::ranges::equal(expected, bytes_of(same, count)), what + ", in place");
         check(apart[count].words[0] == 7 && apart[count].words[3] == 7, what + ", nothing behind them");
     }
 }
