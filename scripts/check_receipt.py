@@ -75,11 +75,12 @@ def charge(value):
 
 
 positive, finite = number(lambda value: value > 0), number(lambda value: True)
+ROUNDS = {"aes256": 14, "chacha20": 20, "chacha12": 12, "chacha8": 8}
 CHARGE = {"ledger": digest, "sequence": whole(2), "charge_id": text, "entry_hash": digest}
 SHARED = {
-    "receipt_version": one_of(1), "format_version": one_of(1), "library_version": text, "adjacency": one_of("replace-one"),
+    "receipt_version": one_of(1), "format_version": one_of(1, 2), "library_version": text, "adjacency": one_of("replace-one"),
     "epsilon": positive, "delta": number(lambda value: 0 <= value < 1), "grade": one_of("exact"), "key_source": one_of("os", "seed"),
-    "rounds": one_of(20, 12, 8), "is_dp_claim": boolean, "notes": notes, "charge": optional(charge),
+    "cipher": one_of(*ROUNDS), "rounds": one_of(*ROUNDS.values()), "is_dp_claim": boolean, "notes": notes, "charge": optional(charge),
 }  # fmt: skip
 PER = one_of("record", "release")
 VECTORS = {
@@ -134,8 +135,9 @@ def check_receipt(receipt):
     if type(kind) is not str or kind not in KINDS:
         raise Unreadable("not a receipt of any kind")
     rules, faults_of, _ = KINDS[kind]
+    receipt = with_cipher(receipt)
     require("the receipt", receipt, rules)
-    faults = list(faults_of(receipt))
+    faults = [*cipher_faults(receipt), *faults_of(receipt)]
     no_claim = ["floating point: not protected"] * (receipt["grade"] == "float")
     no_claim += ["the key came from a seed"] * (receipt["key_source"] == "seed")
     no_claim += ["the model's own scores show which labels are true"] * (receipt.get("scores") == "source")
@@ -150,6 +152,20 @@ def check_receipt(receipt):
     if doubt is not None:
         return "undecided", [doubt]
     return "holds", [f"({receipt['epsilon']}, {receipt['delta']})-DP, {receipt['adjacency']}, {kind}"]
+
+
+def with_cipher(receipt):
+    """A receipt from before AES-256 has no cipher: its rounds are those of ChaCha."""
+    named = [f"chacha{rounds}" for rounds in (20, 12, 8) if receipt.get("rounds") == rounds]
+    return receipt if "cipher" in receipt or not named else {**receipt, "cipher": named[0]}
+
+
+def cipher_faults(receipt):
+    cipher = receipt["cipher"]
+    if receipt["rounds"] != ROUNDS[cipher]:
+        yield f"rounds are not those of {cipher}"
+    if receipt["format_version"] != (2 if cipher == "aes256" else 1):
+        yield f"format_version is not that of {cipher}"
 
 
 def of_one_person(receipt, rows):

@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -139,14 +140,17 @@ py::tuple gumbel_top_k_of(const py::array& scores, std::size_t picks, double eps
     throw py::type_error("scores must be a C-contiguous float32 or float64 array, got " + dtype_name(scores));
 }
 
-// The words of one block of a reserved stream: what settles an undecided row.
-py::tuple stream_block(const py::capsule& stream, std::uint64_t domain_id, std::uint64_t index) {
+// Words of a reserved stream, which settle an undecided row: of one block of a domain whose blocks stand alone, or of one lane of a
+// domain that is laid out in groups.
+template <Block (*words_of)(const KeyStream&, std::uint64_t, std::uint64_t)>
+py::tuple words_at(const py::capsule& stream, std::uint64_t domain_id, std::uint64_t index) {
     const WipedStream ready(stream_of(stream));
-    if (index > max_block_index(ready.cipher)) {
-        throw py::value_error(std::string("index must be below 2^") + (ready.cipher == Cipher::aes256 ? "54" : "56") + ", got " + std::to_string(index));
+    const std::uint64_t largest = max_block_index(ready.cipher);
+    if (index > largest) {
+        throw py::value_error("index must be below 2^" + std::to_string(std::bit_width(largest)) + ", got " + std::to_string(index));
     }
-    const Block block = hushvec::stream_block(ready, domain_id, index);
-    return py::tuple(py::cast(std::vector<std::uint32_t>(block.begin(), block.end())));
+    const Block words = words_of(ready, domain_id, index);
+    return py::tuple(py::cast(std::vector<std::uint32_t>(words.begin(), words.end())));
 }
 
 // ---- hooks for the tests: the arithmetic on words they choose ----
@@ -182,7 +186,8 @@ void bind_discrete(py::module_& module) {
     define(module, "poisson_sample", &poisson_sample_of, py::arg("count"), py::arg("threshold"), py::arg("source"));
     define(module, "gumbel_top_k", &gumbel_top_k_of, py::arg("scores"), py::arg("picks"), py::arg("epsilon"), py::arg("sensitivity"),
            py::arg("source"), py::arg("bound_factor") = 1.0);
-    define(module, "stream_block", &stream_block, py::arg("stream"), py::arg("domain"), py::arg("index"));
+    define(module, "stream_block", &words_at<stream_block>, py::arg("stream"), py::arg("domain"), py::arg("index"));
+    define(module, "lane_block", &words_at<lane_block>, py::arg("stream"), py::arg("domain"), py::arg("index"));
 
     py::module_ testing = module.def_submodule("_testing");
     define(testing, "response_intervals", &response_intervals, py::arg("epsilon"), py::arg("labels"), py::arg("uniforms"));

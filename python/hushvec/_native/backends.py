@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hushvec._native import _core, cuda
 from hushvec._util.validate import whole_number
 
@@ -26,19 +28,20 @@ def set_num_threads(n: int) -> None:
     _core.set_num_threads(whole_number("n", n, at_least=0))
 
 
-def backends() -> dict[str, list[str] | str]:
-    """Say which instruction sets this build has, which this machine runs, and which is in use.
+def backends() -> dict[str, Any]:
+    """Say which instruction sets this build has, which this machine runs, and which is in use; the same for AES-256.
 
-    HUSHVEC_BACKEND=portable|avx2|avx512|neon, read at import, forces one. Exact releases have the same bits on all.
+    HUSHVEC_BACKEND=portable|avx2|avx512|neon and HUSHVEC_AES=portable|aesni|vaes256|vaes512|neon, read at import, force one. Exact
+    releases have the same bits on all. With portable AES the default cipher is ChaCha20.
 
     Returns:
-        {"compiled": [...], "available": [...], "active": name, "cuda": state}; instruction sets widest first; the state of the
-        CUDA backend is "not built", "built" (but no driver or device is here) or "available".
+        {"compiled": [...], "available": [...], "active": name, "aes": the same three, "default_cipher": "aes256" or "chacha20",
+        "cuda": state}; widest first; the state of the CUDA backend is "not built", "built" (but no driver or device is here) or
+        "available". The default cipher is that of a generator on the CPU that is keyed by the operating system.
 
     Example:
         >>> import hushvec as hv
         >>> "portable" in hv.backends()["compiled"]
         True
     """
-    report: dict[str, list[str] | str] = {**_core.backends(), "cuda": cuda.state()}
-    return report
+    return {**_core.backends(), "cuda": cuda.state()}

@@ -2,7 +2,7 @@
 
 A call draws from a nonce that its generator reserves on the host. Inside a CUDA graph capture that would make every replay
 repeat it, so there the noise comes from a state in device memory, whose nonce the kernels advance. A state is made at the
-first ordinary call of a generator on a device: it has its own key, or for a seeded generator its own nonces.
+first ordinary call of a generator on a device: it has its own key, or for a seeded generator its own nonces. Kernels draw from ChaCha.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _stream_or_state(cuda: ModuleType, source: Any, array: Any, stream: int) -> 
         _captured.append(states[place])
         return states[place]
     prepare_capture(source, array)
-    return source._reserve()
+    return source._reserve_for_device()
 
 
 def prepare_capture(generator: _core.Generator, array: Any) -> None:

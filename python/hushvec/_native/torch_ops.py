@@ -10,6 +10,8 @@ from is a tensor here, the state, which every operator declares it changes:
 torch copies tensors, saves them and keeps them in programs, and a copied key stream would repeat its noise. So a state holds no
 key: it says "the generator of this process", in a token that no other process has. Only a seed, which is not secret, is in the
 state itself, with the nonce that each call advances. Eight int64 words: key (4), next nonce, rounds, token (2).
+
+What is in a state is ChaCha. The generator of the process draws from its own cipher on the CPU, from ChaCha20 on a device.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ def stream_state(device: Any = "cpu", *, rounds: int = 20, seed: int | None = No
 
     Args:
         device: where it lives: the device of the tensors it will be used with.
-        rounds: 20, 12 or 8, as in `Generator`.
+        rounds: of ChaCha: 20, 12 or 8. Without a seed 20 stands for the generator of the process, which on the CPU draws from its
+            own cipher: AES-256 where the processor has instructions for it.
         seed: None for a key from the operating system; a number as in `Generator.unsafe_seeded`, which gives no privacy.
 
     Returns:
@@ -78,7 +81,7 @@ def stream_state(device: Any = "cpu", *, rounds: int = 20, seed: int | None = No
         The graph draws from its own key in device memory.
 
     Reference:
-        docs/format.md section 1.
+        docs/format.md sections 1 and 13.
 
     Example:
         >>> import torch
@@ -97,7 +100,7 @@ def _new_state(device: torch.device, rounds: int, seed: int | None) -> torch.Ten
     words[ROUNDS_WORD] = rounds
     words[STREAM_WORDS:].view("u1")[:] = bytearray(_keyed_by_os if seed is None else _seeded)
     if seed is not None:
-        words[:STREAM_WORDS] = _core._state_words(generator._reserve())
+        words[:STREAM_WORDS] = _core._state_words(generator._reserve_for_device())
     if device.type != "cuda":
         return state.to(device)
     state = state.to(device)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hushvec import Generator
 from hushvec._util.publish import receipt_path
 from hushvec.mechanisms import MECHANISMS
+from hushvec.receipts.fields import ROUNDS
 from hushvec.release.plan import PER
 
 if TYPE_CHECKING:
@@ -43,7 +44,12 @@ def add_release_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_key_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=int, default=20, help="rounds of the key stream: 20, 12 or 8 (default 20)")
+    parser.add_argument(
+        "--cipher",
+        choices=tuple(ROUNDS),
+        help="of the key stream (default aes256 where the processor has instructions for it and no seed is given, else chacha20)",
+    )
+    parser.add_argument("--rounds", type=int, help="20, 12 or 8: the older way to ask for --cipher chacha20, chacha12 or chacha8")
     parser.add_argument(
         "--unsafe-seed", type=int, metavar="SEED", help="reproducible noise, which gives NO privacy; the receipt says so"
     )
@@ -90,8 +96,8 @@ def replaced_release(options: argparse.Namespace) -> tuple[str, ...]:
 
 def make_generator(options: argparse.Namespace) -> Generator:
     if options.unsafe_seed is None:
-        return Generator(rounds=options.rounds)
-    return Generator.unsafe_seeded(options.unsafe_seed, rounds=options.rounds)
+        return Generator(rounds=options.rounds, cipher=options.cipher)
+    return Generator.unsafe_seeded(options.unsafe_seed, rounds=options.rounds, cipher=options.cipher)
 
 
 def comma_separated(listed: str | None) -> list[str] | None:

@@ -16,6 +16,8 @@ from hushvec.receipts.vectors import Receipt
 if TYPE_CHECKING:
     from hushvec.receipts.registry import AnyReceipt
 
+_CIPHERS = {"aes256": "AES-256", "chacha20": "ChaCha20", "chacha12": "ChaCha12", "chacha8": "ChaCha8"}
+
 
 def print_json(value: Any) -> None:
     """Print strict JSON, with unprintable characters escaped."""
@@ -69,7 +71,7 @@ def _claim_facts(receipt: AnyReceipt) -> list[tuple[str, str]]:
 
 
 def _key(receipt: AnyReceipt) -> str:
-    return f"{'operating system' if receipt.key_source == 'os' else 'user-given seed'}, ChaCha{receipt.rounds}"
+    return f"{'operating system' if receipt.key_source == 'os' else 'user-given seed'}, {_CIPHERS[receipt.cipher]}"
 
 
 def _selection_facts(receipt: SelectionReceipt) -> list[tuple[str, str]]:

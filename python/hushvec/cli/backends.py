@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from typing import Any
 
 import hushvec
 from hushvec._native import _core
@@ -16,7 +18,8 @@ def add_to(subparsers: Subparsers) -> None:
         "backends",
         run,
         help="what was compiled, what this machine runs, what is in use",
-        description="Show the instruction sets of this build. HUSHVEC_BACKEND forces one, HUSHVEC_NUM_THREADS sets the threads.",
+        description="Show the instruction sets and the AES implementations of this build. HUSHVEC_BACKEND and HUSHVEC_AES force one, "
+        "HUSHVEC_NUM_THREADS sets the threads.",
     )
 
 
@@ -25,10 +28,24 @@ def run(options: argparse.Namespace) -> int:
         **hushvec.backends(),
         "threads": _core.get_num_threads(),
         "version": hushvec.__version__,
-        "format_version": _core.format_version,
+        "format_versions": _core.format_versions,
     }
     if options.json:
         print_json(report)
     else:
-        print(facts([(name, ", ".join(value) if isinstance(value, list) else str(value)) for name, value in report.items()]))
+        print(facts([(name, _text(value)) for name, value in _flat(report)]))
     return 0
+
+
+def _flat(report: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in report.items():
+        if name == "aes":
+            yield from ((f"aes {inner}", of_inner) for inner, of_inner in value.items())
+        else:
+            yield name, value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {inner}" for name, inner in value.items())
+    return ", ".join(value) if isinstance(value, list) else str(value)

@@ -24,6 +24,10 @@ from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.publish import private_opener, published_bytes
 from hushvec.collect.errors import MemoError
+from hushvec.receipts.fields import ROUNDS
+
+# What permanent reports are drawn from.
+MEMO_CIPHER = "chacha20"
 
 _VERSION = 1
 _SECRET_BYTES = 32
@@ -107,7 +111,7 @@ class Memo:
         key = self._derived(_REPORT, bytes.fromhex(collection) + word.encode(), 32)
         state = np.zeros(6, np.int64)
         state[:4] = np.frombuffer(key, "<i8")
-        state[5] = 20  # rounds
+        state[5] = ROUNDS[MEMO_CIPHER]
         return _core._take_from_state(state)
 
     def cohort(self, collection: str, cohorts: int) -> int:

@@ -17,10 +17,10 @@ from hushvec._util import validate
 from hushvec._util.renamed import warn_of_old_name
 from hushvec._util.rounding import product_up
 from hushvec.accounting import PureDP, Shuffled
-from hushvec.collect.memo import Memo, require_memo
+from hushvec.collect.memo import MEMO_CIPHER, Memo, require_memo
 from hushvec.collect.words import sequence_of
 from hushvec.errors import PrivacyBudgetExhaustedError
-from hushvec.receipts.base import NOTE_SEED, LedgerEntry
+from hushvec.receipts.base import NOTE_SEED, LedgerEntry, cipher_fields
 from hushvec.receipts.reports import ReportReceipt
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
 from hushvec.release.plan import PER
@@ -246,7 +246,7 @@ class Collection(ABC):
             words_of_one=words_of_one,
             memoised=memoised,
             key_source=source.key_source,
-            rounds=source.rounds,
+            **cipher_fields(MEMO_CIPHER if memoised else source.cipher),  # a memo's epsilon is that of its permanent reports
             is_dp_claim=not source.seeded,
             library_version=_core.__version__,
             notes=tuple(note for note, holds in applies.items() if holds),

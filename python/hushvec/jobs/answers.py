@@ -32,7 +32,7 @@ def answered(mechanism: CodebookResponse, rows: NDArray[Any], key: bytes, places
     for place, row in enumerate(content):
         one[0] = codes[place]
         stream = derivation.row_key(key, places[place].tobytes(), row.tobytes() + one.astype("<i4").tobytes())
-        # nonce 0 and 20 rounds: the key belongs to one row, and is not a seed
-        source = _core.Generator.unsafe_seeded(int.from_bytes(stream, "little"))
+        # nonce 0: the key belongs to one row, and is not a seed
+        source = _core.Generator.unsafe_seeded(int.from_bytes(stream, "little"), cipher=derivation.CIPHER)
         answers[place] = _core.randomized_response(one, count, law, source)[0]
     return mechanism.table[answers].astype(rows.dtype)

@@ -8,11 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._native import _core
 from hushvec.mechanisms import CodebookResponse, Mechanism, PrivUnit, VectorMechanism
 
 KEY_BYTES = 32
 PLACE_BYTES = 40
 JOB_VERSION = 1
+CIPHER = "chacha20"
+FORMAT_VERSION = _core.format_versions[CIPHER]
 
 _ROWS_KEY = b"hushvec rows"
 _JOB_ID = b"hushvec job id"

@@ -57,7 +57,7 @@ class NoiseJob(JobParameters):
 
     entry: LedgerEntry | None = None
     seeded: bool = False
-    format_version: int = _core.format_version
+    format_version: int = derivation.FORMAT_VERSION
     _key: bytes = field(repr=False)
 
     @classmethod
@@ -223,7 +223,7 @@ class NoiseJob(JobParameters):
             rows: how many rows were released, by all workers together.
             notes: further notes.
         """
-        generator = _core.Generator.unsafe_seeded(0) if self.seeded else None
+        generator = _core.Generator.unsafe_seeded(0) if self.seeded else _core.Generator(cipher=derivation.CIPHER)
         plan = ReleasePlan(
             mechanism=self.mechanism,
             per="record",
@@ -286,10 +286,9 @@ class NoiseJob(JobParameters):
         return {name: value for name, value in self.__dict__.items() if name not in ("id", "parameters", "_rows_key")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["format_version"] != _core.format_version:
-            raise ValueError(
-                f"the job must come from a hushvec with format version {_core.format_version}, got {state['format_version']}"
-            )
+        if state["format_version"] != derivation.FORMAT_VERSION:
+            expected = derivation.FORMAT_VERSION
+            raise ValueError(f"the job must come from a hushvec with format version {expected}, got {state['format_version']}")
         self.__dict__.update(state)
 
 

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.publish import Unfinished, sync_folder, unfinished
 from hushvec.jobs import derivation
@@ -92,8 +91,8 @@ def _require_codebook(path: Path, arguments: Any, codebook: PublicCodebook | Non
 
 def _job_of(fields: dict[str, Any], codebook: PublicCodebook | None) -> StoredJob:
     versions = (fields["job_version"], fields["format_version"])
-    if versions != (derivation.JOB_VERSION, _core.format_version):
-        raise ValueError(f"its versions must be {derivation.JOB_VERSION} and {_core.format_version}, got {versions}")
+    if versions != (derivation.JOB_VERSION, derivation.FORMAT_VERSION):
+        raise ValueError(f"its versions must be {derivation.JOB_VERSION} and {derivation.FORMAT_VERSION}, got {versions}")
     key = bytes.fromhex(fields["key"])
     if len(key) != derivation.KEY_BYTES:
         raise ValueError(f"its key must have {derivation.KEY_BYTES} bytes, got {len(key)}")
@@ -117,7 +116,7 @@ def _text_of(job: StoredJob) -> str:
         raise ValueError(f"a job with corpus_size cannot be saved, got corpus_size={job.mechanism.corpus_size}")
     fields = {
         "job_version": derivation.JOB_VERSION,
-        "format_version": _core.format_version,
+        "format_version": derivation.FORMAT_VERSION,
         "id": job.id,
         "key": job.key.hex(),
         "arguments": _arguments(job),

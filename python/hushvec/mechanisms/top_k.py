@@ -28,7 +28,8 @@ _HIGH_DOMAIN, _LOW_DOMAIN, _EXTENSION_DOMAIN = 22, 23, 24
 _STEP_INDEX_BITS = 16
 _WORD_BITS = 32
 _GROUP_SAMPLES, _LANES = 256, 16
-_MOST_SAMPLES = 2**40
+# Further bits of a sample have 2^16 steps, and AES-256 has 2^54 blocks for them: docs/format.md sections 9 and 13.
+_MOST_SAMPLES = {"aes256": 2**38, "chacha20": 2**40, "chacha12": 2**40, "chacha8": 2**40}
 
 # Whole numbers up to here are float64.
 _LARGEST_WHOLE = 2**53
@@ -148,7 +149,8 @@ class GumbelTopK:
 
         Raises:
             TypeError: scores of another kind.
-            ValueError: NaN or Inf, not one or two dimensions, fewer than k candidates, more than 2^40 scores. Nothing is drawn then.
+            ValueError: NaN or Inf, not one or two dimensions, fewer than k candidates, more than 2^40 scores (2^38 with AES-256).
+                Nothing is drawn then.
 
         Guarantees:
             Those of the class for each row; the same key stream selects the same on every backend and any number of threads.
@@ -157,8 +159,9 @@ class GumbelTopK:
         given = np.asarray(scores)
         if given.ndim not in (1, 2):
             raise ValueError(f"scores must have one or two dimensions, got {given.ndim}")
-        if given.size > _MOST_SAMPLES:
-            raise ValueError(f"scores must be at most 2^40, got {given.size}")
+        most = _MOST_SAMPLES[source.cipher]
+        if given.size > most:
+            raise ValueError(f"scores must be at most 2^{most.bit_length() - 1} for {source.cipher}, got {given.size}")
         rows = _copied_as_floats(np.atleast_2d(given))
         indices, undecided, stream = _core.gumbel_top_k(rows, self.k, float(self._eps0), self.sensitivity, source)
         for row, candidates in undecided:
@@ -182,11 +185,11 @@ class GumbelTopK:
 
 def _known_bits(stream: object, sample: int, step: int) -> int:
     """The first 64 + 512 step bits of a sample's uniform, as a whole number."""
-    block = sample // _GROUP_SAMPLES * _LANES + sample % _LANES
+    lane = sample // _GROUP_SAMPLES * _LANES + sample % _LANES
     word = sample % _GROUP_SAMPLES // _LANES
     bits = 0
     for domain in (_HIGH_DOMAIN, _LOW_DOMAIN):
-        bits = bits << _WORD_BITS | _core.stream_block(stream, domain, block)[word]
+        bits = bits << _WORD_BITS | _core.lane_block(stream, domain, lane)[word]
     for earlier in range(step):
         for extension in _core.stream_block(stream, _EXTENSION_DOMAIN, (sample << _STEP_INDEX_BITS) + earlier):
             bits = bits << _WORD_BITS | extension

@@ -115,11 +115,12 @@ class ReceiptFields:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """The receipt of a mapping with exactly the fields of `to_dict`.
+        """The receipt of a mapping with exactly the fields of `to_dict`, of which `cipher` may be missing where `rounds` tells it.
 
         Raises:
             ReceiptError: a field is missing, unknown, of the wrong kind or out of its set of values.
         """
+        fields = with_cipher(fields)
         require_fields(fields, [field.name for field in dataclasses.fields(cls)])
         return cls(**{**fields, **cls._read(fields)})
 
@@ -131,6 +132,52 @@ class ReceiptFields:
             ReceiptError: not JSON, a number that is not finite, a field twice, or what `from_dict` refuses.
         """
         return cls.from_dict(json_object(text))
+
+
+def key_fields(generator: _core.Generator, *, on_device: bool = False) -> dict[str, Any]:
+    """The fields that say what the noise of a release was drawn from.
+
+    Raises:
+        ValueError: on a device, of a generator that was asked for AES-256.
+    """
+    cipher = generator.device_cipher if on_device else generator.cipher
+    return {"key_source": generator.key_source, **cipher_fields(cipher)}
+
+
+def cipher_fields(cipher: str) -> dict[str, Any]:
+    """The fields that follow from the cipher, and itself."""
+    return {"cipher": cipher, "rounds": ROUNDS[cipher], "format_version": _core.format_versions[cipher]}
+
+
+def with_cipher(fields: Any) -> Any:
+    """The fields with those of a receipt from before AES-256, which name ChaCha by its rounds alone."""
+    if not isinstance(fields, Mapping) or "cipher" in fields:
+        return fields
+    named = [cipher for cipher in ("chacha20", "chacha12", "chacha8") if fields.get("rounds") == ROUNDS[cipher]]
+    return {**fields, "cipher": named[0]} if named else fields
+
+
+class Keyed(Protocol):
+    """A receipt, as far as its cipher goes."""
+
+    @property
+    def cipher(self) -> str: ...
+
+    @property
+    def rounds(self) -> int: ...
+
+    @property
+    def format_version(self) -> int: ...
+
+
+def cipher_faults(receipt: Keyed) -> list[str]:
+    """What contradicts the cipher."""
+    expected = cipher_fields(receipt.cipher)
+    return [
+        f"{name} must be {expected[name]} for {receipt.cipher}, got {getattr(receipt, name)}"
+        for name in ("rounds", "format_version")
+        if getattr(receipt, name) != expected[name]
+    ]
 
 
 class Verification(NamedTuple):
@@ -145,8 +192,8 @@ class Verification(NamedTuple):
     reasons: tuple[str, ...]
 
 
-class Claimant(Protocol):
-    """A receipt, as far as its claim goes."""
+class Claimant(Keyed, Protocol):
+    """A receipt, as far as its cipher and its claim go."""
 
     @property
     def is_dp_claim(self) -> bool: ...
@@ -171,8 +218,9 @@ def verification(
         otherwise: under which the guarantee of a receipt without a claim would hold.
     """
     claimed = [f"is_dp_claim must be false: {reason}" for reason in why_no_claim] if receipt.is_dp_claim else []
-    if faults or claimed:
-        return Verification(DOES_NOT_HOLD, (*faults, *claimed))
+    contradictions = (*faults, *cipher_faults(receipt), *claimed)
+    if contradictions:
+        return Verification(DOES_NOT_HOLD, contradictions)
     if not receipt.is_dp_claim:
         return Verification(NOT_A_CLAIM, (*(why_no_claim or ["the receipt itself makes no claim"]), guarantee(otherwise)))
     return Verification(HOLDS, (guarantee(f"follows from the {basis}"),))
@@ -202,10 +250,11 @@ SHARED_RULES: dict[str, Callable[[str, Any], None]] = {
     "delta": Number(">= 0 and < 1", lambda value: 0 <= value < 1),
     "grade": OneOf("exact"),
     "key_source": OneOf("os", "seed"),
-    "rounds": OneOf(*ROUNDS),
+    "cipher": OneOf(*ROUNDS),
+    "rounds": OneOf(*ROUNDS.values()),
     "is_dp_claim": boolean,
     "library_version": string,
     "notes": strings,
     "charge": entry_or_none,
-    "format_version": OneOf(_core.format_version),
+    "format_version": OneOf(*sorted(set(_core.format_versions.values()))),
 }

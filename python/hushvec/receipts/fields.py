@@ -10,7 +10,8 @@ from typing import Any
 
 from hushvec.errors import ReceiptError
 
-ROUNDS = (8, 12, 20)
+# Of each cipher of the key stream.
+ROUNDS = {"aes256": 14, "chacha20": 20, "chacha12": 12, "chacha8": 8}
 
 _MOST_CHARACTERS = 1 << 20
 MOST_EXPORT_CHARACTERS = 1 << 30

@@ -14,7 +14,6 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.rounding import decimal_up, log_ratio_up
 from hushvec.receipts.base import NOTE_SEED, SHARED_RULES, LedgerEntry, ReceiptFields, Verification, rows_per_person, verification
@@ -54,7 +53,7 @@ class LabelReceipt(ReceiptFields):
     Args:
         receipt_kind: "labels".
         receipt_version: version of these fields, 1.
-        format_version: version of the release format, docs/format.md (section 9 for labels).
+        format_version: version of the release format, docs/format.md (section 9 for labels): 2 for "aes256", else 1.
         library_version: hushvec that made the release.
         mechanism: "randomized_response".
         adjacency: "replace-one".
@@ -70,7 +69,8 @@ class LabelReceipt(ReceiptFields):
             kept, and 1/k elsewhere.
         grade: "exact".
         key_source: "os" or "seed".
-        rounds: of the ChaCha key stream: 20, 12 or 8.
+        cipher: of the key stream: "aes256", "chacha20", "chacha12" or "chacha8".
+        rounds: of the cipher: 14, 20, 12 or 8.
         codebook: SHA-256 of the public codebook whose codes the labels are (`PublicCodebook.digest`), or None:
             docs/proofs/codebook.md. The labels are then 0, ..., k - 1.
         is_dp_claim: whether the numbers are claimed at all. False for a seeded key and for scores = "source".
@@ -101,13 +101,14 @@ class LabelReceipt(ReceiptFields):
     scores: str
     grade: str
     key_source: str
+    cipher: str
     rounds: int
+    format_version: int
     is_dp_claim: bool
     library_version: str
     notes: tuple[str, ...] = ()
     charge: LedgerEntry | None = None
     codebook: str | None = None
-    format_version: int = _core.format_version
     receipt_version: int = LABEL_RECEIPT_VERSION
     receipt_kind: str = LABELS_KIND
 

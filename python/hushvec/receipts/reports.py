@@ -11,7 +11,6 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hushvec._native import _core
 from hushvec._util.rounding import DECIMAL_UP, log_ratio_up
 from hushvec.mechanisms import ADJACENCY
 from hushvec.receipts.base import NOTE_SEED, SHARED_RULES, LedgerEntry, ReceiptFields, Verification, verification
@@ -44,7 +43,7 @@ class ReportReceipt(ReceiptFields):
     Args:
         receipt_kind: "reports".
         receipt_version: version of these fields, 1.
-        format_version: version of the release format, docs/format.md (section 12 for reports).
+        format_version: version of the release format, docs/format.md (section 12 for reports): 2 for "aes256", else 1.
         library_version: hushvec that made the reports.
         mechanism: "k_rr", "unary", "hadamard" or "bloom".
         adjacency: "replace-one": one person's words are replaced by as many others.
@@ -65,7 +64,8 @@ class ReportReceipt(ReceiptFields):
             2^64 and 0 without an instantaneous response. 0 and 0 for the others.
         grade: "exact".
         key_source: "os" or "seed".
-        rounds: of the ChaCha key stream: 20, 12 or 8.
+        cipher: of the key stream: "aes256", "chacha20", "chacha12" or "chacha8".
+        rounds: of the cipher: 14, 20, 12 or 8.
         is_dp_claim: whether the numbers are claimed at all. False for a seeded key.
         notes: what else a reader should know, in plain words.
         charge: the row of a budget's ledger that paid for the reports, or None.
@@ -95,7 +95,9 @@ class ReportReceipt(ReceiptFields):
     one_values: int
     zero_values: int
     key_source: str
+    cipher: str
     rounds: int
+    format_version: int
     is_dp_claim: bool
     library_version: str
     delta: float = 0.0
@@ -103,7 +105,6 @@ class ReportReceipt(ReceiptFields):
     grade: str = "exact"
     notes: tuple[str, ...] = ()
     charge: LedgerEntry | None = None
-    format_version: int = _core.format_version
     receipt_version: int = REPORT_RECEIPT_VERSION
     receipt_kind: str = REPORTS_KIND
 

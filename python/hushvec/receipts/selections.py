@@ -11,7 +11,6 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hushvec._native import _core
 from hushvec._util.rounding import next_up, product_up
 from hushvec.mechanisms import ADJACENCY
 from hushvec.receipts.base import NOTE_SEED, SHARED_RULES, LedgerEntry, ReceiptFields, Verification, verification
@@ -38,7 +37,7 @@ class SelectionReceipt(ReceiptFields):
     Args:
         receipt_kind: "selection".
         receipt_version: version of these fields, 1.
-        format_version: version of the release format, docs/format.md (section 9 for selections).
+        format_version: version of the release format, docs/format.md (section 9 for selections): 2 for "aes256", else 1.
         library_version: hushvec that made the release.
         mechanism: "gumbel_top_k".
         adjacency: "replace-one": one candidate's scores change, the candidates and their number do not.
@@ -52,7 +51,8 @@ class SelectionReceipt(ReceiptFields):
         epsilon_per_pick: of one of the k picks.
         grade: "exact".
         key_source: "os" or "seed".
-        rounds: of the ChaCha key stream: 20, 12 or 8.
+        cipher: of the key stream: "aes256", "chacha20", "chacha12" or "chacha8".
+        rounds: of the cipher: 14, 20, 12 or 8.
         is_dp_claim: whether the numbers are claimed at all. False for a seeded key.
         notes: what else a reader should know, in plain words.
         charge: the row of a budget's ledger that paid for the release, or None.
@@ -81,7 +81,9 @@ class SelectionReceipt(ReceiptFields):
     sensitivity: float
     epsilon_per_pick: float
     key_source: str
+    cipher: str
     rounds: int
+    format_version: int
     is_dp_claim: bool
     library_version: str
     mechanism: str = MECHANISM
@@ -89,7 +91,6 @@ class SelectionReceipt(ReceiptFields):
     grade: str = "exact"
     notes: tuple[str, ...] = ()
     charge: LedgerEntry | None = None
-    format_version: int = _core.format_version
     receipt_version: int = SELECTION_RECEIPT_VERSION
     receipt_kind: str = SELECTION_KIND
 

@@ -12,7 +12,6 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from hushvec._native import _core
 from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, GaussianDP, PoissonSampledGaussianDP, PrivacyLoss, Repeated, compose
 from hushvec.receipts.base import (
@@ -42,7 +41,7 @@ class TrainingReceipt(ReceiptFields):
     Args:
         receipt_kind: "training".
         receipt_version: version of these fields, 1.
-        format_version: version of the release format, docs/format.md (section 7 for sums of clipped rows).
+        format_version: version of the release format, docs/format.md (section 7 for sums of clipped rows): 2 for "aes256", else 1.
         library_version: hushvec that made the steps.
         mechanism: "dp_sgd": a Poisson sample, clipped, summed, Gaussian noise.
         adjacency: "add-remove": an example is there or not; "replace-one": it is another one.
@@ -61,7 +60,8 @@ class TrainingReceipt(ReceiptFields):
         resumed: how often the run resumed from a checkpoint.
         grade: "exact": sums and noise are those of the ideal mechanism, rounded. "float": a sum was made in floating point.
         key_source: "os" or "seed".
-        rounds: of the ChaCha key stream: 20, 12 or 8.
+        cipher: of the key stream: "aes256", "chacha20", "chacha12" or "chacha8".
+        rounds: of the cipher: 14, 20, 12 or 8.
         is_dp_claim: whether the numbers are claimed at all: noise in every step, exact grade, a key of the operating system, a
             model that was watched in every step and has changed in private steps only.
         notes: what else a reader should know, in plain words.
@@ -94,7 +94,9 @@ class TrainingReceipt(ReceiptFields):
     theorem: str
     grade: str
     key_source: str
+    cipher: str
     rounds: int
+    format_version: int
     is_dp_claim: bool
     library_version: str
     planned_steps: int | None = None
@@ -102,7 +104,6 @@ class TrainingReceipt(ReceiptFields):
     mechanism: str = MECHANISM
     notes: tuple[str, ...] = ()
     charge: LedgerEntry | None = None
-    format_version: int = _core.format_version
     receipt_version: int = TRAINING_RECEIPT_VERSION
     receipt_kind: str = TRAINING_KIND
 

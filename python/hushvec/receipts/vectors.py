@@ -22,6 +22,7 @@ from hushvec.receipts.base import (
     LedgerEntry,
     ReceiptFields,
     Verification,
+    cipher_faults,
     rows_per_person,
 )
 from hushvec.receipts.fields import Number, OneOf, WholeNumber, boolean, optional_digest
@@ -41,7 +42,7 @@ class Receipt(ReceiptFields):
 
     Args:
         receipt_version: version of these fields, 1.
-        format_version: version of the release format, docs/format.md.
+        format_version: version of the release format, docs/format.md: 2 for "aes256", else 1.
         library_version: hushvec that made the release.
         mechanism: "gaussian", "laplacian", "l2_laplace", "privunit" or "empirical".
         adjacency: "replace-one".
@@ -58,7 +59,8 @@ class Receipt(ReceiptFields):
         grid: the power of two that exact values are multiples of; None for the float grade.
         grade: "exact" or "float".
         key_source: "os" or "seed".
-        rounds: of the ChaCha key stream: 20, 12 or 8.
+        cipher: of the key stream: "aes256", "chacha20", "chacha12" or "chacha8".
+        rounds: of the cipher: 14, 20, 12 or 8.
         rows: number of rows released.
         dimension: elements in a row.
         dtype: of the released values.
@@ -95,7 +97,9 @@ class Receipt(ReceiptFields):
     grid: float | None
     grade: str
     key_source: str
+    cipher: str
     rounds: int
+    format_version: int
     rows: int
     dimension: int
     dtype: str
@@ -107,7 +111,6 @@ class Receipt(ReceiptFields):
     notes: tuple[str, ...] = ()
     charge: LedgerEntry | None = None
     projection: str | None = None
-    format_version: int = _core.format_version
     receipt_version: int = RECEIPT_VERSION
 
     @classmethod
@@ -129,7 +132,7 @@ class Receipt(ReceiptFields):
 
 def verify_vector_receipt(receipt: Receipt) -> Verification:
     """The answer of `verify_receipt` for a receipt of vectors."""
-    contradictions = [*_setting_faults(receipt), *_noise_faults(receipt), *_claim_faults(receipt)]
+    contradictions = [*_setting_faults(receipt), *_noise_faults(receipt), *cipher_faults(receipt), *_claim_faults(receipt)]
     if contradictions:
         return Verification(DOES_NOT_HOLD, tuple(contradictions))
     if not receipt.is_dp_claim:

@@ -15,7 +15,7 @@ from hushvec._native.generators import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import quotient_down
 from hushvec.mechanisms import ADJACENCY, RandomizedResponse
-from hushvec.receipts.base import NOTE_SEED, rows_per_person
+from hushvec.receipts.base import NOTE_SEED, key_fields, rows_per_person
 from hushvec.receipts.labels import MECHANISM, NOTE_SOURCE, SCORES, LabelReceipt, labels_digest
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
 from hushvec.release.plan import PER
@@ -211,8 +211,7 @@ class LabelPlan:
             answers=answers,
             scores=self.scores,
             grade="exact",
-            key_source=self.generator.key_source,
-            rounds=self.generator.rounds,
+            **key_fields(self.generator),
             is_dp_claim=self.is_dp_claim,
             library_version=_core.__version__,
             notes=self._all_notes(),

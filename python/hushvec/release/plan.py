@@ -21,7 +21,7 @@ from hushvec.mechanisms import (
     VectorMechanism,
 )
 from hushvec.noise.clipping import clip
-from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, rows_per_person
+from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, key_fields, rows_per_person
 from hushvec.receipts.labels import MECHANISM as RANDOMIZED_RESPONSE
 from hushvec.receipts.labels import LabelReceipt, RowReceipt, labels_digest
 from hushvec.receipts.vectors import Receipt, has_sigma
@@ -95,10 +95,16 @@ class ReleasePlan:
     def is_dp_claim(self) -> bool:
         return self.mechanism.grade == "exact" and not self.generator.seeded
 
-    def receipt(self, rows: int, *, notes: tuple[str, ...] = (), projection: PublicProjection | None = None) -> RowReceipt:
-        """The receipt of a release of `rows` rows in total, with further notes of the caller and the map before the mechanism."""
+    def receipt(
+        self, rows: int, *, on_device: bool = False, notes: tuple[str, ...] = (), projection: PublicProjection | None = None
+    ) -> RowReceipt:
+        """The receipt of a release of `rows` rows in total, with further notes of the caller and the map before the mechanism.
+
+        Raises:
+            ValueError: a projection with a codebook; `on_device`, for rows in CUDA memory, and the generator was asked for AES-256.
+        """
         if isinstance(self.mechanism, VectorMechanism):
-            return self.vector_receipt(rows, notes=notes, projection=projection)
+            return self.vector_receipt(rows, on_device=on_device, notes=notes, projection=projection)
         if projection is not None:
             raise ValueError("projection must be None with a codebook: fit the codebook on rows behind it, and release such rows")
         return self._label_receipt(rows, notes)
@@ -119,15 +125,16 @@ class ReleasePlan:
             answers=rows,
             scores="none",
             grade=mechanism.grade,
-            key_source=self.generator.key_source,
-            rounds=self.generator.rounds,
+            **key_fields(self.generator),
             is_dp_claim=self.is_dp_claim,
             library_version=_core.__version__,
             notes=(*self._notes(), NOTE_CODEBOOK, *notes),
             codebook=mechanism.codebook.digest,
         )
 
-    def vector_receipt(self, rows: int, *, notes: tuple[str, ...] = (), projection: PublicProjection | None = None) -> Receipt:
+    def vector_receipt(
+        self, rows: int, *, on_device: bool = False, notes: tuple[str, ...] = (), projection: PublicProjection | None = None
+    ) -> Receipt:
         """`receipt` for mechanisms that release noisy vectors."""
         mechanism = self.mechanism
         assert isinstance(mechanism, VectorMechanism)
@@ -147,8 +154,7 @@ class ReleasePlan:
             threshold=mechanism.threshold if isinstance(mechanism, PrivUnit) else None,
             grid=mechanism.grid,
             grade=mechanism.grade,
-            key_source=self.generator.key_source,
-            rounds=self.generator.rounds,
+            **key_fields(self.generator, on_device=on_device),
             rows=rows,
             dimension=mechanism.dimension,
             dtype=self.dtype,

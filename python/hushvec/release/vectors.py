@@ -144,7 +144,7 @@ def release_planned(
 def _released(
     checked: arrays.CheckedRows, plan: ReleasePlan, budget: Budget | None, notes: tuple[str, ...], projection: PublicProjection | None
 ) -> Release:
-    receipt = plan.receipt(checked.rows, notes=notes, projection=projection)
+    receipt = plan.receipt(checked.rows, on_device=checked.on_cuda, notes=notes, projection=projection)
     plan.mechanism.require_release(checked)
     if budget is not None:
         require_chargeable(budget, plan)

@@ -251,6 +251,7 @@ class DPOptimizer(WrappingOptimizer):
             taken = self._batch.take(parameters)
             if not (taken or self._batch.begun):
                 raise ValueError(_NO_BATCH[self.settings.clips_batches])
+            self._cipher_for(parameters)  # refused before the step is charged
             self._account.charge_step(
                 float_sum=self._batch.is_float,
                 seeded=self.generator.seeded,
@@ -293,7 +294,7 @@ class DPOptimizer(WrappingOptimizer):
 
     def receipt(self, delta: float | None = None) -> TrainingReceipt:
         """What holds of the steps taken so far, of this run alone: a receipt that `hushvec.verify_receipt` reads."""
-        return receipt_of(self._account, self.guarantee(delta), rounds=self.generator.rounds)
+        return receipt_of(self._account, self.guarantee(delta), cipher=self._cipher_for(self._parameters()))
 
     def state_dict(self) -> dict[str, Any]:
         """The wrapped optimizer's state and the account, in types that torch.save keeps and `weights_only` loads.
@@ -349,6 +350,15 @@ class DPOptimizer(WrappingOptimizer):
 
     def _named(self) -> dict[str, torch.Tensor]:
         return dict(self._all_parameters())
+
+    def _cipher_for(self, parameters: Named) -> str:
+        """Of the noise on these parameters.
+
+        Raises:
+            ValueError: they are on a device, and the generator was asked for AES-256.
+        """
+        on_device = any(parameter.is_cuda for _, parameter in parameters)
+        return self.generator.device_cipher if on_device else self.generator.cipher
 
     def _take_as_is(self) -> None:
         """The model and its parameters are this run's, as they are."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hushvec._native import _core
 from hushvec.accounting import compose
-from hushvec.receipts.base import LedgerEntry
+from hushvec.receipts.base import LedgerEntry, cipher_fields
 from hushvec.receipts.training import TrainingReceipt
 from hushvec.training.guarantee import TrainingGuarantee
 from hushvec.training.run_account import RunAccount
@@ -16,7 +16,7 @@ _SAME = (
 )  # fmt: skip
 
 
-def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, rounds: int) -> TrainingReceipt:
+def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, cipher: str) -> TrainingReceipt:
     """The receipt of a run, from its account and the guarantee of that account.
 
     The guarantee's epsilon is of all that the accountant holds; that of the receipt is of the run alone, which a reader can recompute.
@@ -31,7 +31,7 @@ def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, rounds: int
         **{name: getattr(guarantee, name) for name in _SAME},
         epsilon=unpriced if together is None else together.epsilon,
         theorem="" if together is None else together.theorem,
-        rounds=rounds,
+        **cipher_fields(cipher),
         library_version=_core.__version__,
         charge=None if charge is None else LedgerEntry(**charge),
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec.mechanisms import VectorMechanism
-from hushvec.receipts.base import NOTE_SEED
+from hushvec.receipts.base import NOTE_SEED, key_fields
 from hushvec.receipts.selections import SelectionReceipt
 from hushvec.receipts.vectors import Receipt
 from hushvec.release.charging import entry_of_charge
@@ -70,8 +70,7 @@ class ScoreSearch:
             score_high=noise.high,
             sensitivity=mechanism.sensitivity,
             epsilon_per_pick=mechanism.per_pick,
-            key_source=self.generator.key_source,
-            rounds=self.generator.rounds,
+            **key_fields(self.generator),
             is_dp_claim=not seeded,
             library_version=_core.__version__,
             notes=(NOTE_SEED,) if seeded else (),
