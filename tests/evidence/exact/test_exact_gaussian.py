@@ -17,6 +17,7 @@ PAIRS_PER_SET = scaled(3_000, 60_000)
 CANDIDATES = 100 * PAIRS_PER_SET
 MUTANT_BOUND_FACTOR = 0.25
 
+CIPHERS = ("chacha20", "chacha12", "chacha8", "aes256")
 CLIP_NORM_AND_SIGMA = (
     (1.0, 1.0),
     (1.0, 0.73),
@@ -47,7 +48,7 @@ def releases():
                     clip_norm=clip_norm,
                     sigma=sigma,
                     seed=int(rng.integers(1 << 62)),
-                    rounds=(20, 12, 8)[(k + j) % 3],
+                    cipher=CIPHERS[(k + j) % 4],
                     earlier_calls=k % 4,
                 )
             )

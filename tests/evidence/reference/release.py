@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from . import chacha, clip, exact
+from . import chacha, clip, exact, stream
 
 LARGEST_FLOAT16 = 65504.0
 LARGEST_BFLOAT16_BITS = 0x7F7F0000
@@ -10,7 +10,7 @@ LARGEST_BFLOAT16_BITS = 0x7F7F0000
 
 def call_words(key, nonce, rounds, samples, domain=chacha.DOMAIN_MAIN):
     """uint32[groups * 256]: the main words of a call of `samples` samples, its last group whole."""
-    return chacha.words(key, nonce, rounds, 0, -(-samples // chacha.GROUP), domain)
+    return stream.words(key, nonce, rounds, 0, -(-samples // chacha.GROUP), domain)
 
 
 def box_muller_words(words):
