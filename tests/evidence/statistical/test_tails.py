@@ -11,25 +11,27 @@ import numpy as np
 import pytest
 from scipy import special
 
-from evidence.reference import chacha, checks, exact
+from evidence.reference import chacha, checks, exact, stream
 from evidence.reference.sizes import scaled
-from evidence.statistical.draws import ALPHA, generator, noise
+from evidence.reference.stream import ROUNDS
+from evidence.statistical.draws import ALPHA, CIPHERS, generator, noise
 
 DRAWS = scaled(400_000_000, 4_000_000_000)
 CHUNK = 4_000_000
 THRESHOLDS = (5.0, 5.5, 6.0)
 FORCED = 100_000
-STREAM = (bytes(range(9, 41)), 11, 8)  # key, nonce, rounds
+STREAMS = pytest.mark.parametrize("rounds", [ROUNDS[cipher] for cipher in CIPHERS], ids=CIPHERS)
+KEY, NONCE = bytes(range(9, 41)), 11
 S = 100.0
 
 
-def exceedances(law):
+def exceedances(law, cipher):
     """How many of DRAWS absolute values lie above each threshold, in units that have these tails for both laws."""
-    stream = generator(301)
+    source = generator(301, cipher)
     counts = np.zeros(len(THRESHOLDS), dtype=np.int64)
     limits = np.array([threshold_of(law, t) for t in THRESHOLDS])
     for _ in range(DRAWS // CHUNK):
-        samples = noise(law, CHUNK, stream=stream)
+        samples = noise(law, CHUNK, stream=source)
         np.abs(samples, out=samples)
         large = samples[samples > np.float32(limits[0])]
         counts += [(large > limit).sum() for limit in limits]
@@ -45,9 +47,10 @@ def threshold_of(law, t):
     return t if law == "gaussian" else -np.log(tail_probability(t))
 
 
+@pytest.mark.parametrize("cipher", CIPHERS)
 @pytest.mark.parametrize("law", ("gaussian", "laplacian"))
-def test_counts(law):
-    for t, observed in zip(THRESHOLDS, exceedances(law), strict=True):
+def test_counts(law, cipher):
+    for t, observed in zip(THRESHOLDS, exceedances(law, cipher), strict=True):
         assert checks.count(observed, DRAWS, tail_probability(t)) > ALPHA, (t, observed)
 
 
@@ -74,15 +77,17 @@ def laplace_excess(magnitude):
     return magnitude - 31.0 * np.log(2.0)
 
 
-def test_beyond_the_first_word_gaussian(backend, hooks):
+@STREAMS
+def test_beyond_the_first_word_gaussian(backend, hooks, rounds):
     zeros, x = np.zeros(FORCED, dtype=np.uint32), np.zeros(FORCED, dtype=np.float32)
-    n, _ = hooks.exact_gaussian(backend, *STREAM, 0, zeros, zeros, x, x, S)
+    n, _ = hooks.exact_gaussian(backend, KEY, NONCE, rounds, 0, zeros, zeros, x, x, S)
     assert conditional_p_value(np.asarray(n, dtype=np.float64), gaussian_excess) > ALPHA
 
 
-def test_beyond_the_first_word_laplace(backend, hooks):
+@STREAMS
+def test_beyond_the_first_word_laplace(backend, hooks, rounds):
     words, x = np.ones(FORCED, dtype=np.uint32), np.zeros(FORCED, dtype=np.float32)
-    n = np.asarray(hooks.exact_laplace(backend, *STREAM, 0, words, x, S), dtype=np.float64)
+    n = np.asarray(hooks.exact_laplace(backend, KEY, NONCE, rounds, 0, words, x, S), dtype=np.float64)
     assert (n < 0).all()  # bit 0 is the sign
     assert conditional_p_value(-n, laplace_excess) > ALPHA
 
