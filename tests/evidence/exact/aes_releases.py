@@ -1,4 +1,4 @@
-"""Prints a digest of each kind of release under AES-256, of one seed: run as a process with one backend and one implementation of AES."""
+"""Prints a digest of each kind of release under AES-256, of one seed; run as a process with one backend and one implementation."""
 
 import hashlib
 import sys

@@ -1,9 +1,9 @@
 """The words of the key stream are uniform and independent.
 
 Statistics on n = 2^21 words (2^26) of one call, alpha = 1e-6 each: exact binomial tests of every bit; chi-square of the bytes (255
-degrees of freedom) at each of the four places in a word; chi-square of the 16 bits that adjoining bytes make; the share of different bits
-between words a lag apart, and between calls whose keys are derived from neighbouring nonces. All backends give the same words
-(known_answers), so one is enough.
+degrees of freedom) at each of the four places in a word; chi-square of the two halves of a word (65,535); the share of different
+bits between words a lag apart, and between calls whose keys are derived from neighbouring nonces. All backends give the same
+words (known_answers), so one is enough.
 """
 
 import numpy as np
