@@ -9,6 +9,11 @@ AES256 = aes.ROUNDS
 ROUNDS = {"aes256": AES256, "chacha20": 20, "chacha12": 12, "chacha8": 8}
 
 
+def named(stream):
+    """A (key, nonce, rounds) as the arguments of `exact` and of a whole call."""
+    return dict(zip(("key", "nonce", "rounds"), stream, strict=True))
+
+
 def words(key, nonce, rounds, first_group, groups, domain=chacha.DOMAIN_MAIN):
     """uint32[groups * 256]: the key stream in sample order, element i for sample first_group * 256 + i."""
     if rounds == AES256:
