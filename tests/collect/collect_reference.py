@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 
-from evidence.reference import chacha
+from evidence.reference import chacha, stream
 from mechanisms.discrete.discrete_reference import response_law
 
 DIGITS, MORE_DIGITS, CELL_HIGH, CELL_LOW, COLUMN = 32, 33, 34, 35, 36
@@ -13,7 +13,7 @@ UNIT = 512
 
 def group_words(key, nonce, rounds, domain, group):
     """[word][lane] of one group of section 2."""
-    return chacha.words(key, nonce, rounds, group, 1, domain=domain)[: chacha.GROUP].reshape(16, 16).tolist()
+    return stream.words(key, nonce, rounds, group, 1, domain=domain)[: chacha.GROUP].reshape(16, 16).tolist()
 
 
 def unit_uniforms(key, nonce, rounds, unit):
@@ -57,7 +57,7 @@ def unary_reports(key, nonce, rounds, codes, k, epsilon):
 def hadamard_reports(key, nonce, rounds, codes, blocks, order, epsilon):
     groups = -(-len(codes) // chacha.GROUP)
     high, low, column = (
-        chacha.words(key, nonce, rounds, 0, groups, domain=domain).tolist() for domain in (CELL_HIGH, CELL_LOW, COLUMN)
+        stream.words(key, nonce, rounds, 0, groups, domain=domain).tolist() for domain in (CELL_HIGH, CELL_LOW, COLUMN)
     )
     truth, other = response_law(epsilon, 2 * blocks)
     reports = []

@@ -7,24 +7,26 @@ import pytest
 
 import hushvec as hv
 from collect import collect_reference as reference
-from evidence.reference import chacha
+from evidence.reference import chacha, stream
 from hushvec._native import _core
 from hushvec.collect import BloomFilter, Memo, Vocabulary
 
 SEED = 77
 KEY = chacha.seed_key(SEED)
+CIPHERS = pytest.mark.parametrize("cipher", ("aes256", "chacha20", "chacha12", "chacha8"))
 
 
-def seeded(rounds=20):
-    return hv.Generator.unsafe_seeded(SEED, rounds=rounds)
+def seeded(cipher="chacha20"):
+    return hv.Generator.unsafe_seeded(SEED, cipher=cipher)
 
 
-@pytest.mark.parametrize(("k", "rounds"), [(2, 20), (31, 8), (32, 12), (33, 20), (512, 20), (513, 20), (1100, 8)])
-def test_unary_reports(k, rounds):
+@pytest.mark.parametrize("k", [2, 31, 32, 33, 512, 513, 1100])
+@CIPHERS
+def test_unary_reports(k, cipher):
     codes = np.array([0, k - 1, k // 2])
     vocabulary = Vocabulary([str(i) for i in range(k)], 1.25, mechanism="unary")
-    ours = vocabulary.report([str(code) for code in codes], generator=seeded(rounds))
-    assert (ours == reference.unary_reports(KEY, 0, rounds, codes.tolist(), k, 1.25)).all()
+    ours = vocabulary.report([str(code) for code in codes], generator=seeded(cipher))
+    assert (ours == reference.unary_reports(KEY, 0, stream.ROUNDS[cipher], codes.tolist(), k, 1.25)).all()
 
 
 def test_thresholds_that_need_every_digit():
@@ -48,12 +50,13 @@ def test_perturbed_bits():
 @pytest.mark.parametrize(
     ("k", "epsilon", "blocks", "order"), [(2, 0.5, 1, 4), (1000, 1.0, 1, 1024), (100, 3.0, 8, 16), (5, 50.0, 8, 2)]
 )
-def test_hadamard_reports(k, epsilon, blocks, order):
+@CIPHERS
+def test_hadamard_reports(k, epsilon, blocks, order, cipher):
     vocabulary = Vocabulary([str(i) for i in range(k)], epsilon, mechanism="hadamard")
     assert (vocabulary.oracle.blocks, vocabulary.oracle.order) == (blocks, order)
     codes = np.random.default_rng(4).integers(0, k, 600).tolist()
-    ours = vocabulary.report([str(code) for code in codes], generator=seeded())
-    assert ours.tolist() == reference.hadamard_reports(KEY, 0, 20, codes, blocks, order, epsilon)
+    ours = vocabulary.report([str(code) for code in codes], generator=seeded(cipher))
+    assert ours.tolist() == reference.hadamard_reports(KEY, 0, stream.ROUNDS[cipher], codes, blocks, order, epsilon)
 
 
 @pytest.mark.parametrize("k", [2, 3, 300, 10_000])

@@ -82,7 +82,7 @@ WipedKey Generator::next_key(Cipher cipher) {
     const std::lock_guard<std::mutex> lock(fork_lock());
     follow_fork();
     KeyStream& next = slot_->stream;
-    if (next.nonce == (cipher == Cipher::aes256 ? limits_.aes_nonces : kFirstNonceApart)) {
+    if (next.nonce >= (cipher == Cipher::aes256 ? limits_.aes_nonces : kFirstNonceApart)) {
         if (source_ == KeySource::seed) throw std::runtime_error("all nonces of this generator are used: make a new one");
         draw_key();
     }

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from evidence.reference import stream
+
 TIME_LIMIT_SECONDS = 600
 
 
@@ -27,15 +29,19 @@ class Call:
     clip_norm: float = 1.0
     sigma: float = 1.0
     seed: int = 1
-    rounds: int = 20
+    cipher: str = "chacha20"
     earlier_calls: int = 0  # nonces that other calls have used up
     threads: int = 1
     layout: str = "new"  # where the output goes and how the input lies, see _arranged
 
+    @property
+    def rounds(self):
+        return stream.ROUNDS[self.cipher]
+
     def __repr__(self):
         return (
             f"{self.function} {self.law} {self.dtype}{list(self.rows.shape)} "
-            f"clip_norm={self.clip_norm!r} sigma={self.sigma!r} seed={self.seed} rounds={self.rounds} "
+            f"clip_norm={self.clip_norm!r} sigma={self.sigma!r} seed={self.seed} {self.cipher} "
             f"earlier={self.earlier_calls} threads={self.threads} {self.layout}"
         )
 
@@ -48,9 +54,11 @@ def _python_path():
     return os.pathsep.join(filter(None, (tests, os.environ.get("PYTHONPATH"))))
 
 
-def outputs(backend, calls):
-    """The widened outputs of the calls, made by `backend` in one process."""
+def outputs(backend, calls, aes=None):
+    """The widened outputs of the calls, made by `backend` and one implementation of AES-256 in one process."""
     environment = dict(os.environ, HUSHVEC_BACKEND=backend, PYTHONPATH=_python_path())
+    if aes is not None:
+        environment["HUSHVEC_AES"] = aes
     finished = subprocess.run(
         [sys.executable, "-m", "evidence.exact.calls"],
         input=pickle.dumps(list(calls)),
@@ -110,7 +118,7 @@ def _empty_like(x):
 
 def _run(call, hv, core):
     hv.set_num_threads(call.threads)
-    generator = hv.Generator.unsafe_seeded(call.seed, rounds=call.rounds)
+    generator = hv.Generator.unsafe_seeded(call.seed, cipher=call.cipher)
     for _ in range(call.earlier_calls):
         core.fill_gaussian(np.empty(1, dtype=np.float32), 1.0, generator)
     if call.function == "fill":
@@ -134,8 +142,11 @@ def _main():
     from hushvec._native import _core as core
 
     asked = os.environ["HUSHVEC_BACKEND"]
-    if core.backends()["active"] != asked:
-        raise SystemExit(f"asked for backend {asked}, got {core.backends()['active']}")
+    found = core.backends()
+    if found["active"] != asked:
+        raise SystemExit(f"asked for backend {asked}, got {found['active']}")
+    if os.environ.get("HUSHVEC_AES", found["aes"]["active"]) != found["aes"]["active"]:
+        raise SystemExit(f"asked for {os.environ['HUSHVEC_AES']}, got {found['aes']['active']}")
     calls = pickle.load(sys.stdin.buffer)
     pickle.dump([_widened(_run(call, hv, core), call.dtype) for call in calls], sys.stdout.buffer)
 

@@ -8,15 +8,20 @@ import pytest
 from evidence.exact.calls import Call, outputs
 from evidence.exact.rows import around_the_ball
 from evidence.reference import adversarial, chacha, exact, release
+from evidence.reference import stream as key_stream
 from evidence.reference.sizes import scaled
 
-STREAM = (bytes(range(100, 132)), 3, 20)  # key, nonce, rounds
+CHACHA = (bytes(range(100, 132)), 3, 20)  # key, nonce, rounds
+AES = (*CHACHA[:2], key_stream.AES256)
+STREAMS = pytest.mark.parametrize("stream", (CHACHA, AES), ids=("chacha", "aes256"))
+LONG_STREAMS = pytest.mark.parametrize("stream", (CHACHA, pytest.param(AES, marks=pytest.mark.full)), ids=("chacha", "aes256"))
 SCALES = (64.0, 96.0, float(np.float32(127.99)), 1.0, 2.0**-9)  # s; below 64 where clip_norm / sigma is large
 FIRST_PAIR = (1 << 32) - 1000  # so that the index of the extension blocks crosses a word
 PAIRS_PER_SET = scaled(3_000, 60_000)
 CANDIDATES = 100 * PAIRS_PER_SET
 MUTANT_BOUND_FACTOR = 0.25
 
+CIPHERS = ("chacha20", "chacha12", "chacha8", "aes256")
 CLIP_NORM_AND_SIGMA = (
     (1.0, 1.0),
     (1.0, 0.73),
@@ -47,7 +52,7 @@ def releases():
                     clip_norm=clip_norm,
                     sigma=sigma,
                     seed=int(rng.integers(1 << 62)),
-                    rounds=(20, 12, 8)[(k + j) % 3],
+                    cipher=CIPHERS[(k + j) % 4],
                     earlier_calls=k % 4,
                 )
             )
@@ -120,18 +125,16 @@ def with_large_inputs(rng, count, s):
     return a[near], b[near], x_cosine[near], x_sine[near]
 
 
-def with_expected(sets):
+def with_expected(sets, stream):
     """Adds the reference's integers to each (s, dtype, samples)."""
-    key, nonce, rounds = STREAM
-    stream = dict(key=key, nonce=nonce, rounds=rounds)
     return [
-        (s, dtype, samples, exact.gaussian(*samples, s, pairs=FIRST_PAIR + np.arange(samples[0].size), **stream))
+        (s, dtype, samples, exact.gaussian(*samples, s, pairs=FIRST_PAIR + np.arange(samples[0].size), **key_stream.named(stream)))
         for s, dtype, samples in sets
     ]
 
 
-@lru_cache(maxsize=1)
-def hard_sets():
+@lru_cache
+def hard_sets(stream):
     """[(s, dtype, (A, B, X cosine, X sine), expected)]"""
     rng = np.random.default_rng(12)
     found = []
@@ -143,7 +146,7 @@ def hard_sets():
                     (s, dtype, adversarial.gaussian(rng, words[0].size, s, reach=reach, dtype=dtype, words=words))
                 )
         found.append((s, "float32", with_large_inputs(rng, 40 * PAIRS_PER_SET, s)))
-    return with_expected(found)
+    return with_expected(found, stream)
 
 
 def float32_outputs(hooks, backend, a, b):
@@ -170,7 +173,7 @@ def worst_words(hooks, backend, rng, s, output):
 
 
 @lru_cache
-def worst_sets(hooks, backend):
+def worst_sets(hooks, backend, stream):
     """Like hard_sets, of worst_words; the cosine or the sine output is the adversarial one.
 
     X puts the exact sum, extension bits included, and the float32 one on different sides of a boundary, so that only
@@ -181,22 +184,22 @@ def worst_sets(hooks, backend):
     for s in SCALES:
         for output in (0, 1):
             a, b = worst_words(hooks, backend, rng, s, output)
-            extensions = chacha.extension(*STREAM, 1, FIRST_PAIR + np.arange(a.size))
+            extensions = key_stream.extension(*stream, 1, FIRST_PAIR + np.arange(a.size))
             noise = s * exact.gaussian_values_64(a, b, extensions[:, 0], extensions[:, 8])[output]
             error = s * float32_outputs(hooks, backend, a, b)[1][output] - noise
             for dtype in ("float32", "float64"):
                 x = adversarial.across_a_boundary(rng, noise, error, dtype)
                 found.append((s, dtype, (a, b, x, x)))
-    return with_expected(found)
+    return with_expected(found, stream)
 
 
-def mismatches(hooks, backend, **options):
+def mismatches(hooks, backend, stream, **options):
     """(wrong integers, samples) over the hard and the worst sets, and the first wrong one in words."""
     wrong = samples_seen = 0
     example = ""
-    for s, dtype, (a, b, x_cosine, x_sine), expected in hard_sets() + worst_sets(hooks, backend):
+    for s, dtype, (a, b, x_cosine, x_sine), expected in hard_sets(stream) + worst_sets(hooks, backend, stream):
         got = hooks.exact_gaussian(
-            backend, *STREAM, FIRST_PAIR, a, b, x_cosine.astype(dtype), x_sine.astype(dtype), s, **options
+            backend, *stream, FIRST_PAIR, a, b, x_cosine.astype(dtype), x_sine.astype(dtype), s, **options
         )
         for name, x, n, want in zip(("cosine", "sine"), (x_cosine, x_sine), got, expected, strict=True):
             bad = np.flatnonzero(np.asarray(n) != want)
@@ -226,47 +229,47 @@ def test_the_bound_holds_at_both_ends_of_a_word(backend, hooks):
     assert excess.max() <= 1.0, f"word {words[excess.argmax()]} needs {excess.max():.3f} of the bound"
 
 
-def test_no_adversarial_sample_is_wrong(backend, hooks):
-    wrong, samples, example = mismatches(hooks, backend)
+@LONG_STREAMS
+def test_no_adversarial_sample_is_wrong(backend, hooks, stream):
+    wrong, samples, example = mismatches(hooks, backend, stream)
     assert samples > 40 * PAIRS_PER_SET
     assert wrong == 0, f"{wrong} of {samples} wrong; first: {example}"
 
 
-def test_a_quarter_of_the_bound_is_caught(backend, hooks, record_property):
-    wrong, samples, _ = mismatches(hooks, backend, bound_factor=MUTANT_BOUND_FACTOR)
+@LONG_STREAMS
+def test_a_quarter_of_the_bound_is_caught(backend, hooks, stream, record_property):
+    wrong, samples, _ = mismatches(hooks, backend, stream, bound_factor=MUTANT_BOUND_FACTOR)
     record_property("mutant_mismatches", f"{wrong} of {samples}")
     print(f"{backend}: bound / 4 gives {wrong} wrong integers of {samples}")
     assert wrong > 0
 
 
-@lru_cache(maxsize=1)
-def deep_samples():
+@lru_cache
+def deep_samples(stream):
     """Samples whose X is the float64 next to a boundary of the *extended* value: only further bits can settle them."""
     rng = np.random.default_rng(13)
-    key, nonce, rounds = STREAM
     found = []
     for s in SCALES:
         a, b = hard_words(rng, 60)
         for k in range(a.size):
             pair = FIRST_PAIR + k
             draw = exact.GaussianPair(a[k], b[k])
-            draw.extend(chacha.extension(key, nonce, rounds, 1, [pair])[0])
+            draw.extend(key_stream.extension(*stream, 1, [pair])[0])
             for sine, z in enumerate(draw.outputs()):
                 noise = float((z * s).mid())
                 boundary = np.rint(noise) + rng.choice((-0.5, 0.5))
                 x = float((float(boundary) - z * s).mid())
-                want = exact.gaussian([a[k]], [b[k]], [x], [x], s, key=key, nonce=nonce, rounds=rounds, pairs=[pair])[
-                    sine
-                ][0]
+                want = exact.gaussian([a[k]], [b[k]], [x], [x], s, pairs=[pair], **key_stream.named(stream))[sine][0]
                 found.append((pair, bool(sine), int(a[k]), int(b[k]), x, s, int(want)))
     return found
 
 
 @pytest.mark.parametrize("level", (2, 3, 4))
-def test_each_level_of_the_ladder_settles_it_right(hooks, level):
+@STREAMS
+def test_each_level_of_the_ladder_settles_it_right(hooks, level, stream):
     deepest = 0
-    for pair, sine, a, b, x, s, want in deep_samples():
-        got, used = hooks.settle_gaussian(level, *STREAM, pair, sine, a, b, x, s)
+    for pair, sine, a, b, x, s, want in deep_samples(stream):
+        got, used = hooks.settle_gaussian(level, *stream, pair, sine, a, b, x, s)
         assert (got, used >= level) == (want, True), (
             f"pair={pair} sine={sine} A={a} B={b} X={x.hex()} s={s!r} level used {used}"
         )
@@ -274,13 +277,13 @@ def test_each_level_of_the_ladder_settles_it_right(hooks, level):
     assert deepest >= 3  # the samples do ask for further bits
 
 
-def test_unbounded_radius_follows_the_extension_bits(backend, hooks):
+@STREAMS
+def test_unbounded_radius_follows_the_extension_bits(backend, hooks, stream):
     """A = 0 says only that u is below 2^-32: every sample must go on to its own extension block."""
     count = 2000
     zeros = np.zeros(count, dtype=np.uint32)
     x = np.zeros(count, dtype=np.float32)
-    got, _ = hooks.exact_gaussian(backend, *STREAM, 0, zeros, zeros, x, x, 100.0)
-    key, nonce, rounds = STREAM
-    want, _ = exact.gaussian(zeros, zeros, x, x, 100.0, key=key, nonce=nonce, rounds=rounds, pairs=np.arange(count))
+    got, _ = hooks.exact_gaussian(backend, *stream, 0, zeros, zeros, x, x, 100.0)
+    want, _ = exact.gaussian(zeros, zeros, x, x, 100.0, pairs=np.arange(count), **key_stream.named(stream))
     np.testing.assert_array_equal(got, want)
     assert len(set(np.asarray(got).tolist())) > 50

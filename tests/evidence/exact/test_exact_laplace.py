@@ -8,9 +8,14 @@ import pytest
 from evidence.exact.calls import Call, outputs
 from evidence.exact.rows import around_the_ball
 from evidence.reference import adversarial, chacha, exact, release
+from evidence.reference import stream as key_stream
 from evidence.reference.sizes import scaled
 
-STREAM = (bytes(range(50, 82)), 1 << 40, 12)  # key, nonce, rounds
+CIPHERS = ("chacha20", "chacha12", "chacha8", "aes256")
+CHACHA = (bytes(range(50, 82)), 1 << 40, 12)  # key, nonce, rounds
+AES = (*CHACHA[:2], key_stream.AES256)
+STREAMS = pytest.mark.parametrize("stream", (CHACHA, AES), ids=("chacha", "aes256"))
+LONG_STREAMS = pytest.mark.parametrize("stream", (CHACHA, pytest.param(AES, marks=pytest.mark.full)), ids=("chacha", "aes256"))
 SCALES = (64.0, 96.0, float(np.float32(127.99)), 1.0, 2.0**-9)
 FIRST_SAMPLE = (1 << 32) - 1000
 SAMPLES_PER_SET = scaled(4_000, 80_000)
@@ -44,7 +49,7 @@ def releases():
                     clip_norm=clip_norm,
                     sigma=scale,
                     seed=int(rng.integers(1 << 62)),
-                    rounds=(20, 12, 8)[(k + j) % 3],
+                    cipher=CIPHERS[(k + j) % 4],
                     earlier_calls=k % 3,
                 )
             )
@@ -97,18 +102,16 @@ def with_large_inputs(rng, count, s):
     return words[near], x[near]
 
 
-def with_expected(sets):
+def with_expected(sets, stream):
     """Adds the reference's integers to each (s, dtype, samples)."""
-    key, nonce, rounds = STREAM
-    stream = dict(key=key, nonce=nonce, rounds=rounds)
     return [
-        (s, dtype, samples, exact.laplace(*samples, s, samples=FIRST_SAMPLE + np.arange(samples[0].size), **stream))
+        (s, dtype, samples, exact.laplace(*samples, s, samples=FIRST_SAMPLE + np.arange(samples[0].size), **key_stream.named(stream)))
         for s, dtype, samples in sets
     ]
 
 
-@lru_cache(maxsize=1)
-def hard_sets():
+@lru_cache
+def hard_sets(stream):
     """[(s, dtype, (word, X), expected)]"""
     rng = np.random.default_rng(22)
     found = []
@@ -118,7 +121,7 @@ def hard_sets():
                 words = hard_words(rng, SAMPLES_PER_SET)
                 found.append((s, dtype, adversarial.laplace(rng, words.size, s, reach=reach, dtype=dtype, words=words)))
         found.append((s, "float32", with_large_inputs(rng, 40 * SAMPLES_PER_SET, s)))
-    return with_expected(found)
+    return with_expected(found, stream)
 
 
 def float32_output(hooks, backend, words):
@@ -144,7 +147,7 @@ def worst_words(hooks, backend, rng, s):
 
 
 @lru_cache
-def worst_sets(hooks, backend):
+def worst_sets(hooks, backend, stream):
     """Like hard_sets, of worst_words.
 
     X puts the exact sum, extension bits included, and the float32 one on different sides of a boundary, so that only
@@ -154,20 +157,20 @@ def worst_sets(hooks, backend):
     found = []
     for s in SCALES:
         words = worst_words(hooks, backend, rng, s)
-        extensions = chacha.extension(*STREAM, 1, FIRST_SAMPLE + np.arange(words.size))
+        extensions = key_stream.extension(*stream, 1, FIRST_SAMPLE + np.arange(words.size))
         noise = s * exact.laplace_values_64(words, extensions[:, 0])
         error = s * float32_output(hooks, backend, words) - noise
         for dtype in ("float32", "float64"):
             found.append((s, dtype, (words, adversarial.across_a_boundary(rng, noise, error, dtype))))
-    return with_expected(found)
+    return with_expected(found, stream)
 
 
-def mismatches(hooks, backend, **options):
+def mismatches(hooks, backend, stream, **options):
     """(wrong integers, samples) over the hard and the worst sets, and the first wrong one in words."""
     wrong = samples_seen = 0
     example = ""
-    for s, dtype, (words, x), want in hard_sets() + worst_sets(hooks, backend):
-        n = np.asarray(hooks.exact_laplace(backend, *STREAM, FIRST_SAMPLE, words, x.astype(dtype), s, **options))
+    for s, dtype, (words, x), want in hard_sets(stream) + worst_sets(hooks, backend, stream):
+        n = np.asarray(hooks.exact_laplace(backend, *stream, FIRST_SAMPLE, words, x.astype(dtype), s, **options))
         bad = np.flatnonzero(n != want)
         wrong += bad.size
         samples_seen += words.size
@@ -195,56 +198,58 @@ def test_the_bound_holds_at_both_ends_of_a_word(backend, hooks):
     assert excess.max() <= 1.0, f"word {words[excess.argmax()]} needs {excess.max():.3f} of the bound"
 
 
-def test_no_adversarial_sample_is_wrong(backend, hooks):
-    wrong, samples, example = mismatches(hooks, backend)
+@LONG_STREAMS
+def test_no_adversarial_sample_is_wrong(backend, hooks, stream):
+    wrong, samples, example = mismatches(hooks, backend, stream)
     assert samples > 20 * SAMPLES_PER_SET
     assert wrong == 0, f"{wrong} of {samples} wrong; first: {example}"
 
 
-def test_a_quarter_of_the_bound_is_caught(backend, hooks, record_property):
-    wrong, samples, _ = mismatches(hooks, backend, bound_factor=MUTANT_BOUND_FACTOR)
+@LONG_STREAMS
+def test_a_quarter_of_the_bound_is_caught(backend, hooks, stream, record_property):
+    wrong, samples, _ = mismatches(hooks, backend, stream, bound_factor=MUTANT_BOUND_FACTOR)
     record_property("mutant_mismatches", f"{wrong} of {samples}")
     print(f"{backend}: bound / 4 gives {wrong} wrong integers of {samples}")
     assert wrong > 0
 
 
-@lru_cache(maxsize=1)
-def deep_samples():
+@lru_cache
+def deep_samples(stream):
     """Samples whose X is the float64 next to a boundary of the *extended* value: only further bits can settle them."""
     rng = np.random.default_rng(23)
-    key, nonce, rounds = STREAM
     found = []
     for s in SCALES:
         words = hard_words(rng, 60)
         for k in range(words.size):
             sample = FIRST_SAMPLE + k
             draw = exact.LaplaceSample(words[k])
-            draw.extend(chacha.extension(key, nonce, rounds, 1, [sample])[0])
+            draw.extend(key_stream.extension(*stream, 1, [sample])[0])
             (z,) = draw.outputs()
             boundary = np.rint(float((z * s).mid())) + rng.choice((-0.5, 0.5))
             x = float((float(boundary) - z * s).mid())
-            want = exact.laplace([words[k]], [x], s, key=key, nonce=nonce, rounds=rounds, samples=[sample])[0]
+            want = exact.laplace([words[k]], [x], s, samples=[sample], **key_stream.named(stream))[0]
             found.append((sample, int(words[k]), x, s, int(want)))
     return found
 
 
 @pytest.mark.parametrize("level", (2, 3, 4))
-def test_each_level_of_the_ladder_settles_it_right(hooks, level):
+@STREAMS
+def test_each_level_of_the_ladder_settles_it_right(hooks, level, stream):
     deepest = 0
-    for sample, word, x, s, want in deep_samples():
-        got, used = hooks.settle_laplace(level, *STREAM, sample, word, x, s)
+    for sample, word, x, s, want in deep_samples(stream):
+        got, used = hooks.settle_laplace(level, *stream, sample, word, x, s)
         assert (got, used >= level) == (want, True), f"sample={sample} W={word} X={x.hex()} s={s!r} level used {used}"
         deepest = max(deepest, used)
     assert deepest >= 3  # the samples do ask for further bits
 
 
-def test_unbounded_magnitude_follows_the_extension_bits(backend, hooks):
+@STREAMS
+def test_unbounded_magnitude_follows_the_extension_bits(backend, hooks, stream):
     """Words 0 and 1 say only that u is below 2^-31: every sample must go on to its own extension block."""
     count = 2000
     words = np.arange(count, dtype=np.uint32) % 2
     x = np.zeros(count, dtype=np.float32)
-    got = np.asarray(hooks.exact_laplace(backend, *STREAM, 0, words, x, 100.0))
-    key, nonce, rounds = STREAM
-    want = exact.laplace(words, x, 100.0, key=key, nonce=nonce, rounds=rounds, samples=np.arange(count))
+    got = np.asarray(hooks.exact_laplace(backend, *stream, 0, words, x, 100.0))
+    want = exact.laplace(words, x, 100.0, samples=np.arange(count), **key_stream.named(stream))
     np.testing.assert_array_equal(got, want)
     assert len(set(got.tolist())) > 100

@@ -10,6 +10,7 @@ import pytest
 import hushvec as hv
 from evidence.reference import chacha, privunit, release
 from evidence.reference.sizes import scaled
+from evidence.reference.stream import AES256
 from hushvec._native import _core
 
 BACKENDS = hv.backends()["available"]
@@ -40,12 +41,16 @@ def gaussian_rows(count, dimension, seed=1, dtype=np.float32):
     return np.random.default_rng(seed).standard_normal((count, dimension)).astype(dtype)
 
 
+CIPHERS = pytest.mark.parametrize("rounds", (20, AES256))
+
+
 # 1 and 2: a row is almost only its direction; 15 to 17: lanes; 100, 385: rows that start within groups; 256, 384: whole groups
 @pytest.mark.parametrize("dimension", [1, 2, 15, 16, 17, 100, 256, 384, 385])
 @pytest.mark.parametrize("epsilon", [0.5, 10.0])
-def test_bits_are_those_of_the_reference(dimension, epsilon):
+@CIPHERS
+def test_bits_are_those_of_the_reference(dimension, epsilon, rounds):
     rows = gaussian_rows(scaled(20, 400) if dimension > 17 else 40, dimension)
-    assert (released(rows, epsilon) == expected(rows, epsilon)).all()
+    assert (released(rows, epsilon, rounds=rounds) == expected(rows, epsilon, rounds=rounds)).all()
 
 
 @pytest.mark.parametrize("epsilon", [2.0**-20, 0.01, 1.0, 4.0, 32.0, 200.0, 4096.0])
@@ -54,17 +59,19 @@ def test_bits_over_the_range_of_epsilon(epsilon):
     assert (released(rows, epsilon) == expected(rows, epsilon)).all()
 
 
-@pytest.mark.parametrize("rounds, nonce", [(20, 5), (12, 2**40), (8, 0)])
+@pytest.mark.parametrize("rounds, nonce", [(20, 5), (12, 2**40), (8, 0), (AES256, 0), (AES256, 2**40)])
 def test_bits_of_other_streams(rounds, nonce):
     rows = gaussian_rows(20, 40, seed=3)
     assert (released(rows, 8.0, nonce=nonce, rounds=rounds) == expected(rows, 8.0, nonce=nonce, rounds=rounds)).all()
 
 
 @pytest.mark.parametrize("level", [2, 4])
-def test_every_level_of_the_ladder_gives_the_same_bits(level):
+@CIPHERS
+def test_every_level_of_the_ladder_gives_the_same_bits(level, rounds):
     """A bound of 10^9 leaves level 1 nothing; first_level 4 leaves float64 nothing either."""
     rows = gaussian_rows(12 if level == 4 else 500, 48, seed=4)
-    assert (released(rows, 8.0, bound_factor=1e9, first_level=level) == released(rows, 8.0)).all()
+    again = released(rows, 8.0, rounds=rounds, bound_factor=1e9, first_level=level)
+    assert (again == released(rows, 8.0, rounds=rounds)).all()
 
 
 @pytest.mark.parametrize("sigma", [2.0**-100, 1e-3, 1.0, 31.999, 32.0, 2.0**90])

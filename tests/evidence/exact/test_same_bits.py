@@ -13,6 +13,7 @@ from evidence.reference import chacha, exact, release
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 SEED = 2024
+CIPHERS = ("chacha20", "aes256")
 
 
 def expected_of(call):
@@ -33,8 +34,9 @@ def assert_exact(backend, calls):
         np.testing.assert_array_equal(got, expected_of(call), err_msg=repr(call))
 
 
+@pytest.mark.parametrize("cipher", CIPHERS)
 @pytest.mark.parametrize("law", ("gaussian", "laplacian"))
-def test_dtypes(backend, law):
+def test_dtypes(backend, law, cipher):
     rng = np.random.default_rng(31)
     assert_exact(
         backend,
@@ -46,6 +48,7 @@ def test_dtypes(backend, law):
                 clip_norm=clip_norm,
                 sigma=sigma,
                 seed=SEED,
+                cipher=cipher,
             )
             for dtype in DTYPES
             for dimension in (1, 31, 257, 768)
@@ -80,23 +83,26 @@ def test_layouts(backend, layout):
     )
 
 
+@pytest.mark.parametrize("cipher", CIPHERS)
 @pytest.mark.parametrize("threads", (1, 2, 3))
-def test_threads(backend, threads):
+def test_threads(backend, threads, cipher):
     rng = np.random.default_rng(34)
-    calls = [Call(around_the_ball(rng, 1500, 300, 1.0, "float32"), sigma=0.3, seed=SEED, threads=threads)]
-    calls.append(Call(around_the_ball(rng, 700, 257, 1.0, "float64"), "float64", sigma=0.3, seed=SEED, threads=threads))
-    calls.append(Call(around_the_ball(rng, 700, 257, 1.0, "float32"), law="laplacian", seed=SEED, threads=threads))
-    calls.append(Call(around_the_ball(rng, 700, 257, 1.0, "float32"), seed=SEED, threads=threads, layout="in_place"))
+    options = dict(seed=SEED, threads=threads, cipher=cipher)
+    calls = [Call(around_the_ball(rng, 1500, 300, 1.0, "float32"), sigma=0.3, **options)]
+    calls.append(Call(around_the_ball(rng, 700, 257, 1.0, "float64"), "float64", sigma=0.3, **options))
+    calls.append(Call(around_the_ball(rng, 700, 257, 1.0, "float32"), law="laplacian", **options))
+    calls.append(Call(around_the_ball(rng, 700, 257, 1.0, "float32"), layout="in_place", **options))
     assert_exact(backend, calls)
 
 
+@pytest.mark.parametrize("cipher", CIPHERS)
 @pytest.mark.parametrize("law", ("gaussian", "laplacian"))
-def test_first_rows_alone_are_the_first_rows_of_all(backend, law):
+def test_first_rows_alone_are_the_first_rows_of_all(backend, law, cipher):
     """A restarted stream gives the first rows the same bits whatever follows; rows of 100 straddle groups of 256."""
     rng = np.random.default_rng(35)
     rows = around_the_ball(rng, 40, 100, 1.0, "float32")
     counts = (1, 2, 3, 13, 40)
-    got = outputs(backend, [Call(rows[:count], sigma=0.3, seed=SEED, law=law) for count in counts])
+    got = outputs(backend, [Call(rows[:count], sigma=0.3, seed=SEED, law=law, cipher=cipher) for count in counts])
     for count, part in zip(counts, got, strict=True):
         np.testing.assert_array_equal(part, got[-1][:count])
 
@@ -111,7 +117,7 @@ def test_row_and_column_only_set_the_place_in_the_stream(backend):
 
 def test_nonces_count_up_from_zero(backend):
     rows = np.zeros((3, 100), dtype=np.float32)
-    assert_exact(backend, [Call(rows, seed=SEED, earlier_calls=calls, rounds=12) for calls in (0, 1, 2, 7)])
+    assert_exact(backend, [Call(rows, seed=SEED, earlier_calls=calls, cipher="chacha12") for calls in (0, 1, 2, 7)])
 
 
 def float32_tolerance(z):
@@ -119,9 +125,10 @@ def float32_tolerance(z):
     return 2e-5 * (1.0 + np.abs(z))
 
 
+@pytest.mark.parametrize("cipher", CIPHERS)
 @pytest.mark.parametrize("law", ("gaussian", "laplacian"))
 @pytest.mark.parametrize("threads", (1, 3))
-def test_float32_fills_follow_the_layout(backend, law, threads):
+def test_float32_fills_follow_the_layout(backend, law, threads, cipher):
     shapes = ((1, 1), (3, 100), (1, 255), (2, 256), (300, 513))
     calls = [
         Call(
@@ -132,6 +139,7 @@ def test_float32_fills_follow_the_layout(backend, law, threads):
             seed=SEED,
             threads=threads,
             earlier_calls=k,
+            cipher=cipher,
         )
         for k, shape in enumerate(shapes)
     ]
@@ -141,10 +149,11 @@ def test_float32_fills_follow_the_layout(backend, law, threads):
         assert (np.abs(got / 2.5 - want) <= float32_tolerance(want)).all(), repr(call)
 
 
+@pytest.mark.parametrize("cipher", CIPHERS)
 @pytest.mark.parametrize("law", ("gaussian", "laplacian"))
-def test_float64_fills_take_64_bits(backend, law):
+def test_float64_fills_take_64_bits(backend, law, cipher):
     """Bits 33 to 64 come from domain 16; 32-bit uniforms would be off by up to 1e-5 here, and 1e-10 on average."""
-    call = Call(np.empty((100, 513)), "float64", function="fill", law=law, seed=SEED, earlier_calls=2)
+    call = Call(np.empty((100, 513)), "float64", function="fill", law=law, seed=SEED, earlier_calls=2, cipher=cipher)
     (got,) = outputs(backend, [call])
     key, size = chacha.seed_key(SEED), call.rows.size
     high = release.call_words(key, 2, call.rounds, size)

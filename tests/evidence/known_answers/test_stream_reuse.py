@@ -10,7 +10,7 @@ import threading
 import numpy as np
 import pytest
 
-from evidence.reference import chacha, release
+from evidence.reference import chacha, release, stream
 
 SAMPLES = 512
 SEED = 77
@@ -36,8 +36,9 @@ def all_distinct(outputs):
     return len(set().union(*windows)) == sum(map(len, windows))
 
 
-def test_every_kind_of_call_reserves_one_nonce(core):
-    generator = core.Generator.unsafe_seeded(SEED, rounds=12)
+@pytest.mark.parametrize("cipher", ("aes256", "chacha12"))
+def test_every_kind_of_call_reserves_one_nonce(core, cipher):
+    generator = core.Generator.unsafe_seeded(SEED, cipher=cipher)
     x = np.zeros((2, SAMPLES // 2), dtype=np.float32)
     out = np.empty_like(x)
     calls = [
@@ -50,7 +51,7 @@ def test_every_kind_of_call_reserves_one_nonce(core):
     ]
     for k, call in enumerate(calls):
         call()
-        assert is_stream(noise_of(core, generator), seeded_noise(2 * k + 1, rounds=12))
+        assert is_stream(noise_of(core, generator), seeded_noise(2 * k + 1, stream.ROUNDS[cipher]))
 
 
 def test_a_refused_call_releases_nothing(core):
@@ -83,15 +84,17 @@ def test_generators_from_the_system_differ(core):
 
 
 def test_default_generator_has_a_system_key_and_advances(core):
-    assert (core.default_generator().key_source, core.default_generator().rounds) == ("os", 20)
+    generator = core.default_generator()
+    assert (generator.key_source, generator.cipher) == ("os", core.backends()["default_cipher"])
     assert all_distinct([noise_of(core, core.default_generator()) for _ in range(10)])
 
 
 @pytest.mark.parametrize("threads", (2, 8))
-def test_threads_take_different_nonces_and_skip_none(core, threads):
+@pytest.mark.parametrize("cipher", ("aes256", "chacha20"))
+def test_threads_take_different_nonces_and_skip_none(core, threads, cipher):
     """N threads with one seeded generator produce exactly the streams 0 .. N * calls - 1, each once."""
     calls = 25
-    generator = core.Generator.unsafe_seeded(SEED)
+    generator = core.Generator.unsafe_seeded(SEED, cipher=cipher)
     outputs = []
     start = threading.Barrier(threads)
 
@@ -107,7 +110,7 @@ def test_threads_take_different_nonces_and_skip_none(core, threads):
         worker.join()
     assert all_distinct(outputs)
     by_first_sample = sorted(outputs, key=lambda out: float(out[0]))
-    expected = sorted((seeded_noise(nonce) for nonce in range(threads * calls)), key=lambda out: float(out[0]))
+    expected = sorted((seeded_noise(nonce, stream.ROUNDS[cipher]) for nonce in range(threads * calls)), key=lambda out: float(out[0]))
     for got, want in zip(by_first_sample, expected, strict=True):
         assert is_stream(got, want)
 

@@ -1,6 +1,8 @@
 """A slow, independent implementation of docs/format.md, written from that page alone.
 
-chacha       the key stream, its domains and the sample layout (sections 1 and 2)
+chacha       the key stream of ChaCha, its domains and the sample layout (sections 1 and 2)
+aes          the key stream of AES-256 (section 13)
+stream       the words of a call, whichever its cipher
 exact        the released integer of one sample, proved by interval arithmetic (sections 3 and 5)
 clip         the clipped row and the grid (sections 4 and 5)
 release      a whole call: rows in, released values out

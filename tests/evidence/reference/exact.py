@@ -15,6 +15,7 @@ import numpy as np
 from flint import arb, ctx
 
 from . import chacha
+from . import stream as key_stream
 
 SATURATION = 1 << 24
 GUARD_BITS = 96  # working precision beyond the bits of the uniform
@@ -143,7 +144,7 @@ def _settle(draws, indices, inputs, wanted, s, stream):
         steps_used += 1
         if steps_used > chacha.EXTENSIONS:
             raise Undecided(f"pair or sample {indices[undecided[0]]}")
-        extensions = chacha.extension(*stream, steps_used, [indices[row] for row in undecided])
+        extensions = key_stream.extension(*stream, steps_used, [indices[row] for row in undecided])
         for row, words in zip(undecided, extensions, strict=True):
             draws[row].extend(words)
         pending = undecided

@@ -9,7 +9,7 @@ import math
 import numpy as np
 from flint import arb, ctx
 
-from . import chacha, clip
+from . import chacha, clip, stream
 from .exact import Undecided, integer_of
 
 PRECISION = 420
@@ -73,16 +73,21 @@ def directions(rows):
 
 def normals(first, count, *, key, nonce, rounds):
     """Balls of Z for samples first to first + count - 1."""
-    group, place = np.divmod(np.arange(first, first + count), chacha.GROUP)
-    word, lane = np.divmod(place, chacha.LANES)
-    block_index = group * chacha.LANES + lane
-    pair = group * chacha.PAIRS_PER_GROUP + word % 8 * chacha.LANES + lane
-    domains = ((chacha.DOMAIN_MAIN, block_index), (chacha.DOMAIN_LOW_WORDS, block_index), (chacha.DOMAIN_EXTENSION, pair))
+    first_group = first // chacha.GROUP
+    groups = (first + count - 1) // chacha.GROUP - first_group + 1
+    main, low = (
+        stream.words(key, nonce, rounds, first_group, groups, domain).reshape(groups, 2, -1).tolist()
+        for domain in (chacha.DOMAIN_MAIN, chacha.DOMAIN_LOW_WORDS)
+    )
+    places = [divmod(sample, chacha.PAIRS_PER_GROUP) for sample in range(first, first + count)]   # half of a group, pair within it
+    pairs = [half // 2 * chacha.PAIRS_PER_GROUP + pair for half, pair in places]
+    extensions = stream.extension(key, nonce, rounds, 1, pairs).tolist()
     result = []
-    for at, main, low, extension in zip(word.tolist(), *(blocks(*domain, key, nonce, rounds) for domain in domains), strict=True):
-        radius_words = [main[at % 8], low[at % 8], *extension[0:5]]
-        angle_words = [main[at % 8 + 8], low[at % 8 + 8], *extension[8:13]]
-        result.append(polar(radius_words, angle_words)[at // 8])
+    for (half, pair), extension in zip(places, extensions, strict=True):
+        (radius, angle), (radius_low, angle_low) = ([halves[pair] for halves in of[half // 2 - first_group]] for of in (main, low))
+        radius_words = [radius, radius_low, *extension[0:5]]
+        angle_words = [angle, angle_low, *extension[8:13]]
+        result.append(polar(radius_words, angle_words)[half % 2])
     return result
 
 
@@ -97,8 +102,7 @@ def component(row, cap_probability, threshold, *, key, nonce, rounds):
     rate = 0.5 * (threshold + math.sqrt(threshold * threshold + 4.0))
     in_cap = None
     for attempt in range(1 << 16):
-        index = attempt << 40 | row
-        words = chacha.block(key, chacha.counter(chacha.DOMAIN_COMPONENTS, index), nonce, rounds)
+        words = stream.attempt_lane(key, nonce, rounds, attempt, row)
         if attempt == 0:
             in_cap = (words[0] << 32 | words[1]) >> 11 < int(cap_probability * 2.0**53)
         if in_cap:
@@ -123,16 +127,16 @@ def integers(rows, cap_probability, threshold, sigma, *, key, nonce=0, rounds=20
     """int64 n, the shape of rows [n, d]."""
     ctx.prec = PRECISION
     rows = np.atleast_2d(rows)
-    stream = dict(key=key, nonce=nonce, rounds=rounds)
+    address = dict(key=key, nonce=nonce, rounds=rounds)
     s = arb(grid(sigma)[0])
     result = np.zeros(rows.shape, np.int64)
     dimension = rows.shape[1]
     for i, x in enumerate(directions(rows)):
-        z = normals(i * dimension, dimension, **stream)
+        z = normals(i * dimension, dimension, **address)
         squares = arb(int((x * x).sum()))
         push = arb(0)
         if squares > 0:
-            alpha, _ = component(i, cap_probability, threshold, **stream)
+            alpha, _ = component(i, cap_probability, threshold, **address)
             product = sum((arb(int(element)) * value for element, value in zip(x, z, strict=True)), arb(0))
             push = alpha / squares.sqrt() - product / squares
         result[i] = [rounded(s * (value + push * int(element))) for element, value in zip(x, z, strict=True)]

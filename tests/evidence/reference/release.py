@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from . import chacha, clip, exact
+from . import chacha, clip, exact, stream
 
 LARGEST_FLOAT16 = 65504.0
 LARGEST_BFLOAT16_BITS = 0x7F7F0000
@@ -18,7 +18,7 @@ def call_words(key, nonce, rounds, samples, domain=chacha.DOMAIN_MAIN):
 # Kept: the tests ask for the same few streams for every backend, dtype and layout.
 @functools.lru_cache(maxsize=64)
 def _group_words(key, nonce, rounds, groups, domain):
-    words = chacha.words(key, nonce, rounds, 0, groups, domain)
+    words = stream.words(key, nonce, rounds, 0, groups, domain)
     words.flags.writeable = False
     return words
 

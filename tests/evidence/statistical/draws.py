@@ -13,22 +13,25 @@ UPPER_TAIL = {"gaussian": lambda z: special.ndtr(-z), "laplacian": checks.laplac
 FILL = {"gaussian": _core.fill_gaussian, "laplacian": _core.fill_laplacian, "l2_laplace": _core.fill_l2_laplace}
 
 
-def generator(seed, rounds=8):
-    """Eight rounds: the weakest key stream on offer is the one to test."""
-    return _core.Generator.unsafe_seeded(seed, rounds=rounds)
+# Eight rounds: of ChaCha's key streams the weakest is the one to test. All implementations of AES-256 give the same words.
+CIPHERS = ("chacha8", "aes256")
 
 
-def noise(law, shape, *, scale=1.0, dtype="float32", stream=None, seed=1):
+def generator(seed, cipher="chacha8"):
+    return _core.Generator.unsafe_seeded(seed, cipher=cipher)
+
+
+def noise(law, shape, *, scale=1.0, dtype="float32", stream=None, seed=1, cipher="chacha8"):
     """One call's noise; `stream` is a generator to go on with, else a fresh one from `seed`."""
     out = np.empty(shape, dtype=dtype)
-    FILL[law](out, scale, generator(seed) if stream is None else stream)
+    FILL[law](out, scale, generator(seed, cipher) if stream is None else stream)
     return out
 
 
-def released_integers(law, x, clip_norm, sigma, *, seed=1):
+def released_integers(law, x, clip_norm, sigma, *, seed=1, cipher="chacha8"):
     """(n, X, s) of an exact release of rows x that lie well inside the ball, so that X = x / g exactly."""
     out = np.empty_like(x)
-    g = _core.clip_and_noise(x, clip_norm, sigma, out, generator(seed), law, True)
+    g = _core.clip_and_noise(x, clip_norm, sigma, out, generator(seed, cipher), law, True)
     rounded_sigma, same_g = _core.exact_grid(sigma, clip_norm)
     assert g == same_g
     n = out.astype(np.float64) / g

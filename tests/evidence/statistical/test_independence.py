@@ -11,7 +11,7 @@ import pytest
 
 from evidence.reference import chacha, checks, release
 from evidence.reference.sizes import scaled
-from evidence.statistical.draws import ALPHA, generator, noise, released_integers
+from evidence.statistical.draws import ALPHA, CIPHERS, generator, noise, released_integers
 
 SAMPLES = scaled(10_000_000, 50_000_000)
 LAWS = ("gaussian", "laplacian")
@@ -29,44 +29,50 @@ def repetition_p_value(samples):
     return checks.independent(samples[:half], samples[half : 2 * half])
 
 
+@pytest.mark.parametrize("cipher", CIPHERS)
 @pytest.mark.parametrize("law", LAWS)
-def test_lags_and_repetition(law):
-    samples = noise(law, SAMPLES, seed=401).astype(np.float64)
+def test_lags_and_repetition(law, cipher):
+    samples = noise(law, SAMPLES, seed=401, cipher=cipher).astype(np.float64)
     for lag in LAGS:
         assert checks.independent_at_lag(samples, lag) > ALPHA, lag
     assert repetition_p_value(samples) > ALPHA
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
-def test_pairs_are_jointly_gaussian(dtype):
-    samples = noise("gaussian", SAMPLES, dtype=dtype, seed=402).astype(np.float64)
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_pairs_are_jointly_gaussian(dtype, cipher):
+    samples = noise("gaussian", SAMPLES, dtype=dtype, seed=402, cipher=cipher).astype(np.float64)
     assert checks.jointly_gaussian(*pair_outputs(samples)) > ALPHA
 
 
-def test_laplace_samples_that_share_a_block_are_independent():
-    samples = noise("laplacian", SAMPLES, seed=403).astype(np.float64)
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_laplace_samples_that_share_a_block_are_independent(cipher):
+    samples = noise("laplacian", SAMPLES, seed=403, cipher=cipher).astype(np.float64)
     assert checks.independent(*pair_outputs(samples)) > ALPHA
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_calls_are_independent(law):
-    stream = generator(404)
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_calls_are_independent(law, cipher):
+    stream = generator(404, cipher)
     first, second, third = (noise(law, SAMPLES // 2, stream=stream) for _ in range(3))
     assert checks.independent(first, second) > ALPHA
     assert checks.independent(first, third) > ALPHA
     assert checks.independent(second, third) > ALPHA
 
 
-def test_keys_and_rounds_are_independent():
-    first = noise("gaussian", SAMPLES // 2, seed=405)
-    assert checks.independent(first, noise("gaussian", SAMPLES // 2, seed=406)) > ALPHA
-    assert checks.independent(first, noise("gaussian", SAMPLES // 2, stream=generator(405, rounds=12))) > ALPHA
+@pytest.mark.parametrize(("cipher", "other"), [("chacha8", "chacha12"), ("aes256", "chacha8")])
+def test_keys_and_ciphers_are_independent(cipher, other):
+    first = noise("gaussian", SAMPLES // 2, seed=405, cipher=cipher)
+    assert checks.independent(first, noise("gaussian", SAMPLES // 2, seed=406, cipher=cipher)) > ALPHA
+    assert checks.independent(first, noise("gaussian", SAMPLES // 2, stream=generator(405, other))) > ALPHA
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_noise_of_an_exact_release_is_independent_within_and_between_rows(law):
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_noise_of_an_exact_release_is_independent_within_and_between_rows(law, cipher):
     x = np.random.default_rng(407).uniform(-0.04, 0.04, (4000, 512)).astype(np.float32)  # norm at most 0.91
-    n, in_grid_units, s = released_integers(law, x, 1.0, 0.7, seed=408)
+    n, in_grid_units, s = released_integers(law, x, 1.0, 0.7, seed=408, cipher=cipher)
     residual = (n - in_grid_units) / s
     for lag in (1, 16, 128, 256, 512):
         assert checks.independent_at_lag(residual, lag) > ALPHA, lag

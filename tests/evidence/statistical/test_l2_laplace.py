@@ -11,7 +11,7 @@ from scipy import special, stats
 
 from evidence.reference import checks
 from evidence.reference.sizes import scaled
-from evidence.statistical.draws import ALPHA, noise
+from evidence.statistical.draws import ALPHA, CIPHERS, noise
 
 DIMENSIONS = (1, 2, 3, 16, 100, 768)
 SCALE = 0.3
@@ -42,17 +42,19 @@ def direction_p_value(rows):
     return min(1.0, len(p_values) * min(p_values))
 
 
+@pytest.mark.parametrize("cipher", CIPHERS)
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
-def test_radius_and_direction(dimension, dtype):
-    rows = noise("l2_laplace", (rows_for(dimension), dimension), scale=SCALE, dtype=dtype, seed=501)
+def test_radius_and_direction(dimension, dtype, cipher):
+    rows = noise("l2_laplace", (rows_for(dimension), dimension), scale=SCALE, dtype=dtype, seed=501, cipher=cipher)
     assert radius_p_value(rows) > ALPHA
     assert direction_p_value(rows) > ALPHA
 
 
 @pytest.mark.parametrize("dimension", (2, 16))
-def test_rows_are_independent(dimension):
-    rows = noise("l2_laplace", (rows_for(dimension), dimension), scale=SCALE, seed=502).astype(np.float64)
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_rows_are_independent(dimension, cipher):
+    rows = noise("l2_laplace", (rows_for(dimension), dimension), scale=SCALE, seed=502, cipher=cipher).astype(np.float64)
     assert checks.independent_at_lag(np.linalg.norm(rows, axis=1), 1) > ALPHA
     assert checks.independent(rows[:-1, 0], rows[1:, 0]) > ALPHA
 

@@ -9,7 +9,7 @@ import pytest
 
 from evidence.reference import checks
 from evidence.reference.sizes import scaled
-from evidence.statistical.draws import ALPHA, CDF, noise
+from evidence.statistical.draws import ALPHA, CDF, CIPHERS, noise
 
 SAMPLES = scaled(10_000_000, 50_000_000)
 SCALE = 2.5
@@ -20,10 +20,11 @@ def p_value(law, samples):
     return checks.law(samples, CDF[law])
 
 
+@pytest.mark.parametrize("cipher", CIPHERS)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
-def test_law(law, dtype):
-    samples = noise(law, SAMPLES, scale=SCALE, dtype=dtype, seed=101) / SCALE
+def test_law(law, dtype, cipher):
+    samples = noise(law, SAMPLES, scale=SCALE, dtype=dtype, seed=101, cipher=cipher) / SCALE
     assert p_value(law, samples) > ALPHA
 
 

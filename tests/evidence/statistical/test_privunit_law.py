@@ -9,7 +9,7 @@ import pytest
 from scipy import special, stats
 
 from evidence.reference import checks
-from evidence.statistical.draws import ALPHA, generator
+from evidence.statistical.draws import ALPHA, CIPHERS, generator
 from hushvec._native import _core
 from hushvec.mechanisms import PrivUnit
 
@@ -21,18 +21,18 @@ def unit_rows(seed=1):
     return rows, rows.astype(np.float64) / np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
 
 
-def released(rows, cap_probability, threshold, seed=2):
+def released(rows, cap_probability, threshold, seed=2, cipher="chacha8"):
     """W, up to the grid."""
     out = np.empty_like(rows)
     sigma = 1.0
-    _core.privunit(rows, cap_probability, threshold, sigma, out, generator(seed))
+    _core.privunit(rows, cap_probability, threshold, sigma, out, generator(seed, cipher))
     return out.astype(np.float64)
 
 
-def component(epsilon, law=None):
+def component(epsilon, law=None, cipher="chacha8"):
     rows, unit = unit_rows()
     mechanism = PrivUnit(epsilon=epsilon, dimension=DIMENSION)
-    w = released(rows, *(law or (mechanism.cap_probability, mechanism.threshold)))
+    w = released(rows, *(law or (mechanism.cap_probability, mechanism.threshold)), cipher=cipher)
     return (w * unit).sum(1), w, unit, mechanism
 
 
@@ -44,9 +44,10 @@ EPSILONS = [0.5, 2.0, 8.0, 16.0, 50.0]
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_the_mean_inner_product_is_the_stated_one(epsilon):
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_the_mean_inner_product_is_the_stated_one(epsilon, cipher):
     """n = 60,000, statistic: standardised mean, within 4 standard errors."""
-    alpha, _, _, mechanism = component(epsilon)
+    alpha, _, _, mechanism = component(epsilon, cipher=cipher)
     assert abs(mean_score(alpha, mechanism.mean_inner_product)) < 4
 
 
@@ -58,9 +59,10 @@ def test_a_mean_five_percent_off_is_rejected(epsilon):
 
 # Not at 50: there alpha falls off by e^9 a unit above the threshold, which makes even the grid show.
 @pytest.mark.parametrize("epsilon", EPSILONS[:-1])
-def test_the_share_of_the_cap(epsilon):
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_the_share_of_the_cap(epsilon, cipher):
     """Exact binomial test away from the threshold, where rounding cannot move a row across: P(alpha >= threshold + 1/4)."""
-    alpha, _, _, mechanism = component(epsilon)
+    alpha, _, _, mechanism = component(epsilon, cipher=cipher)
     t = mechanism.threshold
     beyond = mechanism.cap_probability * special.ndtr(-t - 0.25) / special.ndtr(-t)
     assert checks.count(int((alpha >= t + 0.25).sum()), ROWS, beyond) > ALPHA
@@ -69,9 +71,10 @@ def test_the_share_of_the_cap(epsilon):
 
 # At epsilon = 50 the cap's own probability is below what the bivariate law below is computed to.
 @pytest.mark.parametrize("epsilon", EPSILONS[:-1])
-def test_the_component_is_a_truncated_normal_on_each_side(epsilon):
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_the_component_is_a_truncated_normal_on_each_side(epsilon, cipher):
     """Kolmogorov-Smirnov on alpha + N(0, 1/64): a normal of that size swamps the grid, and its law is a known convolution."""
-    alpha, _, _, mechanism = component(epsilon)
+    alpha, _, _, mechanism = component(epsilon, cipher=cipher)
     p, t = mechanism.cap_probability, mechanism.threshold
     blur = 0.125
     noisy = alpha + blur * np.random.default_rng(3).standard_normal(len(alpha))
@@ -94,9 +97,10 @@ def test_the_component_is_a_truncated_normal_on_each_side(epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 16.0])
-def test_across_the_direction_it_is_a_standard_normal(epsilon):
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_across_the_direction_it_is_a_standard_normal(epsilon, cipher):
     """Chi-square of the part across, n = 60,000 rows of d - 1 = 63 degrees; the grid adds 1/12 of its square an element."""
-    alpha, w, unit, _ = component(epsilon)
+    alpha, w, unit, _ = component(epsilon, cipher=cipher)
     across = w - alpha[:, None] * unit
     grid = _core.privunit_grid(1.0)[1]
     total = np.square(across).sum() / (1 + grid**2 / 12)

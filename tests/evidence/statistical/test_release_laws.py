@@ -11,7 +11,7 @@ import pytest
 
 from evidence.reference import checks
 from evidence.reference.sizes import scaled
-from evidence.statistical.draws import ALPHA, CDF, UPPER_TAIL, noise, released_integers
+from evidence.statistical.draws import ALPHA, CDF, CIPHERS, UPPER_TAIL, noise, released_integers
 
 SHAPE = (scaled(4_000, 40_000), 1_000)
 LAWS = ("gaussian", "laplacian")
@@ -34,18 +34,20 @@ def cells_p_value(law, n, x, s):
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("sigma", (0.7, 2.0**-19))  # s = 89.6, and s = 4 where the grid is set by clip_norm
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
-def test_dithered_releases_are_uniform(law, sigma, dtype):
-    n, x, s = released_integers(law, rows_inside_the_ball(dtype), CLIP_NORM, sigma, seed=203)
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_dithered_releases_are_uniform(law, sigma, dtype, cipher):
+    n, x, s = released_integers(law, rows_inside_the_ball(dtype), CLIP_NORM, sigma, seed=203, cipher=cipher)
     assert dithered_p_value(law, n, x, s) > ALPHA
 
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("offset", (0.0, 0.25, 0.5, -3.375))
-def test_cells(law, offset):
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_cells(law, offset, cipher):
     """X the same everywhere: on a grid point, beside one, and half way between two."""
     sigma = 1.0
     x = np.full(SHAPE, offset / 64.0, dtype=np.float32)  # g = 1/64
-    n, in_grid_units, s = released_integers(law, x, 2.0 * np.sqrt(SHAPE[1]), sigma, seed=204)
+    n, in_grid_units, s = released_integers(law, x, 2.0 * np.sqrt(SHAPE[1]), sigma, seed=204, cipher=cipher)
     assert in_grid_units[0] == offset
     assert cells_p_value(law, n, offset, s) > ALPHA
 

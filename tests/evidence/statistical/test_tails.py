@@ -11,25 +11,26 @@ import numpy as np
 import pytest
 from scipy import special
 
-from evidence.reference import chacha, checks, exact
+from evidence.reference import chacha, checks, exact, stream
 from evidence.reference.sizes import scaled
-from evidence.statistical.draws import ALPHA, generator, noise
+from evidence.statistical.draws import ALPHA, CIPHERS, generator, noise
 
 DRAWS = scaled(400_000_000, 4_000_000_000)
 CHUNK = 4_000_000
 THRESHOLDS = (5.0, 5.5, 6.0)
 FORCED = 100_000
-STREAM = (bytes(range(9, 41)), 11, 8)  # key, nonce, rounds
+STREAMS = pytest.mark.parametrize("rounds", [stream.ROUNDS[cipher] for cipher in CIPHERS], ids=CIPHERS)
+KEY, NONCE = bytes(range(9, 41)), 11
 S = 100.0
 
 
-def exceedances(law):
+def exceedances(law, cipher):
     """How many of DRAWS absolute values lie above each threshold, in units that have these tails for both laws."""
-    stream = generator(301)
+    source = generator(301, cipher)
     counts = np.zeros(len(THRESHOLDS), dtype=np.int64)
     limits = np.array([threshold_of(law, t) for t in THRESHOLDS])
     for _ in range(DRAWS // CHUNK):
-        samples = noise(law, CHUNK, stream=stream)
+        samples = noise(law, CHUNK, stream=source)
         np.abs(samples, out=samples)
         large = samples[samples > np.float32(limits[0])]
         counts += [(large > limit).sum() for limit in limits]
@@ -45,9 +46,10 @@ def threshold_of(law, t):
     return t if law == "gaussian" else -np.log(tail_probability(t))
 
 
+@pytest.mark.parametrize("cipher", CIPHERS)
 @pytest.mark.parametrize("law", ("gaussian", "laplacian"))
-def test_counts(law):
-    for t, observed in zip(THRESHOLDS, exceedances(law), strict=True):
+def test_counts(law, cipher):
+    for t, observed in zip(THRESHOLDS, exceedances(law, cipher), strict=True):
         assert checks.count(observed, DRAWS, tail_probability(t)) > ALPHA, (t, observed)
 
 
@@ -74,15 +76,17 @@ def laplace_excess(magnitude):
     return magnitude - 31.0 * np.log(2.0)
 
 
-def test_beyond_the_first_word_gaussian(backend, hooks):
+@STREAMS
+def test_beyond_the_first_word_gaussian(backend, hooks, rounds):
     zeros, x = np.zeros(FORCED, dtype=np.uint32), np.zeros(FORCED, dtype=np.float32)
-    n, _ = hooks.exact_gaussian(backend, *STREAM, 0, zeros, zeros, x, x, S)
+    n, _ = hooks.exact_gaussian(backend, KEY, NONCE, rounds, 0, zeros, zeros, x, x, S)
     assert conditional_p_value(np.asarray(n, dtype=np.float64), gaussian_excess) > ALPHA
 
 
-def test_beyond_the_first_word_laplace(backend, hooks):
+@STREAMS
+def test_beyond_the_first_word_laplace(backend, hooks, rounds):
     words, x = np.ones(FORCED, dtype=np.uint32), np.zeros(FORCED, dtype=np.float32)
-    n = np.asarray(hooks.exact_laplace(backend, *STREAM, 0, words, x, S), dtype=np.float64)
+    n = np.asarray(hooks.exact_laplace(backend, KEY, NONCE, rounds, 0, words, x, S), dtype=np.float64)
     assert (n < 0).all()  # bit 0 is the sign
     assert conditional_p_value(-n, laplace_excess) > ALPHA
 
@@ -117,7 +121,7 @@ def radius_at(k, near_one):
 def test_float32_radius_on_the_smallest_and_largest_words(backend, hooks):
     """Each of the 2^16 smallest and largest radius words gives a radius inside the word's interval, to 1e-6.
 
-    Zero, whose interval has no upper end, is left out: see test_fills_continue_a_word_of_zero.
+    Zero, whose interval has no upper end, is left out: see test_fills_continue_a_radius_word_of_zero.
     """
     k = np.arange(1 << 16)
     for words, low, high in (
@@ -130,37 +134,43 @@ def test_float32_radius_on_the_smallest_and_largest_words(backend, hooks):
         assert (radius <= high * (1.0 + 1e-6)).all()
 
 
-# Found by search: with this seed and 8 rounds, these samples of these calls have a radius word of 0 and a word of 1.
+# Found by search: with this seed these samples of these calls have a radius word of 0 and a word of 1.
 ZERO_WORD_SEED = 77
-ZERO_RADIUS_CALL, ZERO_RADIUS_SAMPLE = 1240, 5_369_662
-ONE_LAPLACE_CALL, ONE_LAPLACE_SAMPLE = 635, 1_317_363
+ZERO_RADIUS = {"chacha8": (1240, 5_369_662), "aes256": (1618, 1_798_912)}
+ONE_LAPLACE = {"chacha8": (635, 1_317_363), "aes256": (266, 1_888_511)}
 
 
-def call_number(call, law, samples):
+def call_number(call, law, samples, cipher):
     """The float32 noise of call `call` of the generator of ZERO_WORD_SEED."""
-    stream = generator(ZERO_WORD_SEED)
+    source = generator(ZERO_WORD_SEED, cipher)
     for _ in range(call):
-        noise(law, 1, stream=stream)
-    return noise(law, samples, stream=stream)
+        noise(law, 1, stream=source)
+    return noise(law, samples, stream=source)
 
 
-def test_fills_continue_a_word_of_zero():
-    key = chacha.seed_key(ZERO_WORD_SEED)
-
-    group, within = divmod(ZERO_RADIUS_SAMPLE, chacha.GROUP)
-    words = chacha.words(key, ZERO_RADIUS_CALL, 8, group, 1)
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_fills_continue_a_radius_word_of_zero(cipher):
+    call, sample = ZERO_RADIUS[cipher]
+    address = (chacha.seed_key(ZERO_WORD_SEED), call, stream.ROUNDS[cipher])
+    group, within = divmod(sample, chacha.GROUP)
+    words = stream.words(*address, group, 1)
     partner = within + chacha.PAIRS_PER_GROUP
     assert words[within] == 0
     pair = exact.GaussianPair(words[within], words[partner])
-    pair.extend(chacha.extension(key, ZERO_RADIUS_CALL, 8, 1, [group * chacha.PAIRS_PER_GROUP + within])[0])
-    samples = call_number(ZERO_RADIUS_CALL, "gaussian", (group + 1) * chacha.GROUP)
+    pair.extend(stream.extension(*address, 1, [group * chacha.PAIRS_PER_GROUP + within])[0])
+    samples = call_number(call, "gaussian", (group + 1) * chacha.GROUP, cipher)
     got = samples[group * chacha.GROUP + np.array([within, partner])]
     np.testing.assert_allclose(got, [float(z.mid()) for z in pair.outputs()], rtol=1e-5)
 
-    group, within = divmod(ONE_LAPLACE_SAMPLE, chacha.GROUP)
-    words = chacha.words(key, ONE_LAPLACE_CALL, 8, group, 1)
+
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_fills_continue_a_laplace_word_of_one(cipher):
+    call, sample = ONE_LAPLACE[cipher]
+    address = (chacha.seed_key(ZERO_WORD_SEED), call, stream.ROUNDS[cipher])
+    group, within = divmod(sample, chacha.GROUP)
+    words = stream.words(*address, group, 1)
     assert words[within] == 1
-    sample = exact.LaplaceSample(words[within])
-    sample.extend(chacha.extension(key, ONE_LAPLACE_CALL, 8, 1, [ONE_LAPLACE_SAMPLE])[0])
-    got = call_number(ONE_LAPLACE_CALL, "laplacian", ONE_LAPLACE_SAMPLE + 1)[-1]
-    np.testing.assert_allclose(got, float(sample.outputs()[0].mid()), rtol=1e-5)
+    drawn = exact.LaplaceSample(words[within])
+    drawn.extend(stream.extension(*address, 1, [sample])[0])
+    got = call_number(call, "laplacian", sample + 1, cipher)[-1]
+    np.testing.assert_allclose(got, float(drawn.outputs()[0].mid()), rtol=1e-5)

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
-from evidence.reference import chacha
+from evidence.reference import chacha, stream
 
 RESPONSE_HIGH, RESPONSE_LOW, GUMBEL_HIGH, GUMBEL_LOW, GUMBEL_EXTENSION = 20, 21, 22, 23, 24
 
@@ -28,7 +28,7 @@ def response_law(epsilon, k):
 def uniforms(key, nonce, rounds, count, high, low):
     """The first 64 bits of each uniform."""
     groups = -(-count // chacha.GROUP)
-    halves = [chacha.words(key, nonce, rounds, 0, groups, domain=domain)[:count].tolist() for domain in (high, low)]
+    halves = [stream.words(key, nonce, rounds, 0, groups, domain=domain)[:count].tolist() for domain in (high, low)]
     return [first << 32 | second for first, second in zip(*halves)]
 
 
@@ -59,8 +59,8 @@ class Uniform:
 
     def extend(self):
         key, nonce, rounds = self.stream
-        counter = chacha.counter(GUMBEL_EXTENSION, (self.sample << 16) + self.step)
-        for word in chacha.block(key, counter, nonce, rounds):
+        index = (self.sample << 16) + self.step
+        for word in stream.lone_blocks(key, nonce, rounds, GUMBEL_EXTENSION, [index])[0].tolist():
             self.prefix = self.prefix << 32 | word
         self.bits += 512
         self.step += 1

@@ -1,10 +1,7 @@
 // Locked pages and the keys in them: zeros when they should be, and no second copy of a key after a call.
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstddef>
@@ -16,7 +13,6 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -24,76 +20,18 @@
 #include "hushvec/key_slot.hpp"
 #include "hushvec/locked_memory.hpp"
 #include "hushvec/noise.hpp"
+#include "memory_scan.hpp"
 
 namespace {
 
 using namespace hushvec;
 using test::check;
-
-// Code that a sanitizer has instrumented spills key words to frames of its own, and is too slow to scan with.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kInstrumented = true;
-#else
-constexpr bool kInstrumented = false;
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kInstrumented = true;
-#else
-constexpr bool kInstrumented = false;
-#endif
+using test::in_child;
+using test::kInstrumented;
+using test::times_in_memory;
 
 constexpr std::size_t kSecretBytes = 32;
-
-// A secret with all bits turned: a scan for it does not find itself.
-using Turned = std::array<std::uint8_t, kSecretBytes>;
-
-Turned turned(const void* secret) {
-    Turned result;
-    for (std::size_t i = 0; i < kSecretBytes; ++i) result[i] = static_cast<std::uint8_t>(~static_cast<const volatile std::uint8_t*>(secret)[i]);
-    return result;
-}
-
-// How often the secret lies in the writable memory of this process. The window is a mapping that the scan steps over.
-std::size_t times_in_memory(const Turned& secret) {
-    constexpr std::size_t kWindow = 1 << 20;
-    auto* window = static_cast<std::uint8_t*>(mmap(nullptr, kWindow, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    const auto window_at = reinterpret_cast<std::uint64_t>(window);
-    const int memory = open("/proc/self/mem", O_RDONLY);
-    std::FILE* maps = std::fopen("/proc/self/maps", "r");
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> extents;
-    char line[512];
-    while (std::fgets(line, sizeof line, maps) != nullptr) {
-        unsigned long begin = 0;
-        unsigned long end = 0;
-        char access[5] = {};
-        if (std::sscanf(line, "%lx-%lx %4s", &begin, &end, access) != 3 || access[0] != 'r' || access[1] != 'w') continue;
-        if (begin < window_at + kWindow && window_at < end) {   // neighbours may have been merged with it
-            if (begin < window_at) extents.emplace_back(begin, window_at);
-            if (window_at + kWindow < end) extents.emplace_back(window_at + kWindow, end);
-        } else {
-            extents.emplace_back(begin, end);
-        }
-    }
-    std::fclose(maps);
-    std::size_t found = 0;
-    for (const auto& [begin, end] : extents) {
-        for (std::uint64_t at = begin; at + kSecretBytes <= end;) {
-            const ssize_t got = pread(memory, window, std::min<std::uint64_t>(kWindow, end - at), static_cast<off_t>(at));
-            if (got < static_cast<ssize_t>(kSecretBytes)) break;
-            const auto last = static_cast<std::size_t>(got) - kSecretBytes;
-            for (std::size_t i = 0; i <= last; ++i) {
-                std::size_t same = 0;
-                while (same < kSecretBytes && window[i + same] == static_cast<std::uint8_t>(~secret[same])) ++same;
-                if (same == kSecretBytes) ++found;
-            }
-            at += last + 1;
-        }
-    }
-    close(memory);
-    munmap(window, kWindow);
-    return found;
-}
+using Turned = test::Turned<kSecretBytes>;
 
 Turned plant(std::uint8_t* target, std::uint8_t name) {
     std::uint32_t state = name;
@@ -101,7 +39,7 @@ Turned plant(std::uint8_t* target, std::uint8_t name) {
         state = state * 1664525u + 1013904223u;
         target[i] = static_cast<std::uint8_t>(state >> 24);
     }
-    return turned(target);
+    return test::turned<kSecretBytes>(target);
 }
 
 bool all_zero(const LockedPages& pages) {
@@ -109,19 +47,6 @@ bool all_zero(const LockedPages& pages) {
         if (pages.data()[i] != 0) return false;
     }
     return true;
-}
-
-// The exit code of a child that runs `work`; 128 + the signal that ended it.
-template <class Work>
-int in_child(Work work) {
-    const pid_t child = fork();
-    if (child == 0) {
-        std::signal(SIGSEGV, SIG_DFL);   // sanitizers have a handler of their own
-        _exit(work() ? 0 : 1);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 void pages_hold_and_forget() {
@@ -223,7 +148,7 @@ void a_held_key_lies_in_one_place() {
     {
         Generator generator(seed, Cipher::chacha20);
         explicit_bzero(seed.data(), seed.size());
-        check(turned(generator.reserve().key) == key, "a call's key is the seed's");
+        check(test::turned<kSecretBytes>(generator.reserve().key) == key, "a call's key is the seed's");
         check(times_in_memory(key) == 1, "a key lies in its slot and nowhere else, after a call was given a copy");
         for (const Law law : kLaws) make_noise(generator.reserve(), law, DType::float32);
         check(times_in_memory(key) == 1, "a key lies in its slot and nowhere else, after it made noise");
@@ -237,7 +162,7 @@ void a_calls_key_goes_with_the_call() {
     Turned key{};
     {
         const WipedStream stream = generator.reserve();
-        key = turned(stream.key);
+        key = test::turned<kSecretBytes>(stream.key);
         check(times_in_memory(key) == 1, "the key of a call lies in the call's copy and nowhere else");
     }
     check(times_in_memory(key) == 0, "the key of a call goes with it");
@@ -245,7 +170,7 @@ void a_calls_key_goes_with_the_call() {
         for (const DType dtype : {DType::float32, DType::float64}) {
             {
                 const WipedStream stream = generator.reserve();
-                key = turned(stream.key);
+                key = test::turned<kSecretBytes>(stream.key);
                 make_noise(stream, law, dtype);
             }
             check(times_in_memory(key) == 0, "the key of a call goes with it, after it made noise");
@@ -255,7 +180,7 @@ void a_calls_key_goes_with_the_call() {
     {
         const WipedStream stream = generator.reserve();
         copied = stream;
-        key = turned(copied.key);
+        key = test::turned<kSecretBytes>(copied.key);
         check(times_in_memory(key) >= 2, "the scan finds a copy that somebody keeps");
     }
 }

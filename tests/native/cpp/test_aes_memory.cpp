@@ -1,0 +1,173 @@
+// Round keys of AES-256: in locked memory while a call draws, and nowhere after it.
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+#include "hushvec/dispatch.hpp"
+#include "hushvec/generator.hpp"
+#include "hushvec/key_slot.hpp"
+#include "hushvec/locked_memory.hpp"
+#include "hushvec/noise.hpp"
+#include "hushvec/stack_frames.hpp"
+#include "hushvec/wiped_stream.hpp"
+#include "memory_scan.hpp"
+#include "rng/aes_stream.hpp"
+
+namespace {
+
+using namespace hushvec;
+using test::check;
+using test::in_child;
+using test::times_in_memory;
+
+constexpr std::size_t kRoundKeyBytes = 4 * kAesBlockWords;
+constexpr std::size_t kKeyBytes = 4 * kAesKeyWords;
+
+// What nobody may find after a call: the derived key in pieces of the eight bytes that a block of the derivation gives, and each round
+// key as it is and, as the portable implementation keeps it, in planes of bits.
+struct Secrets {
+    std::vector<test::Turned<8>> pieces;
+    std::vector<test::Turned<kRoundKeyBytes>> round_keys;
+
+    explicit Secrets(const AesRoundKeys& keys) {
+        for (std::size_t word = 0; word < kAesKeyWords; word += 2) pieces.push_back(test::turned<8>(keys.words + word));
+        for (std::size_t round = 0; round <= kAesRounds; ++round) {
+            const std::uint32_t* key = keys.words + kAesBlockWords * round;
+            round_keys.push_back(test::turned<kRoundKeyBytes>(key));
+            round_keys.push_back(turned_planes(round_keys.back()));
+        }
+    }
+
+    std::size_t found() const {
+        std::size_t times = 0;
+        for (const auto& secret : pieces) times += times_in_memory(secret);
+        for (const auto& secret : round_keys) times += times_in_memory(secret);
+        return times;
+    }
+
+private:
+    // Bit i of byte j becomes bit j of the 16 bits of plane i; turned bits stay turned.
+    static test::Turned<kRoundKeyBytes> turned_planes(const test::Turned<kRoundKeyBytes>& key) {
+        test::Turned<kRoundKeyBytes> planes{};
+        for (std::size_t i = 0; i < 8; ++i) {
+            for (std::size_t j = 0; j < kRoundKeyBytes; ++j) planes[2 * i + j / 8] |= static_cast<std::uint8_t>(((key[j] >> i) & 1) << (j % 8));
+        }
+        return planes;
+    }
+};
+
+// Those of one segment, which leave nothing behind.
+Secrets secrets_of_segment(const KeyStream& stream, std::uint64_t segment) {
+    AesRoundKeys keys;
+    derive_round_keys(stream, segment, keys);
+    const Secrets secrets(keys);
+    explicit_bzero(&keys, sizeof keys);
+    wipe_stack_below();
+    return secrets;
+}
+
+constexpr Law kLaws[] = {Law::gaussian, Law::laplacian, Law::l2_laplace};
+
+void make_noise(const KeyStream& stream, Law law, DType dtype) {
+    std::vector<double> out(100000);
+    fill_noise(stream, law, 1.0, {reinterpret_cast<std::byte*>(out.data()), dtype, 1, out.size(), 0, static_cast<std::ptrdiff_t>(item_size(dtype))});
+}
+
+void round_keys_lie_in_locked_memory() {
+    Generator generator(Cipher::aes256);
+    test::Turned<kKeyBytes> derived{};
+    std::vector<test::Turned<kRoundKeyBytes>> round_keys;
+    {
+        const WipedStream stream = generator.reserve();
+        const MemoryReport report = memory_report();
+        check(report.key_bytes > 0 && report.locked_key_bytes == report.key_bytes, "round keys lie in locked pages");
+        derived = test::turned<kKeyBytes>(stream.round_keys->words);
+        for (std::size_t round = 2; round <= kAesRounds; ++round) {
+            round_keys.push_back(test::turned<kRoundKeyBytes>(stream.round_keys->words + kAesBlockWords * round));
+        }
+        check(times_in_memory(derived) == 1, "the derived key lies in its slot and nowhere else");
+        check(times_in_memory(round_keys.back()) >= 1, "the scan finds a round key while the stream lives");
+        check(in_child([&] { return times_in_memory(derived) == 0; }) == 0, "a child has no derived key of its parent");
+    }
+    check(times_in_memory(derived) == 0, "the derived key goes with the call");
+    for (const auto& key : round_keys) check(times_in_memory(key) == 0, "a round key goes with the call");
+}
+
+void nothing_is_left_after_noise() {
+    Generator generator(Cipher::aes256);
+    for (const Law law : kLaws) {   // one at a time: the stack frame of one kernel overwrites another's
+        for (const DType dtype : {DType::float32, DType::float64}) {
+            auto stream = std::make_unique<const WipedStream>(generator.reserve_key());
+            const Secrets secrets = secrets_of_segment(*stream, 0);
+            make_noise(*stream, law, dtype);
+            check(secrets.found() > 0, "the scan finds round keys while the stream lives");
+            stream.reset();
+            check(secrets.found() == 0, "round keys go with the call, after it made noise");
+        }
+    }
+}
+
+// A segment has 256 blocks here, four groups: 100,000 samples take 98 segments.
+void keys_of_later_segments_go_too() {
+    Generator generator(Cipher::aes256, {.aes_segment_bits = 8});
+    for (const DType dtype : {DType::float32, DType::float64}) {
+        auto stream = std::make_unique<const WipedStream>(generator.reserve_key());
+        const Secrets last = secrets_of_segment(*stream, 97), early = secrets_of_segment(*stream, 3);
+        make_noise(*stream, Law::gaussian, dtype);
+        stream.reset();
+        check(last.found() == 0 && early.found() == 0, "keys of later segments go with the call");
+    }
+}
+
+void a_slot_lasts_as_long_as_its_stream() {
+    const auto reserve_and_drop = [](Generator& generator) { return generator.reserve().nonce; };
+    Generator generator(Cipher::aes256), chacha(Cipher::chacha20);
+    reserve_and_drop(generator);
+    const MemoryReport before = memory_report();
+    {
+        std::vector<std::unique_ptr<WipedStream>> streams;
+        for (int i = 0; i < 16; ++i) streams.push_back(std::make_unique<WipedStream>(generator.reserve_key()));   // as many as a page has
+        check(memory_report().key_slots == before.key_slots, "round keys are no keys of generators");
+        check(memory_report().key_bytes == before.key_bytes, "a page has slots for sixteen calls");
+        streams.push_back(std::make_unique<WipedStream>(generator.reserve_key()));
+        check(memory_report().key_bytes == before.key_bytes + 4096, "one more takes another page");
+        const AesRoundKeys* seventeenth = streams.back()->round_keys;
+        streams.pop_back();
+        streams.push_back(std::make_unique<WipedStream>(generator.reserve_key()));
+        check(streams.back()->round_keys == seventeenth, "a slot that was given back is taken again");
+        check(WipedStream(chacha.reserve_key()).round_keys == nullptr, "ChaCha takes none");
+    }
+    const MemoryReport after = memory_report();
+    check(after.key_bytes == before.key_bytes + 4096 && after.locked_key_bytes == after.key_bytes, "pages stay, and are locked");
+
+    const AesRoundKeys zero{};
+    std::vector<std::unique_ptr<RoundKeySlot>> slots;
+    for (int i = 0; i < 32; ++i) {
+        slots.push_back(std::make_unique<RoundKeySlot>());
+        check(std::memcmp(&slots.back()->taken(), &zero, sizeof zero) == 0, "a slot that comes back is empty");
+    }
+    check(memory_report().key_bytes == after.key_bytes, "32 slots, 17 of them used before");
+    slots.clear();
+
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([&] { for (int round = 0; round < 500; ++round) reserve_and_drop(generator); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    check(memory_report().key_bytes == after.key_bytes, "threads take and give back");
+}
+
+}  // namespace
+
+int main() {
+    a_slot_lasts_as_long_as_its_stream();
+    if (!test::kInstrumented) {
+        round_keys_lie_in_locked_memory();
+        nothing_is_left_after_noise();
+        keys_of_later_segments_go_too();
+    }
+    return test::summary();
+}
