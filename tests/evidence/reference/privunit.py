@@ -91,11 +91,6 @@ def normals(first, count, *, key, nonce, rounds):
     return result
 
 
-def blocks(domain, indices, key, nonce, rounds):
-    """A list of 16 words for each index."""
-    return chacha.blocks(key, np.uint64(chacha.counter(domain, 0)) | indices.astype(np.uint64), nonce, rounds).tolist()
-
-
 def component(row, cap_probability, threshold, *, key, nonce, rounds):
     """(alpha, whether the row is in the cap)."""
     t = arb(threshold)
