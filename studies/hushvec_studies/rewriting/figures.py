@@ -22,11 +22,12 @@ INFINITY_TIMES = 3.0  # where infinity stands, in units of the largest finite ep
 
 
 def line(label, rows, measure, x="epsilon", style=None):
-    """The line of one measure with its errors over rows of results; a place may be infinite."""
-    ends = [(row[measure], row[f"{measure}_error"] or 0.0) for row in rows]
+    """The line of one measure with its errors over the rows of results that have it; a place may be infinite, the last one."""
+    known = [row for row in rows if row[measure] is not None]
+    ends = [(row[measure], row[f"{measure}_error"] or 0.0) for row in known]
     return Series(
         label,
-        tuple(Estimate(row[x]) for row in rows),
+        tuple(Estimate(row[x]) for row in known),
         tuple(Estimate(value, value - error, value + error) for value, error in ends),
         STYLES.get(label, 0) if style is None else style,
     )
