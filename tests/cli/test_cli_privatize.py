@@ -175,8 +175,10 @@ def test_jsonl_texts(tmp_path):
         (["--mechanism", "empirical", "--sigma", "0.25"], {"mechanism": "empirical", "sigma": 0.25, "is_dp_claim": True}),
         (["--epsilon", "8", "--per", "release"], {"per": "release", "sensitivity": 2 * ROWS**0.5}),
         (["--epsilon", "8", "--normalize", "--renormalize"], {"normalize": True, "renormalize": True, "clip_norm": 1.0}),
-        (["--epsilon", "8", "--clip-norm", "0.5", "--rounds", "12"], {"clip_norm": 0.5, "rounds": 12}),
-        (["--epsilon", "8", "--unsafe-seed", "5"], {"key_source": "seed", "is_dp_claim": False}),
+        (["--epsilon", "8", "--clip-norm", "0.5", "--rounds", "12"], {"clip_norm": 0.5, "cipher": "chacha12"}),
+        (["--epsilon", "8", "--unsafe-seed", "5"], {"key_source": "seed", "cipher": "chacha20", "is_dp_claim": False}),
+        (["--epsilon", "8", "--cipher", "aes256"], {"cipher": "aes256", "rounds": 14, "format_version": 2}),
+        (["--epsilon", "8", "--unsafe-seed", "5", "--cipher", "aes256"], {"key_source": "seed", "cipher": "aes256"}),
         (["--epsilon", "2", "--delta", "1e-9"], {"epsilon": 2.0, "delta": 1e-9}),
     ],
 )
@@ -195,6 +197,20 @@ def test_settings_reach_the_receipt(tmp_path, arguments, checks, kind):
     assert hv.verify_receipt(receipt).status == ("holds" if receipt.is_dp_claim else "not a DP claim")
     if receipt.renormalize and kind == "npy":
         np.testing.assert_allclose(np.linalg.norm(np.load(output), axis=1), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key"),
+    [
+        (["--cipher", "aes256"], "operating system, AES-256"),
+        (["--rounds", "8"], "operating system, ChaCha8"),
+        (["--unsafe-seed", "5"], "user-given seed, ChaCha20"),
+    ],
+)
+def test_the_text_names_the_cipher(tmp_path, arguments, key):
+    np.save(tmp_path / "in.npy", vectors(3))
+    finished = hushvec_here("privatize", tmp_path / "in.npy", "-o", tmp_path / "out.npy", "--epsilon", "8", *arguments)
+    assert [line.split(maxsplit=1)[1] for line in finished.out.splitlines() if line.split()[:1] == ["key"]] == [key]
 
 
 def spoiled(rows=ROWS, row=211, value=np.nan):
@@ -309,6 +325,11 @@ def test_parquet_without_pyarrow(tmp_path):
         (["in.npy", "-o", "out.npy", "--epsilon", "8", "--mechanism", "magic"], "invalid choice: 'magic'"),
         (["in.npy", "-o", "out.npy", "--epsilon", "8", "--sigma", "1"], "sigma must be None for mechanism 'gaussian'"),
         (["in.npy", "-o", "out.npy", "--epsilon", "8", "--rounds", "7"], "rounds must be 20, 12 or 8, got 7"),
+        (["in.npy", "-o", "out.npy", "--epsilon", "8", "--cipher", "rc4"], "invalid choice: 'rc4'"),
+        (
+            ["in.npy", "-o", "out.npy", "--epsilon", "8", "--rounds", "20", "--cipher", "aes256"],
+            "rounds must not be given with cipher, got rounds 20 and cipher 'aes256'",
+        ),
         (["in.npy", "-o", "out.npy", "--epsilon", "8", "--unsafe-seed", "-1"], "seed must be in [0, 2^256), got -1"),
         (
             ["in.npy", "-o", "out.npy", "--epsilon", "8", "--normalize", "--clip-norm", "2"],

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -95,15 +96,29 @@ def test_backends():
     assert report["active"] in report["available"]
     assert set(report["available"]) <= set(report["compiled"])
     assert report["version"] == hv.__version__
-    for name, value in report.items():
-        line = next(line for line in hushvec_here("backends").out.splitlines() if line.split()[0] == name)
-        assert str(value if not isinstance(value, list) else value[0]) in line
+    assert report["format_versions"] == {"aes256": 2, "chacha20": 1, "chacha12": 1, "chacha8": 1}
+    assert report["aes"]["active"] in report["aes"]["available"]
+    assert set(report["aes"]["available"]) <= set(report["aes"]["compiled"])
+    assert report["default_cipher"] == hv.Generator().cipher
+    lines = dict(re.split("  +", line.strip(), maxsplit=1) for line in hushvec_here("backends").out.splitlines())
+    versions = {"format_versions": "aes256 2, chacha20 1, chacha12 1, chacha8 1"}
+    expected = {**report, **{f"aes {name}": value for name, value in report["aes"].items()}, **versions}
+    del expected["aes"]
+    assert lines == {name: ", ".join(value) if isinstance(value, list) else str(value) for name, value in expected.items()}
 
 
 def test_a_backend_can_be_forced():
     forced = hushvec("backends", "--json", environment={"HUSHVEC_BACKEND": "portable", "HUSHVEC_NUM_THREADS": "3"})
     assert json.loads(forced.out)["active"] == "portable"
     assert json.loads(forced.out)["threads"] == 3
+
+
+def test_an_implementation_of_aes_can_be_forced():
+    """Portable AES is slower than ChaCha20, and no default."""
+    forced = hushvec("backends", "--json", environment={"HUSHVEC_AES": "portable"})
+    report = json.loads(forced.out)
+    assert (report["aes"]["active"], report["default_cipher"]) == ("portable", "chacha20")
+    assert report["aes"]["compiled"] == hv.backends()["aes"]["compiled"]
 
 
 def test_help_and_version():

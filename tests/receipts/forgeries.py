@@ -64,7 +64,8 @@ def _paid_by(budget):
         receipts.append(words.release("word1", per="release", memo=Memo(), budget=budget).receipt)
     selection = SelectionReceipt(
         epsilon=3.0, delta=0.0, selections=3, picks=2, candidates=8, score_low=-1.0, score_high=1.0, sensitivity=1.0,
-        epsilon_per_pick=0.5, key_source="os", rounds=20, is_dp_claim=True, library_version=hv.__version__,
+        epsilon_per_pick=0.5, key_source="os", cipher="chacha20", rounds=20, format_version=1, is_dp_claim=True,
+        library_version=hv.__version__,
     )  # fmt: skip
     receipts.append(dataclasses.replace(selection, charge=entry_of_charge(budget, 3.0, 0.0, selection.loss.rho, "search")))
     for settings in ({}, {"adjacency": "replace-one"}, {"clipping": "batch"}, {"grade": "float", "is_dp_claim": False}):
@@ -77,7 +78,8 @@ def training_receipt(**settings):
     fields = {
         "adjacency": "add-remove", "epsilon": 0.0, "delta": 1e-5, "steps": 100, "sampling_probability": 1.0, "noise_multiplier": 8.0,
         "clip_norm": 0.5, "clipping": "auto", "sigma": 4.0, "expected_batch_size": 64.0, "theorem": "gaussian", "grade": "exact",
-        "key_source": "os", "rounds": 20, "is_dp_claim": True, "library_version": hv.__version__, **settings,
+        "key_source": "os", "cipher": "chacha20", "rounds": 20, "format_version": 1, "is_dp_claim": True,
+        "library_version": hv.__version__, **settings,
     }  # fmt: skip
     clipped = "batch" if fields["clipping"] == "batch" else "example"
     factor = sensitivity_factor(fields["adjacency"], clipped, fields["sampling_probability"])

@@ -54,7 +54,7 @@ def gaussian_noise(
             is being exported, traced, transformed by torch.func or run on fake tensors, whatever array it asks for.
 
     Guarantees:
-        The stream is cryptographic (ChaCha) and never repeats. float64 samples use 64 bits per uniform, the others
+        The stream is cryptographic (AES-256 or ChaCha) and never repeats. float64 samples use 64 bits per uniform, the others
         32. Adding this noise to data in floating point gives no differential privacy in the strict sense: the last bits of
         the sum depend on the data (Mironov 2012). `privatize` and `clip_and_noise` do it properly.
 

@@ -75,7 +75,8 @@ class TrainingReceipt(ReceiptFields):
         >>> from hushvec.receipts.training import TrainingReceipt
         >>> receipt = TrainingReceipt(adjacency="add-remove", epsilon=4.4, delta=1e-5, steps=1, sampling_probability=1.0,
         ...     noise_multiplier=1.0, clip_norm=1.0, clipping="auto", sensitivity=1.0, sigma=1.0, expected_batch_size=8.0,
-        ...     theorem="single", grade="exact", key_source="os", rounds=20, is_dp_claim=True, library_version="0.1.0")
+        ...     theorem="single", grade="exact", key_source="os", cipher="chacha20", rounds=20, format_version=1, is_dp_claim=True,
+        ...     library_version="0.1.0")
         >>> hv.verify_receipt(receipt).status, TrainingReceipt.from_json(receipt.to_json()) == receipt
         ('holds', True)
     """

@@ -48,7 +48,8 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
     Returns:
         A `Verification`:
         "does not hold" if a stated number does not follow from the others (too small an epsilon, delta, sensitivity, sigma or
-        scale; a grid or a grade that such a release does not have), or a claim is made where there can be none;
+        scale; a grid or a grade that such a release does not have; rounds or a format version that are not its cipher's), or a
+        claim is made where there can be none;
         else "not a DP claim" if the receipt claims nothing (a seeded key, the float grade, labels with their model's scores);
         else "holds".
 

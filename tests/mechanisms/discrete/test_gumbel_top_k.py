@@ -289,6 +289,30 @@ def test_ties_beyond_64_bits_draw_extension_words():
     assert deepest > 0
 
 
+@pytest.mark.parametrize("cipher", ["aes256", "chacha20", "chacha8"])
+def test_open_rows_are_settled_by_the_words_that_the_kernels_read(cipher):
+    scores = np.random.default_rng(19).normal(size=(40, 50))
+    mechanism = GumbelTopK(k=3, epsilon_per_pick=2.0, sensitivity=1.0)
+    arguments = scores, 3, 2.0, 1.0
+    decided, open_rows, _ = _core.gumbel_top_k(*arguments, hv.Generator.unsafe_seeded(19, cipher=cipher))
+    assert open_rows == []
+    _, open_rows, stream = _core.gumbel_top_k(*arguments, hv.Generator.unsafe_seeded(19, cipher=cipher), 1e14)
+    assert [row for row, _ in open_rows] == list(range(40))
+    for row, candidates in open_rows:
+        assert mechanism._settled(scores, row, candidates, stream) == decided[row].tolist()
+
+
+def test_aes_has_extension_blocks_for_fewer_scores():
+    scores = np.broadcast_to(np.float32(0), (2**20, 2**18 + 1))
+    generator = hv.Generator.unsafe_seeded(17, cipher="aes256")
+    with pytest.raises(ValueError) as caught:
+        GumbelTopK(k=2, epsilon=1.0, sensitivity=1.0).select(scores, generator=generator)
+    assert str(caught.value) == "scores must be at most 2^38 for aes256, got 274878955520"
+    with pytest.raises(ValueError) as caught:
+        _core.stream_block(generator._reserve(), 24, 2**54)
+    assert str(caught.value) == "index must be below 2^54, got 18014398509481984"
+
+
 def test_settling_takes_as_many_steps_as_it_needs():
     """Uniforms that agree in 64 + 512 bits, equal signals."""
     common = int.from_bytes(np.random.default_rng(14).bytes(8 + 64), "big")
@@ -398,7 +422,7 @@ def test_loss_in_the_accounting_currency():
         (np.zeros(2, dtype=np.longdouble), TypeError, "scores must be floats of at most 64 bits or integers"),
         (np.zeros(2, dtype=complex), TypeError, "scores must be floats of at most 64 bits or integers"),
         ([0, 2**53 + 1], ValueError, "scores of an integer dtype must be at most 2^53"),
-        (np.broadcast_to(np.float32(0), (2**21, 2**20)), ValueError, "scores must be at most 2^40, got 2199023255552"),
+        (np.broadcast_to(np.float32(0), (2**21, 2**20)), ValueError, "scores must be at most 2^40 for chacha20, got 2199023255552"),
     ],
 )
 def test_bad_scores_are_refused_before_anything_is_drawn(scores, error, message):

@@ -1,0 +1,175 @@
+"""The cipher of a receipt: what it must agree with, and what receipts from before AES-256 are taken to have been drawn from."""
+
+import dataclasses
+import json
+import types
+
+import numpy as np
+import pytest
+
+import hushvec as hv
+from collect.surveys import vocabulary
+from hushvec.collect import BloomFilter, Memo
+from hushvec.jobs import NoiseJob
+from hushvec.receipts.verify import receipt_from_dict
+from hushvec.release.labels import privatize_labels
+from hushvec.release.plan import plan_release
+from hushvec.retrieval import PrivateIndex, ScoreNoise
+from receipts.forgeries import SCRIPT, module_of, training_receipt
+
+CIPHERS = {"aes256": (14, 2), "chacha20": (20, 1), "chacha12": (12, 1), "chacha8": (8, 1)}
+ROWS = np.ones((4, 8), np.float32)
+
+
+def selection(generator):
+    index = PrivateIndex(8, scores=ScoreNoise(epsilon=1.0, mechanism="gumbel"), store="numpy", generator=generator)
+    index.add(ROWS)
+    return index.search(ROWS[:1], k=2).score_receipt
+
+
+RELEASES = {
+    "vectors": lambda generator: hv.privatize(ROWS, epsilon=8.0, generator=generator).receipt,
+    "labels": lambda generator: privatize_labels([1], range(5), epsilon=1.5, generator=generator).receipt,
+    "reports": lambda generator: vocabulary(30, 2.0, "k_rr").release("word1", generator=generator).receipt,
+    "selection": selection,
+}
+
+
+def fields(receipt):
+    return receipt.cipher, receipt.rounds, receipt.format_version
+
+
+@pytest.fixture(scope="module")
+def script():
+    return module_of(SCRIPT.read_text())
+
+
+def independent_status(script: types.ModuleType, receipt: dict) -> str:
+    return script.check_receipt(json.loads(json.dumps(receipt)))[0]
+
+
+@pytest.mark.parametrize("cipher", CIPHERS)
+@pytest.mark.parametrize("kind", RELEASES)
+def test_a_release_states_its_cipher(kind, cipher, script):
+    receipt = RELEASES[kind](hv.Generator(cipher=cipher))
+    assert fields(receipt) == (cipher, *CIPHERS[cipher])
+    assert hv.verify_receipt(receipt).status == independent_status(script, receipt.to_dict()) == "holds"
+    assert type(receipt).from_json(receipt.to_json()) == receipt
+
+
+@pytest.mark.parametrize("kind", RELEASES)
+def test_the_process_wide_generator_draws_from_the_default_cipher(kind):
+    assert RELEASES[kind](None).cipher == hv.backends()["default_cipher"]
+
+
+def test_a_seed_draws_from_chacha20_unless_told_otherwise():
+    assert hv.privatize(ROWS, epsilon=8.0, generator=hv.Generator.unsafe_seeded(1)).receipt.cipher == "chacha20"
+    seeded = hv.Generator.unsafe_seeded(1, cipher="aes256")
+    assert fields(hv.privatize(ROWS, epsilon=8.0, generator=seeded).receipt) == ("aes256", 14, 2)
+
+
+@pytest.mark.parametrize("cipher", CIPHERS)
+@pytest.mark.parametrize("kind", [*RELEASES, "training"])
+def test_rounds_and_format_version_must_be_those_of_the_cipher(kind, cipher, script):
+    receipt = training_receipt() if kind == "training" else RELEASES[kind](hv.Generator(cipher="chacha20"))
+    rounds, version = CIPHERS[cipher]
+    changed = dataclasses.replace(receipt, cipher=cipher, rounds=rounds, format_version=version)
+    assert hv.verify_receipt(changed).status == independent_status(script, changed.to_dict()) == "holds"
+    for other in {14, 20, 12, 8} - {rounds}:
+        wrong = dataclasses.replace(changed, rounds=other)
+        assert hv.verify_receipt(wrong) == ("does not hold", (f"rounds must be {rounds} for {cipher}, got {other}",))
+        assert script.check_receipt(wrong.to_dict()) == ("does not hold", [f"rounds are not those of {cipher}"])
+    wrong = dataclasses.replace(changed, format_version=3 - version)
+    assert hv.verify_receipt(wrong) == ("does not hold", (f"format_version must be {version} for {cipher}, got {3 - version}",))
+    assert script.check_receipt(wrong.to_dict()) == ("does not hold", [f"format_version is not that of {cipher}"])
+
+
+@pytest.mark.parametrize("rounds", [20, 12, 8])
+@pytest.mark.parametrize("kind", [*RELEASES, "training"])
+def test_receipts_from_before_aes_name_chacha_by_its_rounds(kind, rounds, script):
+    receipt = training_receipt() if kind == "training" else RELEASES[kind](hv.Generator(cipher="chacha20"))
+    old = {name: value for name, value in receipt.to_dict().items() if name != "cipher"} | {"rounds": rounds}
+    assert fields(receipt_from_dict(old)) == (f"chacha{rounds}", rounds, 1)
+    assert hv.verify_receipt(old).status == independent_status(script, old) == "holds"
+    newer = {**old, "format_version": 2}
+    assert hv.verify_receipt(newer).reasons == (f"format_version must be 1 for chacha{rounds}, got 2",)
+    assert independent_status(script, newer) == "does not hold"
+
+
+@pytest.mark.parametrize("rounds", [14, 7, "20", None, [20]])
+def test_other_rounds_name_no_cipher(rounds, script):
+    old = hv.privatize(ROWS, epsilon=8.0).receipt.to_dict() | {"rounds": rounds}
+    del old["cipher"]
+    with pytest.raises(hv.ReceiptError) as caught:
+        receipt_from_dict(old)
+    assert str(caught.value) == "receipt must have the field 'cipher'"
+    with pytest.raises(script.Unreadable):
+        script.check_receipt(old)
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"cipher": "aes128"}, "cipher must be one of 'aes256', 'chacha20', 'chacha12', 'chacha8', got 'aes128'"),
+        ({"cipher": None}, "cipher must be one of 'aes256', 'chacha20', 'chacha12', 'chacha8', got None"),
+        ({"rounds": 10}, "rounds must be one of 14, 20, 12, 8, got 10"),
+        ({"format_version": 3}, "format_version must be one of 1, 2, got 3"),
+        ({"format_version": True}, "format_version must be one of 1, 2, got True"),
+    ],
+)
+def test_what_is_no_receipt(changes, rule, script):
+    receipt = hv.privatize(ROWS, epsilon=8.0).receipt.to_dict() | changes
+    with pytest.raises(hv.ReceiptError) as caught:
+        hv.verify_receipt(receipt)
+    assert str(caught.value) == rule
+    with pytest.raises(script.Unreadable):
+        script.check_receipt(receipt)
+
+
+def planned(generator):
+    return plan_release(
+        rows=4, dimension=8, dtype="float32", epsilon=8.0, delta=1e-5, clip_norm=1.0, mechanism="gaussian", sigma=None,
+        normalize=False, renormalize=False, per="record", generator=generator,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("generator", "cipher"), [(None, "chacha20"), (hv.Generator(), "chacha20"), (hv.Generator(cipher="chacha8"), "chacha8")]
+)
+def test_a_release_on_a_device_draws_from_chacha(generator, cipher):
+    assert planned(generator).receipt(4, on_device=True).cipher == cipher
+
+
+def test_aes_that_was_asked_for_is_refused_on_a_device():
+    with pytest.raises(ValueError) as caught:
+        planned(hv.Generator(cipher="aes256")).receipt(4, on_device=True)
+    assert str(caught.value) == "cipher must be chacha20, chacha12 or chacha8 on a device, got aes256"
+
+
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_training_states_its_cipher(cipher):
+    torch = pytest.importorskip("torch")
+    from hushvec.training import DPOptimizer
+
+    optimizer = DPOptimizer(
+        torch.optim.SGD(torch.nn.Linear(2, 1).parameters(), lr=0.1), clip_norm=1.0, noise_multiplier=1.0, expected_batch_size=8.0,
+        sampling_probability=1.0, generator=hv.Generator(cipher=cipher),
+    )  # fmt: skip
+    assert fields(optimizer.receipt(1e-5)) == (cipher, *CIPHERS[cipher])
+    on_device = [("weight", types.SimpleNamespace(is_cuda=True))]
+    if cipher != "aes256":
+        assert optimizer._cipher_for(on_device) == cipher
+        return
+    with pytest.raises(ValueError, match="cipher must be chacha20, chacha12 or chacha8 on a device, got aes256"):
+        optimizer._cipher_for(on_device)
+
+
+def test_jobs_draw_from_chacha20():
+    assert fields(NoiseJob.start(dimension=8, epsilon=4.0).receipt(3)) == ("chacha20", 20, 1)
+    assert fields(NoiseJob.unsafe_seeded(1, dimension=8, epsilon=4.0).receipt(3)) == ("chacha20", 20, 1)
+
+
+@pytest.mark.parametrize("collection", [vocabulary(30, 2.0, "k_rr"), BloomFilter(64, 2, epsilon=2.0)], ids=["k_rr", "bloom"])
+def test_permanent_reports_draw_from_chacha20(collection):
+    receipt = collection.release("word1", per="release", memo=Memo(), generator=hv.Generator(cipher="aes256")).receipt
+    assert fields(receipt) == ("chacha20", 20, 1)
