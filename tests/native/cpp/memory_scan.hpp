@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -41,9 +42,11 @@ Turned<Count> turned(const void* secret) {
     return result;
 }
 
-// How often the secret lies in the writable memory of this process. The window is a mapping that the scan steps over.
+// How often the secrets lie in the writable memory of this process. The window is a mapping that the scan steps over.
 template <std::size_t Count>
-std::size_t times_in_memory(const Turned<Count>& secret) {
+std::size_t times_in_memory(std::span<const Turned<Count>> secrets) {
+    std::array<bool, 256> begins_one{};
+    for (const Turned<Count>& secret : secrets) begins_one[static_cast<std::uint8_t>(~secret[0])] = true;
     constexpr std::size_t kWindow = 1 << 20;
     auto* window = static_cast<std::uint8_t*>(mmap(nullptr, kWindow, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     const auto window_at = reinterpret_cast<std::uint64_t>(window);
@@ -71,9 +74,12 @@ std::size_t times_in_memory(const Turned<Count>& secret) {
             if (got < static_cast<ssize_t>(Count)) break;
             const auto last = static_cast<std::size_t>(got) - Count;
             for (std::size_t i = 0; i <= last; ++i) {
-                std::size_t same = 0;
-                while (same < Count && window[i + same] == static_cast<std::uint8_t>(~secret[same])) ++same;
-                if (same == Count) ++found;
+                if (!begins_one[window[i]]) continue;
+                for (const Turned<Count>& secret : secrets) {
+                    std::size_t same = 0;
+                    while (same < Count && window[i + same] == static_cast<std::uint8_t>(~secret[same])) ++same;
+                    if (same == Count) ++found;
+                }
             }
             at += last + 1;
         }
@@ -81,6 +87,11 @@ std::size_t times_in_memory(const Turned<Count>& secret) {
     close(memory);
     munmap(window, kWindow);
     return found;
+}
+
+template <std::size_t Count>
+std::size_t times_in_memory(const Turned<Count>& secret) {
+    return times_in_memory(std::span<const Turned<Count>>(&secret, 1));
 }
 
 // The exit code of a child that runs `work`; 128 + the signal that ended it.

@@ -1,6 +1,9 @@
 // Round keys of AES-256: in locked memory while a call draws, and nowhere after it.
+#include <unistd.h>
+
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -42,10 +45,7 @@ struct Secrets {
     }
 
     std::size_t found() const {
-        std::size_t times = 0;
-        for (const auto& secret : pieces) times += times_in_memory(secret);
-        for (const auto& secret : round_keys) times += times_in_memory(secret);
-        return times;
+        return times_in_memory(std::span<const test::Turned<8>>(pieces)) + times_in_memory(std::span<const test::Turned<kRoundKeyBytes>>(round_keys));
     }
 
 private:
@@ -93,7 +93,7 @@ void round_keys_lie_in_locked_memory() {
         check(in_child([&] { return times_in_memory(derived) == 0; }) == 0, "a child has no derived key of its parent");
     }
     check(times_in_memory(derived) == 0, "the derived key goes with the call");
-    for (const auto& key : round_keys) check(times_in_memory(key) == 0, "a round key goes with the call");
+    check(times_in_memory(std::span<const test::Turned<kRoundKeyBytes>>(round_keys)) == 0, "round keys go with the call");
 }
 
 void nothing_is_left_after_noise() {
@@ -122,39 +122,41 @@ void keys_of_later_segments_go_too() {
     }
 }
 
-void a_slot_lasts_as_long_as_its_stream() {
-    const auto reserve_and_drop = [](Generator& generator) { return generator.reserve().nonce; };
+void slots_last_as_long_as_their_streams() {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t slots_of_a_page = page / 256;
     Generator generator(Cipher::aes256), chacha(Cipher::chacha20);
-    reserve_and_drop(generator);
+    generator.reserve();
     const MemoryReport before = memory_report();
     {
         std::vector<std::unique_ptr<WipedStream>> streams;
-        for (int i = 0; i < 16; ++i) streams.push_back(std::make_unique<WipedStream>(generator.reserve_key()));   // as many as a page has
+        const auto draw = [&] { streams.push_back(std::make_unique<WipedStream>(generator.reserve_key())); };
+        while (streams.size() < slots_of_a_page) draw();
         check(memory_report().key_slots == before.key_slots, "round keys are no keys of generators");
-        check(memory_report().key_bytes == before.key_bytes, "a page has slots for sixteen calls");
-        streams.push_back(std::make_unique<WipedStream>(generator.reserve_key()));
-        check(memory_report().key_bytes == before.key_bytes + 4096, "one more takes another page");
-        const AesRoundKeys* seventeenth = streams.back()->round_keys;
+        check(memory_report().key_bytes == before.key_bytes, "a page has a slot for every 256 bytes");
+        draw();
+        check(memory_report().key_bytes == before.key_bytes + page, "one more takes another page");
+        const AesRoundKeys* last = streams.back()->round_keys;
         streams.pop_back();
-        streams.push_back(std::make_unique<WipedStream>(generator.reserve_key()));
-        check(streams.back()->round_keys == seventeenth, "a slot that was given back is taken again");
+        draw();
+        check(streams.back()->round_keys == last, "a slot that was given back is taken again");
         check(WipedStream(chacha.reserve_key()).round_keys == nullptr, "ChaCha takes none");
     }
     const MemoryReport after = memory_report();
-    check(after.key_bytes == before.key_bytes + 4096 && after.locked_key_bytes == after.key_bytes, "pages stay, and are locked");
+    check(after.key_bytes == before.key_bytes + page && after.locked_key_bytes == after.key_bytes, "pages stay, and are locked");
 
     const AesRoundKeys zero{};
     std::vector<std::unique_ptr<RoundKeySlot>> slots;
-    for (int i = 0; i < 32; ++i) {
+    while (slots.size() < 2 * slots_of_a_page) {   // all of both pages, most of them used before
         slots.push_back(std::make_unique<RoundKeySlot>());
         check(std::memcmp(&slots.back()->taken(), &zero, sizeof zero) == 0, "a slot that comes back is empty");
     }
-    check(memory_report().key_bytes == after.key_bytes, "32 slots, 17 of them used before");
+    check(memory_report().key_bytes == after.key_bytes, "slots that came back are all there are");
     slots.clear();
 
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
-        threads.emplace_back([&] { for (int round = 0; round < 500; ++round) reserve_and_drop(generator); });
+        threads.emplace_back([&] { for (int round = 0; round < 500; ++round) generator.reserve(); });
     }
     for (std::thread& thread : threads) thread.join();
     check(memory_report().key_bytes == after.key_bytes, "threads take and give back");
@@ -163,7 +165,7 @@ void a_slot_lasts_as_long_as_its_stream() {
 }  // namespace
 
 int main() {
-    a_slot_lasts_as_long_as_its_stream();
+    slots_last_as_long_as_their_streams();
     if (!test::kInstrumented) {
         round_keys_lie_in_locked_memory();
         nothing_is_left_after_noise();
