@@ -13,10 +13,10 @@
 #include "hushvec/generator.hpp"
 #include "hushvec/key_slot.hpp"
 #include "hushvec/locked_memory.hpp"
-#include "hushvec/noise.hpp"
 #include "hushvec/stack_frames.hpp"
 #include "hushvec/wiped_stream.hpp"
 #include "memory_scan.hpp"
+#include "noise_of_laws.hpp"
 #include "rng/aes_stream.hpp"
 
 namespace {
@@ -24,6 +24,8 @@ namespace {
 using namespace hushvec;
 using test::check;
 using test::in_child;
+using test::kLaws;
+using test::make_noise;
 using test::times_in_memory;
 
 constexpr std::size_t kRoundKeyBytes = 4 * kAesBlockWords;
@@ -67,13 +69,6 @@ Secrets secrets_of_segment(const KeyStream& stream, std::uint64_t segment) {
     explicit_bzero(&keys, sizeof keys);
     wipe_stack_below();
     return secrets;
-}
-
-constexpr Law kLaws[] = {Law::gaussian, Law::laplacian, Law::l2_laplace};
-
-void make_noise(const KeyStream& stream, Law law, DType dtype) {
-    std::vector<double> out(100000);
-    fill_noise(stream, law, 1.0, {reinterpret_cast<std::byte*>(out.data()), dtype, 1, out.size(), 0, static_cast<std::ptrdiff_t>(item_size(dtype))});
 }
 
 void round_keys_lie_in_locked_memory() {

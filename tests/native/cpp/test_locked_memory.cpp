@@ -19,8 +19,8 @@
 #include "hushvec/generator.hpp"
 #include "hushvec/key_slot.hpp"
 #include "hushvec/locked_memory.hpp"
-#include "hushvec/noise.hpp"
 #include "memory_scan.hpp"
+#include "noise_of_laws.hpp"
 
 namespace {
 
@@ -28,6 +28,8 @@ using namespace hushvec;
 using test::check;
 using test::in_child;
 using test::kInstrumented;
+using test::kLaws;
+using test::make_noise;
 using test::times_in_memory;
 
 constexpr std::size_t kSecretBytes = 32;
@@ -132,13 +134,6 @@ void pages_are_wiped_at_exit() {
               return false;
           }) == 0,
           "pages are zeros after the exit handlers");
-}
-
-constexpr Law kLaws[] = {Law::gaussian, Law::laplacian, Law::l2_laplace};
-
-void make_noise(const KeyStream& stream, Law law, DType dtype) {
-    std::vector<double> out(100000);
-    fill_noise(stream, law, 1.0, {reinterpret_cast<std::byte*>(out.data()), dtype, 1, out.size(), 0, static_cast<std::ptrdiff_t>(item_size(dtype))});
 }
 
 // With a seed the key of a call is the held key.
