@@ -41,6 +41,7 @@ NoiseSource noise_source(py::handle source, int device) {
     NoiseSource result;
     if (is_key_capsule(source)) {
         result.stream = stream_of(source);
+        if (result.stream.cipher == Cipher::aes256) throw py::value_error("source must be a stream of ChaCha on a device, got one of aes256");
     } else {
         result.in_memory = static_cast<cuda::DeviceStream*>(device_memory(source, "state", cuda::kDeviceStreamBytes, device));
     }

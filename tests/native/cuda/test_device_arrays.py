@@ -108,7 +108,7 @@ BAD_X = [
 
 @pytest.mark.parametrize(("x", "error", "text"), BAD_X, ids=[f"{type(x).__name__}: {text}" for x, _, text in BAD_X])
 def test_bad_input(cuda, x, error, text):
-    stream = hv.Generator()._reserve()
+    stream = hv.Generator()._reserve_for_device()
     for call in (
         lambda: cuda.clip(x, 1.0, OnDevice(), workspace(), 0),
         lambda: cuda.clip_and_noise(x, 1.0, 1.0, OnDevice(), stream, "gaussian", True, workspace(), 0),
@@ -164,8 +164,15 @@ def test_bad_workspace_and_state(cuda):
 )
 def test_bad_parameters(cuda, call, text):
     with pytest.raises(ValueError) as caught:
-        call(cuda, hv.Generator()._reserve())
+        call(cuda, hv.Generator()._reserve_for_device())
     assert str(caught.value) == text
+
+
+def test_a_stream_of_aes_is_refused(cuda):
+    stream = hv.Generator.unsafe_seeded(1, cipher="aes256")._reserve()
+    with pytest.raises(ValueError) as caught:
+        cuda.fill(OnDevice(), "gaussian", 1.0, stream, 0)
+    assert str(caught.value) == "source must be a stream of ChaCha on a device, got one of aes256"
 
 
 @pytest.mark.parametrize(
@@ -179,5 +186,5 @@ def test_bad_parameters(cuda, call, text):
 )
 def test_bad_arguments_of_a_sum(cuda, x, out, kind, text):
     with pytest.raises(kind) as caught:
-        cuda.clip_sum_and_noise(x, 1.0, 1.0, out, hv.Generator()._reserve(), workspace(), 0)
+        cuda.clip_sum_and_noise(x, 1.0, 1.0, out, hv.Generator()._reserve_for_device(), workspace(), 0)
     assert str(caught.value) == text
