@@ -30,7 +30,7 @@ void release() {
     const hushvec::FloatModes modes;   // results are computed in the default floating-point modes
     std::vector<float> rows(kRows * kColumns, 0.25F);   // stand-ins for embeddings, of norm 4.9
 
-    hushvec::Generator generator(20);   // ChaCha20 with a key from the operating system
+    hushvec::Generator generator;   // AES-256 where the processor has instructions for it, else ChaCha20; its key is from the operating system
     const double sigma = hushvec::gaussian_sigma(kEpsilon, kDelta, kSensitivity);
     const hushvec::WipedStream stream = generator.reserve();   // every call needs its own stream
     const hushvec::MatrixView view = view_of(rows);

@@ -271,10 +271,14 @@ void words_take_a_key_a_segment(int segment_bits) {
         AesWords words(stream, domain_id);
         for (const std::uint64_t group : {0, 1, 3, 4, 5, 7, 8, 3, 0, 1024, (1 << 18) - 1, 1 << 18, (1 << 18) - 1, 2}) {   // back and forth
             std::uint32_t got[kGroupSamples];
-            words.group(group, got);
+            words.groups(group, 1, got);
             check(std::ranges::equal(got, plain_groups(plain, domain_id, group, 1)),
                   "group " + std::to_string(group) + " of domain " + std::to_string(domain_id) + ", segments of 2^" + std::to_string(segment_bits));
         }
+        constexpr std::size_t kMany = 9;   // at 2^8 blocks a segment, more than two of them
+        std::vector<std::uint32_t> many(kMany * kGroupSamples);
+        words.groups(3, kMany, many.data());
+        check(many == plain_groups(plain, domain_id, 3, kMany), "groups of several segments, 2^" + std::to_string(segment_bits) + " blocks each");
     }
 }
 
