@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, additive
+from hushvec.mechanisms import MECHANISMS, Gaussian, L2Laplace, Laplacian, base
 
 ROWS, DIMENSION = 600, 384
 STANDARD_ERRORS = 6
@@ -65,19 +65,20 @@ def test_measured_noise_is_what_the_promise_needs(mechanism, per, clip_norm, dty
     assert not noise_is_enough(values * 0.95, receipt)
 
 
-def halved(*args, **kwargs):
-    return 0.5 * TRUE_SENSITIVITY(*args, **kwargs)
+TRUE_SENSITIVITY = base.sensitivity_of
 
 
-def without_dimension(name, **setting):
-    return TRUE_SENSITIVITY(name, **{**setting, "dimension": 1})
+def halved(kind, clip_norm, rows_per_person, dimension):
+    return 0.5 * TRUE_SENSITIVITY(kind, clip_norm, rows_per_person, dimension)
 
 
-def without_rows(name, **setting):
-    return TRUE_SENSITIVITY(name, **{**setting, "rows_per_person": 1})
+def without_dimension(kind, clip_norm, rows_per_person, dimension):
+    return TRUE_SENSITIVITY(kind, clip_norm, rows_per_person, 1)
 
 
-TRUE_SENSITIVITY = additive.sensitivity
+def without_rows(kind, clip_norm, rows_per_person, dimension):
+    return TRUE_SENSITIVITY(kind, clip_norm, 1, dimension)
+
 
 MUTANTS = [
     ("gaussian", "record", halved),
@@ -95,13 +96,13 @@ MUTANTS = [
 @pytest.mark.parametrize(("mechanism", "per", "mutant"), MUTANTS, ids=lambda value: getattr(value, "__name__", value))
 def test_a_mutant_of_the_sensitivity_is_caught(monkeypatch, mechanism, per, mutant):
     """By the receipt's arithmetic and by the measured noise alike, even if the receipt lies about its sensitivity."""
-    monkeypatch.setattr(additive, "sensitivity", mutant)
+    monkeypatch.setattr(base, "sensitivity_of", mutant)
     values, receipt = release(mechanism, per)
     assert not noise_is_enough(values, receipt)
     honest = {"per": per, "rows": receipt.rows, "dimension": DIMENSION}
     for stated in (
         receipt.sensitivity,
-        TRUE_SENSITIVITY(mechanism, clip_norm=1.0, rows_per_person=1 if per == "record" else ROWS, dimension=DIMENSION),
+        TRUE_SENSITIVITY(MECHANISMS[mechanism], 1.0, 1 if per == "record" else ROWS, DIMENSION),
     ):
         assert hv.verify_receipt(dataclasses.replace(receipt, sensitivity=stated, **honest)).status == "does not hold"
 
