@@ -29,7 +29,7 @@ import sys
 sys.meta_path[:] = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
 EOF
 mkdir -p "$build/html"
-# Not two tests of processes in which coverage would write its own file: where files may not grow, and under a thousand interrupts.
+# Not two tests of processes in which coverage would write its own file: where files may not grow, and under many interrupts.
 PYTHONPATH=$site "$python" -m pytest -p no:cacheprovider --numprocesses auto --maxprocesses 4 --dist loadfile -m "not alone" \
   --deselect tests/cli/test_cli_privatize.py::test_a_full_disk_leaves_nothing \
   --deselect tests/budget/test_processes.py::test_an_interrupt_in_the_middle_leaves_the_ledger_sound \
