@@ -12,10 +12,10 @@
 namespace hushvec {
 
 // Like for_each_slice, with the 32 bits behind each word: calls visit(words, low words, target) for every slice.
-template <class V, class Cipher, class Visit>
+template <class V, class Words, class Visit>
 HUSHVEC_INLINE void for_each_wide_slice(const KeyStream& stream, std::uint64_t first_group, std::size_t groups, double* out, Visit visit) {
     alignas(64) std::uint32_t words[kGroupSamples], low[kGroupSamples];
-    Cipher main_cipher(stream, domain::kMain), low_cipher(stream, domain::kLowWords);
+    Words main_cipher(stream, domain::kMain), low_cipher(stream, domain::kLowWords);
     for (std::size_t group = 0; group < groups; ++group) {
         main_cipher.groups(first_group + group, 1, words);
         low_cipher.groups(first_group + group, 1, low);
@@ -30,7 +30,7 @@ HUSHVEC_INLINE WideWord<V> wide_word(const std::uint32_t* words, const std::uint
     return {V::load(words), V::load(low)};
 }
 
-template <class V, class Cipher>
+template <class V, class Words>
 void fill_gaussian_f64(const KeyStream& stream, double sigma, std::uint64_t first_group, std::size_t groups, double* out) {
     const auto sigma_lanes = V::set(sigma);
     const auto fill_slice = [&](const std::uint32_t* words, const std::uint32_t* low, double* target) HUSHVEC_INLINE_LAMBDA {
@@ -42,10 +42,10 @@ void fill_gaussian_f64(const KeyStream& stream, double sigma, std::uint64_t firs
             V::store(target + second, V::mul(z.sine, sigma_lanes));
         }
     };
-    for_each_wide_slice<V, Cipher>(stream, first_group, groups, out, fill_slice);
+    for_each_wide_slice<V, Words>(stream, first_group, groups, out, fill_slice);
 }
 
-template <class V, class Cipher>
+template <class V, class Words>
 void fill_laplace_f64(const KeyStream& stream, double scale, std::uint64_t first_group, std::size_t groups, double* out) {
     const auto scale_lanes = V::set(scale);
     const auto fill_slice = [&](const std::uint32_t* words, const std::uint32_t* low, double* target) HUSHVEC_INLINE_LAMBDA {
@@ -54,7 +54,7 @@ void fill_laplace_f64(const KeyStream& stream, double scale, std::uint64_t first
             V::store(target + first, V::mul(laplace_f64<V>(wide_word<V>(words + first, low + first)), scale_lanes));
         }
     };
-    for_each_wide_slice<V, Cipher>(stream, first_group, groups, out, fill_slice);
+    for_each_wide_slice<V, Words>(stream, first_group, groups, out, fill_slice);
 }
 
 template <class V>

@@ -45,14 +45,14 @@ template <class V, class Visit>
     visit_slices<V>(words, first, count, visit);
 }
 
-// Calls visit(words, offset, group) for every slice of every group; words points at the slice's word 0. Cipher is ChaChaLanes<V>, whose
+// Calls visit(words, offset, group) for every slice of every group; words points at the slice's word 0. Words is ChaChaLanes<V>, whose
 // words are made in line, or AesWords, which calls the implementation in use.
-template <class V, class Cipher, class Visit>
+template <class V, class Words, class Visit>
 HUSHVEC_INLINE void for_each_slice(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t first_group, std::size_t groups,
                                    Visit visit) {
-    constexpr std::size_t kAtOnce = Cipher::groups_at_once;
+    constexpr std::size_t kAtOnce = Words::groups_at_once;
     alignas(64) std::uint32_t words[kAtOnce * kGroupSamples];
-    Cipher cipher(stream, domain_id);
+    Words cipher(stream, domain_id);
     for (std::size_t first = 0; first < groups; first += kAtOnce) {
         const std::size_t here = groups - first < kAtOnce ? groups - first : kAtOnce;
         cipher.groups(first_group + first, here, words);
@@ -64,9 +64,9 @@ HUSHVEC_INLINE void for_each_slice(const KeyStream& stream, std::uint64_t domain
     }
 }
 
-template <class V, class Cipher>
+template <class V, class Words>
 void keystream(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t first_group, std::size_t groups, std::uint32_t* out) {
-    Cipher(stream, domain_id).groups(first_group, groups, out);
+    Words(stream, domain_id).groups(first_group, groups, out);
 }
 
 // ---- noise only ----
@@ -95,11 +95,11 @@ HUSHVEC_INLINE typename V::F32 laplace_plus(const Source& stream, std::uint64_t 
     return y;
 }
 
-template <class V, class Cipher>
+template <class V, class Words>
 void fill_gaussian(const KeyStream& stream, float sigma, std::uint64_t first_group, std::size_t groups, float* out) {
     const auto sigma_lanes = V::set(sigma);
     const LanePair<V> zero = {V::set(0.0f), V::set(0.0f)};
-    for_each_slice<V, Cipher>(stream, domain::kMain, first_group, groups, [&](const std::uint32_t* words, std::size_t offset, std::size_t group) HUSHVEC_INLINE_LAMBDA {
+    for_each_slice<V, Words>(stream, domain::kMain, first_group, groups, [&](const std::uint32_t* words, std::size_t offset, std::size_t group) HUSHVEC_INLINE_LAMBDA {
         float* target = out + group * kGroupSamples + offset;
         for (std::size_t word = 0; word < kBlockWords / 2; ++word) {
             const std::size_t first = word * kGroupBlocks;
@@ -111,10 +111,10 @@ void fill_gaussian(const KeyStream& stream, float sigma, std::uint64_t first_gro
     });
 }
 
-template <class V, class Cipher>
+template <class V, class Words>
 void fill_laplace(const KeyStream& stream, float scale, std::uint64_t first_group, std::size_t groups, float* out) {
     const auto half_scale = V::set(0.5f * scale);
-    for_each_slice<V, Cipher>(stream, domain::kMain, first_group, groups, [&](const std::uint32_t* words, std::size_t offset, std::size_t group) HUSHVEC_INLINE_LAMBDA {
+    for_each_slice<V, Words>(stream, domain::kMain, first_group, groups, [&](const std::uint32_t* words, std::size_t offset, std::size_t group) HUSHVEC_INLINE_LAMBDA {
         float* target = out + group * kGroupSamples + offset;
         for (std::size_t word = 0; word < kBlockWords; ++word) {
             const SamplePosition at = {first_group + group, word, offset};
@@ -136,9 +136,9 @@ HUSHVEC_INLINE Float64Elements<V> scaled_elements(const double* x, const double*
 }
 
 // Walks a run pair by pair (words w and w + 8): noise(words..., x...) gives the two values to store.
-template <class V, class Cipher, class Element, class Noise>
+template <class V, class Words, class Element, class Noise>
 HUSHVEC_INLINE void for_each_pair(const KeyStream& stream, const NoiseRun<Element>& run, Noise noise) {
-    for_each_slice<V, Cipher>(stream, domain::kMain, run.first_group, run.groups, [&](const std::uint32_t* words, std::size_t offset, std::size_t group) HUSHVEC_INLINE_LAMBDA {
+    for_each_slice<V, Words>(stream, domain::kMain, run.first_group, run.groups, [&](const std::uint32_t* words, std::size_t offset, std::size_t group) HUSHVEC_INLINE_LAMBDA {
         const std::size_t base = group * kGroupSamples + offset;
         const Element* row_scale = run.row_scale + (run.row_scale_step == 0 ? 0 : base);
         for (std::size_t word = 0; word < kBlockWords / 2; ++word) {
@@ -158,39 +158,39 @@ HUSHVEC_INLINE void for_each_pair(const KeyStream& stream, const NoiseRun<Elemen
     });
 }
 
-template <class V, class Cipher, class Element>
+template <class V, class Words, class Element>
 void exact_gaussian_run(const KeyStream& stream, const NoiseRun<Element>& run, GridScale grid, ErrorBound bound) {
     const ExactScale<V> scale(grid.s, bound);
     const auto g = V::set(grid.grid);
-    for_each_pair<V, Cipher>(stream, run, [&](SamplePosition at, auto radius_word, auto angle_word, auto x_cosine, auto x_sine) HUSHVEC_INLINE_LAMBDA {
+    for_each_pair<V, Words>(stream, run, [&](SamplePosition at, auto radius_word, auto angle_word, auto x_cosine, auto x_sine) HUSHVEC_INLINE_LAMBDA {
         const auto n = exact_gaussian_pair<V>(stream, at.pair(), scale, radius_word, angle_word, x_cosine, x_sine);
         return LanePair<V>{V::mul(n.cosine, g), V::mul(n.sine, g)};
     });
 }
 
-template <class V, class Cipher, class Element>
+template <class V, class Words, class Element>
 void exact_laplace_run(const KeyStream& stream, const NoiseRun<Element>& run, GridScale grid, ErrorBound bound) {
     const ExactScale<V> scale(grid.s, bound);
     const auto g = V::set(grid.grid);
-    for_each_pair<V, Cipher>(stream, run, [&](SamplePosition at, auto first_word, auto second_word, auto x_first, auto x_second) HUSHVEC_INLINE_LAMBDA {
+    for_each_pair<V, Words>(stream, run, [&](SamplePosition at, auto first_word, auto second_word, auto x_first, auto x_second) HUSHVEC_INLINE_LAMBDA {
         const auto n_first = exact_laplace<V>(stream, at.sample(), scale, first_word, x_first);
         const auto n_second = exact_laplace<V>(stream, at.sample() + kHalfGroup, scale, second_word, x_second);
         return LanePair<V>{V::mul(n_first, g), V::mul(n_second, g)};
     });
 }
 
-template <class V, class Cipher>
+template <class V, class Words>
 void add_gaussian_run(const KeyStream& stream, const NoiseRun<float>& run, float sigma) {
     const auto sigma_lanes = V::set(sigma);
-    for_each_pair<V, Cipher>(stream, run, [&](SamplePosition at, auto radius_word, auto angle_word, auto x_cosine, auto x_sine) HUSHVEC_INLINE_LAMBDA {
+    for_each_pair<V, Words>(stream, run, [&](SamplePosition at, auto radius_word, auto angle_word, auto x_cosine, auto x_sine) HUSHVEC_INLINE_LAMBDA {
         return gaussian_plus<V>(stream, at, sigma, sigma_lanes, radius_word, angle_word, {x_cosine.value, x_sine.value});
     });
 }
 
-template <class V, class Cipher>
+template <class V, class Words>
 void add_laplace_run(const KeyStream& stream, const NoiseRun<float>& run, float scale) {
     const auto half_scale = V::set(0.5f * scale);
-    for_each_pair<V, Cipher>(stream, run, [&](SamplePosition at, auto first_word, auto second_word, auto x_first, auto x_second) HUSHVEC_INLINE_LAMBDA {
+    for_each_pair<V, Words>(stream, run, [&](SamplePosition at, auto first_word, auto second_word, auto x_first, auto x_second) HUSHVEC_INLINE_LAMBDA {
         return LanePair<V>{laplace_plus<V>(stream, at.sample(), scale, half_scale, first_word, x_first.value),
                            laplace_plus<V>(stream, at.sample() + kHalfGroup, scale, half_scale, second_word, x_second.value)};
     });

@@ -37,10 +37,10 @@ HUSHVEC_COLD bool replace_outside_window(const KeyStream& stream, std::uint64_t 
 
 // z of whole groups, each |z - Z| <= per_scale + per_radius * radius of the level-1 bound. radius_squares[group] is the sum of
 // the squared radii of the group's 256 samples, to 2^-16 relative; infinite where a z has no bound.
-template <class V, class Cipher>
+template <class V, class Words>
 void unit_normals(const KeyStream& stream, std::uint64_t first_group, std::size_t groups, float* z, float* radius_squares) {
     for (std::size_t group = 0; group < groups; ++group) radius_squares[group] = 0.0f;
-    for_each_slice<V, Cipher>(stream, domain::kMain, first_group, groups, [&](const std::uint32_t* words, std::size_t offset, std::size_t group) HUSHVEC_INLINE_LAMBDA {
+    for_each_slice<V, Words>(stream, domain::kMain, first_group, groups, [&](const std::uint32_t* words, std::size_t offset, std::size_t group) HUSHVEC_INLINE_LAMBDA {
         float* target = z + group * kGroupSamples + offset;
         auto sum = V::set(0.0f);
         bool bounded = true;
