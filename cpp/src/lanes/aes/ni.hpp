@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "lanes/aes/ni_sub_word.hpp"
+#include "lanes/aes/ni_words.hpp"
 #include "rng/aes_kernels.hpp"
 
 namespace hushvec {
@@ -22,7 +22,7 @@ struct AesNi {
         Blocks operator[](std::size_t round) const { return _mm_load_si128(reinterpret_cast<const __m128i*>(keys.words) + round); }
     };
 
-    static Blocks same(const AesBlock& block) { return load(&block); }
+    static Blocks same(const AesBlock& block) { return ni_block(block); }
     static Blocks same(Blocks of_all) { return of_all; }
     static Blocks load(const AesBlock* p) { return _mm_load_si128(reinterpret_cast<const __m128i*>(p)); }
     static void store(void* p, Blocks v) { _mm_storeu_si128(static_cast<__m128i*>(p), v); }

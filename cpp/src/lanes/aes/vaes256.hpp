@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "lanes/aes/ni_sub_word.hpp"
+#include "lanes/aes/ni_words.hpp"
 #include "rng/aes_kernels.hpp"
 
 namespace hushvec {
@@ -23,7 +23,7 @@ struct Vaes256 {
     };
 
     static Blocks same(__m128i block) { return _mm256_broadcastsi128_si256(block); }
-    static Blocks same(const AesBlock& block) { return same(_mm_load_si128(reinterpret_cast<const __m128i*>(block.words))); }
+    static Blocks same(const AesBlock& block) { return same(ni_block(block)); }
     static Blocks same(Blocks of_all) { return of_all; }
     static Blocks load(const AesBlock* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
     static void store(void* p, Blocks v) { _mm256_storeu_si256(static_cast<__m256i*>(p), v); }
