@@ -29,8 +29,9 @@ struct CountGaussian {
     HUSHVEC_INLINE Pair<float> operator()(const NoiseSource&, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
                                           float x_first, float x_second) const {
         using Elements = Float32Elements<Thread>;
-        const std::uint32_t radius_word = words[at.word];
-        const auto rounding = round_gaussian_pair<Thread>(scale, radius_word, words[at.word + 8], Elements{x_first}, Elements{x_second});
+        const std::uint32_t radius_word = words[at.word], angle_word = words[at.word + 8];
+        const auto normal = normal_pair<Thread>(radius_word, angle_word);
+        const auto rounding = round_gaussian_pair<Thread>(scale, normal, radius_word, angle_word, Elements{x_first}, Elements{x_second});
         if (rounding.open) {
             const bool both = outside_window<Thread, kGaussianWindow>(radius_word);
             for (const float d : {rounding.d.cosine, rounding.d.sine}) {

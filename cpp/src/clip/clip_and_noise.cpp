@@ -20,7 +20,6 @@ namespace {
 constexpr std::size_t kStageGroups = 16;        // 16 KiB of float32: stays in the first-level cache
 constexpr std::size_t kStageSamples = kStageGroups * kGroupSamples;
 constexpr std::size_t kVector = 16;             // elements of a NoiseRun scale vector
-constexpr std::size_t kPrefetchBytes = 4096;    // how far ahead of use y is fetched: one page, where hardware prefetchers stop
 
 // Groups of 256 samples that touch samples [begin, end), at most `most` at a time: visit(group, groups, whole), where `whole` says that
 // all their samples are in the range. The groups at the ends, if they are not, come alone.
@@ -57,7 +56,7 @@ public:
         if (!flat_ || rows.columns() % kGroupSamples != 0) {
             return for_groups(begin, end, kStageGroups, [&](std::size_t group, std::size_t groups, bool whole) {
                 rows.expand_scales(group * kGroupSamples, groups * kGroupSamples, row_scale_.data());
-                run(rows, group, groups, kVector, flat_ && whole, begin, end);
+                run(rows, group, groups, 1, flat_ && whole, begin, end);
             });
         }
         for (std::size_t sample = begin; sample < end;) {   // one run for each stretch of a row
@@ -74,8 +73,7 @@ private:
              std::size_t end) {
         const std::size_t first = group * kGroupSamples;
         float* y = direct ? reinterpret_cast<float*>(out_.data) + first : result_.data();
-        kernel_(NoiseRun<Scale>{group, groups, rows.at(first), row_scale_.data(), scale_step, y, kFetchesNextBlock ? rows.bytes_to_next_block() : 0,
-                                direct ? kPrefetchBytes : 0});
+        kernel_(NoiseRun<Scale>{group, groups, rows.at(first), row_scale_.data(), scale_step, y, kFetchesNextBlock ? rows.bytes_to_next_block() : 0});
         if (!direct) scatter_groups(result_.data(), group, groups, begin, end, out_);
     }
 

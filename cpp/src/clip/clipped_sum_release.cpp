@@ -12,7 +12,6 @@ namespace hushvec {
 namespace {
 
 constexpr std::size_t kVector = 16;         // elements of a NoiseRun scale vector
-constexpr std::size_t kBytesAhead = 4096;
 constexpr double kLargestElement = 0x1p21;   // what exact rounding takes: docs/format.md section 5
 
 struct Release {
@@ -31,7 +30,7 @@ struct Release {
         for (std::size_t group = begin; group < end; ++group) {
             const std::size_t first = group * kGroupSamples;
             sums.read(part, first, kGroupSamples, elements);
-            kernel(NoiseRun<double>{group, 1, elements, factor, 0, out + first, 0, kBytesAhead});
+            kernel(NoiseRun<double>{group, 1, elements, factor, 0, out + first, 0});
         }
     }
 
@@ -50,7 +49,7 @@ struct Release {
                 whole[i] = std::fabs(x) <= kLargestElement / 2 ? 0.0 : std::rint(x);
                 elements[i] = x - whole[i];
             }
-            kernel(NoiseRun<double>{group, 1, elements, one, 0, rounded, 0, 0});
+            kernel(NoiseRun<double>{group, 1, elements, one, 0, rounded, 0});
             for (std::size_t i = 0; i < samples; ++i) {
                 out[first + i] = static_cast<float>(whole[i] * double{kernel.grid.grid} + double{rounded[i]});
             }

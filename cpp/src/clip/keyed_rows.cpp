@@ -23,7 +23,6 @@ namespace {
 
 constexpr std::size_t kStageGroups = 16;      // 16 KiB of float32: stays in the first-level cache
 constexpr std::size_t kVector = 16;           // elements of a NoiseRun scale vector
-constexpr std::size_t kBytesAhead = 4096;     // one page, where hardware prefetchers stop
 
 // Rows whose keys are made together, one a lane; fewer where they are so long that 16 would be a copy of more than this.
 constexpr std::size_t kRowsAtOnce = 16;
@@ -111,7 +110,7 @@ public:
         if constexpr (std::is_same_v<Element, float>) {
             if (whole_groups_ > 0) {
                 kernel(NoiseRun<float>{0, whole_groups_, reinterpret_cast<const float*>(rows.at(row, 0)), scales, 0,
-                                       reinterpret_cast<float*>(out_.at(target, 0)), 0, kBytesAhead});
+                                       reinterpret_cast<float*>(out_.at(target, 0)), 0});
             }
         }
         const std::size_t groups = (rows.columns + kGroupSamples - 1) / kGroupSamples;
@@ -121,7 +120,7 @@ public:
             const std::size_t count = std::min(at_once * kGroupSamples, rows.columns - first);
             gather(rows, row * rows.columns + first, count, elements_.data());
             std::fill_n(elements_.begin() + static_cast<std::ptrdiff_t>(count), at_once * kGroupSamples - count, Element{0});
-            kernel(NoiseRun<Element>{group, at_once, elements_.data(), scales, 0, result_.data(), 0, 0});
+            kernel(NoiseRun<Element>{group, at_once, elements_.data(), scales, 0, result_.data(), 0});
             scatter(result_.data(), out_, target * rows.columns + first, count, Rounding::nearest);
         }
     }

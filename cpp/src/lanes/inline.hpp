@@ -25,3 +25,12 @@
 #define HUSHVEC_UNROLL
 #define HUSHVEC_UNROLL_BY(count)
 #endif
+
+// Before a loop on the CPU whose iterations wait for themselves: two side by side, which compilers do not do unasked.
+#if defined(__CUDACC__)
+#define HUSHVEC_TWO_AT_ONCE
+#elif defined(__clang__)
+#define HUSHVEC_TWO_AT_ONCE _Pragma("unroll 2")
+#else
+#define HUSHVEC_TWO_AT_ONCE _Pragma("GCC unroll 2")
+#endif

@@ -51,10 +51,11 @@ struct NormalPair {
 };
 
 template <class V>
-HUSHVEC_INLINE NormalPair<V> normal_pair(typename V::U32 radius_word, typename V::U32 angle_word) {
-    using F32 = typename V::F32;
-    const F32 radius = V::sqrt(minus_two_log<V>(radius_word));
+HUSHVEC_INLINE typename V::F32 normal_radius(typename V::U32 word) { return V::sqrt(minus_two_log<V>(word)); }
 
+template <class V>
+HUSHVEC_INLINE NormalPair<V> normal_pair_of_radius(typename V::F32 radius, typename V::U32 angle_word) {
+    using F32 = typename V::F32;
     const F32 v = V::mul(V::to_float_signed(V::template shift_left<1>(angle_word)), V::set(0x1p-32f));   // half turns
     const F32 v2 = V::mul(v, v);
     F32 cosine = V::set(-0.0243967164248f);
@@ -70,6 +71,11 @@ HUSHVEC_INLINE NormalPair<V> normal_pair(typename V::U32 radius_word, typename V
     sine = V::multiply_add(sine, v2, V::set(3.14159258005f));
     sine = V::mul(sine, v);
     return {radius, cosine, sine};
+}
+
+template <class V>
+HUSHVEC_INLINE NormalPair<V> normal_pair(typename V::U32 radius_word, typename V::U32 angle_word) {
+    return normal_pair_of_radius<V>(normal_radius<V>(radius_word), angle_word);
 }
 
 }  // namespace hushvec

@@ -69,10 +69,9 @@ struct GaussianRounding {
 };
 
 template <class V, class Elements>
-HUSHVEC_INLINE GaussianRounding<V> round_gaussian_pair(const ExactScale<V>& scale, typename V::U32 radius_word, typename V::U32 angle_word,
-                                                       Elements x_cosine, Elements x_sine) {
+HUSHVEC_INLINE GaussianRounding<V> round_gaussian_pair(const ExactScale<V>& scale, NormalPair<V> normal, typename V::U32 radius_word,
+                                                       typename V::U32 angle_word, Elements x_cosine, Elements x_sine) {
     using F32 = typename V::F32;
-    const NormalPair<V> normal = normal_pair<V>(radius_word, angle_word);
     const F32 r = V::mul(normal.radius, scale.s);
     const F32 limit = V::negative_multiply_add(r, scale.per_radius, scale.limit_at_zero);
     const F32 signed_r = V::flip_sign(r, angle_word);
@@ -106,9 +105,9 @@ HUSHVEC_COLD LanePair<V> settle_open_pair(const KeyStream& stream, std::uint64_t
 
 template <class V, class Elements>
 HUSHVEC_INLINE LanePair<V> exact_gaussian_pair(const KeyStream& stream, std::uint64_t first_pair, const ExactScale<V>& scale,
-                                               typename V::U32 radius_word, typename V::U32 angle_word,
+                                               NormalPair<V> normal, typename V::U32 radius_word, typename V::U32 angle_word,
                                                Elements x_cosine, Elements x_sine) {
-    const auto rounding = round_gaussian_pair<V>(scale, radius_word, angle_word, x_cosine, x_sine);
+    const auto rounding = round_gaussian_pair<V>(scale, normal, radius_word, angle_word, x_cosine, x_sine);
     if (V::any(rounding.open)) [[unlikely]] {
         return settle_open_pair<V, Elements>(stream, first_pair, scale.scalar, radius_word, angle_word, x_cosine, x_sine, rounding);
     }

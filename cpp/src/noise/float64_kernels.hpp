@@ -11,57 +11,69 @@
 
 namespace hushvec {
 
-// Like for_each_slice, with the 32 bits behind each word: calls visit(words, low words, target) for every slice.
-template <class V, class Words, class Visit>
-HUSHVEC_INLINE void for_each_wide_slice(const KeyStream& stream, std::uint64_t first_group, std::size_t groups, double* out, Visit visit) {
-    alignas(64) std::uint32_t words[kGroupSamples], low[kGroupSamples];
-    Words main_cipher(stream, domain::kMain), low_cipher(stream, domain::kLowWords);
-    for (std::size_t group = 0; group < groups; ++group) {
-        main_cipher.groups(first_group + group, 1, words);
-        low_cipher.groups(first_group + group, 1, low);
-        for (std::size_t offset = 0; offset < kGroupBlocks; offset += V::lanes) {
-            visit(words + offset, low + offset, out + group * kGroupSamples + offset);
+// The words of consecutive groups with the 32 bits behind each.
+struct WideWordsOfGroups {
+    const std::uint32_t* words;
+    const std::uint32_t* low;
+    std::size_t groups;
+
+    template <class V>
+    HUSHVEC_INLINE WideWord<V> load(std::size_t i) const { return {V::load(words + i), V::load(low + i)}; }
+};
+
+// Like for_words_of_groups, with the low words.
+template <class Words, class Visit>
+HUSHVEC_INLINE void for_wide_words_of_groups(const KeyStream& stream, std::uint64_t first_group, std::size_t groups, Visit visit) {
+    alignas(64) std::uint32_t low[Words::groups_at_once * kGroupSamples];
+    Words low_cipher(stream, domain::kLowWords);
+    for_words_of_groups<Words>(stream, first_group, groups, [&](const WordsOfGroups& words, std::size_t before) {
+        low_cipher.groups(words.first_group, words.groups, low);
+        visit(WideWordsOfGroups{words.words, low, words.groups}, before);
+    });
+}
+
+template <class V>
+[[gnu::noinline]] void fill_gaussian_f64_loop(const WideWordsOfGroups& groups, double sigma, double* out) {
+    const auto sigma_lanes = V::set(sigma);
+    for (std::size_t group = 0; group < groups.groups; ++group) {
+        for (std::size_t i = 0; i < kHalfGroup; i += V::lanes) {
+            const std::size_t first = group * kGroupSamples + i, second = first + kHalfGroup;
+            const WidePair<V> z = normals_f64<V>(groups.load<V>(first), groups.load<V>(second));
+            V::store(out + first, V::mul(z.cosine, sigma_lanes));
+            V::store(out + second, V::mul(z.sine, sigma_lanes));
         }
     }
 }
 
 template <class V>
-HUSHVEC_INLINE WideWord<V> wide_word(const std::uint32_t* words, const std::uint32_t* low) {
-    return {V::load(words), V::load(low)};
+[[gnu::noinline]] void fill_laplace_f64_loop(const WideWordsOfGroups& groups, double scale, double* out) {
+    const auto scale_lanes = V::set(scale);
+    for (std::size_t i = 0; i < groups.groups * kGroupSamples; i += V::lanes) {
+        V::store(out + i, V::mul(laplace_f64<V>(groups.load<V>(i)), scale_lanes));
+    }
 }
 
 template <class V, class Words>
 void fill_gaussian_f64(const KeyStream& stream, double sigma, std::uint64_t first_group, std::size_t groups, double* out) {
-    const auto sigma_lanes = V::set(sigma);
-    const auto fill_slice = [&](const std::uint32_t* words, const std::uint32_t* low, double* target) HUSHVEC_INLINE_LAMBDA {
-        for (std::size_t word = 0; word < kBlockWords / 2; ++word) {
-            const std::size_t first = word * kGroupBlocks;
-            const std::size_t second = first + kHalfGroup;
-            const WidePair<V> z = normals_f64<V>(wide_word<V>(words + first, low + first), wide_word<V>(words + second, low + second));
-            V::store(target + first, V::mul(z.cosine, sigma_lanes));
-            V::store(target + second, V::mul(z.sine, sigma_lanes));
-        }
-    };
-    for_each_wide_slice<V, Words>(stream, first_group, groups, out, fill_slice);
+    for_wide_words_of_groups<Words>(stream, first_group, groups, [&](const WideWordsOfGroups& words, std::size_t before) {
+        fill_gaussian_f64_loop<V>(words, sigma, out + before);
+    });
 }
 
 template <class V, class Words>
 void fill_laplace_f64(const KeyStream& stream, double scale, std::uint64_t first_group, std::size_t groups, double* out) {
-    const auto scale_lanes = V::set(scale);
-    const auto fill_slice = [&](const std::uint32_t* words, const std::uint32_t* low, double* target) HUSHVEC_INLINE_LAMBDA {
-        for (std::size_t word = 0; word < kBlockWords; ++word) {
-            const std::size_t first = word * kGroupBlocks;
-            V::store(target + first, V::mul(laplace_f64<V>(wide_word<V>(words + first, low + first)), scale_lanes));
-        }
-    };
-    for_each_wide_slice<V, Words>(stream, first_group, groups, out, fill_slice);
+    for_wide_words_of_groups<Words>(stream, first_group, groups, [&](const WideWordsOfGroups& words, std::size_t before) {
+        fill_laplace_f64_loop<V>(words, scale, out + before);
+    });
 }
 
 template <class V>
 void normals_f64_of_words(const std::uint32_t* radius_words, const std::uint32_t* radius_low, const std::uint32_t* angle_words,
                           const std::uint32_t* angle_low, std::size_t count, double* cosine, double* sine) {
     for (std::size_t i = 0; i < count; i += V::lanes) {
-        const WidePair<V> z = normals_f64<V>(wide_word<V>(radius_words + i, radius_low + i), wide_word<V>(angle_words + i, angle_low + i));
+        const WideWord<V> radius = {V::load(radius_words + i), V::load(radius_low + i)};
+        const WideWord<V> angle = {V::load(angle_words + i), V::load(angle_low + i)};
+        const WidePair<V> z = normals_f64<V>(radius, angle);
         V::store(cosine + i, z.cosine);
         V::store(sine + i, z.sine);
     }
@@ -69,7 +81,7 @@ void normals_f64_of_words(const std::uint32_t* radius_words, const std::uint32_t
 
 template <class V>
 void laplaces_f64_of_words(const std::uint32_t* words, const std::uint32_t* low, std::size_t count, double* out) {
-    for (std::size_t i = 0; i < count; i += V::lanes) V::store(out + i, laplace_f64<V>(wide_word<V>(words + i, low + i)));
+    for (std::size_t i = 0; i < count; i += V::lanes) V::store(out + i, laplace_f64<V>({V::load(words + i), V::load(low + i)}));
 }
 
 }  // namespace hushvec

@@ -1,7 +1,7 @@
 // Kernels over groups of 256 samples: key stream, noise-only fills, float-grade and exact noise on rows.
 //
-// A group is 16 blocks. An instruction set with fewer lanes takes it in slices; a slice is `lanes` blocks, and its
-// word w fills samples w * 16 + slice * lanes onward.
+// A cipher makes the words of some groups, then a loop turns them into noise. The loop is a function of its own, shared by all ciphers:
+// no vector register survives a call, so beside a cipher's call its constants would lie in memory.
 #pragma once
 
 #include <cstddef>
@@ -20,49 +20,86 @@
 
 namespace hushvec {
 
-inline constexpr std::size_t kHalfGroup = kGroupSamples / 2;   // from word w to its partner w + 8
+inline constexpr std::size_t kHalfGroup = kGroupSamples / 2;   // from word w of a block to its partner w + 8
 
-// Where a vector of words stands in the call (docs/format.md section 2).
-struct SamplePosition {
-    std::uint64_t group;
-    std::size_t word;
-    std::size_t lane;
+// The words of consecutive groups of one call, in the order of their samples (docs/format.md section 2).
+struct WordsOfGroups {
+    const std::uint32_t* words;
+    std::uint64_t first_group;
+    std::size_t groups;
 
-    HUSHVEC_INLINE std::uint64_t sample() const { return group * kGroupSamples + word * kGroupBlocks + lane; }
-    HUSHVEC_INLINE std::uint64_t pair() const { return group * kGroupPairs + word * kGroupBlocks + lane; }
+    HUSHVEC_INLINE std::uint64_t sample(std::size_t i) const { return first_group * kGroupSamples + i; }
+    HUSHVEC_INLINE WordsOfGroups one(std::size_t group) const { return {words + group * kGroupSamples, first_group + group, 1}; }
 };
 
-template <class V, class Visit>
-HUSHVEC_INLINE void visit_slices(const std::uint32_t* words, std::size_t first, std::size_t count, const Visit& visit) {
-    for (std::size_t group = first; group < first + count; ++group, words += kGroupSamples) {
-        for (std::size_t offset = 0; offset < kGroupBlocks; offset += V::lanes) visit(words + offset, offset, group);
+// Calls visit(words of some groups, how many samples came before them). Words is ChaChaLanes<V>, or AesWords, which calls the
+// implementation in use.
+template <class Words, class Visit>
+HUSHVEC_INLINE void for_words_of_groups(const KeyStream& stream, std::uint64_t first_group, std::size_t groups, Visit visit) {
+    constexpr std::size_t kAtOnce = Words::groups_at_once;
+    alignas(64) std::uint32_t words[kAtOnce * kGroupSamples];
+    Words cipher(stream, domain::kMain);
+    for (std::size_t done = 0; done < groups; done += kAtOnce) {
+        const std::size_t here = groups - done < kAtOnce ? groups - done : kAtOnce;
+        cipher.groups(first_group + done, here, words);
+        visit(WordsOfGroups{words, first_group + done, here}, done * kGroupSamples);
     }
 }
 
-// In a function of its own: a loop with a call in it has its constants in memory.
-template <class V, class Visit>
-[[gnu::noinline]] void visit_slices_apart(const std::uint32_t* words, std::size_t first, std::size_t count, const Visit& visit) {
-    visit_slices<V>(words, first, count, visit);
-}
+// A vector of pairs: the first of them is pair `pair` of the call, and its samples are `first` and `second` of the words at hand.
+template <class V>
+struct PairLanes {
+    std::uint64_t pair;
+    std::size_t first, second;
+    typename V::U32 radius_word, angle_word;
+    typename V::F32 radius;
 
-// Calls visit(words, offset, group) for every slice of every group; words points at the slice's word 0. Words is ChaChaLanes<V>, whose
-// words are made in line, or AesWords, which calls the implementation in use.
-template <class V, class Words, class Visit>
-HUSHVEC_INLINE void for_each_slice(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t first_group, std::size_t groups,
-                                   Visit visit) {
-    constexpr std::size_t kAtOnce = Words::groups_at_once;
-    alignas(64) std::uint32_t words[kAtOnce * kGroupSamples];
-    Words cipher(stream, domain_id);
-    for (std::size_t first = 0; first < groups; first += kAtOnce) {
-        const std::size_t here = groups - first < kAtOnce ? groups - first : kAtOnce;
-        cipher.groups(first_group + first, here, words);
-        if constexpr (kAtOnce == 1) {
-            visit_slices<V>(words, first, 1, visit);
-        } else {
-            visit_slices_apart<V>(words, first, here, visit);
+    HUSHVEC_INLINE NormalPair<V> normals() const { return normal_pair_of_radius<V>(radius, angle_word); }
+};
+
+// Calls visit(PairLanes) for all pairs, a group at a time. The radii of a group come first: with logarithm and square root in the same
+// loop as the rest, one chain is so long that too few pairs fit a processor's window to keep its units busy. That loop has few loads, so
+// it is the one that calls fetch(sample at hand) for what comes next in memory.
+template <class V, class Fetch, class Visit>
+HUSHVEC_INLINE void for_pairs(const WordsOfGroups& groups, const Fetch& fetch, const Visit& visit) {
+    alignas(64) float radii[kHalfGroup];
+    for (std::size_t group = 0; group < groups.groups; ++group) {
+        const std::size_t start = group * kGroupSamples;
+        const std::uint32_t* words = groups.words + start;
+        HUSHVEC_TWO_AT_ONCE
+        for (std::size_t i = 0; i < kHalfGroup; i += V::lanes) {
+            fetch(start + i);
+            fetch(start + i + kHalfGroup);
+            V::store(radii + i, normal_radius<V>(V::load(words + i)));
+        }
+        HUSHVEC_TWO_AT_ONCE
+        for (std::size_t i = 0; i < kHalfGroup; i += V::lanes) {
+            visit(PairLanes<V>{(groups.first_group + group) * kGroupPairs + i, start + i, start + i + kHalfGroup, V::load(words + i),
+                               V::load(words + i + kHalfGroup), V::load(radii + i)});
         }
     }
 }
+
+// Calls visit(lanes of words, the first one's number among the words at hand) for all words.
+template <class V, class Fetch, class Visit>
+HUSHVEC_INLINE void for_words(const WordsOfGroups& groups, const Fetch& fetch, const Visit& visit) {
+    for (std::size_t group = 0; group < groups.groups; ++group) {
+        const std::size_t start = group * kGroupSamples;
+        HUSHVEC_TWO_AT_ONCE
+        for (std::size_t i = start; i < start + kGroupSamples; i += V::lanes) {
+            fetch(i);
+            visit(V::load(groups.words + i), i);
+        }
+    }
+}
+
+// Fetches the array that a loop writes, one page ahead, where hardware prefetchers stop.
+struct FetchOutput {
+    static constexpr std::size_t kBytesAhead = 4096;
+    const float* out;
+
+    HUSHVEC_INLINE void operator()(std::size_t i) const { prefetch_to_write(out + i, kBytesAhead); }
+};
 
 template <class V, class Words>
 void keystream(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t first_group, std::size_t groups, std::uint32_t* out) {
@@ -74,14 +111,13 @@ void keystream(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t f
 // sigma Z for one vector of pairs, added to x: the tail beyond the first word's resolution is worked out in float64.
 // Source is what resolve_gaussian_tail takes: a KeyStream on the CPU.
 template <class V, class Source>
-HUSHVEC_INLINE LanePair<V> gaussian_plus(const Source& stream, SamplePosition at, float sigma, typename V::F32 sigma_lanes,
-                                         typename V::U32 radius_word, typename V::U32 angle_word, LanePair<V> x) {
-    const NormalPair<V> normal = normal_pair<V>(radius_word, angle_word);
+HUSHVEC_INLINE LanePair<V> gaussian_plus(const Source& stream, std::uint64_t first_pair, float sigma, typename V::F32 sigma_lanes,
+                                         NormalPair<V> normal, typename V::U32 radius_word, typename V::U32 angle_word, LanePair<V> x) {
     const auto r = V::flip_sign(V::mul(normal.radius, sigma_lanes), angle_word);
     const LanePair<V> y = {V::multiply_add(r, normal.cosine, x.cosine), V::multiply_add(r, normal.sine, x.sine)};
     const auto tail = V::greater(V::set(kTailWord), radius_word);
     if (V::any(tail)) [[unlikely]]
-        return resolve_gaussian_tail<V>(stream, at.pair(), V::bits(tail), sigma, radius_word, angle_word, x, y);
+        return resolve_gaussian_tail<V>(stream, first_pair, V::bits(tail), sigma, radius_word, angle_word, x, y);
     return y;
 }
 
@@ -95,32 +131,36 @@ HUSHVEC_INLINE typename V::F32 laplace_plus(const Source& stream, std::uint64_t 
     return y;
 }
 
-template <class V, class Words>
-void fill_gaussian(const KeyStream& stream, float sigma, std::uint64_t first_group, std::size_t groups, float* out) {
+template <class V>
+[[gnu::noinline]] void fill_gaussian_loop(const KeyStream& stream, const WordsOfGroups& groups, float sigma, float* out) {
     const auto sigma_lanes = V::set(sigma);
     const LanePair<V> zero = {V::set(0.0f), V::set(0.0f)};
-    for_each_slice<V, Words>(stream, domain::kMain, first_group, groups, [&](const std::uint32_t* words, std::size_t offset, std::size_t group) HUSHVEC_INLINE_LAMBDA {
-        float* target = out + group * kGroupSamples + offset;
-        for (std::size_t word = 0; word < kBlockWords / 2; ++word) {
-            const std::size_t first = word * kGroupBlocks;
-            const auto y = gaussian_plus<V>(stream, {first_group + group, word, offset}, sigma, sigma_lanes,
-                                            V::load(words + first), V::load(words + first + kHalfGroup), zero);
-            V::store(target + first, y.cosine);
-            V::store(target + first + kHalfGroup, y.sine);
-        }
+    for_pairs<V>(groups, FetchOutput{out}, [&](const PairLanes<V>& at) HUSHVEC_INLINE_LAMBDA {
+        const auto y = gaussian_plus<V>(stream, at.pair, sigma, sigma_lanes, at.normals(), at.radius_word, at.angle_word, zero);
+        V::store(out + at.first, y.cosine);
+        V::store(out + at.second, y.sine);
+    });
+}
+
+template <class V>
+[[gnu::noinline]] void fill_laplace_loop(const KeyStream& stream, const WordsOfGroups& groups, float scale, float* out) {
+    const auto half_scale = V::set(0.5f * scale);
+    for_words<V>(groups, FetchOutput{out}, [&](typename V::U32 word, std::size_t i) HUSHVEC_INLINE_LAMBDA {
+        V::store(out + i, laplace_plus<V>(stream, groups.sample(i), scale, half_scale, word, V::set(0.0f)));
+    });
+}
+
+template <class V, class Words>
+void fill_gaussian(const KeyStream& stream, float sigma, std::uint64_t first_group, std::size_t groups, float* out) {
+    for_words_of_groups<Words>(stream, first_group, groups, [&](const WordsOfGroups& words, std::size_t before) {
+        fill_gaussian_loop<V>(stream, words, sigma, out + before);
     });
 }
 
 template <class V, class Words>
 void fill_laplace(const KeyStream& stream, float scale, std::uint64_t first_group, std::size_t groups, float* out) {
-    const auto half_scale = V::set(0.5f * scale);
-    for_each_slice<V, Words>(stream, domain::kMain, first_group, groups, [&](const std::uint32_t* words, std::size_t offset, std::size_t group) HUSHVEC_INLINE_LAMBDA {
-        float* target = out + group * kGroupSamples + offset;
-        for (std::size_t word = 0; word < kBlockWords; ++word) {
-            const SamplePosition at = {first_group + group, word, offset};
-            const auto y = laplace_plus<V>(stream, at.sample(), scale, half_scale, V::load(words + word * kGroupBlocks), V::set(0.0f));
-            V::store(target + word * kGroupBlocks, y);
-        }
+    for_words_of_groups<Words>(stream, first_group, groups, [&](const WordsOfGroups& words, std::size_t before) {
+        fill_laplace_loop<V>(stream, words, scale, out + before);
     });
 }
 
@@ -135,64 +175,104 @@ HUSHVEC_INLINE Float64Elements<V> scaled_elements(const double* x, const double*
     return {V::mul(V::load(x), V::load(row_scale))};
 }
 
-// Walks a run pair by pair (words w and w + 8): noise(words..., x...) gives the two values to store.
-template <class V, class Words, class Element, class Noise>
-HUSHVEC_INLINE void for_each_pair(const KeyStream& stream, const NoiseRun<Element>& run, Noise noise) {
-    for_each_slice<V, Words>(stream, domain::kMain, run.first_group, run.groups, [&](const std::uint32_t* words, std::size_t offset, std::size_t group) HUSHVEC_INLINE_LAMBDA {
-        const std::size_t base = group * kGroupSamples + offset;
-        const Element* row_scale = run.row_scale + (run.row_scale_step == 0 ? 0 : base);
-        for (std::size_t word = 0; word < kBlockWords / 2; ++word) {
-            const std::size_t first = word * kGroupBlocks;
-            const std::size_t second = first + kHalfGroup;
-            prefetch_to_read(run.x + base + first, run.x_bytes_ahead);
-            prefetch_to_read(run.x + base + second, run.x_bytes_ahead);
-            prefetch_to_write(run.y + base + first, run.y_bytes_ahead);
-            prefetch_to_write(run.y + base + second, run.y_bytes_ahead);
-            const auto x_first = scaled_elements<V>(run.x + base + first, row_scale + word * run.row_scale_step);
-            const auto x_second = scaled_elements<V>(run.x + base + second, row_scale + (word + 8) * run.row_scale_step);
-            const SamplePosition at = {run.first_group + group, word, offset};
-            const auto [y_first, y_second] = noise(at, V::load(words + first), V::load(words + second), x_first, x_second);
-            V::store(run.y + base + first, y_first);
-            V::store(run.y + base + second, y_second);
-        }
+// Sample `i` of a run and those in the lanes behind it, clipped.
+template <class V, class Element>
+HUSHVEC_INLINE auto elements_of_run(const NoiseRun<Element>& run, std::size_t i) {
+    return scaled_elements<V>(run.x + i, run.row_scale + i * run.row_scale_step);
+}
+
+// The output of a run, and the rows that come next.
+template <class Element>
+struct FetchRun {
+    const NoiseRun<Element>& run;
+
+    HUSHVEC_INLINE void operator()(std::size_t i) const {
+        prefetch_to_read(run.x + i, run.x_bytes_ahead);
+        FetchOutput{run.y}(i);
+    }
+};
+
+// Runs `kernel` on the words of some groups and their part of the run.
+template <class Words, class Element, class Kernel>
+HUSHVEC_INLINE void for_words_of_run(const KeyStream& stream, const NoiseRun<Element>& run, Kernel kernel) {
+    for_words_of_groups<Words>(stream, run.first_group, run.groups, [&](const WordsOfGroups& words, std::size_t before) {
+        NoiseRun<Element> part = run;
+        part.x += before;
+        part.row_scale += before * run.row_scale_step;
+        part.y += before;
+        kernel(words, part);
+    });
+}
+
+template <class V, class Element>
+[[gnu::noinline]] void exact_gaussian_loop(const KeyStream& stream, const WordsOfGroups& groups, NoiseRun<Element> run, GridScale grid,
+                                               ErrorBound bound) {
+    const ExactScale<V> scale(grid.s, bound);
+    const auto g = V::set(grid.grid);
+    for_pairs<V>(groups, FetchRun{run}, [&](const PairLanes<V>& at) HUSHVEC_INLINE_LAMBDA {
+        const auto x_first = elements_of_run<V>(run, at.first);
+        const auto x_second = elements_of_run<V>(run, at.second);
+        const auto n = exact_gaussian_pair<V>(stream, at.pair, scale, at.normals(), at.radius_word, at.angle_word, x_first, x_second);
+        V::store(run.y + at.first, V::mul(n.cosine, g));
+        V::store(run.y + at.second, V::mul(n.sine, g));
+    });
+}
+
+template <class V, class Element>
+[[gnu::noinline]] void exact_laplace_loop(const KeyStream& stream, const WordsOfGroups& groups, NoiseRun<Element> run, GridScale grid,
+                                              ErrorBound bound) {
+    const ExactScale<V> scale(grid.s, bound);
+    const auto g = V::set(grid.grid);
+    for_words<V>(groups, FetchRun{run}, [&](typename V::U32 word, std::size_t i) HUSHVEC_INLINE_LAMBDA {
+        const auto n = exact_laplace<V>(stream, groups.sample(i), scale, word, elements_of_run<V>(run, i));
+        V::store(run.y + i, V::mul(n, g));
+    });
+}
+
+template <class V>
+[[gnu::noinline]] void add_gaussian_loop(const KeyStream& stream, const WordsOfGroups& groups, NoiseRun<float> run, float sigma) {
+    const auto sigma_lanes = V::set(sigma);
+    for_pairs<V>(groups, FetchRun{run}, [&](const PairLanes<V>& at) HUSHVEC_INLINE_LAMBDA {
+        const LanePair<V> x = {elements_of_run<V>(run, at.first).value, elements_of_run<V>(run, at.second).value};
+        const auto y = gaussian_plus<V>(stream, at.pair, sigma, sigma_lanes, at.normals(), at.radius_word, at.angle_word, x);
+        V::store(run.y + at.first, y.cosine);
+        V::store(run.y + at.second, y.sine);
+    });
+}
+
+template <class V>
+[[gnu::noinline]] void add_laplace_loop(const KeyStream& stream, const WordsOfGroups& groups, NoiseRun<float> run, float scale) {
+    const auto half_scale = V::set(0.5f * scale);
+    for_words<V>(groups, FetchRun{run}, [&](typename V::U32 word, std::size_t i) HUSHVEC_INLINE_LAMBDA {
+        V::store(run.y + i, laplace_plus<V>(stream, groups.sample(i), scale, half_scale, word, elements_of_run<V>(run, i).value));
     });
 }
 
 template <class V, class Words, class Element>
 void exact_gaussian_run(const KeyStream& stream, const NoiseRun<Element>& run, GridScale grid, ErrorBound bound) {
-    const ExactScale<V> scale(grid.s, bound);
-    const auto g = V::set(grid.grid);
-    for_each_pair<V, Words>(stream, run, [&](SamplePosition at, auto radius_word, auto angle_word, auto x_cosine, auto x_sine) HUSHVEC_INLINE_LAMBDA {
-        const auto n = exact_gaussian_pair<V>(stream, at.pair(), scale, radius_word, angle_word, x_cosine, x_sine);
-        return LanePair<V>{V::mul(n.cosine, g), V::mul(n.sine, g)};
+    for_words_of_run<Words>(stream, run, [&](const WordsOfGroups& words, const NoiseRun<Element>& part) {
+        exact_gaussian_loop<V>(stream, words, part, grid, bound);
     });
 }
 
 template <class V, class Words, class Element>
 void exact_laplace_run(const KeyStream& stream, const NoiseRun<Element>& run, GridScale grid, ErrorBound bound) {
-    const ExactScale<V> scale(grid.s, bound);
-    const auto g = V::set(grid.grid);
-    for_each_pair<V, Words>(stream, run, [&](SamplePosition at, auto first_word, auto second_word, auto x_first, auto x_second) HUSHVEC_INLINE_LAMBDA {
-        const auto n_first = exact_laplace<V>(stream, at.sample(), scale, first_word, x_first);
-        const auto n_second = exact_laplace<V>(stream, at.sample() + kHalfGroup, scale, second_word, x_second);
-        return LanePair<V>{V::mul(n_first, g), V::mul(n_second, g)};
+    for_words_of_run<Words>(stream, run, [&](const WordsOfGroups& words, const NoiseRun<Element>& part) {
+        exact_laplace_loop<V>(stream, words, part, grid, bound);
     });
 }
 
 template <class V, class Words>
 void add_gaussian_run(const KeyStream& stream, const NoiseRun<float>& run, float sigma) {
-    const auto sigma_lanes = V::set(sigma);
-    for_each_pair<V, Words>(stream, run, [&](SamplePosition at, auto radius_word, auto angle_word, auto x_cosine, auto x_sine) HUSHVEC_INLINE_LAMBDA {
-        return gaussian_plus<V>(stream, at, sigma, sigma_lanes, radius_word, angle_word, {x_cosine.value, x_sine.value});
+    for_words_of_run<Words>(stream, run, [&](const WordsOfGroups& words, const NoiseRun<float>& part) {
+        add_gaussian_loop<V>(stream, words, part, sigma);
     });
 }
 
 template <class V, class Words>
 void add_laplace_run(const KeyStream& stream, const NoiseRun<float>& run, float scale) {
-    const auto half_scale = V::set(0.5f * scale);
-    for_each_pair<V, Words>(stream, run, [&](SamplePosition at, auto first_word, auto second_word, auto x_first, auto x_second) HUSHVEC_INLINE_LAMBDA {
-        return LanePair<V>{laplace_plus<V>(stream, at.sample(), scale, half_scale, first_word, x_first.value),
-                           laplace_plus<V>(stream, at.sample() + kHalfGroup, scale, half_scale, second_word, x_second.value)};
+    for_words_of_run<Words>(stream, run, [&](const WordsOfGroups& words, const NoiseRun<float>& part) {
+        add_laplace_loop<V>(stream, words, part, scale);
     });
 }
 

@@ -40,12 +40,13 @@ void exact_gaussian_of_words(const KeyStream& stream, std::uint64_t first_pair, 
     for (std::size_t i = 0; i < count; i += V::lanes) {
         const auto radius_word = V::load(radius_words + i);
         const auto angle_word = V::load(angle_words + i);
+        const NormalPair<V> normal = normal_pair<V>(radius_word, angle_word);
         const auto first = V::load(x_cosine + i);
         const auto second = V::load(x_sine + i);
         const LanePair<V> n = x_is_float32
-                                  ? exact_gaussian_pair<V>(stream, first_pair + i, scale, radius_word, angle_word,
+                                  ? exact_gaussian_pair<V>(stream, first_pair + i, scale, normal, radius_word, angle_word,
                                                            Float32Elements<V>{V::narrow(first)}, Float32Elements<V>{V::narrow(second)})
-                                  : exact_gaussian_pair<V>(stream, first_pair + i, scale, radius_word, angle_word,
+                                  : exact_gaussian_pair<V>(stream, first_pair + i, scale, normal, radius_word, angle_word,
                                                            Float64Elements<V>{first}, Float64Elements<V>{second});
         store_as_int32<V>(n_cosine + i, n.cosine);
         store_as_int32<V>(n_sine + i, n.sine);

@@ -28,6 +28,16 @@ HUSHVEC_COLD float resolve_laplace_tail(const NoiseSource& source, std::uint64_t
     return static_cast<float>(double{x} + double{scale} * laplace_variate(word, extension[0]));
 }
 
+// Where a word stands in the call (docs/format.md section 2).
+struct SamplePosition {
+    std::uint64_t group;
+    std::size_t word;
+    std::size_t lane;
+
+    HUSHVEC_INLINE std::uint64_t sample() const { return group * kGroupSamples + word * kGroupBlocks + lane; }
+    HUSHVEC_INLINE std::uint64_t pair() const { return group * kGroupPairs + word * kGroupBlocks + lane; }
+};
+
 template <class Value>
 struct Pair {
     Value first, second;
@@ -60,7 +70,8 @@ struct ExactGaussian {
                                           Value x_first, Value x_second) const {
         using Elements = typename ElementsOf<Value>::type;
         const std::uint32_t radius_word = words[at.word], angle_word = words[at.word + 8];
-        const auto rounding = round_gaussian_pair<Thread>(scale, radius_word, angle_word, Elements{x_first}, Elements{x_second});
+        const auto normal = normal_pair<Thread>(radius_word, angle_word);
+        const auto rounding = round_gaussian_pair<Thread>(scale, normal, radius_word, angle_word, Elements{x_first}, Elements{x_second});
         LanePair<Thread> n = rounding.n;
         if (rounding.open) [[unlikely]] {
             const bool both = outside_window<Thread, kGaussianWindow>(radius_word);
@@ -109,7 +120,9 @@ struct FloatGaussian<float> {
 
     HUSHVEC_INLINE Pair<float> operator()(const NoiseSource& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
                                           float x_first, float x_second) const {
-        const auto y = gaussian_plus<Thread>(source, at, sigma, sigma, words[at.word], words[at.word + 8], {x_first, x_second});
+        const std::uint32_t radius_word = words[at.word], angle_word = words[at.word + 8];
+        const auto normal = normal_pair<Thread>(radius_word, angle_word);
+        const auto y = gaussian_plus<Thread>(source, at.pair(), sigma, sigma, normal, radius_word, angle_word, {x_first, x_second});
         return {y.cosine, y.sine};
     }
 };

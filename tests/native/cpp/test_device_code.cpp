@@ -225,7 +225,7 @@ void level_one_is_right(const char* name, ErrorBound bound, std::size_t expect_w
         const auto x = static_cast<float>(static_cast<double>(std::lround(tie - z - 0.5)) + 0.5 + tie - 0.5 - z +
                                           (i % 4 < 2 ? 0.5 : -0.5) * static_cast<double>(edge));
         const ExactScale<Lane> scale(s, bound);
-        const auto rounding = round_gaussian_pair<Lane>(scale, a, b, Float32Elements<Lane>{x}, Float32Elements<Lane>{x});
+        const auto rounding = round_gaussian_pair<Lane>(scale, normal_pair<Lane>(a, b), a, b, Float32Elements<Lane>{x}, Float32Elements<Lane>{x});
         if (rounding.open) continue;
         ++accepted_close;
         wrong += (word.sine ? rounding.n.sine : rounding.n.cosine) != static_cast<float>(settle(stream, word, double{x}, double{s}).index);
