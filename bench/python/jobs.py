@@ -3,12 +3,13 @@
     python bench/python/jobs.py
     python bench/python/jobs.py --rows 1000000 --threads 1,2
 
-`clip_and_noise` is one call with one key stream. `noise_batch` keys every row by its place and bytes; with numbers or texts as
-ids it also makes the places from them; `arrow` is a table with an id column in, the same out. Seconds are the best of several
-rounds, every round times everything once.
+`clip_and_noise` is one call with one key stream. `noise_batch` keys every row by its place and bytes, for each cipher; with numbers
+or texts as ids it also makes the places from them; `arrow` is a table with an id column in, the same out. Those draw from the
+default cipher. Seconds are the best of several rounds, every round times everything once.
 """
 
 import argparse
+import functools
 import json
 import os
 import platform
@@ -30,25 +31,26 @@ def main():
     options = parser.parse_args()
     threads = [int(count) for count in options.threads.split(",")]
     results = {f"{count} threads": measure(options.rows, options.dimension, count) for count in threads}
-    machine = {"machine": platform.machine(), "cores": os.cpu_count(), "backend": hv.backends()["active"]}
+    machine = {"machine": platform.machine(), "cores": os.cpu_count(), "backend": hv.backends()["active"], "aes": hv.backends()["aes"]["active"]}
     print(json.dumps({"machine": machine, "rows": options.rows, "dimension": options.dimension, "seconds": results}, indent=2))
 
 
 def measure(rows, dimension, threads):
     hv.set_num_threads(threads)
     vectors = np.random.default_rng(0).standard_normal((rows, dimension), dtype=np.float32)
-    jobs = {law: NoiseJob.start(dimension=dimension, epsilon=8.0, mechanism=law) for law in ("gaussian", "laplacian", "privunit")}
-    job, sigma = jobs["gaussian"], jobs["gaussian"].mechanism.noise_parameter
+    job = NoiseJob.start(dimension=dimension, epsilon=8.0)
+    sigma = job.mechanism.noise_parameter
     numbers = np.arange(rows)
     texts = [f"document-{number}" for number in numbers]
     cases = {
         "clip_and_noise": lambda: hv.clip_and_noise(vectors, 1.0, sigma),
-        "noise_batch": lambda: noise_batch(vectors, job),
         "noise_batch, numbers": lambda: noise_batch(vectors, job, ids=numbers),
         "noise_batch, texts": lambda: noise_batch(vectors, job, ids=texts),
-        "noise_batch, laplacian": lambda: noise_batch(vectors, jobs["laplacian"]),
-        "noise_batch, privunit": lambda: noise_batch(vectors, jobs["privunit"]),
     }
+    for law in ("gaussian", "laplacian", "privunit"):
+        for cipher in ("aes256", "chacha20"):
+            one = NoiseJob.start(dimension=dimension, epsilon=8.0, mechanism=law, cipher=cipher)
+            cases[f"noise_batch, {law}, {cipher}"] = functools.partial(noise_batch, vectors, one)
     if table := arrow_table(vectors, numbers):
         cases["noise_batch, arrow"] = lambda: noise_batch(table, job, id_column="id")
     seconds = {name: [] for name in cases}

@@ -75,17 +75,6 @@ Cipher cipher_of_rounds(const py::object& value) {
     throw py::value_error("rounds must be 20, 12 or 8, got " + std::string(py::str(rounds)));
 }
 
-Cipher cipher_named(const py::object& value) {
-    if (!py::isinstance<py::str>(value)) {
-        throw py::type_error("cipher must be a string, got " + std::string(py::str(py::type::of(value).attr("__name__"))));
-    }
-    const auto name = value.cast<std::string>();
-    for (const Cipher cipher : kCiphers) {
-        if (name == name_of(cipher)) return cipher;
-    }
-    throw py::value_error("cipher must be aes256, chacha20, chacha12 or chacha8, got " + std::string(py::repr(value)));
-}
-
 std::optional<Cipher> cipher_from(const py::object& rounds, const py::object& cipher) {
     if (rounds.is_none() && cipher.is_none()) return {};
     if (rounds.is_none()) return cipher_named(cipher);
@@ -148,6 +137,17 @@ WipedStream reserve_from(py::handle source) {
     if (is_key_capsule(source)) return WipedStream(stream_of(source));
     if (py::isinstance<Generator>(source)) return source.cast<Generator&>().reserve();
     throw py::type_error("source must be a Generator or a stream it reserved, got " + std::string(py::str(py::type::of(source).attr("__name__"))));
+}
+
+Cipher cipher_named(const py::object& value) {
+    if (!py::isinstance<py::str>(value)) {
+        throw py::type_error("cipher must be a string, got " + std::string(py::str(py::type::of(value).attr("__name__"))));
+    }
+    const auto name = value.cast<std::string>();
+    for (const Cipher cipher : kCiphers) {
+        if (name == name_of(cipher)) return cipher;
+    }
+    throw py::value_error("cipher must be aes256, chacha20, chacha12 or chacha8, got " + std::string(py::repr(value)));
 }
 
 void bind_generator(py::module_& module) {

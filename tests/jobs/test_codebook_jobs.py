@@ -50,10 +50,11 @@ def codes_of(released, job):
 
 @pytest.mark.parametrize("dtype", ("float32", "float64", "float16"))
 @pytest.mark.parametrize("normalize", (False, True))
-def test_bits_are_those_of_the_reference(dtype, normalize):
-    job = job_of(dtype=dtype, normalize=normalize)
+@pytest.mark.parametrize("cipher, version, rounds", (("chacha20", 1, 20), ("aes256", 2, 14)))
+def test_bits_are_those_of_the_reference(cipher, version, rounds, dtype, normalize):
+    job = job_of(dtype=dtype, normalize=normalize, cipher=cipher)
     text = reference.parameters(
-        job_version=1, mechanism="codebook", epsilon=3.0, delta=0.0, dimension=12, dtype=dtype, clip_norm=1.0,
+        job_version=version, mechanism="codebook", epsilon=3.0, delta=0.0, dimension=12, dtype=dtype, clip_norm=1.0,
         normalize=int(normalize), renormalize=0, codebook=CODEBOOK.digest, table=reference.digest(job.mechanism.table),
     )  # fmt: skip
     assert job.parameters == text and job.id == reference.job_id(KEY, text)
@@ -61,7 +62,7 @@ def test_bits_are_those_of_the_reference(dtype, normalize):
     read = reference.unit_rows(rows) if normalize else rows
     places = [reference.place(partition=2**40, row=7 + place) for place in range(len(rows))]
     keys = [reference.answer_key(KEY, text, *of_one) for of_one in zip(places, read, CODEBOOK.encode(read))]
-    wanted = [discrete_reference.responses(key, 0, 20, [int(code)], 20, 3.0)[0] for code, key in zip(CODEBOOK.encode(read), keys)]
+    wanted = [discrete_reference.responses(key, 0, rounds, [int(code)], 20, 3.0)[0] for code, key in zip(CODEBOOK.encode(read), keys)]
     released = noise_batch(rows, job, partition=2**40, first_row=7)
     assert released.dtype == rows.dtype
     assert codes_of(released, job).tolist() == wanted
@@ -290,4 +291,4 @@ def test_each_row_has_one_answer_of_its_own():
     """n = 400 equal rows at as many places: at epsilon = 0.5 many answers, and no two neighbors bound to agree."""
     found = answers_at(started(epsilon=0.5), ROWS[0], 400)
     assert len(set(found.tolist())) == 20
-    assert answers.answered(CODEBOOK.mechanism(3.0), ROWS[:0], KEY, derivation.positions(0, 0, 0)).shape == (0, 12)
+    assert answers.answered(CODEBOOK.mechanism(3.0), ROWS[:0], KEY, derivation.positions(0, 0, 0), "aes256").shape == (0, 12)

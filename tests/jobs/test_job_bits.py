@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import hushvec as hv
 from evidence.reference import jobs as reference
+from evidence.reference import stream
 from hushvec.jobs import NoiseJob, noise_batch
 from hushvec.mechanisms import PrivUnit
 
@@ -18,6 +19,7 @@ pa = pytest.importorskip("pyarrow")
 
 SEED = 2**255 + 12345
 KEY = SEED.to_bytes(32, "little")
+VERSIONS = {"aes256": 2, "chacha20": 1}
 
 
 def rows_of(count, dimension, dtype="float32", seed=5):
@@ -28,8 +30,9 @@ def text_of(job):
     mechanism = job.mechanism
     epsilon, delta = mechanism.cost
     lines = dict(
-        job_version=1, mechanism=mechanism.name, epsilon=epsilon, delta=delta, dimension=job.dimension, dtype=job.dtype,
-        clip_norm=mechanism.clip_norm, noise=mechanism.noise_parameter, normalize=int(job.normalize), renormalize=int(job.renormalize),
+        job_version=VERSIONS[job.cipher], mechanism=mechanism.name, epsilon=epsilon, delta=delta, dimension=job.dimension,
+        dtype=job.dtype, clip_norm=mechanism.clip_norm, noise=mechanism.noise_parameter, normalize=int(job.normalize),
+        renormalize=int(job.renormalize),
     )  # fmt: skip
     if isinstance(mechanism, PrivUnit):
         lines |= dict(cap_probability=mechanism.cap_probability, threshold=mechanism.threshold)
@@ -56,15 +59,18 @@ def test_row_keys_are_blake2b_for_any_bytes(hooks, core, key, place, row):
 
 @pytest.mark.parametrize("dtype", ("float32", "float64", "float16"))
 @pytest.mark.parametrize("mechanism, law", (("gaussian", "gaussian"), ("laplacian", "laplacian"), ("empirical", "gaussian")))
-def test_bits_are_those_of_the_reference(dtype, mechanism, law):
+@pytest.mark.parametrize("cipher", VERSIONS)
+def test_bits_are_those_of_the_reference(cipher, dtype, mechanism, law):
     setting = dict(sigma=0.4) if mechanism == "empirical" else dict(epsilon=6.0)
     for dimension in (1, 17, 300):
-        job = NoiseJob.unsafe_seeded(SEED, dimension=dimension, dtype=dtype, mechanism=mechanism, clip_norm=1.5, **setting)
-        rows = rows_of(3, dimension, dtype)
+        setting |= dict(dimension=dimension, dtype=dtype, mechanism=mechanism, clip_norm=1.5, cipher=cipher)
+        job = NoiseJob.unsafe_seeded(SEED, **setting)
+        rows = rows_of(6, dimension, dtype)  # streams of AES are keyed four at a time
         assert job.parameters == text_of(job)
         assert job.id == reference.job_id(KEY, text_of(job))
-        places = [reference.place(partition=2**40, row=7 + i) for i in range(3)]
-        expected = reference.released(rows, KEY, text_of(job), places, 1.5, job.mechanism.noise_parameter, law, dtype)
+        places = [reference.place(partition=2**40, row=7 + i) for i in range(6)]
+        noise, rounds = job.mechanism.noise_parameter, stream.ROUNDS[cipher]
+        expected = reference.released(rows, KEY, text_of(job), places, 1.5, noise, law, dtype, rounds)
         np.testing.assert_array_equal(noise_batch(rows, job, partition=2**40, first_row=7), expected)
 
 
@@ -81,12 +87,13 @@ def test_bits_of_rows_named_by_ids():
     np.testing.assert_array_equal(noise_batch(rows, job, ids=texts), expected)
 
 
-def test_privunit_bits_are_those_of_the_reference():
-    job = NoiseJob.unsafe_seeded(SEED, dimension=24, epsilon=6.0, mechanism="privunit")
+@pytest.mark.parametrize("cipher", VERSIONS)
+def test_privunit_bits_are_those_of_the_reference(cipher):
+    job = NoiseJob.unsafe_seeded(SEED, dimension=24, epsilon=6.0, mechanism="privunit", cipher=cipher)
     rows = rows_of(3, 24)
     law = job.mechanism.cap_probability, job.mechanism.threshold
     places = [reference.place(partition=0, row=i) for i in range(3)]
-    n = reference.privunit_integers(rows, KEY, text_of(job), places, *law, job.mechanism.sigma)
+    n = reference.privunit_integers(rows, KEY, text_of(job), places, *law, job.mechanism.sigma, stream.ROUNDS[cipher])
     np.testing.assert_array_equal(noise_batch(rows, job), (n * job.mechanism.grid).astype(np.float32))
 
 
@@ -152,6 +159,8 @@ def test_ids_of_every_width_are_the_same_places():
         dict(epsilon=6.0, dtype="float64", normalize=True, renormalize=True),
         dict(epsilon=6.0, dtype="float16", normalize=True),
         dict(epsilon=6.0, mechanism="privunit"),
+        dict(epsilon=6.0, cipher="aes256"),
+        dict(epsilon=6.0, mechanism="privunit", cipher="aes256"),
     ),
     ids=lambda setting: " ".join(map(str, setting.values())),
 )
@@ -173,8 +182,9 @@ def test_no_batching_changes_a_bit(setting, dimension):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(job)).receipt(1), job.receipt(1))
 
 
-def test_threads_change_no_bit():
-    job = NoiseJob.unsafe_seeded(3, dimension=100, epsilon=6.0)
+@pytest.mark.parametrize("cipher", VERSIONS)
+def test_threads_change_no_bit(cipher):
+    job = NoiseJob.unsafe_seeded(3, dimension=100, epsilon=6.0, cipher=cipher)
     rows = rows_of(6000, 100)
     try:
         hv.set_num_threads(1)
@@ -190,7 +200,7 @@ def test_every_parameter_gives_another_stream():
     base = dict(dimension=32, epsilon=6.0)
     others = (
         dict(), dict(delta=1e-6), dict(clip_norm=2.0), dict(mechanism="laplacian"), dict(renormalize=True), dict(normalize=True),
-        dict(mechanism="empirical", sigma=0.5, epsilon=None),
+        dict(mechanism="empirical", sigma=0.5, epsilon=None), dict(cipher="aes256"),
     )  # fmt: skip
     jobs = [NoiseJob.unsafe_seeded(9, **(base | other)) for other in others]
     assert len({job.id for job in jobs}) == len(jobs)

@@ -222,10 +222,14 @@ def test_no_job():
 def test_the_core_refuses_what_python_would_not_let_through(core):
     rows, places, key = rows_of(), np.zeros((5, 40), np.uint8), bytes(32)
     with pytest.raises(ValueError, match="key must have 32 bytes, got 31"):
-        core.clip_and_noise_keyed(rows, 1.0, 1.0, np.empty_like(rows), key[1:], places, "gaussian")
+        core.clip_and_noise_keyed(rows, 1.0, 1.0, np.empty_like(rows), key[1:], places, "aes256", "gaussian")
     with pytest.raises(ValueError, match=r"places must have shape \(5, 40\)"):
-        core.clip_and_noise_keyed(rows, 1.0, 1.0, np.empty_like(rows), key, places[1:], "gaussian")
+        core.clip_and_noise_keyed(rows, 1.0, 1.0, np.empty_like(rows), key, places[1:], "aes256", "gaussian")
     with pytest.raises(ValueError, match="law must be gaussian or laplacian, got l2_laplace"):
-        core.clip_and_noise_keyed(rows, 1.0, 1.0, np.empty_like(rows), key, places, "l2_laplace")
+        core.clip_and_noise_keyed(rows, 1.0, 1.0, np.empty_like(rows), key, places, "aes256", "l2_laplace")
     with pytest.raises(ValueError, match="out must not be x itself"):
-        core.clip_and_noise_keyed(rows, 1.0, 1.0, rows, key, places, "gaussian")
+        core.clip_and_noise_keyed(rows, 1.0, 1.0, rows, key, places, "aes256", "gaussian")
+    with pytest.raises(ValueError, match="cipher must be aes256, chacha20, chacha12 or chacha8, got 'aes128'"):
+        core.clip_and_noise_keyed(rows, 1.0, 1.0, np.empty_like(rows), key, places, "aes128", "gaussian")
+    with pytest.raises(TypeError, match="cipher must be a string, got int"):
+        core.privunit_keyed(rows, 0.75, 1.5, 1.0, np.empty_like(rows), key, places, 256)

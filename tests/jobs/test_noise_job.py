@@ -17,6 +17,7 @@ from hushvec.jobs import NoiseJob, noise_batch
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, PrivUnit
 
 SETTING = dict(dimension=16, epsilon=2.0, delta=1e-6)
+VERSIONS = {"aes256": 2, "chacha20": 1}
 
 
 def ledger_of(tmp_path, **limits):
@@ -53,10 +54,73 @@ def test_a_pickled_job_is_the_same_job():
     assert sent.id == job.id and sent.receipt(3) == job.receipt(3)
 
 
-def test_a_pickled_job_of_another_format_is_refused():
-    state = dict(NoiseJob.start(**SETTING).__getstate__(), format_version=2)
-    with pytest.raises(ValueError, match=r"the job must come from a hushvec with format version 1, got 2"):
+@pytest.mark.parametrize("cipher, version", (("chacha20", 2), ("aes256", 1), ("aes512", 3)))
+def test_a_pickled_job_of_another_format_is_refused(cipher, version):
+    state = dict(NoiseJob.start(**SETTING).__getstate__(), cipher=cipher, format_version=version)
+    with pytest.raises(ValueError) as refused:
         NoiseJob.__new__(NoiseJob).__setstate__(state)
+    assert str(refused.value) == f"the job must have format version 1 for chacha20 or 2 for aes256, got {version} for {cipher}"
+
+
+def test_a_job_that_was_pickled_before_jobs_had_a_cipher_draws_from_chacha20():
+    job = NoiseJob.unsafe_seeded(7, **SETTING)
+    state = job.__getstate__()
+    del state["cipher"]
+    old = NoiseJob.__new__(NoiseJob)
+    old.__setstate__(state)
+    assert (old.cipher, old.format_version, old.id, old.receipt(3)) == ("chacha20", 1, job.id, job.receipt(3))
+    rows = np.ones((3, 16), np.float32)
+    np.testing.assert_array_equal(noise_batch(rows, old), noise_batch(rows, job))
+
+
+@pytest.mark.parametrize("cipher, version", VERSIONS.items())
+def test_versions_are_in_files_and_pickles(tmp_path, cipher, version):
+    """A reader that knows version 1 alone compares these numbers first, and names them."""
+    job = NoiseJob.start(**SETTING, cipher=cipher, path=tmp_path / "job.json")
+    written = json.loads((tmp_path / "job.json").read_text())
+    assert (written["job_version"], written["format_version"]) == (version, version)
+    assert job.__getstate__()["format_version"] == version
+    assert job.parameters.startswith(f"job_version {version}\n")
+    rows = np.ones((3, 16), np.float32)
+    for again in (NoiseJob.load(tmp_path / "job.json"), pickle.loads(pickle.dumps(job))):
+        assert (again.cipher, again.id) == (cipher, job.id)
+        np.testing.assert_array_equal(noise_batch(rows, again), noise_batch(rows, job))
+
+
+# A file of version 1. Id and bits are those of evidence.reference.jobs.
+OLD_FILE = {
+    "job_version": 1, "format_version": 1, "id": "7081a7db728d810a8ad23c4833458a19", "key": "0123456789abcdef" * 4,
+    "arguments": {
+        "dimension": 4, "dtype": "float32", "mechanism": "gaussian", "epsilon": 2.0, "delta": 1e-06, "sigma": None, "clip_norm": 1.0,
+        "normalize": False, "renormalize": False,
+    },
+    "charge": None,
+}  # fmt: skip
+OLD_BITS = "00004c40000098c0000094400000f83f000080c000002840000000bf0000aac0"
+
+
+def test_a_file_of_version_1_resumes_bit_for_bit(tmp_path):
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps(OLD_FILE))
+    path.chmod(0o600)
+    resumed = NoiseJob.start(dimension=4, epsilon=2.0, delta=1e-6, path=path)
+    assert resumed.id == OLD_FILE["id"] and resumed.cipher == "chacha20"
+    released = noise_batch(np.eye(4, dtype=np.float32)[:2], resumed, first_row=5)
+    assert released.tobytes().hex() == OLD_BITS
+
+
+@pytest.mark.parametrize("cipher, other", (("aes256", "chacha20"), ("chacha20", "aes256")))
+def test_the_cipher_of_a_file_is_kept(tmp_path, cipher, other):
+    path = tmp_path / "job.json"
+    job = NoiseJob.start(**SETTING, cipher=cipher, path=path)
+    assert NoiseJob.start(**SETTING, path=path).id == NoiseJob.start(**SETTING, cipher=cipher, path=path).id == job.id
+    with ledger_of(tmp_path) as budget:
+        with pytest.raises(ValueError) as refused:
+            NoiseJob.start(**SETTING, cipher=other, path=path, budget=budget)
+        assert str(refused.value) == f"cipher must be {cipher!r}, that of the job in {path}, or None, got {other!r}"
+        assert budget.consumed() == 0.0
+    with pytest.raises(ValueError, match=r"holds a job with other parameters: dimension 16, asked for dimension 17$"):
+        NoiseJob.start(**(SETTING | dict(dimension=17)), cipher=other, path=path)
 
 
 def test_charged_once_however_often_it_is_started(tmp_path):
@@ -123,7 +187,7 @@ def test_the_receipt_holds(tmp_path, mechanism):
     how = f"job {job.id}: each row's key stream is keyed by the job's key, the row's place and its bytes"
     assert how in receipt.notes
     assert receipt == dataclasses.replace(
-        hv.privatize(np.ones((1, 16), np.float32), mechanism=mechanism, generator=hv.Generator(cipher="chacha20"), **setting).receipt,
+        hv.privatize(np.ones((1, 16), np.float32), mechanism=mechanism, **setting).receipt,
         rows=1_000_000, notes=receipt.notes, charge=job.entry,
     )  # fmt: skip
 
@@ -188,8 +252,11 @@ def test_a_path_with_another_job_is_refused(tmp_path):
     (
         (dict(key="00" * 31), "its key must have 32 bytes, got 31"),
         (dict(key="00" * 32), "its id does not follow from its key and parameters"),
-        (dict(format_version=2), "its versions must be 1 and 1, got"),
-        (dict(job_version=2), "its versions must be 1 and 1, got"),
+        (dict(format_version=1), r"its versions must be 1 and 1, or 2 and 2, got \(2, 1\)"),
+        (dict(job_version=1), r"its versions must be 1 and 1, or 2 and 2, got \(1, 2\)"),
+        (dict(job_version=3, format_version=3), r"its versions must be 1 and 1, or 2 and 2, got \(3, 3\)"),
+        (dict(job_version=[2]), r"its versions must be 1 and 1, or 2 and 2, got \(\[2\], 2\)"),
+        (dict(job_version=1, format_version=1), "its id does not follow from its key and parameters"),
         (dict(arguments={}), "missing"),
         (dict(charge={"ledger": "x"}), "missing"),
         (dict(more=1), "its fields must be"),
@@ -198,7 +265,7 @@ def test_a_path_with_another_job_is_refused(tmp_path):
 )
 def test_damaged_job_files(tmp_path, change, message):
     path = tmp_path / "job.json"
-    NoiseJob.start(**SETTING, path=path)
+    NoiseJob.start(**SETTING, cipher="aes256", path=path)
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(ValueError, match=message) as refused:
         NoiseJob.load(path)
@@ -239,6 +306,8 @@ def test_a_mechanism_object_will_do():
         (dict(clip_norm=float("nan")), ValueError, "clip_norm must be finite, got nan"),
         (dict(mechanism="l2_laplace"), ValueError, "mechanism must have an exact form in a job, got 'l2_laplace'"),
         (dict(normalize=True, clip_norm=2.0), ValueError, "clip_norm must be 1.0 with normalize=True, got 2.0"),
+        (dict(cipher="chacha12"), ValueError, "cipher must be one of 'aes256', 'chacha20', got 'chacha12'"),
+        (dict(cipher=256), TypeError, "cipher must be a str, got int"),
     ),
 )
 def test_bad_parameters(tmp_path, change, error, message):

@@ -12,6 +12,7 @@ from hushvec.jobs import NoiseJob, derivation, job, noise_batch
 ALPHA = 1e-6
 DIMENSION = 256
 ROWS = 200
+CIPHERS = ("aes256", "chacha20")
 
 
 def noise_of(rows, a_job):
@@ -19,9 +20,9 @@ def noise_of(rows, a_job):
     return noise_batch(rows, a_job).astype(np.float64) - rows
 
 
-def pair_of_attempts():
+def pair_of_attempts(cipher):
     """The noise of two attempts at the same places, the second with rows that differ in the last bit of one element."""
-    a_job = NoiseJob.unsafe_seeded(1, dimension=DIMENSION, epsilon=4.0)
+    a_job = NoiseJob.unsafe_seeded(1, dimension=DIMENSION, epsilon=4.0, cipher=cipher)
     rows = (np.random.default_rng(2).standard_normal((ROWS, DIMENSION)) / 40).astype(np.float32)
     changed = rows.copy()
     changed[:, 0] = np.nextafter(changed[:, 0], np.float32(1))
@@ -36,11 +37,13 @@ def check_unrelated(first, second):
     assert ((first != second).mean(axis=1) > 0.5).all()
 
 
-def test_other_data_has_unrelated_noise():
-    check_unrelated(*pair_of_attempts())
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_other_data_has_unrelated_noise(cipher):
+    check_unrelated(*pair_of_attempts(cipher))
 
 
-def test_a_derivation_without_the_data_is_caught(monkeypatch):
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_a_derivation_without_the_data_is_caught(cipher, monkeypatch):
     """The mutant keys every row by its place alone."""
     honest = job.NoiseJob._run
 
@@ -51,7 +54,7 @@ def test_a_derivation_without_the_data_is_caught(monkeypatch):
 
     monkeypatch.setattr(job.NoiseJob, "_run", without_data)
     with pytest.raises(AssertionError):
-        check_unrelated(*pair_of_attempts())
+        check_unrelated(*pair_of_attempts(cipher))
 
 
 def test_the_same_data_has_the_same_noise():

@@ -174,6 +174,16 @@ def _words(rng, receipt):
     return {**receipt, "is_dp_claim": bool(rng.integers(2)), name: value}
 
 
+def _cipher(rng, receipt):
+    """Another cipher, with its own rounds and format version or with those of another; or none, as before AES-256."""
+    ciphers = {"aes256": (14, 2), "chacha20": (20, 1), "chacha12": (12, 1), "chacha8": (8, 1)}
+    name = _pick(rng, [*ciphers, *ciphers, receipt.get("cipher"), "aes128", "AES256", "chacha", None])
+    others = _pick(rng, [*ciphers.values(), (receipt.get("rounds"), receipt.get("format_version"))])
+    rounds, version = ciphers.get(name, others)
+    forged = {**receipt, "cipher": name, "rounds": _pick(rng, [rounds, others[0]]), "format_version": _pick(rng, [version, others[1]])}
+    return forged if rng.random() < 0.7 else {field: value for field, value in forged.items() if field != "cipher"}
+
+
 def _law(rng, receipt):
     """Another law, mostly one that adds up; epsilon about what it gives."""
     if receipt.get("mechanism") == "privunit":
@@ -237,8 +247,8 @@ def _charge(rng, receipt):
 
 
 # In this order where there are several: the first two read fields that those behind them break.
-_CHANGES = (_law, _noise, _promise, _neighbours, _words, _charge, _any_field, _other_kind, _fields)
-_WEIGHTS = (0.16, 0.16, 0.14, 0.08, 0.12, 0.06, 0.18, 0.06, 0.04)
+_CHANGES = (_law, _noise, _promise, _neighbours, _words, _cipher, _charge, _any_field, _other_kind, _fields)
+_WEIGHTS = (0.16, 0.16, 0.14, 0.08, 0.10, 0.06, 0.06, 0.16, 0.05, 0.03)
 
 
 def _replace_number(text):

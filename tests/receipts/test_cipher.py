@@ -15,7 +15,7 @@ from hushvec.receipts.verify import receipt_from_dict
 from hushvec.release.labels import privatize_labels
 from hushvec.release.plan import plan_release
 from hushvec.retrieval import PrivateIndex, ScoreNoise
-from receipts.forgeries import SCRIPT, module_of, training_receipt
+from receipts.forgeries import SCRIPT, genuine, module_of, training_receipt
 
 CIPHERS = {"aes256": (14, 2), "chacha20": (20, 1), "chacha12": (12, 1), "chacha8": (8, 1)}
 ROWS = np.ones((4, 8), np.float32)
@@ -82,6 +82,16 @@ def test_rounds_and_format_version_must_be_those_of_the_cipher(kind, cipher, scr
     wrong = dataclasses.replace(changed, format_version=3 - version)
     assert hv.verify_receipt(wrong) == ("does not hold", (f"format_version must be {version} for {cipher}, got {3 - version}",))
     assert script.check_receipt(wrong.to_dict()) == ("does not hold", [f"format_version is not that of {cipher}"])
+
+
+@pytest.mark.parametrize("other", CIPHERS)
+def test_the_name_of_another_cipher_alone_is_refused(other, script):
+    """On receipts of every kind and currency."""
+    for receipts, _ in genuine():
+        for receipt in receipts:
+            if receipt["cipher"] != other:
+                forged = {**receipt, "cipher": other}
+                assert hv.verify_receipt(forged).status == independent_status(script, forged) == "does not hold"
 
 
 @pytest.mark.parametrize("rounds", [20, 12, 8])
@@ -164,9 +174,16 @@ def test_training_states_its_cipher(cipher):
         optimizer._cipher_for(on_device)
 
 
-def test_jobs_draw_from_chacha20():
-    assert fields(NoiseJob.start(dimension=8, epsilon=4.0).receipt(3)) == ("chacha20", 20, 1)
-    assert fields(NoiseJob.unsafe_seeded(1, dimension=8, epsilon=4.0).receipt(3)) == ("chacha20", 20, 1)
+@pytest.mark.parametrize("cipher", ["aes256", "chacha20"])
+def test_a_job_states_its_cipher(cipher, script):
+    setting = dict(dimension=8, epsilon=4.0, cipher=cipher)
+    for job in (NoiseJob.start(**setting), NoiseJob.unsafe_seeded(1, **setting)):
+        receipt = job.receipt(3)
+        assert (job.cipher, job.format_version) == (cipher, CIPHERS[cipher][1])
+        assert fields(receipt) == (cipher, *CIPHERS[cipher])
+        assert hv.verify_receipt(receipt).status == independent_status(script, receipt.to_dict())
+    assert NoiseJob.start(dimension=8, epsilon=4.0).cipher == hv.backends()["default_cipher"]
+    assert NoiseJob.unsafe_seeded(1, dimension=8, epsilon=4.0).cipher == "chacha20"
 
 
 @pytest.mark.parametrize("collection", [vocabulary(30, 2.0, "k_rr"), BloomFilter(64, 2, epsilon=2.0)], ids=["k_rr", "bloom"])

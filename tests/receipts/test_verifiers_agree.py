@@ -144,6 +144,10 @@ LAX_WITH_RECEIPTS = {
     "noise below the multiplier": ('if Fraction(receipt["sigma"]) < Fraction(receipt["noise_multiplier"]) * clip_norm:', "if False:"),
     "batches cost as examples": ('if receipt["clipping"] == "batch":', "if False:"),
     "steps beyond the plan": ('receipt["steps"] > receipt["planned_steps"]', "False"),
+    "rounds of another cipher": ('if receipt["rounds"] != ROUNDS[cipher]:', "if False:"),
+    "the format version of another cipher": ('if receipt["format_version"] != (2 if cipher == "aes256" else 1):', "if False:"),
+    "AES-256 without its name is ChaCha20": ('if receipt.get("rounds") == rounds]', 'if receipt.get("rounds") in (rounds, 14)]'),
+    "receipts from before AES-256 are none": ("receipt = with_cipher(receipt)", "pass"),
     "labels with the model's scores": ('* (receipt.get("scores") == "source")', "* False"),
 }
 LAX_WITH_LEDGERS = {

@@ -16,10 +16,11 @@
 namespace hushvec {
 
 // What the rows' streams are made from: a secret, and 40 bytes for each row, one after the other.
-// Nonce 0, 20 rounds.
+// Nonce 0.
 struct RowKeySource {
     std::array<std::uint8_t, 32> key;
     const std::uint8_t* places;
+    Cipher cipher = Cipher::chacha20;
 };
 
 // clip_and_noise with exact rounding, each row as row 0 of a call with its own stream. x and out are flat and disjoint, and of out

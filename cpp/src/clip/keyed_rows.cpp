@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -15,7 +16,10 @@
 #include "clip/row_scale.hpp"
 #include "clip/run_kernel.hpp"
 #include "clip/validate.hpp"
+#include "hushvec/key_slot.hpp"
+#include "hushvec/stack_frames.hpp"
 #include "parallel/threads.hpp"
+#include "rng/aes_stream.hpp"
 #include "rng/blake2b.hpp"
 
 namespace hushvec {
@@ -54,24 +58,39 @@ private:
     LineVector<std::byte> memory_;
 };
 
-// Streams of staged rows, whose first is row `first` of the call. Wiped when they go.
+// Streams of staged rows. Round keys are in locked memory, keys are wiped when it goes, and so is the stack of what drew from them.
 class RowStreams {
 public:
-    RowStreams(const Blake2bKey& key, const std::uint8_t* places, const MatrixView& rows, std::size_t first) {
-        active_kernels().row_keys({key.state, places + first * kRowPlaceBytes, rows.data, rows.columns * item_size(rows.dtype), rows.rows, keys_});
+    RowStreams(const Blake2bKey& key, const RowKeySource& source) : key_(key), source_(source) {}
+    ~RowStreams() {
+        explicit_bzero(keys_, sizeof keys_);
+        wipe_stack_below();
     }
-    ~RowStreams() { explicit_bzero(keys_, sizeof keys_); }
     RowStreams(const RowStreams&) = delete;
     RowStreams& operator=(const RowStreams&) = delete;
+
+    // From here on `of` gives the streams of these rows, the first of which is row `first` of the call.
+    void enter(const MatrixView& rows, std::size_t first) {
+        active_kernels().row_keys({key_.state, source_.places + first * kRowPlaceBytes, rows.data, rows.columns * item_size(rows.dtype), rows.rows, keys_});
+        if (source_.cipher != Cipher::aes256) return;
+        for (std::size_t row = 0; row < rows.rows; ++row) round_keys_[row] = &slots_[row].taken();
+        derive_round_keys(keys_, rows.rows, round_keys_);
+    }
 
     KeyStream of(std::size_t row) const {
         KeyStream stream;
         std::copy_n(keys_[row], 8, stream.key);
+        stream.cipher = source_.cipher;
+        stream.round_keys = round_keys_[row];
         return stream;
     }
 
 private:
+    const Blake2bKey& key_;
+    const RowKeySource& source_;
     RowKey keys_[kRowsAtOnce];
+    RoundKeySlot slots_[kRowsAtOnce];
+    AesRoundKeys* round_keys_[kRowsAtOnce] = {};
 };
 
 // Calls work(staged rows, first) on all rows of x, some at a time: `first` is which row of x the first of them is. False ends a thread's
@@ -150,14 +169,15 @@ void noise_rows(const RowKeySource& source, const MatrixView& x, double clip_nor
     FirstBadRow bad(x.rows);
     const Blake2bKey key(source.key);
     for_staged_rows(x, [&] {
-        return [&, worker = RowWorker<Element>(x, out), widened = std::vector<Element>()](const MatrixView& rows, std::size_t first) mutable {
+        return [&, worker = RowWorker<Element>(x, out), widened = std::vector<Element>(),
+                streams = std::make_unique<RowStreams>(key, source)](const MatrixView& rows, std::size_t first) mutable {
             Element scales[kRowsAtOnce];
             const std::size_t good = scales_of(rows, clip_norm, double{grid.grid}, widened, scales);
             if (good < rows.rows) bad.note(first + good);
             if (good < rows.rows) return false;
-            const RowStreams streams(key, source.places, rows, first);
+            streams->enter(rows, first);
             for (std::size_t row = 0; row < rows.rows; ++row) {
-                worker.run(rows, row, first + row, scales[row], RunKernel{streams.of(row), law, grid, 0});
+                worker.run(rows, row, first + row, scales[row], RunKernel{streams->of(row), law, grid, 0});
             }
             return true;
         };
@@ -194,11 +214,11 @@ void privunit_keyed(const RowKeySource& source, const MatrixView& x, PrivUnitLaw
     FirstBadRow bad(x.rows);
     const Blake2bKey key(source.key);
     for_staged_rows(x, [&] {
-        return [&](const MatrixView& rows, std::size_t first) {
-            const RowStreams streams(key, source.places, rows, first);
+        return [&, streams = std::make_unique<RowStreams>(key, source)](const MatrixView& rows, std::size_t first) {
+            streams->enter(rows, first);
             for (std::size_t row = 0; row < rows.rows; ++row) {
                 try {
-                    privunit(streams.of(row), row_of(rows, row), law, sigma, row_of(out, first + row), Output::fresh);
+                    privunit(streams->of(row), row_of(rows, row), law, sigma, row_of(out, first + row), Output::fresh);
                 } catch (const NonFiniteRow&) {
                     bad.note(first + row);
                     return false;

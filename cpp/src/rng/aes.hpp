@@ -15,22 +15,35 @@
 
 namespace hushvec {
 
-// FIPS 197 section 5.2 for eight key words. Words are little-endian, so byte 0 of the standard is the lowest here.
-template <class L>
-void expand_aes_key(const std::uint32_t* key, AesRoundKeys& keys) {
-    std::uint32_t* w = keys.words;
-    std::uint32_t round_constant = 1;
-    for (std::size_t i = 0; i < kAesKeyWords; ++i) w[i] = key[i];
-    for (std::size_t i = kAesKeyWords; i < kAesScheduleWords; ++i) {
-        std::uint32_t changed = w[i - 1];
-        if (i % kAesKeyWords == 0) {
-            changed = L::sub_word(std::rotr(changed, 8)) ^ round_constant;
-            round_constant <<= 1;
-        } else if (i % kAesKeyWords == 4) {
-            changed = L::sub_word(changed);
-        }
-        w[i] = w[i - kAesKeyWords] ^ changed;
+// FIPS 197 section 5.2 for Count keys of eight words. Words are little-endian, so byte 0 of the standard is the lowest here. Each word
+// waits for the one before it, so keys side by side take little longer than one.
+template <class L, std::size_t Count>
+HUSHVEC_INLINE void expand_side_by_side(const AesKey* keys, AesRoundKeys* const* round_keys) {
+    std::uint32_t last[Count], round_constant = 1;
+    for (std::size_t k = 0; k < Count; ++k) {
+        for (std::size_t i = 0; i < kAesKeyWords; ++i) round_keys[k]->words[i] = keys[k][i];
+        last[k] = keys[k][kAesKeyWords - 1];
     }
+    for (std::size_t i = kAesKeyWords; i < kAesScheduleWords; ++i) {
+        for (std::size_t k = 0; k < Count; ++k) {
+            if (i % kAesKeyWords == 0) {
+                last[k] = L::sub_word(std::rotr(last[k], 8)) ^ round_constant;
+            } else if (i % kAesKeyWords == 4) {
+                last[k] = L::sub_word(last[k]);
+            }
+            last[k] ^= round_keys[k]->words[i - kAesKeyWords];
+            round_keys[k]->words[i] = last[k];
+        }
+        if (i % kAesKeyWords == 0) round_constant <<= 1;
+    }
+}
+
+template <class L>
+void expand_aes_keys(const AesKey* keys, std::size_t count, AesRoundKeys* const* round_keys) {
+    constexpr std::size_t kAtOnce = 4;
+    std::size_t first = 0;
+    for (; first + kAtOnce <= count; first += kAtOnce) expand_side_by_side<L, kAtOnce>(keys + first, round_keys + first);
+    for (; first < count; ++first) expand_side_by_side<L, 1>(keys + first, round_keys + first);
 }
 
 // FIPS 197 section 5.1, from the state after the first AddRoundKey.
@@ -45,17 +58,22 @@ HUSHVEC_INLINE void aes_rounds(const typename L::Schedule& schedule, typename L:
 }
 
 template <class L>
+HUSHVEC_INLINE void encrypt_aes_register(const typename L::Schedule& schedule, const AesBlock* in, AesBlock* out) {
+    typename L::Blocks state[1] = {L::bit_xor(L::load(in), L::same(schedule[0]))};
+    aes_rounds<L>(schedule, state);
+    L::store(out, state[0]);
+}
+
+template <class L>
 void encrypt_aes_blocks(const AesRoundKeys& keys, const AesBlock* in, std::size_t count, AesBlock* out) {
     const typename L::Schedule schedule(keys);
-    for (std::size_t first = 0; first < count; first += L::blocks) {
-        const std::size_t here = count - first < L::blocks ? count - first : L::blocks;
-        AesBlock buffer[L::blocks] = {};
-        std::memcpy(buffer, in + first, here * sizeof(AesBlock));
-        typename L::Blocks state[1] = {L::bit_xor(L::load(buffer), L::same(schedule[0]))};
-        aes_rounds<L>(schedule, state);
-        L::store(buffer, state[0]);
-        std::memcpy(out + first, buffer, here * sizeof(AesBlock));
-    }
+    std::size_t first = 0;
+    for (; first + L::blocks <= count; first += L::blocks) encrypt_aes_register<L>(schedule, in + first, out + first);
+    if (first == count) return;
+    AesBlock rest[L::blocks] = {};
+    std::memcpy(rest, in + first, (count - first) * sizeof(AesBlock));
+    encrypt_aes_register<L>(schedule, rest, rest);
+    std::memcpy(out + first, rest, (count - first) * sizeof(AesBlock));
 }
 
 // The counter blocks of one group differ in the low six bits of their last byte alone.
@@ -89,7 +107,7 @@ template <class L>
 constexpr AesKernels make_aes_kernels(const char* name) {
     return {
         .name = name,
-        .expand_key = expand_aes_key<L>,
+        .expand_keys = expand_aes_keys<L>,
         .encrypt = encrypt_aes_blocks<L>,
         .keystream = aes_keystream<L>,
     };

@@ -20,6 +20,8 @@ struct alignas(16) AesBlock {
     std::uint32_t words[kAesBlockWords];
 };
 
+using AesKey = std::uint32_t[kAesKeyWords];
+
 struct alignas(16) AesRoundKeys {
     std::uint32_t words[kAesScheduleWords];
 };
@@ -32,7 +34,7 @@ HUSHVEC_INLINE constexpr AesBlock aes_counter_block(std::uint64_t domain_id, std
 
 struct AesKernels {
     const char* name;
-    void (*expand_key)(const std::uint32_t* key, AesRoundKeys&);
+    void (*expand_keys)(const AesKey* keys, std::size_t count, AesRoundKeys* const* round_keys);
     void (*encrypt)(const AesRoundKeys&, const AesBlock* in, std::size_t count, AesBlock* out);   // block by block; out may be in
 
     // Counter mode: the words of whole groups of one domain, in the order of the blocks.

@@ -1,6 +1,7 @@
 #include "rng/aes_stream.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <stdexcept>
@@ -16,6 +17,28 @@ constexpr std::size_t kBlocksOfUnit = kBlockWords / kAesBlockWords;
 
 // RFC 8452 section 4 takes counters 0 and 1 for another key.
 constexpr std::uint32_t kFirstKeyCounter = 2;
+
+constexpr std::size_t kKeysAtOnce = 4;
+
+// At most kKeysAtOnce keys.
+void derive(const AesKey* keys, std::size_t count, std::uint64_t nonce, std::uint64_t segment, AesRoundKeys* const* round_keys) {
+    constexpr std::size_t kBlocks = 4;   // eight bytes of each
+    const AesKernels& aes = active_aes();
+    AesBlock counters[kBlocks], blocks[kBlocks];
+    for (std::uint32_t i = 0; i < kBlocks; ++i) {
+        counters[i] = {{kFirstKeyCounter + i, static_cast<std::uint32_t>(nonce), static_cast<std::uint32_t>(nonce >> 32),
+                        static_cast<std::uint32_t>(segment)}};
+    }
+    AesKey derived[kKeysAtOnce];
+    aes.expand_keys(keys, count, round_keys);
+    for (std::size_t k = 0; k < count; ++k) {
+        aes.encrypt(*round_keys[k], counters, kBlocks, blocks);
+        for (std::size_t i = 0; i < kBlocks; ++i) std::memcpy(derived[k] + 2 * i, blocks[i].words, 2 * sizeof derived[k][0]);
+    }
+    aes.expand_keys(derived, count, round_keys);
+    explicit_bzero(blocks, sizeof blocks);
+    explicit_bzero(derived, sizeof derived);
+}
 
 // `count` blocks of counter mode, from block number `first`, which lie in one segment.
 void counter_blocks(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t first, std::size_t count, AesBlock* out) {
@@ -33,20 +56,13 @@ void counter_blocks(const KeyStream& stream, std::uint64_t domain_id, std::uint6
 }  // namespace
 
 void derive_round_keys(const KeyStream& stream, std::uint64_t segment, AesRoundKeys& round_keys) {
-    constexpr std::size_t kBlocks = 4;   // eight bytes of each
-    const AesKernels& aes = active_aes();
-    AesBlock blocks[kBlocks];
-    for (std::uint32_t i = 0; i < kBlocks; ++i) {
-        blocks[i] = {{kFirstKeyCounter + i, static_cast<std::uint32_t>(stream.nonce), static_cast<std::uint32_t>(stream.nonce >> 32),
-                      static_cast<std::uint32_t>(segment)}};
+    derive(&stream.key, 1, stream.nonce, segment, std::array{&round_keys}.data());
+}
+
+void derive_round_keys(const AesKey* keys, std::size_t count, AesRoundKeys* const* round_keys) {
+    for (std::size_t first = 0; first < count; first += kKeysAtOnce) {
+        derive(keys + first, std::min(kKeysAtOnce, count - first), 0, 0, round_keys + first);
     }
-    aes.expand_key(stream.key, round_keys);
-    aes.encrypt(round_keys, blocks, kBlocks, blocks);
-    std::uint32_t key[kAesKeyWords];
-    for (std::size_t i = 0; i < kBlocks; ++i) std::memcpy(key + 2 * i, blocks[i].words, 2 * sizeof key[0]);
-    aes.expand_key(key, round_keys);
-    explicit_bzero(blocks, sizeof blocks);
-    explicit_bzero(key, sizeof key);
 }
 
 WipedStream::WipedStream(const KeyStream& from) : WipedKey(from) {

@@ -66,7 +66,7 @@ def privunit(
     out_is_fresh: bool = False,
 ) -> None: ...
 def clip_and_noise_keyed(
-    x: _Array, clip_norm: float, sigma: float, out: _Array, key: bytes, places: NDArray[np.uint8], law: str
+    x: _Array, clip_norm: float, sigma: float, out: _Array, key: bytes, places: NDArray[np.uint8], cipher: str, law: str
 ) -> None: ...
 def privunit_keyed(
     x: _Array,
@@ -76,6 +76,7 @@ def privunit_keyed(
     out: _Array,
     key: bytes,
     places: NDArray[np.uint8],
+    cipher: str,
 ) -> None: ...
 def unit_rows(x: _Array, out: _Array) -> None: ...
 def inner_products(a: _Array, b: _Array, out: _Array) -> None: ...

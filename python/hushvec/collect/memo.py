@@ -26,7 +26,7 @@ from hushvec._util.publish import private_opener, published_bytes
 from hushvec.collect.errors import MemoError
 from hushvec.receipts.fields import ROUNDS
 
-# What permanent reports are drawn from.
+# What permanent reports are drawn from, on every machine: a report from another stream would be a second report of its word.
 MEMO_CIPHER = "chacha20"
 
 _VERSION = 1

@@ -17,7 +17,9 @@ from hushvec.jobs import derivation
 from hushvec.mechanisms import CodebookResponse
 
 
-def answered(mechanism: CodebookResponse, rows: NDArray[Any], key: bytes, places: derivation.Places) -> NDArray[Any]:
+def answered(
+    mechanism: CodebookResponse, rows: NDArray[Any], key: bytes, places: derivation.Places, cipher: str
+) -> NDArray[Any]:
     """The released rows, of the dtype of `rows` [n, d], which is read once, so that key and code come from one read.
 
     Raises:
@@ -33,6 +35,6 @@ def answered(mechanism: CodebookResponse, rows: NDArray[Any], key: bytes, places
         one[0] = codes[place]
         stream = derivation.row_key(key, places[place].tobytes(), row.tobytes() + one.astype("<i4").tobytes())
         # nonce 0: the key belongs to one row, and is not a seed
-        source = _core.Generator.unsafe_seeded(int.from_bytes(stream, "little"), cipher=derivation.CIPHER)
+        source = _core.Generator.unsafe_seeded(int.from_bytes(stream, "little"), cipher=cipher)
         answers[place] = _core.randomized_response(one, count, law, source)[0]
     return mechanism.table[answers].astype(rows.dtype)

@@ -13,9 +13,10 @@ from hushvec.mechanisms import CodebookResponse, Mechanism, PrivUnit, VectorMech
 
 KEY_BYTES = 32
 PLACE_BYTES = 40
-JOB_VERSION = 1
-CIPHER = "chacha20"
-FORMAT_VERSION = _core.format_versions[CIPHER]
+# What a job can draw from, and the version of a job that does.
+JOB_VERSIONS = {"aes256": 2, "chacha20": 1}
+# Of jobs that do not say: all that there were before version 2, and those of a seed.
+FIRST_CIPHER = "chacha20"
 
 _ROWS_KEY = b"hushvec rows"
 _JOB_ID = b"hushvec job id"
@@ -24,11 +25,11 @@ _POSITION, _NUMBER, _TEXT = 0, 1, 2
 Places = NDArray[np.uint8]
 
 
-def parameters_text(mechanism: Mechanism, *, dtype: str, normalize: bool, renormalize: bool) -> str:
+def parameters_text(mechanism: Mechanism, *, cipher: str, dtype: str, normalize: bool, renormalize: bool) -> str:
     """Everything besides key and rows that determines the result and the guarantee: lines of a name and a value."""
     epsilon, delta = mechanism.cost
     fields = {
-        "job_version": JOB_VERSION,
+        "job_version": JOB_VERSIONS[cipher],
         "mechanism": mechanism.name,
         "epsilon": epsilon.hex(),
         "delta": delta.hex(),
@@ -45,6 +46,11 @@ def parameters_text(mechanism: Mechanism, *, dtype: str, normalize: bool, renorm
         table = np.ascontiguousarray(mechanism.table, "<f4")
         fields |= {"codebook": mechanism.codebook.digest, "table": hashlib.sha256(table.tobytes()).hexdigest()}
     return "".join(f"{name} {value}\n" for name, value in fields.items())
+
+
+def versions(cipher: str) -> tuple[int, int]:
+    """The version of a job and that of its format."""
+    return JOB_VERSIONS[cipher], _core.format_versions[cipher]
 
 
 def rows_key(key: bytes, parameters: str) -> bytes:

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,8 @@ class StoredJob(JobParameters):
         return derivation.job_id(self.key, self.parameters)
 
 
-def kept(job: StoredJob, path: Path) -> StoredJob:
-    """`job`, now in the file, or the job that was already there."""
+def kept(job: StoredJob, path: Path, *, any_cipher: bool) -> StoredJob:
+    """`job`, now in the file, or the job that was already there; it may draw from another cipher where `any_cipher` says so."""
     with _written_beside(job, path) as beside:
         try:
             os.link(beside.path, path)  # fails if the file exists: only one of several processes creates it
@@ -43,8 +43,11 @@ def kept(job: StoredJob, path: Path) -> StoredJob:
             return job
         except FileExistsError:
             present = read(path, getattr(job.mechanism, "codebook", None))
-    if present.parameters != job.parameters:
-        raise ValueError(f"{path} holds a job with other parameters: {_difference(present.parameters, job.parameters)}")
+    asked = replace(job, cipher=present.cipher).parameters
+    if present.parameters != asked:
+        raise ValueError(f"{path} holds a job with other parameters: {_difference(present.parameters, asked)}")
+    if present.cipher != job.cipher and not any_cipher:
+        raise ValueError(f"cipher must be {present.cipher!r}, that of the job in {path}, or None, got {job.cipher!r}")
     return present
 
 
@@ -90,17 +93,23 @@ def _require_codebook(path: Path, arguments: Any, codebook: PublicCodebook | Non
 
 
 def _job_of(fields: dict[str, Any], codebook: PublicCodebook | None) -> StoredJob:
-    versions = (fields["job_version"], fields["format_version"])
-    if versions != (derivation.JOB_VERSION, derivation.FORMAT_VERSION):
-        raise ValueError(f"its versions must be {derivation.JOB_VERSION} and {derivation.FORMAT_VERSION}, got {versions}")
+    cipher = _cipher_of((fields["job_version"], fields["format_version"]))
     key = bytes.fromhex(fields["key"])
     if len(key) != derivation.KEY_BYTES:
         raise ValueError(f"its key must have {derivation.KEY_BYTES} bytes, got {len(key)}")
     entry = None if fields["charge"] is None else LedgerEntry(**fields["charge"])
-    job = StoredJob(**planned_parameters(**_with_codebook(fields["arguments"], codebook)), entry=entry, key=key)
+    arguments = _with_codebook(fields["arguments"], codebook)
+    job = StoredJob(**planned_parameters(cipher=cipher, **arguments), entry=entry, key=key)
     if job.id != fields["id"]:
         raise ValueError("its id does not follow from its key and parameters, so its noise would be another")
     return job
+
+
+def _cipher_of(versions: tuple[Any, Any]) -> str:
+    for cipher in derivation.JOB_VERSIONS:
+        if versions == derivation.versions(cipher):
+            return cipher
+    raise ValueError(f"its versions must be 1 and 1, or 2 and 2, got {versions}")
 
 
 def _with_codebook(arguments: dict[str, Any], codebook: PublicCodebook | None) -> dict[str, Any]:
@@ -114,9 +123,10 @@ def _with_codebook(arguments: dict[str, Any], codebook: PublicCodebook | None) -
 def _text_of(job: StoredJob) -> str:
     if isinstance(job.mechanism, PrivUnit) and job.mechanism.corpus_size is not None:
         raise ValueError(f"a job with corpus_size cannot be saved, got corpus_size={job.mechanism.corpus_size}")
+    job_version, format_version = derivation.versions(job.cipher)
     fields = {
-        "job_version": derivation.JOB_VERSION,
-        "format_version": derivation.FORMAT_VERSION,
+        "job_version": job_version,
+        "format_version": format_version,
         "id": job.id,
         "key": job.key.hex(),
         "arguments": _arguments(job),

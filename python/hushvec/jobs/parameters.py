@@ -15,12 +15,14 @@ from hushvec.release.plan import plan_release
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class JobParameters:
-    """The mechanism of every row, one row per person; the dtype of batches; what brings rows to unit length before and after it."""
+    """The mechanism of every row, one row per person; the dtype of batches; what brings rows to unit length before and after it;
+    what the noise is drawn from."""
 
     mechanism: Mechanism
     dtype: str
     normalize: bool
     renormalize: bool
+    cipher: str = derivation.FIRST_CIPHER
 
     @property
     def dimension(self) -> int:
@@ -30,12 +32,13 @@ class JobParameters:
     def parameters(self) -> str:
         """Everything that determines the result besides the key and the rows, as docs/format.md section 10 writes it."""
         return derivation.parameters_text(
-            self.mechanism, dtype=self.dtype, normalize=self.normalize, renormalize=self.renormalize
+            self.mechanism, cipher=self.cipher, dtype=self.dtype, normalize=self.normalize, renormalize=self.renormalize
         )
 
 
-def planned_parameters(*, dimension: int, dtype: str, **arguments: Any) -> dict[str, Any]:
+def planned_parameters(*, dimension: int, dtype: str, cipher: str, **arguments: Any) -> dict[str, Any]:
     """The fields of `JobParameters`, from the arguments of `NoiseJob.start`."""
+    validate.choice("cipher", cipher, derivation.JOB_VERSIONS)
     plan = plan_release(
         rows=1,
         dimension=validate.whole_number("dimension", dimension, at_least=1),
@@ -46,4 +49,4 @@ def planned_parameters(*, dimension: int, dtype: str, **arguments: Any) -> dict[
     )
     if plan.mechanism.grade != "exact":
         raise ValueError(f"mechanism must have an exact form in a job, got {plan.mechanism.name!r}")
-    return dict(mechanism=plan.mechanism, dtype=dtype, normalize=plan.normalize, renormalize=plan.renormalize)
+    return dict(mechanism=plan.mechanism, dtype=dtype, normalize=plan.normalize, renormalize=plan.renormalize, cipher=cipher)

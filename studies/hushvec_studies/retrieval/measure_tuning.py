@@ -6,9 +6,11 @@ documents.npy: float32 [n, d], public. The adversary asks with a document's own 
 """
 
 import argparse
+import sys
 
 import numpy as np
 
+from hushvec.audit.indexes.tuning import TunedEpsilon
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise, tune_epsilon
 
 SIDES = {
@@ -44,12 +46,27 @@ def main():
                 shadow_models=2 if attack == "released" else 8,
                 candidates=options.candidates,
             )
-            found = next(trial for trial in tuned.trials if trial.epsilon == tuned.epsilon)
-            above = [f"{trial.epsilon:.3g}" for trial in tuned.trials if trial.epsilon > tuned.epsilon][:1]
-            print(
-                f"| {side} | `{attack}` | {tuned.epsilon:.3g} | {found.tpr} | {''.join(above)} | {tuned.epsilon_proven:.3g} |",
-                flush=True,
-            )
+            try:
+                print(row_of(side, attack, tuned), flush=True)
+            except ValueError as error:
+                sys.exit(f"measure_tuning: {error}")
+
+
+def row_of(side: str, attack: str, tuned: TunedEpsilon) -> str:
+    """A row of the table.
+
+    Raises:
+        ValueError: no epsilon that was tried met the limit.
+    """
+    if tuned.epsilon is None:
+        lowest = tuned.trials[0]
+        raise ValueError(
+            f"target_tpr must be above what the attack reaches at epsilon {lowest.epsilon:g}, the lowest tried: "
+            f"{attack!r} on {side} has TPR {lowest.tpr} at {tuned.fpr:g} FPR, got {tuned.target_tpr:g}"
+        )
+    found = next(trial for trial in tuned.trials if trial.epsilon == tuned.epsilon)
+    above = [f"{trial.epsilon:.3g}" for trial in tuned.trials if trial.epsilon > tuned.epsilon][:1]
+    return f"| {side} | `{attack}` | {tuned.epsilon:.3g} | {found.tpr} | {''.join(above)} | {tuned.epsilon_proven:.3g} |"
 
 
 if __name__ == "__main__":

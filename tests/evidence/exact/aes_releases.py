@@ -7,6 +7,7 @@ import numpy as np
 
 import hushvec as hv
 from hushvec._native import _core
+from hushvec.jobs import NoiseJob, noise_batch
 from hushvec.mechanisms.randomized_response import RandomizedResponse
 from hushvec.mechanisms.top_k import GumbelTopK
 
@@ -34,6 +35,9 @@ def releases():
     law = _core.response_law(1.5, 2)
     yield "bits", _core.bit_reports(codes[:700], 2100, (1 << 63, law[1]), generator)
     yield "cells", _core.hadamard_reports(codes, 3000, 4, 1024, _core.response_law(1.5, 8), generator)
+    for mechanism in ("gaussian", "laplacian", "privunit"):
+        job = NoiseJob.unsafe_seeded(SEED, dimension=257, epsilon=6.0, mechanism=mechanism, cipher="aes256")
+        yield f"job {mechanism}", noise_batch(rows[:100].astype(np.float32), job)
 
 
 if __name__ == "__main__":

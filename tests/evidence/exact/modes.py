@@ -68,10 +68,11 @@ def _clipping(dtype, shape):
         yield lambda r=rows, o=unit: _core.unit_rows(r, o), unit
         push = np.empty_like(rows)
         yield lambda r=rows, o=push: _core.privunit(r, 0.75, 1.5, 1.0, o, _generator()), push
-        keyed = np.empty_like(rows)
-        yield lambda r=rows, o=keyed: _core.clip_and_noise_keyed(r, 1.0, 0.3, o, bytes(32), places, "gaussian"), keyed
-        keyed_push = np.empty_like(rows)
-        yield lambda r=rows, o=keyed_push: _core.privunit_keyed(r, 0.75, 1.5, 1.0, o, bytes(32), places), keyed_push
+        for cipher in ("chacha20", "aes256"):
+            keyed, keyed_push = np.empty_like(rows), np.empty_like(rows)
+            row_keys = bytes(32), places, cipher
+            yield lambda r=rows, o=keyed, k=row_keys: _core.clip_and_noise_keyed(r, 1.0, 0.3, o, *k, "gaussian"), keyed
+            yield lambda r=rows, o=keyed_push, k=row_keys: _core.privunit_keyed(r, 0.75, 1.5, 1.0, o, *k), keyed_push
     if dtype != "float16":
         products = np.empty((len(x), len(x)), dtype)
         yield lambda o=products: _core.inner_products(x, x, o), products

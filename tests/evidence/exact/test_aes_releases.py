@@ -25,6 +25,9 @@ responses: 3bc8a8710bed84143e43df6d014100e1
 top-k: 74f775e3f43b93d2ee62d91494690580
 bits: 7cd3339b8f21dd8cc2e0c2b233be38b4
 cells: 4d5cb6de0c83de7d6d33d4b6cabd9bf1
+job gaussian: a34f6627572a87a238aa9f8952230b88
+job laplacian: 20b0f680295aafac6420403d48ec17f3
+job privunit: e8a5f401a8f7c51cbc24f767a0b80ade
 """
 
 

@@ -38,12 +38,12 @@ def place(partition=None, row=None, number=None, text=None):
 
 
 def row_key(key, text, where, row):
-    """The ChaCha key of one row; `row` as the kernel gets it, in the job's dtype."""
+    """The key of one row; `row` as the kernel gets it, in the job's dtype."""
     return hashlib.blake2b(where + row.tobytes(), key=rows_key(key, text), digest_size=32).digest()
 
 
 def answer_key(key, text, where, row, code):
-    """The ChaCha key of one answer: of the row and of its code."""
+    """The key of one answer: of the row and of its code."""
     return hashlib.blake2b(where + row.tobytes() + int(code).to_bytes(4, "little"), key=rows_key(key, text), digest_size=32).digest()
 
 
@@ -52,20 +52,20 @@ def digest(table):
     return hashlib.sha256(table.astype("<f4").tobytes()).hexdigest()
 
 
-def released(rows, key, text, places, clip_norm, noise, law, dtype="float32"):
+def released(rows, key, text, places, clip_norm, noise, law, dtype="float32", rounds=20):
     """Gaussian or Laplace rows; rows are in the job's dtype."""
     result = []
     for row, where in zip(rows, places, strict=True):
         wide = row.astype(np.float32) if dtype == "float16" else row
         stream = row_key(key, text, where, row)
-        result.append(release.clip_and_noise(wide, clip_norm, noise, key=stream, law=law, dtype=dtype)[0])
+        result.append(release.clip_and_noise(wide, clip_norm, noise, key=stream, rounds=rounds, law=law, dtype=dtype)[0])
     return np.array(result)
 
 
-def privunit_integers(rows, key, text, places, cap_probability, threshold, sigma):
+def privunit_integers(rows, key, text, places, cap_probability, threshold, sigma, rounds=20):
     """n of PrivUnitG rows, float32."""
     return np.concatenate([
-        privunit.integers(row, cap_probability, threshold, sigma, key=row_key(key, text, where, row))
+        privunit.integers(row, cap_probability, threshold, sigma, key=row_key(key, text, where, row), rounds=rounds)
         for row, where in zip(rows, places, strict=True)
     ])  # fmt: skip
 

@@ -1,5 +1,6 @@
 // AES-256: published vectors and a plain version, on every implementation; the keys and counters of the stream.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
 #include <string>
@@ -48,10 +49,10 @@ std::vector<std::uint8_t> bytes_of(const std::vector<AesBlock>& blocks, std::siz
 }
 
 AesRoundKeys expanded(const AesKernels& aes, const Bytes32& key) {
-    std::uint32_t words[kAesKeyWords];
+    AesKey words;
     std::memcpy(words, key.data(), sizeof words);
-    AesRoundKeys round_keys;
-    aes.expand_key(words, round_keys);
+    AesRoundKeys round_keys, *to = &round_keys;
+    aes.expand_keys(&words, 1, &to);
     return round_keys;
 }
 
@@ -102,6 +103,25 @@ void key_expansion_of_fips_197(const AesKernels& aes, const std::string& where) 
     const AesRoundKeys round_keys = expanded(aes, key_from_hex(kStandardKey));
     check(expected.size() == sizeof round_keys && std::memcmp(round_keys.words, expected.data(), sizeof round_keys) == 0,
           "FIPS 197 A.3, key expansion" + where);
+}
+
+void keys_side_by_side(const AesKernels& aes, const std::string& where) {
+    for (std::size_t count = 0; count <= 9; ++count) {
+        std::vector<std::array<std::uint32_t, kAesKeyWords>> keys(count);
+        std::vector<AesRoundKeys> round_keys(count);
+        std::vector<AesRoundKeys*> to;
+        for (std::size_t i = 0; i < count; ++i) {
+            std::memcpy(keys[i].data(), scattered_key(static_cast<std::uint32_t>(i)).data(), sizeof keys[i]);
+            to.insert(to.begin(), &round_keys[i]);   // not in the order of memory
+        }
+        aes.expand_keys(reinterpret_cast<const AesKey*>(keys.data()), count, to.data());
+        bool agree = true;
+        for (std::size_t i = 0; i < count; ++i) {
+            const PlainAes256 plain(scattered_key(static_cast<std::uint32_t>(i)));
+            agree &= std::memcmp(to[i]->words, plain.schedule().data(), sizeof *to[i]) == 0;
+        }
+        check(agree, std::to_string(count) + " keys expanded side by side" + where);
+    }
 }
 
 void vectors_of_the_standards(const AesKernels& aes, const std::string& where) {
@@ -239,6 +259,28 @@ void keys_are_derived_as_in_rfc_8452() {
     }
 }
 
+void keys_of_many_streams_are_derived_as_one() {
+    for (const std::size_t count : {1, 3, 4, 5, 16, 17}) {
+        std::vector<KeyStream> streams(count);
+        std::vector<std::array<std::uint32_t, kAesKeyWords>> keys(count);
+        std::vector<AesRoundKeys> round_keys(count);
+        std::vector<AesRoundKeys*> to;
+        for (std::size_t i = 0; i < count; ++i) {
+            streams[i].cipher = Cipher::aes256;
+            std::memcpy(streams[i].key, scattered_key(static_cast<std::uint32_t>(i)).data(), sizeof streams[i].key);
+            std::memcpy(keys[i].data(), streams[i].key, sizeof keys[i]);
+            to.push_back(&round_keys[i]);
+        }
+        derive_round_keys(reinterpret_cast<const AesKey*>(keys.data()), count, to.data());
+        bool agree = true;
+        for (std::size_t i = 0; i < count; ++i) {
+            const Bytes32 derived = test::plain_segment_key(streams[i], 0);
+            agree &= std::memcmp(round_keys[i].words, PlainAes256(derived).schedule().data(), sizeof round_keys[i]) == 0;
+        }
+        check(agree, "round keys of " + std::to_string(count) + " streams at once");
+    }
+}
+
 void keys_differ_by_nonce_and_segment() {
     std::set<std::vector<std::uint32_t>> keys;
     for (const std::uint64_t nonce : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 32, (std::uint64_t{1} << 48) - 1}) {
@@ -318,11 +360,13 @@ void every_backend_draws_the_same_words() {
 
 int main() {
     on_every_implementation(key_expansion_of_fips_197);
+    on_every_implementation(keys_side_by_side);
     on_every_implementation(vectors_of_the_standards);
     on_every_implementation(the_s_box_is_the_standards);
     on_every_implementation(any_number_of_blocks);
     on_every_implementation(counter_mode_of_whole_groups);
     keys_are_derived_as_in_rfc_8452();
+    keys_of_many_streams_are_derived_as_one();
     keys_differ_by_nonce_and_segment();
     for (const int segment_bits : {kShortSegment, kAesSegmentBits}) {
         words_take_a_key_a_segment(segment_bits);

@@ -1,6 +1,7 @@
 // Round keys of AES-256: in locked memory while a call draws, and nowhere after it.
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -9,15 +10,19 @@
 #include <vector>
 
 #include "check.hpp"
+#include "dispatch/dispatch.hpp"
 #include "hushvec/dispatch.hpp"
 #include "hushvec/generator.hpp"
 #include "hushvec/key_slot.hpp"
+#include "hushvec/keyed_rows.hpp"
 #include "hushvec/locked_memory.hpp"
 #include "hushvec/stack_frames.hpp"
 #include "hushvec/wiped_stream.hpp"
 #include "memory_scan.hpp"
 #include "noise_of_laws.hpp"
+#include "plain_rows.hpp"
 #include "rng/aes_stream.hpp"
+#include "rng/blake2b.hpp"
 
 namespace {
 
@@ -117,6 +122,30 @@ void keys_of_later_segments_go_too() {
     }
 }
 
+// The first row, whose slot later rows take, and the last.
+void keys_of_the_rows_of_a_job_go_too() {
+    constexpr std::size_t rows = 40, columns = 300;
+    constexpr std::array<std::uint8_t, 32> job_key = {1, 2, 3};
+    std::vector<std::uint8_t> places(rows * kRowPlaceBytes);
+    for (std::size_t row = 0; row < rows; ++row) places[row * kRowPlaceBytes] = static_cast<std::uint8_t>(row);
+    std::vector<float> x = test::rows_of(rows * columns), y(x.size());
+    const MatrixView from = test::view_of(x, DType::float32, rows, columns), to = test::view_of(y, DType::float32, rows, columns);
+    const auto secrets_of_row = [&](std::size_t row) {
+        WipedKey stream;
+        const Blake2bKey key(job_key);
+        active_kernels().row_keys({key.state, &places[row * kRowPlaceBytes], from.at(row, 0), columns * sizeof(float), 1, &stream.key});
+        return secrets_of_segment(stream, 0);
+    };
+    const std::vector<Secrets> secrets = {secrets_of_row(0), secrets_of_row(rows - 1)};
+    const RowKeySource source = {job_key, places.data(), Cipher::aes256};
+    for (const Law law : {Law::gaussian, Law::laplacian}) {
+        clip_and_noise_keyed(source, from, 1.0, 0.7, law, to);
+        for (const Secrets& of_row : secrets) check(of_row.found() == 0, "round keys of a row go with the call");
+    }
+    privunit_keyed(source, from, {0.5, 0.25}, 0.7, to);
+    for (const Secrets& of_row : secrets) check(of_row.found() == 0, "round keys of a row go with the call of privunit");
+}
+
 void slots_last_as_long_as_their_streams() {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t slots_of_a_page = page / 256;
@@ -165,6 +194,7 @@ int main() {
         round_keys_lie_in_locked_memory();
         nothing_is_left_after_noise();
         keys_of_later_segments_go_too();
+        keys_of_the_rows_of_a_job_go_too();
     }
     return test::summary();
 }

@@ -14,6 +14,7 @@
 #include "hushvec/keyed_rows.hpp"
 #include "hushvec/threads.hpp"
 #include "hushvec/unit_rows.hpp"
+#include "hushvec/wiped_stream.hpp"
 #include "plain_rows.hpp"
 #include "rng/blake2b.hpp"
 
@@ -85,20 +86,22 @@ std::vector<std::uint8_t> places_of(std::size_t rows, std::size_t first = 0) {
 }
 
 template <class T>
-std::vector<T> released(std::vector<T> x, DType dtype, std::size_t rows, std::size_t columns, std::size_t first_row, Law law) {
+std::vector<T> released(std::vector<T> x, DType dtype, std::size_t rows, std::size_t columns, std::size_t first_row, Law law,
+                        Cipher cipher = Cipher::chacha20) {
     const auto places = places_of(rows, first_row);
     std::vector<T> y(x.size());
-    clip_and_noise_keyed({kKey, places.data()}, view_of(x, dtype, rows, columns), 1.0, 0.7, law, view_of(y, dtype, rows, columns));
+    clip_and_noise_keyed({kKey, places.data(), cipher}, view_of(x, dtype, rows, columns), 1.0, 0.7, law, view_of(y, dtype, rows, columns));
     return y;
 }
 
+constexpr PrivUnitLaw kPrivUnit = {0.5, 0.25};
+
 // The row by the public functions: its stream, then a call of one row.
 template <class T>
-void rows_are_calls_of_one_row(DType dtype, std::vector<T> x, std::size_t rows, std::size_t columns) {
-    for (const Law law : {Law::gaussian, Law::laplacian}) {
-        const auto got = released(x, dtype, rows, columns, 0, law);
-        const auto places = places_of(rows);
-        const Blake2bKey key(kKey);
+void rows_are_calls_of_one_row(DType dtype, std::vector<T> x, std::size_t rows, std::size_t columns, Cipher cipher) {
+    const auto places = places_of(rows);
+    const Blake2bKey key(kKey);
+    const auto row_by_row = [&](auto release) {
         std::vector<T> expected(x.size());
         for (std::size_t row = 0; row < rows; ++row) {
             MatrixView from = view_of(x, dtype, rows, columns), to = view_of(expected, dtype, rows, columns);
@@ -106,25 +109,50 @@ void rows_are_calls_of_one_row(DType dtype, std::vector<T> x, std::size_t rows, 
             to.data = to.at(row, 0);
             from.rows = to.rows = 1;
             KeyStream stream;
+            stream.cipher = cipher;
             active_kernels().row_keys({key.state, places.data() + row * kRowPlaceBytes, from.data, columns * item_size(dtype), 1, &stream.key});
-            clip_and_noise(stream, from, 1.0, 0.7, law, true, to);
+            release(WipedStream(stream), from, to);
         }
-        check(got == expected, "one call a row, " + std::to_string(columns) + " columns of " + std::to_string(item_size(dtype)) + " bytes");
+        return expected;
+    };
+    const std::string where = std::string(", ") + name_of(cipher) + ", " + std::to_string(columns) + " columns of " +
+                              std::to_string(item_size(dtype)) + " bytes";
+    for (const Law law : {Law::gaussian, Law::laplacian}) {
+        const auto expected = row_by_row([&](const KeyStream& stream, const MatrixView& from, const MatrixView& to) {
+            clip_and_noise(stream, from, 1.0, 0.7, law, true, to);
+        });
+        check(released(x, dtype, rows, columns, 0, law, cipher) == expected, "one call a row" + where);
     }
+    std::vector<T> y(x.size());
+    privunit_keyed({kKey, places.data(), cipher}, view_of(x, dtype, rows, columns), kPrivUnit, 0.7, view_of(y, dtype, rows, columns));
+    const auto expected = row_by_row([&](const KeyStream& stream, const MatrixView& from, const MatrixView& to) {
+        privunit(stream, from, kPrivUnit, 0.7, to);
+    });
+    check(y == expected, "privunit, one call a row" + where);
+}
+
+void ciphers_give_other_rows() {
+    const auto x = rows_of(40);
+    const auto aes = released(x, DType::float32, 1, 40, 0, Law::gaussian, Cipher::aes256);
+    const auto chacha = released(x, DType::float32, 1, 40, 0, Law::gaussian, Cipher::chacha20);
+    std::size_t same = 0;
+    for (std::size_t i = 0; i < 40; ++i) same += aes[i] == chacha[i] ? 1u : 0u;
+    check(same < 8, "AES-256 for ChaCha20: " + std::to_string(same) + " of 40 elements are the same");
 }
 
 void splits_and_threads_agree() {
-    const std::size_t rows = 1500, columns = 385;
+    const std::size_t rows = 1500, columns = 385, cut = 777;
     const auto x = rows_of(rows * columns);
-    set_num_threads(1);
-    const auto expected = released(x, DType::float32, rows, columns, 0, Law::gaussian);
-    set_num_threads(4);
-    check(released(x, DType::float32, rows, columns, 0, Law::gaussian) == expected, "four threads");
-    set_num_threads(0);
-    const std::size_t cut = 777;
     const std::vector<float> behind(x.begin() + static_cast<std::ptrdiff_t>(cut * columns), x.end());
-    const auto rest = released(behind, DType::float32, rows - cut, columns, cut, Law::gaussian);
-    check(std::equal(rest.begin(), rest.end(), expected.begin() + static_cast<std::ptrdiff_t>(cut * columns)), "rows from 777 on alone");
+    for (const Cipher cipher : {Cipher::chacha20, Cipher::aes256}) {
+        set_num_threads(1);
+        const auto expected = released(x, DType::float32, rows, columns, 0, Law::gaussian, cipher);
+        set_num_threads(4);
+        check(released(x, DType::float32, rows, columns, 0, Law::gaussian, cipher) == expected, "four threads");
+        set_num_threads(0);
+        const auto rest = released(behind, DType::float32, rows - cut, columns, cut, Law::gaussian, cipher);
+        check(std::equal(rest.begin(), rest.end(), expected.begin() + static_cast<std::ptrdiff_t>(cut * columns)), "rows from 777 on alone");
+    }
 }
 
 void the_row_and_its_place_decide() {
@@ -218,12 +246,16 @@ void bad_input_is_refused() {
 
 int main() {
     row_keys_are_blake2b();
-    for (const std::size_t columns : {1u, 15u, 255u, 256u, 257u, 384u, 5000u}) {
-        rows_are_calls_of_one_row<float>(DType::float32, rows_of(3 * columns), 3, columns);
-        const auto narrow = rows_of(3 * columns);
-        rows_are_calls_of_one_row<double>(DType::float64, std::vector<double>(narrow.begin(), narrow.end()), 3, columns);
-        rows_are_calls_of_one_row<std::uint16_t>(DType::float16, std::vector<std::uint16_t>(3 * columns, 0x3555), 3, columns);
+    constexpr std::size_t rows = 6;   // streams of AES are keyed four at a time
+    for (const Cipher cipher : {Cipher::chacha20, Cipher::aes256}) {
+        for (const std::size_t columns : {1u, 15u, 255u, 256u, 257u, 384u, 5000u}) {
+            const auto narrow = rows_of(rows * columns);
+            rows_are_calls_of_one_row<float>(DType::float32, narrow, rows, columns, cipher);
+            rows_are_calls_of_one_row<double>(DType::float64, std::vector<double>(narrow.begin(), narrow.end()), rows, columns, cipher);
+            rows_are_calls_of_one_row<std::uint16_t>(DType::float16, std::vector<std::uint16_t>(rows * columns, 0x3555), rows, columns, cipher);
+        }
     }
+    ciphers_give_other_rows();
     splits_and_threads_agree();
     the_row_and_its_place_decide();
     unit_rows_have_unit_length();
