@@ -1,4 +1,4 @@
-// float16 to and from float32, a vector at a time, with a scalar tail of the same rounding.
+// float16 to and from float32, a vector at a time, with a scalar tail of the same rounding; whole numbers to int8.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,8 @@
 #include "noise/float16.hpp"
 
 namespace hushvec {
+
+inline constexpr float kLargestInt8 = 127.0f;
 
 template <class V>
 void widen_float16(const std::uint16_t* in, std::size_t count, float* out) {
@@ -20,6 +22,15 @@ void narrow_float16(const float* in, std::size_t count, std::uint16_t* out) {
     std::size_t i = 0;
     for (; i + V::lanes <= count; i += V::lanes) V::store_float16(out + i, V::load(in + i));
     for (; i < count; ++i) out[i] = float_to_float16(in[i]);
+}
+
+// Two selections and a conversion, no branch: the compiler makes vectors of it. V keeps the copies of the instruction sets apart.
+template <class V>
+void narrow_int8(const float* in, std::size_t count, std::int8_t* out) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const float below = in[i] < kLargestInt8 ? in[i] : kLargestInt8;
+        out[i] = static_cast<std::int8_t>(static_cast<std::int32_t>(below > -kLargestInt8 ? below : -kLargestInt8));
+    }
 }
 
 }  // namespace hushvec
