@@ -86,14 +86,16 @@ class Mechanism(ABC):
         Raises:
             ValueError: no int8 values are made of this mechanism, or the noise is so small that they would be rounded too coarsely.
         """
-        raise ValueError(
-            f"dtype must be None for mechanism {self.name!r}: int8 values are those of 'gaussian', 'empirical' and 'privunit'"
-        )
+        raise self._no_int8()
 
     @property
     def int8_saturation(self) -> float:
         """At most this share of the int8 values of a clipped row is expected to saturate: docs/proofs/saturation.md."""
-        raise NotImplementedError
+        raise self._no_int8()
+
+    def _no_int8(self) -> ValueError:
+        known = "int8 values are those of 'gaussian', 'empirical' and 'privunit'"
+        return ValueError(f"dtype must be None for mechanism {self.name!r}: {known}")
 
     @abstractmethod
     def expected_cosine(self, norm: float | None = None) -> float:
@@ -192,9 +194,7 @@ class VectorMechanism(Mechanism):
 
     def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
         exact = self.grade == "exact"
-        return kernels.clip_and_noise(
-            x, self.clip_norm, self.noise_parameter, out, source, self.law, exact, out_is_fresh=out_is_fresh
-        )
+        return kernels.clip_and_noise(x, self.clip_norm, self.noise_parameter, out, source, self.law, exact, out_is_fresh=out_is_fresh)
 
 
 @lru_cache(maxsize=1024)  # each release asks three times, and exact arithmetic takes longer than the noise of a row

@@ -294,7 +294,7 @@ def option_of(entry: Entry, request: Request) -> Option:
     try:
         mechanism = getattr(mechanisms, entry.class_name)(**entry.arguments(request))
         figures = entry.figures(mechanism, request)
-    except ValueError as refusal:  # a price that this mechanism cannot be had at, such as noise beyond float32
+    except ValueError as refusal:   # a price that this mechanism cannot be had at, such as noise beyond float32
         return _not_to_be_had(entry, str(refusal))
     asked = TASKS[request.task]
     value = figures[ranked_by(request)]

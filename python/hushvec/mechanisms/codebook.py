@@ -209,9 +209,7 @@ def _best_count(rows: Rows, epsilon: float, purpose: str, seed: int) -> int:
     seen, held_out = rows[order[::2]], rows[order[1::2]]
 
     def score(count: int) -> float:
-        given = (
-            PublicCodebook.of(seen) if count == len(seen) else PublicCodebook._of_cells(_centers(seen, count, seed), seen, seen)
-        )
+        given = PublicCodebook.of(seen) if count == len(seen) else PublicCodebook._of_cells(_centers(seen, count, seed), seen, seen)
         if purpose == SEARCH:
             return _found_share(given, held_out[:_MOST_SEARCHED], epsilon, seed)
         return _expected_cosine(given, held_out, nearest_codes(held_out, given.codes), epsilon)
@@ -240,7 +238,9 @@ def _expected_cosine(codebook: PublicCodebook, rows: Rows, cells: NDArray[np.int
 def _centers(rows: Rows, count: int, seed: int) -> Rows:
     with needs_extra("hushvec.mechanisms.PublicCodebook.fit", "faiss"):
         import faiss
-    means = faiss.Kmeans(rows.shape[1], count, niter=_ROUNDS, seed=seed, spherical=True, min_points_per_centroid=1, verbose=False)
+    means = faiss.Kmeans(
+        rows.shape[1], count, niter=_ROUNDS, seed=seed, spherical=True, min_points_per_centroid=1, verbose=False
+    )
     means.train(rows)
     centers: Rows = unit_rows(means.centroids)
     return centers

@@ -24,9 +24,7 @@ from hushvec._util.rounding import float32_up, fraction_up
 from hushvec.noise import add_noise
 
 _NO_SUM = "a metric epsilon (unit 1/distance) cannot be added to {other}: their units differ; on_diameter(D) converts it"
-_NO_COMPARISON = (
-    "a metric epsilon (unit 1/distance) cannot be compared with {other}: their units differ; on_diameter(D) converts it"
-)
+_NO_COMPARISON = "a metric epsilon (unit 1/distance) cannot be compared with {other}: their units differ; on_diameter(D) converts it"
 
 
 class MetricEpsilon:

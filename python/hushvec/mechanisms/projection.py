@@ -96,9 +96,7 @@ class PublicProjection:
     # ---- where a public map comes from ----
 
     @classmethod
-    def fit(
-        cls, public_embeddings: Any, *, components: int = 40, remove_mean: bool = True, whiten: bool = False
-    ) -> PublicProjection:
+    def fit(cls, public_embeddings: Any, *, components: int = 40, remove_mean: bool = True, whiten: bool = False) -> PublicProjection:
         """The principal components of public rows, the strongest first.
 
         Args:

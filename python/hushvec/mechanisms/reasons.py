@@ -14,7 +14,6 @@ _WHITEN_FIRST = (
     "privatize(x, projection=whitening, mechanism=PrivUnit(epsilon={epsilon!r}, dimension=m, corpus_size={n}))."
 )
 
-
 def why(options: tuple[Option, ...], request: Request) -> str:
     best = options[0]
     sentences = [f"{best.name}: {_told(best, request)} at {_price(best.mechanism.cost)}{_next_best(options, request)}."]

@@ -156,9 +156,7 @@ class ReportReceipt(ReceiptFields):
             (0.303695, 1e-06)-DP if shuffled in one batch of 1000
         """
         if self.memoised:
-            raise ValueError(
-                "memoised must be False for a note on shuffling, as other batches may hold the same reports; got True"
-            )
+            raise ValueError("memoised must be False for a note on shuffling, as other batches may hold the same reports; got True")
         note = shuffling_note(verify_report_receipt(self).status, self.loss, n, delta, "reports to this collection")
         return replace(self, notes=(*self.notes, note))
 

@@ -135,9 +135,7 @@ def _law_faults(receipt: SelectionReceipt) -> list[str]:
 
 
 def _guarantee(receipt: SelectionReceipt, verb: str) -> str:
-    return (
-        f"({receipt.epsilon!r}, 0.0)-DP under replacement of one candidate's scores in all {receipt.selections} selections {verb}"
-    )
+    return f"({receipt.epsilon!r}, 0.0)-DP under replacement of one candidate's scores in all {receipt.selections} selections {verb}"
 
 
 _POSITIVE = Number("> 0 and finite", lambda value: value > 0)

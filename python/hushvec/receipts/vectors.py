@@ -81,8 +81,8 @@ class Receipt(ReceiptFields):
         is_dp_claim: whether the numbers are claimed at all. False for a seeded key and for the float grade.
         notes: what else a reader should know, in plain words.
         saturation: (-127, 127) for int8 values, which end there; None for all others.
-        saturation_probability: for int8 at least the share of a clipped row's values that is expected to saturate, whatever the row is;
-            None for all others.
+        saturation_probability: for int8 an upper bound on the expected share of a clipped row's values that saturate, whatever
+            the row is; None for all others.
 
     Raises:
         ReceiptError: a field of the wrong kind or out of its set of values.
@@ -253,11 +253,9 @@ def _grid(receipt: Receipt, parameter: float) -> tuple[float, float]:
     directions = receipt.mechanism == PrivUnit.name
     if receipt.dtype != INT8:
         return _core.privunit_grid(parameter) if directions else _core.exact_grid(parameter, receipt.clip_norm)
-    return (
-        _core.privunit_int8_grid(parameter, receipt.threshold or 0.0)
-        if directions
-        else _core.int8_grid(parameter, receipt.clip_norm)
-    )
+    if directions:
+        return _core.privunit_int8_grid(parameter, receipt.threshold or 0.0)
+    return _core.int8_grid(parameter, receipt.clip_norm)
 
 
 def _gaussian_faults(receipt: Receipt, sigma: float) -> list[str]:

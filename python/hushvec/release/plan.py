@@ -232,7 +232,9 @@ def plan_release(
     )
 
 
-def _require_fit(mechanism: Mechanism, epsilon: float | None, sigma: float | None, dimension: int, rows_of_one: int) -> Mechanism:
+def _require_fit(
+    mechanism: Mechanism, epsilon: float | None, sigma: float | None, dimension: int, rows_of_one: int
+) -> Mechanism:
     """A mechanism made by the caller, for this input."""
     if epsilon is not None or sigma is not None:
         raise ValueError("epsilon and sigma must be left out with a mechanism object, which has its own")

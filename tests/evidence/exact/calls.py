@@ -141,7 +141,9 @@ def _run(call, hv, core):
 
 
 def _int8_values(call, core, x, generator):
-    out = np.zeros((x.shape[0], 2 * x.shape[1]), np.int8)[:, ::2] if call.layout == "every_other_column" else np.empty(x.shape, np.int8)
+    rows, dimension = x.shape
+    apart = call.layout == "every_other_column"
+    out = np.zeros((rows, 2 * dimension), np.int8)[:, ::2] if apart else np.empty((rows, dimension), np.int8)
     if call.layout == "torch":
         import torch
 

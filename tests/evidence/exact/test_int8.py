@@ -36,7 +36,10 @@ def test_gaussian(backend, cipher):
     assert_exact(
         backend,
         [
-            Call(around_the_ball(rng, 9, dimension, clip_norm, dtype), dtype, "int8", clip_norm=clip_norm, sigma=sigma, seed=SEED, cipher=cipher)
+            Call(
+                around_the_ball(rng, 9, dimension, clip_norm, dtype),
+                dtype, "int8", clip_norm=clip_norm, sigma=sigma, seed=SEED, cipher=cipher,
+            )
             for dtype in DTYPES
             for dimension in (1, 31, 257, 768)
             for clip_norm, sigma in NOISE
@@ -51,7 +54,10 @@ def test_privunit(backend, cipher):
     assert_exact(
         backend,
         [
-            Call(rng.standard_normal((18, dimension)).astype(dtype), dtype, "privunit_int8", epsilon=epsilon, sigma=0.3, seed=SEED, cipher=cipher)
+            Call(
+                rng.standard_normal((18, dimension)).astype(dtype),
+                dtype, "privunit_int8", epsilon=epsilon, sigma=0.3, seed=SEED, cipher=cipher,
+            )
             for dtype in ("float32", "float64")
             for dimension in (1, 17, 40)
             for epsilon in (0.5, 8.0, 500.0)
@@ -66,7 +72,10 @@ def test_layouts(backend, layout, function):
     assert_exact(
         backend,
         [
-            Call(around_the_ball(rng, 7, dimension, 1.0, "float32"), "float32", function, sigma=0.3, seed=SEED, layout=layout, threads=2)
+            Call(
+                around_the_ball(rng, 7, dimension, 1.0, "float32"),
+                "float32", function, sigma=0.3, seed=SEED, layout=layout, threads=2,
+            )
             for dimension in (1, 15, 60)
         ],
     )  # fmt: skip
