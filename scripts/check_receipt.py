@@ -255,7 +255,7 @@ def int8_faults(receipt):
 
 
 def saturation(receipt):
-    """At least the expected share of a row's values beyond +-127: docs/proofs/saturation.md of hushvec. No privacy claim, so in floats."""
+    """At least the expected share of a row's values beyond +-127: docs/proofs/saturation.md. No privacy claim, so in floats."""
     end, t = 127.5 * receipt["grid"] / receipt["sigma"], receipt["threshold"]
 
     def tail(x):

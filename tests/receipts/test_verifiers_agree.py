@@ -144,6 +144,10 @@ LAX_WITH_RECEIPTS = {
     "noise below the multiplier": ('if Fraction(receipt["sigma"]) < Fraction(receipt["noise_multiplier"]) * clip_norm:', "if False:"),
     "batches cost as examples": ('if receipt["clipping"] == "batch":', "if False:"),
     "steps beyond the plan": ('receipt["steps"] > receipt["planned_steps"]', "False"),
+    "any saturation of int8 values": ('receipt["saturation_probability"] < saturation(receipt) * (1 - 1e-9)', "False"),
+    "int8 values on the grid of others": ("of_noise, of_norm = (3, 6) if integers else (6, 21)", "of_noise, of_norm = 6, 21"),
+    "unit rows of int8 values": ('if receipt["renormalize"]:', "if False:"),
+    "any ends of int8 values": ("type(value) is list and value == [-127, 127] and {*map(type, value)} == {int}", "True"),
     "labels with the model's scores": ('* (receipt.get("scores") == "source")', "* False"),
 }
 LAX_WITH_LEDGERS = {

@@ -89,8 +89,8 @@ def privatize(
             its `output_dimension` columns (`projection.lift` takes them back). It must not have been fitted on the rows' own people.
         notes: sentences for a reader of the receipt, which keeps them beside its own.
         dtype: None for values of x's dtype. "int8" for integers in [-127, 127] and one scale, a power of two: `release.scale`, the
-            receipt's grid. For "gaussian", "empirical" and "privunit", x in CPU memory, and without renormalize. The release is exact on
-            this coarser grid, and the guarantee is the same. Values outside the range saturate; the receipt bounds how often.
+            receipt's grid. For "gaussian", "empirical" and "privunit", x in CPU memory, and without renormalize. The release is
+            exact on this coarser grid, and the guarantee is the same. Values beyond the range saturate; the receipt bounds how often.
 
     Returns:
         Release(values, receipt).

@@ -34,6 +34,13 @@ def releases():
     law = _core.response_law(1.5, 2)
     yield "bits", _core.bit_reports(codes[:700], 2100, (1 << 63, law[1]), generator)
     yield "cells", _core.hadamard_reports(codes, 3000, 4, 1024, _core.response_law(1.5, 8), generator)
+    for dtype in ("float32", "float64"):
+        out = np.empty(rows.shape, np.int8)
+        _core.clip_and_noise(rows.astype(dtype), 2.0, 0.3, out, generator, "gaussian", True)
+        yield f"gaussian int8 of {dtype}", out
+        out = np.empty(rows.shape, np.int8)
+        _core.privunit(rows.astype(dtype), *_core.privunit_law(60.0), 0.3, out, generator)
+        yield f"privunit int8 of {dtype}", out
 
 
 if __name__ == "__main__":

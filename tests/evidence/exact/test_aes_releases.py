@@ -25,6 +25,10 @@ responses: 3bc8a8710bed84143e43df6d014100e1
 top-k: 74f775e3f43b93d2ee62d91494690580
 bits: 7cd3339b8f21dd8cc2e0c2b233be38b4
 cells: 4d5cb6de0c83de7d6d33d4b6cabd9bf1
+gaussian int8 of float32: 63678038814de6797d039607ffae9acd
+privunit int8 of float32: 13dd988b62d73a90bec377255f2811fa
+gaussian int8 of float64: 23e388d958f66f08ceb63bdcd3442c16
+privunit int8 of float64: edb37fbb41903eeb7524895b0f94a1f2
 """
 
 
