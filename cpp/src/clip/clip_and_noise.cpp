@@ -54,7 +54,7 @@ public:
           row_scale_(kStageSamples), result_(kStageSamples) {}
 
     void operator()(const StagedRows<Scale>& rows, std::size_t begin, std::size_t end) {
-        if (!flat_ || rows.columns() % kGroupSamples != 0) {
+        if (rows.columns() % kGroupSamples != 0) {
             return for_groups(begin, end, kStageGroups, [&](std::size_t group, std::size_t groups, bool whole) {
                 rows.expand_scales(group * kGroupSamples, groups * kGroupSamples, row_scale_.data());
                 run(rows, group, groups, kVector, flat_ && whole, begin, end);
@@ -62,9 +62,9 @@ public:
         }
         for (std::size_t sample = begin; sample < end;) {   // one run for each stretch of a row
             const std::size_t row = sample / rows.columns();
-            const std::size_t stretch = std::min(end, (row + 1) * rows.columns());
+            const std::size_t stretch = std::min({end, (row + 1) * rows.columns(), sample + (flat_ ? end : kStageSamples)});
             std::fill_n(row_scale_.data(), kVector, rows.scale(row));
-            run(rows, sample / kGroupSamples, (stretch - sample) / kGroupSamples, 0, true, begin, end);
+            run(rows, sample / kGroupSamples, (stretch - sample) / kGroupSamples, 0, flat_, begin, end);
             sample = stretch;
         }
     }
