@@ -95,7 +95,8 @@ Extent memory_of(const MatrixView& view) {
 }
 
 bool same_memory(const MatrixView& a, const MatrixView& b) {
-    return a.data == b.data && a.dtype == b.dtype && (a.rows <= 1 || a.row_stride == b.row_stride) && (a.columns <= 1 || a.column_stride == b.column_stride);
+    const bool begin = a.data == b.data && a.dtype == b.dtype;
+    return begin && (a.rows <= 1 || a.row_stride == b.row_stride) && (a.columns <= 1 || a.column_stride == b.column_stride);
 }
 
 // Sufficient for every array that slicing can make: one axis steps over whole runs of the other.

@@ -44,7 +44,7 @@ class Source(Protocol):
         """The rows in order, a bounded number at a time. In a rehearsal everything is checked, but texts are zeros, not embedded."""
 
     def sink(self, file: Any, dtype: str | None = None) -> AbstractContextManager[Sink]:
-        """A file of this sort for as many rows of this dtype, the source's if None, into an empty one that is open for writing bytes."""
+        """A file of this sort for as many rows, into an empty one that is open for writing bytes; dtype None is the source's."""
 
 
 @dataclass(frozen=True, kw_only=True)
