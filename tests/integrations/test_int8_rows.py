@@ -38,16 +38,6 @@ def test_faiss_takes_the_bytes(release, questions):
     assert (ids == expected_ids).mean() > 0.95  # equal scores come in any order
 
 
-def test_faiss_compares_bytes_with_bytes(release):
-    """Why questions must be rounded: unit rows of floats are cut to 0 there, and every score is 0."""
-    faiss = pytest.importorskip("faiss")
-    index = faiss.IndexScalarQuantizer(DIMENSION, faiss.ScalarQuantizer.QT_8bit_direct_signed, faiss.METRIC_INNER_PRODUCT)
-    index.add(release.values)
-    question = np.full((1, DIMENSION), 0.05, np.float32)
-    scores, _ = index.search(question, 1)
-    assert abs(scores[0, 0] - (question @ release.values.T.astype(np.float32)).max()) > 1
-
-
 def test_lancedb_keeps_int8_and_searches_float16(release, questions):
     lancedb = pytest.importorskip("lancedb")
     import pyarrow as pa
