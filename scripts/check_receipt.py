@@ -92,6 +92,10 @@ VECTORS = {
     "dtype": one_of("float32", "float64", "float16", "bfloat16"), "normalize": boolean, "renormalize": boolean,
     "nonfinite": one_of("raise"), "projection": optional(digest),
 }  # fmt: skip
+INT8 = {  # fields that receipts of int8 values have besides
+    "dtype": one_of("int8"), "saturation": lambda value: type(value) is list and value == [-127, 127] and {*map(type, value)} == {int},
+    "saturation_probability": number(lambda value: 0 < value <= 1),
+}  # fmt: skip
 LABELS = {
     **SHARED, "receipt_kind": one_of("labels"), "per": PER, "mechanism": one_of("randomized_response"),
     "label_count": whole(2, 2**24), "labels_digest": digest, "truth_values": whole_text(1, WORDS - 1),
@@ -135,6 +139,7 @@ def check_receipt(receipt):
     if type(kind) is not str or kind not in KINDS:
         raise Unreadable("not a receipt of any kind")
     rules, faults_of, _ = KINDS[kind]
+    rules = {**rules, **INT8} if kind == "vectors" and receipt.get("dtype") == "int8" else rules
     receipt = with_cipher(receipt)
     require("the receipt", receipt, rules)
     faults = [*cipher_faults(receipt), *faults_of(receipt)]
@@ -202,6 +207,8 @@ def vector_faults(receipt):
     else:
         yield from grid_faults(receipt, receipt[used])
         yield from noise_faults(receipt, receipt[used])
+        if receipt["dtype"] == "int8":
+            yield from int8_faults(receipt)
 
 
 def squared_sensitivity(receipt):
@@ -217,15 +224,60 @@ def grid_faults(receipt, parameter):
         yield "sigma or scale must be a float32 in [2^-100, 2^100]"
         return
     of_sigma = math.frexp(parameter)[1] - 1
-    if receipt["mechanism"] == "privunit":
-        expected = 2.0 ** (of_sigma - 3)
+    directions, integers = receipt["mechanism"] == "privunit", receipt["dtype"] == "int8"
+    if directions:
+        bits = [bits for bits in (3, 2, 1, 0) if not integers or receipt["threshold"] * 2 ** (bits + 1) <= 64]
+        if not bits:
+            yield "threshold must be at most 32 for int8 values"
+        expected = 2.0 ** (of_sigma - max(bits, default=0))
     else:
         if not Fraction(1, 2**60) <= clip_norm / Fraction(parameter) <= 2**30:
             yield "clip_norm / sigma must be in [2^-60, 2^30]"
         mantissa, exponent = math.frexp(receipt["clip_norm"])
-        expected = 2.0 ** max(of_sigma - 6, exponent - (mantissa == 0.5) - 21)
+        of_noise, of_norm = (3, 6) if integers else (6, 21)
+        expected = 2.0 ** max(of_sigma - of_noise, exponent - (mantissa == 0.5) - of_norm)
+        if integers and parameter < expected:
+            yield "the noise is too small for int8 values"
     if grid != (expected if receipt["grade"] == "exact" else None):
         yield "grid is not the one of this noise, clip_norm and grade"
+
+
+def int8_faults(receipt):
+    if receipt["mechanism"] not in (*GAUSSIANS, "privunit") or receipt["grade"] != "exact":
+        yield "only exact Gaussian and privunit releases have int8 values"
+        return
+    if receipt["grid"] is None:
+        return  # a fault of the grid
+    if receipt["renormalize"]:
+        yield "renormalize must be false for int8"
+    if receipt["saturation_probability"] < saturation(receipt) * (1 - 1e-9):
+        yield "saturation_probability is stated too small"
+
+
+def saturation(receipt):
+    """At least the expected share of a row's values beyond +-127: docs/proofs/saturation.md. No privacy claim, so in floats."""
+    end, t = 127.5 * receipt["grid"] / receipt["sigma"], receipt["threshold"]
+
+    def tail(x):
+        return math.erfc(x / math.sqrt(2)) / 2
+
+    def beyond(x):
+        return tail(end - x) + tail(end + x) if x < end else 1.0
+
+    def beyond_of_share(share):
+        if receipt["mechanism"] != "privunit":
+            return beyond(share * receipt["clip_norm"] / receipt["sigma"])
+        lengths = [(t + 8) * i / 128 for i in range(129)]
+        excess = [max(0.0, length - t) for length in lengths]
+        p = receipt["cap_probability"]
+        longer = [p * math.exp(-x * (t + x / 2)) + (1 - p) * min(1, 4 * tail(length)) for x, length in zip(excess, lengths)]
+        values = [beyond(share * length) for length in lengths]
+        rises = (b - a for a, b in pairwise(values))
+        return values[0] + sum(rise * chance for rise, chance in zip(rises, longer)) + (1 - values[-1]) * longer[-1]
+
+    worst, d = beyond_of_share(1), receipt["dimension"]
+    bound = min(worst, *(beyond_of_share(i / 16) + min(1, (16 / i) ** 2 / d) * worst for i in range(1, 16)))
+    return min(1.0, max(bound, 2.0**-64))
 
 
 def noise_faults(receipt, parameter):

@@ -37,6 +37,7 @@ DType numpy_dtype(const py::array& array, const char* name) {
             default: break;
         }
     }
+    if (dtype.kind() == 'i' && dtype.itemsize() == 1) return DType::int8;
     refuse_dtype(name, py::str(dtype));
 }
 
@@ -48,6 +49,8 @@ ArrayArgument from_numpy(const py::array& array, const char* name) {
     return argument;
 }
 
+bool is_int8(const dlpack::DataType& dtype) { return dtype.code == dlpack::kInt && dtype.bits == 8 && dtype.lanes == 1; }
+
 ArrayArgument from_dlpack(py::handle array, const char* name) {
     refuse_negated(array, name);
     const py::object exported = array.attr("__dlpack__")();
@@ -57,7 +60,7 @@ ArrayArgument from_dlpack(py::handle array, const char* name) {
     if (tensor.device.type != dlpack::kCpu) {
         throw py::type_error(std::string(name) + " must be in CPU memory, got DLPack device type " + std::to_string(tensor.device.type));
     }
-    const DType dtype = dlpack_dtype(tensor.dtype, name, array);
+    const DType dtype = is_int8(tensor.dtype) ? DType::int8 : dlpack_dtype(tensor.dtype, name, array);
     std::ptrdiff_t strides[2] = {0, 0};
     if (tensor.ndim == 1 || tensor.ndim == 2) {
         const auto item = static_cast<std::ptrdiff_t>(item_size(dtype));
@@ -92,7 +95,8 @@ Extent memory_of(const MatrixView& view) {
 }
 
 bool same_memory(const MatrixView& a, const MatrixView& b) {
-    return a.data == b.data && (a.rows <= 1 || a.row_stride == b.row_stride) && (a.columns <= 1 || a.column_stride == b.column_stride);
+    const bool begin = a.data == b.data && a.dtype == b.dtype;
+    return begin && (a.rows <= 1 || a.row_stride == b.row_stride) && (a.columns <= 1 || a.column_stride == b.column_stride);
 }
 
 // Sufficient for every array that slicing can make: one axis steps over whole runs of the other.
@@ -106,17 +110,34 @@ bool elements_are_distinct(const MatrixView& view) {
     return row >= (columns - 1) * column + item || column >= (rows - 1) * row + item;
 }
 
-}  // namespace
-
-ArrayArgument array_argument(py::handle array, const char* name) {
+// array_argument, with int8 among the dtypes.
+ArrayArgument any_argument(py::handle array, const char* name) {
     if (py::isinstance<py::array>(array)) return from_numpy(py::reinterpret_borrow<py::array>(array), name);
     if (py::hasattr(array, "__dlpack__")) return from_dlpack(array, name);
     throw py::type_error(std::string(name) + " must be a numpy array or a tensor with __dlpack__, got " +
                          std::string(py::str(py::type::of(array).attr("__name__"))));
 }
 
+void refuse_int8(const ArrayArgument& argument, py::handle array, const char* name) {
+    if (argument.view.dtype == DType::int8) refuse_dtype(name, py::str(array.attr("dtype")));
+}
+
+}  // namespace
+
+ArrayArgument array_argument(py::handle array, const char* name) {
+    ArrayArgument argument = any_argument(array, name);
+    refuse_int8(argument, array, name);
+    return argument;
+}
+
 ArrayArgument output_argument(py::handle array, const char* name) {
-    ArrayArgument argument = array_argument(array, name);
+    ArrayArgument argument = released_argument(array, name);
+    refuse_int8(argument, array, name);
+    return argument;
+}
+
+ArrayArgument released_argument(py::handle array, const char* name) {
+    ArrayArgument argument = any_argument(array, name);
     if (!argument.writable) throw py::value_error(std::string(name) + " must be writable, got a read-only array");
     if (argument.view.size() > 0 && !elements_are_distinct(argument.view)) {
         throw py::value_error(std::string(name) + " must not overlap itself, got strides that do");
@@ -126,7 +147,7 @@ ArrayArgument output_argument(py::handle array, const char* name) {
 
 void check_output_for(const ArrayArgument& x, const ArrayArgument& out) {
     if (x.shape != out.shape) throw py::value_error("out must have shape " + x.shape + " like x, got " + out.shape);
-    if (x.view.dtype != out.view.dtype) {
+    if (x.view.dtype != out.view.dtype && out.view.dtype != DType::int8) {
         throw py::type_error("out must have dtype " + name_of(x.view.dtype) + " like x, got " + name_of(out.view.dtype));
     }
     if (same_memory(x.view, out.view)) return;

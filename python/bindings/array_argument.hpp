@@ -27,7 +27,10 @@ ArrayArgument array_argument(py::handle array, const char* name);
 // An array that will be written: must be writable and must not overlap itself.
 ArrayArgument output_argument(py::handle array, const char* name);
 
-// Shape and dtype of out are those of x; the memory is x's own or disjoint from it.
+// output_argument, or an array of int8.
+ArrayArgument released_argument(py::handle array, const char* name);
+
+// Shape and dtype of out are those of x, but that it may be int8; the memory is x's own or disjoint from it.
 void check_output_for(const ArrayArgument& x, const ArrayArgument& out);
 
 }  // namespace hushvec::python

@@ -7,6 +7,7 @@ std::string name_of(DType dtype) {
         case DType::float32: return "float32";
         case DType::float64: return "float64";
         case DType::float16: return "float16";
+        case DType::int8: return "int8";
         default: return "bfloat16";
     }
 }

@@ -35,7 +35,7 @@ void clip_array(py::handle x, double clip_norm, py::handle out, bool out_is_fres
 float clip_and_noise_array(py::handle x, double clip_norm, double sigma, py::handle out, py::handle source, const std::string& law,
                            bool exact, bool out_is_fresh) {
     const ArrayArgument rows = array_argument(x, "x");
-    const ArrayArgument target = output_argument(out, "out");
+    const ArrayArgument target = released_argument(out, "out");
     check_output_for(rows, target);
     const Law chosen = law_named(law);
     const WipedStream stream = reserve_from(source);
@@ -52,6 +52,10 @@ void bind_clip(py::module_& module) {
            py::arg("source"), py::arg("law"), py::arg("exact"), py::arg("out_is_fresh") = false);
     define(module, "exact_grid", [](double sigma, double clip_norm) {
         const ExactGrid grid = exact_grid(sigma, clip_norm);
+        return std::pair{grid.sigma, grid.grid};
+    }, py::arg("sigma"), py::arg("clip_norm"));
+    define(module, "int8_grid", [](double sigma, double clip_norm) {
+        const ExactGrid grid = int8_grid(sigma, clip_norm);
         return std::pair{grid.sigma, grid.grid};
     }, py::arg("sigma"), py::arg("clip_norm"));
 }

@@ -19,7 +19,7 @@ namespace {
 void privunit_array(py::handle x, double cap_probability, double threshold, double sigma, py::handle out, py::handle source,
                     bool out_is_fresh) {
     const ArrayArgument rows = array_argument(x, "x");
-    const ArrayArgument target = output_argument(out, "out");
+    const ArrayArgument target = released_argument(out, "out");
     check_output_for(rows, target);
     const WipedStream stream = reserve_from(source);
     const py::gil_scoped_release unlocked;
@@ -45,6 +45,10 @@ void bind_privunit(py::module_& module) {
         const ExactGrid grid = privunit_grid(sigma);
         return std::pair{grid.sigma, grid.grid};
     }, py::arg("sigma"));
+    define(module, "privunit_int8_grid", [](double sigma, double threshold) {
+        const ExactGrid grid = privunit_int8_grid(sigma, threshold);
+        return std::pair{grid.sigma, grid.grid};
+    }, py::arg("sigma"), py::arg("threshold"));
 }
 
 }  // namespace hushvec::python

@@ -500,3 +500,47 @@ def test_a_budget_is_charged_and_named(tmp_path):
     assert not (tmp_path / "out2.npy").exists()
     with hv.PrivacyBudget.reopen("notes", store=str(store)) as budget:
         assert budget.consumed() == 6.0
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet", ".jsonl"])
+def test_int8(tmp_path, suffix):
+    x, source, target = vectors(), tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
+    if suffix == ".npy":
+        np.save(source, x)
+    elif suffix == ".jsonl":
+        source.write_text("".join(json.dumps({"embedding": row}) + "\n" for row in x.tolist()))
+    else:
+        pa = pytest.importorskip("pyarrow")
+        import pyarrow.parquet as parquet
+
+        parquet.write_table(pa.table({"embedding": pa.array(x.tolist(), pa.list_(pa.float32()))}), source)
+    budget = tmp_path / "ledger"
+    hv.PrivacyBudget(max_epsilon=20.0, persist_key="k", store=str(budget)).close()
+    finished = hushvec_here(
+        "privatize", source, "-o", target, "--epsilon", 8, "--dtype", "int8", "--budget", "k", "--budget-store", budget
+    )
+    assert finished.code == 0, finished.err
+    receipt = read_receipt(target)
+    assert (receipt.dtype, receipt.saturation, receipt.rows) == ("int8", (-127, 127), ROWS)
+    assert hv.verify_receipt(receipt).status == "holds"
+    if suffix == ".npy":
+        values = np.load(target)
+        assert values.dtype == np.int8
+    elif suffix == ".jsonl":
+        values = np.array([json.loads(line)["embedding"] for line in target.read_text().splitlines()])
+        assert values.dtype == np.int64
+    else:
+        column = parquet.read_table(target)["embedding"]
+        assert column.type.value_type == pa.int8()
+        values = np.array(column.to_pylist())
+    assert values.shape == x.shape
+    noise = values * receipt.grid - hv.clip(x, 1.0).astype(np.float64)
+    assert np.sqrt(np.mean(noise**2)) == pytest.approx(receipt.sigma, rel=6 / np.sqrt(2 * noise.size))
+
+
+def test_other_dtypes_are_refused(tmp_path):
+    np.save(tmp_path / "in.npy", vectors())
+    finished = hushvec_here("privatize", tmp_path / "in.npy", "-o", tmp_path / "out.npy", "--epsilon", 8, "--dtype", "float16")
+    assert finished.code == 2
+    assert "argument --dtype: invalid choice: 'float16'" in finished.err
+    assert names(tmp_path) == ["in.npy"]

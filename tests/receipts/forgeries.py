@@ -52,6 +52,9 @@ def _paid_by(budget):
         for per, epsilon in (("record", 8.0), ("release", 0.5)):
             settings = {"epsilon": epsilon, "mechanism": mechanism, "per": per, "budget": budget, **own}
             receipts.append(hv.privatize(ROWS, **settings).receipt)
+    for mechanism in ("gaussian", "privunit", "empirical"):
+        settings = {"epsilon": 8.0, "mechanism": mechanism, "budget": budget, "dtype": "int8", **arguments[mechanism]}
+        receipts.append(hv.privatize(ROWS, **settings).receipt)
     for per, answers in (("record", 1), ("release", 3)):
         receipts.append(privatize_labels([1] * answers, range(5), epsilon=1.5, per=per, budget=budget).receipt)
     for mechanism in ("k_rr", "unary", "hadamard"):
@@ -163,7 +166,7 @@ def _words(rng, receipt):
     words = {
         "mechanism": "gaussian laplacian l2_laplace privunit empirical k_rr unary hadamard bloom randomized_response Gaussian",
         "per": "record release Record", "sensitivity_norm": "l1 l2 linf", "grade": "exact float EXACT", "key_source": "os seed OS",
-        "dtype": "float32 float64 float16 bfloat16 float8", "scores": "none uniform source all", "nonfinite": "raise zero",
+        "dtype": "float32 float64 float16 bfloat16 float8 int8", "scores": "none uniform source all", "nonfinite": "raise zero",
         "receipt_kind": "labels reports selection vectors training", "adjacency": "replace-one add-remove",
         "clipping": "auto exact estimated batch none",
     }  # fmt: skip
@@ -231,7 +234,11 @@ def _noise(rng, receipt):
     if receipt["mechanism"] in ("gaussian", "empirical") and 0 < delta < 1:
         epsilon = float(gaussian_epsilon(delta, value, receipt["sensitivity"]))
     epsilon *= _about_1(rng)
-    return {**receipt, name: value, "grid": _pick(rng, [grid, grid, None]), "epsilon": epsilon, "delta": delta}
+    changed = {name: value, "grid": _pick(rng, [grid, grid, None]), "epsilon": epsilon, "delta": delta}
+    if "saturation_probability" in receipt:
+        changed["saturation_probability"] = _pick(rng, [receipt["saturation_probability"], 2.0**-64, 1e-9, 1e-4, 1.0])
+        changed["grid"] = _pick(rng, [grid, 2.0 ** math.floor(math.log2(value) - 3), 2 * grid])
+    return {**receipt, **changed}
 
 
 def _charge(rng, receipt):

@@ -11,12 +11,14 @@ enum class DType {
     float64,
     float16,
     bfloat16,
+    int8,   // of exact releases alone, docs/format.md section 14: never of an input
 };
 
 constexpr std::size_t item_size(DType dtype) {
     switch (dtype) {
         case DType::float32: return 4;
         case DType::float64: return 8;
+        case DType::int8: return 1;
         default: return 2;
     }
 }

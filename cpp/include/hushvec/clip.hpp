@@ -18,6 +18,10 @@ struct ExactGrid {
 // Throws std::invalid_argument outside the ranges of docs/format.md.
 ExactGrid exact_grid(double sigma, double clip_norm);
 
+// The grid of an int8 release (docs/format.md section 14): s = sigma / grid in [8, 16), or less where clip_norm / grid would be above 64.
+// Throws std::invalid_argument where s would be below 1, and as exact_grid.
+ExactGrid int8_grid(double sigma, double clip_norm);
+
 // Whether anyone can see `out` before the call returns. A fresh one may hold part of a result when the call throws,
 // and spares a second reading of x.
 enum class Output {
@@ -37,6 +41,7 @@ void clip(const MatrixView& x, double clip_norm, const MatrixView& out, Output o
 
 // out = clip(x) + noise: exact rounding (docs/format.md section 5) or plain floating point. Returns the grid, 0 if not exact.
 // Law::l2_laplace has no exact form. Same conditions and exceptions as clip. sigma = 0 clips only.
+// An int8 `out` gets (clip(x) + noise) / grid, exactly rounded on int8_grid and saturated at +-127: Law::gaussian, exact, sigma > 0.
 float clip_and_noise(const KeyStream& stream, const MatrixView& x, double clip_norm, double sigma, Law law, bool exact,
                      const MatrixView& out, Output output = Output::in_use);
 

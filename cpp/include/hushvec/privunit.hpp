@@ -43,8 +43,13 @@ double privunit_mean(PrivUnitLaw law);
 // The grid of a release: sigma rounded up to float32, and s = sigma / grid in [8, 16). Throws outside [2^-100, 2^100].
 ExactGrid privunit_grid(double sigma);
 
+// The grid of an int8 release (docs/format.md section 14): privunit_grid's, or coarser where threshold * sigma / grid could be above 64.
+// Throws std::invalid_argument for a threshold above 32, where s would be below 1, and as privunit_grid.
+ExactGrid privunit_int8_grid(double sigma, double threshold);
+
 // out = grid * round(W sigma / grid) for the direction of every row of x, exactly rounded: docs/format.md section 8.
-// A row of norm below 2^-100 has no direction and becomes pure noise. Same conditions and exceptions as clip.
+// A row of norm below 2^-100 has no direction and becomes pure noise. An int8 `out` gets the integers on privunit_int8_grid, saturated at
+// +-127. Same conditions and exceptions as clip.
 void privunit(const KeyStream& stream, const MatrixView& x, PrivUnitLaw law, double sigma, const MatrixView& out,
               Output output = Output::in_use);
 

@@ -137,6 +137,22 @@ void scatter_narrow(const float* buffer, const MatrixView& array, std::size_t fi
     }
 }
 
+void scatter_int8(const float* buffer, const MatrixView& array, std::size_t first_sample, std::size_t count) {
+    const auto narrow = active_kernels().narrow_int8;
+    if (array.rows_are_contiguous()) {
+        return for_each_stretch(array, first_sample, count, [&](std::byte* to, std::ptrdiff_t, std::size_t length) {
+            narrow(buffer, length, reinterpret_cast<std::int8_t*>(to));
+            buffer += length;
+        });
+    }
+    std::int8_t piece[kPiece];
+    for (std::size_t done = 0; done < count; done += kPiece) {
+        const std::size_t length = std::min(count - done, kPiece);
+        narrow(buffer + done, length, piece);
+        scatter_same(piece, array, first_sample + done, length);
+    }
+}
+
 // The compiler may take no later use of the buffer from the array that it was filled from.
 void end_of_reading() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
@@ -147,7 +163,8 @@ void gather(const MatrixView& array, std::size_t first_sample, std::size_t count
         case DType::float32: gather_same(array, first_sample, count, buffer); break;
         case DType::float16:
         case DType::bfloat16: gather_narrow(array, first_sample, count, buffer); break;
-        case DType::float64: gather_as<double>(array, first_sample, count, buffer, [](double v) { return static_cast<float>(v); });
+        case DType::float64: gather_as<double>(array, first_sample, count, buffer, [](double v) { return static_cast<float>(v); }); break;
+        case DType::int8: break;   // no input has it
     }
     end_of_reading();
 }
@@ -162,6 +179,7 @@ void scatter(const float* buffer, const MatrixView& array, std::size_t first_sam
         case DType::float32: return scatter_same(buffer, array, first_sample, count);
         case DType::float16:
         case DType::bfloat16: return scatter_narrow(buffer, array, first_sample, count, rounding);
+        case DType::int8: return scatter_int8(buffer, array, first_sample, count);
         case DType::float64: return scatter_as<double>(buffer, array, first_sample, count, [](float v) { return double{v}; });
     }
 }

@@ -19,7 +19,7 @@ enum class Rounding {   // of float16 and bfloat16 on the way out
 void gather(const MatrixView& array, std::size_t first_sample, std::size_t count, float* buffer);
 void gather(const MatrixView& array, std::size_t first_sample, std::size_t count, double* buffer);
 
-// 16-bit results saturate at the largest finite value.
+// 16-bit results saturate at the largest finite value. For int8 the buffer holds whole numbers, which saturate at +-127.
 void scatter(const float* buffer, const MatrixView& array, std::size_t first_sample, std::size_t count, Rounding rounding);
 void scatter(const double* buffer, const MatrixView& array, std::size_t first_sample, std::size_t count, Rounding rounding);
 

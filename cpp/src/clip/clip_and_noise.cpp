@@ -53,7 +53,7 @@ public:
           row_scale_(kStageSamples), result_(kStageSamples) {}
 
     void operator()(const StagedRows<Scale>& rows, std::size_t begin, std::size_t end) {
-        if (!flat_ || rows.columns() % kGroupSamples != 0) {
+        if (rows.columns() % kGroupSamples != 0) {
             return for_groups(begin, end, kStageGroups, [&](std::size_t group, std::size_t groups, bool whole) {
                 rows.expand_scales(group * kGroupSamples, groups * kGroupSamples, row_scale_.data());
                 run(rows, group, groups, 1, flat_ && whole, begin, end);
@@ -61,9 +61,9 @@ public:
         }
         for (std::size_t sample = begin; sample < end;) {   // one run for each stretch of a row
             const std::size_t row = sample / rows.columns();
-            const std::size_t stretch = std::min(end, (row + 1) * rows.columns());
+            const std::size_t stretch = std::min({end, (row + 1) * rows.columns(), sample + (flat_ ? end : kStageSamples)});
             std::fill_n(row_scale_.data(), kVector, rows.scale(row));
-            run(rows, sample / kGroupSamples, (stretch - sample) / kGroupSamples, 0, true, begin, end);
+            run(rows, sample / kGroupSamples, (stretch - sample) / kGroupSamples, 0, flat_, begin, end);
             sample = stretch;
         }
     }
@@ -150,6 +150,7 @@ struct Request {
     double sigma;
     Law law;
     ExactGrid grid;   // grid 0: float grade
+    ExactGrid written;   // what the kernels multiply by: the grid, or for int8 the same noise in units of it
     const MatrixView& out;
     Output output;
 
@@ -167,14 +168,19 @@ void run_l2_laplace(const Request& r) {
 }
 
 void run_float32(const Request& r) {
-    const RunKernel kernel = {r.stream, r.law, r.grid, static_cast<float>(r.sigma)};
+    const RunKernel kernel = {r.stream, r.law, r.written, static_cast<float>(r.sigma)};
     run<float>(r, kGroupSamples, [&] { return NoiseWork<float>(kernel, r.out); });
 }
 
 void run_float64(const Request& r) {
     if (r.grid.grid == 0) return run<double>(r, kGroupSamples, [&] { return Float64NoiseWork(r.stream, r.law, r.sigma, r.out); });
-    const RunKernel kernel = {r.stream, r.law, r.grid, 0};
+    const RunKernel kernel = {r.stream, r.law, r.written, 0};
     run<double>(r, kGroupSamples, [&] { return NoiseWork<double>(kernel, r.out); });
+}
+
+void check_int8(Law law, double sigma, bool exact) {
+    if (law != Law::gaussian) throw std::invalid_argument("law must be gaussian for an out of int8");
+    if (!exact || sigma == 0) throw std::invalid_argument("exact must be True and sigma > 0 for an out of int8");
 }
 
 }  // namespace
@@ -183,15 +189,18 @@ float clip_and_noise(const KeyStream& stream, const MatrixView& x, double clip_n
                      const MatrixView& out, Output output) {
     check_clip_norm(clip_norm);
     check_scale(law == Law::gaussian ? "sigma" : "scale", sigma);
+    const bool integers = out.dtype == DType::int8;
+    if (integers) check_int8(law, sigma, exact);
     if (sigma == 0) {
         clip(x, clip_norm, out, output);
         return 0;
     }
     if (exact && law == Law::l2_laplace) throw std::invalid_argument("exact must be False for law l2_laplace, got True");
-    const ExactGrid grid = exact ? exact_grid(sigma, clip_norm) : ExactGrid{0, 0};
+    const ExactGrid grid = !exact ? ExactGrid{0, 0} : integers ? int8_grid(sigma, clip_norm) : exact_grid(sigma, clip_norm);
+    const ExactGrid written = integers ? ExactGrid{grid.sigma / grid.grid, 1} : grid;
     if (x.size() == 0) return grid.grid;
 
-    const Request request = {stream, x, clip_norm, sigma, law, grid, out, output};
+    const Request request = {stream, x, clip_norm, sigma, law, grid, written, out, output};
     const bool wide = x.dtype == DType::float64;
     if (law == Law::l2_laplace) {
         wide ? run_l2_laplace<double>(request) : run_l2_laplace<float>(request);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "hushvec/clip.hpp"
+#include "hushvec/privunit.hpp"
 
 namespace hushvec {
 namespace {
@@ -21,6 +22,13 @@ std::string shortest(double value) {
 
 [[noreturn]] void refuse(const std::string& name, const std::string& rule, double value) {
     throw std::invalid_argument(name + " must be " + rule + ", got " + shortest(value));
+}
+
+constexpr int kInt8SigmaBits = 3;   // s in [8, 16) where nothing asks for less: rounding adds at most 0.13 % to the variance
+
+int ceiling_of_log2(double value) {
+    const int floor = std::ilogb(value);
+    return floor + (std::ldexp(1.0, floor) < value ? 1 : 0);
 }
 
 }  // namespace
@@ -52,10 +60,25 @@ ExactGrid exact_grid(double sigma, double clip_norm) {
     if (clip_norm > kLargestNormOverSigma * static_cast<double>(rounded)) refuse("clip_norm / sigma", "<= 2^30", clip_norm / sigma);
     if (static_cast<double>(rounded) > kLargestSigmaOverNorm * clip_norm) refuse("sigma / clip_norm", "<= 2^60", sigma / clip_norm);
 
-    const int from_sigma = std::ilogb(rounded) - kSigmaBits;
-    const int floor_of_norm = std::ilogb(clip_norm);
-    const int ceiling_of_norm = floor_of_norm + (std::ldexp(1.0, floor_of_norm) < clip_norm ? 1 : 0);
-    return {rounded, std::ldexp(1.0f, std::max(from_sigma, ceiling_of_norm - kLargestIndexBits))};
+    return {rounded, std::ldexp(1.0f, std::max(std::ilogb(rounded) - kSigmaBits, ceiling_of_log2(clip_norm) - kLargestIndexBits))};
+}
+
+ExactGrid int8_grid(double sigma, double clip_norm) {
+    constexpr int kNormBits = 6;   // clip_norm / g <= 64, half of the range
+    const float rounded = exact_grid(sigma, clip_norm).sigma;
+    const float grid = std::ldexp(1.0f, std::max(std::ilogb(rounded) - kInt8SigmaBits, ceiling_of_log2(clip_norm) - kNormBits));
+    // Below s = 1 rounding would add more than 8.3 % to the variance.
+    if (rounded < grid) refuse("sigma", ">= " + shortest(grid) + " for int8 values with clip_norm " + shortest(clip_norm), sigma);
+    return {rounded, grid};
+}
+
+ExactGrid privunit_int8_grid(double sigma, double threshold) {
+    constexpr int kRangeBits = 6;   // threshold * s <= 64
+    const float rounded = exact_sigma(sigma);
+    const int needed = threshold > 1 ? ceiling_of_log2(threshold) : 0;
+    const int sigma_bits = std::min(kInt8SigmaBits, kRangeBits - 1 - needed);   // s in [2^sigma_bits, 2^(sigma_bits + 1))
+    if (!(threshold >= 0) || sigma_bits < 0) refuse("threshold", "in [0, 32] for int8 values", threshold);
+    return {rounded, std::ldexp(1.0f, std::ilogb(rounded) - sigma_bits)};
 }
 
 }  // namespace hushvec

@@ -66,6 +66,7 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .add_bit_rows = add_bit_rows<V>,
         .widen_float16 = widen_float16<V>,
         .narrow_float16 = narrow_float16<V>,
+        .narrow_int8 = narrow_int8<V>,
         .normals = normals_of_words<V>,
         .minus_two_logs = minus_two_logs_of_words<V>,
         .normals_f64 = normals_f64_of_words<V>,

@@ -110,6 +110,7 @@ struct Kernels {
     // 16-bit floats, as their bits
     void (*widen_float16)(const std::uint16_t* in, std::size_t count, float* out);
     void (*narrow_float16)(const float* in, std::size_t count, std::uint16_t* out);   // to nearest even
+    void (*narrow_int8)(const float* in, std::size_t count, std::int8_t* out);         // whole numbers, saturated at +-127
 
     // the transforms on given words, for the checker and the tests; count is a multiple of 16
     void (*normals)(const std::uint32_t* radius_words, const std::uint32_t* angle_words, std::size_t count,

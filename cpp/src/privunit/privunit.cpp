@@ -46,7 +46,7 @@ struct Request {
     const MatrixView& x;
     PrivUnitLaw law;
     float s;
-    float grid;
+    float grid;   // what the integers are multiplied by: 1 for int8
     const MatrixView& out;
     PrivUnitTrial trial;
 };
@@ -214,11 +214,12 @@ void privunit(const KeyStream& stream, const MatrixView& x, PrivUnitLaw law, dou
 void privunit_trial(const KeyStream& stream, const MatrixView& x, PrivUnitLaw law, double sigma, const MatrixView& out, Output output,
                     PrivUnitTrial trial) {
     privunit_epsilon(law);   // its checks
-    const ExactGrid grid = privunit_grid(sigma);
+    const bool integers = out.dtype == DType::int8;
+    const ExactGrid grid = integers ? privunit_int8_grid(sigma, law.threshold) : privunit_grid(sigma);
     if (x.size() == 0) return;
     if (output == Output::in_use) require_finite(x);
 
-    const Request request = {stream, x, law, grid.sigma / grid.grid, grid.grid, out, trial};
+    const Request request = {stream, x, law, grid.sigma / grid.grid, integers ? 1.0f : grid.grid, out, trial};
     FirstBadRow bad(x.rows);
     parallel_for((x.rows + kRowsOfChunk - 1) / kRowsOfChunk, kRowsOfChunk * x.columns, [&](std::size_t begin, std::size_t end) {
         RowWorker worker(request);

@@ -76,6 +76,7 @@ auto with_stored_type(DType dtype, Visit visit) {
         case DType::float64: return visit(double{});
         case DType::float16: return visit(Float16{});
         case DType::bfloat16: return visit(Bfloat16{});
+        case DType::int8:   // no array on a device has it
         case DType::float32: break;
     }
     return visit(float{});

@@ -23,6 +23,7 @@ from hushvec.cli._printable import say
 from hushvec.cli.files import Columns, FileError, Source, open_source, rehearse
 from hushvec.mechanisms import CodebookResponse, PublicCodebook
 from hushvec.receipts.labels import RowReceipt, released_rows
+from hushvec.receipts.vectors import INT8
 from hushvec.release.plan import ReleasePlan, plan_release
 from hushvec.release.vectors import charge, require_chargeable
 
@@ -53,6 +54,7 @@ def add_to(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--normalize", action="store_true", help="unit rows before the noise (clip norm 1)")
     parser.add_argument("--renormalize", action="store_true", help="unit rows after the noise")
+    parser.add_argument("--dtype", choices=(INT8,), help="whole numbers in [-127, 127]; the receipt's grid is their scale")
     add_budget_arguments(parser)
     parser.add_argument("--column", help="column or key of the vectors (default embedding)")
     parser.add_argument("--text-key", help=".jsonl: embed the text under this key with MiniLM")
@@ -110,6 +112,7 @@ def _plan(options: argparse.Namespace, source: Source) -> ReleasePlan:
         renormalize=options.renormalize,
         per=options.per,
         generator=make_generator(options),
+        values_dtype=options.dtype,
     )
 
 
@@ -136,7 +139,7 @@ def _release(source: Source, plan: ReleasePlan, path: Path, file: BinaryIO) -> i
     """Write all rows to `file` and return their number."""
     planned = plan.mechanism.rows_per_person
     done = 0
-    with source.sink(file) as sink, Progress("rows", source.count()) as progress:
+    with source.sink(file, plan.dtype if plan.dtype == INT8 else None) as sink, Progress("rows", source.count()) as progress:
         for part in source.parts():
             rows = len(part.values)
             if plan.per == "release" and done + rows > planned:

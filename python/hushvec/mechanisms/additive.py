@@ -9,9 +9,11 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.rounding import quotient_down, rounded_up
 from hushvec.mechanisms.base import VectorMechanism, as_used
+from hushvec.mechanisms.int8 import gaussian_saturation, stated
 from hushvec.noise.calibration import gaussian_epsilon, gaussian_sigma, laplace_scale
 
 if TYPE_CHECKING:
@@ -55,6 +57,14 @@ class _GaussianNoise(AdditiveNoise):
         from hushvec.accounting import GaussianDP
 
         return GaussianDP(noise_multiplier=quotient_down(self.noise_parameter, self.sensitivity), adjacency=self.adjacency)
+
+    @property
+    def int8_grid(self) -> float:
+        return _core.int8_grid(self.sigma, self.clip_norm)[1]
+
+    @property
+    def int8_saturation(self) -> float:
+        return stated(gaussian_saturation(self.sigma, self.clip_norm, self.int8_grid, self.dimension))
 
     @classmethod
     def _element_variance(cls, dimension: int) -> int:

@@ -79,6 +79,24 @@ class Mechanism(ABC):
             return ApproximateDP(epsilon=epsilon, delta=delta, adjacency=self.adjacency)
         return PureDP(epsilon=epsilon, adjacency=self.adjacency)
 
+    @property
+    def int8_grid(self) -> float:
+        """The power of two that int8 values are multiplied by: docs/format.md, section 14.
+
+        Raises:
+            ValueError: no int8 values are made of this mechanism, or the noise is so small that they would be rounded too coarsely.
+        """
+        raise self._no_int8()
+
+    @property
+    def int8_saturation(self) -> float:
+        """At most this share of the int8 values of a clipped row is expected to saturate: docs/proofs/saturation.md."""
+        raise self._no_int8()
+
+    def _no_int8(self) -> ValueError:
+        known = "int8 values are those of 'gaussian', 'empirical' and 'privunit'"
+        return ValueError(f"dtype must be None for mechanism {self.name!r}: {known}")
+
     @abstractmethod
     def expected_cosine(self, norm: float | None = None) -> float:
         """About the cosine between a row and its release.

@@ -22,6 +22,7 @@ from hushvec._util import validate
 from hushvec._util.rounding import largest, quotient_down
 from hushvec._util.statistics import norm_sf
 from hushvec.mechanisms.base import VectorMechanism, as_used
+from hushvec.mechanisms.int8 import privunit_saturation, stated
 
 SMALLEST_EPSILON = 2.0**-20
 LARGEST_EPSILON = 2.0**12
@@ -122,6 +123,15 @@ class PrivUnit(VectorMechanism):
     @property
     def grid(self) -> float:
         return _core.privunit_grid(self.sigma)[1]
+
+    @property
+    def int8_grid(self) -> float:
+        return _core.privunit_int8_grid(self.sigma, self.threshold)[1]
+
+    @property
+    def int8_saturation(self) -> float:
+        law = self.cap_probability, self.threshold
+        return stated(privunit_saturation(self.sigma, *law, self.int8_grid, self.dimension))
 
     @property
     def noise_norm(self) -> float:

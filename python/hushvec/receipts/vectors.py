@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core
 from hushvec._util.rounding import quotient_down
+from hushvec.errors import ReceiptError
 from hushvec.mechanisms import MECHANISMS, PrivUnit, sensitivity
+from hushvec.mechanisms.int8 import SATURATION, gaussian_saturation, privunit_saturation
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 from hushvec.receipts.base import (
     CLIP_NORM_RULE,
@@ -24,13 +27,22 @@ from hushvec.receipts.base import (
     rows_per_person,
     verification,
     why_no_claim,
+    with_cipher,
 )
-from hushvec.receipts.fields import Number, OneOf, WholeNumber, boolean, optional_digest
+from hushvec.receipts.fields import Number, OneOf, WholeNumber, boolean, optional_digest, require_fields
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from hushvec.accounting import PrivacyLoss
 
+# Two computers' bounds may differ by this, relative: they are stated with more room.
+_SATURATION_MARGIN = 1e-9
+
 RECEIPT_VERSION = 1
+INT8 = "int8"
+# Fields of int8 releases: receipts of other values do not have them.
+_OF_INT8 = ("saturation", "saturation_probability")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +65,7 @@ class Receipt(ReceiptFields):
             exactly.
         scale: scale of Laplace noise as used, else None. A float32, written out exactly.
         cap_probability, threshold: the law of privunit, else None: docs/proofs/privunit.md.
-        grid: the power of two that exact values are multiples of; None for the float grade.
+        grid: the power of two that exact values are multiples of; None for the float grade. int8 values are to be multiplied by it.
         grade: "exact" or "float".
         key_source: "os" or "seed".
         cipher: of the key stream: "aes256", "chacha20", "chacha12" or "chacha8".
@@ -68,6 +80,9 @@ class Receipt(ReceiptFields):
         projection: SHA-256 of the public map that rows went through before the mechanism, or None.
         is_dp_claim: whether the numbers are claimed at all. False for a seeded key and for the float grade.
         notes: what else a reader should know, in plain words.
+        saturation: (-127, 127) for int8 values, which end there; None for all others.
+        saturation_probability: for int8 an upper bound on the expected share of a clipped row's values that saturate, whatever
+            the row is; None for all others.
 
     Raises:
         ReceiptError: a field of the wrong kind or out of its set of values.
@@ -108,11 +123,39 @@ class Receipt(ReceiptFields):
     notes: tuple[str, ...] = ()
     charge: LedgerEntry | None = None
     projection: str | None = None
+    saturation: tuple[int, int] | None = None
+    saturation_probability: float | None = None
     receipt_version: int = RECEIPT_VERSION
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in _OF_INT8:
+            if (getattr(self, name) is None) == (self.dtype == INT8):
+                rule = "given" if self.dtype == INT8 else "left out"
+                raise ReceiptError(f"{name} must be {rule} with dtype {self.dtype!r}")
 
     @classmethod
     def _field_rules(cls) -> Mapping[str, Callable[[str, Any], None]]:
         return _FIELD_RULES
+
+    def to_dict(self) -> dict[str, Any]:
+        fields = super().to_dict()
+        if self.dtype != INT8:
+            return {name: value for name, value in fields.items() if name not in _OF_INT8}
+        return {**fields, "saturation": list(fields["saturation"])}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        fields = with_cipher(fields)
+        if isinstance(fields, Mapping) and fields.get("dtype") != INT8:
+            require_fields(fields, [field.name for field in dataclasses.fields(cls) if field.name not in _OF_INT8])
+            fields = {**fields, **dict.fromkeys(_OF_INT8)}
+        return super().from_dict(fields)
+
+    @classmethod
+    def _read(cls, fields: Mapping[str, Any]) -> dict[str, Any]:
+        limits = fields["saturation"]
+        return {**super()._read(fields), "saturation": tuple(limits) if isinstance(limits, list) else limits}
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -132,7 +175,7 @@ def verify_vector_receipt(receipt: Receipt) -> Verification:
     """The answer of `verify_receipt` for a receipt of vectors."""
     return verification(
         receipt,
-        [*_setting_faults(receipt), *_noise_faults(receipt), *_grade_faults(receipt)],
+        [*_setting_faults(receipt), *_noise_faults(receipt), *_grade_faults(receipt), *_int8_faults(receipt)],
         partial(_guarantee, receipt),
         basis="parameters",
         why_no_claim=[*([NOTE_FLOAT] if receipt.grade == "float" else []), *why_no_claim(receipt)],
@@ -189,18 +232,30 @@ def _noise_faults(receipt: Receipt) -> list[str]:
 
 def _grid_faults(receipt: Receipt, name: str, parameter: float) -> list[str]:
     try:
-        if receipt.mechanism == PrivUnit.name:
-            used, grid = _core.privunit_grid(parameter)
-        else:
-            used, grid = _core.exact_grid(parameter, receipt.clip_norm)
+        used, grid = _grid(receipt, parameter)
     except ValueError as error:
         return [str(error)]
     if used != parameter:
         return [f"{name} must be a float32, got {parameter!r}"]
     expected = grid if receipt.grade == "exact" else None
     if receipt.grid != expected:
-        return [f"grid must be {expected!r} for this {name}, clip_norm and grade, got {receipt.grid!r}"]
+        law = "threshold" if receipt.mechanism == PrivUnit.name and receipt.dtype == INT8 else "clip_norm"
+        return [f"grid must be {expected!r} for this {name}, {law} and {_form(receipt)}, got {receipt.grid!r}"]
     return []
+
+
+def _form(receipt: Receipt) -> str:
+    return "int8 values" if receipt.dtype == INT8 else "grade"
+
+
+def _grid(receipt: Receipt, parameter: float) -> tuple[float, float]:
+    """The sigma or scale as used, and the grid of exact values."""
+    directions = receipt.mechanism == PrivUnit.name
+    if receipt.dtype != INT8:
+        return _core.privunit_grid(parameter) if directions else _core.exact_grid(parameter, receipt.clip_norm)
+    if directions:
+        return _core.privunit_int8_grid(parameter, receipt.threshold or 0.0)
+    return _core.int8_grid(parameter, receipt.clip_norm)
 
 
 def _gaussian_faults(receipt: Receipt, sigma: float) -> list[str]:
@@ -250,6 +305,33 @@ def _grade_faults(receipt: Receipt) -> list[str]:
     return []
 
 
+def _int8_faults(receipt: Receipt) -> list[str]:
+    """Contradictions of int8 values, on the grid that was checked before."""
+    if receipt.dtype != INT8:
+        return []
+    if receipt.mechanism != PrivUnit.name and not _is_gaussian(receipt):
+        return [f"dtype must not be 'int8' for {receipt.mechanism}"]
+    if receipt.grade != "exact":
+        return [f"grade must be 'exact' with dtype 'int8', got {receipt.grade!r}"]
+    faults = ["renormalize must be false with dtype 'int8'"] if receipt.renormalize else []
+    needed = _saturation(receipt)
+    stated = receipt.saturation_probability
+    if needed is not None and stated is not None and stated < needed * (1 - _SATURATION_MARGIN):
+        faults.append(f"saturation_probability must be >= {needed!r} for this noise, clip_norm and dimension, got {stated!r}")
+    return faults
+
+
+def _saturation(receipt: Receipt) -> float | None:
+    """What `saturation_probability` has to be at least; None where a number that it depends on is missing."""
+    if receipt.sigma is None or receipt.grid is None:
+        return None
+    if receipt.mechanism != PrivUnit.name:
+        return gaussian_saturation(receipt.sigma, receipt.clip_norm, receipt.grid, receipt.dimension)
+    if receipt.cap_probability is None or receipt.threshold is None:
+        return None
+    return privunit_saturation(receipt.sigma, receipt.cap_probability, receipt.threshold, receipt.grid, receipt.dimension)
+
+
 def _sensitivity(receipt: Receipt) -> float:
     return sensitivity(
         receipt.mechanism,
@@ -262,6 +344,11 @@ def _sensitivity(receipt: Receipt) -> float:
 def _guarantee(receipt: Receipt, verb: str) -> str:
     unit = "one row" if receipt.per == "record" else "all rows of the release"
     return f"({receipt.epsilon!r}, {receipt.delta!r})-DP under replacement of {unit} {verb}"
+
+
+def _optional_saturation(name: str, value: Any) -> None:
+    if value is not None and not (type(value) is tuple and value == SATURATION and all(type(end) is int for end in value)):
+        raise ReceiptError(f"{name} must be [-127, 127] or null, got {value!r:.60}")
 
 
 _POSITIVE = Number("> 0 and finite", lambda value: value > 0)
@@ -283,10 +370,12 @@ _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
     "grade": OneOf("exact", "float"),
     "rows": WholeNumber(0),
     "dimension": WholeNumber(1),
-    "dtype": OneOf("float32", "float64", "float16", "bfloat16"),
+    "dtype": OneOf("float32", "float64", "float16", "bfloat16", INT8),
     "normalize": boolean,
     "renormalize": boolean,
     "nonfinite": OneOf("raise"),
     "projection": optional_digest,
+    "saturation": _optional_saturation,
+    "saturation_probability": Number("> 0 and <= 1, or null", lambda value: 0 < value <= 1, optional=True),
     "receipt_version": OneOf(RECEIPT_VERSION),
 }

@@ -20,11 +20,12 @@ from hushvec.mechanisms import (
     PrivUnit,
     VectorMechanism,
 )
+from hushvec.mechanisms.int8 import SATURATION
 from hushvec.noise.clipping import clip
 from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, key_fields, rows_per_person
 from hushvec.receipts.labels import MECHANISM as RANDOMIZED_RESPONSE
 from hushvec.receipts.labels import LabelReceipt, RowReceipt, labels_digest
-from hushvec.receipts.vectors import Receipt
+from hushvec.receipts.vectors import INT8, Receipt
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import CodebookResponse, PublicProjection
@@ -64,6 +65,8 @@ class ReleasePlan:
             source = target = arrays.unit_rows(x, arrays.empty_like(x))
         else:
             source, target = x, None
+        if self.dtype == INT8:
+            target = arrays.new_array(x, tuple(x.shape), dtype=INT8)
         try:
             values = self.mechanism.apply(source, target, self.generator, out_is_fresh=True)
         except ValueError:
@@ -99,7 +102,8 @@ class ReleasePlan:
         """The receipt of a release of `rows` rows in total, with further notes of the caller and the map before the mechanism.
 
         Raises:
-            ValueError: a projection with a codebook; `on_device`, for rows in CUDA memory, and the generator was asked for AES-256.
+            ValueError: a projection with a codebook; `on_device`, for rows in CUDA memory, and the generator was asked for AES-256,
+                or the values are int8.
         """
         if isinstance(self.mechanism, VectorMechanism):
             return self.vector_receipt(rows, on_device=on_device, notes=notes, projection=projection)
@@ -134,6 +138,8 @@ class ReleasePlan:
         self, rows: int, *, on_device: bool = False, notes: tuple[str, ...] = (), projection: PublicProjection | None = None
     ) -> Receipt:
         """`receipt` for mechanisms that release noisy vectors."""
+        if on_device and self.dtype == INT8:
+            raise ValueError("x must be in CPU memory with dtype='int8', got an array on CUDA")
         mechanism = self.mechanism
         assert isinstance(mechanism, VectorMechanism)
         epsilon, delta = mechanism.cost
@@ -150,7 +156,7 @@ class ReleasePlan:
             scale=mechanism.noise_parameter if mechanism.parameter_name == "scale" else None,
             cap_probability=mechanism.cap_probability if isinstance(mechanism, PrivUnit) else None,
             threshold=mechanism.threshold if isinstance(mechanism, PrivUnit) else None,
-            grid=mechanism.grid,
+            grid=mechanism.int8_grid if self.dtype == INT8 else mechanism.grid,
             grade=mechanism.grade,
             **key_fields(self.generator, on_device=on_device),
             rows=rows,
@@ -163,6 +169,8 @@ class ReleasePlan:
             library_version=_core.__version__,
             notes=(*self._notes(), *((NOTE_PROJECTION,) if projection is not None else ()), *notes),
             projection=None if projection is None else projection.digest,
+            saturation=SATURATION if self.dtype == INT8 else None,
+            saturation_probability=mechanism.int8_saturation if self.dtype == INT8 else None,
         )
 
     def _notes(self) -> tuple[str, ...]:
@@ -192,8 +200,14 @@ def plan_release(
     renormalize: bool,
     per: str,
     generator: _core.Generator | None,
+    values_dtype: str | None = None,
 ) -> ReleasePlan:
-    """Check every argument of `privatize` but the rows themselves. `rows` counts all of them; only per="release" uses it."""
+    """Check every argument of `privatize` but the rows themselves. `rows` counts all of them; only per="release" uses it.
+
+    Args:
+        dtype: of the rows.
+        values_dtype: of the released values: that of the rows if None, or "int8".
+    """
     source = require_generator(generator)
     validate.rounding_to_nearest()
     if dimension < 1:
@@ -207,10 +221,11 @@ def plan_release(
         chosen = _BUILDERS[mechanism](epsilon, delta, sigma, setting)
     if validate.flag("normalize", normalize) and chosen.clip_norm != 1:
         raise ValueError(f"clip_norm must be 1.0 with normalize=True, got {chosen.clip_norm!r}")
+    released_dtype = dtype if values_dtype is None else _int8(values_dtype, chosen, renormalize)
     return ReleasePlan(
         mechanism=chosen,
         per=per,
-        dtype=dtype,
+        dtype=released_dtype,
         normalize=normalize,
         renormalize=validate.flag("renormalize", renormalize),
         generator=source,
@@ -228,6 +243,16 @@ def _require_fit(
     if mechanism.rows_per_person != rows_of_one:
         raise ValueError(f"mechanism.rows_per_person must be {rows_of_one} for this input, got {mechanism.rows_per_person}")
     return mechanism
+
+
+def _int8(dtype: str, mechanism: Mechanism, renormalize: bool) -> str:
+    """The dtype of released integers, after a check that the mechanism makes them."""
+    if dtype != INT8:
+        raise ValueError(f"dtype must be None or 'int8', got {dtype!r}")
+    if renormalize:
+        raise ValueError("renormalize must be False with dtype='int8': unit rows are no multiples of a grid")
+    _ = mechanism.int8_grid  # raises where there is none
+    return INT8
 
 
 def _needed(name: str, value: float | None, mechanism: str) -> float:

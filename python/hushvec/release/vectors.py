@@ -10,6 +10,7 @@ from hushvec._native import _core, arrays
 from hushvec._util import validate
 from hushvec.mechanisms import Mechanism
 from hushvec.receipts.labels import RowReceipt, released_rows
+from hushvec.receipts.vectors import INT8, Receipt
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
 from hushvec.release.plan import ReleasePlan, plan_release
 
@@ -23,12 +24,23 @@ class Release(NamedTuple):
     """What `privatize` returns.
 
     Args:
-        values: the noisy rows, of the input's kind, shape and dtype.
+        values: the noisy rows, of the input's kind and shape, and of its dtype or int8.
         receipt: what was done and what it guarantees; of labels if the mechanism answers with codes of a public codebook.
     """
 
     values: Any
     receipt: RowReceipt
+
+    @property
+    def scale(self) -> float:
+        """What the values are to be multiplied by to be in the unit of x: the grid for int8, 1.0 for all others."""
+        receipt = self.receipt
+        return receipt.grid if isinstance(receipt, Receipt) and receipt.dtype == INT8 and receipt.grid is not None else 1.0
+
+    def to_float32(self) -> Any:
+        """The values in the unit of x as a new float32 array of their kind; exact for int8."""
+        values = self.values.float() if arrays.is_torch(self.values) else self.values.astype("float32")
+        return values * self.scale
 
 
 def privatize(
@@ -46,6 +58,7 @@ def privatize(
     generator: _core.Generator | None = None,
     projection: PublicProjection | None = None,
     notes: Sequence[str] = (),
+    dtype: str | None = None,
 ) -> Release:
     """Release embeddings with differential privacy, and a receipt that states the guarantee.
 
@@ -75,6 +88,9 @@ def privatize(
         projection: a public map that rows go through before the mechanism; clip_norm then applies after it, and the values have
             its `output_dimension` columns (`projection.lift` takes them back). It must not have been fitted on the rows' own people.
         notes: sentences for a reader of the receipt, which keeps them beside its own.
+        dtype: None for values of x's dtype. "int8" for integers in [-127, 127] and one scale, a power of two: `release.scale`, the
+            receipt's grid. For "gaussian", "empirical" and "privunit", x in CPU memory, and without renormalize. The release is
+            exact on this coarser grid, and the guarantee is the same. Values beyond the range saturate; the receipt bounds how often.
 
     Returns:
         Release(values, receipt).
@@ -84,7 +100,7 @@ def privatize(
         PrivacyBudgetExhaustedError: not enough of the budget is left; nothing was charged or released.
         BudgetError: the budget's store cannot be used; nothing was released.
         ValueError: a value out of its range; NaN or Inf in x (the row is named); arguments that contradict each other;
-            "l2_laplace" or "privunit" on CUDA, which has no kernel for it.
+            "l2_laplace", "privunit" or int8 values on CUDA, which has no kernel for it; int8 values of noise too small for them.
             All arguments are checked before the budget is charged, and the budget before anything is released.
         RuntimeError: no CUDA backend or driver for an x on CUDA; a CUDA graph being captured; a caller that is being exported, traced,
             transformed by torch.func or run on fake tensors; floating-point numbers are not rounded to nearest in this thread.
@@ -125,6 +141,7 @@ def privatize(
         renormalize=renormalize,
         per=per,
         generator=generator,
+        values_dtype=dtype,
     )
     return _released(checked, plan, budget, _sentences(notes), projection)
 

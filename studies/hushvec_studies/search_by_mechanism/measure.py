@@ -41,6 +41,16 @@ def unit(rows):
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
+def read_scifact(folder):
+    """(unit rows of the abstracts, of the claims, the places of the abstracts relevant to each claim, the claims for validation)."""
+    documents, claims, ids = (np.load(folder / f"{name}.npy") for name in ("documents", "claims", "ids"))
+    place = {int(one): number for number, one in enumerate(ids)}
+    asked_for = json.loads((folder / "claims.json").read_text())
+    relevant = [[place[one] for one in claim["relevant"] if one in place] for claim in asked_for]
+    validation = np.flatnonzero([claim["split"] != "train" for claim in asked_for])
+    return unit(documents), unit(claims), relevant, validation
+
+
 def searched(index, rows):
     return index.search(rows, K).ids
 
@@ -213,15 +223,11 @@ def main():
         table(json.loads(arguments.table.read_text()))
         return
     scifact, posts = arguments.folders
-    documents, claims, ids = (np.load(scifact / f"{name}.npy") for name in ("documents", "claims", "ids"))
-    place = {int(one): number for number, one in enumerate(ids)}
-    asked_for = json.loads((scifact / "claims.json").read_text())
-    relevant = [[place[one] for one in claim["relevant"] if one in place] for claim in asked_for]
-    validation = np.flatnonzero([claim["split"] != "train" for claim in asked_for])
+    documents, claims, relevant, validation = read_scifact(scifact)
     results = Results()
     topics(results, *(np.load(posts / f"{name}.npy") for name in ("embeddings", "splits", "categories")))
-    documents_by_halves(results, unit(documents), unit(claims), relevant)
-    questions(results, unit(documents), unit(claims[validation]), [relevant[claim] for claim in validation])
+    documents_by_halves(results, documents, claims, relevant)
+    questions(results, documents, claims[validation], [relevant[claim] for claim in validation])
     write_json(arguments.output, results.rows)
 
 

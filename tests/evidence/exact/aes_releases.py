@@ -38,6 +38,13 @@ def releases():
     for mechanism in ("gaussian", "laplacian", "privunit"):
         job = NoiseJob.unsafe_seeded(SEED, dimension=257, epsilon=6.0, mechanism=mechanism, cipher="aes256")
         yield f"job {mechanism}", noise_batch(rows[:100].astype(np.float32), job)
+    for dtype in ("float32", "float64"):
+        out = np.empty(rows.shape, np.int8)
+        _core.clip_and_noise(rows.astype(dtype), 2.0, 0.3, out, generator, "gaussian", True)
+        yield f"gaussian int8 of {dtype}", out
+        out = np.empty(rows.shape, np.int8)
+        _core.privunit(rows.astype(dtype), *_core.privunit_law(60.0), 0.3, out, generator)
+        yield f"privunit int8 of {dtype}", out
 
 
 if __name__ == "__main__":

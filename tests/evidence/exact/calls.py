@@ -24,10 +24,11 @@ class Call:
 
     rows: np.ndarray
     dtype: str = "float32"
-    function: str = "clip_and_noise"  # or "clip", or "fill": rows then only gives the shape
+    function: str = "clip_and_noise"  # "clip", "int8", "privunit_int8", or "fill": rows then only gives the shape
     law: str = "gaussian"
     clip_norm: float = 1.0
     sigma: float = 1.0
+    epsilon: float = 8.0  # of "privunit_int8"
     seed: int = 1
     cipher: str = "chacha20"
     earlier_calls: int = 0  # nonces that other calls have used up
@@ -79,7 +80,7 @@ def _to_torch(rows, dtype):
 
 
 def _widened(array, dtype):
-    if dtype == "bfloat16":
+    if dtype == "bfloat16" and not isinstance(array, np.ndarray):
         return array.float().numpy()
     return np.asarray(array)
 
@@ -129,11 +130,28 @@ def _run(call, hv, core):
     x, out = _arranged(call.rows, call.dtype, call.layout)
     if call.function == "clip":
         return hv.clip(x, call.clip_norm, out=out)
+    if call.function in ("int8", "privunit_int8"):
+        return _int8_values(call, core, x, generator)
     if call.law == "gaussian":
         return hv.clip_and_noise(x, call.clip_norm, call.sigma, exact=True, out=out, generator=generator)
     fresh = out is None
     out = _empty_like(x) if fresh else out
     core.clip_and_noise(x, call.clip_norm, call.sigma, out, generator, call.law, True, out_is_fresh=fresh)
+    return out
+
+
+def _int8_values(call, core, x, generator):
+    rows, dimension = x.shape
+    apart = call.layout == "every_other_column"
+    out = np.zeros((rows, 2 * dimension), np.int8)[:, ::2] if apart else np.empty((rows, dimension), np.int8)
+    if call.layout == "torch":
+        import torch
+
+        out = torch.from_numpy(out)
+    if call.function == "int8":
+        core.clip_and_noise(x, call.clip_norm, call.sigma, out, generator, "gaussian", True)
+    else:
+        core.privunit(x, *core.privunit_law(call.epsilon), call.sigma, out, generator)
     return out
 
 

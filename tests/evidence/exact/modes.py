@@ -56,6 +56,9 @@ def _clipping(dtype, shape):
     x = _rows(dtype, shape)
     small = np.full(shape, 3 * SUBNORMAL[dtype], dtype)
     places = np.zeros((len(x), 40), np.uint8)
+    integers, directions = np.empty(shape, np.int8), np.empty(shape, np.int8)
+    yield lambda: _core.clip_and_noise(x, 1.0, 0.3, integers, _generator(), "gaussian", True) and None, integers
+    yield lambda: _core.privunit(x, 0.75, 1.5, 1.0, directions, _generator()), directions
     for law in ("gaussian", "laplacian", "l2_laplace"):
         for exact in (True, False):
             if law != "l2_laplace" or not exact:
@@ -100,6 +103,8 @@ def _others():
         _core.privunit_mean(0.75, 1.5),
         *_core.exact_grid(0.3, 0.7),
         *_core.privunit_grid(0.3),
+        *_core.int8_grid(0.3, 0.7),
+        *_core.privunit_int8_grid(0.3, 5.0),
         _core.gaussian_sigma(1.0, 1e-5, 2.0),
         _core.gaussian_delta(1.0, 7.0, 2.0),
         _core.gaussian_epsilon(1e-300, 7.0, 2.0),

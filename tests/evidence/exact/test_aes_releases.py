@@ -28,6 +28,10 @@ cells: 4d5cb6de0c83de7d6d33d4b6cabd9bf1
 job gaussian: a34f6627572a87a238aa9f8952230b88
 job laplacian: 20b0f680295aafac6420403d48ec17f3
 job privunit: e8a5f401a8f7c51cbc24f767a0b80ade
+gaussian int8 of float32: 63678038814de6797d039607ffae9acd
+privunit int8 of float32: 13dd988b62d73a90bec377255f2811fa
+gaussian int8 of float64: 23e388d958f66f08ceb63bdcd3442c16
+privunit int8 of float64: edb37fbb41903eeb7524895b0f94a1f2
 """
 
 

@@ -95,6 +95,12 @@ def grid(sigma, clip_norm):
     return sigma, 2.0 ** max(floor_log2_sigma - 6, ceil_log2_clip - 21)
 
 
+def int8_grid(sigma, clip_norm):
+    """g of int8 values, for a float32 sigma: docs/format.md, section 14."""
+    mantissa, exponent = math.frexp(clip_norm)
+    return 2.0 ** max(math.frexp(sigma)[1] - 1 - 3, exponent - (mantissa == 0.5) - 6)
+
+
 def exact_square_norm(row):
     """The real sum of squares of a row of floats, as a Fraction."""
     mantissas, exponents = np.frexp(np.asarray(row, dtype=np.float64))

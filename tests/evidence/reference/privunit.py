@@ -11,6 +11,7 @@ from flint import arb, ctx
 
 from . import chacha, clip, stream
 from .exact import Undecided, integer_of
+from .release import saturated
 
 PRECISION = 420
 UNIFORM_BITS = 224
@@ -118,12 +119,25 @@ def grid(sigma):
     return sigma / g, g
 
 
-def integers(rows, cap_probability, threshold, sigma, *, key, nonce=0, rounds=20):
-    """int64 n, the shape of rows [n, d]."""
+def int8_values(rows, cap_probability, threshold, sigma, *, key, nonce=0, rounds=20):
+    """The int8 release of rows [n, d]."""
+    sigma = float(clip.round_up_to_float32(sigma))
+    s = sigma / int8_grid(sigma, threshold)
+    return saturated(integers(rows, cap_probability, threshold, sigma, s=s, key=key, nonce=nonce, rounds=rounds))
+
+
+def int8_grid(sigma, threshold):
+    """g of int8 values, for a float32 sigma: docs/format.md, section 14."""
+    bits = next(bits for bits in (3, 2, 1, 0) if threshold * 2.0 ** (bits + 1) <= 64)
+    return 2.0 ** (math.frexp(sigma)[1] - 1 - bits)
+
+
+def integers(rows, cap_probability, threshold, sigma, *, key, nonce=0, rounds=20, s=None):
+    """int64 n, the shape of rows [n, d]; s = sigma / g is that of `grid` if None."""
     ctx.prec = PRECISION
     rows = np.atleast_2d(rows)
     address = dict(key=key, nonce=nonce, rounds=rounds)
-    s = arb(grid(sigma)[0])
+    s = arb(grid(sigma)[0] if s is None else s)
     result = np.zeros(rows.shape, np.int64)
     dimension = rows.shape[1]
     for i, x in enumerate(directions(rows)):

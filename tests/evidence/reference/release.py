@@ -77,6 +77,18 @@ def round_to_output(values, dtype):
     return values.astype(dtype)
 
 
+def saturated(integers):
+    return np.clip(integers, -127, 127).astype(np.int8)
+
+
+def int8_values(rows, clip_norm, sigma, *, key, nonce=0, rounds=20):
+    """The int8 release of rows [n, d], float32 or float64."""
+    rows = np.atleast_2d(rows)
+    sigma = clip.grid(sigma, clip_norm)[0]
+    g = clip.int8_grid(sigma, clip_norm)
+    return saturated(integers(clip.clipped_rows(rows, clip_norm, g), sigma / g, "gaussian", key=key, nonce=nonce, rounds=rounds))
+
+
 def clip_and_noise(rows, clip_norm, sigma, *, key, nonce=0, rounds=20, law="gaussian", dtype=None):
     """The exact release of rows [n, d], float32 or float64; dtype names the output where rows are widened from it."""
     rows = np.atleast_2d(rows)

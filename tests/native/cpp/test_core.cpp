@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -108,6 +109,19 @@ void sixteen_bit_conversions(const Kernels& kernels) {
     bool equal = true;
     for (std::size_t i = 0; i < values.size(); ++i) equal &= narrow[i] == float_to_float16(values[i]);
     check(equal, std::string(kernels.name) + " float16 narrowing at halfway cases");
+}
+
+void whole_numbers_to_int8(const Kernels& kernels) {
+    bool equal = true;
+    for (std::size_t count = 0; count < 70; ++count) {
+        std::vector<float> values(count);
+        for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(static_cast<int>(i * 37 % 400) - 200) * (i % 11 == 0 ? 1e5f : 1.0f);
+        std::vector<std::int8_t> narrow(count + 1, 99);
+        kernels.narrow_int8(values.data(), count, narrow.data());
+        for (std::size_t i = 0; i < count; ++i) equal &= narrow[i] == static_cast<int>(std::min(std::max(values[i], -127.0f), 127.0f));
+        equal &= narrow[count] == 99;
+    }
+    check(equal, std::string(kernels.name) + " int8, saturated at both ends");
 }
 
 std::vector<float> noisy(std::size_t rows, std::size_t columns, Law law, std::size_t threads) {
@@ -247,6 +261,7 @@ int main() {
         keystream_equals_blocks(kernels);
         level_one_equals_ladder(kernels);
         sixteen_bit_conversions(kernels);
+        whole_numbers_to_int8(kernels);
     }
     threads_do_not_change_bits();
     layouts_do_not_change_bits();

@@ -43,8 +43,8 @@ class Source(Protocol):
     def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
         """The rows in order, a bounded number at a time. In a rehearsal everything is checked, but texts are zeros, not embedded."""
 
-    def sink(self, file: Any) -> AbstractContextManager[Sink]:
-        """A file of this sort for as many rows, into an empty one that is open for writing bytes."""
+    def sink(self, file: Any, dtype: str | None = None) -> AbstractContextManager[Sink]:
+        """A file of this sort for as many rows, into an empty one that is open for writing bytes; dtype None is the source's."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,7 +51,7 @@ class JsonlSource:
             yield Part(rows, [copied_fields(line.fields, self._keep, line.where) for line in part])
 
     @contextmanager
-    def sink(self, file: Any) -> Iterator[_JsonlSink]:
+    def sink(self, file: Any, dtype: str | None = None) -> Iterator[_JsonlSink]:
         yield _JsonlSink(file, self._vector)
 
     @cached_property

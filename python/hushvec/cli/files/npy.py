@@ -43,8 +43,9 @@ class NpySource:
             yield Part(np.array(matrix[first : first + step], self._stored.newbyteorder("="), order="C"), None)
 
     @contextmanager
-    def sink(self, file: Any) -> Iterator[_NpySink]:
-        header = {"descr": npy.dtype_to_descr(self._stored.newbyteorder("=")), "fortran_order": False, "shape": self._shape}
+    def sink(self, file: Any, dtype: str | None = None) -> Iterator[_NpySink]:
+        written = self._stored.newbyteorder("=") if dtype is None else np.dtype(dtype)
+        header = {"descr": npy.dtype_to_descr(written), "fortran_order": False, "shape": self._shape}
         npy.write_array_header_1_0(file, header)
         yield _NpySink(file)
 

@@ -46,8 +46,8 @@ class ParquetSource:
             first_row += batch.num_rows
 
     @contextmanager
-    def sink(self, file: Any) -> Iterator[_ParquetSink]:
-        field = self._arrow.field(self._vector, self._vector_type(), nullable=False)
+    def sink(self, file: Any, dtype: str | None = None) -> Iterator[_ParquetSink]:
+        field = self._arrow.field(self._vector, self._vector_type(dtype), nullable=False)
         schema = self._arrow.schema([*(self._schema.field(name) for name in self._keep), field])
         try:
             with self._parquet.ParquetWriter(file, schema) as writer:
@@ -65,12 +65,13 @@ class ParquetSource:
         if not columns.is_of_floats(column):
             raise FileError(self._path, f"column {self._vector!r} must hold lists of floats, got {column}")
 
-    def _vector_type(self) -> Any:
-        """The column's own type, its inner field reduced to a name and a float."""
+    def _vector_type(self, dtype: str | None) -> Any:
+        """The column's own type, its inner field reduced to a name and a number: the column's own if dtype is None."""
         arrow, column = self._arrow, self._schema.field(self._vector).type
+        element = column.value_type if dtype is None else arrow.from_numpy_dtype(np.dtype(dtype))
         if arrow.types.is_fixed_size_list(column):
-            return arrow.list_(column.value_type, column.list_size)
-        return arrow.large_list(column.value_type) if arrow.types.is_large_list(column) else arrow.list_(column.value_type)
+            return arrow.list_(element, column.list_size)
+        return arrow.large_list(element) if arrow.types.is_large_list(column) else arrow.list_(element)
 
     def _dimension(self) -> int:
         length = columns.declared_length(self._schema.field(self._vector).type)
