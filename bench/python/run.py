@@ -1,15 +1,16 @@
 """Runs the whole benchmark: our cases and the peers, round-robin, on the same arrays.
 
-    python bench/python/run.py [--quick] [--threads 1,2] [--out bench/results/NAME.json]
+    python bench/python/run.py [--quick] [--threads 1,2] [--out bench/results/NAME.json [--merge]]
 """
 
 import single_thread  # noqa: F401  before numpy
 
 import argparse
+import json
 import os
 import sys
 from pathlib import Path
-from typing import Sequence
+from typing import Any, Sequence
 
 import claims
 import hushvec_cases
@@ -54,7 +55,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
                         help="only these tables: " + ", ".join(names))
     parser.add_argument("--out", type=Path,
                         help="write every time and every fact to this JSON file")
-    return parser.parse_args(arguments)
+    parser.add_argument("--merge", action="store_true",
+                        help="keep the other tables of --out, if machine, software and settings are the same")
+    options = parser.parse_args(arguments)
+    if options.merge and options.out is None:
+        parser.error("--merge needs --out")
+    return options
+
+
+def _kept(path: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """`record` together with what the file at `path` has beside it."""
+    return report.merged(json.loads(path.read_text(encoding="utf-8")), record) if path.exists() else record
 
 
 def _show_progress(text: str) -> None:
@@ -104,16 +115,19 @@ def main(arguments: Sequence[str]) -> int:
         for contestant in contestants:
             contestant.close()
 
-    backend = hushvec_cases.active_backend()
-    verdicts = [claims.judge(claim, outcomes, backend) for claim in claims.CLAIMS
+    host = claims.Host(facts["machine"]["vendor"], *hushvec_cases.in_use())
+    verdicts = [claims.judge(claim, outcomes, host) for claim in claims.CLAIMS
                 if claim.workload in outcomes]
     note = "; a quick run: the sizes are not those of the claims" if options.quick else ""
-    print(f"\nClaims (AVX-512, one thread, float32, unless a line says otherwise{note})")
+    print(f"\nClaims (AVX-512, one thread, float32, unless a line says otherwise{note}; "
+          f"this CPU: {host.name}, hushvec uses {host.backend}, AES-256 by {host.aes})")
     print(report.claims_table(verdicts))
+    print(claims.summary(verdicts))
 
     if options.out:
         settings = {"rounds": rounds, "quick": options.quick, "threads": list(options.threads)}
-        report.write_json(report.results_record(facts, settings, outcomes, verdicts), options.out)
+        record = report.results_record(facts, settings, outcomes, verdicts)
+        report.write_json(_kept(options.out, record) if options.merge else record, options.out)
         print(f"\nwritten: {options.out}")
     return 1 if any(outcome.wrong for outcome in outcomes.values()) else 0
 
