@@ -11,6 +11,7 @@ def test_model_is_compute_over_threads_until_the_copy_takes_longer():
     copies = {1: 0.30, 2: 0.20, 4: 0.15}
     found = threads.model(0.80, copies, 1.0)
     assert found["ns"] == {1: 0.80, 2: 0.40, 4: 0.20}
+    assert found["without_overlap_ns"] == pytest.approx({1: 1.10, 2: 0.60, 4: 0.35})
     assert found["memory_takes_over_at"] == pytest.approx(0.80 / 0.15)
     assert threads.model(0.40, copies, 1.0)["ns"] == {1: 0.40, 2: 0.20, 4: 0.15}
 
@@ -21,10 +22,10 @@ def test_fill_has_half_the_bytes_of_a_copy():
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_threads_copy_every_row(count):
-    work = Workload("rows", "rows", "clip_and_noise", (7, 5))
     copy = threads.ThreadedCopy(count)
     copy.open()
-    assert copy.complaint(work) == ""
+    assert copy.complaint(Workload("rows", "rows", "clip_and_noise", (7, 5))) == ""
+    assert copy.complaint(Workload("samples", "samples", "gaussian", (7,))) == ""
     copy.close()
 
 

@@ -20,7 +20,7 @@ def svg(record: dict[str, Any]) -> str:
         record: what `threads.py` writes.
     """
     operations = list(record["operations"].values())
-    copies = {int(count): copy["ns"] for count, copy in record["copy"].items()}
+    copies = {int(count): ns for count, ns in operations[0]["copy_ns"].items()}
     values = [ns for operation in operations for ns in operation["ns"].values()] + list(copies.values())
     low, high = min(values) / 2, max(values) * 1.25
 

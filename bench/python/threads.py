@@ -3,7 +3,7 @@
     python bench/python/threads.py [--threads 1,2,4,8,16] [--cipher aes256] [--out bench/results/threads-NAME.json]
 
 The model: an element takes max(compute / threads, copy), where compute is the time of one thread on data in cache and copy that of
-as many threads that only copy. Both at once, without any overlap, would take their sum; what is measured lies between.
+as many threads that only copy. One after the other, without any overlap, they would take their sum.
 """
 
 import single_thread  # noqa: F401  before numpy
@@ -32,11 +32,10 @@ ROUNDS = 15
 # 128 MB and 123 MB for each array: past every L3 but the largest, and long beside the start of 16 threads (some 30 us each).
 FILL = Workload("gaussian_fill", "Gaussian fill, 2^25 float32", "gaussian", (1 << 25,))
 CLIP = Workload("clip_and_noise", "Exact clip-and-noise, 40,000 x 768 float32", "clip_and_noise", (40_000, 768))
-CACHED = {
-    FILL.name: Workload("gaussian_fill_cached", "in cache", "gaussian", (1 << 16,)),
-    CLIP.name: Workload("clip_and_noise_cached", "in cache", "clip_and_noise", CACHED_EMBEDDINGS_SHAPE),
-}
-# User data of an element over that of a copied one, 8 bytes: what the copy's time is multiplied by.
+# What stays in an L2 of 1 MB.
+CACHED_SAMPLES = {FILL.name: 1 << 16, CLIP.name: CACHED_EMBEDDINGS_SHAPE[0] * CACHED_EMBEDDINGS_SHAPE[1]}
+COPIED_BYTES = 8
+# User data of an element over that of a copied one: what the copy's time is multiplied by.
 SHARE_OF_COPY = {FILL.name: 0.5, CLIP.name: 1.0}
 
 
@@ -46,12 +45,18 @@ class ThreadedCopy(Contestant):
     def __init__(self, threads: int) -> None:
         self.name = copy_name(threads)
         self._threads = threads
+        self._source = np.empty(0, dtype=np.float32)
 
     def open(self) -> None:
         self._pool = ThreadPoolExecutor(self._threads)
 
     def close(self) -> None:
         self._pool.shutdown()
+
+    def gaussian(self, out: np.ndarray, sigma: float) -> np.ndarray:
+        if self._source.size != out.size:
+            self._source = np.ones(out.size, dtype=np.float32)
+        return self.clip_and_noise(self._source, 1.0, sigma, out)
 
     def clip_and_noise(self, x: np.ndarray, clip_norm: float, sigma: float, out: np.ndarray) -> np.ndarray:
         parts = zip(np.array_split(out, self._threads), np.array_split(x, self._threads))
@@ -62,7 +67,11 @@ class ThreadedCopy(Contestant):
 
     def complaint(self, workload: Workload) -> str:
         released = workload.bind(self)()
-        return "" if np.array_equal(released, workload.x) else "the copy differs from its source"
+        source = self._source if workload.operation == "gaussian" else workload.x
+        return "" if np.array_equal(released, source) else "the copy differs from its source"
+
+    def bytes_per_item(self, operation: str) -> int:
+        return COPIED_BYTES
 
 
 def copy_name(threads: int) -> str:
@@ -78,39 +87,41 @@ def model(compute: float, copies: dict[int, float], share: float) -> dict[str, A
         share: of a copied element's bytes that one element of the operation has.
 
     Returns:
-        {"ns": {threads: max(compute / threads, share * copy)}, "memory_takes_over_at": threads}; the latter is compute over the
-        share of the fastest copy, as if more threads than were measured copied no faster.
+        {"ns": {threads: max(compute / threads, share * copy)}, "without_overlap_ns": {threads: their sum},
+        "memory_takes_over_at": threads}; the last is compute over the share of the fastest copy, as if more threads than were
+        measured copied no faster.
     """
-    times = {count: max(compute / count, share * copy) for count, copy in copies.items()}
-    return {"ns": times, "memory_takes_over_at": compute / (share * min(copies.values()))}
+    parts = {count: (compute / count, share * copy) for count, copy in copies.items()}
+    return {
+        "ns": {count: max(both) for count, both in parts.items()},
+        "without_overlap_ns": {count: sum(both) for count, both in parts.items()},
+        "memory_takes_over_at": compute / (share * min(copies.values())),
+    }
 
 
 def measure(counts: Sequence[int], cipher: str, rounds: int, progress: Any) -> dict[str, Any]:
     """Times of both operations and of the copy, per element, by number of threads."""
     kinds = {FILL.name: (lambda n: HushvecNoise(cipher, n), lambda n: noise_name(cipher, n)),
              CLIP.name: (lambda n: HushvecClip(True, cipher, n), lambda n: clip_name(True, cipher, n))}
-    copying = [ThreadedCopy(count) for count in counts]
-    found: dict[str, Any] = {}
-    copies: dict[int, float] = {}
+    found = {}
     for workload in (CLIP, FILL):
         make, name = kinds[workload.name]
-        # The copies take their turns among the passes over rows; a fill has no source to copy from.
-        run = [make(count) for count in counts] + (copying if workload is CLIP else [])
+        cached = make(1)
+        cached.name, cached.sample_limit = f"{name(1)}, in cache", CACHED_SAMPLES[workload.name]
+        run = [cached, *map(make, counts), *map(ThreadedCopy, counts)]
         outcome = _timed(workload, run, rounds, progress)
-        cached = _timed(CACHED[workload.name], [make(1)], rounds, progress)
-        if workload is CLIP:
-            copies = {count: outcome.series[copy_name(count)].median for count in counts}
-        compute = cached.series[name(1)].median
+        compute = outcome.series[cached.name].median
+        copies = {count: outcome.series[copy_name(count)].median for count in counts}
         found[workload.name] = {
             "title": workload.title,
             "compute_ns": compute,
             "ns": {count: outcome.series[name(count)].median for count in counts},
             "speed_up": {count: outcome.ratio(name(1), name(count)) for count in counts},
             "spread": {count: outcome.series[name(count)].spread for count in counts},
+            "copy_ns": copies,
             "model": model(compute, copies, SHARE_OF_COPY[workload.name]),
         }
-    rates = {count: {"ns": ns, "gigabytes_per_second": 8 / ns} for count, ns in copies.items()}
-    return {"copy": rates, "operations": found}
+    return {"operations": found}
 
 
 def _timed(workload: Workload, run: Sequence[Contestant], rounds: int, progress: Any) -> Outcome:
@@ -130,13 +141,13 @@ def _timed(workload: Workload, run: Sequence[Contestant], rounds: int, progress:
 
 
 def table(result: dict[str, Any]) -> str:
-    rows = [["operation", "threads", "ns/element", "speed-up", "spread", "model", "copy", "copy GB/s"]]
+    rows = [["operation", "threads", "ns/element", "speed-up", "spread", "model", "no overlap", "copy", "copy GB/s"]]
     for operation in result["operations"].values():
         for count, ns in operation["ns"].items():
-            copy = result["copy"][count]
+            copy = operation["copy_ns"][count]
             rows.append([operation["title"], str(count), f"{ns:.3f}", f"{operation['speed_up'][count]:.2f}x",
                          f"{100 * operation['spread'][count]:.1f} %", f"{operation['model']['ns'][count]:.3f}",
-                         f"{copy['ns']:.3f}", f"{copy['gigabytes_per_second']:.1f}"])
+                         f"{operation['model']['without_overlap_ns'][count]:.3f}", f"{copy:.3f}", f"{COPIED_BYTES / copy:.1f}"])
     lines = [report.align(rows)]
     for operation in result["operations"].values():
         lines.append(f"{operation['title']}: {operation['compute_ns']:.3f} ns in cache; memory takes over at "
