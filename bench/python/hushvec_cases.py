@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -313,12 +314,14 @@ def _forced_cases() -> list[Contestant]:
 
 
 def backends() -> Any:
-    """What `hushvec.backends()` says, or None where hushvec is not installed."""
+    """What `hushvec.backends()` says and which compiled core says so, or None where hushvec is not installed."""
     try:
         import hushvec
+        from hushvec._native import _core
     except ImportError:
         return None
-    return hushvec.backends()
+    digest = hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()
+    return {**hushvec.backends(), "core_sha256": digest[:16]}
 
 
 def in_use() -> tuple[str | None, str | None]:
