@@ -46,8 +46,8 @@ class Machine:
 
 AMD = Machine("AMD Zen 4", "amd-epyc-2-cores.json", "AVX-512 with VAES")
 INTEL = Machine(
-    "Intel SPR", "intel-xeon-2-cores.json", "Sapphire Rapids class, AVX-512; an old run, from before AES-256, so that every row of hushvec is ChaCha",
-    "2026-11-21",
+    "Intel SPR", "intel-xeon-2-cores.json",
+    "Sapphire Rapids class, AVX-512; an old run, from before AES-256, so that every row of hushvec is ChaCha", "2026-11-21",
 )
 MACHINES = (AMD, INTEL)
 THREADS = "threads-amd-epyc-2-cores.json"
@@ -156,30 +156,47 @@ def _bound(claim: dict[str, Any]) -> str:
     return f"{'<=' if claim['at_most'] else '>='} {claim['bound']:g}"
 
 
-def _of_aes(record: dict[str, Any]) -> list[dict[str, Any]]:
-    return [claim for claim in record["claims"] if "aes256" in claim["text"]]
+def _judged() -> dict[str, dict[str, dict[str, Any]]]:
+    """By machine whose run has claims about AES-256, and by text: the claim that the machine could judge."""
+    found = {}
+    for machine in MACHINES:
+        claims = [claim for claim in machine.record()["claims"] if "aes256" in claim["text"]]
+        if claims:
+            found[machine.name] = {claim["text"]: claim for claim in claims if claim["verdict"] != "not judged here"}
+    return found
+
+
+def _bounds() -> dict[str, dict[str, str]]:
+    """By text, the bound for each maker of CPUs, which every run has."""
+    found: dict[str, dict[str, str]] = {}
+    for claim in AMD.record()["claims"]:
+        if "aes256" in claim["text"]:
+            found.setdefault(claim["text"], {})[claim["stated_for"]] = _bound(claim)
+    return found
 
 
 def claims() -> str:
-    """The claims about AES-256, the bounds for both makers of CPUs, and what the AMD run says."""
-    by_text: dict[str, dict[str, dict[str, Any]]] = {}
-    for claim in _of_aes(AMD.record()):
-        by_text.setdefault(claim["text"], {})[claim["stated_for"]] = claim
+    """The claims about AES-256, the bounds for both makers of CPUs, and what each run says that has them."""
+    judged = _judged()
     lines = []
-    for text, stated in by_text.items():
-        here = stated.get("AMD") or stated["any"]
-        measured = "-" if here["measured"] is None else f"{here['measured']:.2f}"
-        lines.append([text, _bound(here), _bound(stated.get("Intel", here)), measured, here["verdict"]])
-    return markdown(["claim", "AMD", "Intel, not judged here", "measured on AMD Zen 4", ""], lines)
+    for text, bounds in _bounds().items():
+        line = [text, *(bounds.get(maker, bounds.get("any", "")) for maker in ("AMD", "Intel"))]
+        for verdicts in judged.values():
+            claim = verdicts[text]
+            line += ["-" if claim["measured"] is None else f"{claim['measured']:.2f}", claim["verdict"]]
+        lines.append(line)
+    header = ["claim", "for AMD", "for Intel", *(cell for name in judged for cell in (f"measured on {name}", ""))]
+    return markdown(header, lines)
 
 
 def unmet() -> str:
-    """A sentence: which of those claims do not hold, with their figures."""
-    failing = [claim for claim in _of_aes(AMD.record()) if claim["verdict"] == "does not hold"]
-    if not failing:
-        return "All of them hold on the AMD machine.\n"
-    lines = [f"- {claim['text']}: {claim['measured']:.2f}, claimed {_bound(claim)}" for claim in failing]
-    return "These do not hold on the AMD machine:\n\n" + "\n".join(lines) + "\n"
+    """By machine, which of those claims do not hold, with their figures."""
+    parts = []
+    for name, verdicts in _judged().items():
+        failing = [claim for claim in verdicts.values() if claim["verdict"] == "does not hold"]
+        lines = [f"- {claim['text']}: {claim['measured']:.2f}, claimed {_bound(claim)}" for claim in failing]
+        parts.append("\n".join([f"These do not hold on {name}:", "", *lines]) if lines else f"All of them hold on {name}.")
+    return "\n\n".join(parts) + "\n"
 
 
 def _threads_record() -> dict[str, Any]:
@@ -196,7 +213,8 @@ def threads() -> str:
             lines.append([operation["title"], count, f"{ns:.2f}", f"{100 * operation['spread'][count]:.0f} %",
                           f"{operation['speed_up'][count]:.2f}", f"{model['ns'][count]:.2f}",
                           f"{model['without_overlap_ns'][count]:.2f}", f"{copy:.2f}", f"{COPIED_BYTES / copy:.0f}"])
-    header = ["AMD Zen 4", "threads", "ns per element", "spread", "speed-up", "model", "without overlap", "copy, ns per element", "copy, GB/s"]
+    header = ["AMD Zen 4", "threads", "ns per element", "spread", "speed-up", "model", "without overlap", "copy, ns per element",
+              "copy, GB/s"]
     limits = [
         f"- {operation['title']}: {operation['compute_ns']:.2f} ns in cache on one thread, so memory takes over at "
         f"{operation['model']['memory_takes_over_at']:.1f} threads."
