@@ -185,7 +185,7 @@ def claims() -> str:
             claim = verdicts[text]
             line += ["-" if claim["measured"] is None else f"{claim['measured']:.2f}", claim["verdict"]]
         lines.append(line)
-    header = ["claim", "for AMD", "for Intel", *(cell for name in judged for cell in (f"measured on {name}", ""))]
+    header = ["target", "AMD", "Intel", *(cell for name in judged for cell in (f"measured on {name}", ""))]
     return markdown(header, lines)
 
 
@@ -194,8 +194,8 @@ def unmet() -> str:
     parts = []
     for name, verdicts in _judged().items():
         failing = [claim for claim in verdicts.values() if claim["verdict"] == "does not hold"]
-        lines = [f"- {claim['text']}: {claim['measured']:.2f}, claimed {_bound(claim)}" for claim in failing]
-        parts.append("\n".join([f"These do not hold on {name}:", "", *lines]) if lines else f"All of them hold on {name}.")
+        lines = [f"- {claim['text']}: {claim['measured']:.2f}, target {_bound(claim)}" for claim in failing]
+        parts.append("\n".join([f"Missed on {name}:", "", *lines]) if lines else f"All are met on {name}.")
     return "\n\n".join(parts) + "\n"
 
 

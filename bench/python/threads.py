@@ -27,7 +27,7 @@ from workloads import CACHED_EMBEDDINGS_SHAPE, Workload
 
 SCHEMA = 1
 COUNTS = (1, 2, 4, 8, 16)
-ROUNDS = 15
+ROUNDS = 31
 
 # 128 MB and 123 MB for each array: past every L3 but the largest, and long beside the start of 16 threads (some 30 us each).
 FILL = Workload("gaussian_fill", "Gaussian fill, 2^25 float32", "gaussian", (1 << 25,))
