@@ -102,6 +102,8 @@ def _aes_claims() -> list[Claim]:
                           "gaussian_fill", peers.MKL, fill, 4.0, 1.4),
         *_for_each_vendor("Gaussian fill to memory, aes256, over chacha20",
                           "gaussian_fill", chacha20, fill, 2.5, 1.7),
+        *_for_each_vendor("Gaussian fill in cache, aes256, over chacha20",
+                          "gaussian_fill_cached", chacha20, fill, 2.5, 1.7),
         *_for_each_vendor("Exact clip-and-noise in cache, aes256, over chacha20",
                           "clip_and_noise_cached", exact_chacha20, exact, 2.7, 1.7),
         *_for_each_vendor(f"{rows}, over chacha20", "clip_and_noise", exact_chacha20, exact, 2.2, 1.5),

@@ -157,17 +157,18 @@ def results_record(
     }
 
 
-def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """`new` with the tables of `old` that it lacks, and the verdicts read from them.
-
-    Raises:
-        ValueError: the two ran on another machine, with other software or with other settings.
-    """
+def disagreement(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """Why the results of two runs cannot be merged, or an empty string.  Only what is known before a run is read."""
     for part in ("machine", "software", "settings"):
         before, after = ({k: v for k, v in record[part].items() if k != "load_average"} for record in (old, new))
         if before != after:
             keys = ", ".join(sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k)))
-            raise ValueError(f"results to merge must agree in {part}, they differ in {keys}")
+            return f"results to merge must agree in {part}, they differ in {keys}"
+    return ""
+
+
+def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """`new` with the tables of `old` that it lacks, and the verdicts read from them; `disagreement` has none."""
     kept = [claim for claim in old["claims"] if claim["workload"] not in new["workloads"]]
     return {**new, "workloads": {**old["workloads"], **new["workloads"]}, "claims": [*kept, *new["claims"]]}
 

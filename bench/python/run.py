@@ -25,7 +25,7 @@ ROUNDS = 15
 QUICK_ROUNDS = 5
 
 
-def _thread_counts(text: str) -> tuple[int, ...]:
+def thread_counts(text: str) -> tuple[int, ...]:
     try:
         counts = sorted({int(part) for part in text.split(",")})
     except ValueError:
@@ -36,7 +36,7 @@ def _thread_counts(text: str) -> tuple[int, ...]:
     return tuple(sorted({1, *counts}))
 
 
-def _rounds(text: str) -> int:
+def round_count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"rounds must be a whole number >= 1, got {text!r}")
     return int(text)
@@ -47,8 +47,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true",
                         help=f"{QUICK_ROUNDS} rounds and smaller fills: a smoke test, not a figure")
-    parser.add_argument("--rounds", type=_rounds, help=f"rounds per table (default {ROUNDS})")
-    parser.add_argument("--threads", type=_thread_counts, metavar="1,2",
+    parser.add_argument("--rounds", type=round_count, help=f"rounds per table (default {ROUNDS})")
+    parser.add_argument("--threads", type=thread_counts, metavar="1,2",
                         default=(1, 2) if (os.cpu_count() or 1) > 1 else (1,),
                         help="also run what has a thread pool with these numbers of threads")
     parser.add_argument("--workloads", nargs="+", choices=names, default=names, metavar="NAME",
@@ -63,9 +63,15 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _kept(path: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """`record` together with what the file at `path` has beside it."""
-    return report.merged(json.loads(path.read_text(encoding="utf-8")), record) if path.exists() else record
+def kept_results(options: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any] | None:
+    """The results to merge with, or None.  Exits with code 2, before anything runs, where they do not fit `known`."""
+    if not options.merge or not options.out.exists():
+        return None
+    old = json.loads(options.out.read_text(encoding="utf-8"))
+    if reason := report.disagreement(old, known):
+        print(f"{options.out}: {reason}", file=sys.stderr)
+        sys.exit(2)
+    return old
 
 
 def _show_progress(text: str) -> None:
@@ -95,6 +101,8 @@ def main(arguments: Sequence[str]) -> int:
     workloads = [w for w in standard_workloads(options.quick) if w.name in options.workloads]
     contestants = [*hushvec_cases.all_cases(options.threads), *peers.all_peers(options.threads)]
     facts = machine.facts(hushvec_cases.backends())
+    settings = {"rounds": rounds, "quick": options.quick, "threads": list(options.threads)}
+    old = kept_results(options, {**facts, "settings": settings})
     print(machine.heading(facts))
 
     ready, refused = _open(contestants)
@@ -125,9 +133,8 @@ def main(arguments: Sequence[str]) -> int:
     print(claims.summary(verdicts))
 
     if options.out:
-        settings = {"rounds": rounds, "quick": options.quick, "threads": list(options.threads)}
         record = report.results_record(facts, settings, outcomes, verdicts)
-        report.write_json(_kept(options.out, record) if options.merge else record, options.out)
+        report.write_json(record if old is None else report.merged(old, record), options.out)
         print(f"\nwritten: {options.out}")
     return 1 if any(outcome.wrong for outcome in outcomes.values()) else 0
 

@@ -1,10 +1,12 @@
-"""Arguments of the whole run, and results that are merged into a file."""
+"""Arguments of the whole run, and results that it may be merged with."""
 
 import json
 
 import pytest
 
 import run
+
+KNOWN = {"machine": {"cpu": "one"}, "software": {}, "settings": {}}
 
 
 def test_merge_without_a_file_is_refused(capsys):
@@ -13,9 +15,17 @@ def test_merge_without_a_file_is_refused(capsys):
     assert "--merge needs --out" in capsys.readouterr().err
 
 
-def test_first_results_are_merged_into_no_file(tmp_path):
-    record = {"machine": {}, "software": {}, "settings": {}, "workloads": {"fill": 1}, "claims": []}
+def test_results_are_kept_only_where_asked_for(tmp_path):
     path = tmp_path / "results.json"
-    assert run._kept(path, record) == record
-    path.write_text(json.dumps({**record, "workloads": {"copy": 1}}))
-    assert run._kept(path, record)["workloads"] == {"copy": 1, "fill": 1}
+    assert run.kept_results(run.parse(["--out", str(path), "--merge"]), KNOWN) is None
+    path.write_text(json.dumps(KNOWN))
+    assert run.kept_results(run.parse(["--out", str(path), "--merge"]), KNOWN) == KNOWN
+    assert run.kept_results(run.parse(["--out", str(path)]), KNOWN) is None
+
+
+def test_results_of_another_machine_end_the_run_before_it_begins(tmp_path, capsys):
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({**KNOWN, "machine": {"cpu": "two"}}))
+    with pytest.raises(SystemExit, match="^2$"):
+        run.main(["--out", str(path), "--merge"])
+    assert "results to merge must agree in machine, they differ in" in capsys.readouterr().err

@@ -23,6 +23,7 @@ import report
 from contestant import Contestant
 from hushvec_cases import HushvecClip, HushvecNoise, clip_name, noise_name
 from rounds import Outcome, run_rounds
+from run import round_count, thread_counts
 from workloads import CACHED_EMBEDDINGS_SHAPE, Workload
 
 SCHEMA = 1
@@ -158,14 +159,14 @@ def table(result: dict[str, Any]) -> str:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     cores = os.cpu_count() or 1
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=lambda text: sorted({1, *map(int, text.split(","))}), metavar="1,2,4",
-                        default=[count for count in COUNTS if count <= cores])
+    parser.add_argument("--threads", type=thread_counts, metavar="1,2,4",
+                        default=tuple(count for count in COUNTS if count <= cores))
     parser.add_argument("--cipher", choices=hushvec_cases.CIPHERS, default="aes256")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--rounds", type=round_count, default=ROUNDS)
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
     options = parser.parse_args(arguments)
-    if not 1 <= options.threads[0] or options.threads[-1] > cores:
-        parser.error(f"threads must be in [1, {cores}], the cores of this machine, got {options.threads}")
+    if options.threads[-1] > cores:
+        parser.error(f"threads must be at most {cores}, the cores of this machine, got {options.threads[-1]}")
     return options
 
 
