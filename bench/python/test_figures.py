@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+import claims
 import figures
 import thread_chart
 
@@ -91,6 +92,12 @@ def test_pages_hold_what_the_results_say():
                                               ("docs/design.md", {"claims", "threads"})])
 def test_each_page_has_its_blocks(page, blocks):
     assert {match[2] for match in figures.BLOCK.finditer((figures.ROOT / page).read_text(encoding="utf-8"))} == blocks
+
+
+def test_results_judge_the_claims_of_today():
+    stored = [(claim["text"], claim["stated_for"], claim["bound"], claim["at_most"]) for claim in figures.AMD.record()["claims"]]
+    today = [(claim.text, claim.stated_for, claim.bound, claim.at_most) for claim in claims.CLAIMS]
+    assert sorted(stored) == sorted(today)
 
 
 def test_check_names_the_page_that_differs(monkeypatch, tmp_path, capsys):
