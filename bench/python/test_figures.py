@@ -124,3 +124,12 @@ def test_chart_draws_every_measured_point():
     one, two = places[2:]
     assert one[0] == thread_chart.LEFT and one[1] < two[1] < thread_chart.BOTTOM
     assert "stroke-dasharray" in drawn
+
+
+def test_chart_bends_the_model_where_memory_takes_over():
+    operation = {"compute_ns": 0.8, "ns": {"1": 0.9, "2": 0.5}, "model": {"memory_takes_over_at": 4.0}}
+    assert thread_chart._beyond(operation) == [(4.0, 0.2), (16, 0.2)]
+    operation["model"]["memory_takes_over_at"] = 32.0
+    assert thread_chart._beyond(operation) == [(16, 0.05)]
+    operation["model"]["memory_takes_over_at"] = 1.5
+    assert thread_chart._beyond(operation) == [(16, pytest.approx(0.8 / 1.5))]

@@ -21,8 +21,10 @@ def svg(record: dict[str, Any]) -> str:
     """
     operations = list(record["operations"].values())
     copies = {int(count): ns for count, ns in operations[0]["copy_ns"].items()}
-    values = [ns for operation in operations for ns in operation["ns"].values()] + list(copies.values())
-    low, high = min(values) / 2, max(values) * 1.25
+    lines = [_beyond(operation) for operation in operations]
+    values = [*copies.values(), *(ns for line in lines for _, ns in line)]
+    values += [ns for operation in operations for ns in operation["ns"].values()]
+    low, high = min(values) / 1.5, max(values) * 1.25
 
     def at(threads: float, ns: float) -> tuple[float, float]:
         return (LEFT + (RIGHT - LEFT) * math.log2(threads) / math.log2(LAST_THREADS),
@@ -32,11 +34,9 @@ def svg(record: dict[str, Any]) -> str:
     parts += [_points([at(count, ns) for count, ns in copies.items()], FAINT),
               _line([at(count, ns) for count, ns in copies.items()], FAINT)]
     parts.append(_text(LEFT, HEIGHT - 8, "gray: a copy of the same rows by as many threads", FAINT))
-    for index, (operation, color) in enumerate(zip(operations, COLORS)):
+    for index, (operation, beyond, color) in enumerate(zip(operations, lines, COLORS)):
         measured = {int(count): ns for count, ns in operation["ns"].items()}
         known = [at(int(count), ns) for count, ns in operation["model"]["ns"].items()]
-        floor = operation["compute_ns"] / operation["model"]["memory_takes_over_at"]
-        beyond = [(count, max(operation["compute_ns"] / count, floor)) for count in _steps(max(measured), LAST_THREADS)]
         parts += [_points([at(count, ns) for count, ns in measured.items()], color), _line(known, color),
                   _line([known[-1], *(at(count, ns) for count, ns in beyond)], color, dotted=True),
                   _text(RIGHT, TOP + 16 * index, f"{operation['title']}; lines: the model", color, "end")]
@@ -45,10 +45,12 @@ def svg(record: dict[str, Any]) -> str:
             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>\n{body}\n</svg>\n')
 
 
-def _steps(first: int, last: int) -> list[float]:
-    """Numbers of threads from `first` to `last`, close enough that a corner of the model looks like one."""
-    steps = 24
-    return [first * (last / first) ** (step / steps) for step in range(1, steps + 1)] if first < last else []
+def _beyond(operation: dict[str, Any]) -> list[tuple[float, float]]:
+    """Corner and end of the model, as (threads, ns), beyond the threads that were measured; straight lines on these axes."""
+    compute, corner = operation["compute_ns"], operation["model"]["memory_takes_over_at"]
+    measured = max(int(count) for count in operation["ns"])
+    places = [count for count in (corner, LAST_THREADS) if measured < count <= LAST_THREADS]
+    return [(count, max(compute / count, compute / corner)) for count in places]
 
 
 def _axes(at: Any, low: float, high: float) -> list[str]:
