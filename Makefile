@@ -11,7 +11,7 @@ PIP = -m pip install --quiet --disable-pip-version-check --no-compile --constrai
 # Files begin in the order of tests/order.py.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo dev quick test full lint native sanitizers arm ranks wheel tidy coverage format bench clean FORCE
+.PHONY: demo dev quick test full lint native sanitizers arm ranks wheel tidy coverage format bench figures clean FORCE
 
 demo: .venv/installed
 	.venv/bin/hushvec demo
@@ -129,10 +129,22 @@ tidy: .venv-test/core
 coverage: .venv-test/packages
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/coverage.sh
 
-bench: .venv-test/installed
+# What hushvec is compared with.
+.venv-test/peers: .venv-test/installed
 	$(BIN)/python scripts/requirements.py bench > .venv-test/requirements-bench.txt
 	$(BIN)/python $(PIP) --requirement .venv-test/requirements-bench.txt
+	touch $@
+
+# Which of the claims about speed hold on this machine.
+bench: .venv-test/peers
 	$(BIN)/python bench/python/run.py
+
+# The same into bench/results, and from there into README.md and docs/design.md: make figures MACHINE=amd-epyc-2-cores
+figures: .venv-test/peers
+	$(if $(MACHINE),,$(error MACHINE must name the files in bench/results, as in MACHINE=amd-epyc-2-cores))
+	$(BIN)/python bench/python/run.py --out bench/results/$(MACHINE).json
+	$(BIN)/python bench/python/threads.py --out bench/results/threads-$(MACHINE).json
+	$(BIN)/python bench/python/figures.py
 
 clean:
 	rm -rf .venv .venv-test build

@@ -1,7 +1,8 @@
-"""hushvec through its public API, as contestants; a forced backend gets its own process."""
+"""hushvec as contestants, by cipher; instructions that are forced get a process of their own."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -11,34 +12,47 @@ from typing import Any, Sequence
 
 import numpy as np
 
+import laws
 import workloads
 from contestant import Contestant, Unavailable
 
-ROUNDS = (20, 12, 8)
+CIPHERS = ("aes256", "chacha20", "chacha12", "chacha8")
+# What runs with several threads too.
+THREADED_CIPHERS = ("aes256", "chacha20")
+FORCED_CHACHA = ("chacha20", "chacha12")
 FORCED_BACKEND = "avx2"
-FORCED_ROUNDS = (20, 12)
+# AES-256 of processors with AVX2 and without AVX-512: on 32-byte registers, or on the 16-byte ones that all of them have.
+FORCED_AES = ("vaes256", "aesni")
+
+PRIVUNIT_EPSILON = 10.0
+JOBS_DELTA = 1e-5
 
 WORKER = Path(__file__).with_name("hushvec_worker.py")
 WORKER_STOP_SECONDS = 10.0
 
 
-def noise_name(rounds: int, threads: int = 1) -> str:
-    return f"hushvec {rounds} rounds" + _threads_suffix(threads)
+def noise_name(cipher: str, threads: int = 1) -> str:
+    return f"hushvec {cipher}" + _threads_suffix(threads)
 
 
-def clip_name(exact: bool, rounds: int, threads: int = 1) -> str:
+def clip_name(exact: bool, cipher: str, threads: int = 1) -> str:
     grade = "exact" if exact else "float"
-    return f"hushvec {grade} {rounds} rounds" + _threads_suffix(threads)
+    return f"hushvec {grade} {cipher}" + _threads_suffix(threads)
 
 
-def forced_name(name: str, backend: str = FORCED_BACKEND) -> str:
-    return f"{name}, {backend} forced"
+def privunit_name(cipher: str) -> str:
+    return f"hushvec PrivUnitG {cipher}"
+
+
+def forced_name(name: str, backend: str = FORCED_BACKEND, aes: str | None = None) -> str:
+    return f"{name}, {backend} forced" if aes is None else f"{name}, {backend} and {aes} forced"
 
 
 def _threads_suffix(threads: int) -> str:
     return f", {threads} threads" if threads > 1 else ""
 
 
+JOBS_NAME = "hushvec noise_batch"
 SIGMA_NAME = "hushvec gaussian_sigma"
 
 
@@ -63,14 +77,14 @@ class HushvecNoise(HushvecCase):
 
     secure_key_stream = True
 
-    def __init__(self, rounds: int, threads: int = 1) -> None:
-        super().__init__(threads, rounds=rounds)
-        self.name = noise_name(rounds, threads)
-        self._rounds = rounds
+    def __init__(self, cipher: str, threads: int = 1) -> None:
+        super().__init__(threads, cipher=cipher)
+        self.name = noise_name(cipher, threads)
+        self._cipher = cipher
 
     def open(self) -> None:
         super().open()
-        self._generator = self._hushvec.Generator(rounds=self._rounds)
+        self._generator = self._hushvec.Generator(cipher=self._cipher)
 
     def gaussian(self, out: np.ndarray, sigma: float) -> np.ndarray:
         return self._hushvec.gaussian_noise(
@@ -88,15 +102,15 @@ class HushvecClip(HushvecCase):
 
     secure_key_stream = True
 
-    def __init__(self, exact: bool, rounds: int, threads: int = 1) -> None:
-        super().__init__(threads, rounds=rounds, exact=exact)
-        self.name = clip_name(exact, rounds, threads)
+    def __init__(self, exact: bool, cipher: str, threads: int = 1) -> None:
+        super().__init__(threads, cipher=cipher, exact=exact)
+        self.name = clip_name(exact, cipher, threads)
         self.exact = exact
-        self._rounds = rounds
+        self._cipher = cipher
 
     def open(self) -> None:
         super().open()
-        self._generator = self._hushvec.Generator(rounds=self._rounds)
+        self._generator = self._hushvec.Generator(cipher=self._cipher)
 
     def clip_and_noise(
         self, x: np.ndarray, clip_norm: float, sigma: float, out: np.ndarray
@@ -104,6 +118,83 @@ class HushvecClip(HushvecCase):
         return self._hushvec.clip_and_noise(
             x, clip_norm, sigma, exact=self.exact, out=out, generator=self._generator
         )
+
+
+class HushvecPrivUnit(HushvecCase):
+    """PrivUnitG by its kernel: `privatize` writes a receipt as well.  `sigma` follows from epsilon."""
+
+    secure_key_stream = True
+    exact = True
+
+    def __init__(self, cipher: str) -> None:
+        super().__init__(cipher=cipher)
+        self.name = privunit_name(cipher)
+        self._cipher = cipher
+
+    def open(self) -> None:
+        super().open()
+        from hushvec._native import kernels
+        from hushvec.mechanisms import PrivUnit
+
+        self._kernel = kernels.privunit
+        self._mechanism = PrivUnit
+        self._laws: dict[int, Any] = {}
+        self._generator = self._hushvec.Generator(cipher=self._cipher)
+
+    def _law(self, dimension: int) -> Any:
+        # Found once: its threshold takes longer to find than a small call takes.
+        if dimension not in self._laws:
+            self._laws[dimension] = self._mechanism(epsilon=PRIVUNIT_EPSILON, dimension=dimension)
+        return self._laws[dimension]
+
+    def clip_and_noise(
+        self, x: np.ndarray, clip_norm: float, sigma: float, out: np.ndarray
+    ) -> np.ndarray:
+        law = self._law(x.shape[1])
+        self._kernel(x, law.cap_probability, law.threshold, law.sigma, out, self._generator, out_is_fresh=False)
+        return out
+
+    def complaint(self, workload: workloads.Workload) -> str:
+        self.enter_turn()
+        call = workload.bind(self)
+        first = call().copy()
+        return laws.privunit_complaint(workload.x, first, call(), self._law(workload.row_length).sigma)
+
+
+class HushvecJobs(HushvecCase):
+    """`noise_batch`: a key stream for each row, and a new array each time."""
+
+    name = JOBS_NAME
+    secure_key_stream = True
+    exact = True
+
+    def open(self) -> None:
+        super().open()
+        from hushvec.jobs import NoiseJob, noise_batch
+
+        self._start = NoiseJob.start
+        self._noise_batch = noise_batch
+        self._job: Any = None
+
+    def enter_turn(self) -> None:
+        super().enter_turn()
+        self._job = None
+
+    def clip_and_noise(
+        self, x: np.ndarray, clip_norm: float, sigma: float, out: np.ndarray
+    ) -> np.ndarray:
+        if self._job is None:
+            # The epsilon that sigma is calibrated for: a job chooses its sigma itself.
+            epsilon = self._hushvec.gaussian_epsilon(JOBS_DELTA, sigma, 2.0 * clip_norm)
+            self._job = self._start(dimension=x.shape[1], clip_norm=clip_norm, epsilon=epsilon, delta=JOBS_DELTA)
+        return self._noise_batch(x, self._job)
+
+    def complaint(self, workload: workloads.Workload) -> str:
+        """A job gives the same rows the same noise, so each of the two calls is another job's."""
+        self.enter_turn()
+        first = workload.bind(self)()
+        self.enter_turn()
+        return laws.complaint(workload, self, first, workload.bind(self)())
 
 
 class HushvecSigma(HushvecCase):
@@ -115,7 +206,7 @@ class HushvecSigma(HushvecCase):
         return self._hushvec.gaussian_sigma(epsilon, delta)
 
 
-KINDS = {kind.__name__: kind for kind in (HushvecNoise, HushvecClip, HushvecSigma)}
+KINDS = {kind.__name__: kind for kind in (HushvecNoise, HushvecClip)}
 
 
 def case_from_spec(spec: dict[str, Any]) -> HushvecCase:
@@ -124,14 +215,14 @@ def case_from_spec(spec: dict[str, Any]) -> HushvecCase:
 
 
 class BackendWorker:
-    """A Python process in which HUSHVEC_BACKEND was set before the import.
+    """A Python process in which HUSHVEC_BACKEND and HUSHVEC_AES were set before the import.
 
-    The variable is read once, so one process holds one backend.  The process
-    waits on its input between turns and takes no CPU time from the others.
+    They are read once, so one process holds one choice.  The process waits on
+    its input between turns and takes no CPU time from the others.
     """
 
-    def __init__(self, backend: str) -> None:
-        self._backend = backend
+    def __init__(self, backend: str, aes: str) -> None:
+        self._variables = {"HUSHVEC_BACKEND": backend, "HUSHVEC_AES": aes}
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
@@ -141,7 +232,7 @@ class BackendWorker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                env={**os.environ, "HUSHVEC_BACKEND": self._backend},
+                env={**os.environ, **self._variables},
             )
 
     def ask(self, action: str, case: HushvecCase, **arguments: Any) -> Any:
@@ -155,7 +246,7 @@ class BackendWorker:
             pass  # the empty reply below says that the worker ended
         line = self._process.stdout.readline()
         if not line:
-            raise Unavailable(f"the {self._backend} worker ended before it answered")
+            raise Unavailable(f"the worker with {self._variables} ended before it answered")
         reply = json.loads(line)
         if "error" in reply:
             raise Unavailable(reply["error"])
@@ -171,8 +262,8 @@ class BackendWorker:
 class ForcedBackend(Contestant):
     """A case that runs, and is timed, in a worker's process."""
 
-    def __init__(self, case: HushvecCase, worker: BackendWorker, backend: str) -> None:
-        self.name = forced_name(case.name, backend)
+    def __init__(self, case: HushvecCase, worker: BackendWorker, backend: str, aes: str | None = None) -> None:
+        self.name = forced_name(case.name, backend, aes)
         self.secure_key_stream = case.secure_key_stream
         self.exact = case.exact
         self._case = case
@@ -196,31 +287,42 @@ class ForcedBackend(Contestant):
 
 
 def all_cases(threads: Sequence[int] = (1,)) -> list[Contestant]:
-    """Every case of ours, unopened; `threads` beyond 1 for 20 and 12 rounds."""
+    """Every case of ours, unopened; `threads` beyond 1 for `THREADED_CIPHERS`."""
     cases: list[Contestant] = []
     for count in threads:
-        for rounds in ROUNDS if count == 1 else FORCED_ROUNDS:
-            cases.append(HushvecNoise(rounds, count))
-            cases.append(HushvecClip(True, rounds, count))
-            cases.append(HushvecClip(False, rounds, count))
-    worker = BackendWorker(FORCED_BACKEND)
-    for rounds in FORCED_ROUNDS:
-        for case in (HushvecNoise(rounds), HushvecClip(True, rounds)):
-            cases.append(ForcedBackend(case, worker, FORCED_BACKEND))
-    cases.append(HushvecSigma())
+        for cipher in CIPHERS if count == 1 else THREADED_CIPHERS:
+            cases.append(HushvecNoise(cipher, count))
+            cases.append(HushvecClip(True, cipher, count))
+            cases.append(HushvecClip(False, cipher, count))
+    cases += [HushvecPrivUnit(cipher) for cipher in CIPHERS]
+    cases += [*_forced_cases(), HushvecJobs(), HushvecSigma()]
     return cases
 
 
+def _forced_cases() -> list[Contestant]:
+    """AES-256 by each of `FORCED_AES`; ChaCha with the AES-256 that every processor has, since it uses none."""
+    chacha = BackendWorker(FORCED_BACKEND, "portable")
+    chosen = [(cipher, chacha, None) for cipher in FORCED_CHACHA]
+    chosen += [("aes256", BackendWorker(FORCED_BACKEND, aes), aes) for aes in FORCED_AES]
+    return [
+        ForcedBackend(case, worker, FORCED_BACKEND, aes)
+        for cipher, worker, aes in chosen
+        for case in (HushvecNoise(cipher), HushvecClip(True, cipher))
+    ]
+
+
 def backends() -> Any:
-    """What `hushvec.backends()` says, or None where hushvec is not installed."""
+    """What `hushvec.backends()` says and which compiled core says so, or None where hushvec is not installed."""
     try:
         import hushvec
+        from hushvec._native import _core
     except ImportError:
         return None
-    return hushvec.backends()
+    digest = hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()
+    return {**hushvec.backends(), "core_sha256": digest[:16]}
 
 
-def active_backend() -> str | None:
-    """The instruction set in use in this process, or None where hushvec is not installed."""
+def in_use() -> tuple[str | None, str | None]:
+    """The instruction set and the AES-256 of this process; None where hushvec is not installed."""
     described = backends()
-    return None if described is None else described["active"]
+    return (None, None) if described is None else (described["active"], described["aes"]["active"])

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from contestant import Contestant
-from hushvec_cases import active_backend, case_from_spec
+from hushvec_cases import case_from_spec, in_use
 from workloads import Workload, workload_from_spec
 
 _cases: dict[str, Contestant] = {}
@@ -29,11 +29,11 @@ def _workload(spec: dict[str, Any]) -> Workload:
 
 
 def _open(case: Contestant) -> dict[str, Any]:
-    """A backend that was asked for and is not in use must not be timed under its name."""
+    """Instructions that were asked for and are not in use must not be timed under their names."""
     opened, reason = case.available()
-    asked = os.environ["HUSHVEC_BACKEND"]
-    if opened and active_backend() != asked:
-        opened, reason = False, f"backend must be {asked}, got {active_backend()}"
+    asked = (os.environ["HUSHVEC_BACKEND"], os.environ["HUSHVEC_AES"])
+    if opened and in_use() != asked:
+        opened, reason = False, f"backend and AES must be {asked}, got {in_use()}"
     return {"result": True} if opened else {"error": reason}
 
 

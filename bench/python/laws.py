@@ -74,6 +74,24 @@ def sigma_complaint(sigma: np.ndarray, epsilon: np.ndarray, delta: np.ndarray) -
     return ""
 
 
+def privunit_complaint(x: np.ndarray, first: np.ndarray, second: np.ndarray, sigma: float) -> str:
+    """What is wrong with two calls of PrivUnitG at C = 1.
+
+    Along a row's direction the mean is 1; across it lies N(0, sigma^2).  With new
+    noise along the direction the latter is N(0, sigma^2) in every element.
+    """
+    if np.array_equal(first, second):
+        return "two calls gave the same noise"
+    wide, released = x.astype(np.float64), second.astype(np.float64)
+    directions = wide / np.linalg.norm(wide, axis=1, keepdims=True)
+    along = (released * directions).sum(axis=1)
+    errors = abs(along.mean() - 1.0) * math.sqrt(along.size) / along.std()
+    if not errors <= MAX_STANDARD_ERRORS:
+        return f"inner product must be 1, got {along.mean():.6g} ({errors:.0f} standard errors off)"
+    new = np.random.default_rng().normal(0.0, sigma, along.size)
+    return moment_complaint(_both_ends(released + (new - along)[:, None] * directions), "gaussian", sigma)
+
+
 def _both_ends(values: np.ndarray) -> np.ndarray:
     """At most CHECKED_SAMPLES of them, half from each end: tails of blocks are at the end."""
     flat = values.ravel()

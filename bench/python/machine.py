@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib.metadata
 import os
 import platform
@@ -62,13 +63,15 @@ def _versions() -> dict[str, str]:
 
 
 def facts(backends: Any) -> dict[str, Any]:
-    """Machine, software and `hushvec.backends()`; no name of a host or a user."""
+    """Today's date, machine, software and `hushvec.backends()`; no name of a host or a user."""
     cpu = _cpuinfo()
     flags = (cpu.get("flags") or cpu.get("Features") or "").split()
     return {
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "machine": {
             "cpu": cpu.get("model name") or _sysctl("machdep.cpu.brand_string")
             or platform.processor(),
+            "vendor": cpu.get("vendor_id", ""),
             "family_model_stepping": [
                 cpu.get(key, "") for key in ("cpu family", "model", "stepping")
             ],

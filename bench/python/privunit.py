@@ -1,6 +1,6 @@
 """PrivUnitG beside the exact Gaussian clip-and-noise, in turn on the same arrays, one thread. Prints JSON.
 
-    python bench/python/privunit.py [--rounds 20] [--turns 31]
+    python bench/python/privunit.py [--cipher aes256] [--turns 31]
 
 ns are per element, the smallest of all turns; `ratio` is the median of the turns' own ratios.
 """
@@ -25,10 +25,10 @@ def seconds(call):
     return time.perf_counter() - start
 
 
-def measure(shape, epsilon, rounds, turns):
+def measure(shape, epsilon, cipher, turns):
     x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
     out = np.empty_like(x)
-    generator = hv.Generator(rounds=rounds)
+    generator = hv.Generator(cipher=cipher)
     p, threshold = _core.privunit_law(epsilon)
     sigma = 1 / _core.privunit_mean(p, threshold)
     privunit, clip = [], []
@@ -38,7 +38,7 @@ def measure(shape, epsilon, rounds, turns):
     return {
         "shape": list(shape),
         "epsilon": epsilon,
-        "rounds": rounds,
+        "cipher": cipher,
         "privunit_ns": min(privunit) / x.size * 1e9,
         "clip_and_noise_ns": min(clip) / x.size * 1e9,
         "ratio": statistics.median(a / b for a, b in zip(privunit, clip)),
@@ -47,11 +47,11 @@ def measure(shape, epsilon, rounds, turns):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--cipher", default=hv.backends()["default_cipher"])
     parser.add_argument("--turns", type=int, default=31)
     options = parser.parse_args()
     hv.set_num_threads(1)
-    results = [measure(shape, epsilon, options.rounds, options.turns) for shape in SHAPES for epsilon in EPSILONS]
+    results = [measure(shape, epsilon, options.cipher, options.turns) for shape in SHAPES for epsilon in EPSILONS]
     print(json.dumps({"backend": hv.backends()["active"], "results": results}, indent=2))
 
 

@@ -80,20 +80,21 @@ def workload_table(outcome: Outcome) -> str:
 
 
 def claims_table(verdicts: Sequence[Verdict]) -> str:
-    rows = [["claim", "claimed", "measured", "verdict"]]
+    rows = [["claim", "for", "claimed", "measured", "verdict"]]
     for verdict in verdicts:
         claim = verdict.claim
         show = _ratio if claim.below is not None else lambda ns: f"{_number(ns)} ns"
         rows.append([
             claim.text,
+            claim.stated_for,
             ("<= " if claim.at_most else ">= ") + show(claim.bound),
             ABSENT if verdict.measured is None else show(verdict.measured),
             verdict.word + (f" ({verdict.reason})" if verdict.reason else ""),
         ])
-    verdict_width = max(len(row[3]) for row in rows)
+    verdict_width = max(len(row[-1]) for row in rows)
     for row in rows:
-        row[3] = row[3].ljust(verdict_width)
-    return align(rows)
+        row[-1] = row[-1].ljust(verdict_width)
+    return align(rows, left=2)
 
 
 def _series_record(series: Series) -> dict[str, Any]:
@@ -144,6 +145,7 @@ def results_record(
             {
                 "text": verdict.claim.text,
                 "workload": verdict.claim.workload,
+                "stated_for": verdict.claim.stated_for,
                 "bound": verdict.claim.bound,
                 "at_most": verdict.claim.at_most,
                 "measured": verdict.measured,
@@ -153,6 +155,22 @@ def results_record(
             for verdict in verdicts
         ],
     }
+
+
+def disagreement(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """Why the results of two runs cannot be merged, or an empty string.  Only what is known before a run is read."""
+    for part in ("machine", "software", "settings"):
+        before, after = ({k: v for k, v in record[part].items() if k != "load_average"} for record in (old, new))
+        if before != after:
+            keys = ", ".join(sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k)))
+            return f"results to merge must agree in {part}, they differ in {keys}"
+    return ""
+
+
+def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """`new` with the tables of `old` that it lacks, and the verdicts read from them; `disagreement` has none."""
+    kept = [claim for claim in old["claims"] if claim["workload"] not in new["workloads"]]
+    return {**new, "workloads": {**old["workloads"], **new["workloads"]}, "claims": [*kept, *new["claims"]]}
 
 
 def write_json(record: dict[str, Any], path: Path) -> None:

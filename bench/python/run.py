@@ -1,15 +1,16 @@
 """Runs the whole benchmark: our cases and the peers, round-robin, on the same arrays.
 
-    python bench/python/run.py [--quick] [--threads 1,2] [--out bench/results/NAME.json]
+    python bench/python/run.py [--quick] [--threads 1,2] [--out bench/results/NAME.json [--merge]]
 """
 
 import single_thread  # noqa: F401  before numpy
 
 import argparse
+import json
 import os
 import sys
 from pathlib import Path
-from typing import Sequence
+from typing import Any, Sequence
 
 import claims
 import hushvec_cases
@@ -24,7 +25,7 @@ ROUNDS = 15
 QUICK_ROUNDS = 5
 
 
-def _thread_counts(text: str) -> tuple[int, ...]:
+def thread_counts(text: str) -> tuple[int, ...]:
     try:
         counts = sorted({int(part) for part in text.split(",")})
     except ValueError:
@@ -35,7 +36,7 @@ def _thread_counts(text: str) -> tuple[int, ...]:
     return tuple(sorted({1, *counts}))
 
 
-def _rounds(text: str) -> int:
+def round_count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"rounds must be a whole number >= 1, got {text!r}")
     return int(text)
@@ -46,15 +47,31 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true",
                         help=f"{QUICK_ROUNDS} rounds and smaller fills: a smoke test, not a figure")
-    parser.add_argument("--rounds", type=_rounds, help=f"rounds per table (default {ROUNDS})")
-    parser.add_argument("--threads", type=_thread_counts, metavar="1,2",
+    parser.add_argument("--rounds", type=round_count, help=f"rounds per table (default {ROUNDS})")
+    parser.add_argument("--threads", type=thread_counts, metavar="1,2",
                         default=(1, 2) if (os.cpu_count() or 1) > 1 else (1,),
                         help="also run what has a thread pool with these numbers of threads")
     parser.add_argument("--workloads", nargs="+", choices=names, default=names, metavar="NAME",
                         help="only these tables: " + ", ".join(names))
     parser.add_argument("--out", type=Path,
                         help="write every time and every fact to this JSON file")
-    return parser.parse_args(arguments)
+    parser.add_argument("--merge", action="store_true",
+                        help="keep the other tables of --out, if machine, software and settings are the same")
+    options = parser.parse_args(arguments)
+    if options.merge and options.out is None:
+        parser.error("--merge needs --out")
+    return options
+
+
+def kept_results(options: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any] | None:
+    """The results to merge with, or None.  Exits with code 2, before anything runs, where they do not fit `known`."""
+    if not options.merge or not options.out.exists():
+        return None
+    old = json.loads(options.out.read_text(encoding="utf-8"))
+    if reason := report.disagreement(old, known):
+        print(f"{options.out}: {reason}", file=sys.stderr)
+        sys.exit(2)
+    return old
 
 
 def _show_progress(text: str) -> None:
@@ -84,6 +101,8 @@ def main(arguments: Sequence[str]) -> int:
     workloads = [w for w in standard_workloads(options.quick) if w.name in options.workloads]
     contestants = [*hushvec_cases.all_cases(options.threads), *peers.all_peers(options.threads)]
     facts = machine.facts(hushvec_cases.backends())
+    settings = {"rounds": rounds, "quick": options.quick, "threads": list(options.threads)}
+    old = kept_results(options, {**facts, "settings": settings})
     print(machine.heading(facts))
 
     ready, refused = _open(contestants)
@@ -104,16 +123,18 @@ def main(arguments: Sequence[str]) -> int:
         for contestant in contestants:
             contestant.close()
 
-    backend = hushvec_cases.active_backend()
-    verdicts = [claims.judge(claim, outcomes, backend) for claim in claims.CLAIMS
+    host = claims.Host(facts["machine"]["vendor"], *hushvec_cases.in_use())
+    verdicts = [claims.judge(claim, outcomes, host) for claim in claims.CLAIMS
                 if claim.workload in outcomes]
     note = "; a quick run: the sizes are not those of the claims" if options.quick else ""
-    print(f"\nClaims (AVX-512, one thread, float32, unless a line says otherwise{note})")
+    print(f"\nClaims (AVX-512, one thread, float32, unless a line says otherwise{note}; "
+          f"this CPU: {host.name}, hushvec uses {host.backend}, AES-256 by {host.aes})")
     print(report.claims_table(verdicts))
+    print(claims.summary(verdicts))
 
     if options.out:
-        settings = {"rounds": rounds, "quick": options.quick, "threads": list(options.threads)}
-        report.write_json(report.results_record(facts, settings, outcomes, verdicts), options.out)
+        record = report.results_record(facts, settings, outcomes, verdicts)
+        report.write_json(record if old is None else report.merged(old, record), options.out)
         print(f"\nwritten: {options.out}")
     return 1 if any(outcome.wrong for outcome in outcomes.values()) else 0
 

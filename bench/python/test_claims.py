@@ -2,10 +2,13 @@
 
 import pytest
 
-from claims import CLAIMS, DOES_NOT_HOLD, HOLDS, NOT_MEASURED, Claim, judge
+from claims import (
+    AMD, CLAIMS, DOES_NOT_HOLD, HOLDS, INTEL, NOT_JUDGED, NOT_MEASURED, Claim, Host, judge, summary,
+)
 from contestant import Contestant
 from hushvec_cases import all_cases
 from peers import all_peers
+from report import claims_table
 from rounds import Outcome, Series
 from workloads import standard_workloads
 
@@ -13,6 +16,9 @@ WORK = standard_workloads()[0]
 FASTER = Claim("faster", WORK.name, "peer", "ours", 2.0)
 COST = Claim("cost", WORK.name, "peer", "ours", 2.0, at_most=True)
 NANOSECONDS = Claim("time", WORK.name, "ours", None, 10.0, at_most=True)
+FOR_INTEL = Claim("faster on Intel", WORK.name, "peer", "ours", 2.0, vendor=INTEL)
+WITH_VAES = Claim("faster with VAES", WORK.name, "peer", "ours", 2.0, aes="vaes512")
+HERE = Host(AMD, "avx512", "vaes512")
 
 
 def outcomes(peer, ours):
@@ -34,7 +40,7 @@ def outcomes(peer, ours):
     ],
 )
 def test_verdict_follows_the_figures(claim, peer, ours, word, measured):
-    verdict = judge(claim, outcomes(peer, ours), "avx512")
+    verdict = judge(claim, outcomes(peer, ours), HERE)
     assert (verdict.word, verdict.measured) == (word, measured)
 
 
@@ -42,20 +48,57 @@ def test_missing_contestant_is_not_measured_and_says_why():
     measured = outcomes([20], [10])
     del measured[WORK.name].series["ours"]
     measured[WORK.name].not_run["ours"] = "not installed"
-    verdict = judge(FASTER, measured, "avx512")
+    verdict = judge(FASTER, measured, HERE)
     assert (verdict.word, verdict.measured) == (NOT_MEASURED, None)
     assert "not installed" in verdict.reason
 
 
 def test_missing_workload_is_not_measured():
-    assert judge(FASTER, {}, "avx512").word == NOT_MEASURED
+    assert judge(FASTER, {}, HERE).word == NOT_MEASURED
 
 
 @pytest.mark.parametrize("active", ["avx2", "portable", None])
 def test_claim_for_another_instruction_set_is_not_measured(active):
-    verdict = judge(FASTER, outcomes([20], [10]), active)
+    verdict = judge(FASTER, outcomes([20], [10]), Host(AMD, active, "vaes512"))
     assert verdict.word == NOT_MEASURED
-    assert "avx512" in verdict.reason
+    assert verdict.reason == f"stated for avx512, in use: {active}"
+
+
+@pytest.mark.parametrize("active", ["vaes256", "aesni", "portable", None])
+def test_claim_for_another_aes_is_not_measured(active):
+    verdict = judge(WITH_VAES, outcomes([20], [10]), Host(AMD, "avx512", active))
+    assert verdict.word == NOT_MEASURED
+    assert verdict.reason == f"stated for vaes512, in use: {active}"
+
+
+@pytest.mark.parametrize(("vendor", "name"), [(AMD, "AMD"), ("HygonGenuine", "HygonGenuine"), ("", "unknown")])
+@pytest.mark.parametrize("ours", [10, 11])
+def test_claim_for_another_vendor_is_not_judged_whatever_was_measured(vendor, name, ours):
+    verdict = judge(FOR_INTEL, outcomes([20], [ours]), Host(vendor, "avx512", "vaes512"))
+    assert (verdict.word, verdict.measured) == (NOT_JUDGED, None)
+    assert verdict.reason == f"stated for Intel, this CPU: {name}"
+
+
+@pytest.mark.parametrize(("ours", "word"), [(10, HOLDS), (11, DOES_NOT_HOLD)])
+def test_claim_for_this_vendor_is_judged(ours, word):
+    assert judge(FOR_INTEL, outcomes([20], [ours]), Host(INTEL, "avx512", None)).word == word
+
+
+def test_failing_claim_is_printed_as_failing_and_counted():
+    verdicts = [judge(claim, outcomes([19], [10]), HERE) for claim in (FASTER, COST, FOR_INTEL)]
+    lines = [" ".join(line.split()) for line in claims_table(verdicts).splitlines()[2:]]
+    assert lines == [
+        "faster any >= 2.00x 1.90x does not hold",
+        "cost any <= 2.00x 1.90x holds",
+        "faster on Intel Intel >= 2.00x - not judged here (stated for Intel, this CPU: AMD)",
+    ]
+    assert summary(verdicts) == "1 of the 2 claims judged here hold.\n  does not hold: faster"
+
+
+def test_every_claim_of_one_vendor_has_its_like_for_the_other():
+    stated = {vendor: {(claim.text, claim.workload) for claim in CLAIMS if claim.vendor == vendor} for vendor in (AMD, INTEL)}
+    assert stated[AMD] == stated[INTEL]
+    assert stated[AMD]
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.text)
@@ -70,7 +113,7 @@ def test_every_claim_names_contestants_that_exist(claim):
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_every_ratio_column_names_a_case_of_ours(quick):
+def test_every_ratio_column_names_a_contestant(quick):
     for work in standard_workloads(quick):
-        offered = {case.name for case in all_cases() if case.offers(work.operation)}
+        offered = {one.name for one in (*all_cases(), *all_peers()) if one.offers(work.operation)}
         assert set(work.references) <= offered

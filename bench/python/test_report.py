@@ -47,3 +47,21 @@ def test_failed_write_leaves_the_old_file(tmp_path):
         report.write_json(circular, path)
     assert json.loads(path.read_text()) == {"ratio": 1.5}
     assert [Path(entry).name for entry in tmp_path.iterdir()] == ["result.json"]
+
+
+def record(workloads, **machine):
+    claims = [{"text": f"{name} {figure}", "workload": name} for name, figure in workloads.items()]
+    return {"machine": {"cpu": "one", "load_average": 0.1, **machine}, "software": {}, "settings": {"rounds": 15},
+            "workloads": workloads, "claims": claims}
+
+
+def test_merged_results_keep_other_tables_and_replace_those_that_ran_again():
+    together = report.merged(record({"fill": 1, "copy": 1}), record({"fill": 2}, load_average=0.7))
+    assert together["workloads"] == {"fill": 2, "copy": 1}
+    assert [claim["text"] for claim in together["claims"]] == ["copy 1", "fill 2"]
+
+
+def test_results_of_two_machines_are_not_merged():
+    reason = report.disagreement(record({"fill": 1}), record({"fill": 2}, cpu="two"))
+    assert reason == "results to merge must agree in machine, they differ in cpu"
+    assert report.disagreement(record({"fill": 1}), record({"copy": 2}, load_average=0.7)) == ""

@@ -15,6 +15,7 @@ from peers.randomgen_peer import RandomgenAESCounter, RandomgenChaCha20
 from peers.sigma_solvers import DpAccounting, ScipyFindRoot
 from peers.torch_cpu import TorchEager, TorchInPlace, TorchInPlaceBlocks
 
+MEMCPY = Memcpy.name
 MKL = MklARS5.name
 AES_RECIPE = numpy_recipe().name
 TORCH_IN_PLACE = TorchInPlace.name

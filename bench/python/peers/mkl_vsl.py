@@ -23,7 +23,7 @@ LAPLACE_ICDF = 0
 
 
 class MklARS5(Contestant):
-    name = "MKL ARS5, inverse CDF"
+    name = "MKL ARS5 (five AES rounds), inverse CDF"
 
     def __init__(self) -> None:
         self._stream = mkl_library.STREAM()

@@ -1,0 +1,272 @@
+"""Writes the measured tables of README.md and docs/design.md, and the figure of the threads, from bench/results.
+
+    python bench/python/figures.py            # writes them
+    python bench/python/figures.py --check    # writes nothing; exit code 1 names what differs
+
+A table stands between two comments, `figures: NAME` and `end of figures`; the names are those of `BLOCKS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Sequence
+
+import thread_chart
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "bench/results"
+BLOCK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One machine of the tables.
+
+    Attributes:
+        name: in the tables.
+        file: of its run, in bench/results.
+        about: what a reader must know of it beside what the file says.
+        date: of a run whose file has none.
+    """
+
+    name: str
+    file: str
+    about: str
+    date: str = ""
+
+    def record(self) -> dict[str, Any]:
+        return json.loads((RESULTS / self.file).read_text(encoding="utf-8"))
+
+
+AMD = Machine("AMD Zen 4", "amd-epyc-2-cores.json", "AVX-512 with VAES")
+INTEL = Machine(
+    "Intel SPR", "intel-xeon-2-cores.json",
+    "Sapphire Rapids class, AVX-512; an old run, from before AES-256, so that every row of hushvec is ChaCha", "2026-11-21",
+)
+MACHINES = (AMD, INTEL)
+THREADS = "threads-amd-epyc-2-cores.json"
+CHART = RESULTS / "threads-amd-epyc-2-cores.svg"
+
+# What the tables show, by the contestant's name today and, where it had another, in older files.
+MKL = "MKL ARS5 (five AES rounds), inverse CDF"
+FILL_ROWS = {
+    "hushvec aes256": "hushvec, AES-256",
+    "hushvec chacha20": "hushvec, ChaCha20",
+    "hushvec 20 rounds": "hushvec, ChaCha20",
+    "hushvec chacha12": "hushvec, ChaCha12",
+    "hushvec 12 rounds": "hushvec, ChaCha12",
+    "hushvec aes256, avx2 and vaes256 forced": "hushvec, AES-256, AVX2 forced",
+    "memcpy (no noise)": "memcpy, no noise",
+    "MKL ARS5 (five AES rounds), inverse CDF": MKL,
+    "MKL ARS5, inverse CDF": MKL,
+    "OpenSSL AES-256-GCM + MKL vector maths": "OpenSSL AES-256-GCM + MKL vector math",
+    "AES-256-GCM + MKL vector maths": "OpenSSL AES-256-GCM + MKL vector math",
+    "OpenSSL AES-256-CTR + numpy maths": "OpenSSL AES-256-CTR + numpy Box-Muller",
+    "AES-256-CTR + numpy maths": "OpenSSL AES-256-CTR + numpy Box-Muller",
+    "torch in place": "torch in place",
+    "numpy SFC64": "numpy SFC64",
+    "OpenDP": "OpenDP",
+}
+CLIP_ROWS = {
+    "hushvec exact aes256": "hushvec **exact**, AES-256",
+    "hushvec float aes256": "hushvec float grade, AES-256",
+    "hushvec exact chacha20": "hushvec **exact**, ChaCha20",
+    "hushvec exact 20 rounds": "hushvec **exact**, ChaCha20",
+    "hushvec float chacha20": "hushvec float grade, ChaCha20",
+    "hushvec float 20 rounds": "hushvec float grade, ChaCha20",
+    "hushvec exact chacha12": "hushvec **exact**, ChaCha12",
+    "hushvec exact 12 rounds": "hushvec **exact**, ChaCha12",
+    "hushvec noise_batch": "hushvec `noise_batch`, a key for each row",
+    "memcpy (no noise)": "memcpy, no noise",
+    "numpy blocks + MKL ARS5": "numpy blocks + MKL",
+    "numpy blocks + AES-256-CTR": "numpy blocks + OpenSSL AES-256-CTR",
+    "torch in place": "torch in place",
+    "torch eager": "torch eager",
+}
+MEMCPY = "memcpy (no noise)"
+COPIED_BYTES = 8
+
+
+def ns_per_item(contestant: dict[str, Any]) -> list[float]:
+    calls, items = contestant["calls_per_turn"], contestant["items_per_call"]
+    return [turn / (calls * items) for turn in contestant["turns_ns"]]
+
+
+def ratio(above: dict[str, Any], below: dict[str, Any]) -> float:
+    """Median over the rounds, as in `rounds.Outcome.ratio`."""
+    return statistics.median(a / b for a, b in zip(ns_per_item(above), ns_per_item(below)))
+
+
+def ns_text(ns: float) -> str:
+    return f"{ns:,.0f}" if ns >= 100 else f"{ns:.1f}" if ns >= 9.95 else f"{ns:.2f}"
+
+
+def ratio_text(value: float) -> str:
+    """Two digits."""
+    return f"{float(f'{value:.1e}'):,.0f}" if value >= 9.95 else f"{value:.2f}" if value < 0.995 else f"{value:.1f}"
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (header, ["---"] * len(header), *rows)) + "\n"
+
+
+def _secure(name: str, contestant: dict[str, Any]) -> tuple[str, str]:
+    if name == MEMCPY:
+        return "", ""
+    return "yes" if contestant["secure_key_stream"] else "no", "yes" if contestant["exact"] else ""
+
+
+def workload_table(title: str, workload: str, rows: dict[str, str]) -> str:
+    """One row per machine and contestant, fastest first; times relative to hushvec's first row on that machine and to memcpy."""
+    lines = []
+    for machine in MACHINES:
+        record = machine.record()["workloads"].get(workload)
+        if record is None:
+            continue
+        found = record["contestants"]
+        reference = next(name for name in rows if name in found)
+        shown = sorted((name for name in rows if name in found), key=lambda name: statistics.median(ns_per_item(found[name])))
+        for name in shown:
+            one = found[name]
+            lines.append([machine.name, rows[name], *_secure(name, one), ns_text(statistics.median(ns_per_item(one))),
+                          ratio_text(ratio(one, found[reference])), ratio_text(ratio(one, found[MEMCPY]))])
+    return markdown(["machine", title, "secure key stream", "exact", "ns", "/ hushvec", "/ memcpy"], lines)
+
+
+def _machine_line(machine: Machine) -> str:
+    record = machine.record()
+    busy = [name for name, workload in record["workloads"].items() if workload["busy_machine"]]
+    caches = ", ".join(f"{level} {size}" for level, size in record["machine"]["caches"].items())
+    marked = f"marked busy (spreads above 5 %): {', '.join(f'`{name}`' for name in busy)}" if busy else "no table was marked busy"
+    return (f"- {machine.name}: {record['machine']['cpu']}, {record['machine']['cores']} cores, {caches}; {machine.about}; "
+            f"{record.get('date', machine.date)}, `bench/results/{machine.file}`; {marked}.")
+
+
+def machines() -> str:
+    return "\n".join(_machine_line(machine) for machine in MACHINES) + "\n"
+
+
+def _bound(claim: dict[str, Any]) -> str:
+    return f"{'<=' if claim['at_most'] else '>='} {claim['bound']:g}"
+
+
+def _judged() -> dict[str, dict[str, dict[str, Any]]]:
+    """By machine whose run has claims about AES-256, and by text: the claim that the machine could judge."""
+    found = {}
+    for machine in MACHINES:
+        claims = [claim for claim in machine.record()["claims"] if "aes256" in claim["text"]]
+        if claims:
+            found[machine.name] = {claim["text"]: claim for claim in claims if claim["verdict"] != "not judged here"}
+    return found
+
+
+def _bounds() -> dict[str, dict[str, str]]:
+    """By text, the bound for each maker of CPUs, which every run has."""
+    found: dict[str, dict[str, str]] = {}
+    for claim in AMD.record()["claims"]:
+        if "aes256" in claim["text"]:
+            found.setdefault(claim["text"], {})[claim["stated_for"]] = _bound(claim)
+    return found
+
+
+def claims() -> str:
+    """The claims about AES-256, the bounds for both makers of CPUs, and what each run says that has them."""
+    judged = _judged()
+    lines = []
+    for text, bounds in _bounds().items():
+        line = [text, *(bounds.get(maker, bounds.get("any", "")) for maker in ("AMD", "Intel"))]
+        for verdicts in judged.values():
+            claim = verdicts[text]
+            line += ["-" if claim["measured"] is None else f"{claim['measured']:.2f}", claim["verdict"]]
+        lines.append(line)
+    header = ["target", "AMD", "Intel", *(cell for name in judged for cell in (f"measured on {name}", ""))]
+    return markdown(header, lines)
+
+
+def unmet() -> str:
+    """By machine, which of those claims do not hold, with their figures."""
+    parts = []
+    for name, verdicts in _judged().items():
+        failing = [claim for claim in verdicts.values() if claim["verdict"] == "does not hold"]
+        lines = [f"- {claim['text']}: {claim['measured']:.2f}, target {_bound(claim)}" for claim in failing]
+        parts.append("\n".join([f"Missed on {name}:", "", *lines]) if lines else f"All are met on {name}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _threads_record() -> dict[str, Any]:
+    return json.loads((RESULTS / THREADS).read_text(encoding="utf-8"))
+
+
+def threads() -> str:
+    record = _threads_record()
+    lines = []
+    for operation in record["operations"].values():
+        model = operation["model"]
+        for count, ns in operation["ns"].items():
+            copy = operation["copy_ns"][count]
+            lines.append([operation["title"], count, f"{ns:.2f}", f"{100 * operation['spread'][count]:.0f} %",
+                          f"{operation['speed_up'][count]:.2f}", f"{model['ns'][count]:.2f}",
+                          f"{model['without_overlap_ns'][count]:.2f}", f"{copy:.2f}", f"{COPIED_BYTES / copy:.0f}"])
+    header = ["AMD Zen 4", "threads", "ns per element", "spread", "speed-up", "model", "without overlap", "copy, ns per element",
+              "copy, GB/s"]
+    limits = [
+        f"- {operation['title']}: {operation['compute_ns']:.2f} ns in cache on one thread, so memory takes over at "
+        f"{operation['model']['memory_takes_over_at']:.1f} threads."
+        for operation in record["operations"].values()
+    ]
+    return markdown(header, lines) + "\n" + "\n".join(limits) + "\n"
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "gaussian_fill": lambda: workload_table("Gaussian fill, 2^24", "gaussian_fill", FILL_ROWS),
+    "clip_and_noise": lambda: workload_table("Clip and noise, 10,000 x 768", "clip_and_noise", CLIP_ROWS),
+    "machines": machines,
+    "claims": claims,
+    "unmet": unmet,
+    "threads": threads,
+}
+
+
+def with_figures(text: str) -> str:
+    """`text` with every block as the results have it.
+
+    Raises:
+        ValueError: a block that `BLOCKS` does not have.
+    """
+
+    def written(match: re.Match[str]) -> str:
+        if match[2] not in BLOCKS:
+            raise ValueError(f"figures must be one of {', '.join(BLOCKS)}, got {match[2]!r}")
+        return match[1] + BLOCKS[match[2]]() + match[3]
+
+    return BLOCK.sub(written, text)
+
+
+def published() -> dict[Path, str]:
+    """What the files should hold."""
+    pages = (ROOT / "README.md", ROOT / "docs/design.md")
+    return {**{page: with_figures(page.read_text(encoding="utf-8")) for page in pages}, CHART: thread_chart.svg(_threads_record())}
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a file differs from the results")
+    check = parser.parse_args(arguments).check
+    differing = [(path, text) for path, text in published().items()
+                 if not path.exists() or path.read_text(encoding="utf-8") != text]
+    for path, text in differing:
+        if check:
+            print(f"{path.relative_to(ROOT)} differs from bench/results: run bench/python/figures.py", file=sys.stderr)
+        else:
+            path.write_text(text, encoding="utf-8")
+    return 1 if check and differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,135 @@
+"""Tables come from the results: numbers as printed, ratios by round, blocks replaced and nothing else."""
+
+import json
+import re
+
+import pytest
+
+import claims
+import figures
+import thread_chart
+
+
+def contestant(*turns, items=1):
+    return {"turns_ns": list(turns), "calls_per_turn": 1, "items_per_call": items}
+
+
+@pytest.mark.parametrize(("ns", "text"), [(0.724, "0.72"), (9.94, "9.94"), (9.96, "10.0"), (99.0, "99.0"), (20404.1, "20,404")])
+def test_ns_text(ns, text):
+    assert figures.ns_text(ns) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.874, "0.87"), (1.0, "1.0"), (9.94, "9.9"), (14.2, "14"), (27_432.0, "27,000")])
+def test_ratio_has_two_digits(value, text):
+    assert figures.ratio_text(value) == text
+
+
+def test_ratio_is_the_median_of_the_rounds():
+    assert figures.ratio(contestant(40, 600, 48, items=2), contestant(10, 100, 12)) == 2.0
+
+
+def test_blocks_are_replaced_and_the_rest_stays(monkeypatch):
+    monkeypatch.setattr(figures, "BLOCKS", {"one": lambda: "new\n"})
+    page = "before\n<!-- figures: one -->\nold\n<!-- end of figures -->\nafter\n"
+    assert figures.with_figures(page) == page.replace("old", "new")
+    assert figures.with_figures("no block\n") == "no block\n"
+
+
+def test_unknown_block_is_refused():
+    with pytest.raises(ValueError, match="^figures must be one of .*, got 'nothing'$"):
+        figures.with_figures("<!-- figures: nothing -->\n<!-- end of figures -->\n")
+
+
+FILL = {"text": "fill, aes256, over MKL", "bound": 4.0, "at_most": False}
+COST = {"text": "cost, aes256", "stated_for": "any", "bound": 1.2, "at_most": True, "measured": 1.1, "verdict": "holds"}
+CHACHA = {"text": "fill, chacha20", "stated_for": "any", "bound": 1.2, "at_most": False, "measured": 1.1, "verdict": "does not hold"}
+ON_AMD = [
+    {**FILL, "stated_for": "AMD", "measured": 3.5, "verdict": "does not hold"},
+    {**FILL, "bound": 1.4, "stated_for": "Intel", "measured": None, "verdict": "not judged here"},
+    COST, CHACHA,
+]
+ON_INTEL = [
+    {**FILL, "stated_for": "AMD", "measured": None, "verdict": "not judged here"},
+    {**FILL, "bound": 1.4, "stated_for": "Intel", "measured": 1.5, "verdict": "holds"},
+    COST,
+]
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """Sets the claims of both runs."""
+
+    def set_claims(amd, intel):
+        by_file = {figures.AMD.file: {"claims": amd}, figures.INTEL.file: {"claims": intel}}
+        monkeypatch.setattr(figures.Machine, "record", lambda self: by_file[self.file])
+
+    return set_claims
+
+
+def test_failing_claims_are_listed_with_their_figures(judged):
+    judged(ON_AMD, [CHACHA])
+    assert figures.unmet() == "Missed on AMD Zen 4:\n\n- fill, aes256, over MKL: 3.50, target >= 4\n"
+    assert figures.claims().splitlines() == [
+        "| target | AMD | Intel | measured on AMD Zen 4 |  |",
+        "| --- | --- | --- | --- | --- |",
+        "| fill, aes256, over MKL | >= 4 | >= 1.4 | 3.50 | does not hold |",
+        "| cost, aes256 | <= 1.2 | <= 1.2 | 1.10 | holds |",
+    ]
+
+
+def test_second_run_with_these_claims_is_judged_by_its_own_bound(judged):
+    judged(ON_AMD, ON_INTEL)
+    assert figures.claims().splitlines()[2] == "| fill, aes256, over MKL | >= 4 | >= 1.4 | 3.50 | does not hold | 1.50 | holds |"
+    assert figures.unmet().endswith("\n\nAll are met on Intel SPR.\n")
+
+
+def test_pages_hold_what_the_results_say():
+    for path, text in figures.published().items():
+        assert path.read_text(encoding="utf-8") == text, f"{path} differs from bench/results: run bench/python/figures.py"
+
+
+@pytest.mark.parametrize(("page", "blocks"), [("README.md", {"machines", "gaussian_fill", "clip_and_noise", "unmet"}),
+                                              ("docs/design.md", {"claims", "threads"})])
+def test_each_page_has_its_blocks(page, blocks):
+    assert {match[2] for match in figures.BLOCK.finditer((figures.ROOT / page).read_text(encoding="utf-8"))} == blocks
+
+
+def test_results_judge_the_claims_of_today():
+    stored = [(claim["text"], claim["stated_for"], claim["bound"], claim["at_most"]) for claim in figures.AMD.record()["claims"]]
+    today = [(claim.text, claim.stated_for, claim.bound, claim.at_most) for claim in claims.CLAIMS]
+    assert sorted(stored) == sorted(today)
+
+
+def test_check_names_the_page_that_differs(monkeypatch, tmp_path, capsys):
+    page = tmp_path / "README.md"
+    page.write_text("old")
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    monkeypatch.setattr(figures, "published", lambda: {page: "new"})
+    assert figures.main(["--check"]) == 1
+    assert capsys.readouterr().err == "README.md differs from bench/results: run bench/python/figures.py\n"
+    assert page.read_text() == "old"
+    assert figures.main([]) == 0
+    assert page.read_text() == "new"
+    assert figures.main(["--check"]) == 0
+
+
+def test_chart_draws_every_measured_point():
+    record = {
+        "operations": {"a": {"title": "A", "compute_ns": 0.8, "ns": {"1": 0.9, "2": 0.5}, "copy_ns": {"1": 0.3, "2": 0.2},
+                             "model": {"ns": {"1": 0.8, "2": 0.4}, "memory_takes_over_at": 4.0}}},
+    }
+    drawn = thread_chart.svg(json.loads(json.dumps(record)))
+    assert drawn.count("<circle") == 4
+    places = [tuple(map(float, place)) for place in re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', drawn)]
+    one, two = places[2:]
+    assert one[0] == thread_chart.LEFT and one[1] < two[1] < thread_chart.BOTTOM
+    assert "stroke-dasharray" in drawn
+
+
+def test_chart_bends_the_model_where_memory_takes_over():
+    operation = {"compute_ns": 0.8, "ns": {"1": 0.9, "2": 0.5}, "model": {"memory_takes_over_at": 4.0}}
+    assert thread_chart._beyond(operation) == [(4.0, 0.2), (16, 0.2)]
+    operation["model"]["memory_takes_over_at"] = 32.0
+    assert thread_chart._beyond(operation) == [(16, 0.05)]
+    operation["model"]["memory_takes_over_at"] = 1.5
+    assert thread_chart._beyond(operation) == [(16, pytest.approx(0.8 / 1.5))]
