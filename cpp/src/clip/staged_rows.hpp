@@ -165,13 +165,13 @@ void for_clipped_rows(const MatrixView& x, double clip_norm, double grid, std::s
         return bad.require_none(x);
     }
 
-    parallel_for((x.rows + at_once - 1) / at_once, at_once * x.columns, [&](std::size_t begin, std::size_t end) {
-        StagedRows<Scale> rows(x, clip_norm, grid, at_once, work_fetches);
-        auto work = make_work();
-        for (std::size_t block = begin; block < end; ++block) {
-            if (!rows.load(block * at_once, std::min((block + 1) * at_once, x.rows))) return bad.note(rows.bad_row());
-            work(rows, rows.first_sample(), rows.end_sample());
-        }
+    parallel_ranges((x.rows + at_once - 1) / at_once, at_once * x.columns, [&] {
+        return [&, rows = StagedRows<Scale>(x, clip_norm, grid, at_once, work_fetches), work = make_work()](std::size_t begin, std::size_t end) mutable {
+            for (std::size_t block = begin; block < end; ++block) {
+                if (!rows.load(block * at_once, std::min((block + 1) * at_once, x.rows))) return bad.note(rows.bad_row());
+                work(rows, rows.first_sample(), rows.end_sample());
+            }
+        };
     });
     bad.require_none(x);
 }
