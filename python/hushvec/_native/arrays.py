@@ -117,6 +117,8 @@ def require_array(name: str, x: Any) -> None:
 
 
 def _require_ndarray(name: str, x: NDArray[Any]) -> None:
+    if type(x) is np.ndarray and x.dtype in _NAMES:  # as nearly always, and of native byte order
+        return
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a plain numpy array, got MaskedArray (its mask would be lost)")
     _require_dtype(name, x, NUMPY_DTYPES)
