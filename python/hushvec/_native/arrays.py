@@ -31,18 +31,21 @@ SCRATCH_ELEMENTS = 1 << 16
 DEVICE_SCRATCH_ELEMENTS = 1 << 24
 
 
+# numpy is asked about first, in each of these: small calls ask often, and torch answers in Python whether an array is its own.
+
+
 def is_torch(x: Any) -> bool:
     torch = sys.modules.get("torch")
-    return torch is not None and isinstance(x, torch.Tensor)
+    return torch is not None and not isinstance(x, np.ndarray) and isinstance(x, torch.Tensor)
 
 
 def is_cupy(x: Any) -> bool:
     cupy = sys.modules.get("cupy")
-    return cupy is not None and isinstance(x, cupy.ndarray)
+    return cupy is not None and not isinstance(x, np.ndarray) and isinstance(x, cupy.ndarray)
 
 
 def on_cuda(x: Any) -> bool:
-    return is_cupy(x) or (is_torch(x) and x.device.type == "cuda")
+    return not isinstance(x, np.ndarray) and (is_cupy(x) or (is_torch(x) and x.device.type == "cuda"))
 
 
 def device_of(x: Any) -> str:
@@ -103,10 +106,10 @@ def checked_rows(name: str, x: Any, *, finite: bool) -> CheckedRows:
 
 def require_array(name: str, x: Any) -> None:
     """One or two dimensions, a floating dtype, memory of the CPU or a CUDA device, nothing hidden (mask, gradient)."""
-    if is_torch(x):
-        _require_tensor(name, x)
-    elif isinstance(x, np.ndarray):
+    if isinstance(x, np.ndarray):
         _require_ndarray(name, x)
+    elif is_torch(x):
+        _require_tensor(name, x)
     elif is_cupy(x):
         _require_dtype(name, x, NUMPY_DTYPES)
     else:
