@@ -235,7 +235,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
     lengths = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     if len(lengths) not in (1, 2):
         raise ValueError(f"shape must have 1 or 2 dimensions, got {len(lengths)}")
-    return tuple(whole_number("shape", length, at_least=0) for length in lengths)
+    return tuple([whole_number("shape", length, at_least=0) for length in lengths])
 
 
 def _dtype(dtype: Any) -> str:

@@ -95,8 +95,9 @@ def delta(value: Any, *, zero_allowed: bool = False) -> float:
 
 
 def clip_norm(value: Any) -> float:
-    converted = positive("clip_norm", value)
+    converted = number("clip_norm", value)
     if not SMALLEST_NORM <= converted <= LARGEST_NORM:
+        positive("clip_norm", converted)
         raise ValueError(f"clip_norm must be in [2^-100, 2^100], got {converted!r}")
     return converted
 
