@@ -18,8 +18,8 @@ struct LineAllocator {
     template <class U>
     LineAllocator(const LineAllocator<U>&) {}
 
-    // Ordinary memory, aligned here: the C library cuts aligned memory out of larger pieces, and a small call would wait for it to join the rest
-    // again. The byte before the elements says how far they lie in their memory, 64 bytes at most.
+    // Ordinary memory, aligned here: the C library cuts aligned memory out of larger pieces, and a small call would wait for it to join
+    // the rest again. The byte before the elements says how far they lie in their memory, 64 bytes at most.
     T* allocate(std::size_t count) {
         auto* memory = static_cast<unsigned char*>(::operator new(count * sizeof(T) + kLine));
         const std::size_t shift = kLine - reinterpret_cast<std::uintptr_t>(memory) % kLine;

@@ -20,8 +20,8 @@ namespace {
 constexpr std::size_t kStageGroups = 16;        // 16 KiB of float32: stays in the first-level cache
 constexpr std::size_t kStageSamples = kStageGroups * kGroupSamples;
 
-// Samples of a stage where a block has `block_samples`: its groups may be cut at both ends. A row of 384 needs no 16 KiB, which the C library
-// would take longer to find than the noise takes.
+// Samples of a stage where a block has `block_samples`: its groups may be cut at both ends. A row of 384 needs no 16 KiB, which the C
+// library takes as long to find as the noise takes.
 std::size_t stage_samples(std::size_t block_samples) { return std::min(kStageSamples, block_samples + 2 * kGroupSamples); }
 
 constexpr std::size_t kVector = 16;             // elements of a NoiseRun scale vector

@@ -132,7 +132,7 @@ namespace {
 constexpr std::size_t kShortColumns = std::size_t{1} << 17;
 constexpr std::size_t kBlockElements = std::size_t{1} << 14;    // 64 KiB of rows,
 constexpr std::size_t kFewestAtOnce = 8;                        // or as many as are read side by side: at most 4 MiB
-constexpr std::size_t kFetchedElements = std::size_t{1} << 18;  // of larger blocks the next is not fetched: no gain at 400,000, a loss at 800,000
+constexpr std::size_t kFetchedElements = std::size_t{1} << 18;  // of larger blocks the next is not fetched: no gain from 400,000 on
 
 // The sum of a thread's share of the rows.
 class ShortRowsSum {
