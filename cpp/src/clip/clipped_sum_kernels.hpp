@@ -32,8 +32,13 @@ struct RowsToAdd {
     std::size_t bytes_ahead = 0;
 };
 
+// Asks for memory that is read only after everything that is at work: into the second-level cache.
+HUSHVEC_INLINE void fetch_for_later(const float* elements, std::size_t bytes_ahead) {
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(elements) + bytes_ahead), 0, 2);
+}
+
 // What lies `bytes_ahead` of the rows at work is read in a later call, unless that is 0. Their norms and their sums fetch one half of it
-// each, into the second-level cache: [4096, 1000] from memory, AMD Zen 4, one thread, 1.11 ms in place of 1.38.
+// each: [4096, 1000] from memory, AMD Zen 4, one thread, 1.11 ms in place of 1.38.
 class NextRows {
 public:
     enum Half { first_lines, second_lines };
@@ -44,7 +49,7 @@ public:
 
     // One line of the two that kNormAccumulators elements take.
     HUSHVEC_INLINE void fetch(const float* elements, Half half) const {
-        __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(elements) + bytes_ahead_ + half * kCacheLine), 0, 2);
+        fetch_for_later(elements, bytes_ahead_ + half * kCacheLine);
     }
 
 private:
@@ -79,6 +84,15 @@ struct SomeRows {
         }
     }
 
+    // What is `elements` long in the rows that come next, in the place of element j. [64, 4,194,304] on AMD Zen 4, one thread, sums alone:
+    // 0.074 s without it, 0.053 s with it.
+    template <std::size_t elements>
+    HUSHVEC_INLINE void fetch_next(std::size_t j) const {
+        for (std::size_t r = 0; r < rows_at_once; ++r) {
+            for (std::size_t byte = 0; byte < elements * sizeof(float); byte += kCacheLine) fetch_for_later(next_[r] + j, byte);
+        }
+    }
+
     const float* at[rows_at_once];
 
 private:
@@ -107,7 +121,11 @@ void square_some_rows(const float* const* rows, std::size_t count, std::size_t c
     const std::size_t whole = columns / kNormAccumulators * kNormAccumulators;
     for (std::size_t j = 0; j < whole; j += kNormAccumulators) {
         some.template fetch_ahead<kNormAccumulators>(j);
-        for (std::size_t r = 0; r < rows_at_once && next.any(); ++r) next.fetch(some.at[r] + j, NextRows::first_lines);
+        if (next.any()) {
+            for (std::size_t r = 0; r < rows_at_once; ++r) next.fetch(some.at[r] + j, NextRows::first_lines);
+        } else {
+            some.template fetch_next<kNormAccumulators>(j);
+        }
         for (std::size_t r = 0; r < rows_at_once; ++r) {
             for (std::size_t v = 0; v < vectors; ++v) {
                 const auto x = V::load_widened(some.at[r] + j + v * V::lanes);
@@ -146,6 +164,7 @@ HUSHVEC_INLINE void add_some_rows(const RowsToAdd& run, std::size_t first) {
             for (std::size_t r = 0; r < rows_at_once; ++r) next.fetch(some.at[r] + j, NextRows::second_lines);
         } else {
             some.template fetch_ahead<kNormAccumulators>(j);
+            some.template fetch_next<kNormAccumulators>(j);
         }
         for (std::size_t at = j; at < j + kNormAccumulators; at += V::lanes) {
             auto sum = V::load(run.sums + at);
@@ -176,6 +195,7 @@ HUSHVEC_INLINE void add_and_square_some_rows(const RowsToAdd& run, std::size_t f
     const std::size_t whole = run.columns / kNormAccumulators * kNormAccumulators;
     for (std::size_t j = 0; j < whole; j += kNormAccumulators) {
         some.template fetch_ahead<kNormAccumulators>(j);
+        some.template fetch_next<kNormAccumulators>(j);
         for (std::size_t v = 0; v < vectors; ++v) {
             const std::size_t at = j + v * V::lanes;
             auto sum = V::load(run.sums + at);
