@@ -23,7 +23,7 @@ ArrayArgument matrix(void* data, DType dtype, std::ptrdiff_t ndim, const Extent*
     // The stride of an axis that is never stepped along may be any number: not one to compute addresses with.
     view.row_stride = view.rows > 1 ? strides[0] : 0;
     view.column_stride = view.columns > 1 ? strides[ndim - 1] : static_cast<std::ptrdiff_t>(item_size(dtype));
-    return {view, printed_shape(shape, ndim), ndim == 1, true, py::object()};
+    return {view, ndim == 1, true, py::object()};
 }
 
 DType numpy_dtype(const py::array& array, const char* name) {
@@ -124,6 +124,11 @@ void refuse_int8(const ArrayArgument& argument, py::handle array, const char* na
 
 }  // namespace
 
+std::string ArrayArgument::shape() const {
+    const std::size_t lengths[] = {view.rows, view.columns};
+    return one_dimensional ? printed_shape(lengths + 1, 1) : printed_shape(lengths, 2);
+}
+
 ArrayArgument array_argument(py::handle array, const char* name) {
     ArrayArgument argument = any_argument(array, name);
     refuse_int8(argument, array, name);
@@ -146,7 +151,9 @@ ArrayArgument released_argument(py::handle array, const char* name) {
 }
 
 void check_output_for(const ArrayArgument& x, const ArrayArgument& out) {
-    if (x.shape != out.shape) throw py::value_error("out must have shape " + x.shape + " like x, got " + out.shape);
+    if (x.one_dimensional != out.one_dimensional || x.view.rows != out.view.rows || x.view.columns != out.view.columns) {
+        throw py::value_error("out must have shape " + x.shape() + " like x, got " + out.shape());
+    }
     if (x.view.dtype != out.view.dtype && out.view.dtype != DType::int8) {
         throw py::type_error("out must have dtype " + name_of(x.view.dtype) + " like x, got " + name_of(out.view.dtype));
     }

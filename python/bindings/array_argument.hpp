@@ -15,10 +15,11 @@ namespace py = pybind11;
 // Keeps the array alive as long as the view is used.
 struct ArrayArgument {
     MatrixView view;
-    std::string shape;      // as Python prints it, for messages
     bool one_dimensional;
     bool writable;
     py::object owner;
+
+    std::string shape() const;   // as Python prints it, for messages
 };
 
 // Throws TypeError (kind, dtype, device) or ValueError (dimensions), naming the argument.

@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "array_argument.hpp"
@@ -15,11 +16,11 @@ namespace py = pybind11;
 
 namespace {
 
-Law law_named(const std::string& name) {
+Law law_named(std::string_view name) {
     if (name == "gaussian") return Law::gaussian;
     if (name == "laplacian") return Law::laplacian;
     if (name == "l2_laplace") return Law::l2_laplace;
-    throw py::value_error("law must be gaussian, laplacian or l2_laplace, got " + name);
+    throw py::value_error("law must be gaussian, laplacian or l2_laplace, got " + std::string(name));
 }
 
 Output output_state(bool out_is_fresh) { return out_is_fresh ? Output::fresh : Output::in_use; }
@@ -32,7 +33,7 @@ void clip_array(py::handle x, double clip_norm, py::handle out, bool out_is_fres
     clip(rows.view, clip_norm, target.view, output_state(out_is_fresh));
 }
 
-float clip_and_noise_array(py::handle x, double clip_norm, double sigma, py::handle out, py::handle source, const std::string& law,
+float clip_and_noise_array(py::handle x, double clip_norm, double sigma, py::handle out, py::handle source, std::string_view law,
                            bool exact, bool out_is_fresh) {
     const ArrayArgument rows = array_argument(x, "x");
     const ArrayArgument target = released_argument(out, "out");

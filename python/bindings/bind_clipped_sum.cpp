@@ -50,7 +50,7 @@ void release(ClippedSum& sum, const py::sequence& out, py::handle source) {
         const std::size_t length = sum.columns(part);
         if (view.dtype != DType::float32) throw py::type_error(name + " must be float32");
         if (!arguments.back().one_dimensional || view.columns != length || !view.is_flat()) {
-            throw py::value_error(name + " must be one run of " + std::to_string(length) + " elements, got shape " + arguments.back().shape);
+            throw py::value_error(name + " must be one run of " + std::to_string(length) + " elements, got shape " + arguments.back().shape());
         }
         targets.push_back(reinterpret_cast<float*>(view.data));
     }

@@ -14,7 +14,7 @@ namespace {
 
 void require_rows(const ArrayArgument& array, const char* name, DType dtype) {
     if (array.view.dtype != dtype) throw py::type_error(std::string(name) + " must have the dtype of a");
-    if (array.one_dimensional) throw py::value_error(std::string(name) + " must have 2 dimensions, got shape " + array.shape);
+    if (array.one_dimensional) throw py::value_error(std::string(name) + " must have 2 dimensions, got shape " + array.shape());
     if (!array.view.rows_are_contiguous() || (array.view.rows > 1 && array.view.row_stride < 0)) {
         throw py::value_error(std::string(name) + " must have contiguous rows, one after the other");
     }
@@ -29,9 +29,9 @@ void inner_products_array(py::handle a, py::handle b, py::handle out) {
     require_rows(left, "a", dtype);
     require_rows(right, "b", dtype);
     require_rows(target, "out", dtype);
-    if (right.view.columns != left.view.columns) throw py::value_error("b must have the columns of a, " + left.shape + ", got shape " + right.shape);
+    if (right.view.columns != left.view.columns) throw py::value_error("b must have the columns of a, " + left.shape() + ", got shape " + right.shape());
     if (target.view.rows != left.view.rows || target.view.columns != right.view.rows) {
-        throw py::value_error("out must have a row for each row of a and a column for each row of b, got shape " + target.shape);
+        throw py::value_error("out must have a row for each row of a and a column for each row of b, got shape " + target.shape());
     }
     const py::gil_scoped_release unlocked;
     inner_products(left.view, right.view, target.view);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <utility>
 #include <vector>
@@ -11,14 +12,24 @@ namespace hushvec {
 template <class T>
 struct LineAllocator {
     using value_type = T;
-    static constexpr std::align_val_t kLine{64};
+    static constexpr std::size_t kLine = 64;
 
     LineAllocator() = default;
     template <class U>
     LineAllocator(const LineAllocator<U>&) {}
 
-    T* allocate(std::size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), kLine)); }
-    void deallocate(T* memory, std::size_t) { ::operator delete(memory, kLine); }
+    // Ordinary memory, aligned here: the C library cuts aligned memory out of larger pieces, and a small call would wait for it to join
+    // the rest again. The byte before the elements says how far they lie in their memory, 64 bytes at most.
+    T* allocate(std::size_t count) {
+        auto* memory = static_cast<unsigned char*>(::operator new(count * sizeof(T) + kLine));
+        const std::size_t shift = kLine - reinterpret_cast<std::uintptr_t>(memory) % kLine;
+        memory[shift - 1] = static_cast<unsigned char>(shift);
+        return reinterpret_cast<T*>(memory + shift);
+    }
+    void deallocate(T* elements, std::size_t) {
+        auto* at = reinterpret_cast<unsigned char*>(elements);
+        ::operator delete(at - at[-1]);
+    }
 
     template <class U>
     void construct(U* at) {

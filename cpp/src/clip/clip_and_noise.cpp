@@ -19,6 +19,11 @@ namespace {
 
 constexpr std::size_t kStageGroups = 16;        // 16 KiB of float32: stays in the first-level cache
 constexpr std::size_t kStageSamples = kStageGroups * kGroupSamples;
+
+// Samples of a stage where a block has `block_samples`: its groups may be cut at both ends. A row of 384 needs no 16 KiB, which the C
+// library takes as long to find as the noise takes.
+std::size_t stage_samples(std::size_t block_samples) { return std::min(kStageSamples, block_samples + 2 * kGroupSamples); }
+
 constexpr std::size_t kVector = 16;             // elements of a NoiseRun scale vector
 
 // Groups of 256 samples that touch samples [begin, end), at most `most` at a time: visit(group, groups, whole), where `whole` says that
@@ -48,9 +53,9 @@ public:
     // The kernel asks for one line a vector: of float32 that is all of them.
     static constexpr bool kFetchesNextBlock = std::is_same_v<Scale, float>;
 
-    NoiseWork(const RunKernel& kernel, const MatrixView& out)
+    NoiseWork(const RunKernel& kernel, const MatrixView& out, std::size_t block_samples)
         : kernel_(kernel), out_(out), flat_(out.dtype == DType::float32 && out.is_flat()),
-          row_scale_(kStageSamples), result_(kStageSamples) {}
+          row_scale_(stage_samples(block_samples)), result_(stage_samples(block_samples)) {}
 
     void operator()(const StagedRows<Scale>& rows, std::size_t begin, std::size_t end) {
         if (rows.columns() % kGroupSamples != 0) {
@@ -89,8 +94,8 @@ class Float64NoiseWork {
 public:
     static constexpr bool kFetchesNextBlock = false;
 
-    Float64NoiseWork(const KeyStream& stream, Law law, double sigma, const MatrixView& out)
-        : stream_(stream), law_(law), sigma_(sigma), out_(out), noise_(kStageSamples), row_scale_(kStageSamples) {}
+    Float64NoiseWork(const KeyStream& stream, Law law, double sigma, const MatrixView& out, std::size_t block_samples)
+        : stream_(stream), law_(law), sigma_(sigma), out_(out), noise_(stage_samples(block_samples)), row_scale_(stage_samples(block_samples)) {}
 
     void operator()(const StagedRows<double>& rows, std::size_t begin, std::size_t end) {
         for_groups(begin, end, kStageGroups, [&](std::size_t group, std::size_t groups, bool) {
@@ -117,8 +122,8 @@ class L2LaplaceWork {
 public:
     static constexpr bool kFetchesNextBlock = false;
 
-    L2LaplaceWork(const KeyStream& stream, double scale, const MatrixView& out)
-        : stream_(stream), scale_(scale), out_(out), at_once_(std::max<std::size_t>(1, kStageSamples / out.columns)),
+    L2LaplaceWork(const KeyStream& stream, double scale, const MatrixView& out, std::size_t block_samples)
+        : stream_(stream), scale_(scale), out_(out), at_once_(std::max<std::size_t>(1, std::min(kStageSamples, block_samples) / out.columns)),
           values_(at_once_ * out.columns), row_scale_(values_.size()), noise_(values_.size()) {}
 
     void operator()(const StagedRows<Scale>& rows, std::size_t begin, std::size_t end) {
@@ -164,18 +169,21 @@ void run(const Request& r, std::size_t grain, MakeWork make_work) {
 
 template <class Scale>
 void run_l2_laplace(const Request& r) {
-    run<Scale>(r, r.x.columns, [&] { return L2LaplaceWork<Scale>(r.stream, r.sigma, r.out); });
+    run<Scale>(r, r.x.columns, [&](std::size_t block_samples) { return L2LaplaceWork<Scale>(r.stream, r.sigma, r.out, block_samples); });
 }
 
 void run_float32(const Request& r) {
     const RunKernel kernel = {r.stream, r.law, r.written, static_cast<float>(r.sigma)};
-    run<float>(r, kGroupSamples, [&] { return NoiseWork<float>(kernel, r.out); });
+    run<float>(r, kGroupSamples, [&](std::size_t block_samples) { return NoiseWork<float>(kernel, r.out, block_samples); });
 }
 
 void run_float64(const Request& r) {
-    if (r.grid.grid == 0) return run<double>(r, kGroupSamples, [&] { return Float64NoiseWork(r.stream, r.law, r.sigma, r.out); });
+    if (r.grid.grid == 0) {
+        return run<double>(r, kGroupSamples,
+                           [&](std::size_t block_samples) { return Float64NoiseWork(r.stream, r.law, r.sigma, r.out, block_samples); });
+    }
     const RunKernel kernel = {r.stream, r.law, r.written, 0};
-    run<double>(r, kGroupSamples, [&] { return NoiseWork<double>(kernel, r.out); });
+    run<double>(r, kGroupSamples, [&](std::size_t block_samples) { return NoiseWork<double>(kernel, r.out, block_samples); });
 }
 
 void check_int8(Law law, double sigma, bool exact) {

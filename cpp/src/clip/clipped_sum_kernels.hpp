@@ -20,7 +20,8 @@ inline constexpr std::size_t kRowsInOneSum = 64;
 static_assert(double{kElementLimit} * kRowsInOneSum < 0x1p31);
 
 // sums[j] += trunc(x_j q) for each of at most kRowsInOneSum rows. Where `squares` is not null, x_j q may be any number: it is cut to
-// kElementLimit, and squares[i] = the sum of (x_j q)^2, in float32 in the order of docs/format.md section 4.
+// kElementLimit, and squares[i] = the sum of (x_j q)^2, in float32 in the order of docs/format.md section 4. bytes_ahead: as of NextRows,
+// of rows whose norms were found just before.
 struct RowsToAdd {
     const float* const* rows;
     const float* q;
@@ -28,6 +29,33 @@ struct RowsToAdd {
     std::size_t columns;
     std::uint32_t* sums;   // two's complement
     double* squares;
+    std::size_t bytes_ahead = 0;
+};
+
+// Asks for memory that is read only after everything that is at work: into the second-level cache.
+HUSHVEC_INLINE void fetch_for_later(const float* elements, std::size_t bytes_ahead) {
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(elements) + bytes_ahead), 0, 2);
+}
+
+// What lies `bytes_ahead` of the rows at work is read in a later call, unless that is 0. Their norms and their sums fetch one half of it
+// each: [4096, 1000] from memory, AMD Zen 4, one thread, 1.11 ms in place of 1.38.
+class NextRows {
+public:
+    enum Half { first_lines, second_lines };
+
+    HUSHVEC_INLINE explicit NextRows(std::size_t bytes_ahead) : bytes_ahead_(bytes_ahead) {}
+
+    HUSHVEC_INLINE bool any() const { return bytes_ahead_ != 0; }
+
+    // One line of the two that kNormAccumulators elements take.
+    HUSHVEC_INLINE void fetch(const float* elements, Half half) const {
+        fetch_for_later(elements, bytes_ahead_ + half * kCacheLine);
+    }
+
+private:
+    static_assert(kNormAccumulators * sizeof(float) == 2 * kCacheLine);
+
+    std::size_t bytes_ahead_;
 };
 
 // How far ahead of use rows are fetched; towards the end of a run, the beginning of the rows that come next. [64, 4,194,304] on Intel Sapphire
@@ -56,6 +84,15 @@ struct SomeRows {
         }
     }
 
+    // What is `elements` long in the rows that come next, in the place of element j. [64, 4,194,304] on AMD Zen 4, one thread, sums alone:
+    // 0.074 s without it, 0.053 s with it.
+    template <std::size_t elements>
+    HUSHVEC_INLINE void fetch_next(std::size_t j) const {
+        for (std::size_t r = 0; r < rows_at_once; ++r) {
+            for (std::size_t byte = 0; byte < elements * sizeof(float); byte += kCacheLine) fetch_for_later(next_[r] + j, byte);
+        }
+    }
+
     const float* at[rows_at_once];
 
 private:
@@ -74,7 +111,7 @@ HUSHVEC_INLINE void for_some_rows(std::size_t count, Some some) {
 // ---- norms ----
 
 template <class V, std::size_t rows_at_once>
-void square_some_rows(const float* const* rows, std::size_t count, std::size_t columns, std::size_t first, double* squares) {
+void square_some_rows(const float* const* rows, std::size_t count, std::size_t columns, std::size_t first, double* squares, NextRows next) {
     constexpr std::size_t vectors = kNormAccumulators / V::lanes;
     const SomeRows<rows_at_once> some(rows, count, columns, first);
     typename V::F64Pair accumulator[rows_at_once][vectors];
@@ -84,6 +121,11 @@ void square_some_rows(const float* const* rows, std::size_t count, std::size_t c
     const std::size_t whole = columns / kNormAccumulators * kNormAccumulators;
     for (std::size_t j = 0; j < whole; j += kNormAccumulators) {
         some.template fetch_ahead<kNormAccumulators>(j);
+        if (next.any()) {
+            for (std::size_t r = 0; r < rows_at_once; ++r) next.fetch(some.at[r] + j, NextRows::first_lines);
+        } else {
+            some.template fetch_next<kNormAccumulators>(j);
+        }
         for (std::size_t r = 0; r < rows_at_once; ++r) {
             for (std::size_t v = 0; v < vectors; ++v) {
                 const auto x = V::load_widened(some.at[r] + j + v * V::lanes);
@@ -101,9 +143,11 @@ void square_some_rows(const float* const* rows, std::size_t count, std::size_t c
 
 // squares[i] = sum_of_squares of rows[i], of `columns` elements each.
 template <class V>
-void sums_of_squares(const float* const* rows, std::size_t count, std::size_t columns, double* squares) {
+void sums_of_squares(const float* const* rows, std::size_t count, std::size_t columns, double* squares, std::size_t bytes_ahead) {
     constexpr std::size_t at_once = V::lanes == 16 ? 4 : 1;
-    for_some_rows<at_once>(count, [&]<std::size_t n>(std::size_t first) HUSHVEC_INLINE_LAMBDA { square_some_rows<V, n>(rows, count, columns, first, squares); });
+    for_some_rows<at_once>(count, [&]<std::size_t n>(std::size_t first) HUSHVEC_INLINE_LAMBDA {
+        square_some_rows<V, n>(rows, count, columns, first, squares, NextRows(bytes_ahead));
+    });
 }
 
 // ---- sums ----
@@ -111,11 +155,17 @@ void sums_of_squares(const float* const* rows, std::size_t count, std::size_t co
 template <class V, std::size_t rows_at_once>
 HUSHVEC_INLINE void add_some_rows(const RowsToAdd& run, std::size_t first) {
     const SomeRows<rows_at_once> some(run.rows, run.count, run.columns, first);
+    const NextRows next(run.bytes_ahead);
     typename V::F32 q[rows_at_once];
     for (std::size_t r = 0; r < rows_at_once; ++r) q[r] = V::set(run.q[first + r]);
     const std::size_t whole = run.columns / kNormAccumulators * kNormAccumulators;
     for (std::size_t j = 0; j < whole; j += kNormAccumulators) {
-        some.template fetch_ahead<kNormAccumulators>(j);
+        if (next.any()) {
+            for (std::size_t r = 0; r < rows_at_once; ++r) next.fetch(some.at[r] + j, NextRows::second_lines);
+        } else {
+            some.template fetch_ahead<kNormAccumulators>(j);
+            some.template fetch_next<kNormAccumulators>(j);
+        }
         for (std::size_t at = j; at < j + kNormAccumulators; at += V::lanes) {
             auto sum = V::load(run.sums + at);
             for (std::size_t r = 0; r < rows_at_once; ++r) sum = V::add(sum, V::to_integer(V::mul(V::load(some.at[r] + at), q[r])));
@@ -145,6 +195,7 @@ HUSHVEC_INLINE void add_and_square_some_rows(const RowsToAdd& run, std::size_t f
     const std::size_t whole = run.columns / kNormAccumulators * kNormAccumulators;
     for (std::size_t j = 0; j < whole; j += kNormAccumulators) {
         some.template fetch_ahead<kNormAccumulators>(j);
+        some.template fetch_next<kNormAccumulators>(j);
         for (std::size_t v = 0; v < vectors; ++v) {
             const std::size_t at = j + v * V::lanes;
             auto sum = V::load(run.sums + at);

@@ -25,7 +25,9 @@ public:
     RowAdder(const std::vector<MatrixView>& parts, double unit) : parts_(parts), unit_(unit), floats_(kRowsInOneSum), doubles_(1) {}
 
     // Rows first .. first + count - 1 of `from`, their elements in `run`. squares: those of rows whose scales are guesses, or null.
-    void add(const Columns& run, const ScaledRows& from, std::size_t first, std::size_t count, std::uint32_t* integers, double* squares) {
+    // As many rows behind them are fetched if fetch_next.
+    void add(const Columns& run, const ScaledRows& from, std::size_t first, std::size_t count, std::uint32_t* integers, double* squares,
+             bool fetch_next = false) {
         const MatrixView& part = parts_[run.part];
         if (part.dtype == DType::float64) {
             for (std::size_t i = first; i < first + count; ++i) add_float64_row(run, from.rows[i], from.scales[i], integers);
@@ -37,7 +39,7 @@ public:
             rows[i] = floats_.run(part, from.rows[first + i], run.first, run.count, i);
             q[i] = in_grid_units(static_cast<double>(round_toward_zero(from.scales[first + i])), unit_, float{});
         }
-        active_kernels().add_rows({rows, q, count, run.count, integers, squares});
+        active_kernels().add_rows({rows, q, count, run.count, integers, squares, fetch_next ? bytes_to_next(part, count) : 0});
     }
 
 private:
@@ -128,15 +130,17 @@ void replace_guessed_rows(const std::vector<MatrixView>& parts, const ScaledRows
 namespace {
 
 constexpr std::size_t kShortColumns = std::size_t{1} << 17;
-constexpr std::size_t kCachedElements = std::size_t{1} << 18;   // 1 MiB of rows,
+constexpr std::size_t kBlockElements = std::size_t{1} << 14;    // 64 KiB of rows,
 constexpr std::size_t kFewestAtOnce = 8;                        // or as many as are read side by side: at most 4 MiB
+constexpr std::size_t kFetchedElements = std::size_t{1} << 18;  // of larger blocks the next is not fetched: no gain from 400,000 on
 
 // The sum of a thread's share of the rows.
 class ShortRowsSum {
 public:
     ShortRowsSum(const std::vector<MatrixView>& parts, double clip_norm, double unit)
         : runs_(cut_columns(parts, kRun)), scales_(parts, clip_norm), adder_(parts, unit), some_(lengths_of(parts)), all_(lengths_of(parts)),
-          at_once_(std::clamp<std::size_t>(kCachedElements / std::max<std::size_t>(1, columns_of(parts)), kFewestAtOnce, kRowsInOneSum)) {}
+          at_once_(std::clamp<std::size_t>(kBlockElements / std::max<std::size_t>(1, columns_of(parts)), kFewestAtOnce, kRowsInOneSum)),
+          fetches_next_(at_once_ * columns_of(parts) <= kFetchedElements) {}
 
     // Throws NonFinitePart.
     void add(std::size_t begin, std::size_t end) {
@@ -145,8 +149,8 @@ public:
             const std::size_t count = std::min({at_once_, end - begin, kRowsInOneSum - some_rows_});
             block_.rows.resize(count);
             std::iota(block_.rows.begin(), block_.rows.end(), begin);
-            scales_.find(block_.rows, block_.scales);
-            for (const Columns& run : runs_) adder_.add(run, block_, 0, count, some_.integers(run.part) + run.first, nullptr);
+            scales_.find(block_.rows, block_.scales, fetches_next_);
+            for (const Columns& run : runs_) adder_.add(run, block_, 0, count, some_.integers(run.part) + run.first, nullptr, fetches_next_);
             some_rows_ += count;
             begin += count;
             if (some_rows_ == kRowsInOneSum) join();
@@ -184,6 +188,7 @@ private:
     std::size_t some_rows_ = 0;
     std::size_t rows_ = 0;   // in all_
     std::size_t at_once_;
+    bool fetches_next_;
     ScaledRows block_;
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "array/line_vector.hpp"
 #include "clip/run_kernel.hpp"
 #include "clip/unit_sums.hpp"
 #include "dispatch/dispatch.hpp"
@@ -12,79 +13,103 @@ namespace hushvec {
 namespace {
 
 constexpr std::size_t kVector = 16;         // elements of a NoiseRun scale vector
+constexpr std::size_t kGroupsAtOnce = 4;    // what a kernel asks AES for in one call
+constexpr std::size_t kElementsAtOnce = kGroupsAtOnce * kGroupSamples;
 constexpr double kLargestElement = 0x1p21;   // what exact rounding takes: docs/format.md section 5
 
+// What one part's release is made of.
 struct Release {
     const UnitSums& sums;
     std::size_t part;
     std::size_t count;
     float* out;
     RunKernel kernel;
-    double sum_in_grids;   // unit / g
-
-    // Whole groups [begin, end) where no sum is above kLargestElement grids.
-    void groups(std::size_t begin, std::size_t end) const {
-        double factor[kVector];
-        alignas(64) double elements[kGroupSamples];
-        std::fill_n(factor, kVector, sum_in_grids);
-        for (std::size_t group = begin; group < end; ++group) {
-            const std::size_t first = group * kGroupSamples;
-            sums.read(part, first, kGroupSamples, elements);
-            kernel(NoiseRun<double>{group, 1, elements, factor, 0, out + first, 0});
-        }
-    }
-
-    // Any groups, any sums: whole grids are taken off a large sum, and put back after the rounding.
-    void any_groups(std::size_t begin, std::size_t end) const {
-        double elements[kGroupSamples], whole[kGroupSamples], one[kVector];
-        float rounded[kGroupSamples];
-        std::fill_n(one, kVector, 1.0);
-        for (std::size_t group = begin; group < end; ++group) {
-            const std::size_t first = group * kGroupSamples;
-            const std::size_t samples = std::min(kGroupSamples, count - first);
-            sums.read(part, first, padded(samples), elements);
-            std::fill(elements + samples, elements + kGroupSamples, 0.0);
-            for (std::size_t i = 0; i < samples; ++i) {
-                const double x = elements[i] * sum_in_grids;
-                whole[i] = std::fabs(x) <= kLargestElement / 2 ? 0.0 : std::rint(x);
-                elements[i] = x - whole[i];
-            }
-            kernel(NoiseRun<double>{group, 1, elements, one, 0, rounded, 0});
-            for (std::size_t i = 0; i < samples; ++i) {
-                out[first + i] = static_cast<float>(whole[i] * double{kernel.grid.grid} + double{rounded[i]});
-            }
-        }
-    }
-
-    void without_noise(std::size_t begin, std::size_t end, double unit) const {
-        double elements[kGroupSamples];
-        for (std::size_t group = begin; group < end; ++group) {
-            const std::size_t first = group * kGroupSamples;
-            const std::size_t samples = std::min(kGroupSamples, count - first);
-            sums.read(part, first, padded(samples), elements);
-            for (std::size_t i = 0; i < samples; ++i) out[first + i] = static_cast<float>(elements[i] * unit) + 0.0f;   // never -0
-        }
-    }
+    double unit;
+    double sum_in_grids;         // unit / g
+    std::size_t direct_groups;   // whole ones, where no sum is above kLargestElement grids
 };
 
-template <class Work>
-void in_ranges(std::size_t groups, const Work& work) {
-    parallel_ranges(groups, kGroupSamples, [&] { return work; });
-}
+// The groups of one thread. Its buffers are in memory of their own: the frames below a kernel's caller are wiped up to a fixed size.
+class ReleaseWorker {
+public:
+    explicit ReleaseWorker(const Release& release) : release_(release), elements_(kElementsAtOnce) {}
+
+    void operator()(std::size_t begin, std::size_t end) {
+        for (std::size_t group = begin; group < end;) {
+            const bool direct = group < release_.direct_groups;
+            const std::size_t groups = std::min(kGroupsAtOnce, (direct ? std::min(end, release_.direct_groups) : end) - group);
+            direct ? small_sums(group, groups) : any_sums(group, groups);
+            group += groups;
+        }
+    }
+
+private:
+    void small_sums(std::size_t group, std::size_t groups) {
+        const std::size_t first = group * kGroupSamples;
+        double factor[kVector];
+        std::fill_n(factor, kVector, release_.sum_in_grids);
+        release_.sums.read(release_.part, first, groups * kGroupSamples, elements_.data());
+        release_.kernel(NoiseRun<double>{group, groups, elements_.data(), factor, 0, release_.out + first, 0});
+    }
+
+    // Whole grids are taken off a large sum, and put back after the rounding.
+    void any_sums(std::size_t group, std::size_t groups) {
+        whole_.resize(kElementsAtOnce);
+        rounded_.resize(kElementsAtOnce);
+        const std::size_t first = group * kGroupSamples;
+        const std::size_t samples = std::min(groups * kGroupSamples, release_.count - first);
+        release_.sums.read(release_.part, first, padded(samples), elements_.data());
+        std::fill(elements_.data() + samples, elements_.data() + groups * kGroupSamples, 0.0);
+        for (std::size_t i = 0; i < samples; ++i) {
+            const double x = elements_[i] * release_.sum_in_grids;
+            whole_[i] = std::fabs(x) <= kLargestElement / 2 ? 0.0 : std::rint(x);
+            elements_[i] = x - whole_[i];
+        }
+        double one[kVector];
+        std::fill_n(one, kVector, 1.0);
+        release_.kernel(NoiseRun<double>{group, groups, elements_.data(), one, 0, rounded_.data(), 0});
+        const double grid = release_.kernel.grid.grid;
+        for (std::size_t i = 0; i < samples; ++i) release_.out[first + i] = static_cast<float>(whole_[i] * grid + double{rounded_[i]});
+    }
+
+    const Release& release_;
+    LineVector<double> elements_, whole_;
+    LineVector<float> rounded_;
+};
+
+class NoiselessWorker {
+public:
+    explicit NoiselessWorker(const Release& release) : release_(release), elements_(kElementsAtOnce) {}
+
+    void operator()(std::size_t begin, std::size_t end) {
+        for (std::size_t group = begin; group < end; group += kGroupsAtOnce) {
+            const std::size_t first = group * kGroupSamples;
+            const std::size_t samples = std::min(std::min(kGroupsAtOnce, end - group) * kGroupSamples, release_.count - first);
+            release_.sums.read(release_.part, first, padded(samples), elements_.data());
+            for (std::size_t i = 0; i < samples; ++i) release_.out[first + i] = static_cast<float>(elements_[i] * release_.unit) + 0.0f;   // never -0
+        }
+    }
+
+private:
+    const Release& release_;
+    LineVector<double> elements_;
+};
 
 }  // namespace
 
 void ClippedSum::release(std::size_t part, const KeyStream& stream, float* out) {
     if (rows_ == 0) sums_->clear();
     const std::size_t count = columns_[part];
-    const std::size_t all = (count + kGroupSamples - 1) / kGroupSamples;
+    const std::size_t groups = (count + kGroupSamples - 1) / kGroupSamples;
     const bool noisy = has_noise();
-    const Release release = {*sums_, part, count, out, {stream, Law::gaussian, grid_, 0}, noisy ? unit_ / double{grid_.grid} : 0.0};
-    if (!noisy) return in_ranges(all, [&](std::size_t begin, std::size_t end) { release.without_noise(begin, end, unit_); });
-    const bool small = static_cast<double>(rows_) * clip_norm_ <= kLargestElement * double{grid_.grid};
-    const std::size_t direct = small ? count / kGroupSamples : 0;
-    in_ranges(direct, [&](std::size_t begin, std::size_t end) { release.groups(begin, end); });
-    in_ranges(all - direct, [&](std::size_t begin, std::size_t end) { release.any_groups(direct + begin, direct + end); });
+    const bool small = noisy && static_cast<double>(rows_) * clip_norm_ <= kLargestElement * double{grid_.grid};
+    const Release release = {*sums_, part, count, out, {stream, Law::gaussian, grid_, 0}, unit_, noisy ? unit_ / double{grid_.grid} : 0.0,
+                             small ? count / kGroupSamples : 0};
+    if (noisy) {
+        parallel_ranges(groups, kGroupSamples, [&] { return ReleaseWorker(release); });
+    } else {
+        parallel_ranges(groups, kGroupSamples, [&] { return NoiselessWorker(release); });
+    }
 }
 
 }  // namespace hushvec

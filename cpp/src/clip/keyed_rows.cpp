@@ -93,16 +93,16 @@ private:
     AesRoundKeys* round_keys_[kRowsAtOnce] = {};
 };
 
-// Calls work(staged rows, first) on all rows of x, some at a time: `first` is which row of x the first of them is. False ends a thread's
-// share; otherwise work must not throw.
+// Calls work(staged rows, first) on all rows of x, some at a time: `first` is which row of x the first of them is. False ends a
+// range; otherwise work must not throw.
 template <class MakeWork>
 void for_staged_rows(const MatrixView& x, MakeWork make_work) {
-    parallel_for(x.rows, x.columns, [&](std::size_t begin, std::size_t end) {
-        RowStage stage(x);
-        auto work = make_work();
-        for (std::size_t first = begin; first < end; first += stage.at_once()) {
-            if (!work(stage.load(first, std::min(first + stage.at_once(), end)), first)) return;
-        }
+    parallel_ranges(x.rows, x.columns, [&] {
+        return [stage = RowStage(x), work = make_work()](std::size_t begin, std::size_t end) mutable {
+            for (std::size_t first = begin; first < end; first += stage.at_once()) {
+                if (!work(stage.load(first, std::min(first + stage.at_once(), end)), first)) return;
+            }
+        };
     });
 }
 

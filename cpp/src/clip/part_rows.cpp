@@ -20,6 +20,11 @@ bool has_float64(const std::vector<MatrixView>& parts) {
     return std::any_of(parts.begin(), parts.end(), [](const MatrixView& part) { return part.dtype == DType::float64; });
 }
 
+std::size_t bytes_to_next(const MatrixView& part, std::size_t rows) {
+    const bool direct = part.dtype == DType::float32 && part.rows_are_contiguous();
+    return direct ? rows * static_cast<std::size_t>(part.row_stride) : 0;
+}
+
 template <class Element>
 const Element* PartReader<Element>::run(const MatrixView& part, std::size_t row, std::size_t first, std::size_t count, std::size_t slot) {
     if (part.dtype == dtype_of<Element> && part.rows_are_contiguous()) return reinterpret_cast<const Element*>(part.at(row, first));

@@ -25,6 +25,9 @@ std::vector<Columns> cut_columns(const std::vector<MatrixView>& parts, std::size
 
 bool has_float64(const std::vector<MatrixView>& parts);
 
+// From `rows` rows to as many that follow them, 0 where they are not read where they lie.
+std::size_t bytes_to_next(const MatrixView& part, std::size_t rows);
+
 // Element is float for float32, float16 and bfloat16 parts, double for float64 ones. Holds copies of up to `slots` runs; one reader serves one thread.
 template <class Element>
 class PartReader {

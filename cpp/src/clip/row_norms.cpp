@@ -12,8 +12,9 @@
 namespace hushvec {
 namespace {
 
-// The sums of stretches, added in the order of docs/format.md section 4.
+// The sums of stretches, added in the order of docs/format.md section 4. Of one that is itself: 31 additions of 0 change no bit.
 double join_stretches(const double* partial, std::size_t stretches) {
+    if (stretches == 1) return partial[0];
     double sum[kNormAccumulators] = {};
     for (std::size_t k = 0; k < stretches; ++k) sum[k % kNormAccumulators] += partial[k];
     return joined_accumulators(sum);
@@ -73,15 +74,25 @@ double scale_of_large_row(const std::vector<MatrixView>& parts, std::size_t row,
     return reduced_float64_scale(join_parts(runs, partial.data()), exponent, clip_norm);
 }
 
-double scale_of_row(const std::vector<MatrixView>& parts, std::size_t row, const std::vector<Columns>& runs, const double* partial, double clip_norm) {
-    const double squares = join_parts(runs, partial);
-    if (!std::isfinite(squares)) return scale_of_large_row(parts, row, clip_norm);
-    return has_float64(parts) ? float64_scale(squares, clip_norm) : float32_scale(squares, clip_norm);
+// The scales of some rows, of which partial has the squares: row after row, those of all runs.
+void scale_rows(const std::vector<MatrixView>& parts, const std::vector<std::size_t>& rows, const std::vector<Columns>& runs, const double* partial,
+                double clip_norm, std::vector<double>& scales) {
+    const bool wide = has_float64(parts);
+    scales.resize(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i, partial += runs.size()) {
+        const double squares = join_parts(runs, partial);
+        if (!std::isfinite(squares)) {
+            scales[i] = scale_of_large_row(parts, rows[i], clip_norm);
+        } else {
+            scales[i] = wide ? float64_scale(squares, clip_norm) : float32_scale(squares, clip_norm);
+        }
+    }
 }
 
 }  // namespace
 
-void RunSquares::find(const MatrixView& part, const Columns& run, const std::size_t* rows, std::size_t count, double* squares, std::size_t step) {
+void RunSquares::find(const MatrixView& part, const Columns& run, const std::size_t* rows, std::size_t count, double* squares, std::size_t step,
+                      std::size_t bytes_ahead) {
     if (part.dtype == DType::float64) {
         for (std::size_t i = 0; i < count; ++i) {
             squares[i * step] = active_kernels().sum_of_squares_f64(doubles_.run(part, rows[i], run.first, run.count), run.count);
@@ -93,19 +104,19 @@ void RunSquares::find(const MatrixView& part, const Columns& run, const std::siz
         const float* elements[kRowsAtOnce];
         double found[kRowsAtOnce];
         for (std::size_t i = 0; i < here; ++i) elements[i] = floats_.run(part, rows[first + i], run.first, run.count, i);
-        active_kernels().sums_of_squares(elements, here, run.count, found);
+        active_kernels().sums_of_squares(elements, here, run.count, found, bytes_ahead);
         for (std::size_t i = 0; i < here; ++i) squares[(first + i) * step] = found[i];
     }
 }
 
-void RowScales::find(const std::vector<std::size_t>& rows, std::vector<double>& scales) {
+void RowScales::find(const std::vector<std::size_t>& rows, std::vector<double>& scales, bool fetch_next) {
     partial_.resize(rows.size() * runs_.size());
     for (std::size_t item = 0; item < runs_.size(); ++item) {
         const Columns& run = runs_[item];
-        squares_.find(parts_[run.part], run, rows.data(), rows.size(), partial_.data() + item, runs_.size());
+        const MatrixView& part = parts_[run.part];
+        squares_.find(part, run, rows.data(), rows.size(), partial_.data() + item, runs_.size(), fetch_next ? bytes_to_next(part, rows.size()) : 0);
     }
-    scales.resize(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) scales[i] = scale_of_row(parts_, rows[i], runs_, partial_.data() + i * runs_.size(), clip_norm_);
+    scale_rows(parts_, rows, runs_, partial_.data(), clip_norm_, scales);
 }
 
 std::vector<double> exact_scales(const std::vector<MatrixView>& parts, const std::vector<std::size_t>& rows, double clip_norm) {
@@ -122,8 +133,8 @@ std::vector<double> exact_scales(const std::vector<MatrixView>& parts, const std
             }
         };
     });
-    std::vector<double> scales(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) scales[i] = scale_of_row(parts, rows[i], runs, partial.data() + i * runs.size(), clip_norm);
+    std::vector<double> scales;
+    scale_rows(parts, rows, runs, partial.data(), clip_norm, scales);
     return scales;
 }
 

@@ -17,8 +17,9 @@ class RunSquares {
 public:
     RunSquares() : floats_(kRowsAtOnce), doubles_(1) {}
 
-    // squares[i * step] is that of rows[i].
-    void find(const MatrixView& part, const Columns& run, const std::size_t* rows, std::size_t count, double* squares, std::size_t step);
+    // squares[i * step] is that of rows[i]. What lies bytes_ahead of the rows is fetched for a later call, if that is not 0.
+    void find(const MatrixView& part, const Columns& run, const std::size_t* rows, std::size_t count, double* squares, std::size_t step,
+              std::size_t bytes_ahead = 0);
 
     static constexpr std::size_t kRowsAtOnce = 8;
 
@@ -32,8 +33,8 @@ class RowScales {
 public:
     RowScales(const std::vector<MatrixView>& parts, double clip_norm) : parts_(parts), clip_norm_(clip_norm), runs_(cut_columns(parts, kStretch)) {}
 
-    // Throws NonFinitePart.
-    void find(const std::vector<std::size_t>& rows, std::vector<double>& scales);
+    // The rows that follow these are fetched if fetch_next. Throws NonFinitePart.
+    void find(const std::vector<std::size_t>& rows, std::vector<double>& scales, bool fetch_next);
 
 private:
     const std::vector<MatrixView>& parts_;

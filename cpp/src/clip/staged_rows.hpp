@@ -140,13 +140,14 @@ inline std::size_t rows_of_block(std::size_t columns, std::size_t grain) {
 }
 
 // Stages all rows and calls work(staged rows, first_sample, last_sample) on ranges that cover all samples, each of whole rows or, within
-// a row, of whole grains. Every thread works with a `work` of its own, from make_work(). An output in use is untouched where x holds
-// NaN or Inf; if such a number appears only during the call, a part of it is written. Throws NonFiniteRow; work must not throw.
+// a row, of whole grains. Every thread works with a `work` of its own, from make_work(most samples of a block). An output in use is
+// untouched where x holds NaN or Inf; if such a number appears only during the call, a part of it is written. Throws NonFiniteRow; work
+// must not throw.
 template <class Scale, class MakeWork>
 void for_clipped_rows(const MatrixView& x, double clip_norm, double grid, std::size_t grain, Output output, MakeWork make_work) {
     const bool one_block = x.size() <= kLargeBlockSamples;   // read before anything is written
     if (output == Output::in_use && !one_block) require_finite(x);
-    constexpr bool work_fetches = decltype(make_work())::kFetchesNextBlock;
+    constexpr bool work_fetches = decltype(make_work(std::size_t{}))::kFetchesNextBlock;
     FirstBadRow bad(x.rows);
     const std::size_t at_once = one_block && output == Output::in_use ? x.rows : std::min(x.rows, rows_of_block(x.columns, grain));
 
@@ -159,19 +160,22 @@ void for_clipped_rows(const MatrixView& x, double clip_norm, double grid, std::s
             }
             const std::size_t first = rows.first_sample() / grain, last = (rows.end_sample() + grain - 1) / grain;
             parallel_for(last - first, grain, [&](std::size_t begin, std::size_t end) {
-                make_work()(rows, std::max((first + begin) * grain, rows.first_sample()), std::min((first + end) * grain, rows.end_sample()));
+                auto work = make_work(x.columns);
+                work(rows, std::max((first + begin) * grain, rows.first_sample()), std::min((first + end) * grain, rows.end_sample()));
             });
         }
         return bad.require_none(x);
     }
 
-    parallel_for((x.rows + at_once - 1) / at_once, at_once * x.columns, [&](std::size_t begin, std::size_t end) {
-        StagedRows<Scale> rows(x, clip_norm, grid, at_once, work_fetches);
-        auto work = make_work();
-        for (std::size_t block = begin; block < end; ++block) {
-            if (!rows.load(block * at_once, std::min((block + 1) * at_once, x.rows))) return bad.note(rows.bad_row());
-            work(rows, rows.first_sample(), rows.end_sample());
-        }
+    const std::size_t block_samples = at_once * x.columns;
+    parallel_ranges((x.rows + at_once - 1) / at_once, block_samples, [&] {
+        return [&, rows = StagedRows<Scale>(x, clip_norm, grid, at_once, work_fetches),
+                work = make_work(block_samples)](std::size_t begin, std::size_t end) mutable {
+            for (std::size_t block = begin; block < end; ++block) {
+                if (!rows.load(block * at_once, std::min((block + 1) * at_once, x.rows))) return bad.note(rows.bad_row());
+                work(rows, rows.first_sample(), rows.end_sample());
+            }
+        };
     });
     bad.require_none(x);
 }

@@ -37,23 +37,25 @@ void to_unit_length(std::vector<double>& row, double) {
 
 // Flat float32 results need no second copy on their way out.
 void run_direct(const MatrixView& x, const MatrixView& out) {
-    parallel_for(x.rows, x.columns, [&](std::size_t begin, std::size_t end) {
-        LineVector<float> row(x.columns);
-        for (std::size_t i = begin; i < end; ++i) {
-            const double sum_of_squares = stage_row(x, i, row.data());
-            to_unit_length(row.data(), x.columns, sum_of_squares, reinterpret_cast<float*>(out.at(i, 0)));
-        }
+    parallel_ranges(x.rows, x.columns, [&] {
+        return [&, row = LineVector<float>(x.columns)](std::size_t begin, std::size_t end) mutable {
+            for (std::size_t i = begin; i < end; ++i) {
+                const double sum_of_squares = stage_row(x, i, row.data());
+                to_unit_length(row.data(), x.columns, sum_of_squares, reinterpret_cast<float*>(out.at(i, 0)));
+            }
+        };
     });
 }
 
 template <class Element>
 void run(const MatrixView& x, const MatrixView& out) {
-    parallel_for(x.rows, x.columns, [&](std::size_t begin, std::size_t end) {
-        std::vector<Element> row(x.columns);
-        for (std::size_t i = begin; i < end; ++i) {
-            to_unit_length(row, stage_row(x, i, row.data()));
-            scatter(row.data(), out, i * x.columns, x.columns, Rounding::nearest);
-        }
+    parallel_ranges(x.rows, x.columns, [&] {
+        return [&, row = std::vector<Element>(x.columns)](std::size_t begin, std::size_t end) mutable {
+            for (std::size_t i = begin; i < end; ++i) {
+                to_unit_length(row, stage_row(x, i, row.data()));
+                scatter(row.data(), out, i * x.columns, x.columns, Rounding::nearest);
+            }
+        };
     });
 }
 

@@ -103,7 +103,7 @@ void count_bits(const Kernels& kernels, const BitRows& reports, std::int64_t* co
             if (counter.is_full()) flush();
         }
         flush();
-    });
+    }, kOneRange);
 }
 
 void count_bits(const BitRows& reports, std::int64_t* counts) { count_bits(active_kernels(), reports, counts); }

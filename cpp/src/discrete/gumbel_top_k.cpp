@@ -167,13 +167,14 @@ std::vector<UndecidedRow> gumbel_top_k(const KeyStream& stream, const TopKSelect
                                        std::int64_t* indices, double bound_factor) {
     std::vector<UndecidedRow> undecided;
     std::mutex undecided_mutex;
-    parallel_for(rows, selection.candidates, [&](std::size_t begin, std::size_t end) {
-        Selector<Score> selector(stream, selection, bound_factor);
-        for (std::size_t row = begin; row < end; ++row) {
-            if (selector.select(scores + row * selection.candidates, row, indices + row * selection.picks)) continue;
-            const std::lock_guard<std::mutex> lock(undecided_mutex);
-            undecided.push_back({row, selector.contest().candidates()});
-        }
+    parallel_ranges(rows, selection.candidates, [&] {
+        return [&, selector = Selector<Score>(stream, selection, bound_factor)](std::size_t begin, std::size_t end) mutable {
+            for (std::size_t row = begin; row < end; ++row) {
+                if (selector.select(scores + row * selection.candidates, row, indices + row * selection.picks)) continue;
+                const std::lock_guard<std::mutex> lock(undecided_mutex);
+                undecided.push_back({row, selector.contest().candidates()});
+            }
+        };
     });
     std::sort(undecided.begin(), undecided.end(), [](const UndecidedRow& a, const UndecidedRow& b) { return a.row < b.row; });
     return undecided;

@@ -86,7 +86,8 @@ struct Kernels {
     void (*scale_row)(const float* row, std::size_t dimension, float scale, float* out);
 
     // sums of clipped rows
-    void (*sums_of_squares)(const float* const* rows, std::size_t count, std::size_t columns, double* squares);   // rows side by side
+    void (*sums_of_squares)(const float* const* rows, std::size_t count, std::size_t columns, double* squares,
+                            std::size_t bytes_ahead);   // rows side by side
     void (*add_rows)(const RowsToAdd&);
     void (*put_integers)(const std::uint32_t* integers, std::size_t count, Put put, std::uint32_t* sums);
     void (*put_integers_f64)(const std::uint32_t* integers, std::size_t count, Put put, double* sums);

@@ -221,11 +221,12 @@ void privunit_trial(const KeyStream& stream, const MatrixView& x, PrivUnitLaw la
 
     const Request request = {stream, x, law, grid.sigma / grid.grid, integers ? 1.0f : grid.grid, out, trial};
     FirstBadRow bad(x.rows);
-    parallel_for((x.rows + kRowsOfChunk - 1) / kRowsOfChunk, kRowsOfChunk * x.columns, [&](std::size_t begin, std::size_t end) {
-        RowWorker worker(request);
-        for (std::size_t chunk = begin; chunk < end; ++chunk) {
-            if (!worker.run_chunk(chunk)) return bad.note(worker.bad_row());
-        }
+    parallel_ranges((x.rows + kRowsOfChunk - 1) / kRowsOfChunk, kRowsOfChunk * x.columns, [&] {
+        return [&, worker = RowWorker(request)](std::size_t begin, std::size_t end) mutable {
+            for (std::size_t chunk = begin; chunk < end; ++chunk) {
+                if (!worker.run_chunk(chunk)) return bad.note(worker.bad_row());
+            }
+        };
     });
     bad.require_none(x);
 }

@@ -38,7 +38,7 @@ void multiply_blocks(const MatrixView& a, const MatrixView& b, const MatrixView&
                 .out_stride = stride_of<Element>(out),
             });
         }
-    });
+    }, kOneRange);
 }
 
 // Rows of x, each from the begin of a cache line: one row that is read beside all of 100,000 x 384 takes 5.4 instead of 5.8 ms.

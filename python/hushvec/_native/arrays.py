@@ -31,18 +31,21 @@ SCRATCH_ELEMENTS = 1 << 16
 DEVICE_SCRATCH_ELEMENTS = 1 << 24
 
 
+# numpy is asked about first, in each of these: small calls ask often, and torch answers in Python whether an array is its own.
+
+
 def is_torch(x: Any) -> bool:
     torch = sys.modules.get("torch")
-    return torch is not None and isinstance(x, torch.Tensor)
+    return torch is not None and not isinstance(x, np.ndarray) and isinstance(x, torch.Tensor)
 
 
 def is_cupy(x: Any) -> bool:
     cupy = sys.modules.get("cupy")
-    return cupy is not None and isinstance(x, cupy.ndarray)
+    return cupy is not None and not isinstance(x, np.ndarray) and isinstance(x, cupy.ndarray)
 
 
 def on_cuda(x: Any) -> bool:
-    return is_cupy(x) or (is_torch(x) and x.device.type == "cuda")
+    return not isinstance(x, np.ndarray) and (is_cupy(x) or (is_torch(x) and x.device.type == "cuda"))
 
 
 def device_of(x: Any) -> str:
@@ -103,10 +106,10 @@ def checked_rows(name: str, x: Any, *, finite: bool) -> CheckedRows:
 
 def require_array(name: str, x: Any) -> None:
     """One or two dimensions, a floating dtype, memory of the CPU or a CUDA device, nothing hidden (mask, gradient)."""
-    if is_torch(x):
-        _require_tensor(name, x)
-    elif isinstance(x, np.ndarray):
+    if isinstance(x, np.ndarray):
         _require_ndarray(name, x)
+    elif is_torch(x):
+        _require_tensor(name, x)
     elif is_cupy(x):
         _require_dtype(name, x, NUMPY_DTYPES)
     else:
@@ -117,6 +120,8 @@ def require_array(name: str, x: Any) -> None:
 
 
 def _require_ndarray(name: str, x: NDArray[Any]) -> None:
+    if type(x) is np.ndarray and x.dtype in _NAMES:  # as nearly always, and of native byte order
+        return
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a plain numpy array, got MaskedArray (its mask would be lost)")
     _require_dtype(name, x, NUMPY_DTYPES)
@@ -230,7 +235,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
     lengths = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     if len(lengths) not in (1, 2):
         raise ValueError(f"shape must have 1 or 2 dimensions, got {len(lengths)}")
-    return tuple(whole_number("shape", length, at_least=0) for length in lengths)
+    return tuple([whole_number("shape", length, at_least=0) for length in lengths])
 
 
 def _dtype(dtype: Any) -> str:

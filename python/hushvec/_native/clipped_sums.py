@@ -153,10 +153,14 @@ class ClippedSum:
             if self._on_device:
                 self._release_on_device(source, results)
                 return results
-            runs = [self._run(result) for result in results]
+            in_order = [_is_contiguous(result) for result in results]
+            runs = [
+                result.reshape(-1) if views else new_array(result, (math.prod(result.shape),))
+                for result, views in zip(results, in_order, strict=True)
+            ]
             self._sum.release(runs, source)
-            for result, run in zip(results, runs, strict=True):
-                if not _shares_memory(result, run):
+            for result, run, views in zip(results, runs, in_order, strict=True):
+                if not views:
                     result[...] = run.reshape(result.shape)
             return results
 
@@ -185,7 +189,8 @@ class ClippedSum:
             raise ValueError("parts must have at least 1 row, got 0")
         matrix = part.reshape(rows, self._lengths[number])
         require_array(name, matrix)
-        require_same_kind(name, matrix, names[0], first)
+        if part is not first:
+            require_same_kind(name, matrix, names[0], first)
         return matrix
 
     def _targets(self, out: Sequence[Any] | None) -> list[Any]:
@@ -197,11 +202,6 @@ class ClippedSum:
         for target, shape in zip(targets, self._shapes, strict=True):
             _require_target(target, shape)
         return targets
-
-    def _run(self, target: Any) -> Any:
-        """The target's memory as one run of elements, or another run where it is not one."""
-        contiguous = target.is_contiguous() if is_torch(target) else target.flags.c_contiguous
-        return target.reshape(-1) if contiguous else new_array(target, (math.prod(target.shape),))
 
     def _add_on_cpu(self, matrices: list[Any], names: Sequence[str]) -> None:
         try:
@@ -248,9 +248,8 @@ def _require_target(target: Any, shape: tuple[int, ...]) -> None:
     require_array("out", target.reshape(-1))
 
 
-def _shares_memory(result: Any, run: Any) -> bool:
-    address = result.data_ptr() if is_torch(result) else result.ctypes.data
-    return bool(address == (run.data_ptr() if is_torch(run) else run.ctypes.data))
+def _is_contiguous(array: Any) -> bool:
+    return bool(array.is_contiguous() if is_torch(array) else array.flags.c_contiguous)
 
 
 def _joined(arrays: list[Any], axis: int) -> Any:

@@ -49,7 +49,7 @@ def clip_and_noise(
         cuda.clip_and_noise(x, clip_norm, noise, target, source, law, exact)
     else:
         fresh = out_is_fresh or out is None
-        _core.clip_and_noise(x, clip_norm, noise, target, _on_host(source), law, exact, out_is_fresh=fresh)
+        _core.clip_and_noise(x, clip_norm, noise, target, _on_host(source), law, exact, fresh)
     return target
 
 

@@ -109,8 +109,11 @@ void kernels_agree() {
         in_ball.erase(in_ball.begin() + 3);
         in_ball_q.erase(in_ball_q.begin() + 3);
         std::vector<std::uint32_t> integers(whole), sums(whole, 5);
-        kernels.add_rows({in_ball.data(), in_ball_q.data(), rows - 1, columns, integers.data(), nullptr});
-        check(as_doubles(integers, columns) == expected, name + ": sums of rows");
+        for (const std::size_t bytes_ahead : {std::size_t{0}, rows * columns * sizeof(float)}) {   // what is fetched changes nothing
+            integers.assign(whole, 0);
+            kernels.add_rows({in_ball.data(), in_ball_q.data(), rows - 1, columns, integers.data(), nullptr, bytes_ahead});
+            check(as_doubles(integers, columns) == expected, name + ": sums of rows");
+        }
 
         integers.assign(whole, 0);
         kernels.add_rows({pointers.data(), q.data(), rows, columns, integers.data(), squares.data()});
@@ -128,9 +131,11 @@ void kernels_agree() {
         check(std::fabs(squares[0] / exact - 1) < 257 * 0x1p-24, name + ": squares within their bound");
 
         for (const std::size_t length : {columns, std::size_t{8192}, std::size_t{31}, std::size_t{5}, std::size_t{0}}) {
-            kernels.sums_of_squares(pointers.data(), rows, length, norms.data());
-            for (std::size_t row = 0; row < rows; ++row) {
-                check(norms[row] == kernels.sum_of_squares(pointers[row], length), name + ": rows side by side have the norms of each alone");
+            for (const std::size_t bytes_ahead : {std::size_t{0}, rows * columns * sizeof(float)}) {
+                kernels.sums_of_squares(pointers.data(), rows, length, norms.data(), bytes_ahead);
+                for (std::size_t row = 0; row < rows; ++row) {
+                    check(norms[row] == kernels.sum_of_squares(pointers[row], length), name + ": rows side by side have the norms of each alone");
+                }
             }
         }
 
@@ -224,6 +229,28 @@ void short_rows() {
     set_num_threads(0);
 }
 
+// A sample's noise is a function of its index: what is released of a part begins a longer part's release, however groups are taken
+// together, at the part's end or where a sum is large.
+void releases_begin_alike() {
+    constexpr std::size_t most = 3000, filled = 255;
+    for (const std::size_t rows : {std::size_t{1}, std::size_t{3000}}) {
+        std::vector<float> x(rows * most);
+        for (std::size_t row = 0; row < rows; ++row) {
+            for (std::size_t j = 0; j < filled; ++j) x[row * most + j] = static_cast<float>(j);
+        }
+        std::vector<float> longest;
+        for (const std::size_t columns : {most, filled, std::size_t{256}, std::size_t{1000}, std::size_t{1024}, std::size_t{1025}, std::size_t{2500}}) {
+            MatrixView part = view_of(x, rows, most);
+            part.columns = columns;
+            ClippedSum sum({columns}, 1.0, 0x1p-12, rows, Clipping::exact);
+            sum.add({part});
+            const std::vector<float> noisy = released(sum, {columns});
+            if (longest.empty()) longest = noisy;
+            check(std::equal(noisy.begin(), noisy.end(), longest.begin()), std::to_string(rows) + " rows of " + std::to_string(columns) + " columns");
+        }
+    }
+}
+
 void parts_and_large_sums() {
     // Rows that all point one way: their sum is far above what exact rounding takes at once.
     constexpr std::size_t rows = 3000;
@@ -281,6 +308,7 @@ int main() {
     sums_do_not_depend_on_the_way();
     many_rows();
     short_rows();
+    releases_begin_alike();
     parts_and_large_sums();
     refusals();
     poisson_samples();

@@ -15,6 +15,7 @@
 #include "discrete/response_intervals.hpp"
 #include "hushvec/discrete.hpp"
 #include "hushvec/threads.hpp"
+#include "parallel/threads.hpp"
 #include "test_stream.hpp"
 
 namespace {
@@ -120,7 +121,7 @@ void responses_follow_the_format() {
 
 void responses_do_not_depend_on_type_or_threads() {
     const ResponseLaw law = response_law(2.0, 120);
-    const std::size_t count = 3 * 131072 + 77;   // enough for three threads
+    const std::size_t count = 3 * kSamplesPerThread + 77;   // enough for three threads
     set_num_threads(1);
     const std::vector<std::int64_t> plain = answers<std::int64_t>(count, law, false);
     for (const std::size_t threads : std::initializer_list<std::size_t>{1, 2, 3, 8}) {

@@ -35,6 +35,29 @@ void every_item_is_worked_at_once() {
     set_num_threads(0);
 }
 
+// Starting a thread takes longer than that much work.
+void small_work_stays_on_its_thread() {
+    set_num_threads(8);
+    const std::thread::id caller = std::this_thread::get_id();
+    std::atomic<int> calls{0}, elsewhere{0};
+    parallel_for(2 * kSamplesPerThread - 1, 1, [&](std::size_t, std::size_t) {
+        ++calls;
+        if (std::this_thread::get_id() != caller) ++elsewhere;
+    });
+    check(calls == 1 && elsewhere == 0, "work for less than two threads is one range on the caller's");
+    set_num_threads(0);
+}
+
+void work_comes_in_as_many_ranges_as_asked_for() {
+    set_num_threads(2);
+    for (const std::size_t each : {kOneRange, kRangesPerThread}) {
+        std::atomic<std::size_t> calls{0};
+        parallel_for(1000, kSamplesPerThread, [&](std::size_t, std::size_t) { ++calls; }, each);
+        check(calls == 2 * each, std::to_string(each) + " ranges for each of two threads");
+    }
+    set_num_threads(0);
+}
+
 // A helper of a short call may have ended before the caller goes on, above all where others want the processors.
 // Without Crew::hold one run in three of this finds it. Sanitizers, which look for other things, take nine times as long for it.
 void the_caller_keeps_its_processors() {
@@ -63,6 +86,8 @@ void the_caller_keeps_its_processors() {
 
 int main() {
     every_item_is_worked_at_once();
+    small_work_stays_on_its_thread();
+    work_comes_in_as_many_ranges_as_asked_for();
     the_caller_keeps_its_processors();
     return hushvec::test::summary();
 }
