@@ -186,6 +186,11 @@ void run_float64(const Request& r) {
     run<double>(r, kGroupSamples, [&](std::size_t block_samples) { return NoiseWork<double>(kernel, r.out, block_samples); });
 }
 
+ExactGrid grid_of(double sigma, double clip_norm, bool exact, bool integers) {
+    if (!exact) return {0, 0};
+    return integers ? int8_grid(sigma, clip_norm) : exact_grid(sigma, clip_norm);
+}
+
 void check_int8(Law law, double sigma, bool exact) {
     if (law != Law::gaussian) throw std::invalid_argument("law must be gaussian for an out of int8");
     if (!exact || sigma == 0) throw std::invalid_argument("exact must be True and sigma > 0 for an out of int8");
@@ -204,7 +209,7 @@ float clip_and_noise(const KeyStream& stream, const MatrixView& x, double clip_n
         return 0;
     }
     if (exact && law == Law::l2_laplace) throw std::invalid_argument("exact must be False for law l2_laplace, got True");
-    const ExactGrid grid = !exact ? ExactGrid{0, 0} : integers ? int8_grid(sigma, clip_norm) : exact_grid(sigma, clip_norm);
+    const ExactGrid grid = grid_of(sigma, clip_norm, exact, integers);
     const ExactGrid written = integers ? ExactGrid{grid.sigma / grid.grid, 1} : grid;
     if (x.size() == 0) return grid.grid;
 

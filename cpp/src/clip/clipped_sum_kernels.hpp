@@ -41,7 +41,10 @@ HUSHVEC_INLINE void fetch_for_later(const float* elements, std::size_t bytes_ahe
 // each: [4096, 1000] from memory, AMD Zen 4, one thread, 1.11 ms in place of 1.38.
 class NextRows {
 public:
-    enum Half { first_lines, second_lines };
+    enum Half {
+        first_lines,
+        second_lines,
+    };
 
     HUSHVEC_INLINE explicit NextRows(std::size_t bytes_ahead) : bytes_ahead_(bytes_ahead) {}
 

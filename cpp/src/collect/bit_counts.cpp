@@ -89,7 +89,7 @@ void count_bits(const Kernels& kernels, const BitRows& reports, std::int64_t* co
     const std::size_t words = report_words(reports.bits);
     const std::size_t stretches = (reports.rows + kRowsAtOnce - 1) / kRowsAtOnce;
     std::mutex counts_mutex;
-    parallel_for(stretches, kRowsAtOnce * words, [&](std::size_t begin, std::size_t end) {
+    const auto count_stretches = [&](std::size_t begin, std::size_t end) {
         BitCounter counter(kernels, reports.bits);
         const auto flush = [&] {
             const std::lock_guard<std::mutex> lock(counts_mutex);
@@ -103,7 +103,8 @@ void count_bits(const Kernels& kernels, const BitRows& reports, std::int64_t* co
             if (counter.is_full()) flush();
         }
         flush();
-    }, kOneRange);
+    };
+    parallel_for(stretches, kRowsAtOnce * words, count_stretches, kOneRange);
 }
 
 void count_bits(const BitRows& reports, std::int64_t* counts) { count_bits(active_kernels(), reports, counts); }

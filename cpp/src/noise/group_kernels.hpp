@@ -206,7 +206,7 @@ HUSHVEC_INLINE void for_words_of_run(const KeyStream& stream, const NoiseRun<Ele
 
 template <class V, class Element>
 [[gnu::noinline]] void exact_gaussian_loop(const KeyStream& stream, const WordsOfGroups& groups, NoiseRun<Element> run, GridScale grid,
-                                               ErrorBound bound) {
+                                           ErrorBound bound) {
     const ExactScale<V> scale(grid.s, bound);
     const auto g = V::set(grid.grid);
     for_pairs<V>(groups, FetchRun{run}, [&](const PairLanes<V>& at) HUSHVEC_INLINE_LAMBDA {
@@ -220,7 +220,7 @@ template <class V, class Element>
 
 template <class V, class Element>
 [[gnu::noinline]] void exact_laplace_loop(const KeyStream& stream, const WordsOfGroups& groups, NoiseRun<Element> run, GridScale grid,
-                                              ErrorBound bound) {
+                                          ErrorBound bound) {
     const ExactScale<V> scale(grid.s, bound);
     const auto g = V::set(grid.grid);
     for_words<V>(groups, FetchRun{run}, [&](typename V::U32 word, std::size_t i) HUSHVEC_INLINE_LAMBDA {
