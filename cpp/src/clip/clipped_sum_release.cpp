@@ -104,8 +104,8 @@ void ClippedSum::release(std::size_t part, const KeyStream& stream, float* out) 
     const bool noisy = has_noise();
     const bool small = noisy && static_cast<double>(rows_) * clip_norm_ <= kLargestElement * double{grid_.grid};
     const double sum_in_grids = noisy ? unit_ / double{grid_.grid} : 0.0;
-    const std::size_t whole_groups = small ? count / kGroupSamples : 0;
-    const Release release = {*sums_, part, count, out, {stream, Law::gaussian, grid_, 0}, unit_, sum_in_grids, whole_groups};
+    const std::size_t direct_groups = small ? count / kGroupSamples : 0;
+    const Release release = {*sums_, part, count, out, {stream, Law::gaussian, grid_, 0}, unit_, sum_in_grids, direct_groups};
     if (noisy) {
         parallel_ranges(groups, kGroupSamples, [&] { return ReleaseWorker(release); });
     } else {
