@@ -58,8 +58,9 @@ struct PairLanes {
 };
 
 // Calls visit(PairLanes) for all pairs, a group at a time. The radii of a group come first: with logarithm and square root in the same
-// loop as the rest, one chain is so long that too few pairs fit a processor's window to keep its units busy. That loop has few loads, so
-// it is the one that calls fetch(sample at hand) for what comes next in memory.
+// loop as the rest, one chain is so long that too few pairs fit a processor's window to keep its units busy. The loop over radii has few
+// loads, so it calls fetch(sample at hand) for what comes next in memory. Where both rows and output are to be fetched, it leaves the
+// output to `visit`: more requests at a time than the first-level cache can have under way would stop it.
 template <class V, class Fetch, class Visit>
 HUSHVEC_INLINE void for_pairs(const WordsOfGroups& groups, const Fetch& fetch, const Visit& visit) {
     alignas(64) float radii[kHalfGroup];
@@ -181,13 +182,21 @@ HUSHVEC_INLINE auto elements_of_run(const NoiseRun<Element>& run, std::size_t i)
     return scaled_elements<V>(run.x + i, run.row_scale + i * run.row_scale_step);
 }
 
-// The output of a run, and the rows that come next.
+// The rows that come next.
+template <class Element>
+struct FetchRows {
+    const NoiseRun<Element>& run;
+
+    HUSHVEC_INLINE void operator()(std::size_t i) const { prefetch_to_read(run.x + i, run.x_bytes_ahead); }
+};
+
+// The rows that come next, and the output.
 template <class Element>
 struct FetchRun {
     const NoiseRun<Element>& run;
 
     HUSHVEC_INLINE void operator()(std::size_t i) const {
-        prefetch_to_read(run.x + i, run.x_bytes_ahead);
+        FetchRows<Element>{run}(i);
         FetchOutput{run.y}(i);
     }
 };
@@ -209,7 +218,9 @@ template <class V, class Element>
                                            ErrorBound bound) {
     const ExactScale<V> scale(grid.s, bound);
     const auto g = V::set(grid.grid);
-    for_pairs<V>(groups, FetchRun{run}, [&](const PairLanes<V>& at) HUSHVEC_INLINE_LAMBDA {
+    for_pairs<V>(groups, FetchRows{run}, [&](const PairLanes<V>& at) HUSHVEC_INLINE_LAMBDA {
+        FetchOutput{run.y}(at.first);
+        FetchOutput{run.y}(at.second);
         const auto x_first = elements_of_run<V>(run, at.first);
         const auto x_second = elements_of_run<V>(run, at.second);
         const auto n = exact_gaussian_pair<V>(stream, at.pair, scale, at.normals(), at.radius_word, at.angle_word, x_first, x_second);
@@ -232,7 +243,9 @@ template <class V, class Element>
 template <class V>
 [[gnu::noinline]] void add_gaussian_loop(const KeyStream& stream, const WordsOfGroups& groups, NoiseRun<float> run, float sigma) {
     const auto sigma_lanes = V::set(sigma);
-    for_pairs<V>(groups, FetchRun{run}, [&](const PairLanes<V>& at) HUSHVEC_INLINE_LAMBDA {
+    for_pairs<V>(groups, FetchRows{run}, [&](const PairLanes<V>& at) HUSHVEC_INLINE_LAMBDA {
+        FetchOutput{run.y}(at.first);
+        FetchOutput{run.y}(at.second);
         const LanePair<V> x = {elements_of_run<V>(run, at.first).value, elements_of_run<V>(run, at.second).value};
         const auto y = gaussian_plus<V>(stream, at.pair, sigma, sigma_lanes, at.normals(), at.radius_word, at.angle_word, x);
         V::store(run.y + at.first, y.cosine);
