@@ -66,7 +66,8 @@ public:
         }
         for (std::size_t sample = begin; sample < end;) {   // one run for each stretch of a row
             const std::size_t row = sample / rows.columns();
-            const std::size_t stretch = std::min({end, (row + 1) * rows.columns(), sample + (flat_ ? end : kStageSamples)});
+            const std::size_t most = flat_ ? end : sample + kStageSamples;   // what is not written in place goes through result_
+            const std::size_t stretch = std::min({end, (row + 1) * rows.columns(), most});
             std::fill_n(row_scale_.data(), kVector, rows.scale(row));
             run(rows, sample / kGroupSamples, (stretch - sample) / kGroupSamples, 0, flat_, begin, end);
             sample = stretch;
@@ -155,11 +156,13 @@ struct Request {
     double sigma;
     Law law;
     ExactGrid grid;   // grid 0: float grade
-    ExactGrid written;   // what the kernels multiply by: the grid, or for int8 the same noise in units of it
     const MatrixView& out;
     Output output;
 
     double unit() const { return grid.grid == 0 ? 1.0 : double{grid.grid}; }
+
+    // What the kernels multiply by: the grid, or for int8 the same noise in units of it.
+    ExactGrid written() const { return out.dtype == DType::int8 ? ExactGrid{grid.sigma / grid.grid, 1} : grid; }
 };
 
 template <class Scale, class MakeWork>
@@ -173,7 +176,7 @@ void run_l2_laplace(const Request& r) {
 }
 
 void run_float32(const Request& r) {
-    const RunKernel kernel = {r.stream, r.law, r.written, static_cast<float>(r.sigma)};
+    const RunKernel kernel = {r.stream, r.law, r.written(), static_cast<float>(r.sigma)};
     run<float>(r, kGroupSamples, [&](std::size_t block_samples) { return NoiseWork<float>(kernel, r.out, block_samples); });
 }
 
@@ -182,7 +185,7 @@ void run_float64(const Request& r) {
         return run<double>(r, kGroupSamples,
                            [&](std::size_t block_samples) { return Float64NoiseWork(r.stream, r.law, r.sigma, r.out, block_samples); });
     }
-    const RunKernel kernel = {r.stream, r.law, r.written, 0};
+    const RunKernel kernel = {r.stream, r.law, r.written(), 0};
     run<double>(r, kGroupSamples, [&](std::size_t block_samples) { return NoiseWork<double>(kernel, r.out, block_samples); });
 }
 
@@ -210,10 +213,9 @@ float clip_and_noise(const KeyStream& stream, const MatrixView& x, double clip_n
     }
     if (exact && law == Law::l2_laplace) throw std::invalid_argument("exact must be False for law l2_laplace, got True");
     const ExactGrid grid = grid_of(sigma, clip_norm, exact, integers);
-    const ExactGrid written = integers ? ExactGrid{grid.sigma / grid.grid, 1} : grid;
     if (x.size() == 0) return grid.grid;
 
-    const Request request = {stream, x, clip_norm, sigma, law, grid, written, out, output};
+    const Request request = {stream, x, clip_norm, sigma, law, grid, out, output};
     const bool wide = x.dtype == DType::float64;
     if (law == Law::l2_laplace) {
         wide ? run_l2_laplace<double>(request) : run_l2_laplace<float>(request);
