@@ -23,9 +23,9 @@ template <class V>
 HUSHVEC_INLINE typename V::F64Pair load_as_float64(const double* p) { return V::load(p); }
 
 // sum[0] + sum[1] + ..., halved as a tree.
-template <class Number>
-HUSHVEC_INLINE Number joined_accumulators(Number (&sum)[kNormAccumulators]) {
-    for (std::size_t half = kNormAccumulators / 2; half > 0; half /= 2) {
+template <class Number, std::size_t count>
+HUSHVEC_INLINE Number joined_accumulators(Number (&sum)[count]) {
+    for (std::size_t half = count / 2; half > 0; half /= 2) {
         for (std::size_t k = 0; k < half; ++k) sum[k] += sum[k + half];
     }
     return sum[0];
@@ -59,9 +59,23 @@ HUSHVEC_INLINE void add_squares(const Element* elements, typename V::F64Pair (&a
     }
 }
 
+// The same tree, in registers until one vector is left.
+template <class V, std::size_t vectors>
+HUSHVEC_INLINE double joined_vectors(const typename V::F64Pair (&accumulator)[vectors]) {
+    typename V::F64Pair sum[vectors];
+    std::copy_n(accumulator, vectors, sum);
+    for (std::size_t half = vectors / 2; half > 0; half /= 2) {
+        for (std::size_t v = 0; v < half; ++v) sum[v] = V::add(sum[v], sum[v + half]);
+    }
+    double lanes[V::lanes];
+    V::store(lanes, sum[0]);
+    return joined_accumulators(lanes);
+}
+
 // Of the accumulators and `rest` more elements, fewer than 32.
 template <class V, class Element, std::size_t vectors>
 HUSHVEC_INLINE double joined_squares(const typename V::F64Pair (&accumulator)[vectors], const Element* elements, std::size_t rest) {
+    if (rest == 0) return joined_vectors<V>(accumulator);
     double sum[kNormAccumulators];
     for (std::size_t v = 0; v < vectors; ++v) V::store(sum + v * V::lanes, accumulator[v]);
     for (std::size_t j = 0; j < rest; ++j) {

@@ -1,7 +1,9 @@
 // From a row's sum of squares to its q (docs/format.md section 4): IEEE operations alone, so that every processor agrees.
 #pragma once
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "lanes/inline.hpp"
@@ -10,9 +12,10 @@ namespace hushvec {
 
 inline constexpr double kClipMargin = 1.0 - 0x1p-20;   // covers the roundings after the norm: docs/proofs/clip_norm.md
 
+// Of a value >= 0. The float below is the one with the next smaller bits: half of all rows take it, and no branch could foresee which.
 HUSHVEC_DEVICE inline float round_toward_zero(double value) {
     const float nearest = static_cast<float>(value);
-    return static_cast<double>(nearest) > value ? std::nextafter(nearest, 0.0f) : nearest;
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(nearest) - std::uint32_t{static_cast<double>(nearest) > value});
 }
 
 // value * 2^exponent; only a subnormal result is rounded at all.
