@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from hushvec._util.lines import field, json_record, numbered_lines
 from hushvec.budget import PrivacyBudget
-from hushvec.cli._arguments import Subparsers, add_budget_arguments, add_command, add_key_arguments, make_generator, opened_budget
+from hushvec.cli._arguments import (
+    Subparsers,
+    add_budget_arguments,
+    add_command,
+    add_group,
+    add_key_arguments,
+    make_generator,
+    opened_budget,
+)
 from hushvec.cli._documents import read_utf8
 from hushvec.cli._output import print_json, receipt_lines, table
 from hushvec.cli._printable import say
@@ -30,16 +38,25 @@ from hushvec.retrieval.stores import BEHIND_AN_ADDRESS, ON_DISK, STORES
 _TEXT_SUFFIX = ".txt"
 _SHOWN_QUERIES = 100
 
+_BUILD_TEXTS = ("texts, one per line, with noise on their vectors", "hushvec retrieve build notes.txt -o notes.index --epsilon 16")
+_SEARCH_TEXTS = ("ask it in words", "hushvec retrieve search notes.index --text 'heart problems'")
+
 NOTE_TEXT = "the texts of documents are shown as they are: document privacy does not cover them, and ends where one is read"
 
 
 def add_to(subparsers: Subparsers) -> None:
     about = "Indexes with noise on documents, on queries or on scores."
-    parser = subparsers.add_parser("retrieve", help="build and search indexes of private vectors", description=about)
-    commands = parser.add_subparsers(required=True, metavar="ACTION")
+    commands = add_group(subparsers, "retrieve", "ACTION", about, (_BUILD_TEXTS, _SEARCH_TEXTS))
     _add_build(commands)
     _add_search(commands)
-    show = add_command(commands, "show", _show, help="what an index costs and whom it protects", description="Costs of an index.")
+    show = add_command(
+        commands,
+        "show",
+        _show,
+        help="what an index costs and whom it protects",
+        description="Costs of an index.",
+        examples=(("with the cost of 1000 queries", "hushvec retrieve show notes.index --queries 1000"),),
+    )
     show.add_argument("folder", metavar="INDEX", type=Path)
     show.add_argument("--queries", type=int, default=_SHOWN_QUERIES, help="also show the cost of this many queries (default 100)")
 
@@ -55,6 +72,13 @@ def _add_build(commands: Subparsers) -> None:
             ".npy .parquet .jsonl   vectors, as for hushvec privatize; .jsonl with --text-key: texts, embedded with MiniLM\n"
             ".txt                   one text per line, embedded with MiniLM\n\n"
             "INDEX is written atomically."
+        ),
+        examples=(
+            _BUILD_TEXTS,
+            (
+                "vectors without noise; each search hides its query",
+                "hushvec retrieve build vectors.npy -o vectors.index --query-epsilon 8",
+            ),
         ),
     )
     parser.add_argument("input", metavar="IN", type=Path)
@@ -98,6 +122,13 @@ def _add_search(commands: Subparsers) -> None:
         _search,
         help="the nearest documents of queries",
         description="Answer queries from an index: a file as for `hushvec retrieve build`, or texts.",
+        examples=(
+            _SEARCH_TEXTS,
+            (
+                "print the texts too; they are not protected",
+                "hushvec retrieve search notes.index queries.npy -k 5 --show-text notes.txt",
+            ),
+        ),
     )
     parser.add_argument("folder", metavar="INDEX", type=Path)
     parser.add_argument("queries", nargs="?", metavar="QUERIES", type=Path)

@@ -40,7 +40,6 @@ def add_to(subparsers: Subparsers) -> None:
         subparsers,
         "rewrite",
         run,
-        help="rewrite texts: redact, embed, add noise, invert",
         description=(
             "Rewrite a text with differential privacy: it is redacted and embedded, and replaced by the nearest public text, or\n"
             "a random other one (randomized response). Public texts are those of --inverter, or the bundled sentences. The\n"
@@ -50,6 +49,16 @@ def add_to(subparsers: Subparsers) -> None:
             "The input is one text, unless --lines (every line is a document) or --text-key (JSON lines) says otherwise; then the\n"
             "output is JSON lines. No original is printed or written without --show-original. OUT is written atomically; one that is\n"
             "exists is refused without --force."
+        ),
+        examples=(
+            (
+                "one text, as one of the bundled public sentences",
+                "hushvec rewrite --text 'The biopsy came back benign.' --epsilon 8",
+            ),
+            (
+                "every line of a file, as one of your own public texts",
+                "hushvec rewrite notes.txt --lines -o rewritten.jsonl --inverter public.txt",
+            ),
         ),
     )
     parser.add_argument("source", nargs="?", metavar="FILE", help="a UTF-8 file, or - for standard input (default)")
