@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from importlib.metadata import EntryPoint, entry_points
 
-from hushvec.cli._arguments import Subparsers
+from hushvec.cli._parser import Subparsers
 
 GROUP = "hushvec.commands"
 # Commands of this project in separate distributions, and how to install them.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hushvec import Generator
 from hushvec._util.publish import receipt_path
 from hushvec.cli._parser import Example, examples_text
+from hushvec.cli._parser import Subparsers as Subparsers
 from hushvec.mechanisms import MECHANISMS
 from hushvec.receipts.base import PER
 from hushvec.receipts.fields import ROUNDS
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from hushvec.budget import PrivacyBudget
 
 NOTE_REPLACED = "if a release was there before, both count: their losses add up"
-
-Subparsers = Any  # argparse has no public name for it
-
 
 def add_command(
     subparsers: Subparsers,

@@ -17,6 +17,7 @@ from hushvec.cli._style import is_colored, paint
 BAD_INPUT = 2
 
 Example = tuple[str, str]
+Subparsers = Any  # argparse has no public name for it
 
 _EXAMPLES = "examples:"
 # argparse lists choices quoted or bare, by version.

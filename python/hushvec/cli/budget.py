@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -114,7 +115,7 @@ def _new_ledger(options: argparse.Namespace) -> str | None:
     except BudgetError:
         return store  # there is none yet, or making the ledger says what is wrong with it
     if options.key in keys:
-        raise ValueError(f"there is already a budget with key {options.key!r}: hushvec budget show --key {options.key} shows it")
+        raise ValueError(f"there is already a budget with key {options.key!r}: hushvec budget show --key {shlex.quote(options.key)} shows it")
     return store
 
 

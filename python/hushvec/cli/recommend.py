@@ -115,16 +115,16 @@ def _print(found: Recommendation, options: argparse.Namespace) -> None:
     header, *rows = (row[:-1] for row in found.table)  # the remarks do not fit beside the figures
     first, best, *rest = table(header, rows).split("\n")
     print("\n".join([first, paint("good", best), *rest]))
-    say(*(f"  {option.name}: {option.remark}" for option in found.options if option.remark))
+    say(*(f"  {option.name}: {option.remark}" for option in found.options if option.remark), "")
     print("\n".join(textwrap.wrap(printable(found.why), WIDTH, break_long_words=False, break_on_hyphens=False)))
-    command = _next_command(found.mechanism, options)
+    command = _next_command(found, options)
     if command is not None:
         print(f"\n{paint('title', 'Next')}  {paint('name', command)}")
 
 
-def _next_command(mechanism: Any, options: argparse.Namespace) -> str | None:
+def _next_command(found: Recommendation, options: argparse.Namespace) -> str | None:
     """The release that was recommended, if a command line can say it."""
-    name = mechanism.name
+    name, mechanism = found.options[0].name, found.mechanism
     if name not in MECHANISMS or options.rows_per_person != 1 or getattr(mechanism, "corpus_size", None) is not None:
         return None
     delta = f" --delta {options.delta:g}" if mechanism.cost[1] else ""
