@@ -45,13 +45,13 @@ class CommandParser(argparse.ArgumentParser):
 
     def _require_known_options(self, given: Sequence[str]) -> None:
         """Name an unknown option before what is missing without it. No value of an option begins with two hyphens."""
-        known = self.option_names()
+        known = [name for action in self._actions for name in action.option_strings]
         for word in given:
             if word == "--":
                 return
             name = word.partition("=")[0]
             if word.startswith("--") and " " not in word and not any(option.startswith(name) for option in known):
-                self.error(f"unrecognized arguments: {word}{meant_option(name, known)}")
+                self.error(f"unrecognized arguments: {word}{meant_option(name, self.option_names())}")
 
     def option_names(self) -> list[str]:
         """The long options that help lists."""

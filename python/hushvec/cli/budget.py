@@ -115,7 +115,8 @@ def _new_ledger(options: argparse.Namespace) -> str | None:
     except BudgetError:
         return store  # there is none yet, or making the ledger says what is wrong with it
     if options.key in keys:
-        raise ValueError(f"there is already a budget with key {options.key!r}: hushvec budget show --key {shlex.quote(options.key)} shows it")
+        command = f"hushvec budget show --key {shlex.quote(options.key)}"
+        raise ValueError(f"there is already a budget with key {options.key!r}: {command} shows it")
     return store
 
 
