@@ -31,7 +31,7 @@ TORCH_INDEX = https://download.pytorch.org/whl/cpu
 .venv/installed: pyproject.toml constraints.txt $(CPP_SOURCES) build/modules
 	@echo "[1/4] making .venv"
 	@$(PYTHON) -m venv .venv
-	@.venv/bin/python scripts/requirements.py text cli > .venv/requirements.txt
+	@.venv/bin/python scripts/requirements.py --no-studies text cli > .venv/requirements.txt
 	@rm -rf build/demo
 	@begin=$$(date +%s); took() { echo "      $$1 after $$(($$(date +%s) - begin)) s"; }; \
 	  echo "[2/4] compiling hushvec for the CPU, in the background"; \
