@@ -52,13 +52,15 @@ def test_bash_leaves_files_to_the_shell():
 @needs("zsh")
 @pytest.mark.parametrize(("words", "offered"), CASES)
 def test_zsh(words, offered, tmp_path):
-    """The function is the one of bash; here it runs in zsh as bashcompinit runs it."""
-    asks = "_hushvec; print -l -- $COMPREPLY"
-    before = "autoload -U +X compinit && compinit -u\n"
-    emulate = "setopt ksh_arrays bash_rematch sh_word_split"
-    code = f"{before}{script('zsh')}\n{emulate}\nCOMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}\n{asks}"
-    found = subprocess.run(["zsh", "-f", "-c", code], check=True, capture_output=True, text=True, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
-    assert offered & set(found.stdout.split()) if words[-1] == "" else offered <= set(found.stdout.split())
+    """As bashcompinit runs a completion of bash: in the emulation of sh."""
+    loads = f"autoload -U +X compinit && compinit -u\n{script('zsh')}"
+    listed = " ".join(repr(word) for word in words)
+    asks = "_hushvec; printf '%s\\n' \"${COMPREPLY[@]}\""
+    code = f"{loads}\nask() {{ emulate -L sh; COMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}; {asks}; }}; ask"
+    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    found = subprocess.run(["zsh", "-f", "-c", code], check=True, capture_output=True, text=True, env=environment)
+    assert found.stderr == ""
+    assert offered <= set(found.stdout.split())
 
 
 @needs("fish")

@@ -73,26 +73,27 @@ def _below(words: tuple[str, ...], parser: CommandParser) -> Iterator[_Command]:
     yield _Command(words, choices.pop("", ()), tuple(parser.option_names()), choices)
 
 
+# No variable is called `words`, `path` or `options`, which zsh has for itself.
 _BASH = """\
 _hushvec() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} path='' words='' options='' place
+  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} chain='' offered='' flags='' place
   for ((place = 1; place < COMP_CWORD; place++)); do
-    case "$path ${{COMP_WORDS[place]}}" in
-      {known}) path="$path ${{COMP_WORDS[place]}}" ;;
+    case "$chain ${{COMP_WORDS[place]}}" in
+      {known}) chain="$chain ${{COMP_WORDS[place]}}" ;;
       *) break ;;
     esac
   done
-  case "$path $previous" in
+  case "$chain $previous" in
 {values}
   esac
-  if [[ -z $words ]]; then
-    case "$path" in
+  if [[ -z $offered ]]; then
+    case "$chain" in
 {commands}
     esac
-    [[ $current == -* ]] && words=$options
+    [[ $current == -* ]] && offered=$flags
   fi
   COMPREPLY=()
-  [[ -n $words ]] && COMPREPLY=($(compgen -W "$words" -- "$current"))
+  [[ -n $offered ]] && COMPREPLY=($(compgen -W "$offered" -- "$current"))
 }}
 complete -o bashdefault -o default -F _hushvec hushvec
 """
@@ -102,12 +103,12 @@ def _bash(commands: Sequence[_Command]) -> str:
     return _BASH.format(
         known=" | ".join(_path(command) for command in commands if command.words),
         values="\n".join(
-            f"    {_path(command, option)}) words='{' '.join(values)}' ;;"
+            f"    {_path(command, option)}) offered='{' '.join(values)}' ;;"
             for command in commands
             for option, values in command.choices.items()
         ),
         commands="\n".join(
-            f"    {_path(command)}) words='{' '.join(command.next_words)}' options='{' '.join(command.options)}' ;;"
+            f"    {_path(command)}) offered='{' '.join(command.next_words)}' flags='{' '.join(command.options)}' ;;"
             for command in commands
         ),
     )
