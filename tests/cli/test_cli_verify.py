@@ -121,7 +121,11 @@ def a_store(path):
         ("x.npz", an_npz, "x.npz: a zip archive (.npz and others), not a receipt\n"),
         ("x.parquet", a_table, "x.parquet: a Parquet file, not a receipt\n"),
         ("x.gz", lambda path: path.write_bytes(b"\x1f\x8b\x08"), "x.gz: a gzip file, not a receipt\n"),
-        ("x.sqlite", a_store, "x.sqlite: an SQLite file, not a receipt; if it is a store of budgets: hushvec budget show --store x.sqlite\n"),
+        (
+            "x.sqlite",
+            a_store,
+            "x.sqlite: an SQLite file, not a receipt; if it is a store of budgets: hushvec budget show --store x.sqlite\n",
+        ),
         ("x.jsonl", lambda path: path.write_text('{"a": 1}\n{"a": 2}\n'), "x.jsonl: 2 lines of JSON, not a receipt\n"),
         (
             "x.json",
@@ -161,7 +165,8 @@ def test_the_receipt_beside_the_file_is_named(tmp_path):
 
 def test_a_receipt_is_no_ledger(tmp_path, write):
     path = write(receipt().to_json())
-    assert_one_line(hushvec_here("verify", path, "--ledger", path), f"{path}: a receipt, not a ledger export; hushvec budget export writes one")
+    expected = f"{path}: a receipt, not a ledger export; hushvec budget export writes one"
+    assert_one_line(hushvec_here("verify", path, "--ledger", path), expected)
     assert_one_line(hushvec_here("verify", path, "--ledger", tmp_path), f"{tmp_path}: a folder, not a ledger export")
 
 

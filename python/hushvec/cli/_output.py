@@ -55,6 +55,11 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
 
 def receipt_lines(receipt: AnyReceipt) -> str:
     """The main fields of a receipt, for people."""
+    return facts(receipt_facts(receipt))
+
+
+def receipt_facts(receipt: AnyReceipt) -> list[tuple[str, str]]:
+    """The main fields of a receipt, each with its name."""
     if isinstance(receipt, SelectionReceipt):
         pairs = _selection_facts(receipt)
     elif isinstance(receipt, ReportReceipt):
@@ -63,7 +68,7 @@ def receipt_lines(receipt: AnyReceipt) -> str:
         pairs = _training_facts(receipt)
     else:
         pairs = _label_facts(receipt) if isinstance(receipt, LabelReceipt) else _vector_facts(receipt)
-    return facts([*_claim_facts(receipt), *pairs, ("key", _key(receipt)), *(("note", note) for note in receipt.notes)])
+    return [*_claim_facts(receipt), *pairs, ("key", _key(receipt)), *(("note", note) for note in receipt.notes)]
 
 
 def _claim_facts(receipt: AnyReceipt) -> list[tuple[str, str]]:

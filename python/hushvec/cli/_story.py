@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hushvec.cli._output import receipt_lines
+from hushvec.cli._output import receipt_facts
 from hushvec.cli._printable import printable
 from hushvec.cli._style import paint
 from hushvec.cli._thief import AGGREGATE_EPSILON, CHOICE, TOPICS, Outcome, Shares, Stolen, SweepLine, TooFew, one_of_two
@@ -21,7 +21,7 @@ _NAME, _FIGURES = 12, 27  # characters before and after a sentence
 _SENTENCE = _ROOM - _NAME - _FIGURES
 _NUMBERS_SHOWN = 7
 _UNSPLIT = "\u00a0%"
-_FACTS = 17  # characters before the value of a field
+_FIELDS = ("claim", "epsilon, delta", "unit of privacy", "mechanism", "key")  # of the receipt
 _BAR = 6  # characters of a share of 25 %
 
 # Shares of the texts that still match: below the first nothing useful survives, from the second on most of the meaning does.
@@ -193,12 +193,18 @@ def _receipt(story: Story) -> _Step:
     outcome = story.outcomes[-1]
     found = verify_receipt(outcome.receipt)
     style = {"holds": "good", "does not hold": "bad"}.get(found.status, "warn")
-    facts = (line.strip() for line in receipt_lines(outcome.receipt).split("\n"))
-    shown = (line for line in facts if line.startswith(("claim", "epsilon", "unit", "mechanism", "key")))
+    shown = (pair for pair in receipt_facts(outcome.receipt) if pair[0] in _FIELDS)
     return f"The receipt of {_name(outcome.mechanism)}, verified", (
-        *(wrapped for line in shown for wrapped in textwrap.wrap(line, _ROOM, subsequent_indent=" " * _FACTS)),
+        *(line for name, value in shown for line in _field(name, value)),
         *(paint(style, line) for line in _filled(f"{found.status}: {'; '.join(map(printable, found.reasons))}")),
     )
+
+
+def _field(name: str, value: str) -> Iterator[str]:
+    width = max(map(len, _FIELDS)) + 2
+    first, *rest = textwrap.wrap(printable(value), _ROOM - width, break_on_hyphens=False)
+    yield f"{paint('name', f'{name:{width}}')}{first}"
+    yield from (f"{'':{width}}{line}" for line in rest)
 
 
 def _next(story: Story) -> _Step:

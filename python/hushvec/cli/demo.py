@@ -7,12 +7,10 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushvec._util.lines import SHIPPED_NOTES, SHIPPED_SENTENCES, shipped_texts
-from hushvec._util.progress import Progress
 from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
-from hushvec.cli._documents import lines_of_source
+from hushvec.cli._documents import embedded, lines_of_source
 from hushvec.cli._output import print_json
 from hushvec.cli._story import NOTE_PRIVATE, Story, headline, tell, verdict
 from hushvec.cli._thief import (
@@ -28,7 +26,7 @@ from hushvec.cli._thief import (
     shares_of_topics,
     sweep,
 )
-from hushvec.embedders.minilm import BATCH, MiniLMEmbedder
+from hushvec.embedders.minilm import MiniLMEmbedder
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, PrivUnit
 from hushvec.release.vectors import privatize
 from hushvec.text.corpus import PublicCorpus
@@ -131,21 +129,12 @@ def _check_before_the_model_loads(mechanisms: tuple[str, ...], arguments: dict[s
 def _embedded(texts: list[str], watch: _Stopwatch) -> Stolen:
     embedder = MiniLMEmbedder()
     watch.lap("load model")
-    clean = _embed(embedder, texts)
+    clean = embedded(embedder, texts)
     watch.lap("embed texts")
     sentences = shipped_texts(SHIPPED_SENTENCES)
     corpus = PublicCorpus(tuple(sentences), embedder.embed(sentences))
     watch.lap("embed public corpus")
     return Stolen(texts, clean, corpus)
-
-
-def _embed(embedder: MiniLMEmbedder, texts: list[str]) -> NDArray[np.float32]:
-    runs = []
-    with Progress("embedding", len(texts)) as progress:
-        for first in range(0, len(texts), BATCH):
-            runs.append(embedder.embed(texts[first : first + BATCH]))
-            progress.advance(len(runs[-1]))
-    return np.concatenate(runs)
 
 
 # ---- JSON ----

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.lines import field, json_record, numbered_lines
+from hushvec._util.progress import Progress, announced
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import (
     Subparsers,
@@ -24,7 +25,7 @@ from hushvec.cli._arguments import (
     make_generator,
     opened_budget,
 )
-from hushvec.cli._documents import read_utf8
+from hushvec.cli._documents import embedded, read_utf8
 from hushvec.cli._output import print_json, receipt_lines, table
 from hushvec.cli._printable import say
 from hushvec.cli.files import Columns, open_source
@@ -166,8 +167,9 @@ def _build(options: argparse.Namespace) -> int:
             normalize=not options.no_normalize,
             generator=make_generator(options),
         )
-        index.add(vectors, ids)
-        index.save(options.output)
+        with announced("adding the rows to the index"):
+            index.add(vectors, ids)
+            index.save(options.output)
     _print_index(options, index, _SHOWN_QUERIES)
     return 0
 
@@ -257,7 +259,7 @@ def _search(options: argparse.Namespace) -> int:
         if texts is not None:
             _require_texts(index, texts)
             print(f"{options.prog}: {NOTE_TEXT}", file=sys.stderr)
-        queries = MiniLMEmbedder().embed(options.text) if options.text else _vectors(options.queries, options)
+        queries = embedded(MiniLMEmbedder(), options.text) if options.text else _vectors(options.queries, options)
         found = index.search(queries, k=options.k)
     answers = [list(_hits(ids, scores, texts)) for ids, scores in zip(found.ids.tolist(), _score_lists(found), strict=True)]
     receipts = {"query_receipt": found.query_receipt, "score_receipt": found.score_receipt}
@@ -335,9 +337,14 @@ def _print_index(options: argparse.Namespace, index: PrivateIndex, queries: int)
 def _vectors(path: Path, options: argparse.Namespace) -> NDArray[Any]:
     """Rows of a file; texts are embedded."""
     if path.suffix.lower() == _TEXT_SUFFIX:
-        return MiniLMEmbedder().embed([line for _, line in numbered_lines(read_utf8(str(path)), str(path))])
+        lines = [line for _, line in numbered_lines(read_utf8(str(path)), str(path))]
+        return embedded(MiniLMEmbedder(), lines)
     source = open_source(path, Columns(vector=options.column, text=options.text_key))
-    parts = [np.atleast_2d(part.values) for part in source.parts()]
+    parts = []
+    with Progress("rows", source.count()) as progress:
+        for part in source.parts():
+            parts.append(np.atleast_2d(part.values))
+            progress.advance(len(parts[-1]))
     return np.concatenate(parts) if parts else np.empty((0, source.dimension), np.float32)
 
 

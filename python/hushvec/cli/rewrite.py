@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from hushvec import Generator
 from hushvec._util.lines import copied_fields, json_line, json_record, numbered_lines
-from hushvec._util.progress import Progress
+from hushvec._util.progress import Progress, announced
 from hushvec._util.publish import published_text, receipt_path
 from hushvec.accounting.calibration import COMPOSITIONS
 from hushvec.budget import PrivacyBudget
@@ -126,7 +126,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _rewriter(options: argparse.Namespace) -> Rewriter:
-    rewriter = Rewriter(
+    with announced("loading the models"):
+        rewriter = _made(options)
+    if options.mechanism == AUTO and rewriter.mechanism != CHOICE:
+        print(f"{options.prog}: {NOTE_NO_PUBLIC_TEXTS.format(mechanism=rewriter.mechanism)}", file=sys.stderr)
+    return rewriter
+
+
+def _made(options: argparse.Namespace) -> Rewriter:
+    return Rewriter(
         epsilon=options.epsilon,
         delta=options.delta,
         clip_norm=options.clip_norm,
@@ -142,9 +150,6 @@ def _rewriter(options: argparse.Namespace) -> Rewriter:
         mechanism=options.mechanism,
         level=options.level,
     )
-    if options.mechanism == AUTO and rewriter.mechanism != CHOICE:
-        print(f"{options.prog}: {NOTE_NO_PUBLIC_TEXTS.format(mechanism=rewriter.mechanism)}", file=sys.stderr)
-    return rewriter
 
 
 def _one(options: argparse.Namespace, text: str, replaced: tuple[str, ...]) -> int:
