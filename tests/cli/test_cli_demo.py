@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from statistics import NormalDist
 
 import numpy as np
@@ -175,6 +176,17 @@ def test_the_story_fits_two_screens():
     assert "the right text\n   for 80 of 80." in text
     assert "is Marisa Quell came in with chest pain" in text
     assert "holds: (8.0, 0.0)-DP under replacement" in text
+
+
+@needs_model
+def test_colors_leave_the_story_as_it_is(monkeypatch):
+    plain = hushvec_here("demo", *FIXED).out
+    monkeypatch.setattr("hushvec.cli._style.is_colored", lambda stream: True)
+    colored = hushvec_here("demo", *FIXED).out
+    assert "\x1b[" in colored and "\x1b[" not in plain
+    bare = re.sub(r"\x1b\[[0-9;]*m", "", colored)
+    assert [line.rstrip() for line in bare.splitlines()] == plain.splitlines()
+    assert "claim            none: NOT a DP claim" in plain
 
 
 @needs_model

@@ -95,7 +95,8 @@ def test_help_fits_the_terminal(command, monkeypatch):
         (["--verson"], "hushvec: unrecognized arguments: --verson, did you mean '--version'?"),
         (["sigma", "--epsiln", "8"], "hushvec sigma: unrecognized arguments: --epsiln, did you mean '--epsilon'?"),
         (["sigma", "--frobnicate"], "hushvec sigma: unrecognized arguments: --frobnicate"),
-        (["codebook", "x", "-o", "y", "--epsiln=8"], "hushvec codebook: unrecognized arguments: --epsiln=8, did you mean '--epsilon'?"),
+        (["codebook", "x", "-o", "y", "--code=8"], "hushvec codebook: the following arguments are required: --epsilon"),
+        (["codebook", "x", "-o", "y", "--cods=8"], "hushvec codebook: unrecognized arguments: --cods=8, did you mean '--codes'?"),
     ],
 )
 def test_what_was_meant(arguments, text):

@@ -60,8 +60,8 @@ class Story:
 
 def headline(texts: int, source: str | None) -> str:
     """The first line, before the model is loaded."""
-    what = f"{_counted(texts)} of yours" if source is not None else f"the {texts} invented notes that come with it"
-    return f"{paint('bold', 'hushvec demo')}  {what}, as vectors of all-MiniLM-L6-v2"
+    what = f"{_counted(texts)} of yours" if source is not None else f"the {texts} invented notes of the package"
+    return f"{paint('bold', 'hushvec demo')}  {what}, as all-MiniLM-L6-v2 vectors"
 
 
 def tell(story: Story) -> None:
@@ -102,9 +102,9 @@ def _one_text(story: Story) -> _Step:
     lines = [
         paint("bold", f"{'':{_NAME}}{'nearest public sentence':{_SENTENCE}}{'topic':>6}{'thief':>8}{'1 of 2':>12}"),
         *(line for row in range(max(1, min(story.shown, story.count))) for line in _lines_of_text(story, row)),
-        *_legend("topic", f"of all {story.count:,}: how many keep the topic of their nearest sentence ({len(TOPICS)} topics)"),
-        *_legend("thief", f"of all {story.count:,}: how many the thief now picks from the list (by chance {chance})"),
-        *_legend("1 of 2", "guaranteed: told that it is one of two texts, nobody who sees the release"),
+        *_legend("topic", f"of all {story.count:,}: how many keep the topic of the nearest sentence (of {len(TOPICS)})"),
+        *_legend("thief", f"of all {story.count:,}: how many the thief now picks from the list (chance: {chance})"),
+        *_legend("1 of 2", "guaranteed: told that it is one of two texts, nobody with the release"),
         *_legend("", "names the right one more often than this (by tossing a coin: 50 %)"),
     ]
     if len(story.outcomes) == 1:
