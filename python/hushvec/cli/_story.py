@@ -22,7 +22,7 @@ _SENTENCE = _ROOM - _NAME - _FIGURES
 _NUMBERS_SHOWN = 7
 _UNSPLIT = "\u00a0%"
 _FIELDS = ("claim", "epsilon, delta", "unit of privacy", "mechanism", "key")  # of the receipt
-_BAR = 6  # characters of a share of 25 %
+_BAR = 4  # characters of a share of 25 %
 
 # Shares of the texts that still match: below the first nothing useful survives, from the second on most of the meaning does.
 _LITTLE = 0.05
@@ -103,7 +103,7 @@ def _one_text(story: Story) -> _Step:
         paint("bold", f"{'':{_NAME}}{'nearest public sentence':{_SENTENCE}}{'topic':>6}{'thief':>8}{'1 of 2':>12}"),
         *(line for row in range(max(1, min(story.shown, story.count))) for line in _lines_of_text(story, row)),
         *_legend("topic", f"of all {story.count:,}: how many keep the topic of the nearest sentence (of {len(TOPICS)})"),
-        *_legend("thief", f"of all {story.count:,}: how many the thief now picks from the list (chance: {chance})"),
+        *_legend("thief", f"of all {story.count:,}: how many the thief picks from the list (chance: {chance})"),
         *_legend("1 of 2", "guaranteed: told that it is one of two texts, nobody with the release"),
         *_legend("", "names the right one more often than this (by tossing a coin: 50 %)"),
     ]
@@ -186,7 +186,7 @@ def _shares(shares: Shares, *, private: bool) -> Iterator[str]:
         estimate, error = 100 * shares.estimated[place], math.ceil(200 * shares.errors[place])
         true = f"(true {100 * shares.true[place]:.0f} %)" if private else ""
         bar = "#" * max(0, min(_BAR, round(_BAR * estimate / 25)))
-        yield f"{topic:10}{estimate:3.0f} +- {error} % {true:12}{paint('good', f'{bar:{_BAR}}')}  "
+        yield f"{topic:10}{estimate:3.0f} +-{error:>3} % {true:12}{paint('good', f'{bar:{_BAR}}')} "
 
 
 def _receipt(story: Story) -> _Step:
