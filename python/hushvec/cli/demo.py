@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from typing import Any
 
@@ -73,9 +74,10 @@ def run(options: argparse.Namespace) -> int:
     shown = (*_VECTORS, CHOICE) if options.mechanism is None else (options.mechanism,)
     _check_before_the_model_loads(shown, arguments)
     texts = shipped_texts(SHIPPED_NOTES) if options.source is None else lines_of_source(options.source)
-    if not options.json:
+    # At once for a person, whom loading the model keeps waiting; elsewhere not before it has worked.
+    at_once = sys.stdout.isatty() and not options.json
+    if at_once:
         print(headline(len(texts), options.source), flush=True)
-
     watch = _Stopwatch()
     stolen = _embedded(texts, watch)
     outcomes = [releaser(stolen, name, arguments)() for name in shown]
@@ -90,6 +92,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(_as_json(stolen, outcomes, lines, shares, private=private) | {"seconds": watch.seconds, "note": NOTE_PRIVATE})
     else:
+        if not at_once:
+            print(headline(len(texts), options.source))
         tell(Story(stolen, outcomes, lines, shares, options.show, options.source, private))
     return 0
 
