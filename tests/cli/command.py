@@ -23,7 +23,7 @@ def hushvec(*arguments, stdin=None, cwd=None, environment=None):
         input=stdin,
         capture_output=True,
         cwd=cwd,
-        env={**os.environ, **(environment or {})},
+        env={**os.environ, "NO_COLOR": "1", **(environment or {})},
         timeout=TIME_LIMIT_SECONDS,
         check=False,
     )
@@ -35,8 +35,9 @@ def hushvec_here(*arguments, stdin=b"", cwd=None):
 
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
     before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
-    folder = os.getcwd()
+    folder, colors = os.getcwd(), os.environ.get("NO_COLOR")
     os.chdir(cwd or folder)
+    os.environ["NO_COLOR"] = "1"
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = main([str(argument) for argument in arguments])
@@ -45,6 +46,7 @@ def hushvec_here(*arguments, stdin=b"", cwd=None):
     finally:
         sys.stdin = before
         os.chdir(folder)
+        os.environ.pop("NO_COLOR") if colors is None else os.environ.update(NO_COLOR=colors)
     return Finished(code, *(_text(stream) for stream in (out, err)))
 
 

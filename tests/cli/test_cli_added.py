@@ -5,7 +5,6 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-import hushvec.cli as cli
 from cli.command import assert_one_line, hushvec_here
 from hushvec.cli import _added
 
@@ -53,12 +52,14 @@ def test_a_study_without_its_package(monkeypatch):
 
 def test_a_command_that_cannot_be_imported(monkeypatch):
     broken = {"weigh": EntryPoint("weigh", "no_such_module_here:add_to", _added.GROUP)}
-    for module in (cli, _added):
-        monkeypatch.setattr(module, "added_commands", lambda: broken)
+    monkeypatch.setattr(_added, "added_commands", lambda: broken)
     finished = hushvec_here("weigh")
     assert_one_line(finished)
     assert finished.err == "hushvec weigh: No module named 'no_such_module_here'\n"
 
 
-def test_a_wrong_command_is_still_named():
-    assert_one_line(hushvec_here("wiegh"), "invalid choice: 'wiegh'")
+def test_a_wrong_command_is_named_with_the_one_that_was_meant(weigh):
+    finished = hushvec_here("wiegh")
+    assert_one_line(finished)
+    assert finished.err == "hushvec: invalid choice: 'wiegh', did you mean 'weigh'? (hushvec alone lists the commands)\n"
+    assert "weighing" not in sys.modules

@@ -1,4 +1,4 @@
-"""hushvec budget show, verify, reset, export."""
+"""hushvec budget create, show, verify, reset, export."""
 
 import json
 import sqlite3
@@ -27,6 +27,45 @@ def answer(*arguments, code=0):
     finished = hushvec_here("budget", *arguments, "--json")
     assert finished.code == code, finished.err
     return json.loads(finished.out)
+
+
+def test_create(tmp_path):
+    path = tmp_path / "new.sqlite"
+    found = answer("create", "--key", "clinic", "--epsilon", 10, "--delta", 1e-4, "--store", path)
+    assert (found["limit"], found["consumed"]) == ({"epsilon": "10", "delta": "0.0001"}, {"epsilon": "0", "delta": "0"})
+    assert (found["key"], found["on_exhausted"], found["head"]["rows"]) == ("clinic", "block", 1)
+    assert answer("show", "--key", "clinic", "--store", path) == found
+    with PrivacyBudget.reopen("clinic", store=path) as budget:
+        budget.consume(4.0)
+    again = hushvec_here("budget", "create", "--key", "clinic", "--epsilon", 20, "--store", path)
+    assert_one_line(again)
+    assert again.err == (
+        "hushvec budget create: there is already a budget with key 'clinic': hushvec budget show --key clinic shows it\n"
+    )
+    assert answer("show", "--key", "clinic", "--store", path)["consumed"]["epsilon"] == "4"
+    rho = answer("create", "--key", "study", "--rho", 0.5, "--on-exhausted", "warn", "--store", path)
+    assert (rho["limit"], rho["on_exhausted"]) == ({"rho": "0.5"}, "warn")
+    printed = hushvec_here("budget", "create", "--key", "third", "--epsilon", 1, "--store", path).out
+    assert printed.startswith("created 'third'\n") and "(1.0, 0.001)" in printed
+    assert [ledger["key"] for ledger in answer("show", "--store", path)] == ["clinic", "study", "third"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--key", "k"], "one of --epsilon and --rho must be given: the limit"),
+        (["--key", "k", "--epsilon", 1, "--rho", 1], "one of --epsilon and --rho must be given: the limit"),
+        (["--key", "k", "--rho", 1, "--delta", 0.1], "--delta must come with --epsilon: --rho is a limit of its own"),
+        (["--key", "k", "--epsilon", -1], "max_epsilon must be > 0, got -1.0"),
+        (["--key", "k", "--epsilon", 1, "--delta", 1], "max_delta must be < 1, got 1"),
+        (["--key", "", "--epsilon", 1], "persist_key must be 1 to 1000 printable characters"),
+        (["--epsilon", 1], "the following arguments are required: --key"),
+    ],
+)
+def test_what_cannot_be_created(tmp_path, arguments, text):
+    path = tmp_path / "new.sqlite"
+    assert_one_line(hushvec_here("budget", "create", *arguments, "--store", path), text)
+    assert not path.exists()
 
 
 def test_show_one(store):

@@ -2,6 +2,8 @@
 
 import io
 import json
+import re
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -10,8 +12,11 @@ import hushvec as hv
 from cli.command import assert_one_line, hushvec, hushvec_here
 from evidence.reference.sizes import scaled
 from hushvec._util.lines import SHIPPED_NOTES, SHIPPED_SENTENCES, shipped_texts
-from hushvec._util.progress import Progress
+from hushvec._util.progress import Progress, announced
 from hushvec.cli._nearest import cosines, nearest
+from hushvec.cli._thief import TOPIC_OF, TOPICS
+from hushvec.mechanisms import PrivUnit
+from hushvec.text.corpus import PublicCorpus
 
 needs_model = pytest.mark.skipif(
     __import__("importlib.util").util.find_spec("sentence_transformers") is None,
@@ -51,25 +56,67 @@ def demo(*arguments, run=hushvec_here, **settings):
 @needs_model
 def test_the_shipped_notes():
     found = demo(run=scaled(hushvec_here, hushvec))
-    assert len(found["texts"]) == len(shipped_texts(SHIPPED_NOTES))
+    assert len(found["texts"]) == len(shipped_texts(SHIPPED_NOTES)) == 80
     receipt = hv.Receipt.from_dict(found["receipt"])
     assert hv.verify_receipt(receipt).status == "holds"
-    assert (receipt.epsilon, receipt.rows, receipt.dimension) == (50.0, len(found["texts"]), 384)
-    assert found["mean_cosine"] == pytest.approx(1 / np.sqrt(1 + 384 * receipt.sigma**2), abs=0.03)
+    assert (receipt.mechanism, receipt.epsilon, receipt.delta, receipt.rows, receipt.dimension) == ("privunit", 8.0, 0.0, 80, 384)
+    assert found["mean_cosine"] == pytest.approx(PrivUnit(epsilon=8.0, dimension=384).expected_cosine(), abs=0.03)
     corpus = set(shipped_texts(SHIPPED_SENTENCES))
     assert all(text["nearest_before"] in corpus and text["nearest_after"] in corpus for text in found["texts"])
     assert all(text["cosine_before"] >= text["cosine_after"] - 1e-6 for text in found["texts"])
-    laps = {"load model", "embed texts", "embed public corpus", "noise", "decode", "choose public sentences"}
-    assert set(found["seconds"]) == laps
-    cosine_of = {line["epsilon"]: line["mean_cosine"] for line in found["sweep"]}
-    assert list(cosine_of) == sorted(cosine_of)
-    assert cosine_of[1000.0] > cosine_of[100.0] > cosine_of[10.0]
+    assert set(found["seconds"]) == {"load model", "embed texts", "embed public corpus", "release and decode", "other epsilons"}
+    assert list(found["mechanisms"]) == ["gaussian", "laplacian", "privunit", "randomized_response"]
 
 
 @needs_model
-def test_public_sentences_come_first_and_keep_most():
+def test_what_a_thief_gets():
+    """Without noise every text. The list is the 80 notes among 240 public sentences, so chance is 1 in 320."""
+    found = demo()
+    assert (found["candidates"], found["picked_without_noise"]) == (320, 1.0)
+    picked = {line["epsilon"]: line["picked"] for line in found["sweep"]}
+    assert list(picked) == [1.0, 2.0, 4.0, 8.0, 16.0]
+    # 800 releases each: at epsilon 1 about 4 are picked, at 16 about 760.
+    assert picked[1.0] < 0.05 < 0.8 < picked[16.0]
+    topics = [line["same_topic"] for line in found["public_choice"]["sweep"]]
+    assert topics[0] < 0.4 < 0.8 < topics[3] <= topics[4] + 0.1
+
+
+@needs_model
+def test_bounds_are_those_of_the_claims():
+    """e^epsilon / (1 + e^epsilon) for pure epsilon; Phi(1 / sigma) for a Gaussian of sensitivity 2. No claim, no bound."""
+    found = demo("--no-sweep")
+    for name in ("laplacian", "privunit", "randomized_response"):
+        assert found["mechanisms"][name]["right_one_of_two"] == pytest.approx(1 / (1 + np.exp(-8.0)), rel=1e-9)
+    gaussian = found["mechanisms"]["gaussian"]
+    assert gaussian["right_one_of_two"] == pytest.approx(NormalDist().cdf(1 / gaussian["receipt"]["sigma"]), rel=1e-6)
+    assert gaussian["right_one_of_two"] == pytest.approx(0.7976, abs=1e-4)
+    seeded = demo("--no-sweep", *FIXED)
+    assert [one["right_one_of_two"] for one in seeded["mechanisms"].values()] == [None] * 4
+    assert "no claim" in hushvec_here("demo", "--no-sweep", *FIXED).out
+
+
+@needs_model
+def test_a_thief_is_no_better_than_the_bound_allows():
+    """Told one of two texts, by the likelihood of either: 4,000 trials at epsilon 1, Hoeffding at alpha = 1e-6."""
+    from hushvec.cli._thief import Stolen, releaser
+
+    embedder = np.eye(2, 384, dtype=np.float32)
+    corpus = PublicCorpus(("yes", "no"), embedder)
+    texts = ["yes", "no"] * 2000
+    stolen = Stolen(texts, np.tile(embedder, (2000, 1)), corpus)
+    settings = {"epsilon": 1.0, "delta": 1e-5, "clip_norm": 1.0, "sigma": None, "per": "record", "generator": None}
+    margin = np.sqrt(np.log(1e6) / (2 * len(texts)))
+    for name in ("gaussian", "laplacian", "privunit", "randomized_response"):
+        outcome = releaser(stolen, name, settings)()
+        assert outcome.picked < outcome.right_one_of_two + margin
+    assert outcome.picked > outcome.right_one_of_two - margin  # randomized response over two texts is the worst there is
+    assert stolen.picked_clean() == 1.0
+
+
+@needs_model
+def test_public_sentences_keep_most():
     """80 notes at epsilon = 8 among 318 sentences: 72 are expected to get their nearest one, with a standard deviation of 2.6; fewer
-    than 56 would be six of these. Noisy vectors at epsilon = 50 keep fewer than half of that."""
+    than 56 would be six of these. Noisy vectors at epsilon = 8 keep fewer than half of that."""
     found = demo("--no-sweep")
     chosen = found["public_choice"]
     receipt = hv.LabelReceipt.from_dict(chosen["receipt"])
@@ -78,25 +125,104 @@ def test_public_sentences_come_first_and_keep_most():
     assert chosen["same_sentence"] >= 56 / 80 > 2 * found["same_sentence"]
     kept = sum(text["public_choice"] == text["nearest_before"] for text in found["texts"])
     assert kept == round(80 * chosen["same_sentence"]) and f"{kept} of 80 texts" in chosen["verdict"]
-    printed = hushvec_here("demo", "--no-sweep", *FIXED).out
-    assert printed.index("Randomized response over") < printed.index("Noisy vectors, gaussian, epsilon 50:")
-    assert "if both are published, their epsilons add up" in printed
+
+
+@needs_model
+def test_shares_of_topics():
+    """8,000 reports at epsilon 1 have standard errors of about 0.02; six of them are 0.13."""
+    topics = demo("--no-sweep")["topics"]
+    assert topics["people"] == 8000 and sum(topics["true"].values()) == pytest.approx(1)
+    for topic, true in topics["true"].items():
+        assert topics["standard_errors"][topic] == pytest.approx(0.02, abs=0.003)
+        assert abs(topics["estimated"][topic] - true) < 6 * topics["standard_errors"][topic]
+    receipt = hv.LabelReceipt.from_dict(topics["receipt"])
+    assert (receipt.epsilon, receipt.answers, hv.verify_receipt(receipt).status) == (1.0, 8000, "holds")
+    assert demo("-", "--no-sweep", stdin=b"One line only")["topics"] is None
+
+
+def test_topics_are_those_of_the_sentences():
+    sentences = shipped_texts(SHIPPED_SENTENCES)
+    assert sum(TOPICS.values()) == len(sentences) == len(TOPIC_OF)
+    topic_of = dict(zip(sentences, (list(TOPICS)[number] for number in TOPIC_OF)))
+    for sentence, topic in (
+        ("Sugar feeds the bacteria that harm teeth.", "health"),
+        ("Credit card debt grows quickly when payments are missed.", "money"),
+        ("Vineyards need years before the first good harvest.", "money"),
+        ("Users who change their phone number may lose access to an account.", "customers"),
+        ("Employees should tell their manager when they will be late.", "work"),
+        ("Courts decide about custody in the interest of the child.", "law"),
+        ("Passengers can ask for a wheelchair at the airport.", "travel"),
+        ("Dyslexia makes learning to read difficult.", "school"),
+        ("A leaking pipe can damage the ceiling below.", "home"),
+    ):
+        assert topic_of[sentence] == topic
+
+
+@needs_model
+def test_the_story_fits_two_screens():
+    lines = hushvec_here("demo").out.splitlines()
+    assert len(lines) <= 60 and max(map(len, lines)) <= 80
+    titles = [line for line in lines if line[:1].isdigit()]
+    assert [title[0] for title in titles] == list("123456")
+    assert [title[3:] for title in titles] == [
+        "Someone stole your vectors",
+        "Release the first of them at epsilon 8",
+        "A smaller epsilon: more privacy, less use",
+        "What survives in aggregate at epsilon 1",
+        "The receipt of public text, verified",
+        "Next",
+    ]
+    text = "\n".join(lines)
+    assert "the right text\n   for 80 of 80." in text
+    assert "is Marisa Quell came in with chest pain" in text
+    assert "holds: (8.0, 0.0)-DP under replacement" in text
+
+
+@needs_model
+def test_colors_leave_the_story_as_it_is(monkeypatch):
+    plain = hushvec_here("demo", *FIXED).out
+    monkeypatch.setattr("hushvec.cli._style.is_colored", lambda stream: True)
+    colored = hushvec_here("demo", *FIXED).out
+    assert "\x1b[" in colored and "\x1b[" not in plain
+    bare = re.sub(r"\x1b\[[0-9;]*m", "", colored)
+    assert [line.rstrip() for line in bare.splitlines()] == plain.splitlines()
+    assert "claim            none: NOT a DP claim" in plain
+
+
+@needs_model
+def test_printed_bounds_are_rounded_up():
+    printed = hushvec_here("demo", "--epsilon", 1, "--no-sweep").out
+    for line in printed.splitlines():
+        if line.strip().startswith(("laplacian", "privunit", "public text")):
+            assert line.endswith("<= 73.2 %")
+    assert "names the right one of a\n   report more often than 73.2 %." in printed
+
+
+@needs_model
+def test_releases_of_own_texts_are_added_up():
+    printed = hushvec_here("demo", "-", "--no-sweep", stdin=b"One line only").out
+    told = " ".join(printed.split())
+    assert "published together, they cost epsilon 32, delta 1e-05 (only one of them: its own)." in told
+    assert "Nothing of 1 text: two standard errors of the share of a topic would be" in told
+    assert "Only the receipts and the released sentences are protected." in told
+    assert "hushvec rewrite notes.txt --lines" in told
 
 
 @needs_model
 def test_a_mechanism_that_is_named_is_the_only_release():
     assert demo("--mechanism", "gaussian", "--no-sweep")["public_choice"] is None
     printed = hushvec_here("demo", "--mechanism", "privunit", "--no-sweep").out
-    assert "Randomized response" not in printed and "their epsilons add up" not in printed
+    assert "public text" not in printed and "The receipt of privunit, verified" in printed
     assert demo("--epsilon", 3, "--no-sweep")["public_choice"]["receipt"]["epsilon"] == 3.0
 
 
 @needs_model
 def test_the_verdict_follows_the_measurement():
-    assert demo("--epsilon", 1, "--no-sweep", *FIXED)["verdict"].startswith("Nothing useful survives")
-    assert demo("--epsilon", 5000, "--no-sweep", *FIXED)["verdict"].startswith("Most of the meaning survives")
-    assert demo("--epsilon", 100, "--no-sweep", *FIXED)["verdict"].startswith("Little survives")
-    printed = hushvec_here("demo", "--epsilon", 1, "--no-sweep", *FIXED).out
+    only = ("--mechanism", "gaussian", "--no-sweep", *FIXED)
+    assert demo("--epsilon", 1, *only)["verdict"].startswith("Nothing useful survives")
+    assert demo("--epsilon", 5000, *only)["verdict"].startswith("Most of the meaning survives")
+    assert demo("--epsilon", 100, *only)["verdict"].startswith("Little survives")
+    printed = hushvec_here("demo", "--epsilon", 1, *only).out
     assert "Nothing useful survives" in printed
     assert "NOT a DP claim" in printed
 
@@ -218,6 +344,22 @@ def test_progress_is_shown_to_a_person_only(monkeypatch):
         assert ("4/4" in stream.getvalue()) is shown
     with Progress("rows", 0, Terminal()) as progress:
         progress.advance(0)
+
+
+def test_progress_says_how_long_the_rest_takes(monkeypatch):
+    moments = iter([0.0, 10.0, 10.0, 10.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(moments))
+    terminal = Terminal()
+    Progress("rows", 4, terminal).advance(1)
+    assert "1/4 30 s left" in terminal.getvalue()
+
+
+def test_what_is_announced_is_gone_when_it_is_done():
+    terminal, pipe = Terminal(), io.StringIO()
+    with announced("loading the model", terminal), announced("loading the model", pipe):
+        assert "loading the model ..." in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\033[K")
+    assert pipe.getvalue() == ""
 
 
 def test_short_work_shows_no_progress():

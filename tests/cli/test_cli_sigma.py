@@ -130,7 +130,7 @@ def test_help_and_version():
         assert "--json" in finished.out
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["sigma", "--epsilon"]])
+@pytest.mark.parametrize("arguments", [["nonsense"], ["sigma", "--epsilon"]])
 def test_what_is_no_command(arguments):
     assert_one_line(hushvec_here(*arguments))
 

@@ -92,8 +92,82 @@ def test_truncated(write):
 
 def test_no_such_file(tmp_path):
     assert_one_line(hushvec_here("verify", tmp_path / "absent.json"), "No such file", "absent.json")
-    assert_one_line(hushvec_here("verify", tmp_path), "Is a directory")
+    assert_one_line(hushvec_here("verify", tmp_path), f"{tmp_path}: a folder, not a receipt")
     assert_one_line(hushvec_here("verify"), "the following arguments are required: RECEIPT")
+
+
+def an_npz(path):
+    np.savez(path, x=np.ones(2))
+
+
+def an_array(path):
+    np.save(path, np.ones(2))
+
+
+def a_table(path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(__import__("pyarrow").table({"x": [1.0]}), path)
+
+
+def a_store(path):
+    with hv.PrivacyBudget(1.0, persist_key="k", store=path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "text"),
+    [
+        ("x.npy", an_array, "x.npy: an array of numpy (.npy), not a receipt\n"),
+        ("x.npz", an_npz, "x.npz: a zip archive (.npz and others), not a receipt\n"),
+        ("x.parquet", a_table, "x.parquet: a Parquet file, not a receipt\n"),
+        ("x.gz", lambda path: path.write_bytes(b"\x1f\x8b\x08"), "x.gz: a gzip file, not a receipt\n"),
+        (
+            "x.sqlite",
+            a_store,
+            "x.sqlite: an SQLite file, not a receipt; if it is a store of budgets: hushvec budget show --store x.sqlite\n",
+        ),
+        ("x.jsonl", lambda path: path.write_text('{"a": 1}\n{"a": 2}\n'), "x.jsonl: 2 lines of JSON, not a receipt\n"),
+        (
+            "x.json",
+            lambda path: path.write_text(json.dumps(hv.PrivacyBudget(1.0).export())),
+            "x.json: a ledger export, not a receipt; pass it as --ledger beside receipts, or to hushvec budget verify --export\n",
+        ),
+        (
+            "x.json",
+            lambda path: path.write_text(json.dumps({"output": "out.npy", "receipt": receipt().to_dict()})),
+            "x.json: the JSON of a command, not a receipt; pass the object under its key 'receipt' as a file of its own, or to -\n",
+        ),
+        (
+            "x.json",
+            lambda path: path.write_text(json.dumps([receipt().to_dict()] * 2)),
+            "x.json: a list of 2 objects, not a receipt; pass each receipt as a file of its own\n",
+        ),
+    ],
+)
+def test_another_kind_of_file_is_named(tmp_path, name, make, text):
+    make(tmp_path / name)
+    finished = hushvec_here("verify", name, cwd=tmp_path)
+    assert_one_line(finished)
+    assert finished.err == f"hushvec verify: {text}"
+
+
+def test_the_receipt_beside_the_file_is_named(tmp_path):
+    an_array(tmp_path / "x.npy")
+    (tmp_path / "x.npy.receipt.json").write_text(receipt().to_json())
+    finished = hushvec_here("verify", "x.npy", cwd=tmp_path)
+    assert finished.err == "hushvec verify: x.npy: an array of numpy (.npy), not a receipt; its receipt is x.npy.receipt.json\n"
+    for number in range(4):
+        (tmp_path / f"{number}.receipt.json").write_text("")
+    finished = hushvec_here("verify", tmp_path)
+    expected = "a folder, not a receipt; pass a receipt in it: 0.receipt.json, 1.receipt.json, 2.receipt.json and 2 more"
+    assert finished.err == f"hushvec verify: {tmp_path}: {expected}\n"
+
+
+def test_a_receipt_is_no_ledger(tmp_path, write):
+    path = write(receipt().to_json())
+    expected = f"{path}: a receipt, not a ledger export; hushvec budget export writes one"
+    assert_one_line(hushvec_here("verify", path, "--ledger", path), expected)
+    assert_one_line(hushvec_here("verify", path, "--ledger", tmp_path), f"{tmp_path}: a folder, not a ledger export")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from importlib.metadata import EntryPoint, entry_points
 
-from hushvec.cli._arguments import Subparsers
+from hushvec.cli._parser import Subparsers
 
 GROUP = "hushvec.commands"
 # Commands of this project in separate distributions, and how to install them.
@@ -36,9 +36,8 @@ def add_called(subparsers: Subparsers, name: str) -> None:
     entry.load()(subparsers)
 
 
-def add_summaries(subparsers: Subparsers) -> None:
-    """List every command with one line about it, and import none."""
+def summaries() -> dict[str, str]:
+    """One line about each command, from the metadata of its distribution: none is imported."""
     lines = {name: f"needs {distribution}" for name, distribution in ELSEWHERE.items()}
     lines |= {name: entry.dist.metadata["Summary"] if entry.dist else "" for name, entry in added_commands().items()}
-    for name in sorted(lines):
-        subparsers.add_parser(name, help=lines[name])
+    return dict(sorted(lines.items()))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hushvec import Generator
 from hushvec._util.publish import receipt_path
+from hushvec.cli._parser import Example, examples_text
+from hushvec.cli._parser import Subparsers as Subparsers
 from hushvec.mechanisms import MECHANISMS
 from hushvec.receipts.base import PER
 from hushvec.receipts.fields import ROUNDS
@@ -18,19 +20,29 @@ if TYPE_CHECKING:
 
 NOTE_REPLACED = "if a release was there before, both count: their losses add up"
 
-Subparsers = Any  # argparse has no public name for it
-
-
 def add_command(
-    subparsers: Subparsers, name: str, run: Callable[[argparse.Namespace], int], help: str, description: str
+    subparsers: Subparsers,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    help: str = "",
+    description: str = "",
+    examples: Sequence[Example] = (),
 ) -> argparse.ArgumentParser:
-    """A subcommand with --json."""
+    """A subcommand with --json. Its help ends with the examples, each (what it does, the command)."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        name, help=help, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        name, help=help, description=description, epilog=examples_text(examples)
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.set_defaults(run=run, prog=parser.prog)
     return parser
+
+
+def add_group(
+    subparsers: Subparsers, name: str, metavar: str, description: str, examples: Sequence[Example] = ()
+) -> Subparsers:
+    """A command whose first argument is the name of another one: the subparsers for those."""
+    parser = subparsers.add_parser(name, description=description, epilog=examples_text(examples))
+    return parser.add_subparsers(required=True, metavar=metavar)
 
 
 def add_release_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,12 +1,18 @@
-"""What a command reads: a file, a folder or standard input, and the name by which messages call it."""
+"""What a command reads: a file, a folder or standard input, and the name by which messages call it; texts as vectors."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hushvec._util.lines import decoded, numbered_lines
+from hushvec._util.progress import Progress
 from hushvec._util.publish import PRIVATE, mode_of
+from hushvec.embedders.minilm import BATCH, MiniLMEmbedder
 
 SUFFIXES = (".txt", ".md")
 
@@ -39,3 +45,13 @@ def lines_of_source(source: str) -> list[str]:
     if not lines:
         raise ValueError(f"{source_name(source)}: must hold at least one line of text")
     return lines
+
+
+def embedded(embedder: MiniLMEmbedder, texts: Sequence[str]) -> NDArray[np.float32]:
+    """`embedder.embed` with progress."""
+    runs = [np.empty((0, embedder.dimension), np.float32)]
+    with Progress("embedding", len(texts)) as progress:
+        for first in range(0, len(texts), BATCH):
+            runs.append(embedder.embed(texts[first : first + BATCH]))
+            progress.advance(len(runs[-1]))
+    return np.concatenate(runs)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hushvec.cli._printable import printable
+from hushvec.cli._style import paint
 from hushvec.mechanisms.by_name import releases_directions
 from hushvec.receipts.labels import LabelReceipt
 from hushvec.receipts.reports import ReportReceipt
@@ -37,22 +38,28 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     lines = [[printable(cell) for cell in line] for line in (header, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    return "\n".join(
+    first, *rest = (
         "  ".join(
             cell.ljust(width) if column == 0 else cell.rjust(width) for column, (cell, width) in enumerate(zip(line, widths))
         ).rstrip()
         for line in lines
     )
+    return "\n".join([paint("bold", first), *rest])
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> str:
     """`name   value` lines, indented. Values are `printable`."""
     width = max(len(name) for name, _ in pairs)
-    return "\n".join(f"  {name.ljust(width)}  {printable(value)}" for name, value in pairs)
+    return "\n".join(f"  {paint('name', name.ljust(width))}  {printable(value)}" for name, value in pairs)
 
 
 def receipt_lines(receipt: AnyReceipt) -> str:
     """The main fields of a receipt, for people."""
+    return facts(receipt_facts(receipt))
+
+
+def receipt_facts(receipt: AnyReceipt) -> list[tuple[str, str]]:
+    """The main fields of a receipt, each with its name."""
     if isinstance(receipt, SelectionReceipt):
         pairs = _selection_facts(receipt)
     elif isinstance(receipt, ReportReceipt):
@@ -61,7 +68,7 @@ def receipt_lines(receipt: AnyReceipt) -> str:
         pairs = _training_facts(receipt)
     else:
         pairs = _label_facts(receipt) if isinstance(receipt, LabelReceipt) else _vector_facts(receipt)
-    return facts([*_claim_facts(receipt), *pairs, ("key", _key(receipt)), *(("note", note) for note in receipt.notes)])
+    return [*_claim_facts(receipt), *pairs, ("key", _key(receipt)), *(("note", note) for note in receipt.notes)]
 
 
 def _claim_facts(receipt: AnyReceipt) -> list[tuple[str, str]]:

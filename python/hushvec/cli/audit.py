@@ -22,7 +22,7 @@ from hushvec.audit import (
     audit_mechanism,
 )
 from hushvec.audit.estimates import SUSPICIOUS_ERRORS
-from hushvec.cli._arguments import Subparsers, add_command
+from hushvec.cli._arguments import Subparsers, add_command, add_group
 from hushvec.cli._output import facts, print_json
 from hushvec.mechanisms import MECHANISMS, PublicCodebook
 from hushvec.release.plan import plan_release
@@ -36,11 +36,10 @@ _ROWS = {"pair": 2, "one-run": 1, "repeats": 4}
 
 
 def add_to(subparsers: Subparsers) -> None:
-    audit = subparsers.add_parser(
-        "audit", help="try to refute a mechanism's claim", description="Try to refute a claim with samples from the code."
-    )
+    example = ("the Gaussian mechanism at epsilon 2", "hushvec audit mechanism --epsilon 2")
+    audit = add_group(subparsers, "audit", "WHAT", "Try to refute a claim with samples from the code.", (example,))
     parser = add_command(
-        audit.add_subparsers(required=True, metavar="WHAT"),
+        audit,
         "mechanism",
         run,
         help="a lower bound on a mechanism's true epsilon",
@@ -49,6 +48,14 @@ def add_to(subparsers: Subparsers) -> None:
             "refuted, which proves nothing; 1: it was. A correct mechanism is flagged with probability at most\n"
             "1 - confidence. A claim that is not refuted is SUSPICIOUS, with exit code 0, where an estimate of\n"
             "epsilon is more than 3 standard errors above it. Small dimensions and an epsilon of 1 to 4 work best."
+        ),
+        examples=(
+            example,
+            ("your own sigma: epsilon follows from it", "hushvec audit mechanism --mechanism empirical --sigma 1.5"),
+            (
+                "quickly, with one method",
+                "hushvec audit mechanism --mechanism privunit --epsilon 3 --method pair --samples 20000",
+            ),
         ),
     )
     choices = (*MECHANISMS, RANDOMIZED_RESPONSE, CODEBOOK)

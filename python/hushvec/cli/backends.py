@@ -17,9 +17,12 @@ def add_to(subparsers: Subparsers) -> None:
         subparsers,
         "backends",
         run,
-        help="what was compiled, what this machine runs, what is in use",
         description="Show the instruction sets and the AES implementations of this build. HUSHVEC_BACKEND and HUSHVEC_AES force one, "
         "HUSHVEC_NUM_THREADS sets the threads.",
+        examples=(
+            ("what this machine runs", "hushvec backends"),
+            ("the same without AVX-512", "HUSHVEC_BACKEND=avx2 hushvec backends"),
+        ),
     )
 
 

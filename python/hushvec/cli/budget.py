@@ -1,34 +1,51 @@
-"""`hushvec budget show|verify|reset|export`: show and check ledgers, start a new period."""
+"""`hushvec budget create|show|verify|reset|export`: make, show and check ledgers, start a new period."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hushvec._util.publish import SHARED, published_text
 from hushvec.budget import BudgetState, PrivacyBudget, budget_keys, export_head, verify_export, verify_ledger
-from hushvec.cli._arguments import Subparsers, add_command
+from hushvec.budget.rows import BLOCK, POLICIES
+from hushvec.cli._arguments import Subparsers, add_command, add_group
 from hushvec.cli._output import facts, print_json, table
+from hushvec.cli._parser import Example
 from hushvec.cli._printable import say
+from hushvec.errors import BudgetError
 from hushvec.receipts.fields import MOST_EXPORT_CHARACTERS, json_object
 
 WRONG = 1
 SHOWN_HASH = 16  # characters of a hash that are shown
 
+_CREATE = ("a ledger of epsilon 10", "hushvec budget create --key clinic --epsilon 10 --delta 1e-4")
+_RHO = ("a ledger that counts zero-concentrated DP, for many small Gaussian releases", "hushvec budget create --key study --rho 0.5")
+_SPEND = ("spend from it", "hushvec privatize vectors.npy -o private.npy --epsilon 2 --budget clinic")
+_SHOW = ("what is left of every ledger", "hushvec budget show")
+_RESET = ("after a month", "hushvec budget reset --key clinic --yes --purpose december")
+_EXPORT = ("for somebody who checks your receipts", "hushvec budget export --key clinic -o ledger.json")
+_VERIFY = (
+    ("a ledger of this machine", "hushvec budget verify --key clinic"),
+    (
+        "an export, and that nothing of an earlier one was removed",
+        "hushvec budget verify --export ledger.json --against earlier.json",
+    ),
+)
+
 _STORE_HELP = "a path, sqlite:///path or postgresql://... (default: $HUSHVEC_BUDGET_STORE, or the user's own file)"
 
 
 def add_to(subparsers: Subparsers) -> None:
-    parser = subparsers.add_parser(
-        "budget", help="show and check privacy budgets, start a new period", description="Ledgers of privacy budgets."
-    )
-    commands = parser.add_subparsers(required=True, metavar="ACTION")
-    show = _add(commands, "show", _show, "limits and what is spent, of one ledger or of all in the store", key_required=False)
+    commands = add_group(subparsers, "budget", "ACTION", "Ledgers of privacy budgets.", (_CREATE, _SPEND, _SHOW))
+    _add_create(commands)
+    what = "limits and what is spent, of one ledger or of all in the store"
+    show = _add(commands, "show", _show, what, (_SHOW,), key_required=False)
     show.description = "Limits and what is spent. Without --key: all ledgers of the store."
-    verify = _add(commands, "verify", _verify, "recompute a ledger from its first row on", key_required=False)
+    verify = _add(commands, "verify", _verify, "recompute a ledger from its first row on", _VERIFY, key_required=False)
     verify.description = (
         "Recompute hashes, totals and limits from the first row on.\n\n"
         "exit code 0  every row follows from the rows before it\n"
@@ -37,18 +54,70 @@ def add_to(subparsers: Subparsers) -> None:
     )
     verify.add_argument("--export", metavar="FILE", help="check an export instead of a store")
     verify.add_argument("--against", metavar="FILE", help="an earlier export, whose rows must still be there")
-    reset = _add(commands, "reset", _reset, "start a new period with nothing spent; the old rows stay")
+    reset = _add(commands, "reset", _reset, "start a new period with nothing spent; the old rows stay", (_RESET,))
     reset.add_argument("--yes", action="store_true", help="confirm; earlier losses still count")
     reset.add_argument("--purpose", help="recorded with the reset")
-    export = _add(commands, "export", _export, "all rows as JSON (docs/budget.md)")
+    export = _add(commands, "export", _export, "all rows as JSON (docs/budget.md)", (_EXPORT,))
     export.add_argument("-o", "--output", metavar="FILE", help="write there instead of to standard output")
 
 
-def _add(commands: Subparsers, name: str, run: Any, help: str, *, key_required: bool = True) -> argparse.ArgumentParser:
-    parser = add_command(commands, name, run, help=help, description=help[0].upper() + help[1:] + ".")
+def _add_create(commands: Subparsers) -> None:
+    create = _add(commands, "create", _create, "make a ledger with limits, which are charged with --budget K", (_CREATE, _RHO, _SPEND))
+    create.description = (
+        "Make a ledger. A release that is charged to it is refused once its limits would be exceeded. Limits stay as they are:\n"
+        "an existing ledger is never changed.\n\n"
+        "Give --epsilon, with --delta where the default does not fit, or --rho."
+    )
+    create.add_argument("--epsilon", type=float, help="limit on the sum of epsilon")
+    create.add_argument("--delta", type=float, help="limit on the sum of delta (default: epsilon / 10000, in [0.001, 0.01])")
+    create.add_argument("--rho", type=float, help="limit in zero-concentrated DP, instead of epsilon and delta")
+    create.add_argument(
+        "--on-exhausted", choices=POLICIES, default=BLOCK, help="refuse what does not fit, or record it and warn (default block)"
+    )
+
+
+def _add(
+    commands: Subparsers, name: str, run: Any, help: str, examples: Sequence[Example] = (), *, key_required: bool = True
+) -> argparse.ArgumentParser:
+    parser = add_command(commands, name, run, help=help, description=help[0].upper() + help[1:] + ".", examples=examples)
     parser.add_argument("--key", required=key_required, metavar="K", help="persist_key of the ledger")
     parser.add_argument("--store", metavar="S", help=_STORE_HELP)
     return parser
+
+
+def _create(options: argparse.Namespace) -> int:
+    with PrivacyBudget(
+        options.epsilon,
+        options.delta,
+        max_rho=options.rho,
+        persist_key=options.key,
+        store=_new_ledger(options),
+        on_exhausted=options.on_exhausted,
+    ) as budget:
+        state = budget.state()
+    if options.json:
+        print_json(_as_json(state))
+    else:
+        say(f"created {state.key!r}", "")
+        print(facts(_facts(state)))
+    return 0
+
+
+def _new_ledger(options: argparse.Namespace) -> str | None:
+    """The store, which has no ledger of this name."""
+    if (options.epsilon is None) == (options.rho is None):
+        raise ValueError("one of --epsilon and --rho must be given: the limit")
+    if options.delta is not None and options.rho is not None:
+        raise ValueError("--delta must come with --epsilon: --rho is a limit of its own")
+    store: str | None = options.store
+    try:
+        keys = budget_keys(store)
+    except BudgetError:
+        return store  # there is none yet, or making the ledger says what is wrong with it
+    if options.key in keys:
+        command = f"hushvec budget show --key {shlex.quote(options.key)}"
+        raise ValueError(f"there is already a budget with key {options.key!r}: {command} shows it")
+    return store
 
 
 def _show(options: argparse.Namespace) -> int:

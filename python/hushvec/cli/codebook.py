@@ -24,13 +24,19 @@ def add_to(subparsers: Subparsers) -> None:
         subparsers,
         "codebook",
         run,
-        help="make a public codebook, to release rows as public ones",
         description=(
             "Make a codebook of the PUBLIC rows or texts in IN, for `hushvec privatize` and `hushvec retrieve build` with\n"
             "`--codebook FILE`: each private row is released as the nearest public code, by randomized response. Pure epsilon,\n"
             "and no noisy vector.\n"
             "It needs public data of the same kind as the private data; --check measures on a public sample whether it fits.\n\n"
             "IN: .npy, .parquet or .jsonl. Never the rows that are to be released."
+        ),
+        examples=(
+            (
+                "a codebook of public rows, and whether it fits a public sample",
+                "hushvec codebook public.npy -o book.npz --epsilon 8 --check sample.npy",
+            ),
+            ("release private rows as its codes", "hushvec privatize private.npy -o out.npy --epsilon 8 --codebook book.npz"),
         ),
     )
     parser.add_argument("input", metavar="IN", type=Path)

@@ -1,42 +1,42 @@
-"""`hushvec demo`: texts as public sentences, by randomized response and by noisy vectors, with receipts and utility."""
+"""`hushvec demo`: what stolen vectors give away, and what is left of them after noise, on shipped notes or on texts of one's own."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushvec._native._core import Generator
 from hushvec._util.lines import SHIPPED_NOTES, SHIPPED_SENTENCES, shipped_texts
-from hushvec._util.progress import Progress
 from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
-from hushvec.cli._documents import lines_of_source
-from hushvec.cli._nearest import cosines, nearest
-from hushvec.cli._output import facts, print_json, receipt_lines, table
-from hushvec.cli._printable import say
-from hushvec.embedders.minilm import BATCH, MiniLMEmbedder
-from hushvec.mechanisms import EmpiricalGaussian, Gaussian
-from hushvec.receipts.labels import LabelReceipt
-from hushvec.receipts.vectors import Receipt
-from hushvec.release.vectors import Release, privatize
+from hushvec.cli._documents import embedded, lines_of_source
+from hushvec.cli._output import print_json
+from hushvec.cli._story import NOTE_PRIVATE, Story, headline, tell, verdict
+from hushvec.cli._thief import (
+    AGGREGATE_PEOPLE,
+    CHOICE,
+    TOPICS,
+    Outcome,
+    Shares,
+    Stolen,
+    SweepLine,
+    TooFew,
+    releaser,
+    shares_of_topics,
+    sweep,
+)
+from hushvec.embedders.minilm import MiniLMEmbedder
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, PrivUnit
+from hushvec.release.vectors import privatize
 from hushvec.text.corpus import PublicCorpus
-from hushvec.text.public_choice import PublicChoice
 
-DEFAULT_EPSILON = 50.0
-CHOICE_EPSILON = 8.0
-SWEEP_EPSILONS = (1.0, 10.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
-DEFAULT_SHOWN = 6
+DEFAULT_EPSILON = 8.0
+DEFAULT_SHOWN = 1
 
-NOTE_PRIVATE = "Only the receipts and the released sentences are protected. Do not publish the other lines: they show the texts."
-NOTE_TWO = "Both releases are about the same texts: if both are published, their epsilons add up."
-
-# Shares of the texts that still match: below the first nothing useful survives, from the second on most of the meaning does.
-LITTLE = 0.05
-MOST = 0.5
+_VECTORS = (Gaussian.name, Laplacian.name, PrivUnit.name)
+_IN_TABLE = (PrivUnit.name, CHOICE)
 
 
 def add_to(subparsers: Subparsers) -> None:
@@ -44,19 +44,22 @@ def add_to(subparsers: Subparsers) -> None:
         subparsers,
         "demo",
         run,
-        help="embed texts, add noise, decode, and compare",
         description=(
-            "Embed texts with all-MiniLM-L6-v2 on the CPU and release each as one of 320 public sentences: first its nearest one\n"
-            "by randomized response, which keeps most, then by a noisy vector, decoded to the nearest sentence. With --mechanism,\n"
-            "only the noisy vector. Every line of the input is one text.\n\n"
-            "Texts of PATH, and the sentences nearest to them, are printed only with --show-original.\n\n"
-            f"epsilon is {CHOICE_EPSILON:.0f} for randomized response if not given, and {DEFAULT_EPSILON:.0f} for vectors: "
-            "enough to see something,\nfar too much for strong privacy.\n"
-            "The table over epsilon repeats the release; do not publish it: the losses would add up."
+            "Embed texts with all-MiniLM-L6-v2 on the CPU, and show in six steps what the vectors give away, what each mechanism\n"
+            "leaves of one text, what a smaller epsilon changes, what survives in aggregate, and the receipt. All figures are\n"
+            "measured or computed here; the noise is new each time. Every line of the input is one text.\n\n"
+            "Texts of PATH, and the sentences nearest to them, are printed only with --show-original. With --mechanism only\n"
+            "that one is shown. The tables repeat the release: do not publish them, as the losses would add up."
+        ),
+        examples=(
+            ("the 80 notes that come with the package", "hushvec demo"),
+            ("your own texts, one per line; they are not printed", "hushvec demo notes.txt"),
+            ("one mechanism, on six texts", "hushvec demo --mechanism privunit --epsilon 16 --show 6"),
+            ("one sentence", "echo 'The biopsy came back benign.' | hushvec demo -"),
         ),
     )
     parser.add_argument("source", nargs="?", metavar="PATH", help="file, folder (.txt, .md) or - (default: shipped notes)")
-    parser.add_argument("--epsilon", type=float, help=f"default {CHOICE_EPSILON:.0f}, and {DEFAULT_EPSILON:.0f} for vectors")
+    parser.add_argument("--epsilon", type=float, help=f"of each release (default {DEFAULT_EPSILON:g})")
     add_release_arguments(parser)
     parser.set_defaults(mechanism=None)  # which one was asked for, if any
     parser.add_argument("--show", type=int, default=DEFAULT_SHOWN, metavar="N", help=f"texts to print (default {DEFAULT_SHOWN})")
@@ -68,98 +71,31 @@ def run(options: argparse.Namespace) -> int:
     if options.show < 0:
         raise ValueError(f"show must be >= 0, got {options.show}")
     arguments = _release_arguments(options)
-    _check_before_the_model_loads(arguments)
+    shown = (*_VECTORS, CHOICE) if options.mechanism is None else (options.mechanism,)
+    _check_before_the_model_loads(shown, arguments)
     texts = shipped_texts(SHIPPED_NOTES) if options.source is None else lines_of_source(options.source)
-    corpus = shipped_texts(SHIPPED_SENTENCES)
-
+    # At once for a person, whom loading the model keeps waiting; elsewhere not before it has worked.
+    at_once = sys.stdout.isatty() and not options.json
+    if at_once:
+        print(headline(len(texts), options.source), flush=True)
     watch = _Stopwatch()
-    embedder = MiniLMEmbedder()
-    watch.lap("load model")
-    clean = _embed(embedder, texts)
-    watch.lap("embed texts")
-    public = embedder.embed(corpus)
-    watch.lap("embed public corpus")
-    release = privatize(clean, **arguments)
-    watch.lap("noise")
-    decoded = nearest(release.values, public)
-    watch.lap("decode")
-    clean_decoded = nearest(clean, public)
-    choice = None
-    if options.mechanism is None:
-        choice = _chosen(clean, PublicCorpus(tuple(corpus), public), clean_decoded, options, arguments["generator"])
-        watch.lap("choose public sentences")
-
-    outcome = _Outcome(texts, corpus, clean, public, clean_decoded, release, decoded, choice)
-    sweep = [] if options.no_sweep or options.mechanism == EmpiricalGaussian.name else _sweep(outcome, arguments)
-    private = options.show_original or options.source is None  # the bundled notes are about nobody
+    stolen = _embedded(texts, watch)
+    outcomes = [releaser(stolen, name, arguments)() for name in shown]
+    watch.lap("release and decode")
+    lines: list[SweepLine] = []
+    if not options.no_sweep and options.mechanism != EmpiricalGaussian.name:
+        lines = sweep(stolen, _IN_TABLE if options.mechanism is None else shown, arguments)
+        watch.lap("other epsilons")
+    people = AGGREGATE_PEOPLE if options.source is None else len(texts)
+    shares = shares_of_topics(stolen, people, arguments["generator"])
+    private = options.show_original or options.source is None  # the shipped notes are about nobody
     if options.json:
-        print_json(_as_json(outcome, sweep, watch.seconds, private=private))
+        print_json(_as_json(stolen, outcomes, lines, shares, private=private) | {"seconds": watch.seconds, "note": NOTE_PRIVATE})
     else:
-        _print(outcome, sweep, watch.seconds, options.show, private=private)
+        if not at_once:
+            print(headline(len(texts), options.source))
+        tell(Story(stolen, outcomes, lines, shares, options.show, options.source, private))
     return 0
-
-
-class _Choice(NamedTuple):
-    """The nearest public sentence of each text by randomized response."""
-
-    texts: list[str]
-    receipt: LabelReceipt
-    agreement: float
-    corpus_size: int
-
-    @property
-    def verdict(self) -> str:
-        kept = round(self.agreement * len(self.texts))
-        return (
-            f"Randomized response over {self.receipt.label_count} of the {self.corpus_size} public sentences, "
-            f"epsilon {self.receipt.epsilon:g}, delta 0: {kept} of {len(self.texts)} texts get the sentence nearest to them."
-        )
-
-
-def _chosen(
-    clean: NDArray[np.float32],
-    corpus: PublicCorpus,
-    clean_decoded: NDArray[np.intp],
-    options: argparse.Namespace,
-    generator: Generator | None,
-) -> _Choice:
-    choice = PublicChoice(corpus, CHOICE_EPSILON if options.epsilon is None else options.epsilon)
-    texts, receipt = choice.release(clean, per=options.per, generator=generator)
-    kept = [text == corpus.texts[number] for text, number in zip(texts, clean_decoded.tolist())]
-    return _Choice(texts, receipt, sum(kept) / len(kept), len(corpus.texts))
-
-
-@dataclass
-class _Outcome:
-    texts: list[str]
-    corpus: list[str]
-    clean: NDArray[np.float32]
-    public: NDArray[np.float32]
-    clean_decoded: NDArray[np.intp]
-    release: Release
-    decoded: NDArray[np.intp]
-    choice: _Choice | None
-
-    @property
-    def agreement(self) -> float:
-        """Share of texts whose noisy vector decodes to the sentence that the clean vector decodes to."""
-        return float((self.decoded == self.clean_decoded).mean())
-
-    @property
-    def mean_cosine(self) -> float:
-        """Of a noisy vector with its own clean one."""
-        return float(cosines(self.release.values, self.clean).mean())
-
-    @property
-    def verdict(self) -> str:
-        kept = round(self.agreement * len(self.texts))
-        count = f"{kept} of {len(self.texts)} texts still match the sentence they get without noise"
-        guessing = f"chance: {100 / len(self.corpus):.1f} %"
-        if self.agreement < LITTLE:
-            return f"Nothing useful survives: {count}; {guessing}."
-        if self.agreement < MOST:
-            return f"Little survives: {count}; {guessing}."
-        return f"Most of the meaning survives, for readers and attackers alike: {count}."
 
 
 class _Stopwatch:
@@ -181,123 +117,93 @@ def _release_arguments(options: argparse.Namespace) -> dict[str, Any]:
         "epsilon": epsilon,
         "delta": options.delta,
         "clip_norm": options.clip_norm,
-        "mechanism": options.mechanism or Gaussian.name,
         "sigma": options.sigma,
         "per": options.per,
         "generator": make_generator(options),
     }
 
 
-def _check_before_the_model_loads(arguments: dict[str, Any]) -> None:
-    """A release of no rows: refuses what the real one would refuse, seconds earlier."""
-    privatize(np.empty((0, MiniLMEmbedder.dimension), np.float32), **arguments)
+def _check_before_the_model_loads(mechanisms: tuple[str, ...], arguments: dict[str, Any]) -> None:
+    """Releases of no rows: they refuse what the real ones would refuse, seconds earlier."""
+    for name in mechanisms:
+        if name != CHOICE:
+            privatize(np.empty((0, MiniLMEmbedder.dimension), np.float32), mechanism=name, **arguments)
 
 
-def _embed(embedder: MiniLMEmbedder, texts: list[str]) -> NDArray[np.float32]:
-    runs = []
-    with Progress("embedding", len(texts)) as progress:
-        for first in range(0, len(texts), BATCH):
-            runs.append(embedder.embed(texts[first : first + BATCH]))
-            progress.advance(len(runs[-1]))
-    return np.concatenate(runs)
+def _embedded(texts: list[str], watch: _Stopwatch) -> Stolen:
+    embedder = MiniLMEmbedder()
+    watch.lap("load model")
+    clean = embedded(embedder, texts)
+    watch.lap("embed texts")
+    sentences = shipped_texts(SHIPPED_SENTENCES)
+    corpus = PublicCorpus(tuple(sentences), embedder.embed(sentences))
+    watch.lap("embed public corpus")
+    return Stolen(texts, clean, corpus)
 
 
-def _sweep(outcome: _Outcome, arguments: dict[str, Any]) -> list[dict[str, float]]:
-    lines = []
-    for epsilon in SWEEP_EPSILONS:
-        values, receipt = privatize(outcome.clean, **{**arguments, "epsilon": epsilon})
-        assert isinstance(receipt, Receipt)
-        noise = receipt.sigma if receipt.sigma is not None else receipt.scale
-        assert noise is not None
-        lines.append(
-            {
-                "epsilon": epsilon,
-                "sigma_or_scale": noise,
-                "mean_cosine": float(cosines(values, outcome.clean).mean()),
-                "same_sentence": float((nearest(values, outcome.public) == outcome.clean_decoded).mean()),
-            }
-        )
-    return lines
-
-
-def _closeness(outcome: _Outcome, decoded: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Cosine of each text with the public sentence it was decoded to."""
-    return cosines(outcome.clean, outcome.public[decoded])
+# ---- JSON ----
 
 
 def _as_json(
-    outcome: _Outcome, sweep: list[dict[str, float]], seconds: dict[str, float], *, private: bool
+    stolen: Stolen, outcomes: list[Outcome], lines: list[SweepLine], shares: Shares | TooFew, *, private: bool
 ) -> dict[str, Any]:
-    texts: list[dict[str, Any]] = [{"nearest_after": outcome.corpus[number]} for number in outcome.decoded]
-    if private:
-        before, after = _closeness(outcome, outcome.clean_decoded), _closeness(outcome, outcome.decoded)
-        kept = cosines(outcome.release.values, outcome.clean)
-        for row, text in enumerate(outcome.texts):
-            texts[row] |= {
-                "text": text,
-                "nearest_before": outcome.corpus[outcome.clean_decoded[row]],
-                "cosine_before": float(before[row]),
-                "cosine_after": float(after[row]),
-                "cosine_noisy_clean": float(kept[row]),
-            }
-    choice = outcome.choice
-    if choice is not None:
-        for row, chosen in enumerate(choice.texts):
-            texts[row]["public_choice"] = chosen
+    """The last mechanism for vectors is the one without a name of its own; the public sentences are `public_choice`."""
+    choice = next((outcome for outcome in outcomes if outcome.mechanism == CHOICE), None)
+    vectors = next(outcome for outcome in reversed(outcomes) if outcome.mechanism != CHOICE)
+    sweeps = {name: [_line_as_json(line) for line in lines if line.mechanism == name] for name in (vectors.mechanism, CHOICE)}
     return {
-        "texts": texts,
-        "mean_cosine": outcome.mean_cosine,
-        "same_sentence": outcome.agreement,
-        "verdict": outcome.verdict,
-        "public_choice": None
-        if choice is None
-        else {"same_sentence": choice.agreement, "verdict": choice.verdict, "receipt": choice.receipt.to_dict()},
-        "sweep": sweep,
-        "seconds": seconds,
-        "receipt": outcome.release.receipt.to_dict(),
-        "note": NOTE_PRIVATE,
+        "texts": [_text_as_json(stolen, vectors, choice, row, private=private) for row in range(len(stolen.texts))],
+        "candidates": len(stolen.candidates),
+        "picked_without_noise": stolen.picked_clean(),
+        **_outcome_as_json(stolen, vectors),
+        "sweep": sweeps[vectors.mechanism],
+        "public_choice": None if choice is None else {**_outcome_as_json(stolen, choice), "sweep": sweeps[CHOICE]},
+        "mechanisms": {outcome.mechanism: _outcome_as_json(stolen, outcome) for outcome in outcomes},
+        "topics": None if isinstance(shares, TooFew) else _shares_as_json(shares, private=private),
     }
 
 
-def _print(outcome: _Outcome, sweep: list[dict[str, float]], seconds: dict[str, float], shown: int, *, private: bool) -> None:
-    rows = np.linspace(0, len(outcome.texts) - 1, min(shown, len(outcome.texts)), dtype=int)
+def _text_as_json(stolen: Stolen, vectors: Outcome, choice: Outcome | None, row: int, *, private: bool) -> dict[str, Any]:
+    sentences = stolen.corpus.texts
+    before, after = stolen.clean_decoded[row], vectors.decoded[row]
+    shown: dict[str, Any] = {"nearest_after": sentences[after]}
+    if choice is not None:
+        shown["public_choice"] = sentences[choice.decoded[row]]
     if private:
-        _print_texts(outcome, rows)
-    else:
-        for row in rows:
-            _print_released(outcome, row)
-        print("\n--show-original prints the texts beside them.\n")
-    if outcome.choice is not None:
-        print(f"{outcome.choice.verdict}\n")
-        print(f"Noisy vectors, {outcome.release.receipt.mechanism}, epsilon {outcome.release.receipt.epsilon:g}:")
-    print(outcome.verdict)
-    print(f"Cosine of a noisy vector with its clean one: {outcome.mean_cosine:.3f} on average, 1 before the noise.\n")
-    if sweep:
-        print("The same vectors with noise of other epsilons (not released):\n")
-        print(table(("epsilon", "sigma or scale", "cosine", "same sentence"), [_sweep_cells(line) for line in sweep]))
-        print()
-    if outcome.choice is not None:
-        print("Receipt of the public sentences\n" + receipt_lines(outcome.choice.receipt) + "\n")
-    heading = "Receipt" if outcome.choice is None else "Receipt of the noisy vectors"
-    print(f"{heading}\n" + receipt_lines(outcome.release.receipt) + "\n")
-    print(f"{NOTE_PRIVATE}\n" + ("" if outcome.choice is None else f"{NOTE_TWO}\n"))
-    print("Seconds\n" + facts([(name, f"{value:.4f}") for name, value in seconds.items()]))
+        assert vectors.cosines is not None
+        shown |= {
+            "text": stolen.texts[row],
+            "nearest_before": sentences[before],
+            "cosine_before": stolen.closeness(row, before),
+            "cosine_after": stolen.closeness(row, after),
+            "cosine_noisy_clean": float(vectors.cosines[row]),
+        }
+    return shown
 
 
-def _print_texts(outcome: _Outcome, rows: NDArray[Any]) -> None:
-    before, after = _closeness(outcome, outcome.clean_decoded), _closeness(outcome, outcome.decoded)
-    for row in rows:
-        say(f"text          {outcome.texts[row]}")
-        say(f"nearest       {outcome.corpus[outcome.clean_decoded[row]]}  (cosine with the text {before[row]:.2f})")
-        _print_released(outcome, row, f"  (cosine with the text {after[row]:.2f})")
-        print()
+def _outcome_as_json(stolen: Stolen, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "mean_cosine": outcome.mean_cosine,
+        "same_sentence": outcome.same_sentence,
+        "same_topic": outcome.same_topic,
+        "picked": outcome.picked,
+        "right_one_of_two": outcome.right_one_of_two,
+        "verdict": verdict(stolen, outcome),
+        "receipt": outcome.receipt.to_dict(),
+    }
 
 
-def _print_released(outcome: _Outcome, row: int, closeness: str = "") -> None:
-    if outcome.choice is not None:
-        say(f"randomized    {outcome.choice.texts[row]}")
-    say(f"noisy vector  {outcome.corpus[outcome.decoded[row]]}{closeness}")
+def _shares_as_json(shares: Shares, *, private: bool) -> dict[str, Any]:
+    return {
+        "people": shares.people,
+        "estimated": dict(zip(TOPICS, shares.estimated.tolist())),
+        "standard_errors": dict(zip(TOPICS, shares.errors.tolist())),
+        **({"true": dict(zip(TOPICS, shares.true.tolist()))} if private else {}),
+        "receipt": shares.receipt.to_dict(),
+    }
 
 
-def _sweep_cells(line: dict[str, float]) -> tuple[str, ...]:
-    return (f"{line['epsilon']:g}", f"{line['sigma_or_scale']:.4g}", f"{line['mean_cosine']:.3f}", f"{line['same_sentence']:.0%}")
+def _line_as_json(line: SweepLine) -> dict[str, Any]:
+    noise = {} if line.noise is None else {"sigma_or_scale": line.noise, "mean_cosine": line.mean_cosine}
+    shares = {"same_sentence": line.same_sentence, "same_topic": line.same_topic, "picked": line.picked}
+    return {"epsilon": line.epsilon, **noise, **shares, "right_one_of_two": line.right_one_of_two}

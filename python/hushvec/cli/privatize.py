@@ -33,7 +33,6 @@ def add_to(subparsers: Subparsers) -> None:
         subparsers,
         "privatize",
         run,
-        help="release a file of vectors with a receipt",
         description=(
             "Release the vectors of a file with differential privacy; the receipt goes to OUT.receipt.json.\n\n"
             ".npy      float16, float32 or float64, one or two dimensions, any size (memory-mapped)\n"
@@ -42,6 +41,20 @@ def add_to(subparsers: Subparsers) -> None:
             "          other keys are dropped unless --keep names them\n\n"
             "What --keep names is copied without protection. OUT is written atomically, readable by those who may read IN.\n"
             "An existing OUT is refused without --force."
+        ),
+        examples=(
+            (
+                "a file of vectors, as noisy directions",
+                "hushvec privatize vectors.npy -o private.npy --epsilon 8 --mechanism privunit",
+            ),
+            (
+                "texts of a JSON lines file, embedded first; the key \"id\" is copied as it is",
+                "hushvec privatize notes.jsonl -o private.jsonl --text-key text --keep id --epsilon 8",
+            ),
+            (
+                "charge a budget first (hushvec budget create)",
+                "hushvec privatize vectors.npy -o private.npy --epsilon 2 --budget clinic",
+            ),
         ),
     )
     parser.add_argument("input", metavar="IN", type=Path)

@@ -26,13 +26,17 @@ def add_to(subparsers: Subparsers) -> None:
         subparsers,
         "redact",
         run,
-        help="replace personal data in texts by placeholders",
         description=(
             "Replace personal data by placeholders such as [EMAIL]. Heuristic rules: what they miss stays, and this is\n"
             "not differential privacy. --list-rules shows what is looked for.\n\n"
             "The input is one text, unless --lines (every line is a text) or --text-key (JSON lines: the text under that key is\n"
             "redacted, other keys are copied unprotected). OUT is written atomically.\n\n"
             "--json gives the place and category of every find; the redacted text itself is printed only with --show-original."
+        ),
+        examples=(
+            ("one text", "hushvec redact --text 'Call Ann on +44 20 7946 0958 or write to ann@example.org'"),
+            ("every line of a file, keeping dates", "hushvec redact notes.txt --lines -o redacted.txt --allow-categories date"),
+            ("what is looked for", "hushvec redact --list-rules"),
         ),
     )
     parser.add_argument("source", nargs="?", metavar="FILE", help="a UTF-8 file, or - for standard input (default)")

@@ -14,9 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.lines import field, json_record, numbered_lines
+from hushvec._util.progress import Progress, announced
 from hushvec.budget import PrivacyBudget
-from hushvec.cli._arguments import Subparsers, add_budget_arguments, add_command, add_key_arguments, make_generator, opened_budget
-from hushvec.cli._documents import read_utf8
+from hushvec.cli._arguments import (
+    Subparsers,
+    add_budget_arguments,
+    add_command,
+    add_group,
+    add_key_arguments,
+    make_generator,
+    opened_budget,
+)
+from hushvec.cli._documents import embedded, read_utf8
 from hushvec.cli._output import print_json, receipt_lines, table
 from hushvec.cli._printable import say
 from hushvec.cli.files import Columns, open_source
@@ -30,16 +39,25 @@ from hushvec.retrieval.stores import BEHIND_AN_ADDRESS, ON_DISK, STORES
 _TEXT_SUFFIX = ".txt"
 _SHOWN_QUERIES = 100
 
+_BUILD_TEXTS = ("texts, one per line, with noise on their vectors", "hushvec retrieve build notes.txt -o notes.index --epsilon 16")
+_SEARCH_TEXTS = ("ask it in words", "hushvec retrieve search notes.index --text 'heart problems'")
+
 NOTE_TEXT = "the texts of documents are shown as they are: document privacy does not cover them, and ends where one is read"
 
 
 def add_to(subparsers: Subparsers) -> None:
     about = "Indexes with noise on documents, on queries or on scores."
-    parser = subparsers.add_parser("retrieve", help="build and search indexes of private vectors", description=about)
-    commands = parser.add_subparsers(required=True, metavar="ACTION")
+    commands = add_group(subparsers, "retrieve", "ACTION", about, (_BUILD_TEXTS, _SEARCH_TEXTS))
     _add_build(commands)
     _add_search(commands)
-    show = add_command(commands, "show", _show, help="what an index costs and whom it protects", description="Costs of an index.")
+    show = add_command(
+        commands,
+        "show",
+        _show,
+        help="what an index costs and whom it protects",
+        description="Costs of an index.",
+        examples=(("with the cost of 1000 queries", "hushvec retrieve show notes.index --queries 1000"),),
+    )
     show.add_argument("folder", metavar="INDEX", type=Path)
     show.add_argument("--queries", type=int, default=_SHOWN_QUERIES, help="also show the cost of this many queries (default 100)")
 
@@ -55,6 +73,13 @@ def _add_build(commands: Subparsers) -> None:
             ".npy .parquet .jsonl   vectors, as for hushvec privatize; .jsonl with --text-key: texts, embedded with MiniLM\n"
             ".txt                   one text per line, embedded with MiniLM\n\n"
             "INDEX is written atomically."
+        ),
+        examples=(
+            _BUILD_TEXTS,
+            (
+                "vectors without noise; each search hides its query",
+                "hushvec retrieve build vectors.npy -o vectors.index --query-epsilon 8",
+            ),
         ),
     )
     parser.add_argument("input", metavar="IN", type=Path)
@@ -98,6 +123,13 @@ def _add_search(commands: Subparsers) -> None:
         _search,
         help="the nearest documents of queries",
         description="Answer queries from an index: a file as for `hushvec retrieve build`, or texts.",
+        examples=(
+            _SEARCH_TEXTS,
+            (
+                "print the texts too; they are not protected",
+                "hushvec retrieve search notes.index queries.npy -k 5 --show-text notes.txt",
+            ),
+        ),
     )
     parser.add_argument("folder", metavar="INDEX", type=Path)
     parser.add_argument("queries", nargs="?", metavar="QUERIES", type=Path)
@@ -135,8 +167,9 @@ def _build(options: argparse.Namespace) -> int:
             normalize=not options.no_normalize,
             generator=make_generator(options),
         )
-        index.add(vectors, ids)
-        index.save(options.output)
+        with announced("adding the rows to the index"):
+            index.add(vectors, ids)
+            index.save(options.output)
     _print_index(options, index, _SHOWN_QUERIES)
     return 0
 
@@ -226,7 +259,7 @@ def _search(options: argparse.Namespace) -> int:
         if texts is not None:
             _require_texts(index, texts)
             print(f"{options.prog}: {NOTE_TEXT}", file=sys.stderr)
-        queries = MiniLMEmbedder().embed(options.text) if options.text else _vectors(options.queries, options)
+        queries = embedded(MiniLMEmbedder(), options.text) if options.text else _vectors(options.queries, options)
         found = index.search(queries, k=options.k)
     answers = [list(_hits(ids, scores, texts)) for ids, scores in zip(found.ids.tolist(), _score_lists(found), strict=True)]
     receipts = {"query_receipt": found.query_receipt, "score_receipt": found.score_receipt}
@@ -304,9 +337,14 @@ def _print_index(options: argparse.Namespace, index: PrivateIndex, queries: int)
 def _vectors(path: Path, options: argparse.Namespace) -> NDArray[Any]:
     """Rows of a file; texts are embedded."""
     if path.suffix.lower() == _TEXT_SUFFIX:
-        return MiniLMEmbedder().embed([line for _, line in numbered_lines(read_utf8(str(path)), str(path))])
+        lines = [line for _, line in numbered_lines(read_utf8(str(path)), str(path))]
+        return embedded(MiniLMEmbedder(), lines)
     source = open_source(path, Columns(vector=options.column, text=options.text_key))
-    parts = [np.atleast_2d(part.values) for part in source.parts()]
+    parts = []
+    with Progress("rows", source.count()) as progress:
+        for part in source.parts():
+            parts.append(np.atleast_2d(part.values))
+            progress.advance(len(parts[-1]))
     return np.concatenate(parts) if parts else np.empty((0, source.dimension), np.float32)
 
 

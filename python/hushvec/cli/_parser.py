@@ -1,0 +1,155 @@
+"""The parser of every command: errors in one line with the name that was meant, help that fits the terminal, examples at its end."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NoReturn
+
+from hushvec._util.near_names import nearest
+from hushvec.cli._printable import printable
+from hushvec.cli._style import is_colored, paint
+
+BAD_INPUT = 2
+
+Example = tuple[str, str]
+Subparsers = Any  # argparse has no public name for it
+
+_EXAMPLES = "examples:"
+# argparse lists choices quoted or bare, by version.
+_INVALID_CHOICE = re.compile(r"invalid choice: (?P<quote>['\"])(?P<given>.*)(?P=quote) \(choose from (?P<choices>.*)\)$")
+_CHOICE = re.compile(r"[\w.-]+")
+# The second column of a line, where it has one.
+_COLUMN = re.compile(r"\s*\S+(?: \S+)*?\s{2,}(?=\S)")
+_OPTION_IN_HELP = re.compile(r"(?m)^ {2,}(?:-\w|--[\w-]+)(?:[ ,]+\S+)*?(?=$| {2,})")
+_HEADING = re.compile(r"(?m)^(?!usage)[a-z][^\n]*:$")
+_COMMAND = re.compile(r"(?m)^ {2}(?:\S+ \| )?hushvec .*$")
+
+
+class CommandParser(argparse.ArgumentParser):
+    """argparse, with errors in one line and help for people."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"formatter_class": HelpFormatter, **settings})
+        self.color = False  # of Python 3.14: `print_help` has its own
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        given = sys.argv[1:] if args is None else list(args)
+        if not self.commands():
+            self._require_known_options(given)
+        return super().parse_known_args(given, namespace)
+
+    def _require_known_options(self, given: Sequence[str]) -> None:
+        """Name an unknown option before what is missing without it. No value of an option begins with two hyphens."""
+        known = [name for action in self._actions for name in action.option_strings]
+        for word in given:
+            if word == "--":
+                return
+            name = word.partition("=")[0]
+            if word.startswith("--") and " " not in word and not any(option.startswith(name) for option in known):
+                self.error(f"unrecognized arguments: {word}{meant_option(name, self.option_names())}")
+
+    def option_names(self) -> list[str]:
+        """The long options that help lists."""
+        shown = (action for action in self._actions if action.help != argparse.SUPPRESS)
+        return [name for action in shown for name in action.option_strings if name.startswith("--")]
+
+    def commands(self) -> dict[str, CommandParser]:
+        """The parsers of the commands below this one, by name; none for a command that does something itself."""
+        for action in self._actions:
+            if action.nargs == argparse.PARSER:
+                return dict(action.choices or {})
+        return {}
+
+    def choices(self) -> dict[str, tuple[str, ...]]:
+        """The words that an option takes, by option, where it takes no others; those of a positional argument under ""."""
+        limited = (action for action in self._actions if action.choices is not None)
+        return {(action.option_strings or [""])[-1]: tuple(map(str, action.choices or ())) for action in limited}
+
+    def error(self, message: str) -> NoReturn:
+        if wrong := _INVALID_CHOICE.search(message):
+            near = nearest(wrong["given"], _CHOICE.findall(wrong["choices"]))
+            message += f", did you mean {near!r}?" if near else ""
+        self.exit(BAD_INPUT, error_line(self.prog, message))
+
+    def format_help(self) -> str:
+        self.usage = self.usage or " ".join([self.prog, *_words_of_usage(self._actions)]).replace("%", "%%")
+        return super().format_help()
+
+    def print_help(self, file: Any = None) -> None:
+        text = self.format_help()
+        if file is None and is_colored(sys.stdout):
+            for pattern, style in ((_HEADING, "title"), (_COMMAND, "good"), (_OPTION_IN_HELP, "name")):
+                text = pattern.sub(partial(_painted, style), text)
+        (sys.stdout if file is None else file).write(text)
+
+
+def _painted(style: str, found: re.Match[str]) -> str:
+    return paint(style, found[0])
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Paragraphs are filled to the width of the terminal; lines with columns keep them."""
+
+    def __init__(self, prog: str, **settings: Any) -> None:
+        super().__init__(prog, **{"max_help_position": 26, **settings})
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n\n".join(
+            "\n".join(f"{indent}{line}" for line in _wrapped(paragraph, width - len(indent))) for paragraph in text.split("\n\n")
+        )
+
+
+def meant_option(name: str, known: Sequence[str]) -> str:
+    """`, did you mean '--epsilon'?`, or nothing where no option is near."""
+    near = nearest(name.strip("-"), [option.strip("-") for option in known])
+    return f", did you mean '--{near}'?" if near else ""
+
+
+def _wrapped(paragraph: str, width: int) -> Iterator[str]:
+    lines = paragraph.split("\n")
+    if lines[0] == _EXAMPLES:
+        yield from lines  # commands are copied
+        return
+    if not any(_COLUMN.match(line) or line.startswith(" ") for line in lines):
+        yield from textwrap.wrap(" ".join(lines), width)
+        return
+    for line in lines:
+        column = _COLUMN.match(line)
+        hanging = len(column[0]) if column else len(line) - len(line.lstrip())
+        yield from textwrap.wrap(line, width, subsequent_indent=" " * hanging, break_long_words=False, break_on_hyphens=False)
+
+
+def _words_of_usage(actions: Sequence[argparse.Action]) -> Iterator[str]:
+    """Required options and positional arguments; the rest is "[options]"."""
+    yield from (f"{action.option_strings[0]} {_value(action)}" for action in actions if action.option_strings and action.required)
+    optional = {"?": "[{}]", "+": "{} ...", "*": "[{} ...]"}
+    for action in actions:
+        if not action.option_strings:
+            yield optional.get(str(action.nargs), "{}").format(_value(action))
+    yield "[options]"
+
+
+def _value(action: argparse.Action) -> str:
+    if action.choices is not None and action.metavar is None:
+        return f"{{{','.join(map(str, action.choices))}}}"
+    return str(action.metavar or action.dest.upper())
+
+
+def examples_text(examples: Sequence[Example]) -> str | None:
+    """The end of a help text: what each example does, and its command."""
+    if not examples:
+        return None
+    return f"{_EXAMPLES}\n" + "\n".join(f"  # {what}\n  {command}" for what, command in examples)
+
+
+def error_line(prog: str, message: str) -> str:
+    return f"{paint('bad', f'{prog}:', sys.stderr)} {one_line(message)}\n"
+
+
+def one_line(message: str) -> str:
+    return printable(" ".join(message.split()))

@@ -1,0 +1,284 @@
+"""What `hushvec demo` measures: what releases of texts keep, and how often a thief with a list of candidates picks the true text.
+
+The thief knows the list, the public model and the mechanism, and takes the candidate under which what was released is likeliest; of
+several that are equally likely, one at random. Nothing here is private: it is a function of the texts without noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._native._core import Generator
+from hushvec._native.products import inner_products
+from hushvec._util.progress import Progress
+from hushvec.cli._nearest import cosines, nearest
+from hushvec.mechanisms import Laplacian, RandomizedResponse
+from hushvec.noise.clipping import clip
+from hushvec.receipts.labels import LabelReceipt, RowReceipt
+from hushvec.release.labels import privatize_labels
+from hushvec.release.vectors import privatize
+from hushvec.text.corpus import PublicCorpus
+from hushvec.text.public_choice import PublicChoice
+
+Rows = NDArray[np.float32]
+Numbers = NDArray[np.intp]
+Scores = Callable[[slice], NDArray[Any]]
+
+CHOICE = "randomized_response"
+LIST_LENGTH = 320
+SWEEP_EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
+# Releases of all texts for a line of the table: enough for about this many rows.
+_SWEEP_ROWS = 800
+_ROWS_AT_ONCE = 64
+
+# The shipped sentences by topic, in their order in the file, and how many there are of each.
+TOPICS = {"health": 64, "money": 56, "customers": 48, "work": 40, "law": 40, "travel": 24, "school": 24, "home": 24}
+TOPIC_OF = np.repeat(np.arange(len(TOPICS)), list(TOPICS.values()))
+AGGREGATE_EPSILON = 1.0
+AGGREGATE_PEOPLE = 8000
+_LARGEST_ERROR = 0.15
+
+
+@dataclass(frozen=True, eq=False)
+class Stolen:
+    """The texts and their vectors, the public sentences, and the list of the thief.
+
+    Args:
+        texts, clean: n texts, and their vectors [n, d].
+        corpus: the public sentences with their vectors.
+    """
+
+    texts: Sequence[str]
+    clean: Rows
+    corpus: PublicCorpus
+
+    @cached_property
+    def candidates(self) -> tuple[str, ...]:
+        """The distinct texts, among as many public sentences as make `LIST_LENGTH` (none where there are more texts)."""
+        own = dict.fromkeys(self.texts)
+        others = [text for text in self.corpus.texts if text not in own]
+        wanted = max(0, min(LIST_LENGTH - len(own), len(others)))
+        spread = np.linspace(0, len(others) - 1, wanted).round().astype(int)
+        return (*own, *(others[place] for place in spread.tolist()))
+
+    @cached_property
+    def candidate_rows(self) -> Rows:
+        row_of = dict(zip(self.corpus.texts, self.corpus.embeddings)) | dict(zip(self.texts, self.clean))
+        return np.array([row_of[text] for text in self.candidates], np.float32)
+
+    @cached_property
+    def truth(self) -> Numbers:
+        """The place of each text in the list."""
+        place_of = {text: place for place, text in enumerate(self.candidates)}
+        return np.array([place_of[text] for text in self.texts], np.intp)
+
+    @cached_property
+    def clean_decoded(self) -> Numbers:
+        """The public sentence nearest to each text."""
+        return nearest(self.clean, self.corpus.embeddings)
+
+    def closeness(self, row: int, sentence: int) -> float:
+        """Cosine of a text with a public sentence."""
+        return float(cosines(self.clean[row : row + 1], self.corpus.embeddings[sentence : sentence + 1])[0])
+
+    def picked(self, scores: Scores) -> float:
+        """Share of the texts that the thief picks; `scores` of rows are [rows, candidates], the largest is likeliest."""
+        found = 0.0
+        for first in range(0, len(self.texts), _ROWS_AT_ONCE):
+            rows = slice(first, first + _ROWS_AT_ONCE)
+            likeliest = (these := scores(rows)) == these.max(axis=1, keepdims=True)
+            found += float((likeliest[np.arange(len(these)), self.truth[rows]] / likeliest.sum(axis=1)).sum())
+        return found / len(self.texts)
+
+    def picked_clean(self) -> float:
+        """Share of the texts that the vectors without noise give away."""
+        return self.picked(lambda rows: inner_products(self.clean[rows], self.candidate_rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """One release of all texts by one mechanism, and what it keeps.
+
+    Args:
+        mechanism: its name.
+        decoded: the public sentence that comes out for each text.
+        same_sentence: share of the texts for which it is the one nearest to the text.
+        same_topic: share of the texts for which it has the topic of the one nearest to the text.
+        picked: share of the texts that the thief picks.
+        receipt: of the release.
+        cosines: of each noisy vector with its clean one; None where the release is a public sentence.
+    """
+
+    mechanism: str
+    decoded: Numbers
+    same_sentence: float
+    same_topic: float
+    picked: float
+    receipt: RowReceipt
+    cosines: NDArray[np.float64] | None = None
+
+    @property
+    def mean_cosine(self) -> float | None:
+        return None if self.cosines is None else float(self.cosines.mean())
+
+    @property
+    def noise(self) -> float | None:
+        """The standard deviation or the scale of the noise on an element."""
+        return None if isinstance(self.receipt, LabelReceipt) else self.receipt.sigma or self.receipt.scale
+
+    @property
+    def right_one_of_two(self) -> float | None:
+        """The claim of the release: nobody who has only it tells which of two texts it is from more often; None without a claim.
+
+        Over a fair coin between any two texts. (1 + delta(0)) / 2, as delta(0) bounds the total variation distance of the two laws.
+        """
+        return one_of_two(self.receipt) if self.receipt.is_dp_claim else None
+
+
+def one_of_two(receipt: RowReceipt) -> float:
+    """The largest probability of telling right which of two values was released, by the loss that the receipt states."""
+    return (1 + receipt.loss.delta(0.0)) / 2
+
+
+Releaser = Callable[[], Outcome]
+
+
+def releaser(stolen: Stolen, mechanism: str, arguments: dict[str, Any]) -> Releaser:
+    """What releases all texts once, by a mechanism of `privatize` or by `CHOICE`; `arguments` are those of `privatize`."""
+    if mechanism == CHOICE:
+        return _choices(stolen, arguments["epsilon"], arguments["per"], arguments["generator"])
+    return lambda: _noisy_vectors(stolen, {**arguments, "mechanism": mechanism})
+
+
+def _noisy_vectors(stolen: Stolen, arguments: dict[str, Any]) -> Outcome:
+    values, receipt = privatize(stolen.clean, **arguments)
+
+    def scores(rows: slice) -> NDArray[Any]:
+        if arguments["mechanism"] != Laplacian.name:  # all candidates have the same length: the nearest is the likeliest
+            return inner_products(values[rows], stolen.candidate_rows)
+        possible = clip(stolen.candidate_rows, arguments["clip_norm"])
+        return np.array([-np.abs(possible - value).sum(axis=1) for value in values[rows]])
+
+    decoded = nearest(values, stolen.corpus.embeddings)
+    outcome = _outcome(stolen, arguments["mechanism"], decoded, scores, receipt)
+    return replace(outcome, cosines=cosines(values, stolen.clean))
+
+
+def _choices(stolen: Stolen, epsilon: float, per: str, generator: Generator | None) -> Releaser:
+    """Each text as one of the public sentences, by randomized response."""
+    choice = PublicChoice(stolen.corpus, epsilon)
+    number_of = {text: number for number, text in enumerate(stolen.corpus.texts)}
+    answers = choice.numbers[choice.nearest(stolen.candidate_rows)]
+
+    def release() -> Outcome:
+        texts, receipt = choice.release(stolen.clean, per=per, generator=generator)
+        decoded = np.array([number_of[text] for text in texts], np.intp)
+        return _outcome(stolen, CHOICE, decoded, lambda rows: answers[None, :] == decoded[rows, None], receipt)
+
+    return release
+
+
+def _outcome(stolen: Stolen, mechanism: str, decoded: Numbers, scores: Scores, receipt: RowReceipt) -> Outcome:
+    return Outcome(
+        mechanism=mechanism,
+        decoded=decoded,
+        same_sentence=float((decoded == stolen.clean_decoded).mean()),
+        same_topic=float((TOPIC_OF[decoded] == TOPIC_OF[stolen.clean_decoded]).mean()),
+        picked=stolen.picked(scores),
+        receipt=receipt,
+    )
+
+
+@dataclass(frozen=True)
+class SweepLine:
+    """A mechanism at one epsilon: means over some releases."""
+
+    mechanism: str
+    epsilon: float
+    same_sentence: float
+    same_topic: float
+    picked: float
+    right_one_of_two: float | None
+    mean_cosine: float | None
+    noise: float | None
+
+
+def sweep(stolen: Stolen, mechanisms: Sequence[str], arguments: dict[str, Any]) -> list[SweepLine]:
+    """The releases at other epsilons."""
+    lines = []
+    with Progress("other epsilons", len(SWEEP_EPSILONS) * len(mechanisms)) as progress:
+        for epsilon, name in product(SWEEP_EPSILONS, mechanisms):
+            release = releaser(stolen, name, {**arguments, "epsilon": epsilon})
+            outcomes = [release() for _ in range(max(1, _SWEEP_ROWS // len(stolen.texts)))]
+            lines.append(
+                SweepLine(
+                    mechanism=name,
+                    epsilon=epsilon,
+                    same_sentence=_mean(one.same_sentence for one in outcomes),
+                    same_topic=_mean(one.same_topic for one in outcomes),
+                    picked=_mean(one.picked for one in outcomes),
+                    right_one_of_two=outcomes[0].right_one_of_two,
+                    mean_cosine=None if name == CHOICE else _mean(one.mean_cosine for one in outcomes),
+                    noise=outcomes[0].noise,
+                )
+            )
+            progress.advance(1)
+    return lines
+
+
+def _mean(values: Any) -> float:
+    return float(np.mean(list(values)))
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """How common each topic is, from one randomized report a person.
+
+    Args:
+        people: how many.
+        true, estimated, errors: one a topic; the errors are standard errors of the noise.
+        receipt: of the reports.
+    """
+
+    people: int
+    true: NDArray[np.float64]
+    estimated: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    receipt: LabelReceipt
+
+
+@dataclass(frozen=True)
+class TooFew:
+    """Why shares of topics are not estimated.
+
+    Args:
+        error: what the standard error of the share of a topic would be.
+        enough: from how many people on it is 0.05.
+    """
+
+    error: float
+    enough: int
+
+
+def shares_of_topics(stolen: Stolen, people: int, generator: Generator | None) -> Shares | TooFew:
+    """Each of `people` reports the topic of a text, that of the public sentence nearest to it; texts are taken in turn.
+
+    Nothing is released where the noise would hide everything.
+    """
+    response = RandomizedResponse(epsilon=AGGREGATE_EPSILON, k=len(TOPICS))
+    error = response.standard_error(1 / len(TOPICS), people)
+    if error > _LARGEST_ERROR:
+        return TooFew(error, math.ceil(people * (error / 0.05) ** 2))
+    topics = np.resize(TOPIC_OF[stolen.clean_decoded], people)
+    answers, receipt = privatize_labels(topics, range(len(TOPICS)), epsilon=AGGREGATE_EPSILON, generator=generator)
+    estimate = response.estimate_frequencies(np.bincount(answers, minlength=len(TOPICS)))
+    true = np.bincount(topics, minlength=len(TOPICS)) / people
+    return Shares(people, true, estimate.frequencies, estimate.standard_errors, receipt)

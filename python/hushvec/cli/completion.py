@@ -1,0 +1,136 @@
+"""`hushvec completion SHELL`: a script for the shell's TAB key, made from the parsers of all commands."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from hushvec.cli import add_own
+from hushvec.cli._arguments import Subparsers, add_command
+from hushvec.cli._map import COMMANDS
+from hushvec.cli._output import print_json
+from hushvec.cli._parser import CommandParser
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+class _Command(NamedTuple):
+    """Words that lead to a command, and what may come after them."""
+
+    words: tuple[str, ...]
+    next_words: tuple[str, ...]
+    options: tuple[str, ...]
+    choices: dict[str, tuple[str, ...]]
+
+
+def add_to(subparsers: Subparsers) -> None:
+    parser = add_command(
+        subparsers,
+        "completion",
+        run,
+        description=(
+            "Print a script that lets the TAB key complete commands, options and their values; files where neither fits.\n"
+            "It is made once and starts no program at the TAB key: after an update of hushvec, make it again."
+        ),
+        examples=(
+            ("bash, in ~/.bashrc", "source <(hushvec completion bash)"),
+            ("zsh, in ~/.zshrc after compinit", "source <(hushvec completion zsh)"),
+            ("fish", "hushvec completion fish > ~/.config/fish/completions/hushvec.fish"),
+        ),
+    )
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")
+
+
+def run(options: argparse.Namespace) -> int:
+    commands = list(_commands())
+    script = _fish(commands) if options.shell == "fish" else _bash(commands)
+    if options.shell == "zsh":  # it runs completions of bash
+        script = f"autoload -U +X bashcompinit && bashcompinit\n{script}"
+    if options.json:
+        print_json({"shell": options.shell, "script": script})
+    else:
+        print(script, end="")
+    return 0
+
+
+def _commands() -> Iterator[_Command]:
+    yield _Command((), tuple(COMMANDS), ("--help", "--version"), {})
+    for name in COMMANDS:
+        subparsers = CommandParser(prog="hushvec").add_subparsers()
+        add_own(subparsers, name)
+        yield from _below((name,), subparsers.choices[name])
+
+
+def _below(words: tuple[str, ...], parser: CommandParser) -> Iterator[_Command]:
+    inner = parser.commands()
+    if inner:
+        yield _Command(words, tuple(inner), ("--help",), {})
+        for name, below in inner.items():
+            yield from _below((*words, name), below)
+        return
+    choices = parser.choices()
+    yield _Command(words, choices.pop("", ()), tuple(parser.option_names()), choices)
+
+
+# No variable is called `words`, `path` or `options`, which zsh has for itself.
+_BASH = """\
+_hushvec() {{
+  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} chain='' offered='' flags='' place
+  for ((place = 1; place < COMP_CWORD; place++)); do
+    case "$chain ${{COMP_WORDS[place]}}" in
+      {known}) chain="$chain ${{COMP_WORDS[place]}}" ;;
+      *) break ;;
+    esac
+  done
+  case "$chain $previous" in
+{values}
+  esac
+  if [[ -z $offered ]]; then
+    case "$chain" in
+{commands}
+    esac
+    [[ $current == -* ]] && offered=$flags
+  fi
+  COMPREPLY=()
+  [[ -n $offered ]] && COMPREPLY=($(compgen -W "$offered" -- "$current"))
+}}
+complete -o bashdefault -o default -F _hushvec hushvec
+"""
+
+
+def _bash(commands: Sequence[_Command]) -> str:
+    return _BASH.format(
+        known=" | ".join(_path(command) for command in commands if command.words),
+        values="\n".join(
+            f"    {_path(command, option)}) offered='{' '.join(values)}' ;;"
+            for command in commands
+            for option, values in command.choices.items()
+        ),
+        commands="\n".join(
+            f"    {_path(command)}) offered='{' '.join(command.next_words)}' flags='{' '.join(command.options)}' ;;"
+            for command in commands
+        ),
+    )
+
+
+def _path(command: _Command, *more: str) -> str:
+    return "'" + "".join(f" {word}" for word in (*command.words, *more)) + "'"
+
+
+def _fish(commands: Sequence[_Command]) -> str:
+    return "".join(f"complete -c hushvec -n '{condition}' {what}\n" for command in commands for condition, what in _lines_of(command))
+
+
+def _lines_of(command: _Command) -> Iterator[tuple[str, str]]:
+    """(where it applies, what is completed) for fish."""
+    seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in command.words) or "__fish_use_subcommand"
+    first = seen
+    if command.words and command.next_words:
+        first += f"; and not __fish_seen_subcommand_from {' '.join(command.next_words)}"
+    for word in command.next_words:
+        about = "" if command.words else " -d '" + COMMANDS[word].replace("'", "\\'") + "'"
+        yield first, f"-f -a {word}{about}"
+    for option in command.options:
+        values = command.choices.get(option)
+        yield seen, f"-l {option[2:]}" + (f" -x -a '{' '.join(values)}'" if values else "")
