@@ -3,7 +3,8 @@
     import hushvec as hv
     values, receipt = hv.privatize(embeddings, epsilon=8.0, delta=1e-5, clip_norm=1.0)
 
-`import hushvec` loads numpy and the compiled core, nothing else.
+`import hushvec` loads numpy and the compiled core, nothing else. Packages below it are imported when they are first used:
+`hushvec.text`, `hushvec.retrieval`, `hushvec.training` and the others need no import of their own.
 """
 
 from typing import TYPE_CHECKING
@@ -24,6 +25,23 @@ from hushvec.receipts import LedgerEntry, Receipt, Verification, verify_charges,
 from hushvec.release.vectors import Release, privatize
 
 if TYPE_CHECKING:
+    from hushvec import accounting as accounting
+    from hushvec import audit as audit
+    from hushvec import budget as budget
+    from hushvec import collect as collect
+    from hushvec import embedders as embedders
+    from hushvec import integrations as integrations
+    from hushvec import jobs as jobs
+    from hushvec import mechanisms as mechanisms
+    from hushvec import middleware as middleware
+    from hushvec import noise as noise
+    from hushvec import plot as plot
+    from hushvec import receipts as receipts
+    from hushvec import release as release
+    from hushvec import retrieval as retrieval
+    from hushvec import secure_memory as secure_memory
+    from hushvec import text as text
+    from hushvec import training as training
     from hushvec.budget import PrivacyBudget
     from hushvec.mechanisms.labels import randomized_response
     from hushvec.mechanisms.recommend import Recommendation, recommend
@@ -83,6 +101,26 @@ __all__ = [
     "wrap_embedding_model",
 ]
 
+_PACKAGES = (
+    "accounting",
+    "audit",
+    "budget",
+    "collect",
+    "embedders",
+    "integrations",
+    "jobs",
+    "mechanisms",
+    "middleware",
+    "noise",
+    "plot",
+    "receipts",
+    "release",
+    "retrieval",
+    "secure_memory",
+    "text",
+    "training",
+)
+
 find_moved_modules()
 Generator.__module__ = "hushvec"  # where users find it, in help() and in errors
 
@@ -106,5 +144,6 @@ __getattr__, __dir__ = at_first_use(
         "wrap_classification_model": "middleware",
         "wrap_embedding_model": "middleware",
     },
+    below=_PACKAGES,
 )
 __getattr__ = or_moved_module(__getattr__)

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from typing import Any
 
 
-def at_first_use(namespace: dict[str, Any], modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def at_first_use(
+    namespace: dict[str, Any], modules: Mapping[str, str], *, below: Collection[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package (PEP 562).
 
     Args:
         namespace: the package's globals().
         modules: name -> the module that has it: a name below the package, or a full one that begins with "hushvec.".
+        below: modules below the package that are themselves such names.
     """
     package = namespace["__name__"]
 
     def get(name: str) -> Any:
+        if name in below:
+            return import_module(f"{package}.{name}")  # which makes it an attribute of the package
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = namespace[name] = getattr(import_module(_full_name(modules[name], package)), name)
         return value
 
     def names() -> list[str]:
-        return sorted({*namespace, *namespace["__all__"]})
+        return sorted({*namespace, *namespace.get("__all__", ()), *below})
 
     return get, names
 

@@ -64,7 +64,7 @@ class PublicCodes:
         """The number of the nearest code of each row [n]: private, not to be released.
 
         Args:
-            x: float array [d] or [n, d], numpy or torch. Not changed.
+            x: float array [d] or [n, d], numpy or torch, or a list, as in `hushvec.privatize`. Not changed.
 
         Guarantees:
             A row's code depends on the row and the codes alone, and is the same under every instruction set but the portable one.
@@ -74,6 +74,7 @@ class PublicCodes:
             TypeError: wrong kinds.
             ValueError: another dimension, NaN or Inf.
         """
+        x = arrays.as_array("x", x)
         arrays.require_array("x", x)
         count, dimension = arrays.rows_and_dimension(x)
         if dimension != self.dimension:

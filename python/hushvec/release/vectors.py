@@ -64,7 +64,9 @@ def privatize(
 
     Args:
         x: float array [d] (one row) or [n, d], numpy, torch (CPU, CUDA) or CuPy; float32, float64, float16 or (torch) bfloat16.
-            CUDA arrays must be contiguous. Not changed.
+            CUDA arrays must be contiguous. Not changed. A list or tuple of numbers or rows, or an array of integers in CPU memory,
+            becomes float32; float arrays in a list keep their dtype. Whole numbers above 2^24 in size, which float32 would round,
+            are refused: pass float64.
         epsilon: > 0; needed by every mechanism but "empirical", where it may be left out and is a ceiling if given.
         delta: in (0, 1). "laplacian", "l2_laplace" and "privunit" do not use it (0 is accepted): their receipts say 0.
         clip_norm: C, the L2 norm that rows are clipped to, in the unit of x; in [2^-100, 2^100]. "privunit" brings every row
@@ -127,7 +129,7 @@ def privatize(
         >>> release.values.shape, release.receipt.grade, round(release.receipt.sigma, 2)
         ((2, 384), 'exact', 1.2)
     """
-    checked = arrays.checked_rows("x", x, finite=budget is not None) if projection is None else _behind(projection, x)
+    checked = arrays.given_rows("x", x, finite=budget is not None) if projection is None else _behind(projection, x)
     plan = plan_release(
         rows=checked.rows,
         dimension=checked.dimension,
@@ -171,8 +173,8 @@ def _released(
 
 def _behind(projection: PublicProjection, x: Any) -> arrays.CheckedRows:
     """The rows after a map, which has checked them for NaN and Inf."""
-    arrays.require_array("x", x)
-    return arrays.checked_rows("x", require_projection(projection).transform(x), finite=False)._replace(finite=True)
+    rows = arrays.given_rows("x", x, finite=False).values
+    return arrays.checked_rows("x", require_projection(projection).transform(rows), finite=False)._replace(finite=True)
 
 
 def _sentences(notes: Sequence[str]) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ def evaluate(
 
     Args:
         index: a `PrivateIndex`, or any object with `search(queries, k)` whose answer has `ids` [m, k], the best first.
-        queries: float array [m, d].
+        queries: float array [m, d], or a list of rows, as in `hushvec.privatize`.
         relevant: for each query the one right id, or a collection of right ids, or a mapping id -> grade >= 0. Ids of the kind that
             the index returns: whole numbers or strings.
         k: cut-offs; the search is for the largest one.
@@ -153,6 +153,7 @@ def evaluate(
         1.000 [0.929, 1.000]
     """
     depths = cutoffs(k)
+    queries = arrays.as_array("queries", queries)
     arrays.require_array("queries", queries)
     if queries.ndim != 2 or len(queries) == 0:
         raise ValueError(f"queries must have shape (queries, dimension) with at least one query, got {tuple(queries.shape)}")

@@ -38,6 +38,7 @@ class Prepared(NamedTuple):
 
 def require_rows(name: str, x: Any, dimension: int) -> Any:
     """Rows [n, dimension] with n >= 1."""
+    x = arrays.as_array(name, x)
     arrays.require_array(name, x)
     rows, columns = arrays.rows_and_dimension(x)
     if columns != dimension:

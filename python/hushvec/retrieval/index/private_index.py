@@ -232,7 +232,7 @@ class PrivateIndex:
         """Store rows, after adding noise if documents have it.
 
         Args:
-            vectors: float array [n, d], or [d] for one row; numpy or torch. Not changed.
+            vectors: float array [n, d], or [d] for one row; numpy or torch, or a list, as in `hushvec.privatize`. Not changed.
             ids: n unique integers or n unique strings, new to the index; None for the next whole numbers, which begin at 0. An id of
                 a deleted row may be used again, at the price of a new release.
             metadata: n mappings of strings to JSON values (str, int, float, bool, None, lists of these), for filters. Not protected.
@@ -272,7 +272,7 @@ class PrivateIndex:
         """The k rows with the largest inner products, for every query.
 
         Args:
-            queries: float array [m, d], or [d] for one query; numpy or torch. Not changed.
+            queries: float array [m, d], or [d] for one query; numpy or torch, or a list, as in `hushvec.privatize`. Not changed.
             k: how many ids a query gets; at most the number of rows, if neither `where` nor `among` is given.
             where: only rows whose metadata this filter matches: `{"year": 2020}`, `{"year": {"$gte": 2020}, "tag": "a"}`, with $eq
                 $ne $gt $gte $lt $lte $in $nin $and $or $not as in MongoDB; docs/retrieval.md has the rules. Metadata is public, so

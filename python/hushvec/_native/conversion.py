@@ -1,0 +1,138 @@
+"""What users give in place of a float array: lists, tuples, sequences of arrays, arrays of integers. `arrays.as_array` asks for it.
+
+Numbers become float32. A float array in a sequence keeps its dtype, as numpy stacks it. Whole numbers above 2^24 are refused:
+float32 would round them, and a dtype that depended on the values would tell something about them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._native.arrays import NUMPY_DTYPES, dtype_name, is_cupy, is_torch
+from hushvec._util.recording import require_no_recorder
+from hushvec._util.validate import kind
+
+LARGEST_WHOLE = 1 << 24  # float32 has every whole number up to this one
+_SMALL_INTEGERS = 2  # bytes of integers that cannot exceed it
+
+
+def converted(name: str, x: Any) -> Any:
+    """A float array of a sequence, or of an array of integers in CPU memory."""
+    require_no_recorder()  # values that are traced cannot be looked at
+    return _of_sequence(name, x) if isinstance(x, list | tuple) else _of_integers(name, x)
+
+
+def _of_sequence(name: str, x: Sequence[Any]) -> Any:
+    for is_its_own, module in ((is_torch, "torch"), (is_cupy, "cupy")):
+        if x and all(map(is_its_own, x)):
+            return _stacked(name, x, sys.modules[module])
+    if any(isinstance(row, np.ma.MaskedArray) for row in x):
+        raise TypeError(f"{name} must hold plain numpy arrays, got MaskedArray (its mask would be lost)")
+    try:
+        array = np.asarray(x)
+    except ValueError:
+        raise _ragged(name, x) from None
+    except (TypeError, RuntimeError):  # a tensor that numpy cannot read
+        raise TypeError(f"{name} must hold numbers or arrays of one library in CPU memory, got a mixture") from None
+    if array.dtype.kind in "iu":
+        return _of_integers(name, array)
+    if array.dtype.kind != "f":
+        raise _not_numbers(name, x, array)
+    if array.dtype.name in NUMPY_DTYPES and any(isinstance(row, np.ndarray) for row in x):
+        return array
+    return _narrowed(name, x, array)
+
+
+def _stacked(name: str, x: Sequence[Any], library: Any) -> Any:
+    shapes = [tuple(row.shape) for row in x]
+    for place, shape in enumerate(shapes):
+        if shape != shapes[0]:
+            raise ValueError(f"{name} must have rows of one length, got shape {shape} in row {place} and {shapes[0]} in row 0")
+    array = library.stack(list(x))
+    return _of_integers(name, array) if is_whole(array) else array
+
+
+def is_whole(x: Any) -> bool:
+    """Whether an array of numpy or torch holds integers and lies in CPU memory."""
+    if isinstance(x, np.ndarray):
+        return x.dtype.kind in "iu" and not isinstance(x, np.ma.MaskedArray)
+    if not is_torch(x) or x.device.type != "cpu":
+        return False
+    return dtype_name(x) in ("uint8", "int8", "int16", "int32", "int64")
+
+
+def _of_integers(name: str, x: Any) -> Any:
+    if x.dtype.itemsize > _SMALL_INTEGERS and len(x.reshape(-1)) and (x.max() > LARGEST_WHOLE or x.min() < -LARGEST_WHOLE):
+        values = np.asarray(x).reshape(-1)
+        raise _too_large(name, int(values[(values > LARGEST_WHOLE) | (values < -LARGEST_WHOLE)][0]))
+    return x.float() if is_torch(x) else x.astype(np.float32)
+
+
+def _narrowed(name: str, x: Sequence[Any], array: NDArray[Any]) -> NDArray[np.float32]:
+    """Numbers of a sequence in float32; NaN and Inf are the caller's to refuse."""
+    with np.errstate(over="ignore"):
+        narrow = array.astype(np.float32)
+    lost = np.isinf(narrow) & np.isfinite(array)
+    if lost.any():
+        raise ValueError(f"{name} must be in the range of float32, got {float(array[lost][0])!r} (a float64 array keeps its range)")
+    if (np.abs(array) > LARGEST_WHOLE).any():
+        _refuse_large_integers(name, x)
+    return narrow
+
+
+def _not_numbers(name: str, x: Sequence[Any], array: NDArray[Any]) -> Exception:
+    """Why numpy found no numbers in a sequence."""
+    _refuse_large_integers(name, x)
+    return TypeError(f"{name} must hold numbers, got {_odd_kind(x) or array.dtype.name} in it")
+
+
+def _refuse_large_integers(name: str, x: Sequence[Any]) -> None:
+    for leaf in _leaves(x):
+        if isinstance(leaf, int | np.integer) and abs(int(leaf)) > LARGEST_WHOLE:
+            raise _too_large(name, int(leaf))
+
+
+def _too_large(name: str, value: int) -> ValueError:
+    return ValueError(
+        f"{name} must hold whole numbers of at most 2^24 in size, which float32 holds exactly, got {value} (pass a float64 array)"
+    )
+
+
+def _ragged(name: str, x: Sequence[Any]) -> Exception:
+    """Why numpy made no array of a sequence: rows of several lengths, or something among them that is no row."""
+    odd = _odd_kind(x)
+    if odd is not None:
+        return TypeError(f"{name} must hold numbers, got {odd} in it")
+    lengths = [_length(row) for row in x]
+    place = next((place for place, length in enumerate(lengths) if length != lengths[0]), None)
+    if place is None:
+        return ValueError(f"{name} must have rows of one length, got lengths that differ within row 0")
+    return ValueError(f"{name} must have rows of one length, got {lengths[place]} in row {place} and {lengths[0]} in row 0")
+
+
+def _odd_kind(x: Sequence[Any]) -> str | None:
+    """The kind of the first thing in a sequence that is not a number here."""
+    numbers = (int, float, np.integer, np.floating)
+    return next((kind(leaf) for leaf in _leaves(x) if isinstance(leaf, bool) or not isinstance(leaf, numbers)), None)
+
+
+def _length(row: Any) -> str:
+    return "a number" if isinstance(row, float | np.number | int) else str(len(row))
+
+
+def _leaves(x: Any) -> Iterator[Any]:
+    """What a nested sequence holds in the end."""
+    for part in x:
+        if isinstance(part, list | tuple):
+            yield from _leaves(part)
+        elif isinstance(part, np.ndarray):
+            yield from part.ravel()
+        elif is_torch(part):
+            yield from part.detach().reshape(-1).tolist()
+        else:
+            yield part
