@@ -81,7 +81,7 @@ REFUSED = {
     "complex": ([1j], TypeError, "x must hold numbers, got complex in it"),
     "fractions": ([Fraction(1, 2)], TypeError, "x must hold numbers, got Fraction in it"),
     "a text among rows": ([[1.0], "ab"], TypeError, "x must hold numbers, got str in it"),
-    "masked rows": ([np.ma.masked_array([1.0])], TypeError, "x must hold plain numpy arrays, got MaskedArray (its mask would be lost)"),
+    "masked": ([np.ma.masked_array([1.0])], TypeError, "x must hold plain numpy arrays, got MaskedArray (its mask would be lost)"),
 }
 
 
@@ -161,7 +161,7 @@ def test_outputs_are_arrays():
     for call in (lambda: hv.clip(ROWS, 1.0, out=[[0, 0], [0, 0]]), lambda: hv.gaussian_noise(2, out=[0.0, 0.0])):
         with pytest.raises(TypeError, match=text):
             call()
-    with pytest.raises(TypeError, match="^out must be float32 or float64 or float16, got int64$"):
+    with pytest.raises(TypeError, match=r"^out must be float32 or float64 or float16, got int64$"):
         hv.clip(ROWS, 1.0, out=np.zeros((2, 2), np.int64))
     out = np.zeros((2, 2), np.float32)
     assert hv.clip(ROWS, 100.0, out=out) is out

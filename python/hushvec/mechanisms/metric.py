@@ -232,7 +232,8 @@ class MetricLaplace:
         """x with noise on every row.
 
         Args:
-            x: float array [d] or [n, d] of this dimension, numpy or torch on the CPU, or a list, as in `hushvec.privatize`. Not changed.
+            x: float array [d] or [n, d] of this dimension, numpy or torch on the CPU, or a list as in `hushvec.privatize`.
+                Not changed.
             generator: key stream; the process-wide one, keyed by the operating system, if None.
 
         Returns:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from hushvec._native import _core, arrays
 from hushvec._util import validate
+from hushvec._util.display import Sheet, array_shown, shown
 from hushvec.mechanisms import Mechanism
+from hushvec.receipts.base import release_sheet
 from hushvec.receipts.labels import RowReceipt, released_rows
 from hushvec.receipts.vectors import INT8, Receipt
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
@@ -20,8 +22,9 @@ if TYPE_CHECKING:
 AnyReceipt = TypeVar("AnyReceipt", bound=RowReceipt)
 
 
+@shown
 class Release(NamedTuple):
-    """What `privatize` returns.
+    """What `privatize` returns. `print` shows its receipt in words.
 
     Args:
         values: the noisy rows, of the input's kind and shape, and of its dtype or int8.
@@ -36,6 +39,12 @@ class Release(NamedTuple):
         """What the values are to be multiplied by to be in the unit of x: the grid for int8, 1.0 for all others."""
         receipt = self.receipt
         return receipt.grid if isinstance(receipt, Receipt) and receipt.dtype == INT8 and receipt.grid is not None else 1.0
+
+    def __repr__(self) -> str:
+        return f"Release({array_shown(self.values)}, {self.receipt.mechanism}, is_dp_claim={self.receipt.is_dp_claim})"
+
+    def _sheet(self) -> Sheet:
+        return release_sheet(array_shown(self.values), self.receipt)
 
     def to_float32(self) -> Any:
         """The values in the unit of x as a new float32 array of their kind; exact for int8."""
