@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 Class = TypeVar("Class", bound=type)
@@ -33,8 +34,12 @@ class Sheet(NamedTuple):
 
 def shown(cls: Class) -> Class:
     """Give a class with a method `_sheet` the text of `print` and the table of notebooks."""
-    cls.__str__ = lambda self: as_text(self._sheet())
-    cls._repr_html_ = lambda self: as_html(self._sheet())  # type: ignore[attr-defined]
+    methods: dict[str, Callable[[Any], str]] = {
+        "__str__": lambda self: as_text(self._sheet()),
+        "_repr_html_": lambda self: as_html(self._sheet()),
+    }
+    for name, method in methods.items():
+        setattr(cls, name, method)
     return cls
 
 
@@ -68,10 +73,20 @@ def number(value: float | None) -> str:
 
 def at_least(value: float | None) -> str:
     """A cost as Python prints it, or in six digits where that is long, never smaller than it is."""
-    from hushvec._util.rounding import rounded_up
+    return _six_digits(value, "ROUND_CEILING")
 
-    text = "-" if value is None else repr(value)
-    return text if value is None or len(text) <= _SHORT else f"{rounded_up(value, 6):.6g}"
+
+def at_most(value: float | None) -> str:
+    """A lower bound in the same form, never larger than it is."""
+    return _six_digits(value, "ROUND_FLOOR")
+
+
+def _six_digits(value: float | None, rounding: str) -> str:
+    if value is None or len(repr(value)) <= _SHORT or not math.isfinite(value):
+        return "-" if value is None else repr(value)
+    from decimal import Context, Decimal
+
+    return f"{Context(prec=6, rounding=rounding).create_decimal(Decimal(value)):.6g}"
 
 
 def array_shown(values: Any) -> str:
@@ -86,16 +101,20 @@ def share(value: float) -> str:
     return f"{100 * value:.3g} %"
 
 
+def confidence_of(value: float) -> str:
+    """A confidence in percent, never more than it is."""
+    return f"{at_most(round(100 * value, 10)).removesuffix(".0")} %"
+
+
 def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-def _wrapped(start: str, text: str) -> Iterable[str]:
-    import textwrap
+def _wrapped(start: str, text: str) -> list[str]:
+    from textwrap import TextWrapper
 
-    indents = {"initial_indent": start, "subsequent_indent": " " * len(start)}
-    lines = textwrap.wrap(_printable(text), WIDTH, break_long_words=False, break_on_hyphens=False, **indents)
-    return lines or [start.rstrip()]
+    lines = TextWrapper(WIDTH - len(start), break_long_words=False, break_on_hyphens=False).wrap(_printable(text)) or [""]
+    return [(start + lines[0]).rstrip(), *(" " * len(start) + line for line in lines[1:])]
 
 
 def _printable(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from hushvec._util.display import Sheet, at_least, number, plural, share
+from hushvec._util.display import Sheet, at_least, at_most, number, plural, share
 from hushvec.budget.charge import BudgetState
 from hushvec.budget.rows import WARN
 
@@ -40,7 +40,7 @@ def _spent(state: BudgetState, name: str) -> str:
     spent, left, limit = (getattr(state, f"{part}_{name}") for part in ("consumed", "remaining", "max"))
     whole = Fraction(state.limit_texts[name])
     part = f" ({share(float(Fraction(state.consumed_texts[name]) / whole))})" if whole else ""
-    return f"{at_least(spent)} of {number(limit)} spent{part}, {left!r} left"
+    return f"{at_least(spent)} of {number(limit)} spent{part}, {at_most(left)} left"
 
 
 def _guarantee(state: BudgetState) -> str:

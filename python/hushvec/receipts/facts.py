@@ -70,7 +70,7 @@ def _vectors(receipt: Receipt) -> tuple[str, str, Facts]:
 def _values(receipt: Receipt) -> str:
     grade = "floating-point, NOT PROTECTED" if receipt.grid is None else f"exact, on a grid of {number(receipt.grid)}"
     if receipt.saturation_probability is not None:
-        grade += f"; int8, times the grid; at most {share(receipt.saturation_probability)} saturate"
+        grade += f"; int8, times the grid; a share of at most {at_least(receipt.saturation_probability)} saturates"
     return f"{grade}; brought to unit length after the noise" if receipt.renormalize else grade
 
 
