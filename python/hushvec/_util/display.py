@@ -103,7 +103,8 @@ def share(value: float) -> str:
 
 def confidence_of(value: float) -> str:
     """A confidence in percent, never more than it is."""
-    return f"{at_most(round(100 * value, 10)).removesuffix(".0")} %"
+    percent = at_most(round(100 * value, 10))
+    return f"{percent.removesuffix('.0')} %"
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
