@@ -193,7 +193,7 @@ def test_a_tuned_epsilon(ax):
 
 def test_rows_of_a_study(ax):
     rows = [
-        {"epsilon_doc": "8", "noise": "privunit", "recall": "0.5", "mia_auc": "0.7", "recall_ci_lower": "0.4", "recall_ci_upper": ".6"},
+        {"epsilon_doc": "8", "noise": "privunit", "recall": ".5", "mia_auc": ".7", "recall_ci_lower": ".4", "recall_ci_upper": ".6"},
         {"epsilon_doc": 16, "noise": "gaussian", "recall": 0.25, "recall_ci_lower": "", "recall_ci_upper": None, "mia_auc": 0.6},
         {"epsilon_doc": 32, "noise": "gaussian", "recall": "", "mia_auc": 0.6},
     ]

@@ -201,8 +201,8 @@ def test_nothing_else_is_completed():
 def test_type_checkers_know_the_packages():
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
     (known,) = [node for node in tree.body if isinstance(node, ast.If)]
-    named = {alias.asname for node in known.body if isinstance(node, ast.ImportFrom) and node.module == "hushvec" for alias in node.names}
-    assert named == set(REACHABLE)
+    imports = [node for node in known.body if isinstance(node, ast.ImportFrom) and node.module == "hushvec"]
+    assert {alias.asname for node in imports for alias in node.names} == set(REACHABLE)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_type_checkers_know_the_packages():
     ],
 )
 def test_a_missing_extra_is_one_line(missing, use, extra):
-    code = f"import sys; sys.modules[{missing!r}] = None; import hushvec as hv\ntry: {use}\nexcept hv.MissingExtraError as error: print(error)"
+    code = f"import sys; sys.modules[{missing!r}] = None; import hushvec as hv\ntry: {use}\nexcept hv.MissingExtraError as e: print(e)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.count("\n") == 1
     assert done.stdout.endswith(f"needs more packages: pip install 'hushvec[{extra}]'\n")

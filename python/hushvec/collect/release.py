@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
-from hushvec._util.display import Sheet, shown
+from hushvec._util.display import Sheet, plural, shown
 from hushvec._util.renamed import warn_of_old_name
 from hushvec._util.rounding import product_up
 from hushvec.accounting import PureDP, Shuffled
@@ -43,7 +43,7 @@ class ReportRelease(NamedTuple):
     receipt: ReportReceipt
 
     def _sheet(self) -> Sheet:
-        return release_sheet(f"{self.receipt.reports:,} reports", self.receipt)
+        return release_sheet(plural(self.receipt.reports, "report"), self.receipt)
 
 
 class Collection(ABC):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
-from hushvec._util.display import Sheet, shown
+from hushvec._util.display import Sheet, plural, shown
 from hushvec._util.rounding import quotient_down
 from hushvec.mechanisms import ADJACENCY, RandomizedResponse
 from hushvec.receipts.base import NOTE_SEED, PER, key_fields, release_sheet, rows_per_person
@@ -38,10 +38,10 @@ class LabelRelease(NamedTuple):
     receipt: LabelReceipt
 
     def __repr__(self) -> str:
-        return f"LabelRelease({len(self.values):,} labels, {self.receipt.mechanism}, is_dp_claim={self.receipt.is_dp_claim})"
+        return f"LabelRelease({plural(len(self.values), 'label')}, {self.receipt.mechanism}, is_dp_claim={self.receipt.is_dp_claim})"
 
     def _sheet(self) -> Sheet:
-        return release_sheet(f"{len(self.values):,} labels", self.receipt)
+        return release_sheet(plural(len(self.values), "label"), self.receipt)
 
 
 def privatize_labels(

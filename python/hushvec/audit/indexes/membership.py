@@ -109,7 +109,8 @@ class MembershipResult:
         facts += bound_facts(self.epsilon_claimed, self.delta, self.epsilon_lower, self.epsilon.epsilon_ceiling, self.confidence)
         facts += [
             ("attack", f"{self.attack}, by {self.statistic}; {plural(self.queries, 'query', 'queries')} per candidate, k = {self.k}"),
-            ("sample", f"{self.candidates:,} candidates in {self.target_models:,} indexes, {self.shadow_models:,} to learn from"),
+            ("sample", f"{self.candidates:,} candidates in {plural(self.target_models, 'index', 'indexes')}"),
+            ("learned from", plural(self.shadow_models, "index", "indexes")),
             ("intervals", f"{confidence_of(self.confidence)}, each alone"),
         ]
         return Sheet("Membership attack on an index", tuple(facts), (THIS_ATTACK,))
