@@ -95,20 +95,6 @@ class CheckedRows(NamedTuple):
     finite: bool
 
 
-def as_array(name: str, x: Any) -> Any:
-    """An array as it is. Lists, tuples and integers in CPU memory as a new float array: `conversion` says of which dtype."""
-    if type(x) is np.ndarray and x.dtype in _NAMES:  # as nearly always
-        return x
-    from hushvec._native import conversion
-
-    return conversion.converted(name, x) if isinstance(x, list | tuple) or conversion.is_whole(x) else x
-
-
-def given_rows(name: str, x: Any, *, finite: bool) -> CheckedRows:
-    """`checked_rows` of what a user gave: `as_array` comes first."""
-    return checked_rows(name, as_array(name, x), finite=finite)
-
-
 def checked_rows(name: str, x: Any, *, finite: bool) -> CheckedRows:
     """Rows after all checks of an array; NaN and Inf are checked only if `finite`."""
     require_array(name, x)

@@ -1,4 +1,4 @@
-"""What users give in place of a float array: lists, tuples, sequences of arrays, arrays of integers. `arrays.as_array` asks for it.
+"""What users give in place of a float array: lists, tuples, sequences of arrays, arrays of integers.
 
 Numbers become float32. A float array in a sequence keeps its dtype, as numpy stacks it. Whole numbers above 2^24 are refused:
 float32 would round them, and a dtype that depended on the values would tell something about them.
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native.arrays import NUMPY_DTYPES, dtype_name, is_cupy, is_torch
+from hushvec._native.arrays import NUMPY_DTYPES, CheckedRows, checked_rows, dtype_name, is_cupy, is_torch
 from hushvec._util.recording import require_no_recorder
 from hushvec._util.validate import kind
 
@@ -21,8 +21,19 @@ LARGEST_WHOLE = 1 << 24  # float32 has every whole number up to this one
 _SMALL_INTEGERS = 2  # bytes of integers that cannot exceed it
 
 
-def converted(name: str, x: Any) -> Any:
-    """A float array of a sequence, or of an array of integers in CPU memory."""
+def as_array(name: str, x: Any) -> Any:
+    """An array as it is. Lists, tuples and integers in CPU memory as a new float array."""
+    if type(x) is np.ndarray and x.dtype.kind == "f":  # as nearly always
+        return x
+    return _converted(name, x) if isinstance(x, list | tuple) or _is_whole(x) else x
+
+
+def given_rows(name: str, x: Any, *, finite: bool) -> CheckedRows:
+    """`checked_rows` of what a user gave: `as_array` comes first."""
+    return checked_rows(name, as_array(name, x), finite=finite)
+
+
+def _converted(name: str, x: Any) -> Any:
     require_no_recorder()  # values that are traced cannot be looked at
     return _of_sequence(name, x) if isinstance(x, list | tuple) else _of_integers(name, x)
 
@@ -54,10 +65,10 @@ def _stacked(name: str, x: Sequence[Any], library: Any) -> Any:
         if shape != shapes[0]:
             raise ValueError(f"{name} must have rows of one length, got shape {shape} in row {place} and {shapes[0]} in row 0")
     array = library.stack(list(x))
-    return _of_integers(name, array) if is_whole(array) else array
+    return _of_integers(name, array) if _is_whole(array) else array
 
 
-def is_whole(x: Any) -> bool:
+def _is_whole(x: Any) -> bool:
     """Whether an array of numpy or torch holds integers and lies in CPU memory."""
     if isinstance(x, np.ndarray):
         return x.dtype.kind in "iu" and not isinstance(x, np.ma.MaskedArray)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays
+from hushvec._native import arrays, conversion
 from hushvec._native.products import product
 from hushvec._util import validate
 from hushvec._util.npz import load_npz, save_npz
@@ -222,7 +222,7 @@ class PublicProjection:
 
     def _checked(self, name: str, x: Any, dimension: int) -> Any:
         """x in float64, of its own kind."""
-        x = arrays.as_array(name, x)
+        x = conversion.as_array(name, x)
         arrays.require_array(name, x)
         if arrays.is_cupy(x):
             raise TypeError(f"{name} must be a numpy array or a torch tensor, got {arrays.array_kind(x)}")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays
+from hushvec._native import arrays, conversion
 from hushvec._native.products import inner_products
 from hushvec._util import validate
 
@@ -43,7 +43,7 @@ def frozen(name: str, array: Any, dimensions: int) -> Rows:
 
 def checked_public_rows(name: str, given: Any) -> Any:
     """At least two finite rows that something public can be fitted on, as an array."""
-    rows = arrays.as_array(name, given)
+    rows = conversion.as_array(name, given)
     arrays.require_array(name, rows)
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
         raise ValueError(f"{name} must have at least two rows and one column, got shape {tuple(rows.shape)}")

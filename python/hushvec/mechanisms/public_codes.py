@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays
+from hushvec._native import arrays, conversion
 from hushvec._util import validate
 from hushvec._util.npz import load_npz, save_npz
 from hushvec.mechanisms.public_arrays import (
@@ -74,7 +74,7 @@ class PublicCodes:
             TypeError: wrong kinds.
             ValueError: another dimension, NaN or Inf.
         """
-        x = arrays.as_array("x", x)
+        x = conversion.as_array("x", x)
         arrays.require_array("x", x)
         count, dimension = arrays.rows_and_dimension(x)
         if dimension != self.dimension:

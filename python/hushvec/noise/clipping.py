@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hushvec._native import _core, kernels
-from hushvec._native.arrays import ArrayT, as_array, is_traced, output_like, require_array
+from hushvec._native.arrays import ArrayT, is_traced, output_like, require_array
+from hushvec._native.conversion import as_array
 from hushvec._native.generators import require_generator
 from hushvec._util.recording import require_no_recorder
 from hushvec._util.validate import clip_norm as require_clip_norm

@@ -10,7 +10,6 @@ from hushvec._native import _core, kernels
 from hushvec._native.arrays import (
     DEFAULT_DTYPE,
     ArrayT,
-    as_array,
     device_scope,
     dtype_name,
     empty_like,
@@ -20,6 +19,7 @@ from hushvec._native.arrays import (
     require_array,
     require_same_kind,
 )
+from hushvec._native.conversion import as_array
 from hushvec._native.generators import require_generator
 from hushvec._util.validate import not_negative
 

@@ -114,7 +114,7 @@ class ReceiptFields:
     def _sheet(self) -> Sheet:
         from hushvec.receipts.facts import sheet_of
 
-        return sheet_of(self)  # type: ignore[arg-type]
+        return sheet_of(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values, in the order of their definition."""

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
 from hushvec._util.display import Sheet, at_least, number, plural, share
-from hushvec.receipts.base import LedgerEntry
 
-if TYPE_CHECKING:
-    from hushvec.receipts.labels import LabelReceipt
-    from hushvec.receipts.registry import AnyReceipt
-    from hushvec.receipts.reports import ReportReceipt
-    from hushvec.receipts.selections import SelectionReceipt
-    from hushvec.receipts.training import TrainingReceipt
-    from hushvec.receipts.vectors import Receipt
-
+# The kinds of receipt import this module, through their base, so it knows receipts by their fields alone.
 Facts = list[tuple[str, str]]
 
 NO_CLAIM = "NOT A DP CLAIM"
@@ -27,10 +20,10 @@ _CIPHERS = {"aes256": "AES-256", "chacha20": "ChaCha20", "chacha12": "ChaCha12",
 _KEYS = {"os": "key from the operating system", "seed": "KEY FROM A USER-GIVEN SEED"}
 
 
-def sheet_of(receipt: AnyReceipt) -> Sheet:
+def sheet_of(receipt: Any) -> Sheet:
     """What is shown of a receipt. A claim that its own fields contradict is not shown as one."""
     kind = getattr(receipt, "receipt_kind", "vectors")
-    title, unit, facts = _KINDS[kind](receipt)  # type: ignore[operator]
+    title, unit, facts = _KINDS[kind](receipt)
     reasons = receipt._why_no_claim() or ([] if receipt.is_dp_claim else [_OWN_WORD])
     price = f"epsilon {at_least(receipt.epsilon)}, delta {at_least(receipt.delta)}"
     if reasons:
@@ -48,11 +41,11 @@ def sheet_of(receipt: AnyReceipt) -> Sheet:
     return Sheet(f"{title}: {NO_CLAIM}" if reasons else title, (*claim, *facts, *shared), tuple(cautions))
 
 
-def _charge(charge: LedgerEntry | None) -> str:
+def _charge(charge: Any) -> str:
     return "to no ledger" if charge is None else f"row {charge.sequence} of ledger {charge.ledger[:_DIGITS]}"
 
 
-def _vectors(receipt: Receipt) -> tuple[str, str, Facts]:
+def _vectors(receipt: Any) -> tuple[str, str, Facts]:
     unit = "one row (every row is another person)" if receipt.per == "record" else f"all {receipt.rows:,} rows (one person)"
     size = f"sigma {number(receipt.sigma)}" if receipt.sigma is not None else f"scale {number(receipt.scale)}"
     length = f"{'brought' if receipt.normalize else 'clipped'} to length {number(receipt.clip_norm)} (L2)"
@@ -67,14 +60,14 @@ def _vectors(receipt: Receipt) -> tuple[str, str, Facts]:
     return "Receipt of noisy vectors", unit, facts
 
 
-def _values(receipt: Receipt) -> str:
+def _values(receipt: Any) -> str:
     grade = "floating-point, NOT PROTECTED" if receipt.grid is None else f"exact, on a grid of {number(receipt.grid)}"
     if receipt.saturation_probability is not None:
         grade += f"; int8, times the grid; a share of at most {at_least(receipt.saturation_probability)} saturates"
     return f"{grade}; brought to unit length after the noise" if receipt.renormalize else grade
 
 
-def _labels(receipt: LabelReceipt) -> tuple[str, str, Facts]:
+def _labels(receipt: Any) -> tuple[str, str, Facts]:
     unit = "one answer (every answer is about another person)"
     if receipt.per == "release":
         unit = f"all {receipt.answers:,} answers (one person)"
@@ -89,7 +82,7 @@ def _labels(receipt: LabelReceipt) -> tuple[str, str, Facts]:
     return "Receipt of private labels", unit, facts
 
 
-def _reports(receipt: ReportReceipt) -> tuple[str, str, Facts]:
+def _reports(receipt: Any) -> tuple[str, str, Facts]:
     unit = "one report (every report is another person's)"
     if receipt.per == "release":
         unit = f"{plural(receipt.words_of_one, 'word')} of one person"
@@ -106,7 +99,7 @@ def _reports(receipt: ReportReceipt) -> tuple[str, str, Facts]:
     )
 
 
-def _selections(receipt: SelectionReceipt) -> tuple[str, str, Facts]:
+def _selections(receipt: Any) -> tuple[str, str, Facts]:
     asked = plural(receipt.selections, "selection")
     facts = [
         ("mechanism", f"{receipt.mechanism}, epsilon {at_least(receipt.epsilon_per_pick)} for each pick"),
@@ -116,7 +109,7 @@ def _selections(receipt: SelectionReceipt) -> tuple[str, str, Facts]:
     return "Receipt of private selections", f"the scores of one candidate in {asked}", facts
 
 
-def _training(receipt: TrainingReceipt) -> tuple[str, str, Facts]:
+def _training(receipt: Any) -> tuple[str, str, Facts]:
     planned = "" if receipt.planned_steps is None else f" of {receipt.planned_steps:,} planned"
     resumed = f", resumed {plural(receipt.resumed, 'time')}" if receipt.resumed else ""
     clipped = "the gradient of each batch" if receipt.clipping == "batch" else "the gradient of each example"
@@ -133,4 +126,10 @@ def _training(receipt: TrainingReceipt) -> tuple[str, str, Facts]:
     return "Receipt of private training", "one example of the training data", facts
 
 
-_KINDS = {"vectors": _vectors, "labels": _labels, "reports": _reports, "selection": _selections, "training": _training}
+_KINDS: dict[str, Callable[[Any], tuple[str, str, Facts]]] = {
+    "vectors": _vectors,
+    "labels": _labels,
+    "reports": _reports,
+    "selection": _selections,
+    "training": _training,
+}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from hushvec._native import _core, arrays
+from hushvec._native import _core, arrays, conversion
 from hushvec._util import validate
 from hushvec._util.display import Sheet, array_shown, shown
 from hushvec.mechanisms import Mechanism
@@ -138,7 +138,7 @@ def privatize(
         >>> release.values.shape, release.receipt.grade, round(release.receipt.sigma, 2)
         ((2, 384), 'exact', 1.2)
     """
-    checked = arrays.given_rows("x", x, finite=budget is not None) if projection is None else _behind(projection, x)
+    checked = conversion.given_rows("x", x, finite=budget is not None) if projection is None else _behind(projection, x)
     plan = plan_release(
         rows=checked.rows,
         dimension=checked.dimension,
@@ -182,7 +182,7 @@ def _released(
 
 def _behind(projection: PublicProjection, x: Any) -> arrays.CheckedRows:
     """The rows after a map, which has checked them for NaN and Inf."""
-    rows = arrays.given_rows("x", x, finite=False).values
+    rows = conversion.given_rows("x", x, finite=False).values
     return arrays.checked_rows("x", require_projection(projection).transform(rows), finite=False)._replace(finite=True)
 
 

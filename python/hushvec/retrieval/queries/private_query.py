@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core, arrays
+from hushvec._native import _core, arrays, conversion
 from hushvec._native.generators import require_generator
 from hushvec._native.products import inner_products
 from hushvec._util import validate
@@ -271,7 +271,7 @@ class PrivateQuery:
     # ---- parts ----
 
     def _row(self, query: Any) -> Rows:
-        query = arrays.as_array("query", query)
+        query = conversion.as_array("query", query)
         arrays.require_array("query", query)
         count, dimension = arrays.rows_and_dimension(query)
         if count != 1:
