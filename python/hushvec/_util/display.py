@@ -15,6 +15,7 @@ _SHORT = 8  # and of a figure that is printed with all its digits
 _TABLE = "border-collapse:collapse;text-align:left"
 _CAPTION = "caption-side:top;text-align:left;font-weight:bold;padding:0.3em 0"
 _CELL = "text-align:left;vertical-align:top;padding:0.15em 0.8em 0.15em 0;white-space:normal"
+_LABEL = f"{_CELL};font-weight:normal;opacity:0.75;white-space:nowrap;width:1%"
 _CAUTION = f"{_CELL};font-weight:bold;border-left:0.3em solid #d55e00;padding-left:0.6em"
 
 
@@ -58,7 +59,7 @@ def as_html(sheet: Sheet) -> str:
     """A table whose every text is escaped."""
     cautions = (f'<tr><td colspan="2" style="{_CAUTION}">{_escaped(text)}</td></tr>' for text in sheet.cautions)
     facts = (
-        f'<tr><th scope="row" style="{_CELL};font-weight:normal;opacity:0.75">{_escaped(label)}</th>'
+        f'<tr><th scope="row" style="{_LABEL}">{_escaped(label)}</th>'
         f'<td style="{_CELL}">{_escaped(text)}</td></tr>'
         for label, text in sheet.facts
     )

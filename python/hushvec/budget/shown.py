@@ -47,4 +47,4 @@ def _guarantee(state: BudgetState) -> str:
     if state.on_exhausted == WARN:
         return "none from the limits; what is spent is the guarantee of what was released in this period"
     limits = ", ".join(f"{name} {number(float(text))}" for name, text in state.limit_texts.items())
-    return f"all releases charged in this period together, against anyone who sees them: at most {limits}"
+    return f"all releases charged in this period: at most {limits}, if each keeps to its receipt"
