@@ -70,6 +70,11 @@ REFUSED = {
     "the least int64": (np.array([-(2**63)]), ValueError, too_large(-(2**63))),
     "beyond int64": ([2**70], ValueError, too_large(2**70)),
     "among floats": ([0.5, LIMIT + 1], ValueError, too_large(LIMIT + 1)),
+    "among float64 rows": (
+        [np.array([0.5]), np.array([2**53 + 1])],
+        ValueError,
+        f"x must hold whole numbers of at most 2^53 in size, which float64 holds exactly, got {2**53 + 1}",
+    ),
     "beyond float32": ([1e300], ValueError, "x must be in the range of float32, got 1e+300 (a float64 array keeps its range)"),
     "ragged": ([[1, 2], [3]], ValueError, "x must have rows of one length, got 1 in row 1 and 2 in row 0"),
     "ragged arrays": ([np.ones(2), np.ones(3)], ValueError, "x must have rows of one length, got 3 in row 1 and 2 in row 0"),

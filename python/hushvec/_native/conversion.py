@@ -17,7 +17,9 @@ from hushvec._native.arrays import NUMPY_DTYPES, CheckedRows, checked_rows, dtyp
 from hushvec._util.recording import require_no_recorder
 from hushvec._util.validate import kind
 
-LARGEST_WHOLE = 1 << 24  # float32 has every whole number up to this one
+# Every whole number up to this power of two is a number of the dtype.
+_WHOLE_BITS = {"float16": 11, "float32": 24, "float64": 53}
+_LARGEST_WHOLE = 1 << _WHOLE_BITS["float32"]
 _SMALL_INTEGERS = 2  # bytes of integers that cannot exceed it
 
 
@@ -55,6 +57,7 @@ def _of_sequence(name: str, x: Sequence[Any]) -> Any:
     if array.dtype.kind != "f":
         raise _not_numbers(name, x, array)
     if array.dtype.name in NUMPY_DTYPES and any(isinstance(row, np.ndarray) for row in x):
+        _refuse_rounded_integers(name, x, array, array.dtype.name)
         return array
     return _narrowed(name, x, array)
 
@@ -78,9 +81,9 @@ def _is_whole(x: Any) -> bool:
 
 
 def _of_integers(name: str, x: Any) -> Any:
-    if x.dtype.itemsize > _SMALL_INTEGERS and len(x.reshape(-1)) and (x.max() > LARGEST_WHOLE or x.min() < -LARGEST_WHOLE):
+    if x.dtype.itemsize > _SMALL_INTEGERS and len(x.reshape(-1)) and (x.max() > _LARGEST_WHOLE or x.min() < -_LARGEST_WHOLE):
         values = np.asarray(x).reshape(-1)
-        raise _too_large(name, int(values[(values > LARGEST_WHOLE) | (values < -LARGEST_WHOLE)][0]))
+        raise _too_large(name, int(values[(values > _LARGEST_WHOLE) | (values < -_LARGEST_WHOLE)][0]))
     return x.float() if is_torch(x) else x.astype(np.float32)
 
 
@@ -91,26 +94,35 @@ def _narrowed(name: str, x: Sequence[Any], array: NDArray[Any]) -> NDArray[np.fl
     lost = np.isinf(narrow) & np.isfinite(array)
     if lost.any():
         raise ValueError(f"{name} must be in the range of float32, got {float(array[lost][0])!r} (a float64 array keeps its range)")
-    if (np.abs(array) > LARGEST_WHOLE).any():
-        _refuse_large_integers(name, x)
+    _refuse_rounded_integers(name, x, array, "float32")
     return narrow
 
 
 def _not_numbers(name: str, x: Sequence[Any], array: NDArray[Any]) -> Exception:
     """Why numpy found no numbers in a sequence."""
-    _refuse_large_integers(name, x)
+    large = _first_large(x, "float32")
+    if large is not None:
+        return _too_large(name, large)
     return TypeError(f"{name} must hold numbers, got {_odd_kind(x) or array.dtype.name} in it")
 
 
-def _refuse_large_integers(name: str, x: Sequence[Any]) -> None:
-    for leaf in _leaves(x):
-        if isinstance(leaf, int | np.integer) and abs(int(leaf)) > LARGEST_WHOLE:
-            raise _too_large(name, int(leaf))
+def _refuse_rounded_integers(name: str, x: Sequence[Any], array: NDArray[Any], dtype: str) -> None:
+    """Refuse whole numbers in a sequence that the dtype does not have. `array` is the sequence as numpy has it."""
+    if (np.abs(array) >= 1 << _WHOLE_BITS[dtype]).any():  # numpy may have rounded one to the limit itself
+        large = _first_large(x, dtype)
+        if large is not None:
+            raise _too_large(name, large, dtype)
 
 
-def _too_large(name: str, value: int) -> ValueError:
+def _first_large(x: Sequence[Any], dtype: str) -> int | None:
+    limit = 1 << _WHOLE_BITS[dtype]
+    return next((int(leaf) for leaf in _leaves(x) if isinstance(leaf, int | np.integer) and abs(int(leaf)) > limit), None)
+
+
+def _too_large(name: str, value: int, dtype: str = "float32") -> ValueError:
+    hint = "" if dtype == "float64" else " (pass a float64 array)"
     return ValueError(
-        f"{name} must hold whole numbers of at most 2^24 in size, which float32 holds exactly, got {value} (pass a float64 array)"
+        f"{name} must hold whole numbers of at most 2^{_WHOLE_BITS[dtype]} in size, which {dtype} holds exactly, got {value}{hint}"
     )
 
 
