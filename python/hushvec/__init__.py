@@ -3,7 +3,8 @@
     import hushvec as hv
     values, receipt = hv.privatize(embeddings, epsilon=8.0, delta=1e-5, clip_norm=1.0)
 
-`import hushvec` loads the compiled core, nothing else; numpy comes with the first function that is used.
+`import hushvec` loads the compiled core, nothing else; numpy comes with the first function that is used. Packages below it are
+imported when they are first used: `hushvec.text`, `hushvec.retrieval`, `hushvec.training` and the others need no import of their own.
 """
 
 from typing import TYPE_CHECKING
@@ -18,6 +19,23 @@ from hushvec._util.moved import find_moved_modules, or_moved_module
 from hushvec.errors import BudgetError, HushvecError, MissingExtraError, PrivacyBudgetExhaustedError, ReceiptError
 
 if TYPE_CHECKING:
+    from hushvec import accounting as accounting
+    from hushvec import audit as audit
+    from hushvec import budget as budget
+    from hushvec import collect as collect
+    from hushvec import embedders as embedders
+    from hushvec import integrations as integrations
+    from hushvec import jobs as jobs
+    from hushvec import mechanisms as mechanisms
+    from hushvec import middleware as middleware
+    from hushvec import noise as noise
+    from hushvec import plot as plot
+    from hushvec import receipts as receipts
+    from hushvec import release as release
+    from hushvec import retrieval as retrieval
+    from hushvec import secure_memory as secure_memory
+    from hushvec import text as text
+    from hushvec import training as training
     from hushvec._native.backends import backends, set_num_threads
     from hushvec.budget import PrivacyBudget
     from hushvec.mechanisms.labels import randomized_response
@@ -94,6 +112,7 @@ _PACKAGES = (
     "mechanisms",
     "middleware",
     "noise",
+    "plot",
     "receipts",
     "release",
     "retrieval",

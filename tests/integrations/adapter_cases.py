@@ -79,7 +79,7 @@ MODEL_FAULTS = {
     "ragged rows": (ragged, ValueError, r"one length"),
     "not unit norm": (lambda rows: 3 * rows, ValueError, r"unit norm"),
     "nothing": (lambda rows: None, TypeError, r"got None"),
-    "words": (lambda rows: [["a"]] * len(rows), TypeError, r"rows of numbers"),
+    "words": (lambda rows: [["a"]] * len(rows), TypeError, r"must hold numbers, got str in it"),
 }
 
 # name -> (texts, error, words of the middleware, which a host may forestall by its own)

@@ -163,7 +163,7 @@ def test_a_component_of_other_rows_is_refused():
             return {"sparse_embedding": {"indices": [0], "values": [1.0]}}
 
     budget = hv.PrivacyBudget(EPSILON)
-    with pytest.raises(TypeError, match="model output must be rows of numbers"):
+    with pytest.raises(TypeError, match="model output must hold numbers, got NoneType in it"):
         hv.wrap_embedding_model(Sparse(), private(budget)).embed(["a"])
     assert budget.consumed() == 0
 

@@ -149,7 +149,7 @@ class TestFit:
             (SAMPLE[0], ValueError, "public_sample must have at least two rows"),
             (np.zeros((4, 32), np.float32), ValueError, "public_sample must have no row of zeros"),
             (np.full((4, 32), np.inf, np.float32), ValueError, "public_sample must be finite"),
-            ([[1.0] * 32] * 2, TypeError, "public_sample must be"),
+            ([["a"] * 32] * 2, TypeError, "public_sample must hold numbers, got str in it"),
         ],
     )
     def test_a_bad_sample(self, of_rows, sample, error, text):
@@ -173,7 +173,7 @@ class TestFit:
             (dict(public_rows=PUBLIC[0], codes=2), ValueError, "at least two rows"),
             (dict(public_rows=np.zeros((4, 3), np.float32), codes=2), ValueError, "no row of zeros"),
             (dict(public_rows=np.full((4, 3), np.nan, np.float32), codes=2), ValueError, "finite"),
-            (dict(public_rows=[[1.0, 2.0]], codes=2), TypeError, "public_rows must be"),
+            (dict(public_rows=[["a", "b"]], codes=2), TypeError, "public_rows must hold numbers, got str in it"),
         ],
     )
     def test_bad_input(self, arguments, error, text):

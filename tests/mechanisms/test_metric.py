@@ -130,7 +130,7 @@ def test_it_cannot_be_changed():
         (lambda: MetricLaplace(epsilon=1.0, dimension=0), ValueError, "dimension must be >= 1"),
         (lambda: MetricLaplace(epsilon=1.0, dimension=3.5), TypeError, "dimension must be a whole number"),
         (lambda: MetricLaplace(epsilon=1.0, dimension=3).release(np.ones(4)), ValueError, "x must have 3 columns, got 4"),
-        (lambda: MetricLaplace(epsilon=1.0, dimension=3).release([1.0] * 3), TypeError, "x must be a numpy array"),
+        (lambda: MetricLaplace(epsilon=1.0, dimension=3).release(["1.0"] * 3), TypeError, "x must hold numbers, got str in it"),
         (lambda: MetricLaplace(epsilon=1.0, dimension=2).release(np.array([[1, 2], [3, math.inf]])), ValueError, "inf in row 1"),
         (lambda: MetricLaplace(epsilon=1.0, dimension=2).release(np.ones(2), generator=3), TypeError, "generator must be"),
     ],

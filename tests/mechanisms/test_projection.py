@@ -292,9 +292,9 @@ def test_no_file(tmp_path):
         (lambda: PublicProjection.fit(PUBLIC, components=2, whiten="yes"), TypeError, "whiten must be True or False"),
         (lambda: PublicProjection.fit(PUBLIC[0], components=2), ValueError, "public_embeddings must have at least two rows"),
         (lambda: PublicProjection.fit(PUBLIC[:1], components=1), ValueError, "public_embeddings must have at least two rows"),
-        (lambda: PublicProjection.fit([[1.0, 2.0]], components=1), TypeError, "public_embeddings must be a numpy array"),
+        (lambda: PublicProjection.fit([["a", "b"]], components=1), TypeError, "public_embeddings must hold numbers, got str in it"),
         (lambda: PublicProjection.mean_only(np.array([[1.0, np.nan], [0, 0]])), ValueError, "nan in row 0"),
-        (lambda: PublicProjection.mean_only(np.ones((3, 2), int)), TypeError, "public_embeddings must be float32"),
+        (lambda: PublicProjection.mean_only(np.ones((3, 2), bool)), TypeError, "public_embeddings must be float32"),
         (lambda: PublicProjection.johnson_lindenstrauss(8, 9, 1), ValueError, "components must be at most 8"),
         (lambda: PublicProjection.johnson_lindenstrauss(8, 4, -1), ValueError, "seed must be >= 0"),
         (lambda: PublicProjection.johnson_lindenstrauss(8, 4, 2**32), ValueError, r"seed must be at most 2\^32 - 1"),
@@ -314,7 +314,7 @@ def test_no_file(tmp_path):
         (lambda: PublicProjection.mean_only(PUBLIC).transform(np.full((2, 12), np.inf)), ValueError, "inf in row 0"),
         (lambda: PublicProjection.mean_only(PUBLIC).transform(np.full((2, 12), 1e300)), ValueError, "range of float32"),
         (lambda: PublicProjection.fit(PUBLIC, components=2).lift(np.ones((2, 12))), ValueError, "y must have 2 columns, got 12"),
-        (lambda: PublicProjection.mean_only(PUBLIC).transform(PRIVATE.tolist()), TypeError, "x must be a numpy array"),
+        (lambda: PublicProjection.mean_only(PUBLIC).transform([["a"]]), TypeError, "x must hold numbers, got str in it"),
     ],
 )
 def test_refused(make, error, text):
@@ -439,7 +439,7 @@ def test_recommend_refuses(arguments, error, text):
         (SAMPLE[:31], ValueError, "public_sample must have at least 32 rows, got 31"),
         (SAMPLE[:, :5], ValueError, "public_sample must have 128 columns, got 5"),
         (np.full((40, 128), np.nan), ValueError, "public_sample must be finite"),
-        (SAMPLE.tolist(), TypeError, "public_sample must be"),
+        ([["a"]], TypeError, "public_sample must hold numbers, got str in it"),
     ],
 )
 def test_a_bad_sample(sample, error, text):

@@ -101,7 +101,7 @@ def test_privatize(dtype, normalize):
         (lambda: torch.ones(3, 4, requires_grad=True), ValueError, r"x must not require grad, .*x.detach\(\)"),
         (lambda: torch.ones(3, 4, device="meta"), ValueError, "x must be on the CPU or a CUDA device, got meta"),
         (lambda: torch.ones(3, 4).to_sparse(), TypeError, "x must be a dense tensor, got layout torch.sparse_coo"),
-        (lambda: torch.ones(3, 4, dtype=torch.int64), TypeError, "x must be float32 or .*, got int64"),
+        (lambda: torch.ones(3, 4, dtype=torch.bool), TypeError, "x must be float32 or .*, got bool"),
         (lambda: torch.ones(3, 4, dtype=torch.complex64), TypeError, "x must be float32 or .*, got complex64"),
         (lambda: torch.ones(2, 3, 4), ValueError, "x must have 1 or 2 dimensions, got 3"),
         (lambda: torch.tensor([[1.0], [float("nan")]]), ValueError, "x must be finite, got nan in row 1"),

@@ -169,7 +169,8 @@ def test_a_refused_charge_releases_nothing(log):
         {"x": np.ones((2, 2)), "epsilon": 1e-40, "mechanism": "laplacian"},
         {"x": np.ones((2, 2)), "mechanism": "empirical", "sigma": 1e-12},
         {"x": np.ones((2, 2)), "mechanism": "empirical", "sigma": 1.0, "epsilon": 0.1},
-        {"x": [[1.0]], "epsilon": 1.0},
+        {"x": [["1.0"]], "epsilon": 1.0},
+        {"x": [[1.0], [1.0, 2.0]], "epsilon": 1.0},
     ],
     ids=str,
 )

@@ -42,8 +42,10 @@ ADDED = [
     (ROWS[:0], None, ValueError, "vectors must have at least 1 row, got 0"),
     (BAD, None, ValueError, "must be finite, got nan in row 1"),
     (INF, None, ValueError, "must be finite, got inf in row 2"),
-    (ROWS.tolist(), None, TypeError, "vectors must be a numpy array"),
-    (ROWS.astype(np.int32), None, TypeError, "vectors must be float32 or float64 or float16, got int32"),
+    (ROWS.astype(bool), None, TypeError, "vectors must be float32 or float64 or float16, got bool"),
+    ([[1.0] * 16, [1.0] * 15], None, ValueError, "vectors must have rows of one length, got 15 in row 1 and 16 in row 0"),
+    ([["a"] * 16], None, TypeError, "vectors must hold numbers, got str in it"),
+    (np.full((2, 16), 1 << 25), None, ValueError, "vectors must hold whole numbers of at most 2\\^24 in size"),
     (ROWS[None], None, ValueError, "vectors must have 1 or 2 dimensions, got 3"),
 ]
 
@@ -73,7 +75,7 @@ SEARCHED = [
     (ROWS, -1, ValueError, "k must be >= 1, got -1"),
     (ROWS, 2.0, TypeError, "k must be a whole number, got float"),
     (ROWS, True, TypeError, "k must be a whole number, got bool"),
-    (ROWS.astype(int), 3, TypeError, "queries must be float32"),
+    (ROWS.astype(bool), 3, TypeError, "queries must be float32"),
     ("text", 3, TypeError, "queries must be a numpy array"),
 ]
 

@@ -77,10 +77,32 @@ LAYERS = {
     "middleware": 9,
     "retrieval": 9,
     "integrations": 10,
+    "plot": 10,
     "__init__": 11,
     "cli": 12,
     "__main__": 13,
 }
+
+# Packages that users reach as hushvec.NAME without another import.
+REACHABLE = [
+    "accounting",
+    "audit",
+    "budget",
+    "collect",
+    "embedders",
+    "integrations",
+    "jobs",
+    "mechanisms",
+    "middleware",
+    "noise",
+    "plot",
+    "receipts",
+    "release",
+    "retrieval",
+    "secure_memory",
+    "text",
+    "training",
+]
 
 # Imports that may take place at the top of a module, beside the standard library and hushvec itself.
 ALWAYS_THERE = {"numpy"}
@@ -149,6 +171,54 @@ def test_version_is_the_same_everywhere():
     from importlib.metadata import version
 
     assert hv.__version__ == version("hushvec") == hv.privatize(__import__("numpy").ones(2), epsilon=1.0).receipt.library_version
+
+
+def test_packages_are_reachable_without_another_import():
+    code = (
+        "import hushvec as hv, sys; names = sys.argv[1:]; assert set(names) <= set(dir(hv)); "
+        "assert all(getattr(hv, name).__name__ == 'hushvec.' + name for name in names); "
+        "from hushvec import text, retrieval; assert text is hv.text; "
+        "print(hv.retrieval.PrivateIndex.__name__, hv.text.redact.__name__, hv.integrations.tables.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code, *REACHABLE], capture_output=True, text=True, check=True)
+    assert done.stdout == "PrivateIndex redact hushvec.integrations.tables\n"
+
+
+def test_every_public_package_is_reachable():
+    public = {path.parent.name for path in PACKAGE.glob("*/__init__.py") if not path.parent.name.startswith("_")}
+    assert public - {"cli"} == set(REACHABLE)
+    adapters = {path.stem for path in (PACKAGE / "integrations").glob("*.py") if not path.stem.startswith("_")}
+    assert adapters <= set(dir(hv.integrations))
+
+
+def test_nothing_else_is_completed():
+    """What users see after `hushvec.` and the tab key: names that are theirs."""
+    code = "import hushvec; print(*[name for name in dir(hushvec) if not name.startswith('_')])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert sorted(set(found) - set(PUBLIC) - set(REACHABLE)) == ["errors"]
+
+
+def test_type_checkers_know_the_packages():
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    (known,) = [node for node in tree.body if isinstance(node, ast.If)]
+    imports = [node for node in known.body if isinstance(node, ast.ImportFrom) and node.module == "hushvec"]
+    assert {alias.asname for node in imports for alias in node.names} == set(REACHABLE)
+
+
+@pytest.mark.parametrize(
+    "missing, use, extra",
+    [
+        ("torch", "hv.training.DPOptimizer", "training"),
+        ("torch", "hv.integrations.torch_ops", "torch"),
+        ("langchain_core", "hv.integrations.langchain", "langchain"),
+        ("matplotlib", "hv.plot.cosine(8)", "plot"),
+    ],
+)
+def test_a_missing_extra_is_one_line(missing, use, extra):
+    code = f"import sys; sys.modules[{missing!r}] = None; import hushvec as hv\ntry: {use}\nexcept hv.MissingExtraError as e: print(e)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.count("\n") == 1
+    assert done.stdout.endswith(f"needs more packages: pip install 'hushvec[{extra}]'\n")
 
 
 def test_the_package_is_typed():

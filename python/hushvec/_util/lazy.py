@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
@@ -27,8 +28,13 @@ def at_first_use(
         value = namespace[name] = getattr(import_module(_full_name(modules[name], package)), name)
         return value
 
+    def is_its_own(name: str) -> bool:
+        """Whether a name of the namespace belongs to the package, and was not imported into it for its own use."""
+        value = namespace[name]
+        return name.startswith("_") or (isinstance(value, ModuleType) and value.__name__ == f"{package}.{name}")
+
     def names() -> list[str]:
-        return sorted({*namespace, *namespace.get("__all__", ()), *below})
+        return sorted({*filter(is_its_own, tuple(namespace)), *namespace.get("__all__", ()), *below})
 
     return get, names
 

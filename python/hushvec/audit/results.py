@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from hushvec._util.display import Sheet, at_most, confidence_of, number, shown
 from hushvec.audit.estimates import EpsilonEstimate
+from hushvec.audit.verdicts import bound_facts
 
 
+@shown
 @dataclass(frozen=True, kw_only=True)
 class AuditResult:
-    """A lower bound on the epsilon that the code really has.
+    """A lower bound on the epsilon that the code really has. `print` shows it beside the claim.
 
     Args:
         mechanism: what was audited.
@@ -56,11 +59,21 @@ class AuditResult:
         """Whether this many samples could have refuted the claim at all."""
         return self.epsilon_ceiling > self.epsilon_claimed
 
+    def _sheet(self) -> Sheet:
+        facts = bound_facts(self.epsilon_claimed, self.delta, self.epsilon_lower, self.epsilon_ceiling, self.confidence)
+        if self.estimate is not None:
+            estimate = f"epsilon {number(self.estimate.epsilon)} +- {number(self.estimate.standard_error)} (one standard error)"
+            facts.append(("estimate", f"{estimate}, from {self.estimate.of}; no proof of anything"))
+        facts.append(("method", f"{self.method}, {self.samples:,} samples, by {self.statistic}"))
+        cautions = ["suspicious: an estimate is more than 3 standard errors above the claim"] if self.suspicious else []
+        return Sheet(f"Audit of {self.mechanism}", tuple(facts), tuple(cautions))
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
         return {**asdict(self), "flagged": self.flagged, "suspicious": self.suspicious, "could_flag": self.could_flag}
 
 
+@shown
 @dataclass(frozen=True, kw_only=True)
 class RepeatsResult:
     """Whether the noise of one release comes back in another.
@@ -82,6 +95,14 @@ class RepeatsResult:
     details: Mapping[str, Any] = field(default_factory=dict)
     method: str = "repeats"
 
+    def _sheet(self) -> Sheet:
+        facts = (
+            ("verdict", "NOISE REPEATS" if self.flagged else "no sign that noise repeats"),
+            ("p-value", f"{number(self.p_value)}, corrected; noise repeats where it is at most {number(1 - self.confidence)}"),
+            ("method", f"{self.method}, {self.samples:,} rows per release, by {self.statistic}"),
+        )
+        return Sheet(f"Audit of {self.mechanism}", facts)
+
     @property
     def flagged(self) -> bool:
         """Whether noise repeats."""
@@ -97,9 +118,10 @@ class RepeatsResult:
         return {**asdict(self), "flagged": self.flagged, "suspicious": self.suspicious}
 
 
+@shown
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """The results of several methods.
+    """The results of several methods. `print` shows each verdict.
 
     Args:
         results: one for each method.
@@ -118,6 +140,15 @@ class Audit:
     def suspicious(self) -> bool:
         """Whether no method refutes the claim, and an estimate of one is more than 3 standard errors above it."""
         return not self.flagged and any(result.suspicious for result in self.results)
+
+    def _sheet(self) -> Sheet:
+        facts = []
+        for result in self.results:
+            verdict = dict(result._sheet().facts)["verdict"]
+            bound = f"; epsilon at least {at_most(result.epsilon_lower)}" if isinstance(result, AuditResult) else ""
+            facts.append((result.method, f"{verdict}{bound}"))
+        facts.append(("confidence", f"{confidence_of(self.confidence)} for all methods together"))
+        return Sheet(f"Audit of {self.results[0].mechanism}" if self.results else "Audit", tuple(facts))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""

@@ -7,6 +7,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, TypeVar
 
+from hushvec._util.display import Sheet, shown
 from hushvec.budget.amounts import (
     Spend,
     amounts,
@@ -23,12 +24,14 @@ from hushvec.budget.keys import require_plain
 from hushvec.budget.location import is_memory, open_store
 from hushvec.budget.memory import MemoryLedger
 from hushvec.budget.rows import BLOCK
+from hushvec.budget.shown import budget_sheet
 from hushvec.budget.store import StoreFailure
 from hushvec.errors import BudgetError
 
 Answer = TypeVar("Answer")
 
 
+@shown
 class PrivacyBudget:
     """A limit on total privacy loss, kept in a ledger that is charged before anything is released.
 
@@ -280,6 +283,11 @@ class PrivacyBudget:
         if isinstance(self._ledger, _Closed):
             return f"PrivacyBudget({self._key!r}, closed)"
         return f"PrivacyBudget({self._key!r} in {self._ledger.name}, {self._ledger.terms})"
+
+    def _sheet(self) -> Sheet:
+        if isinstance(self._ledger, _Closed):
+            return Sheet(f"Privacy budget {self._key!r}: closed", ())
+        return budget_sheet(self.state(), self._ledger.name)
 
     async def _aside(self, call: Callable[[], Answer]) -> Answer:
         """Calls that wait for a disk or a network run in a thread; those on memory do not."""

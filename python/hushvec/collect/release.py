@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
+from hushvec._util.display import Sheet, plural, shown
 from hushvec._util.renamed import warn_of_old_name
 from hushvec._util.rounding import product_up
 from hushvec.accounting import PureDP, Shuffled
 from hushvec.collect.memo import MEMO_CIPHER, Memo, require_memo
 from hushvec.collect.words import sequence_of
 from hushvec.errors import PrivacyBudgetExhaustedError
-from hushvec.receipts.base import NOTE_SEED, PER, LedgerEntry, cipher_fields
+from hushvec.receipts.base import NOTE_SEED, PER, LedgerEntry, cipher_fields, release_sheet
 from hushvec.receipts.reports import ReportReceipt
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
 
@@ -29,6 +30,7 @@ NOTE_NEW = "memoised: epsilon is of the words that were new to the memo; those r
 NOTE_COUNT = "how many words a person reports is treated as public"
 
 
+@shown
 class ReportRelease(NamedTuple):
     """What `release` of a vocabulary or a Bloom filter returns.
 
@@ -39,6 +41,9 @@ class ReportRelease(NamedTuple):
 
     reports: Any
     receipt: ReportReceipt
+
+    def _sheet(self) -> Sheet:
+        return release_sheet(plural(self.receipt.reports, "report"), self.receipt)
 
 
 class Collection(ABC):

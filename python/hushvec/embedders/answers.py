@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays
+from hushvec._native import arrays, conversion
 from hushvec._util import validate
 from hushvec.embedders.protocol import EmbeddingModel
 from hushvec.embedders.results import EmbeddingResult, on_host
@@ -106,20 +106,13 @@ def _vectors(found: Any) -> Any:
 
 
 def _as_rows(values: Any) -> Any:
-    """An array as it is; anything else as numpy rows, float32 unless its own rows are wider."""
+    """A float array as it is; anything else as numpy rows, float32 unless its own rows are float arrays of another dtype."""
     if _is_array(values):
-        return values.view(np.ndarray) if isinstance(values, np.ndarray) and type(values) is not np.ma.MaskedArray else values
+        plain = values.view(np.ndarray) if isinstance(values, np.ndarray) and type(values) is not np.ma.MaskedArray else values
+        return conversion.as_array("model output", plain)
     if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__"):
         raise TypeError(f"model output must be rows of numbers, got {validate.kind(values)}")
-    rows = [row.detach().cpu().numpy() if arrays.is_torch(row) else row for row in values]
-    try:
-        array = np.asarray(rows)
-    except ValueError:
-        raise ValueError("model output must have rows of one length") from None
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"model output must be rows of numbers, got dtype {array.dtype}")
-    keeps_dtype = array.dtype.kind == "f" and any(isinstance(row, np.ndarray) for row in rows)
-    return array if keeps_dtype else array.astype(np.float32)
+    return conversion.as_array("model output", [row.detach().cpu().numpy() if arrays.is_torch(row) else row for row in values])
 
 
 def _is_array(value: Any) -> bool:

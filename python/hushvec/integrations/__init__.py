@@ -14,3 +14,50 @@ Adapters that embed texts share these arguments:
 They raise TypeError for a model that is neither wrapped nor comes with middleware, and ValueError for an unknown noise_on or where no
 step adds noise.
 """
+
+from typing import TYPE_CHECKING
+
+from hushvec._util.lazy import at_first_use
+
+if TYPE_CHECKING:
+    from hushvec.integrations import chroma as chroma
+    from hushvec.integrations import dask as dask
+    from hushvec.integrations import datasets as datasets
+    from hushvec.integrations import haystack as haystack
+    from hushvec.integrations import haystack_store as haystack_store
+    from hushvec.integrations import langchain as langchain
+    from hushvec.integrations import langchain_store as langchain_store
+    from hushvec.integrations import llama_index as llama_index
+    from hushvec.integrations import llama_index_store as llama_index_store
+    from hushvec.integrations import openai as openai
+    from hushvec.integrations import presidio as presidio
+    from hushvec.integrations import ray as ray
+    from hushvec.integrations import sentence_transformers as sentence_transformers
+    from hushvec.integrations import sklearn as sklearn
+    from hushvec.integrations import spark as spark
+    from hushvec.integrations import tables as tables
+    from hushvec.integrations import token_classifier as token_classifier
+    from hushvec.integrations import torch_ops as torch_ops
+
+_ADAPTERS = (
+    "chroma",
+    "dask",
+    "datasets",
+    "haystack",
+    "haystack_store",
+    "langchain",
+    "langchain_store",
+    "llama_index",
+    "llama_index_store",
+    "openai",
+    "presidio",
+    "ray",
+    "sentence_transformers",
+    "sklearn",
+    "spark",
+    "tables",
+    "token_classifier",
+    "torch_ops",
+)
+
+__getattr__, __dir__ = at_first_use(globals(), {}, below=_ADAPTERS)

@@ -4,6 +4,9 @@ The public functions of hushvec turn into these by themselves while torch.compil
 Importing this module imports torch.
 """
 
-from hushvec._native.torch_ops import clip_and_noise, gaussian_noise_, laplacian_noise_, stream_state
+from hushvec._util.extras import needs_extra
+
+with needs_extra("hushvec.integrations.torch_ops", "torch"):
+    from hushvec._native.torch_ops import clip_and_noise, gaussian_noise_, laplacian_noise_, stream_state
 
 __all__ = ["clip_and_noise", "gaussian_noise_", "laplacian_noise_", "stream_state"]

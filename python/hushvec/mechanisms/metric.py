@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from hushvec._native import _core, arrays, kernels
+from hushvec._native import _core, arrays, conversion, kernels
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import float32_up, fraction_up
@@ -232,7 +232,8 @@ class MetricLaplace:
         """x with noise on every row.
 
         Args:
-            x: float array [d] or [n, d] of this dimension, numpy or torch on the CPU. Not changed.
+            x: float array [d] or [n, d] of this dimension, numpy or torch on the CPU, or a list as in `hushvec.privatize`.
+                Not changed.
             generator: key stream; the process-wide one, keyed by the operating system, if None.
 
         Returns:
@@ -243,6 +244,7 @@ class MetricLaplace:
             ValueError: another dimension; NaN or Inf in x; an array on CUDA, which has no kernel for this noise. Nothing is drawn.
         """
         source = require_generator(generator)
+        x = conversion.as_array("x", x)
         arrays.require_array("x", x)
         _, dimension = arrays.rows_and_dimension(x)
         if dimension != self.dimension:

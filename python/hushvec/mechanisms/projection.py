@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays
+from hushvec._native import arrays, conversion
 from hushvec._native.products import product
 from hushvec._util import validate
 from hushvec._util.npz import load_npz, save_npz
 from hushvec.mechanisms.projection_fit import ProjectionFit, projection_fit
-from hushvec.mechanisms.public_arrays import digest_of, frozen, require_public_rows
+from hushvec.mechanisms.public_arrays import checked_public_rows, digest_of, frozen
 
 FORMAT = 1
 
@@ -169,7 +169,7 @@ class PublicProjection:
         """The rows of x in the public coordinates, before the noise.
 
         Args:
-            x: float array [d] or [n, d], numpy or torch on any device. Not changed.
+            x: float array [d] or [n, d], numpy or torch on any device, or a list, as in `hushvec.privatize`. Not changed.
 
         Returns:
             A new array [m] or [n, m] of x's kind and device, float32. Computed in float64 and rounded once. On the CPU, and without
@@ -222,6 +222,7 @@ class PublicProjection:
 
     def _checked(self, name: str, x: Any, dimension: int) -> Any:
         """x in float64, of its own kind."""
+        x = conversion.as_array(name, x)
         arrays.require_array(name, x)
         if arrays.is_cupy(x):
             raise TypeError(f"{name} must be a numpy array or a torch tensor, got {arrays.array_kind(x)}")
@@ -295,7 +296,7 @@ class PublicProjection:
 
 
 def _public_rows(public_embeddings: Any) -> NDArray[np.float64]:
-    require_public_rows("public_embeddings", public_embeddings)
+    public_embeddings = checked_public_rows("public_embeddings", public_embeddings)
     if arrays.is_torch(public_embeddings):
         public_embeddings = public_embeddings.double().cpu().numpy()
     return np.asarray(public_embeddings, np.float64)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import arrays
 from hushvec.mechanisms.code_counts import NEIGHBORS, nearest_others
-from hushvec.mechanisms.public_arrays import require_public_rows, unit_rows
+from hushvec.mechanisms.public_arrays import checked_public_rows, unit_rows
 
 _FEWEST_ROWS = 32
 _MOST_ROWS = 2000  # of more, as many at random
@@ -63,7 +63,7 @@ class ProjectionFit(NamedTuple):
 
 def projection_fit(projection: PublicMap, public_sample: Any) -> ProjectionFit:
     """`PublicProjection.check`."""
-    require_public_rows("public_sample", public_sample)
+    public_sample = checked_public_rows("public_sample", public_sample)
     count, dimension = public_sample.shape
     if dimension != projection.dimension:
         raise ValueError(f"public_sample must have {projection.dimension} columns, got {dimension}")

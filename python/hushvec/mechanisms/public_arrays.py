@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays
+from hushvec._native import arrays, conversion
 from hushvec._native.products import inner_products
 from hushvec._util import validate
 
@@ -41,12 +41,14 @@ def frozen(name: str, array: Any, dimensions: int) -> Rows:
     return copy
 
 
-def require_public_rows(name: str, rows: Any) -> None:
-    """At least two finite rows that something public can be fitted on."""
+def checked_public_rows(name: str, given: Any) -> Any:
+    """At least two finite rows that something public can be fitted on, as an array."""
+    rows = conversion.as_array(name, given)
     arrays.require_array(name, rows)
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
         raise ValueError(f"{name} must have at least two rows and one column, got shape {tuple(rows.shape)}")
     arrays.require_finite(name, rows)
+    return rows
 
 
 def unit_rows(rows: Any) -> Rows:
@@ -96,8 +98,7 @@ def unit_public_rows(public_rows: Any, name: str = "public_rows") -> Rows:
     Raises:
         TypeError, ValueError: no such array, NaN or Inf, a row of zeros.
     """
-    require_public_rows(name, public_rows)
-    rows = unit_rows(as_float32(public_rows))
+    rows = unit_rows(as_float32(checked_public_rows(name, public_rows)))
     empty = np.flatnonzero(~rows.any(axis=1))
     if len(empty):
         raise ValueError(f"{name} must have no row of zeros, which has no direction, got one at row {int(empty[0])}")

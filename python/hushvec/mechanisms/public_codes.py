@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays
+from hushvec._native import arrays, conversion
 from hushvec._util import validate
 from hushvec._util.npz import load_npz, save_npz
 from hushvec.mechanisms.public_arrays import (
@@ -64,7 +64,7 @@ class PublicCodes:
         """The number of the nearest code of each row [n]: private, not to be released.
 
         Args:
-            x: float array [d] or [n, d], numpy or torch. Not changed.
+            x: float array [d] or [n, d], numpy or torch, or a list, as in `hushvec.privatize`. Not changed.
 
         Guarantees:
             A row's code depends on the row and the codes alone, and is the same under every instruction set but the portable one.
@@ -74,6 +74,7 @@ class PublicCodes:
             TypeError: wrong kinds.
             ValueError: another dimension, NaN or Inf.
         """
+        x = conversion.as_array("x", x)
         arrays.require_array("x", x)
         count, dimension = arrays.rows_and_dimension(x)
         if dimension != self.dimension:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hushvec._native import _core, kernels
 from hushvec._native.arrays import ArrayT, is_traced, output_like, require_array
+from hushvec._native.conversion import as_array
 from hushvec._native.generators import require_generator
 from hushvec._util.recording import require_no_recorder
 from hushvec._util.validate import clip_norm as require_clip_norm
@@ -15,7 +16,7 @@ def clip(x: ArrayT, clip_norm: float, *, out: ArrayT | None = None) -> ArrayT:
 
     Args:
         x: float array [d] (one row) or [n, d]: numpy or torch CPU with any strides, torch CUDA or CuPy contiguous; float32,
-            float64, float16 or (torch) bfloat16.
+            float64, float16 or (torch) bfloat16. Lists and integers become float32, as in `privatize`.
         clip_norm: C, the largest norm allowed, in the unit of x; in [2^-100, 2^100].
         out: where the result goes, of x's kind, shape, dtype and device; may be x itself. A new array if None.
 
@@ -50,6 +51,7 @@ def clip(x: ArrayT, clip_norm: float, *, out: ArrayT | None = None) -> ArrayT:
         True
     """
     require_no_recorder("clip")
+    x = as_array("x", x)
     require_array("x", x)
     clip_norm = require_clip_norm(clip_norm)
     target = output_like(x, out)
@@ -70,7 +72,7 @@ def clip_and_noise(
 
     Args:
         x: float array [d] (one row) or [n, d]: numpy or torch CPU with any strides, torch CUDA or CuPy contiguous; float32,
-            float64, float16 or (torch) bfloat16.
+            float64, float16 or (torch) bfloat16. Lists and integers become float32, as in `privatize`.
         clip_norm: C, in the unit of x; in [2^-100, 2^100].
         sigma: standard deviation of the noise, in the unit of x. `gaussian_sigma(epsilon, delta, 2 * clip_norm)` gives it.
         exact: True releases the exact rounding of the ideal mechanism; False adds in floating point, for comparison only.
@@ -120,6 +122,7 @@ def clip_and_noise(
 
         return torch_ops.traced_clip_and_noise(x, clip_norm, sigma, exact, out, generator)  # type: ignore[arg-type, return-value]
     source = require_generator(generator)
+    x = as_array("x", x)
     require_array("x", x)
     clip_norm = require_clip_norm(clip_norm)
     sigma = positive("sigma", sigma) if flag("exact", exact) else not_negative("sigma", sigma)

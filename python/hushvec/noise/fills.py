@@ -19,6 +19,7 @@ from hushvec._native.arrays import (
     require_array,
     require_same_kind,
 )
+from hushvec._native.conversion import as_array
 from hushvec._native.generators import require_generator
 from hushvec._util.validate import not_negative
 
@@ -178,8 +179,8 @@ def add_noise(embedding: ArrayT, noise: Any) -> ArrayT:
     """Add noise to an embedding, element by element.
 
     Args:
-        embedding: float array [d] or [n, d], numpy, torch (CPU, CUDA) or CuPy.
-        noise: an array of the same kind, shape and dtype.
+        embedding: float array [d] or [n, d], numpy, torch (CPU, CUDA) or CuPy. Lists and integers become float32, as in `privatize`.
+        noise: an array of the same kind, shape and dtype, or a list.
 
     Returns:
         A new array; neither argument changes.
@@ -202,6 +203,7 @@ def add_noise(embedding: ArrayT, noise: Any) -> ArrayT:
         >>> hv.add_noise(np.ones(384, np.float32), hv.gaussian_noise(384, sigma=0.1)).shape
         (384,)
     """
+    embedding, noise = as_array("embedding", embedding), as_array("noise", noise)
     require_array("embedding", embedding)
     require_array("noise", noise)
     require_same_kind("noise", noise, "embedding", embedding)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from hushvec._native import _core
 from hushvec._util import validate
+from hushvec._util.display import Sheet, shown
 from hushvec.errors import ReceiptError
 from hushvec.mechanisms import ADJACENCY
 from hushvec.receipts.fields import (
@@ -76,9 +77,10 @@ class LedgerEntry:
         )
 
 
+@shown
 @dataclass(frozen=True, kw_only=True)
 class ReceiptFields:
-    """Base of all receipts: checks fields, writes and reads them as strict JSON."""
+    """Base of all receipts: checks fields, writes and reads them as strict JSON. `print` shows them in words."""
 
     # Whole numbers that JSON holds as text, since some readers round large ones.
     _text_numbers: ClassVar[tuple[str, ...]] = ()
@@ -104,6 +106,15 @@ class ReceiptFields:
         """rho of the privacy loss in zero-concentrated DP, rounded up: what a ledger in rho is charged."""
         rho: float = self.loss.rho  # type: ignore[attr-defined]
         return rho
+
+    def _why_no_claim(self) -> list[str]:
+        """Why there can be no claim; empty if there can be one."""
+        return [NOTE_SEED] if self.key_source == "seed" else []  # type: ignore[attr-defined]
+
+    def _sheet(self) -> Sheet:
+        from hushvec.receipts.facts import sheet_of
+
+        return sheet_of(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values, in the order of their definition."""
@@ -133,6 +144,12 @@ class ReceiptFields:
             ReceiptError: not JSON, a number that is not finite, a field twice, or what `from_dict` refuses.
         """
         return cls.from_dict(json_object(text))
+
+
+def release_sheet(values: str, receipt: ReceiptFields) -> Sheet:
+    """What is shown of a release: what its values are, then its receipt."""
+    sheet = receipt._sheet()
+    return sheet._replace(title=sheet.title.replace("Receipt", "Release", 1), facts=(("released", values), *sheet.facts))
 
 
 def key_fields(generator: _core.Generator, *, on_device: bool = False) -> dict[str, Any]:
@@ -199,6 +216,8 @@ class Claimant(Keyed, Protocol):
     @property
     def is_dp_claim(self) -> bool: ...
 
+    def _why_no_claim(self) -> list[str]: ...
+
 
 class OfPureDP(Protocol):
     """A receipt of a mechanism that may have no delta."""
@@ -207,8 +226,6 @@ class OfPureDP(Protocol):
     def mechanism(self) -> str: ...
     @property
     def delta(self) -> float: ...
-    @property
-    def key_source(self) -> str: ...
 
 
 def verification(
@@ -217,7 +234,6 @@ def verification(
     guarantee: Callable[[str], str],
     *,
     basis: str,
-    why_no_claim: Sequence[str],
     otherwise: str = "would hold with a secret key",
 ) -> Verification:
     """The result for a receipt whose law was checked.
@@ -226,9 +242,9 @@ def verification(
         faults: what does not follow from the law.
         guarantee: the receipt's guarantee as a sentence that ends with the given words.
         basis: what it follows from.
-        why_no_claim: why there can be no claim; empty if there can be one.
         otherwise: under which the guarantee of a receipt without a claim would hold.
     """
+    why_no_claim = receipt._why_no_claim()
     claimed = [f"is_dp_claim must be false: {reason}" for reason in why_no_claim] if receipt.is_dp_claim else []
     contradictions = (*faults, *cipher_faults(receipt), *claimed)
     if contradictions:
@@ -236,11 +252,6 @@ def verification(
     if not receipt.is_dp_claim:
         return Verification(NOT_A_CLAIM, (*(why_no_claim or ["the receipt itself makes no claim"]), guarantee(otherwise)))
     return Verification(HOLDS, (guarantee(f"follows from the {basis}"),))
-
-
-def why_no_claim(receipt: OfPureDP) -> list[str]:
-    """Why an exact release cannot make a claim: its key was seeded. Empty if it can."""
-    return [NOTE_SEED] if receipt.key_source == "seed" else []
 
 
 def delta_faults(receipt: OfPureDP) -> list[str]:

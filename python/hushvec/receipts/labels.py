@@ -25,7 +25,6 @@ from hushvec.receipts.base import (
     delta_faults,
     rows_per_person,
     verification,
-    why_no_claim,
 )
 from hushvec.receipts.fields import (
     Number,
@@ -138,6 +137,9 @@ class LabelReceipt(ReceiptFields):
 
         return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
 
+    def _why_no_claim(self) -> list[str]:
+        return [*([NOTE_SOURCE] if self.scores == "source" else []), *super()._why_no_claim()]
+
     def with_shuffling(self, n: int, delta: float) -> LabelReceipt:
         """The same receipt, with a note on the guarantee after shuffling and its assumptions.
 
@@ -249,7 +251,6 @@ def verify_label_receipt(receipt: LabelReceipt) -> Verification:
         _law_faults(receipt),
         partial(_guarantee, receipt),
         basis="law",
-        why_no_claim=[*([NOTE_SOURCE] if receipt.scores == "source" else []), *why_no_claim(receipt)],
         otherwise=_WITHOUT_CLAIM[receipt.scores == "source"],
     )
 

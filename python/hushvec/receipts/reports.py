@@ -21,7 +21,6 @@ from hushvec.receipts.base import (
     Verification,
     delta_faults,
     verification,
-    why_no_claim,
 )
 from hushvec.receipts.fields import Number, OneOf, WholeNumber, boolean, digest
 from hushvec.receipts.labels import shuffling_note
@@ -196,7 +195,7 @@ def epsilon_of_one(receipt: ReportReceipt) -> Decimal:
 def verify_report_receipt(receipt: ReportReceipt) -> Verification:
     """Recompute the guarantee from the law. Logarithms of ratios of whole numbers, rounded up in 80 digits."""
     guarantee = partial(_guarantee, receipt)
-    return verification(receipt, _law_faults(receipt), guarantee, basis="law", why_no_claim=why_no_claim(receipt))
+    return verification(receipt, _law_faults(receipt), guarantee, basis="law")
 
 
 def _law_faults(receipt: ReportReceipt) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec._util.rounding import next_up, product_up
 from hushvec.mechanisms import ADJACENCY
-from hushvec.receipts.base import SHARED_RULES, LedgerEntry, ReceiptFields, Verification, delta_faults, verification, why_no_claim
+from hushvec.receipts.base import SHARED_RULES, LedgerEntry, ReceiptFields, Verification, delta_faults, verification
 from hushvec.receipts.fields import (
     Number,
     OneOf,
@@ -113,7 +113,7 @@ class SelectionReceipt(ReceiptFields):
 def verify_selection_receipt(receipt: SelectionReceipt) -> Verification:
     """Recompute the guarantee from the law, as `hushvec.verify_receipt` does for receipts of every kind. In exact arithmetic."""
     guarantee = partial(_guarantee, receipt)
-    return verification(receipt, _law_faults(receipt), guarantee, basis="parameters", why_no_claim=why_no_claim(receipt))
+    return verification(receipt, _law_faults(receipt), guarantee, basis="parameters")
 
 
 def _law_faults(receipt: SelectionReceipt) -> list[str]:

@@ -134,6 +134,14 @@ class TrainingReceipt(ReceiptFields):
         """What the steps cost in zero-concentrated DP, rounded up. Sampling does not lower it."""
         return up(self.steps * self.loss.item.rho) if self.steps else 0.0
 
+    def _why_no_claim(self) -> list[str]:
+        applies = {
+            NOTE_NOISE_FREE: self.noise_multiplier == 0,
+            NOTE_FLOAT: self.grade == "float",
+            NOTE_SEED: self.key_source == "seed",
+        }
+        return [note for note, holds in applies.items() if holds]
+
     @property
     def _clipped(self) -> str:
         return "batch" if self.clipping == "batch" else "example"
@@ -173,7 +181,6 @@ def verify_training_receipt(receipt: TrainingReceipt) -> Verification:
         _faults(receipt),
         partial(_guarantee, receipt),
         basis="steps",
-        why_no_claim=_why_no_claim(receipt),
         otherwise="would hold with exact sums and a secret key",
     )
 
@@ -209,15 +216,6 @@ def _epsilon_of_steps(receipt: TrainingReceipt) -> float:
         return compose([receipt], delta=receipt.delta).epsilon
     except (ValueError, ArithmeticError):  # no theorem has a bound for so little noise
         return math.inf
-
-
-def _why_no_claim(receipt: TrainingReceipt) -> list[str]:
-    applies = {
-        NOTE_NOISE_FREE: receipt.noise_multiplier == 0,
-        NOTE_FLOAT: receipt.grade == "float",
-        NOTE_SEED: receipt.key_source == "seed",
-    }
-    return [note for note, holds in applies.items() if holds]
 
 
 def _guarantee(receipt: TrainingReceipt, verb: str) -> str:

@@ -26,7 +26,6 @@ from hushvec.receipts.base import (
     delta_faults,
     rows_per_person,
     verification,
-    why_no_claim,
     with_cipher,
 )
 from hushvec.receipts.fields import Number, OneOf, WholeNumber, boolean, optional_digest, require_fields
@@ -138,6 +137,9 @@ class Receipt(ReceiptFields):
     def _field_rules(cls) -> Mapping[str, Callable[[str, Any], None]]:
         return _FIELD_RULES
 
+    def _why_no_claim(self) -> list[str]:
+        return [*([NOTE_FLOAT] if self.grade == "float" else []), *super()._why_no_claim()]
+
     def to_dict(self) -> dict[str, Any]:
         fields = super().to_dict()
         if self.dtype != INT8:
@@ -178,7 +180,6 @@ def verify_vector_receipt(receipt: Receipt) -> Verification:
         [*_setting_faults(receipt), *_noise_faults(receipt), *_grade_faults(receipt), *_int8_faults(receipt)],
         partial(_guarantee, receipt),
         basis="parameters",
-        why_no_claim=[*([NOTE_FLOAT] if receipt.grade == "float" else []), *why_no_claim(receipt)],
         otherwise="would hold in real arithmetic with a secret key",
     )
 

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
+from hushvec._util.display import Sheet, plural, shown
 from hushvec._util.rounding import quotient_down
 from hushvec.mechanisms import ADJACENCY, RandomizedResponse
-from hushvec.receipts.base import NOTE_SEED, PER, key_fields, rows_per_person
+from hushvec.receipts.base import NOTE_SEED, PER, key_fields, release_sheet, rows_per_person
 from hushvec.receipts.labels import MECHANISM, NOTE_SOURCE, SCORES, LabelReceipt, labels_digest
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
 
@@ -24,8 +25,9 @@ NOTE_ONE_PERSON = "all answers are about one person; their number is treated as 
 _LABELS_SHOWN = 10
 
 
+@shown
 class LabelRelease(NamedTuple):
-    """What `privatize_labels` returns.
+    """What `privatize_labels` returns. `print` shows its receipt in words.
 
     Args:
         values: the noisy labels: a list, or for an array an array of the same shape.
@@ -34,6 +36,12 @@ class LabelRelease(NamedTuple):
 
     values: Any
     receipt: LabelReceipt
+
+    def __repr__(self) -> str:
+        return f"LabelRelease({plural(len(self.values), 'label')}, {self.receipt.mechanism}, is_dp_claim={self.receipt.is_dp_claim})"
+
+    def _sheet(self) -> Sheet:
+        return release_sheet(plural(len(self.values), "label"), self.receipt)
 
 
 def privatize_labels(

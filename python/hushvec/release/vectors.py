@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from hushvec._native import _core, arrays
+from hushvec._native import _core, arrays, conversion
 from hushvec._util import validate
+from hushvec._util.display import Sheet, array_shown, shown
 from hushvec.mechanisms import Mechanism
+from hushvec.receipts.base import release_sheet
 from hushvec.receipts.labels import RowReceipt, released_rows
 from hushvec.receipts.vectors import INT8, Receipt
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
@@ -20,8 +22,9 @@ if TYPE_CHECKING:
 AnyReceipt = TypeVar("AnyReceipt", bound=RowReceipt)
 
 
+@shown
 class Release(NamedTuple):
-    """What `privatize` returns.
+    """What `privatize` returns. `print` shows its receipt in words.
 
     Args:
         values: the noisy rows, of the input's kind and shape, and of its dtype or int8.
@@ -36,6 +39,12 @@ class Release(NamedTuple):
         """What the values are to be multiplied by to be in the unit of x: the grid for int8, 1.0 for all others."""
         receipt = self.receipt
         return receipt.grid if isinstance(receipt, Receipt) and receipt.dtype == INT8 and receipt.grid is not None else 1.0
+
+    def __repr__(self) -> str:
+        return f"Release({array_shown(self.values)}, {self.receipt.mechanism}, is_dp_claim={self.receipt.is_dp_claim})"
+
+    def _sheet(self) -> Sheet:
+        return release_sheet(array_shown(self.values), self.receipt)
 
     def to_float32(self) -> Any:
         """The values in the unit of x as a new float32 array of their kind; exact for int8."""
@@ -64,7 +73,9 @@ def privatize(
 
     Args:
         x: float array [d] (one row) or [n, d], numpy, torch (CPU, CUDA) or CuPy; float32, float64, float16 or (torch) bfloat16.
-            CUDA arrays must be contiguous. Not changed.
+            CUDA arrays must be contiguous. Not changed. A list or tuple of numbers or rows, or an array of integers in CPU memory,
+            becomes float32; float arrays in a list keep their dtype. Whole numbers above 2^24 in size, which float32 would round,
+            are refused: pass float64.
         epsilon: > 0; needed by every mechanism but "empirical", where it may be left out and is a ceiling if given.
         delta: in (0, 1). "laplacian", "l2_laplace" and "privunit" do not use it (0 is accepted): their receipts say 0.
         clip_norm: C, the L2 norm that rows are clipped to, in the unit of x; in [2^-100, 2^100]. "privunit" brings every row
@@ -127,7 +138,7 @@ def privatize(
         >>> release.values.shape, release.receipt.grade, round(release.receipt.sigma, 2)
         ((2, 384), 'exact', 1.2)
     """
-    checked = arrays.checked_rows("x", x, finite=budget is not None) if projection is None else _behind(projection, x)
+    checked = conversion.given_rows("x", x, finite=budget is not None) if projection is None else _behind(projection, x)
     plan = plan_release(
         rows=checked.rows,
         dimension=checked.dimension,
@@ -171,8 +182,8 @@ def _released(
 
 def _behind(projection: PublicProjection, x: Any) -> arrays.CheckedRows:
     """The rows after a map, which has checked them for NaN and Inf."""
-    arrays.require_array("x", x)
-    return arrays.checked_rows("x", require_projection(projection).transform(x), finite=False)._replace(finite=True)
+    rows = conversion.given_rows("x", x, finite=False).values
+    return arrays.checked_rows("x", require_projection(projection).transform(rows), finite=False)._replace(finite=True)
 
 
 def _sentences(notes: Sequence[str]) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays
+from hushvec._native import arrays, conversion
 from hushvec._util import validate
+from hushvec._util.display import Sheet, confidence_of, number, plural, shown
 from hushvec._util.statistics import Estimate
 from hushvec.audit.bootstrap import bootstrap, group_numbers, require_settings
 from hushvec.retrieval.measures.cosines import MEAN_COSINE, cosines, theoretical_cosine
@@ -20,6 +21,8 @@ from hushvec.retrieval.measures.ranking import cutoffs, judge, per_query, right_
 from hushvec.retrieval.measures.timings import Latency, peak_memory_gb, time_each
 
 __all__ = ["Evaluation", "Index", "compare", "evaluate", "evaluate_results"]
+
+_NOT_PRIVATE = "measured on the queries and the right answers themselves, without noise: publishing it is not a private release"
 
 # Bounds of a share.
 _SHARES = (0.0, 1.0)
@@ -32,9 +35,10 @@ class Index(Protocol):
         """An answer whose `ids` are [m, k], best first."""
 
 
+@shown
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What `evaluate` returns.
+    """What `evaluate` returns. `print` shows every metric with its interval.
 
     Args:
         metrics: name -> `Estimate`: recall_at_k and ndcg_at_k for each k, mrr, and mean_cosine where clean rows were given.
@@ -68,9 +72,21 @@ class Evaluation:
     peak_memory_gb: float = field(default_factory=peak_memory_gb)
     against_baseline: dict[str, PairedTest] = field(default_factory=dict)
 
-    def __str__(self) -> str:
-        width = max(map(len, self.metrics))
-        return "\n".join(f"{name.ljust(width)}  {estimate}" for name, estimate in self.metrics.items())
+    def _sheet(self) -> Sheet:
+        queries = len(next(iter(self.per_query.values())))
+        grouped = "" if self.groups is None else f" in {int(self.groups.max()) + 1:,} groups, resampled together"
+        facts = [(name, f"{estimate}{self._beside_baseline(name)}") for name, estimate in self.metrics.items()]
+        for side, cosine in (("a document", self.theoretical_cosine), ("a query", self.theoretical_query_cosine)):
+            if cosine is not None:
+                facts.append(("expected cosine", f"{number(cosine)} of {side} with its release"))
+        if self.latency_mean_ms is not None:
+            facts.append(("latency", f"{number(self.latency_mean_ms)} ms per search (p99 {number(self.latency_p99_ms)} ms)"))
+        facts.append(("intervals", f"{confidence_of(self.confidence)}, bootstrap over queries{grouped}, {self.resamples:,} resamples"))
+        return Sheet(f"Evaluation of {plural(queries, 'query', 'queries')}", tuple(facts), (_NOT_PRIVATE,))
+
+    def _beside_baseline(self, name: str) -> str:
+        test = self.against_baseline.get(name)
+        return "" if test is None else f"; minus the baseline {test.difference}, p = {number(test.p_value)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything except per-query and per-row values, ready for strict JSON."""
@@ -114,7 +130,7 @@ def evaluate(
 
     Args:
         index: a `PrivateIndex`, or any object with `search(queries, k)` whose answer has `ids` [m, k], the best first.
-        queries: float array [m, d].
+        queries: float array [m, d], or a list of rows, as in `hushvec.privatize`.
         relevant: for each query the one right id, or a collection of right ids, or a mapping id -> grade >= 0. Ids of the kind that
             the index returns: whole numbers or strings.
         k: cut-offs; the search is for the largest one.
@@ -153,6 +169,7 @@ def evaluate(
         1.000 [0.929, 1.000]
     """
     depths = cutoffs(k)
+    queries = conversion.as_array("queries", queries)
     arrays.require_array("queries", queries)
     if queries.ndim != 2 or len(queries) == 0:
         raise ValueError(f"queries must have shape (queries, dimension) with at least one query, got {tuple(queries.shape)}")

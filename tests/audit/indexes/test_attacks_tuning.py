@@ -82,7 +82,8 @@ def test_one_private_row_moves_the_answer_and_the_result_says_so():
     assert len({tuned.epsilon for tuned in found}) > 1
     for tuned in found:
         assert tuned.tuned_on == tuned.to_dict()["tuned_on"] == "private documents"
-        assert "no receipt covers that" in tuned.note and tuned.note in str(tuned) and tuned.note == tuned.to_dict()["note"]
+        shown = " ".join(str(tuned).split())  # lines are wrapped
+        assert "no receipt covers that" in tuned.note and tuned.note in shown and tuned.note == tuned.to_dict()["note"]
 
 
 def test_other_peoples_documents_are_named_as_such():

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products, product
 from hushvec._util import validate
+from hushvec._util.display import Sheet, at_least, confidence_of, shown
 from hushvec._util.statistics import Estimate
 from hushvec.audit.bootstrap import bootstrap
 from hushvec.audit.indexes.bounds import identification_bound
 from hushvec.audit.indexes.row_laws import log_densities
 from hushvec.audit.indexes.rows import require_vectors, unit
+from hushvec.audit.verdicts import THIS_ATTACK
 from hushvec.receipts.vectors import Receipt
 
 Rows = NDArray[np.float32]
@@ -26,9 +28,10 @@ _ROWS_AT_ONCE = 500
 _TOPS = (1, 10)
 
 
+@shown
 @dataclass(frozen=True, kw_only=True)
 class InversionResult:
-    """How much of the clean vectors an adversary gets back from released rows.
+    """How much of the clean vectors an adversary gets back from released rows. `print` shows the shares and the cosines.
 
     Args:
         identified: {1: ..., 10: ...}, share of rows whose true vector is among so many best candidates of the list; empty if the list
@@ -54,6 +57,15 @@ class InversionResult:
     def cosine(self) -> Estimate:
         """Of the best reconstruction."""
         return self.cosines[self.reconstruction]
+
+    def _sheet(self) -> Sheet:
+        facts = []
+        for top, found in self.identified.items():
+            allowed = f"; the receipt allows {at_least(self.identified_bound)}" if top == 1 and self.identified_bound < 1 else ""
+            facts.append((f"identified in top {top}", f"{found} of the rows; chance {top / self.candidates:.3g}{allowed}"))
+        facts += [(f"cosine of {name}", str(cosine)) for name, cosine in self.cosines.items()]
+        facts.append(("sample", f"{self.rows:,} rows, {self.candidates:,} candidates, {confidence_of(self.confidence)} intervals"))
+        return Sheet("Inversion attack on released rows", tuple(facts), (THIS_ATTACK,))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util import validate
+from hushvec._util.display import Sheet, at_least, confidence_of, plural, shown
 from hushvec._util.statistics import Estimate
 from hushvec.audit.indexes.bounds import membership_auc_bound, membership_bound
 from hushvec.audit.indexes.curves import FixedThreshold, RocCurve, at_threshold, bootstrap
@@ -32,6 +33,7 @@ from hushvec.audit.indexes.statistics import (
     observe,
     strongest,
 )
+from hushvec.audit.verdicts import THIS_ATTACK, bound_facts
 
 FEWEST_SHADOWS = {"logistic": 2, "likelihood": 4, "released": 2}
 ATTACKS = tuple(FEWEST_SHADOWS)
@@ -39,9 +41,10 @@ ATTACKS = tuple(FEWEST_SHADOWS)
 Claim = tuple[float, float]
 
 
+@shown
 @dataclass(frozen=True, kw_only=True)
 class MembershipResult:
-    """How well an attack tells members of an index from others, beside what the claim allows.
+    """How well an attack tells members of an index from others, beside what the claim allows. `print` shows both.
 
     Args:
         attack: "logistic", "likelihood" or "released".
@@ -96,6 +99,21 @@ class MembershipResult:
     def exceeds_chance(self) -> bool:
         """Whether the whole interval of the area is above 1/2."""
         return self.auc.low > 0.5
+
+    def _sheet(self) -> Sheet:
+        facts = [("auc", f"{self.auc}; guessing 0.5; the claim allows {at_least(self.bound['auc'])}")]
+        facts += [
+            (f"found at fpr {fpr:g}", f"{rate} of the members; guessing {fpr:g}; the claim allows {at_least(self.bound[fpr])}")
+            for fpr, rate in self.tpr.items()
+        ]
+        facts += bound_facts(self.epsilon_claimed, self.delta, self.epsilon_lower, self.epsilon.epsilon_ceiling, self.confidence)
+        facts += [
+            ("attack", f"{self.attack}, by {self.statistic}; {plural(self.queries, 'query', 'queries')} per candidate, k = {self.k}"),
+            ("sample", f"{self.candidates:,} candidates in {plural(self.target_models, 'index', 'indexes')}"),
+            ("learned from", plural(self.shadow_models, "index", "indexes")),
+            ("intervals", f"{confidence_of(self.confidence)}, each alone"),
+        ]
+        return Sheet("Membership attack on an index", tuple(facts), (THIS_ATTACK,))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the curve, ready for JSON."""

@@ -13,9 +13,11 @@ from typing import Any
 
 from hushvec._native import _core
 from hushvec._util import validate
+from hushvec._util.display import Sheet, at_most, confidence_of, number, shown
 from hushvec._util.statistics import Estimate, clopper_pearson_upper
 from hushvec.audit.indexes.bounds import epsilon_for
 from hushvec.audit.indexes.membership import ATTACKS, MembershipResult, membership_inference
+from hushvec.audit.verdicts import THIS_ATTACK
 
 PRIVATE, PUBLIC = "private documents", "public documents"
 _NOTES = {
@@ -44,9 +46,10 @@ class Trial:
     result: MembershipResult
 
 
+@shown
 @dataclass(frozen=True, kw_only=True)
 class TunedEpsilon:
-    """What the search found.
+    """What the search found. `print` shows every trial.
 
     Args:
         epsilon: of those tried the most useful one that meets the limit; None if none does.
@@ -71,10 +74,15 @@ class TunedEpsilon:
         """What the documents that it was tuned on mean for the answer."""
         return _NOTES[self.tuned_on]
 
-    def __str__(self) -> str:
-        found = "no epsilon" if self.epsilon is None else f"epsilon {self.epsilon:.4g}"
-        limit = f"a rate of {self.target_tpr:g} at {self.fpr:g} false positives"
-        return f"{found} of {len(self.trials)} tried meets {limit} (proven: {self.epsilon_proven:.4g}); {self.note}"
+    def _sheet(self) -> Sheet:
+        found = "no epsilon meets" if self.epsilon is None else f"epsilon {number(self.epsilon)} meets"
+        facts = [
+            ("limit", f"a rate of {self.target_tpr:g} at {self.fpr:g} false positives"),
+            ("proven", f"no attack at all can exceed it up to epsilon {at_most(self.epsilon_proven)}"),
+            *((f"epsilon {number(trial.epsilon)}", _trial(trial)) for trial in self.trials),
+            ("confidence", f"{confidence_of(self.confidence)} for all trials together"),
+        ]
+        return Sheet(f"Tuned epsilon: {found} the limit", tuple(facts), (THIS_ATTACK, self.note))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the curves, ready for JSON."""
@@ -83,6 +91,11 @@ class TunedEpsilon:
             "note": self.note,
             "trials": [{**vars(trial), "tpr": asdict(trial.tpr), "result": trial.result.to_dict()} for trial in self.trials],
         }
+
+
+def _trial(trial: Trial) -> str:
+    utility = "" if trial.utility is None else f"; utility {number(trial.utility)}"
+    return f"rate {trial.tpr}: {'meets' if trial.meets else 'does not meet'} the limit{utility}"
 
 
 def tune_epsilon(

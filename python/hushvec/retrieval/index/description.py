@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hushvec._util.display import Sheet
 from hushvec.mechanisms.top_1 import top_1_sentence
 from hushvec.retrieval.index.content import Content
 from hushvec.retrieval.index.guarantees import document_guarantee, query_guarantee
 from hushvec.retrieval.index.settings import NOTE_CELLS, SIDES
 from hushvec.retrieval.noise import PER_QUERY
 
+_LABELS = tuple(f"{side}: " for side in SIDES)
 _QUERIES = (1, 10, 100)
 _UNITS = {
     PER_QUERY: "query",
@@ -25,8 +27,18 @@ def title(content: Content) -> str:
 
 
 def describe(content: Content, *, is_seeded: bool) -> tuple[str, ...]:
-    parts = (_documents(content), _scores(content), _queries(content), _beside(content), _caveats(content, is_seeded))
-    return (title(content), *(line for part in parts for line in part))
+    return (title(content), *_facts(content), *_caveats(content, is_seeded))
+
+
+def sheet(content: Content, *, is_seeded: bool) -> Sheet:
+    """What `print` and notebooks show: the lines of `describe`, with what they are about as a label."""
+    labeled = (line.partition(": ") if line.startswith(_LABELS) else ("", "", line) for line in _facts(content))
+    return Sheet(title(content), tuple((label, text) for label, _, text in labeled), tuple(_caveats(content, is_seeded)))
+
+
+def _facts(content: Content) -> Iterator[str]:
+    for part in (_documents, _scores, _queries, _beside):
+        yield from part(content)
 
 
 def _documents(content: Content) -> Iterator[str]:

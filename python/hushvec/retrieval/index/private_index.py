@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
+from hushvec._util.display import Sheet, shown
 from hushvec.errors import UtilityWarning
 from hushvec.receipts.labels import RowReceipt
 from hushvec.release.charging import Budget
@@ -21,7 +22,7 @@ from hushvec.retrieval.index import guarantees, saved
 from hushvec.retrieval.index.adding import Adding
 from hushvec.retrieval.index.answers import SearchResult
 from hushvec.retrieval.index.content import Content
-from hushvec.retrieval.index.description import describe, title
+from hushvec.retrieval.index.description import describe, sheet, title
 from hushvec.retrieval.index.documents import StoredDocument
 from hushvec.retrieval.index.searching import Searching
 from hushvec.retrieval.index.settings import NOTE_CELLS, IndexSettings
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
 
 
+@shown
 class PrivateIndex:
     """An index of vectors with differential privacy for its documents, for its queries, or for both.
 
@@ -110,9 +112,8 @@ class PrivateIndex:
         source = require_generator(generator)
         settings.require_secret_key(source)
         rows = open_store(store, settings.columns, options=store_options, path=path)
-        if len(rows):
-            place = f"{settings.store!r} there"  # the path may be an address with a password
-            raise ValueError(f"path must be new, or of an index that is loaded: {place} holds {len(rows)} rows")
+        if len(rows):  # the path is not shown: it may be an address with a password
+            raise ValueError(f"path must be new, or of an index that is loaded: {store!r} there holds {len(rows)} rows")
         self._take(Content(settings, rows), source)
         if settings.has_noise_in_cells:
             warnings.warn(NOTE_CELLS, UtilityWarning, stacklevel=2)
@@ -163,6 +164,9 @@ class PrivateIndex:
 
     def __repr__(self) -> str:
         return title(self._content)
+
+    def _sheet(self) -> Sheet:
+        return sheet(self._content, is_seeded=self.is_seeded)
 
     def vectors(self, ids: Any = None) -> NDArray[np.float32]:
         """Stored rows, float32 [n, columns]: released rows if documents have noise, else the rows themselves.
@@ -232,7 +236,7 @@ class PrivateIndex:
         """Store rows, after adding noise if documents have it.
 
         Args:
-            vectors: float array [n, d], or [d] for one row; numpy or torch. Not changed.
+            vectors: float array [n, d], or [d] for one row; numpy or torch, or a list, as in `hushvec.privatize`. Not changed.
             ids: n unique integers or n unique strings, new to the index; None for the next whole numbers, which begin at 0. An id of
                 a deleted row may be used again, at the price of a new release.
             metadata: n mappings of strings to JSON values (str, int, float, bool, None, lists of these), for filters. Not protected.
@@ -272,7 +276,7 @@ class PrivateIndex:
         """The k rows with the largest inner products, for every query.
 
         Args:
-            queries: float array [m, d], or [d] for one query; numpy or torch. Not changed.
+            queries: float array [m, d], or [d] for one query; numpy or torch, or a list, as in `hushvec.privatize`. Not changed.
             k: how many ids a query gets; at most the number of rows, if neither `where` nor `among` is given.
             where: only rows whose metadata this filter matches: `{"year": 2020}`, `{"year": {"$gte": 2020}, "tag": "a"}`, with $eq
                 $ne $gt $gte $lt $lte $in $nin $and $or $not as in MongoDB; docs/retrieval.md has the rules. Metadata is public, so

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core, arrays
+from hushvec._native import _core, arrays, conversion
 from hushvec._native.generators import require_generator
 from hushvec._native.products import inner_products
 from hushvec._util import validate
@@ -168,7 +168,7 @@ class PrivateQuery:
         """`ask`, `answer_for` and `rank` in one, for a holder in this process.
 
         Args:
-            query: float array [d] or [1, d], numpy or torch: the clean question.
+            query: float array [d] or [1, d], numpy or torch, or a list of numbers: the clean question.
             holder: as for `answer_for`. It is not called for a question that was answered before.
             k: how many ids; at most `fetch`. Fewer come where the holder has fewer.
 
@@ -271,6 +271,7 @@ class PrivateQuery:
     # ---- parts ----
 
     def _row(self, query: Any) -> Rows:
+        query = conversion.as_array("query", query)
         arrays.require_array("query", query)
         count, dimension = arrays.rows_and_dimension(query)
         if count != 1:

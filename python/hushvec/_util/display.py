@@ -1,0 +1,130 @@
+"""How results look where they are printed, and as a table in a notebook: one sheet of facts, rendered as text and as HTML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+Class = TypeVar("Class", bound=type)
+
+WIDTH = 110  # characters of a printed line
+_SHORT = 8  # and of a figure that is printed with all its digits
+
+# Nothing here sets a color of text or ground, so the page's own theme decides; no script, nothing that is fetched.
+_TABLE = "border-collapse:collapse;text-align:left"
+_CAPTION = "caption-side:top;text-align:left;font-weight:bold;padding:0.3em 0"
+_CELL = "text-align:left;vertical-align:top;padding:0.15em 0.8em 0.15em 0;white-space:normal"
+_LABEL = f"{_CELL};font-weight:normal;opacity:0.75;white-space:nowrap;width:1%"
+_CAUTION = f"{_CELL};font-weight:bold;border-left:0.3em solid #d55e00;padding-left:0.6em"
+
+
+class Sheet(NamedTuple):
+    """What is shown of an object.
+
+    Args:
+        title: one line.
+        facts: (label, text) pairs, in order.
+        cautions: what limits or voids the rest, shown before the facts.
+    """
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    cautions: tuple[str, ...] = ()
+
+
+def shown(cls: Class) -> Class:
+    """Give a class with a method `_sheet` the text of `print` and the table of notebooks."""
+    methods: dict[str, Callable[[Any], str]] = {
+        "__str__": lambda self: as_text(self._sheet()),
+        "_repr_html_": lambda self: as_html(self._sheet()),
+    }
+    for name, method in methods.items():
+        setattr(cls, name, method)
+    return cls
+
+
+def as_text(sheet: Sheet) -> str:
+    """Lines with the labels in one column; long texts go on under themselves."""
+    width = max((len(label) for label, _ in sheet.facts), default=0)
+    lines = [_printable(sheet.title)]
+    for caution in sheet.cautions:
+        lines += _wrapped("  ! ", caution)
+    for label, text in sheet.facts:
+        lines += _wrapped(f"  {label.ljust(width)}  ", text)
+    return "\n".join(lines)
+
+
+def as_html(sheet: Sheet) -> str:
+    """A table whose every text is escaped."""
+    cautions = (f'<tr><td colspan="2" style="{_CAUTION}">{_escaped(text)}</td></tr>' for text in sheet.cautions)
+    facts = (
+        f'<tr><th scope="row" style="{_LABEL}">{_escaped(label)}</th>'
+        f'<td style="{_CELL}">{_escaped(text)}</td></tr>'
+        for label, text in sheet.facts
+    )
+    caption = f'<caption style="{_CAPTION}">{_escaped(sheet.title)}</caption>'
+    return f'<table class="hushvec" style="{_TABLE}">{caption}<tbody>{"".join((*cautions, *facts))}</tbody></table>'
+
+
+def number(value: float | None) -> str:
+    """A figure in six digits; a dash for none."""
+    return "-" if value is None else f"{value:.6g}"
+
+
+def at_least(value: float | None) -> str:
+    """A cost as Python prints it, or in six digits where that is long, never smaller than it is."""
+    return _six_digits(value, "ROUND_CEILING")
+
+
+def at_most(value: float | None) -> str:
+    """A lower bound in the same form, never larger than it is."""
+    return _six_digits(value, "ROUND_FLOOR")
+
+
+def _six_digits(value: float | None, rounding: str) -> str:
+    if value is None or len(repr(value)) <= _SHORT or not math.isfinite(value):
+        return "-" if value is None else repr(value)
+    from decimal import Context, Decimal
+
+    return f"{Context(prec=6, rounding=rounding).create_decimal(Decimal(value)):.6g}"
+
+
+def array_shown(values: Any) -> str:
+    """Kind, dtype and shape of an array in one phrase."""
+    shape = " x ".join(map(str, getattr(values, "shape", ())))
+    dtype = str(getattr(values, "dtype", "")).removeprefix("torch.")
+    return f"{type(values).__module__.partition('.')[0]} {dtype} {shape}".strip()
+
+
+def share(value: float) -> str:
+    """A share in percent."""
+    return f"{100 * value:.3g} %"
+
+
+def confidence_of(value: float) -> str:
+    """A confidence in percent, never more than it is."""
+    percent = at_most(round(100 * value, 10))
+    return f"{percent.removesuffix('.0')} %"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _wrapped(start: str, text: str) -> list[str]:
+    from textwrap import TextWrapper
+
+    lines = TextWrapper(WIDTH - len(start), break_long_words=False, break_on_hyphens=False).wrap(_printable(text)) or [""]
+    return [(start + lines[0]).rstrip(), *(" " * len(start) + line for line in lines[1:])]
+
+
+def _printable(text: str) -> str:
+    """A control character would move the cursor of a terminal."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def _escaped(text: str) -> str:
+    import html
+
+    return html.escape(text, quote=True)

@@ -1,0 +1,18 @@
+"""Pictures of a trade: what noise leaves of a row, what an attack gains, what a budget has spent.
+
+    import hushvec as hv
+    hv.plot.cosine(384)                         # expected cosine over epsilon, by mechanism
+    hv.plot.utility_over_attack(results)        # measured utility beside measured attacks, with their intervals
+    hv.plot.budget_over_time(budget)            # charges and the limit
+
+Each takes `ax`, a matplotlib Axes to draw on, and returns the Axes it drew on. Needs hushvec[plot] when called, not at import.
+A picture of measurements is as private as they are.
+"""
+
+from hushvec._util.lazy import at_first_use
+
+__all__ = ["budget_over_time", "cosine", "utility_over_attack"]
+
+__getattr__, __dir__ = at_first_use(
+    globals(), {"budget_over_time": "ledgers", "cosine": "cosines", "utility_over_attack": "tradeoffs"}
+)
