@@ -35,6 +35,12 @@ build/modules: FORCE
 	@find python/hushvec -name '*.py' | sort > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
+# Device code is compiled for sm_90 alone, whose machine code the tests read, and for all architectures in `make full`.
+CUDA_SM90_ONLY = ON
+build/architectures: FORCE
+	@mkdir -p build
+	@echo "CUDA_SM90_ONLY=$(CUDA_SM90_ONLY)" | cmp -s - $@ || echo "CUDA_SM90_ONLY=$(CUDA_SM90_ONLY)" > $@
+
 # Build tools stay installed, so that the build folder stays valid.
 .venv-test/tools: constraints.txt
 	$(PYTHON) -m venv .venv-test
@@ -50,8 +56,9 @@ build/modules: FORCE
 # An editable installation: changes of Python need no build, and ninja compiles the C++ files that changed in build/dev, where the C++
 # tests are built too (`make native`), from the same objects.
 EDITABLE = --no-deps --no-build-isolation --config-settings=build-dir=build/dev \
-  --config-settings=cmake.define.HUSHVEC_BUILD_TESTS=ON --config-settings=build.targets=python_modules
-.venv-test/core: .venv-test/tools pyproject.toml build/modules $(CPP_SOURCES)
+  --config-settings=cmake.define.HUSHVEC_BUILD_TESTS=ON --config-settings=build.targets=python_modules \
+  --config-settings=cmake.define.HUSHVEC_CUDA_SM90_ONLY=$(CUDA_SM90_ONLY)
+.venv-test/core: .venv-test/tools pyproject.toml build/modules build/architectures $(CPP_SOURCES)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python $(PIP) $(EDITABLE) --editable . $(if $(STUDIES),--editable ./studies)
 	touch $@
 
@@ -90,10 +97,10 @@ test:
 
 # What runs every night: more samples, sanitizers, 64-bit ARM, other BLAS kernels.
 full:
-	$(MAKE) --jobs=2 dev native lint wheel sanitizers arm
+	$(MAKE) --jobs=2 CUDA_SM90_ONLY=OFF dev native lint wheel sanitizers arm
 	HUSHVEC_TEST_SCALE=full $(PYTEST) -m "not alone" $(TESTS)
 	HUSHVEC_TEST_SCALE=full $(BIN)/python -m pytest -m alone $(ALONE)
-	$(MAKE) ranks
+	$(MAKE) CUDA_SM90_ONLY=OFF ranks
 
 # The C++ tests as released, and the example of the installed library.
 native: .venv-test/core
