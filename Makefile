@@ -11,7 +11,7 @@ PIP = -m pip install --quiet --disable-pip-version-check --no-compile --constrai
 # Files begin in the order of tests/order.py.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo dev quick test full lint native sanitizers arm ranks wheel tidy coverage format bench figures clean FORCE
+.PHONY: demo dev quick test full lint native sanitizers arm ranks wheel release tidy coverage format bench figures clean FORCE
 
 demo: .venv/installed
 	.venv/bin/hushvec demo
@@ -126,6 +126,14 @@ wheel: .venv-test/installed
 ifneq ($(filter native,$(MAKECMDGOALS)),)
 wheel: | native
 endif
+
+# The packages of a release into dist/VERSION, checked; nothing is uploaded: make release VERSION=0.2.0
+release:
+	$(if $(VERSION),,$(error VERSION must name the release, as in VERSION=0.2.0))
+	$(PYTHON) -m venv build/release
+	build/release/bin/python scripts/requirements.py release > build/release/requirements.txt
+	build/release/bin/python $(PIP) --requirement build/release/requirements.txt
+	build/release/bin/python scripts/release.py $(VERSION)
 
 # clang-tidy on what build/dev compiles.
 tidy: .venv-test/core
