@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Makes a release ready in dist/VERSION: packages, bill of materials, recipe for conda-forge, hashes. Uploads nothing: a signed tag starts the workflow that does.
+"""Makes a release ready in dist/VERSION: packages, bill of materials, recipe for conda-forge, hashes.
+
+It uploads nothing: a signed tag starts the workflow that does.
 
     python scripts/release.py 0.2.0                `make release VERSION=0.2.0` installs what it needs first
     python scripts/release.py 0.2.0 --zig          a wheel for glibc 2.28 instead of that of this machine
@@ -46,8 +48,8 @@ def main():
 
 def faults(root, version):
     """What stands against a release of this version from this tree."""
-    if changed := git(root, "status", "--porcelain"):
-        yield f"the tree must be clean, got {len(changed.splitlines())} changed or untracked files, as {changed.split(maxsplit=1)[1].splitlines()[0]}"
+    if changed := git(root, "status", "--porcelain").splitlines():
+        yield f"the tree must be clean, got {len(changed)} changed or untracked files, as {changed[0][3:]}"
     stated = re.search(r'^version = "([^"]+)"', (root / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)[1]
     if stated != version:
         yield f"pyproject.toml must have version {version}, got {stated}"
@@ -67,8 +69,8 @@ def build(out, options):
     build_packages = [sys.executable, ROOT / "scripts/build_packages.py", out, *(["--zig"] if options.zig else [])]
     subprocess.run(build_packages, check=True, env=environment)
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *out.iterdir()], check=True)
-    bill = subprocess.run([sys.executable, ROOT / "scripts/sbom.py", out], check=True, env=environment, capture_output=True, text=True).stdout
-    (out / f"hushvec-{options.version}.cdx.json").write_text(bill, encoding="utf-8")
+    bill = subprocess.run([sys.executable, ROOT / "scripts/sbom.py", out], check=True, env=environment, stdout=subprocess.PIPE).stdout
+    (out / f"hushvec-{options.version}.cdx.json").write_bytes(bill)
 
 
 def try_wheel(wheel):
@@ -79,7 +81,8 @@ def try_wheel(wheel):
         python = Path(folder) / "bin/python"
         subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel], check=True, cwd=folder)
         subprocess.run([python, "-I", ROOT / "scripts/first_search.py"], check=True, cwd=folder)
-        print(f"{wheel.name}: {wheel.stat().st_size} bytes; environment, installation and first search in {time.perf_counter() - started:.0f} s")
+        seconds = time.perf_counter() - started
+        print(f"{wheel.name}: {wheel.stat().st_size} bytes; environment, installation and first search in {seconds:.0f} s")
 
 
 def write_recipe(out, version):

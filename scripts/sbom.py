@@ -52,7 +52,7 @@ def bill_of_materials(folder):
     root.licenses.add(DisjunctiveLicense(id=project["license"]))
     versions = built_with()
     compiled_in = [library(name, versions[name], description=why) for name, why in COMPILED_IN.items()]
-    compiled_in += [cuda_runtime(major) for major in ("12", "13") if any(file.name.startswith(f"hushvec_cuda{major}-") for file in files)]
+    compiled_in += [cuda_runtime(major) for major in ("12", "13") if any(f"hushvec_cuda{major}-" in file.name for file in files)]
     tools = [library(name, version, scope=ComponentScope.EXCLUDED) for name, version in versions.items() if name not in COMPILED_IN]
     required = [requirement(text) for text in project["dependencies"]]
     bom = Bom(components=[*files, *compiled_in, *tools, *required], serial_number=serial_number(files))
@@ -63,10 +63,8 @@ def bill_of_materials(folder):
 
 
 def library(name, version, **details):
-    return Component(
-        type=ComponentType.LIBRARY, name=name, version=version, bom_ref=f"{name}=={version}", purl=PackageURL("pypi", None, name, version),
-        **details,
-    )
+    purl = PackageURL("pypi", None, name, version)
+    return Component(type=ComponentType.LIBRARY, name=name, version=version, bom_ref=f"{name}=={version}", purl=purl, **details)
 
 
 def cuda_runtime(major):

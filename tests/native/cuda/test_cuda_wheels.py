@@ -1,6 +1,5 @@
 """hushvec finds its CUDA backend in the wheels hushvec-cuda12 and hushvec-cuda13, and refuses one of another version."""
 
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -11,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import hushvec as hv
-from hushvec._native import cuda
+from hushvec._native import cuda as calls
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 OURS = hv.__version__
 
 
@@ -34,10 +33,10 @@ def backend(version=OURS, driver=True):
 @pytest.fixture
 def installed(monkeypatch):
     """Makes modules of these names, and no others, the compiled backend: {name: version}."""
-    monkeypatch.setattr(cuda, "device_of", lambda x: x.device)
+    monkeypatch.setattr(calls, "device_of", lambda x: x.device)
 
     def install(versions, driver=True):
-        for name in cuda._PLACES:
+        for name in calls._PLACES:
             module = None
             if name in versions:
                 module = backend(versions[name], driver)
@@ -47,28 +46,28 @@ def installed(monkeypatch):
     return install
 
 
-@pytest.mark.parametrize("name", list(cuda._PLACES))
+@pytest.mark.parametrize("name", list(calls._PLACES))
 def test_each_place_is_found(installed, name):
     installed({name: OURS})
-    assert cuda._backend("x", Array()).__name__ == name
+    assert calls._backend("x", Array()).__name__ == name
     assert hv.backends()["cuda"] == "available"
     installed({name: OURS}, driver=False)
     assert hv.backends()["cuda"] == "built"
 
 
 def test_a_build_with_nvcc_comes_before_wheels_and_13_before_12(installed):
-    names = list(cuda._PLACES)
+    names = list(calls._PLACES)
     assert names == ["hushvec._native._cuda", "hushvec_cuda13._cuda", "hushvec_cuda12._cuda"]
     for first in range(len(names)):
         installed(dict.fromkeys(names[first:], OURS))
-        assert cuda._backend("x", Array()).__name__ == names[first]
+        assert calls._backend("x", Array()).__name__ == names[first]
 
 
 def test_without_any_the_error_says_what_to_install(installed):
     installed({})
     assert hv.backends()["cuda"] == "not built"
     with pytest.raises(RuntimeError) as caught:
-        cuda._backend("x", Array())
+        calls._backend("x", Array())
     assert str(caught.value) == (
         f"x is on cuda:0, but this build of hushvec has no CUDA backend: pip install hushvec-cuda12=={OURS} or hushvec-cuda13=={OURS} "
         "(nvidia-smi shows the CUDA version), build it where nvcc is found (HUSHVEC_CUDA=ON), or move x to the CPU"
@@ -83,19 +82,16 @@ def test_another_version_is_refused(installed, name, package):
     installed({name: "9.9.9"})
     assert hv.backends()["cuda"] == "of another version"
     with pytest.raises(RuntimeError) as caught:
-        cuda._backend("x", Array())
+        calls._backend("x", Array())
     assert str(caught.value) == f"the CUDA backend must be of hushvec's version, {OURS}, got 9.9.9: pip install {package}=={OURS}"
 
 
-def test_the_compiled_module_works_as_a_package_of_its_own(tmp_path):
+def test_the_compiled_module_works_as_a_package_of_its_own(cuda, tmp_path):
     """The files as the wheel has them: the same module in a package, and none in hushvec itself."""
-    compiled = importlib.util.find_spec("hushvec._native._cuda")
-    if compiled is None:
-        pytest.skip("hushvec was built without its CUDA backend: put nvcc on PATH and install it again")
     package = tmp_path / "hushvec_cuda13"
     package.mkdir()
     shutil.copy(ROOT / "packaging/cuda_package.py", package / "__init__.py")
-    shutil.copy(compiled.origin, package)
+    shutil.copy(cuda.__file__, package)
     code = (
         "import sys; sys.modules['hushvec._native._cuda'] = None\n"
         "import hushvec as hv; from hushvec._native import cuda\n"
