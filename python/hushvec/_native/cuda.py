@@ -93,8 +93,8 @@ def _backend(name: str, array: Any) -> ModuleType:
             f"{name} to the CPU"
         )
     if cuda.__version__ != ours:
-        package = _PLACES[cuda.__name__]
-        raise RuntimeError(f"the CUDA backend must be of hushvec's version, {ours}, got {cuda.__version__}: pip install {package}=={ours}")
+        found, package = cuda.__version__, _PLACES[cuda.__name__]
+        raise RuntimeError(f"the CUDA backend must be of hushvec's version, {ours}, got {found}: pip install {package}=={ours}")
     cuda.check_driver()
     return cuda
 
