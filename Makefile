@@ -49,7 +49,7 @@ build/architectures: FORCE
 
 # Everything that hushvec and its tests need, and no hushvec.
 .venv-test/packages: .venv-test/tools pyproject.toml constraints.txt $(STUDIES)
-	$(BIN)/python scripts/requirements.py torch text cli test dev > .venv-test/requirements.txt
+	$(BIN)/python scripts/requirements.py torch text cli test dev release > .venv-test/requirements.txt
 	$(BIN)/python $(PIP) --requirement .venv-test/requirements.txt
 	touch $@
 
