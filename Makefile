@@ -130,10 +130,10 @@ endif
 # The packages of a release into dist/VERSION, checked; nothing is uploaded: make release VERSION=0.2.0
 release:
 	$(if $(VERSION),,$(error VERSION must name the release, as in VERSION=0.2.0))
-	$(PYTHON) -m venv build/release
-	build/release/bin/python scripts/requirements.py release > build/release/requirements.txt
-	build/release/bin/python $(PIP) --requirement build/release/requirements.txt
-	build/release/bin/python scripts/release.py $(VERSION)
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python scripts/requirements.py release > .venv-release/requirements.txt
+	.venv-release/bin/python $(PIP) --requirement .venv-release/requirements.txt
+	.venv-release/bin/python scripts/release.py $(VERSION)
 
 # clang-tidy on what build/dev compiles.
 tidy: .venv-test/core
@@ -162,4 +162,4 @@ figures: .venv-test/peers
 	$(BIN)/python bench/python/figures.py
 
 clean:
-	rm -rf .venv .venv-test build
+	rm -rf .venv .venv-test .venv-release build dist
