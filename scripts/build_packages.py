@@ -27,6 +27,7 @@ def main():
     parser.add_argument("out", type=Path, help="folder for the packages")
     parser.add_argument("--zig", action="store_true", help=f"compile for glibc {OLDEST_GLIBC} with the package ziglang")
     parser.add_argument("--cuda", choices=["12", "13"], help="build hushvec-cuda12 or hushvec-cuda13 instead")
+    parser.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="as pip's --config-settings")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     environment = build_environment(options.zig)
@@ -42,7 +43,7 @@ def main():
 
 def build(folder, options, environment):
     """A wheel of the CUDA backend is built in the tree: it has no source distribution of its own."""
-    settings = [] if options.cuda else ["cmake.define.HUSHVEC_CUDA=OFF"]
+    settings = [*options.setting, *([] if options.cuda else ["cmake.define.HUSHVEC_CUDA=OFF"])]
     if options.zig:
         settings.append("cmake.define.HUSHVEC_WARNINGS_AS_ERRORS=OFF")   # its clang is newer than those of CI
     source = ["--wheel", ROOT / f"packaging/cuda{options.cuda}"] if options.cuda else [ROOT]

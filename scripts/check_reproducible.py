@@ -3,6 +3,7 @@
 
     python scripts/check_reproducible.py
     python scripts/check_reproducible.py --zig          arguments go to scripts/build_packages.py
+    python scripts/check_reproducible.py --setting cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O0    faster: all but -O3
 
 The second build also has another home, umask, time zone and language. Both use the same compiler: another one gives other bytes.
 """
