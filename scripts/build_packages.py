@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+UMASK = 0o022   # auditwheel writes the modes of folders into the wheel
 OLDEST_GLIBC = "2.28"   # explicit_bzero, and the oldest image that PyPA maintains
 
 
@@ -36,7 +37,7 @@ def main():
         for package in sorted(Path(folder).iterdir()):
             if package.suffix == ".whl":
                 repair = [sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", options.out, package]
-                subprocess.run(repair, check=True, env=environment)
+                subprocess.run(repair, check=True, env=environment, umask=UMASK)
             else:
                 (options.out / package.name).write_bytes(package.read_bytes())
 
@@ -48,7 +49,7 @@ def build(folder, options, environment):
         settings.append("cmake.define.HUSHVEC_WARNINGS_AS_ERRORS=OFF")   # its clang is newer than those of CI
     source = ["--wheel", ROOT / f"packaging/cuda{options.cuda}"] if options.cuda else [ROOT]
     command = [sys.executable, "-m", "build", "--outdir", folder, *(f"--config-setting={setting}" for setting in settings), *source]
-    subprocess.run(command, check=True, env=environment)
+    subprocess.run(command, check=True, env=environment, umask=UMASK)
 
 
 def build_environment(zig):
