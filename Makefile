@@ -12,7 +12,7 @@ PIP_WHEEL = -m pip wheel --quiet --disable-pip-version-check --no-deps
 # Files begin in the order of tests/order.py.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo dev quick test full lint native sanitizers arm ranks wheel tidy coverage format bench figures clean FORCE
+.PHONY: demo dev quick test full lint native sanitizers arm ranks wheel release tidy coverage format bench figures clean FORCE
 
 demo: .venv/installed
 	@.venv/bin/hushvec demo
@@ -50,6 +50,12 @@ build/modules: FORCE
 	@find python/hushvec -name '*.py' | sort > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
+# Device code is compiled for sm_90 alone, whose machine code the tests read, and for all architectures in `make full`.
+CUDA_SM90_ONLY = ON
+build/architectures: FORCE
+	@mkdir -p build
+	@echo "CUDA_SM90_ONLY=$(CUDA_SM90_ONLY)" | cmp -s - $@ || echo "CUDA_SM90_ONLY=$(CUDA_SM90_ONLY)" > $@
+
 # Build tools stay installed, so that the build folder stays valid.
 .venv-test/tools: constraints.txt
 	$(PYTHON) -m venv .venv-test
@@ -58,15 +64,16 @@ build/modules: FORCE
 
 # Everything that hushvec and its tests need, and no hushvec.
 .venv-test/packages: .venv-test/tools pyproject.toml constraints.txt $(STUDIES)
-	$(BIN)/python scripts/requirements.py torch text cli test dev > .venv-test/requirements.txt
+	$(BIN)/python scripts/requirements.py torch text cli test dev release > .venv-test/requirements.txt
 	$(BIN)/python $(PIP) --requirement .venv-test/requirements.txt
 	touch $@
 
 # An editable installation: changes of Python need no build, and ninja compiles the C++ files that changed in build/dev, where the C++
 # tests are built too (`make native`), from the same objects.
 EDITABLE = --no-deps --no-build-isolation --config-settings=build-dir=build/dev \
-  --config-settings=cmake.define.HUSHVEC_BUILD_TESTS=ON --config-settings=build.targets=python_modules
-.venv-test/core: .venv-test/tools pyproject.toml build/modules $(CPP_SOURCES)
+  --config-settings=cmake.define.HUSHVEC_BUILD_TESTS=ON --config-settings=build.targets=python_modules \
+  --config-settings=cmake.define.HUSHVEC_CUDA_SM90_ONLY=$(CUDA_SM90_ONLY)
+.venv-test/core: .venv-test/tools pyproject.toml build/modules build/architectures $(CPP_SOURCES)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python $(PIP) $(EDITABLE) --editable . $(if $(STUDIES),--editable ./studies)
 	touch $@
 
@@ -105,10 +112,10 @@ test:
 
 # What runs every night: more samples, sanitizers, 64-bit ARM, other BLAS kernels.
 full:
-	$(MAKE) --jobs=2 dev native lint wheel sanitizers arm
+	$(MAKE) --jobs=2 CUDA_SM90_ONLY=OFF dev native lint wheel sanitizers arm
 	HUSHVEC_TEST_SCALE=full $(PYTEST) -m "not alone" $(TESTS)
 	HUSHVEC_TEST_SCALE=full $(BIN)/python -m pytest -m alone $(ALONE)
-	$(MAKE) ranks
+	$(MAKE) CUDA_SM90_ONLY=OFF ranks
 
 # The C++ tests as released, and the example of the installed library.
 native: .venv-test/core
@@ -134,6 +141,14 @@ wheel: .venv-test/installed
 ifneq ($(filter native,$(MAKECMDGOALS)),)
 wheel: | native
 endif
+
+# The packages of a release into dist/VERSION, checked; nothing is uploaded: make release VERSION=0.2.0
+release:
+	$(if $(VERSION),,$(error VERSION must name the release, as in VERSION=0.2.0))
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python scripts/requirements.py release > .venv-release/requirements.txt
+	.venv-release/bin/python $(PIP) --requirement .venv-release/requirements.txt
+	.venv-release/bin/python scripts/release.py $(VERSION)
 
 # clang-tidy on what build/dev compiles.
 tidy: .venv-test/core
@@ -162,4 +177,4 @@ figures: .venv-test/peers
 	$(BIN)/python bench/python/figures.py
 
 clean:
-	rm -rf .venv .venv-test build
+	rm -rf .venv .venv-test .venv-release build dist

@@ -36,8 +36,9 @@ def backends() -> dict[str, Any]:
 
     Returns:
         {"compiled": [...], "available": [...], "active": name, "aes": the same three, "default_cipher": "aes256" or "chacha20",
-        "cuda": state}; widest first; the state of the CUDA backend is "not built", "built" (but no driver or device is here) or
-        "available". The default cipher is that of a generator on the CPU that is keyed by the operating system.
+        "cuda": state}; widest first; the state of the CUDA backend is "not built", "of another version" (calls refuse it), "built"
+        (but no driver or device is here) or "available". The default cipher is that of a generator on the CPU that is keyed by the
+        operating system.
 
     Example:
         >>> import hushvec as hv

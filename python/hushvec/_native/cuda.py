@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from hushvec._native import _core
 from hushvec._native.arrays import device_of, device_scope, first_nonfinite_row, is_torch, new_array, nonfinite_value
+
+# Where the compiled backend may be, and what to install if it is of another version: that of a build with nvcc, then the wheels.
+_PLACES = {"hushvec._native._cuda": "hushvec", "hushvec_cuda13._cuda": "hushvec-cuda13", "hushvec_cuda12._cuda": "hushvec-cuda12"}
 
 # A forked child finds no state of its parent: the process is part of the key.
 _States = dict[tuple[int, str], Any]
@@ -25,11 +29,12 @@ _captured: list[Any] = []
 
 
 def state() -> str:
-    """ "not built", "built" (but no driver or device here) or "available"."""
-    try:
-        import hushvec._native._cuda as cuda
-    except ModuleNotFoundError:
+    """ "not built", "of another version", "built" (but no driver or device here) or "available"."""
+    cuda = _installed()
+    if cuda is None:
         return "not built"
+    if cuda.__version__ != _core.__version__:
+        return "of another version"
     try:
         cuda.check_driver()
     except RuntimeError:
@@ -80,15 +85,31 @@ def clip_sum_and_noise(x: Any, clip_norm: float, sigma: float, out: Any, source:
 
 
 def _backend(name: str, array: Any) -> ModuleType:
-    try:
-        import hushvec._native._cuda as cuda
-    except ModuleNotFoundError:
+    cuda, ours = _installed(), _core.__version__
+    if cuda is None:
         raise RuntimeError(
-            f"{name} is on {device_of(array)}, but this build of hushvec has no CUDA backend: build it where nvcc is found "
-            f"(HUSHVEC_CUDA=ON), or move {name} to the CPU"
-        ) from None
+            f"{name} is on {device_of(array)}, but this build of hushvec has no CUDA backend: pip install hushvec-cuda12=={ours} or "
+            f"hushvec-cuda13=={ours} (nvidia-smi shows the CUDA version), build it where nvcc is found (HUSHVEC_CUDA=ON), or move "
+            f"{name} to the CPU"
+        )
+    if cuda.__version__ != ours:
+        found, package = cuda.__version__, _PLACES[cuda.__name__]
+        raise RuntimeError(f"the CUDA backend must be of hushvec's version, {ours}, got {found}: pip install {package}=={ours}")
     cuda.check_driver()
     return cuda
+
+
+def _installed() -> ModuleType | None:
+    """The compiled backend, or None. What is loaded is found without a search, which every call would repeat."""
+    for name in _PLACES:
+        if (module := sys.modules.get(name)) is not None:
+            return module
+    for name in _PLACES:
+        try:
+            return import_module(name)
+        except ModuleNotFoundError:
+            continue
+    return None
 
 
 def require_law(law: str) -> None:

