@@ -1,4 +1,4 @@
-"""Writes the measured tables of README.md and docs/design.md, and the figure of the threads, from bench/results.
+"""Writes the measured tables of README.md, docs/performance.md and docs/design.md, and the figure of the threads, from bench/results.
 
     python bench/python/figures.py            # writes them
     python bench/python/figures.py --check    # writes nothing; exit code 1 names what differs
@@ -250,7 +250,7 @@ def with_figures(text: str) -> str:
 
 def published() -> dict[Path, str]:
     """What the files should hold."""
-    pages = (ROOT / "README.md", ROOT / "docs/design.md")
+    pages = (ROOT / "README.md", ROOT / "docs/performance.md", ROOT / "docs/design.md")
     return {**{page: with_figures(page.read_text(encoding="utf-8")) for page in pages}, CHART: thread_chart.svg(_threads_record())}
 
 
