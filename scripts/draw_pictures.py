@@ -14,9 +14,10 @@ import json
 import math
 import statistics
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Iterable, Sequence
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs/pictures"
@@ -69,7 +70,7 @@ def picture(width: int, height: int, title: str, parts: Sequence[str]) -> str:
 
 LINES = (("codebook", "public codebook"), ("privunit", "PrivUnit"), ("gaussian", "Gaussian"))
 TICKS = (1, 2, 4, 8, 16, 24)
-TOP, BOTTOM, PANEL = 62, 268, 290
+TOP, BOTTOM, PANEL = 62, 268, 270
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,10 @@ def utility_and_attack(theme: Theme) -> str:
     study = json.loads(STUDY.read_text(encoding="utf-8"))
     rows, people = study["rows"], study["private"]
     clean = next(row for row in rows if row["mechanism"] == "none")["utility"][0]
-    found, recognized = Panel(48), Panel(470)
+    found, recognized = Panel(48), Panel(490)
     parts = found.frame(theme, "What search finds", "posts on the same topic among the 10 nearest released rows")
     parts += found.reference(theme, clean, "no noise")
-    parts += found.reference(theme, study["utility_by_chance"], "by chance")
+    parts += found.reference(theme, study["utility_by_chance"], "by chance", above=False)
     parts += recognized.frame(theme, "Who is recognized", f"right one of {people:,} named, with all clean rows at hand")
     bound = [(epsilon, 1 / (1 + (people - 1) * math.exp(-epsilon))) for epsilon in [1 + 23 * step / 60 for step in range(61)]]
     parts.append(line([recognized.at(*one) for one in bound], theme.faint, 1.5, "4 4"))
@@ -120,11 +121,11 @@ def utility_and_attack(theme: Theme) -> str:
 # ---- speed
 
 BARS = (
-    ("hushvec exact aes256", "hushvec", "exact, secure key stream"),
-    ("numpy blocks + MKL ARS5", "numpy + MKL", "neither"),
-    ("numpy blocks + AES-256-CTR", "numpy + OpenSSL AES", "secure key stream"),
-    ("torch in place", "torch, in place", "neither"),
-    ("torch eager", "torch", "neither"),
+    ("hushvec exact aes256", "hushvec", "exact noise from a secure generator"),
+    ("numpy blocks + MKL ARS5", "numpy + MKL", "neither exact nor secure"),
+    ("numpy blocks + AES-256-CTR", "numpy + OpenSSL AES", "secure, not exact"),
+    ("torch in place", "torch, in place", "neither exact nor secure"),
+    ("torch eager", "torch", "neither exact nor secure"),
 )
 BAR_LEFT, BAR_WIDTH, BAR_STEP, BAR_TOP = 170, 430, 30, 62
 
@@ -150,7 +151,7 @@ def speed(theme: Theme) -> str:
                   text((BAR_LEFT + width + 8, y + 15), f"{ns:.2f}", theme.ink),
                   text((BAR_LEFT + width + 44, y + 15), kind, theme.faint)]
     y = BAR_TOP + BAR_STEP * len(BARS)
-    opendp = f"{ns_of(record, 'gaussian_fill', 'OpenDP'):,.0f} for the noise alone: exact, secure key stream"
+    opendp = f"{ns_of(record, 'gaussian_fill', 'OpenDP'):,.0f} for the noise alone; exact and secure"
     copy = f"a copy of the same arrays takes {ns_of(record, 'clip_and_noise', 'memcpy (no noise)'):.2f}"
     parts += [text((BAR_LEFT - 10, y + 15), "OpenDP", theme.ink, "end"), text((BAR_LEFT, y + 15), opendp, theme.ink),
               text((BAR_LEFT, y + 42), copy, theme.faint)]

@@ -64,7 +64,7 @@ def program_of(block):
 def command_blocks(page):
     """Fenced or indented blocks with lines that run hushvec, cut down to these lines."""
     text = text_of(page)
-    without_fences = _FENCE.sub(lambda match: re.sub(r"[^\n]", "", match[0]), text)
+    without_fences = _FENCE.sub(lambda match: re.sub(r"[^\n]", "-", match[0]), text)
     places = [(match.start(2), match[2]) for match in _FENCE.finditer(text) if match[1] in ("", "sh", "bash", "console")]
     places += [(match.start(), re.sub("^    ", "", match[0], flags=re.MULTILINE)) for match in _INDENTED.finditer(without_fences)]
     lines = [(place, "\n".join(_COMMAND.findall(code))) for place, code in sorted(places)]

@@ -4,7 +4,6 @@ import pytest
 
 from docs.blocks import ROOT, pages, program_of, python_blocks
 
-
 # Words of a block, the only one on its page that has them, and why it cannot run here.
 NOT_HERE = {
     ("docs/inverters.md", '"jxm/gtr__nq__32"'): "it downloads checkpoints",
