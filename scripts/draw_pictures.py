@@ -96,6 +96,15 @@ class Panel:
         return [line(ends, theme.faint, 1, "4 4"), text((ends[0][0] + 4, ends[0][1] + (-6 if above else 15)), words, theme.faint)]
 
 
+def labels(ends: Sequence[tuple[Point, str, str]]) -> list[str]:
+    """(end of a line, its name, its color): names beside the ends, apart from each other."""
+    parts, lowest = [], 0.0
+    for (x, y), words, color in sorted(ends, key=lambda one: one[0][1]):
+        lowest = max(y + 4, lowest + 16)
+        parts.append(text((x + 8, lowest), words, color, extra=' font-weight="600"'))
+    return parts
+
+
 def utility_and_attack(theme: Theme) -> str:
     """Two panels: what is found in released rows, and who is recognized in them."""
     study = json.loads(STUDY.read_text(encoding="utf-8"))
@@ -110,11 +119,13 @@ def utility_and_attack(theme: Theme) -> str:
     parts.append(line([recognized.at(*one) for one in bound], theme.faint, 1.5, "4 4"))
     parts.append(text((recognized.at(7.2, 0.60)[0] - 4, recognized.at(7.2, 0.60)[1]), "most that epsilon allows", theme.faint, "end"))
     for panel, measure in ((found, "utility"), (recognized, "attack")):
+        names: list[tuple[Point, str, str]] = []
         for name, label in LINES:
             color = getattr(theme, name)
             places = [panel.at(row["epsilon"], row[measure][0]) for row in rows if row["mechanism"] == name]
             parts += [line(places, color), *dots(places, color)]
-            parts.append(text((places[-1][0] + 8, places[-1][1] + 4), label, color, extra=' font-weight="600"'))
+            names.append((places[-1], label, color))
+        parts += labels(names)
     return picture(880, 320, "Search quality and re-identification by epsilon, for three mechanisms", parts)
 
 

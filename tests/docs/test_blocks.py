@@ -12,7 +12,10 @@ NOT_HERE = {
     ("docs/retrieval.md", "postgresql://"): "it needs a server; tests/retrieval runs the same calls on one",
 }
 # The same for blocks that take more than some 3 s: they run with HUSHVEC_TEST_SCALE=full.
-SLOW = {}
+SLOW = {
+    ("docs/inverters.md", "PublicChoice(corpus"),
+    ("docs/inverters.md", "train_inverter("),
+}
 # Pages whose blocks run in another test, which says more about what they print or charge.
 ELSEWHERE = {
     "docs/integrations.md": "tests/integrations/test_integration_snippets.py",
@@ -24,19 +27,20 @@ BLOCKS = [block for page in pages() if page not in ELSEWHERE for block in python
 
 
 def named(block, table):
-    return next((value for (page, words), value in table.items() if page == block.page and words in block.code), None)
+    return next(((page, words) for page, words in table if page == block.page and words in block.code), None)
 
 
 def parameters():
     for block in BLOCKS:
         marks = []
-        if reason := named(block, NOT_HERE):
-            marks.append(pytest.mark.skip(reason=reason))
+        if found := named(block, NOT_HERE):
+            marks.append(pytest.mark.skip(reason=NOT_HERE[found]))
         if named(block, SLOW):
             marks.append(pytest.mark.full)
         yield pytest.param(block, id=str(block), marks=marks)
 
 
+@pytest.mark.filterwarnings("ignore:Secure RNG turned off", "ignore:Full backward hook is firing")   # by Opacus
 @pytest.mark.parametrize("block", list(parameters()))
 def test_a_block_runs_when_pasted(block, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)

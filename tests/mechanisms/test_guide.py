@@ -77,6 +77,11 @@ def test_figures_with_corpus_size_are_the_studys():
         assert cells == shares_found(STUDY["corpus_size"][name])
 
 
+def test_what_the_readme_says_of_finding_the_same_row():
+    share = STUDY["retrieval"]["none"]["privunit 16"][0]
+    assert f"at 16 to find its own row among 2,000 in {100 * share:.0f} % of cases" in (ROOT / "README.md").read_text()
+
+
 def shares_found(measured):
     return [f"{100 * measured[f'privunit {epsilon}'][0]:.1f}" for epsilon in EPSILONS]
 

@@ -27,9 +27,12 @@ def test_the_table_of_the_readme(mechanism):
 
 
 def test_the_sentences_of_the_readme():
-    assert f"Without noise {percent('none', None, 'utility')} are found, by chance {100 * STUDY['utility_by_chance']:.0f} %" in TABLE
+    assert f"without noise {percent('none', None, 'utility')} are on topic, by chance {100 * STUDY['utility_by_chance']:.0f} %" in TABLE
     assert f"{STUDY['private']:,} posts" in README
-    assert f"PrivUnit lets {percent('privunit', 16.0, 'attack')} be recognized" in README
+    words = README.replace("\n", " ")
+    on_topic, clean = percent("codebook", 8.0, "utility"), percent("none", None, "utility")
+    assert f"is on topic in {on_topic} of its ten first answers, in clean vectors in {clean};" in words
+    assert f"posts recognizes {percent('codebook', 8.0, 'attack')} of them" in words
 
 
 def test_no_attack_exceeds_what_epsilon_allows():
