@@ -46,7 +46,7 @@ def test_what_is_found_and_recognized_in_clean_rows_and_in_noise():
     """Two groups far apart, 40 people: clean rows show groups and people, rows of noise alone neither."""
     rng = np.random.default_rng(0)
     groups = np.arange(40) % 2
-    rows = measure.unit(rng.standard_normal((40, 8)) + 4 * groups[:, None])
+    rows = measure.unit(rng.standard_normal((40, 8)) + 4 * (2 * groups - 1)[:, None])
     assert measure.precision(rows, rows, groups).mean() > 0.95
     assert measure.recognized(rows, rows).mean() == 1.0
     noise = measure.unit(rng.standard_normal((40, 8)))
@@ -59,7 +59,7 @@ def test_all_is_measured(monkeypatch):
     monkeypatch.setattr(measure, "COMPONENTS", (2, 4))
     rng = np.random.default_rng(1)
     splits, groups = np.array(["train"] * 60 + ["test"] * 40), np.arange(100) % 2
-    rows = measure.unit(rng.standard_normal((100, 8)) + 4 * groups[:, None])
+    rows = measure.unit(rng.standard_normal((100, 8)) + 4 * (2 * groups - 1)[:, None])
     found = measure.measured(rows, splits, groups)
     assert (found["public"], found["private"], found["utility_by_chance"]) == (60, 40, 0.5)
     assert [row["mechanism"] for row in found["rows"]] == ["none", "gaussian", "privunit", "codebook"]
