@@ -207,8 +207,9 @@ def speed() -> str:
     mkl, torch = (f"{ratio(contestants[name], ours):.1f}" for name in ("numpy blocks + MKL ARS5", "torch in place"))
     verdicts = [claim["verdict"] for claim in _judged()[AMD.name].values()]
     missed = verdicts.count("does not hold")
-    return (f"Exact clip-and-noise takes {ns} ns per element on this processor. numpy with MKL takes {mkl} times as long and torch in\n"
-            f"place {torch} times, both with a generator that is not secure. {missed} of {len(verdicts)} speed targets are missed on it.\n")
+    return (f"Exact clip-and-noise takes {ns} ns per element on this processor. numpy with MKL takes {mkl} times as long\n"
+            f"and torch in place {torch} times, both with a generator that is not secure. {missed} of {len(verdicts)} speed targets\n"
+            "are missed on it.\n")
 
 
 def _threads_record() -> dict[str, Any]:
