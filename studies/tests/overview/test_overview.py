@@ -32,7 +32,8 @@ def test_the_sentences_of_the_readme():
     assert f"{STUDY['private']:,} posts" in README
     words = README.replace("\n", " ")
     on_topic, clean = percent("codebook", 8.0, "utility"), percent("none", None, "utility")
-    assert f"is on topic in {on_topic} of its ten first answers, in clean vectors in {clean};" in words
+    assert f"At epsilon 8, {on_topic} of the first ten answers are on topic" in words
+    assert f"and {clean} when you search clean vectors" in words
     assert f"posts recognizes {percent('codebook', 8.0, 'attack')} of them" in words
 
 
