@@ -169,12 +169,13 @@ coverage: .venv-test/packages
 bench: .venv-test/peers
 	$(BIN)/python bench/python/run.py
 
-# The same into bench/results, and from there into README.md and docs/design.md: make figures MACHINE=amd-epyc-2-cores
+# The same into bench/results, and from there into README.md and docs: make figures MACHINE=amd-epyc-2-cores
 figures: .venv-test/peers
 	$(if $(MACHINE),,$(error MACHINE must name the files in bench/results, as in MACHINE=amd-epyc-2-cores))
 	$(BIN)/python bench/python/run.py --out bench/results/$(MACHINE).json
 	$(BIN)/python bench/python/threads.py --out bench/results/threads-$(MACHINE).json
 	$(BIN)/python bench/python/figures.py
+	$(BIN)/python scripts/draw_pictures.py
 
 clean:
 	rm -rf .venv .venv-test .venv-release build dist

@@ -19,6 +19,8 @@ LONG_FILES = (
     "evidence/exact/test_exact_gaussian.py",
     "audit/test_audit_mutants.py",
     "evidence/statistical/test_independence.py",
+    "docs/test_blocks.py",
+    "docs/test_commands.py",
     "_util/test_torch_recording.py",
     "evidence/exact/test_same_bits.py",
     "_native/test_torch_ops.py",

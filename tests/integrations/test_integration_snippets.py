@@ -1,14 +1,13 @@
-"""The snippets of docs/integrations.md run, each after the one that all of them share."""
+"""The snippets of docs/integrations.md run, each after the first block, which all of them continue."""
 
 import re
-from pathlib import Path
 
 import pytest
 
+from docs.blocks import program_of, python_blocks
 from integrations import adapter_cases
 
-PAGE = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
-SHARED, *SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+_, *SNIPPETS = python_blocks("docs/integrations.md")
 NEEDS = {
     "langchain": "langchain_core",
     "llama_index": "llama_index",
@@ -25,7 +24,7 @@ STORES = ("langchain_store", "llama_index_store", "haystack_store")
 
 
 def library_of(snippet):
-    return re.search(r"hushvec\.integrations\.(\w+)", snippet).group(1)
+    return re.search(r"hushvec\.integrations\.(\w+)", snippet.code).group(1)
 
 
 def test_every_adapter_has_a_snippet():
@@ -36,8 +35,7 @@ def test_every_adapter_has_a_snippet():
 def test_a_snippet_runs_and_is_charged(snippet):
     pytest.importorskip(NEEDS[library_of(snippet)])
     names = {}
-    exec(SHARED, names)
-    exec(snippet, names)
+    exec(program_of(snippet), names)
     assert names["budget"].consumed() > 0
     if library_of(snippet) == "openai":
         assert names["receipt"].epsilon == 8.0

@@ -679,9 +679,9 @@ def test_one_call_is_a_rewriter_for_one_text():
 
 
 @pytest.mark.parametrize("mechanism", ["auto", "gaussian"])
-@pytest.mark.parametrize("name", ["public.txt", "notes/public.jsonl", "corpus.npz"])
+@pytest.mark.parametrize("name", ["public.txt", "PUBLIC.TXT", "notes/public.jsonl", "public.csv", "corpus.npz"])
 def test_a_file_of_texts_that_is_not_there_is_no_hub_id(name, mechanism, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("hushvec.embedders.checkpoints._from_hub", lambda *_: pytest.fail("the hub was asked"))
-    with pytest.raises(FileNotFoundError, match=f"inverter must be a file that exists, a folder or a hub id, got '{re.escape(name)}'"):
+    with pytest.raises(FileNotFoundError, match=f"^inverter: the file '{re.escape(name)}' does not exist$"):
         Rewriter(embedder=WordEmbedder(), inverter=name, mechanism=mechanism)

@@ -36,9 +36,9 @@ def add_to(subparsers: Subparsers) -> None:
             "Recompute the guarantee of receipts of every kind from their parameters.\n\n"
             "exit code 0  holds\n"
             "          1  does not hold: a stated number does not follow from the others, the releases together cost more\n"
-            "             than --epsilon, or the ledger did not pay for a receipt\n"
+            "             than --epsilon, or the ledger is inconsistent or did not pay for a receipt\n"
             "          2  not a DP claim (seeded key, float grade, labels with their model's scores, training without noise),\n"
-            "             or no readable receipt\n\n"
+            "             or a receipt or ledger that cannot be read\n\n"
             "It checks the receipts' numbers. It cannot check that the values were made that way."
         ),
         examples=(

@@ -16,7 +16,7 @@ from hushvec.text.inverters.protocol import ChoosingInverter, Inverter
 from hushvec.text.rewriting.terms import CHOICE, REWRITING_MECHANISMS
 
 _SAVED_CORPUS = ".npz"
-_FILES_OF_TEXTS = (".txt", ".jsonl", _SAVED_CORPUS)
+_FILE_SUFFIXES = (".txt", ".text", ".md", ".csv", ".tsv", ".json", ".jsonl", _SAVED_CORPUS)
 
 
 def choose(embedder: Any, inverter: Any, *, max_length: int, num_steps: int, device: str | None) -> tuple[SourceModel, Inverter]:
@@ -64,8 +64,8 @@ def _is_public(inverter: Any) -> bool:
 
 def _require_file_of_texts(inverter: Any) -> None:
     """Refuse the name of a missing file, so that it is not taken for a repository id on a hub."""
-    if _is_name(inverter) and Path(inverter).suffix in _FILES_OF_TEXTS and not Path(inverter).exists():
-        raise FileNotFoundError(f"inverter must be a file that exists, a folder or a hub id, got {os.fspath(inverter)!r}")
+    if _is_name(inverter) and Path(inverter).suffix.lower() in _FILE_SUFFIXES and not Path(inverter).exists():
+        raise FileNotFoundError(f"inverter: the file {os.fspath(inverter)!r} does not exist")
 
 
 def _embedder_of(inverter: Inverter, device: str | None) -> SourceModel:
