@@ -2,6 +2,7 @@
 """Prints what hushvec and the extras named require, and what the tests of studies/ need, one requirement per line.
 
     python scripts/requirements.py text test > requirements.txt
+    python scripts/requirements.py --only docs      # an extra by itself, for tools that do not run hushvec
 """
 
 import re
@@ -23,9 +24,10 @@ def main():
         if file.exists():
             project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
             projects[project["name"]] = project
-    extras = {"hushvec": sys.argv[1:], "hushvec-studies": ["test"]}
-    wanted = [f"{name}[{','.join(extras[name])}]" for name in projects]
-    found, seen = {}, set()
+    only = sys.argv[1] == "--only"
+    extras = {"hushvec": sys.argv[1 + only :], "hushvec-studies": ["test"]}
+    wanted = [f"{name}[{','.join(extras[name])}]" for name in projects if not only or name == "hushvec"]
+    found, seen = {}, {(name, "") for name in projects if only}
     while wanted:
         own = OWN.match(wanted.pop())
         project = projects[own[1]]

@@ -6,7 +6,6 @@ Links in documents are written as they work in the repository, so that they can 
 from __future__ import annotations
 
 import json
-import logging
 import re
 import sys
 from pathlib import Path
@@ -20,7 +19,9 @@ import notebooks
 import places
 import reference
 
-LOG = logging.getLogger("mkdocs.hooks.site")
+MERMAID = re.compile(r"^```mermaid\n.*?^```\n", re.MULTILINE | re.DOTALL)
+# ![words](name_light.svg): shown on light pages, and name_dark.svg on dark ones.
+PAIR = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)_light\.(svg|png)\)")
 
 
 def on_config(config: Any) -> Any:
@@ -79,5 +80,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     place = page.file.src_uri
     if place.startswith("source/"):
         return markdown
+    if place == "architecture.md":   # a diagram that is drawn needs no program from elsewhere to draw it
+        drawing = (places.ROOT / "docs/assets/architecture.svg").read_text(encoding="utf-8")
+        markdown = MERMAID.sub(f'<div class="diagram">\n{drawing}</div>\n', markdown)
     names = {} if place.startswith("reference/") else reference.names_in_texts()
-    return places.with_links_of_the_site(place, markdown, names)
+    return PAIR.sub(r"![\1](\2_light.\3#only-light)![\1](\2_dark.\3#only-dark)", places.with_links_of_the_site(place, markdown, names))

@@ -51,7 +51,7 @@ def place_of(path: str) -> str | None:
     if path.startswith("docs/"):
         place = path.removeprefix("docs/")
         if (ROOT / path).is_dir():
-            return next((f"{place}/{name}" for name in ("index.md", "README.md") if (ROOT / path / name).exists()), None)
+            return next((page for page in (f"{place}/index.md", f"{place}.md") if (ROOT / "docs" / page).exists()), None)
         return place if (ROOT / path).exists() else None
     if not (ROOT / path).is_file():
         return None
