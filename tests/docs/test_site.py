@@ -223,6 +223,7 @@ def test_docstrings_leave_no_marks_behind(pages):
             text = re.sub(r"<(code|pre)\b.*?</\1>", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
             found = re.findall(r"<p>[^<]*(?:&gt;&gt;&gt;|\b(?:Args|Raises|Returns|Yields|Examples?|Attributes):\s*\n)[^<]*", text)
             assert found == [], path.name
+            assert "<blockquote" not in text, path.name   # "> 0" is a condition here
 
 
 def test_a_page_is_found_by_its_words(site):
