@@ -12,7 +12,7 @@ import griffe
 
 sys.path.insert(0, str(Path(__file__).parent))  # griffe loads this file by its path
 
-import reference
+import public_names
 
 EXAMPLE = re.compile(r"^([ \t]*)Example:[ \t]*$(?=\n\1[ \t]+>>>)", re.MULTILINE)
 PAGE = re.compile(r"`?\bdocs/([\w/-]+)\.md\b`?")   # a page below docs
@@ -38,7 +38,7 @@ class HushvecSources(griffe.Extension):
 
 def as_the_site_shows_it(docstring: str, own_name: str) -> str:
     """With "Examples" for "Example", as the parser calls that section, and links to pages and, once each, to public names."""
-    names = reference.names_in_texts()
+    names = public_names.names_in_texts()
     linked = {own_name}
 
     def with_link(match: re.Match[str]) -> str:

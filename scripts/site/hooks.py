@@ -17,8 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))  # mkdocs loads this file by its 
 
 import notebooks
 import places
-import reference
+import public_names
 
+PAGES = (".md", ".ipynb")
 MERMAID = re.compile(r"^```mermaid\n.*?^```\n", re.MULTILINE | re.DOTALL)
 # ![words](name_light.svg): shown on light pages, and name_dark.svg on dark ones.
 PAIR = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)_light\.(svg|png)\)")
@@ -37,14 +38,10 @@ def expanded(entry: Any, docs: Path) -> Any:
     if isinstance(entry, dict):
         return {title: found for title, one in entry.items() if (found := expanded(one, docs))}
     if "*" in entry:
-        return sorted(path.relative_to(docs).with_suffix(".md").as_posix() for path in docs.glob(entry) if is_listed(path))
-    if entry.endswith("?"):
-        return entry[:-1] if (docs / entry[:-1]).exists() else None
-    return entry
-
-
-def is_listed(path: Path) -> bool:
-    return path.suffix in (".md", ".ipynb") and path.stem not in ("index", "README")
+        return sorted(path.relative_to(docs).with_suffix(".md").as_posix() for path in docs.glob(entry) if path.suffix in PAGES)
+    if entry.endswith("?") and not (docs / entry[:-1]).exists():
+        return None
+    return entry.removesuffix("?").replace(".ipynb", ".md")
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -64,7 +61,8 @@ def on_files(files: Files, config: Any) -> Files:
     for path in sorted(named):
         place = places.place_of(path)
         content = (places.ROOT / path).read_bytes()
-        files.append(File.generated(config, place, content=content if place == f"source/{path}" else source_page(path, content.decode())))
+        is_picture = place == f"source/{path}"
+        files.append(File.generated(config, place, content=content if is_picture else source_page(path, content.decode())))
     return files
 
 
@@ -83,5 +81,5 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if place == "architecture.md":   # a diagram that is drawn needs no program from elsewhere to draw it
         drawing = (places.ROOT / "docs/assets/architecture.svg").read_text(encoding="utf-8")
         markdown = MERMAID.sub(f'<div class="diagram">\n{drawing}</div>\n', markdown)
-    names = {} if place.startswith("reference/") else reference.names_in_texts()
+    names = {} if place.startswith("reference/") else public_names.names_in_texts()
     return PAIR.sub(r"![\1](\2_light.\3#only-light)![\1](\2_dark.\3#only-dark)", places.with_links_of_the_site(place, markdown, names))

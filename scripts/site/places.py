@@ -20,7 +20,7 @@ ROOT_PAGES = {
     "tests/README.md": "tests.md",
 }
 IMAGES = (".svg", ".png", ".jpg", ".gif")
-LANGUAGES = {".py": "python", ".cpp": "cpp", ".hpp": "cpp", ".sh": "bash", ".yml": "yaml", ".yaml": "yaml", ".toml": "toml", ".json": "json"}
+LANGUAGES = {".py": "python", ".cpp": "cpp", ".hpp": "cpp", ".sh": "bash", ".yml": "yaml", ".toml": "toml", ".json": "json"}
 
 # What may hold a link in running text. Fences and headings come first, so that nothing in them is one.
 TOKEN = re.compile(
@@ -52,7 +52,7 @@ def place_of(path: str) -> str | None:
         place = path.removeprefix("docs/")
         if (ROOT / path).is_dir():
             return next((page for page in (f"{place}/index.md", f"{place}.md") if (ROOT / "docs" / page).exists()), None)
-        return place if (ROOT / path).exists() else None
+        return place.replace(".ipynb", ".md") if (ROOT / path).exists() else None
     if not (ROOT / path).is_file():
         return None
     return f"source/{path}" if path.endswith(IMAGES) else f"source/{path}.md"

@@ -96,7 +96,7 @@ def test_a_name_is_found_where_it_is_defined():
 def navigation():
     """Every page that mkdocs.yml names, with patterns and optional pages as they are written."""
     text = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
-    return [entry.removesuffix("?") for entry in re.findall(r"[\w/.*-]+(?:\.md\??|/\*)$", text, re.MULTILINE)]
+    return [entry.removesuffix("?") for entry in re.findall(r"[\w/.*-]+(?:\.(?:md|ipynb)\??|/\*)$", text, re.MULTILINE)]
 
 
 def test_every_page_is_in_the_navigation():
@@ -149,10 +149,12 @@ def site(tmp_path_factory):
     shutil.rmtree(folder)
 
 
-class Page(HTMLParser):
-    """What a page has: ids, links to follow, and what a browser loads by itself."""
+# What a browser loads by itself: tag -> attribute.
+LOADED = {"img": "src", "script": "src", "iframe": "src", "source": "src", "video": "src", "embed": "src", "object": "data"}
 
-    LOADED = {"img": "src", "script": "src", "iframe": "src", "source": "src", "video": "src", "embed": "src", "object": "data"}
+
+class Page(HTMLParser):
+    """What a page has: ids, links to follow, and what is loaded."""
 
     def __init__(self, text):
         super().__init__()
@@ -166,8 +168,8 @@ class Page(HTMLParser):
             self.links.append(given["href"])
         if tag == "link" and given.get("rel") not in ("canonical", "next", "prev"):
             self.loaded.append(given["href"])
-        if tag in self.LOADED and self.LOADED[tag] in given:
-            self.loaded.append(given[self.LOADED[tag]])
+        if tag in LOADED and LOADED[tag] in given:
+            self.loaded.append(given[LOADED[tag]])
 
 
 @pytest.fixture(scope="module")
@@ -189,8 +191,8 @@ def test_links_and_anchors_of_the_site_exist(site, pages):
             target, fragment = unquote(urlsplit(link).path), unquote(urlsplit(link).fragment)
             file = ((site / target.lstrip("/")) if target.startswith("/") else (base / target)).resolve() if target else path
             file = file / "index.html" if file.is_dir() else file
-            is_there = file.is_file() and (not fragment or file not in pages or fragment in pages[file].ids or fragment.startswith("__"))
-            if not is_there:
+            is_place = not fragment or fragment.startswith(("__", "only-")) or file not in pages or fragment in pages[file].ids
+            if not (file.is_file() and is_place):
                 broken.append(f"{path.relative_to(site)}: {link}")
     assert len(pages) > 90
     assert broken == []
@@ -199,8 +201,8 @@ def test_links_and_anchors_of_the_site_exist(site, pages):
 def test_no_page_loads_anything_from_elsewhere(site, pages):
     """Scripts, styles, fonts, pictures and frames are files of the site."""
     assert [f"{path.relative_to(site)}: {link}" for path, page in pages.items() for link in page.loaded if is_elsewhere(link)] == []
-    styles = [path for path in site.rglob("*.css") if re.search(r"(url\(|@import)\s*['\"]?(https?:)?//", path.read_text(encoding="utf-8"))]
-    assert styles == []
+    styles = {path.name: path.read_text(encoding="utf-8") for path in site.rglob("*.css")}
+    assert [name for name, text in styles.items() if re.search(r"(url\(|@import)\s*['\"]?(https?:)?//", text)] == []
 
 
 def test_no_page_asks_the_theme_to_load_a_program_from_elsewhere(pages):
