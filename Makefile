@@ -132,7 +132,7 @@ coverage: .venv-test/packages
 # The site, into build/site: its first page is build/site/index.html. It is made from the sources and needs no hushvec.
 .venv-docs/installed: pyproject.toml constraints.txt scripts/requirements.py
 	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python scripts/requirements.py --only docs > .venv-docs/requirements.txt
+	.venv-docs/bin/python scripts/requirements.py --no-studies docs > .venv-docs/requirements.txt
 	.venv-docs/bin/python $(PIP) --requirement .venv-docs/requirements.txt
 	touch $@
 

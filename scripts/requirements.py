@@ -2,7 +2,7 @@
 """Prints what hushvec and the extras named require, and what the tests of studies/ need, one requirement per line.
 
     python scripts/requirements.py text test > requirements.txt
-    python scripts/requirements.py --only docs      # an extra by itself, for tools that do not run hushvec
+    python scripts/requirements.py --no-studies text > requirements.txt    what hushvec[text] requires and no more
 """
 
 import re
@@ -15,19 +15,20 @@ except ModuleNotFoundError:  # Python 3.10
     from pip._vendor import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[1]
+NO_STUDIES = "--no-studies"
 OWN = re.compile(r"(hushvec(?:-studies)?)(?:\[([^]]*)\])?\s*(?:==.*)?$")
 
 
 def main():
+    extras_asked = [argument for argument in sys.argv[1:] if argument != NO_STUDIES]
     projects = {}
     for file in (ROOT / "pyproject.toml", ROOT / "studies/pyproject.toml"):
-        if file.exists():
+        if file.exists() and (NO_STUDIES not in sys.argv or file.parent == ROOT):
             project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
             projects[project["name"]] = project
-    only = sys.argv[1] == "--only"
-    extras = {"hushvec": sys.argv[1 + only :], "hushvec-studies": ["test"]}
-    wanted = [f"{name}[{','.join(extras[name])}]" for name in projects if not only or name == "hushvec"]
-    found, seen = {}, {(name, "") for name in projects if only}
+    extras = {"hushvec": extras_asked, "hushvec-studies": ["test"]}
+    wanted = [f"{name}[{','.join(extras[name])}]" for name in projects]
+    found, seen = {}, set()
     while wanted:
         own = OWN.match(wanted.pop())
         project = projects[own[1]]
