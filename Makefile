@@ -12,7 +12,7 @@ PIP_WHEEL = -m pip wheel --quiet --disable-pip-version-check --no-deps
 # Files begin in the order of tests/order.py.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo dev quick test full lint native sanitizers arm ranks wheel release tidy coverage format bench figures clean FORCE
+.PHONY: demo dev quick test full lint native sanitizers arm ranks wheel release tidy coverage format bench figures docs clean FORCE
 
 demo: .venv/installed
 	@.venv/bin/hushvec demo
@@ -159,6 +159,16 @@ tidy: .venv-test/core
 coverage: .venv-test/packages
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/coverage.sh
 
+# The site, into build/site: its first page is build/site/index.html. It is made from the sources and needs no hushvec.
+.venv-docs/installed: pyproject.toml constraints.txt scripts/requirements.py
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python scripts/requirements.py --no-studies docs > .venv-docs/requirements.txt
+	.venv-docs/bin/python $(PIP) --requirement .venv-docs/requirements.txt
+	touch $@
+
+docs: .venv-docs/installed
+	PATH="$(CURDIR)/.venv-docs/bin:$$PATH" NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+
 # What hushvec is compared with.
 .venv-test/peers: .venv-test/installed
 	$(BIN)/python scripts/requirements.py bench > .venv-test/requirements-bench.txt
@@ -178,4 +188,4 @@ figures: .venv-test/peers
 	$(BIN)/python scripts/draw_pictures.py
 
 clean:
-	rm -rf .venv .venv-test .venv-release build dist
+	rm -rf .venv .venv-docs .venv-release .venv-test build dist

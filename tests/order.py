@@ -15,6 +15,7 @@ LONG_FILES = (
     "integrations/test_spark.py",
     "accounting/test_shuffling.py",
     "training/test_noise_multiplier.py",
+    "docs/test_site.py",
     "accounting/test_poisson.py",
     "evidence/exact/test_exact_gaussian.py",
     "audit/test_audit_mutants.py",

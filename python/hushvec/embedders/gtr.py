@@ -36,6 +36,7 @@ class GTREmbedder:
         device: a torch device; None for CUDA if there is one, else the CPU.
         batch_size: texts that are embedded at once.
         model_id: its name in receipts; None for path_or_id.
+
     Raises:
         MissingExtraError: the packages of the extra "text" are not installed.
         CheckpointError: a folder or file is missing or does not fit; the message says what is expected where.

@@ -75,6 +75,7 @@ class PrivateEmbeddingFunction(_Remembered):
     Edge cases:
         A collection remembers by name that it is private, not the model. Opened again without a function it refuses to embed, and
         with a function of another name to open: a text would be stored without noise.
+
     Example:
         >>> import hushvec as hv
         >>> from hushvec.integrations.chroma import PrivateEmbeddingFunction

@@ -54,14 +54,15 @@ class PrivateTextEmbedder(_Embedder):
 
     Raises:
         TypeError, ValueError: see `hushvec.integrations`.
-        From `run`: what the wrapped model raises, and nothing is charged for a refusal. A pipeline puts it as the cause into its
-        PipelineRuntimeError.
+        Exception: from `run`, what the wrapped model raises, and nothing is charged for a refusal. A pipeline puts it as the cause
+            into its PipelineRuntimeError.
 
     Guarantees:
         Those of the middleware, with noise_on="queries" or "both": each `run` is one release then.
 
     Edge cases:
         `to_dict` is refused.
+
     Example:
         >>> import hushvec as hv
         >>> from haystack.components.embedders import MockTextEmbedder
@@ -108,8 +109,8 @@ class PrivateDocumentEmbedder(_Embedder):
 
     Raises:
         TypeError, ValueError: see `hushvec.integrations`.
-        From `run`: TypeError for anything but a list of documents with text content, ValueError for none, and what the wrapped
-        model raises. Nothing is charged for a refusal. A pipeline puts it as the cause into its PipelineRuntimeError.
+        Exception: from `run`, TypeError for anything but a list of documents with text content, ValueError for none, and what the
+            wrapped model raises. Nothing is charged for a refusal. A pipeline puts it as the cause into its PipelineRuntimeError.
 
     Guarantees:
         Those of the middleware, for the embeddings, unless noise_on is "queries". Content and meta of the documents pass through as
@@ -117,6 +118,7 @@ class PrivateDocumentEmbedder(_Embedder):
 
     Edge cases:
         `to_dict` is refused. No documents: refused too.
+
     Example:
         >>> import hushvec as hv
         >>> from haystack import Document

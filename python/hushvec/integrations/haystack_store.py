@@ -51,6 +51,7 @@ class PrivateDocumentStore:
         embedding where the store has no model, with a blob or a sparse embedding, which nothing would protect, and with nested
         meta. Filters are evaluated by Haystack. `update_by_filter` changes meta without a release. `to_dict` is refused. Several
         threads may use one store.
+
     Example:
         >>> from haystack import Document
         >>> from hushvec.integrations.haystack_store import PrivateDocumentStore, PrivateEmbeddingRetriever
@@ -238,6 +239,7 @@ class PrivateEmbeddingRetriever:
 
     Edge cases:
         `to_dict` is refused with the store's.
+
     Example:
         >>> from hushvec.integrations.haystack_store import PrivateDocumentStore, PrivateEmbeddingRetriever
         >>> from hushvec.retrieval import PrivateIndex

@@ -35,6 +35,7 @@ class PrivateEmbeddings(Embeddings):  # type: ignore[misc]
     Edge cases:
         A cache around it (CacheBackedEmbeddings) gives equal texts equal rows, which no release covers: do not use one.
         Store only what `embed_documents` answers: rows of `embed_query` are clean unless noise_on says otherwise.
+
     Example:
         >>> import hushvec as hv
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding

@@ -40,8 +40,8 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
     Raises:
         TypeError: no index, one with integers as ids, embeddings that cannot embed.
         ValueError: embeddings and index both add noise to the same side.
-        When documents are added: what the model and `PrivateIndex.add` raise; nothing is charged or stored then. An exhausted budget
-        stores nothing, and replaces nothing.
+        Exception: when documents are added, what the model and `PrivateIndex.add` raise; nothing is charged or stored then. An
+            exhausted budget stores nothing, and replaces nothing.
 
     Guarantees:
         Those of the index, for vectors: `store.index.describe()` lists them. Texts and metadata are stored and returned without
@@ -54,6 +54,7 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         threads and coroutines at once. Maximal marginal relevance ranks by stored rows: refused with noise on queries, and with
         noise on scores alone. A score is an inner product, larger is better; relevance scores need cosines, so documents with noise
         need `renormalize=True`.
+
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
         >>> from hushvec.integrations.langchain_store import PrivateVectorStore

@@ -42,6 +42,7 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
     Edge cases:
         No texts: LlamaIndex answers with no rows by itself, and nothing is charged. An IngestionPipeline finds nothing in its cache
         for this model, for the reason above. A `to_dict` cannot be turned back into a model.
+
     Example:
         >>> import hushvec as hv
         >>> from llama_index.core.embeddings import MockEmbedding

@@ -42,8 +42,8 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
 
     Raises:
         TypeError: no index, or one with integers as ids.
-        When nodes are added: what `PrivateIndex.add` raises; nothing is charged or stored then. An exhausted budget stores nothing,
-        and replaces nothing.
+        Exception: when nodes are added, what `PrivateIndex.add` raises; nothing is charged or stored then. An exhausted budget
+            stores nothing, and replaces nothing.
 
     Guarantees:
         Those of the index, for vectors: `store.index.describe()` lists them. Texts and metadata are stored and returned without
@@ -53,6 +53,7 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
         Adding a known node id replaces its node, which is a new release with a new charge. Each `add` is one release; LlamaIndex adds
         `insert_batch_size` nodes at a time, 2,048 if not named. Query modes other than "default" are refused. Filters are those of
         LlamaIndex, nested ones too. `persist` writes nothing: `store.index.save(folder)` does.
+
     Example:
         >>> from llama_index.core.schema import TextNode
         >>> from llama_index.core.vector_stores.types import VectorStoreQuery

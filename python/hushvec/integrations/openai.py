@@ -33,6 +33,7 @@ class OpenAIEmbeddings:
 
     Edge cases:
         `kind` makes no difference.
+
     Example:
         >>> import hushvec as hv
         >>> from types import SimpleNamespace

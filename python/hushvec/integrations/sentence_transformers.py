@@ -45,6 +45,7 @@ class PrivateSentenceTransformer:
 
     Edge cases:
         Nothing else of the model is reachable through this object: tokens and modules would show what the noise hides.
+
     Example:
         >>> import hushvec as hv
         >>> from hushvec.integrations.sentence_transformers import PrivateSentenceTransformer

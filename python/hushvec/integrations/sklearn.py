@@ -56,8 +56,8 @@ class PrivateTransformer(_PrivateOutput):
         From `transform`: Embeddings [n, d], an array with `receipt`; after `set_output` a data frame, which has none.
 
     Raises:
-        From `fit` and `transform`: TypeError and ValueError as `privatize`, and of scikit-learn's own checks of X;
-        PrivacyBudgetExhaustedError, BudgetError from the budget. Nothing is charged for a refusal.
+        TypeError, ValueError: from `fit` and `transform`, as `privatize`, and from scikit-learn's own checks of X.
+        PrivacyBudgetExhaustedError, BudgetError: from the budget. Nothing is charged for a refusal.
 
     Guarantees:
         Those of `privatize` for the rows that `transform` gets. `fit` learns the number of columns and nothing else.
@@ -66,6 +66,7 @@ class PrivateTransformer(_PrivateOutput):
         Each `transform` is one release with a charge of its own, so `fit_transform` followed by `transform` of the same rows costs
         twice, and cross-validation charges for each fold. What stands before it in a pipeline must not be fitted on the same rows: a
         scaler's mean moves all rows when one changes. Labels are not protected.
+
     Example:
         >>> import numpy as np
         >>> from hushvec.integrations.sklearn import PrivateTransformer
@@ -163,6 +164,7 @@ class PrivateTextTransformer(_PrivateOutput):
     Edge cases:
         As for PrivateTransformer: every `transform` of such texts is charged. X may be a list, an array [n] or a data frame's column
         of texts.
+
     Example:
         >>> import hushvec as hv
         >>> from hushvec.integrations.sklearn import PrivateTextTransformer

@@ -165,8 +165,8 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
 
         Raises:
             CacheFileError: another key, another model, other tokens, a changed or truncated file, no such kind of file.
-            FileNotFoundError, MissingExtraError, TypeError, ValueError: as for `save`.
-            In every case the cache is as it was before.
+            FileNotFoundError, MissingExtraError, TypeError, ValueError: as for `save`. After every error the cache is as it was
+                before.
         """
         secret = key_bytes(key)
         model_id = self._named()

@@ -185,8 +185,8 @@ class DPOptimizer(WrappingOptimizer):
 
         Raises:
             ValueError, TypeError: as `step`; there are no gradients; a whole batch's gradient is clipped, which has no parts.
-            The parts before are dropped then, and `discard()` has to be called before anything else is taken: otherwise
-            repeating a batch after an error would count its first parts twice.
+                The parts before are dropped then, and `discard()` has to be called before anything else is taken: otherwise
+                repeating a batch after an error would count its first parts twice.
         """
         if self.settings.clips_batches:
             raise ValueError('accumulate() needs examples to be clipped, got clipping="batch"')
@@ -237,7 +237,8 @@ class DPOptimizer(WrappingOptimizer):
             PrivacyBudgetExhaustedError: the budget has not enough left, or all planned steps are taken.
             BudgetError, OSError: the budget's store or the journal cannot be used.
             RuntimeError: a caller that is being exported, traced or transformed by torch.func.
-            Parameters, optimizer state and accountant are then as before, and the sum of a batch is empty.
+
+        After an error parameters, optimizer state and accountant are as before, and the sum of a batch is empty.
         """
         require_no_recorder()
         value = None

@@ -157,7 +157,7 @@ class Rewriter:
             A Rewriting for each text, in their order. An error ends the stream after everything that was released before it.
 
         Raises:
-            As `hushvec.text.rewrite`; an error about a text names its position.
+            Exception: as `hushvec.text.rewrite`; an error about a text names its position.
         """
         if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
             raise TypeError(f"texts must be a list of strings, got {validate.kind(texts)}")

@@ -44,10 +44,9 @@ class GhostClipping:
             layers inside PEFT's LoRA among them. Freeze the others.
         clip_norm: C in [2^-100, 2^100], the largest L2 norm of an example's gradient.
         check: whether the first batch of two or more examples is looked at more closely: that the loss of one example has no
-        gradient in the rows of others, and that the sum over examples is the gradient that autograd finds. One more forward pass'
-        worth of
-            memory and two more backward passes, once. A loss that is divided by a number of the batch, such as its valid tokens,
-            passes it: `require_own_losses` looks for that.
+            gradient in the rows of others, and that the sum over examples is the gradient that autograd finds. This takes the
+            memory of one more forward pass and two more backward passes, once. A loss that is divided by a number of the batch,
+            such as its valid tokens, passes it: `require_own_losses` looks for that.
         allow_buffers: names of buffers that forward passes may write, since they hold nothing of the examples.
 
     Raises:

@@ -40,6 +40,7 @@ class Vec2TextInverter:
         device: a torch device; None for CUDA if there is one, else the CPU.
         batch_size: rows that are decoded at once.
         max_length: tokens of a text at most.
+
     Raises:
         TypeError, ValueError: a number out of range, steps without a corrector, parts that do not fit together.
         CheckpointError: no embedder was given, and the checkpoint has none that is known here.
