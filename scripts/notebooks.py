@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "tutorials"
 # No network, and no files of the user: budgets without store= go into the empty folder.
 ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",  # on a busy machine several threads wait for each other
     "HF_HUB_OFFLINE": "1",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "TOKENIZERS_PARALLELISM": "false",
