@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from html import escape
 from pathlib import Path
 
@@ -37,8 +38,9 @@ GROUPS = {
     "Budgets and accounts": ["middleware/budget", "middleware/budget_over_sessions", "budget_over_processes", "compose_releases", "noise_job"],
     "Check and protect": ["audit_a_mechanism", "self_wiping_cache"],
 }  # fmt: skip
-WIDTH, LINES = 100, 16   # characters and lines of a picture; what is longer is cut
+WIDTH, LINES = 96, 24   # characters and lines of a picture: longer lines are wrapped, further ones cut
 SIZE, CHARACTER, LINE, MARGIN = 13, 7.83, 18, 14
+NO_BREAK = "\u00a0"   # SVG collapses spaces
 
 
 def summary(name: str) -> str:
@@ -61,21 +63,26 @@ def output_of(name: str) -> str:
     return done.stdout
 
 
+def wrapped(line: str) -> list[str]:
+    """Parts of a line of at most WIDTH characters; the second and further ones are indented."""
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.wrap(line, WIDTH, subsequent_indent=indent, drop_whitespace=True, replace_whitespace=False) or [""]
+
+
 def drawn(command: str, output: str) -> str:
     """An SVG of a terminal with a command and its output."""
-    lines = [f"$ {command}", *(line.expandtabs() for line in output.rstrip().splitlines())]
-    lines = [line if len(line) <= WIDTH else line[: WIDTH - 1] + "…" for line in lines]
+    lines = [f"$ {command}", *(part for line in output.rstrip().splitlines() for part in wrapped(line.expandtabs()))]
     if len(lines) > LINES:
         lines = [*lines[: LINES - 1], "…"]
     width = round(2 * MARGIN + CHARACTER * max(60, *map(len, lines)))
     height = 2 * MARGIN + LINE * len(lines)
     rows = [
-        f'<text x="{MARGIN}" y="{MARGIN + LINE * (number + 1) - 5}" fill="{"#7ee787" if number == 0 else "#e6edf3"}">{escape(line)}</text>'
+        f'<text x="{MARGIN}" y="{MARGIN + LINE * (number + 1) - 5}" fill="{"#7ee787" if number == 0 else "#e6edf3"}">{escape(line.replace(" ", NO_BREAK))}</text>'
         for number, line in enumerate(lines)
     ]
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'font-family="ui-monospace, Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="{SIZE}" xml:space="preserve">'
+        f'font-family="ui-monospace, Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="{SIZE}">'
     )
     return "\n".join([opening, f'<rect width="{width}" height="{height}" rx="6" fill="#0d1117"/>', *rows, "</svg>", ""])
 

@@ -24,7 +24,7 @@ def test_the_page_is_what_the_script_writes():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_picture_shows_a_run(name):
     root = ElementTree.parse(gallery.picture_of(name)).getroot()
-    lines = [element.text for element in root if element.tag.endswith("text")]
+    lines = [(element.text or "").replace(gallery.NO_BREAK, " ") for element in root if element.tag.endswith("text")]
     assert lines[0] == f"$ python examples/{name}.py" and len(lines) >= 2
 
 
@@ -34,11 +34,12 @@ def test_pictures_are_small_and_all_used():
     assert sum(path.stat().st_size for path in pictures) < 1_000_000
 
 
-def test_long_outputs_are_cut():
-    root = ElementTree.fromstring(gallery.drawn("x", "\n".join(f"{'<&' * 90}{number}" for number in range(40))))
-    lines = [element.text for element in root if element.tag.endswith("text")]
+def test_long_outputs_are_wrapped_and_cut():
+    root = ElementTree.fromstring(gallery.drawn("x", "\n".join(f"  {'<& ' * 60}{number}" for number in range(40))))
+    lines = [element.text.replace(gallery.NO_BREAK, " ") for element in root if element.tag.endswith("text")]
     assert len(lines) == gallery.LINES and lines[-1] == "…"
-    assert len(lines[1]) == gallery.WIDTH and lines[1].startswith("<&") and lines[1].endswith("…")
+    assert max(map(len, lines)) <= gallery.WIDTH
+    assert lines[1].startswith("  <& <&") and lines[2].startswith("      <& <&")
 
 
 def test_a_failing_example_is_named(monkeypatch, tmp_path):
