@@ -27,19 +27,24 @@ PAGE = ROOT / "docs" / "gallery.md"
 
 # Every example is in one group.
 GROUPS = {
-    "Release vectors": ["release_embeddings", "choose_epsilon", "recommend", "public_projection", "one_person_many_rows", "torch_in_place"],
+    "Release vectors": [
+        "release_embeddings", "choose_epsilon", "recommend", "public_projection", "one_person_many_rows", "torch_in_place",
+    ],
     "Search": ["private_search", "private_question", "private_vector_store", "private_embeddings_in_hosts", "audit_an_index"],
     "Models with middleware": [
-        "middleware/noise", "middleware/redaction_and_noise", "middleware/sensitivity", "middleware/secure_pipeline", "private_classifier",
-        "middleware/randomized_response",
+        "middleware/noise", "middleware/redaction_and_noise", "middleware/sensitivity", "middleware/secure_pipeline",
+        "private_classifier", "middleware/randomized_response",
     ],
     "Texts, words and labels": ["rewrite_notes", "private_vocabulary", "private_labels"],
     "Train": ["private_training", "private_adapter"],
-    "Budgets and accounts": ["middleware/budget", "middleware/budget_over_sessions", "budget_over_processes", "compose_releases", "noise_job"],
+    "Budgets and accounts": [
+        "middleware/budget", "middleware/budget_over_sessions", "budget_over_processes", "compose_releases", "noise_job",
+    ],
     "Check and protect": ["audit_a_mechanism", "self_wiping_cache"],
 }  # fmt: skip
 WIDTH, LINES = 96, 24   # characters and lines of a picture: longer lines are wrapped, further ones cut
 SIZE, CHARACTER, LINE, MARGIN = 13, 7.83, 18, 14
+COMMAND, OUTPUT = "#7ee787", "#e6edf3"
 NO_BREAK = "\u00a0"   # SVG collapses spaces
 
 
@@ -69,6 +74,10 @@ def wrapped(line: str) -> list[str]:
     return textwrap.wrap(line, WIDTH, subsequent_indent=indent, drop_whitespace=True, replace_whitespace=False) or [""]
 
 
+def row(line: str, y: int, color: str) -> str:
+    return f'<text x="{MARGIN}" y="{y}" fill="{color}">{escape(line.replace(" ", NO_BREAK))}</text>'
+
+
 def drawn(command: str, output: str) -> str:
     """An SVG of a terminal with a command and its output."""
     lines = [f"$ {command}", *(part for line in output.rstrip().splitlines() for part in wrapped(line.expandtabs()))]
@@ -76,10 +85,8 @@ def drawn(command: str, output: str) -> str:
         lines = [*lines[: LINES - 1], "…"]
     width = round(2 * MARGIN + CHARACTER * max(60, *map(len, lines)))
     height = 2 * MARGIN + LINE * len(lines)
-    rows = [
-        f'<text x="{MARGIN}" y="{MARGIN + LINE * (number + 1) - 5}" fill="{"#7ee787" if number == 0 else "#e6edf3"}">{escape(line.replace(" ", NO_BREAK))}</text>'
-        for number, line in enumerate(lines)
-    ]
+    heights = range(MARGIN + LINE - 5, height, LINE)
+    rows = [row(line, y, COMMAND if number == 0 else OUTPUT) for number, (line, y) in enumerate(zip(lines, heights))]
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         f'font-family="ui-monospace, Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="{SIZE}">'
@@ -91,8 +98,8 @@ def page() -> str:
     """docs/gallery.md."""
     parts = [
         "# Gallery of examples\n",
-        "Every program in `examples/`, with what it prints. They run as they are, offline, after `pip install .` with the extras that they import; "
-        "noise is fresh, so your figures differ.\n",
+        "Every program in `examples/`, with what it prints. They run as they are, offline, after `pip install .`\n"
+        "with the extras that they import. Noise is fresh, so your figures differ.\n",
     ]
     for group, names in GROUPS.items():
         parts.append(f"## {group}\n")
@@ -101,7 +108,7 @@ def page() -> str:
             parts.append(f"{summary(name)} [Source](../examples/{name}.py)\n")
             parts.append(f"![what {name}.py prints](pictures/{picture_of(name).name})\n")
     parts.append("## From C++\n")
-    parts.append("`examples/cpp` links the installed library and releases a batch: [source](../examples/cpp/release_embeddings.cpp).\n")
+    parts.append("`examples/cpp` links the library and releases a batch: [source](../examples/cpp/release_embeddings.cpp).\n")
     return "\n".join(parts)
 
 

@@ -1,11 +1,11 @@
-"""Write python/hushvec/data/records.jsonl: 1,200 invented records of 300 invented people, for demos, tutorials and studies without a network.
+"""Write python/hushvec/data/records.jsonl: 1,200 invented records of 300 invented people, for work without a network.
 
     python scripts/make_records.py            # write the file
     python scripts/make_records.py --check    # exit code 1 if the file differs
 
 All sentences were written for hushvec and are under its license (MIT). Nobody in them exists. The same seed gives the same file.
-A record is a situation of scripts/record_situations.py, told in one of several ways. About every sixth one is followed by a second record of
-the same person about the same matter, which is nearly a duplicate: what happens to those is a question for any search.
+A record is a situation of scripts/record_situations.py, told in one of several ways. About every sixth one is followed by a second
+record of the same person about the same matter, which is nearly a duplicate: what happens to those is a question for any search.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     python scripts/notebooks.py private_search        # one, by the name of its file
     python scripts/notebooks.py --check               # execute and store nothing; exit code 1 if a cell fails
 
-Each notebook runs in a fresh process, in an empty folder, without a network. Code cells are run as Jupyter would run them, as far as the
-tutorials need it: printed text, the value of a last expression, pictures of matplotlib.
+Each notebook runs in a fresh process, in an empty folder, without a network. Code cells are run as Jupyter would run them, as far as
+the tutorials need it: printed text, the value of a last expression, pictures of matplotlib.
 """
 
 from __future__ import annotations

@@ -21,15 +21,18 @@ def told(questions: tuple[str, ...], *parts: tuple[str, ...]) -> Situation:
 
 
 FIRST_NAMES = (
-    "Adaeze Agnes Albin Alma Anders Anouk Arlo Asha Bela Bram Carys Cosmo Dagny Dario Delphine Edda Emeka Esme Fabio Fern Gareth Gita "
-    "Halima Hedda Henk Imre Iona Ivo Jarek Joss Kaito Kirsi Lorna Lucan Maeve Malik Mira Nils Noor Odette Orla Otis Pablo Pilar Quinn "
-    "Rafi Rhea Rosa Sami Sanna Silas Sunita Tamsin Theo Ulla Vera Wanda Yara Yusuf Zelda"
-).split()
+    "Adaeze", "Agnes", "Albin", "Alma", "Anders", "Anouk", "Arlo", "Asha", "Bela", "Bram", "Carys", "Cosmo", "Dagny",
+    "Dario", "Delphine", "Edda", "Emeka", "Esme", "Fabio", "Fern", "Gareth", "Gita", "Halima", "Hedda", "Henk",
+    "Imre", "Iona", "Ivo", "Jarek", "Joss", "Kaito", "Kirsi", "Lorna", "Lucan", "Maeve", "Malik", "Mira", "Nils",
+    "Noor", "Odette", "Orla", "Otis", "Pablo", "Pilar", "Quinn", "Rafi", "Rhea", "Rosa", "Sami", "Sanna", "Silas",
+    "Sunita", "Tamsin", "Theo", "Ulla", "Vera", "Wanda", "Yara", "Yusuf", "Zelda",
+)  # fmt: skip
 LAST_NAMES = (
-    "Achterberg Adler Balint Barrow Bexley Calder Chandra Corrigan Dacosta Dahl Eastman Farkas Fenn Galloway Greaves Halvorsen Hobday "
-    "Iversen Jolly Kessler Kowal Lindgren Loxley Marchetti Mbeki Nakata Novotny Okafor Pargeter Quist Renard Sallow Sorley Tobin Ueda "
-    "Vantongeren Wexford Yilmaz Zeller"
-).split()
+    "Achterberg", "Adler", "Balint", "Barrow", "Bexley", "Calder", "Chandra", "Corrigan", "Dacosta", "Dahl",
+    "Eastman", "Farkas", "Fenn", "Galloway", "Greaves", "Halvorsen", "Hobday", "Iversen", "Jolly", "Kessler", "Kowal",
+    "Lindgren", "Loxley", "Marchetti", "Mbeki", "Nakata", "Novotny", "Okafor", "Pargeter", "Quist", "Renard",
+    "Sallow", "Sorley", "Tobin", "Ueda", "Vantongeren", "Wexford", "Yilmaz", "Zeller",
+)  # fmt: skip
 
 SLOTS: dict[str, tuple[str, ...]] = {
     "day": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"),
@@ -59,14 +62,20 @@ SITUATIONS: dict[str, list[Situation]] = {
         ),
         told(
             ("somebody whose sugar is out of control", "diabetic patients who skip their medicine"),
-            ("{name} has stopped taking metformin because of stomach cramps.", "The long-term glucose value of {name} is up again."),
+            (
+                "{name} has stopped taking metformin because of stomach cramps.",
+                "The long-term glucose value of {name} is up again.",
+            ),
             ("The foot on the left side tingles.", "Drinks {number} litres a day and is still thirsty."),
             ("Referred to the nurse for insulin training.", "New plan: smaller doses with meals."),
         ),
         told(
             ("a patient who is afraid of an operation", "surgery that was put off"),
             ("{name} cancelled the knee replacement for the second time.", "The hip operation of {name} is off until {month}."),
-            ("A cousin never woke up from anaesthesia, and that story sticks.", "Says the pain is bearable if the stairs are taken slowly."),
+            (
+                "A cousin never woke up from anaesthesia, and that story sticks.",
+                "Says the pain is bearable if the stairs are taken slowly.",
+            ),
             ("Offered a talk with the anaesthetist on {day}.", "Physiotherapy goes on meanwhile."),
         ),
         told(
@@ -77,7 +86,10 @@ SITUATIONS: dict[str, list[Situation]] = {
         ),
         told(
             ("children who react to food", "a dangerous meal at school"),
-            ("The daughter of {name} swelled up after a slice of birthday cake.", "{name} reports hives on the boy within minutes of lunch."),
+            (
+                "The daughter of {name} swelled up after a slice of birthday cake.",
+                "{name} reports hives on the boy within minutes of lunch.",
+            ),
             ("There were hazelnuts in it.", "It was the second time in {weeks}."),
             ("Prescribed an adrenaline pen and showed how to use it.", "Allergy test on {day}."),
         ),
@@ -103,13 +115,19 @@ SITUATIONS: dict[str, list[Situation]] = {
         ),
         told(
             ("buying a first home", "how much can be borrowed for a house"),
-            ("{name} wants to buy the flat above the bakery in {place}.", "{name} has found a small house and needs a decision by {day}."),
+            (
+                "{name} wants to buy the flat above the bakery in {place}.",
+                "{name} has found a small house and needs a decision by {day}.",
+            ),
             ("The grandmother gives {amount} as a start.", "Savings cover a tenth of the price."),
             ("A fixed rate for ten years was offered.", "Waiting for the surveyor."),
         ),
         told(
             ("a transfer that looks like a scam", "an old person tricked on the phone"),
-            ("{name} was told by phone to move {amount} to a safe account.", "A caller who claimed to be our fraud team spoke with {name} for an hour."),
+            (
+                "{name} was told by phone to move {amount} to a safe account.",
+                "A caller who claimed to be our fraud team spoke with {name} for an hour.",
+            ),
             ("The caller knew the date of birth.", "The money went to a bank abroad on {day}."),
             ("Recall sent, chances are poor.", "The daughter will be called before any large transfer."),
         ),
@@ -121,7 +139,10 @@ SITUATIONS: dict[str, list[Situation]] = {
         ),
         told(
             ("a small company in need of credit", "cash runs out before customers pay"),
-            ("The bakery of {name} needs a bridge of {amount} thousand.", "{name} has payroll on {day} and nothing in the account."),
+            (
+                "The bakery of {name} needs a bridge of {amount} thousand.",
+                "{name} has payroll on {day} and nothing in the account.",
+            ),
             ("Two large customers pay {weeks} late.", "The oven broke and had to be replaced."),
             ("Collateral: the van.", "Asked for the books of the last {number} years."),
         ),
@@ -159,7 +180,10 @@ SITUATIONS: dict[str, list[Situation]] = {
         ),
         told(
             ("false claims in an application", "should we hire this candidate"),
-            ("The degree of {name} cannot be found at the university.", "{name} left out a job of {number} years that ended badly."),
+            (
+                "The degree of {name} cannot be found at the university.",
+                "{name} left out a job of {number} years that ended badly.",
+            ),
             ("The references come from a private address.", "In the interview the dates kept changing."),
             ("No offer.", "Asked for the originals by {day}."),
         ),
@@ -173,13 +197,19 @@ SITUATIONS: dict[str, list[Situation]] = {
         ),
         told(
             ("neighbours who keep people awake", "complaints about a loud flat"),
-            ("{name} cannot sleep because of drums on the third floor.", "Parties next door until {number} in the morning, writes {name}."),
+            (
+                "{name} cannot sleep because of drums on the third floor.",
+                "Parties next door until {number} in the morning, writes {name}.",
+            ),
             ("The police came on {day}.", "It has been going on for {weeks}."),
             ("Letter sent to the other party.", "Keeps a diary of it."),
         ),
         told(
             ("no heat in winter", "radiators stay cold"),
-            ("The boiler of {name} shows an error since {day}.", "{name} has two small children and {number} degrees in the kitchen."),
+            (
+                "The boiler of {name} shows an error since {day}.",
+                "{name} has two small children and {number} degrees in the kitchen.",
+            ),
             ("The part has to come from {place}.", "It failed in {month} as well."),
             ("Lent an electric heater.", "Engineer on {day}."),
         ),
@@ -197,7 +227,10 @@ SITUATIONS: dict[str, list[Situation]] = {
         ),
         told(
             ("burglars", "things were taken while the family was away"),
-            ("Somebody broke the kitchen window of {name} on {day}.", "{name} came home from {place} and the drawers were on the floor."),
+            (
+                "Somebody broke the kitchen window of {name} on {day}.",
+                "{name} came home from {place} and the drawers were on the floor.",
+            ),
             ("A laptop and a ring are gone, about {amount}.", "The lock had not been changed since the last tenant."),
             ("Police report filed.", "New lock and a light at the door."),
         ),
@@ -205,19 +238,28 @@ SITUATIONS: dict[str, list[Situation]] = {
     "school": [
         told(
             ("a child who is picked on", "pupils who are cruel to another"),
-            ("The son of {name} eats lunch alone and will not say why.", "Somebody writes nasty things about the daughter of {name}."),
+            (
+                "The son of {name} eats lunch alone and will not say why.",
+                "Somebody writes nasty things about the daughter of {name}.",
+            ),
             ("It happens on the bus from {place}.", "{number} classmates are involved."),
             ("Talk with the parents on {day}.", "The seat on the bus was changed."),
         ),
         told(
             ("difficulties with reading", "letters get mixed up"),
-            ("The daughter of {name} guesses words instead of reading them.", "{name} says homework takes {number} hours and ends in tears."),
+            (
+                "The daughter of {name} guesses words instead of reading them.",
+                "{name} says homework takes {number} hours and ends in tears.",
+            ),
             ("Maths is no problem at all.", "The older brother had the same."),
             ("Test for dyslexia in {month}.", "Extra time in the exam on {day}."),
         ),
         told(
             ("copied an essay", "cheating in an exam"),
-            ("The essay by the son of {name} is on the internet, word for word.", "A phone was found under the desk of {first} {last} junior."),
+            (
+                "The essay by the son of {name} is on the internet, word for word.",
+                "A phone was found under the desk of {first} {last} junior.",
+            ),
             ("It was the final paper.", "There had been a warning in {month}."),
             ("Has to write it again by {day}.", "The parents deny it."),
         ),

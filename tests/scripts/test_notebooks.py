@@ -72,7 +72,8 @@ def test_links_lead_somewhere(name):
 
 def test_a_run_has_what_jupyter_shows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    sources = ["class Shown:\n    def _repr_html_(self): return '<b>x</b>'", "print('a')\n1 + 1", "Shown()", "3;", f"{str(tmp_path)!r}"]
+    shown = "class Shown:\n    def _repr_html_(self): return '<b>x</b>'"
+    sources = [shown, "print('a')\n1 + 1", "Shown()", "3;", f"{str(tmp_path)!r}"]
     done = notebooks.executed({"cells": [{"cell_type": "code", "source": [source]} for source in sources]})
     printed, value, shown = done["cells"][1]["outputs"] + done["cells"][2]["outputs"]
     assert printed == {"name": "stdout", "output_type": "stream", "text": ["a\n"]}
