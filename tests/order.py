@@ -18,6 +18,7 @@ LONG_FILES = (
     "accounting/test_poisson.py",
     "evidence/exact/test_exact_gaussian.py",
     "audit/test_audit_mutants.py",
+    "scripts/test_notebooks.py",
     "evidence/statistical/test_independence.py",
     "_util/test_torch_recording.py",
     "evidence/exact/test_same_bits.py",
