@@ -4,6 +4,10 @@ import sys
 
 from hushvec._util.lines import SHIPPED_RECORDS, shipped_texts
 
-sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-for line in shipped_texts(SHIPPED_RECORDS):
-    print(line)
+
+def main() -> None:
+    sys.stdout.buffer.writelines(f"{line}\n".encode() for line in shipped_texts(SHIPPED_RECORDS))
+
+
+if __name__ == "__main__":
+    main()
