@@ -19,6 +19,7 @@ LONG_FILES = (
     "accounting/test_poisson.py",
     "evidence/exact/test_exact_gaussian.py",
     "audit/test_audit_mutants.py",
+    "scripts/test_notebooks.py",
     "evidence/statistical/test_independence.py",
     "docs/test_blocks.py",
     "docs/test_commands.py",

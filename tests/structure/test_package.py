@@ -62,6 +62,7 @@ LAYERS = {
     "_util": 1,
     "_native": 2,
     "budget": 2,
+    "data": 2,
     "noise": 3,
     "secure_memory": 3,
     "accounting": 4,

@@ -18,6 +18,7 @@ from hushvec._util import validate
 
 SHIPPED_SENTENCES = "public_sentences.txt"
 SHIPPED_NOTES = "private_notes.txt"
+SHIPPED_RECORDS = "records.jsonl"
 
 _BYTE_ORDER_MARK = "\ufeff"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
