@@ -209,6 +209,15 @@ def test_releases_of_own_texts_are_added_up():
 
 
 @needs_model
+def test_texts_of_one_person_have_no_shares_and_no_claim_has_no_sum():
+    """Reports of one person's texts would cost epsilon each."""
+    told = hushvec_here("demo", "-", "--per", "release", "--no-sweep", stdin=b"One line only").out
+    assert "in aggregate" not in told and "they cost epsilon 32, delta 1e-05" in " ".join(told.split())
+    assert "they cost" not in hushvec_here("demo", "-", "--no-sweep", *FIXED, stdin=b"One line only").out
+    assert "they cost" not in hushvec_here("demo", "-", "--no-sweep", "--mechanism", "privunit", stdin=b"One line only").out
+
+
+@needs_model
 def test_a_mechanism_that_is_named_is_the_only_release():
     assert demo("--mechanism", "gaussian", "--no-sweep")["public_choice"] is None
     printed = hushvec_here("demo", "--mechanism", "privunit", "--no-sweep").out

@@ -39,7 +39,7 @@ class Story:
         stolen: texts, vectors and the list of the thief.
         outcomes: one release each, of all texts; the last is the one whose receipt is shown.
         sweep: the table over epsilon; empty if it was left out.
-        shares: of topics, or why there are none.
+        shares: of topics, or why there are none; None where all texts are one person's.
         shown: how many texts are shown.
         source: what was asked for: a path, "-" or None.
         private: texts may be printed.
@@ -48,7 +48,7 @@ class Story:
     stolen: Stolen
     outcomes: Sequence[Outcome]
     sweep: Sequence[SweepLine]
-    shares: Shares | TooFew
+    shares: Shares | TooFew | None
     shown: int
     source: str | None
     private: bool
@@ -164,6 +164,8 @@ def _over_epsilon(story: Story) -> _Step:
 def _in_aggregate(story: Story) -> _Step:
     title = f"What survives in aggregate at epsilon {AGGREGATE_EPSILON:g}"
     shares = story.shares
+    if shares is None:
+        return "", ()
     if isinstance(shares, TooFew):
         return title, _filled(
             f"Nothing of {_counted(story.count)}: two standard errors of the share of a topic would "
@@ -220,18 +222,20 @@ def _next(story: Story) -> _Step:
     )
     lines = [f"{paint('name', command)}{f'  {what}' if what else ''}" for command, what in commands]
     if story.source is not None:
-        lines += ["", *_filled(_together(story)), *_filled(NOTE_PRIVATE)]
+        lines += ["", *_together(story), *_filled(NOTE_PRIVATE)]
     return "Next", lines
 
 
-def _together(story: Story) -> str:
-    """What all the releases on this screen cost about the same texts."""
-    receipts = [*(outcome.receipt for outcome in story.outcomes)]
+def _together(story: Story) -> list[str]:
+    """What all the releases on this screen cost about the same texts, if each makes a claim."""
+    receipts = [outcome.receipt for outcome in story.outcomes]
     if isinstance(story.shares, Shares):
         receipts.append(story.shares.receipt)
+    if len(receipts) == 1 or not all(receipt.is_dp_claim for receipt in receipts):
+        return []
     epsilon = math.fsum(receipt.epsilon for receipt in receipts)
     delta = math.fsum(receipt.delta for receipt in receipts)
-    return (
+    return _filled(
         f"All releases on this screen are about the same texts: published together, they cost epsilon {epsilon:g}"
         f"{f', delta {delta:g}' if delta else ''} (only one of them: its own)."
     )

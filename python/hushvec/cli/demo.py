@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         lines = sweep(stolen, _IN_TABLE if options.mechanism is None else shown, arguments)
         watch.lap("other epsilons")
     people = AGGREGATE_PEOPLE if options.source is None else len(texts)
-    shares = shares_of_topics(stolen, people, arguments["generator"])
+    shares = None if options.per == "release" else shares_of_topics(stolen, people, arguments["generator"])
     private = options.show_original or options.source is None  # the shipped notes are about nobody
     if options.json:
         print_json(_as_json(stolen, outcomes, lines, shares, private=private) | {"seconds": watch.seconds, "note": NOTE_PRIVATE})
@@ -145,7 +145,7 @@ def _embedded(texts: list[str], watch: _Stopwatch) -> Stolen:
 
 
 def _as_json(
-    stolen: Stolen, outcomes: list[Outcome], lines: list[SweepLine], shares: Shares | TooFew, *, private: bool
+    stolen: Stolen, outcomes: list[Outcome], lines: list[SweepLine], shares: Shares | TooFew | None, *, private: bool
 ) -> dict[str, Any]:
     """The last mechanism for vectors is the one without a name of its own; the public sentences are `public_choice`."""
     choice = next((outcome for outcome in outcomes if outcome.mechanism == CHOICE), None)
@@ -159,7 +159,7 @@ def _as_json(
         "sweep": sweeps[vectors.mechanism],
         "public_choice": None if choice is None else {**_outcome_as_json(stolen, choice), "sweep": sweeps[CHOICE]},
         "mechanisms": {outcome.mechanism: _outcome_as_json(stolen, outcome) for outcome in outcomes},
-        "topics": None if isinstance(shares, TooFew) else _shares_as_json(shares, private=private),
+        "topics": _shares_as_json(shares, private=private) if isinstance(shares, Shares) else None,
     }
 
 
