@@ -146,7 +146,7 @@ endif
 release:
 	$(if $(VERSION),,$(error VERSION must name the release, as in VERSION=0.2.0))
 	$(PYTHON) -m venv .venv-release
-	.venv-release/bin/python scripts/requirements.py release > .venv-release/requirements.txt
+	.venv-release/bin/python scripts/requirements.py --no-studies release > .venv-release/requirements.txt
 	.venv-release/bin/python $(PIP) --requirement .venv-release/requirements.txt
 	.venv-release/bin/python scripts/release.py $(VERSION)
 

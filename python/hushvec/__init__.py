@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hushvec import audit as audit
     from hushvec import budget as budget
     from hushvec import collect as collect
+    from hushvec import data as data
     from hushvec import embedders as embedders
     from hushvec import integrations as integrations
     from hushvec import jobs as jobs
@@ -106,6 +107,7 @@ _PACKAGES = (
     "audit",
     "budget",
     "collect",
+    "data",
     "embedders",
     "integrations",
     "jobs",

@@ -278,7 +278,10 @@ def test_bad_values(call, text):
         (lambda: hv.Generator.unsafe_seeded(1, cipher=20), "cipher must be a string, got int"),
         (lambda: hv.Generator.unsafe_seeded("1"), "seed must be a whole number, got str"),
         (lambda: hv.Generator.unsafe_seeded(True), "seed must be a whole number, got bool"),
-        (lambda: hv.verify_receipt("receipt.json"), "receipt must be a receipt of hushvec or a mapping, got str"),
+        (
+            lambda: hv.verify_receipt("{}"),
+            "receipt must be a receipt of hushvec or a mapping, got str, which hushvec.receipts.receipt_from_json reads",
+        ),
     ],
 )
 def test_bad_kinds(call, text):

@@ -68,4 +68,5 @@ def kind_of(receipt: Any) -> Kind:
     for kind in (VECTORS, *NAMED.values()):
         if isinstance(receipt, kind.receipt_class):
             return kind
-    raise TypeError(f"receipt must be a receipt of hushvec or a mapping, got {type(receipt).__name__}")
+    hint = ", which hushvec.receipts.receipt_from_json reads" if isinstance(receipt, str) else ""
+    raise TypeError(f"receipt must be a receipt of hushvec or a mapping, got {type(receipt).__name__}{hint}")
