@@ -90,6 +90,7 @@ REACHABLE = [
     "audit",
     "budget",
     "collect",
+    "data",
     "embedders",
     "integrations",
     "jobs",
