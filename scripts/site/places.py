@@ -74,7 +74,7 @@ def files_named_by(page: str, text: str) -> set[str]:
             found.add(target[0])
         elif match["code"] and PROGRAM.fullmatch(match["code"]):
             found.add(match["code"])
-    return {path for path in found if not path.startswith("docs/") and path not in ROOT_PAGES and (ROOT / path).is_file()}
+    return {path for path in found if (place := place_of(path)) and place.startswith("source/")}
 
 
 def with_links_of_the_site(page: str, text: str, names: dict[str, str]) -> str:

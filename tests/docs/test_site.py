@@ -204,6 +204,13 @@ def test_links_and_anchors_of_the_site_exist(site, pages):
     assert broken == []
 
 
+def test_the_home_page_is_its_own(site):
+    title = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").partition("# ")[2].partition("\n")[0]
+    home = (site / "index.html").read_text(encoding="utf-8")
+    assert f">{title}" in home
+    assert "start/index.html" in home
+
+
 def test_no_page_loads_anything_from_elsewhere(site, pages):
     """Scripts, styles, fonts, pictures and frames are files of the site."""
     assert [f"{path.relative_to(site)}: {link}" for path, page in pages.items() for link in page.loaded if is_elsewhere(link)] == []

@@ -46,7 +46,7 @@ def test_a_link_of_the_repository_becomes_one_of_the_site(page, text, shown):
 
 
 def test_files_outside_docs_are_found_by_links_and_by_names_of_programs():
-    links = "[a](../LICENSE) [b](budget.md) [c](../ARCHITECTURE.md)"
+    links = "[a](../LICENSE) [b](budget.md) [c](../ARCHITECTURE.md) [home](../README.md)"
     text = f"{links} `scripts/check_receipt.py` `scripts/gone.py`\n```\n[d](../Makefile)\n```\n"
     assert places.files_named_by("receipts.md", text) == {"LICENSE", "scripts/check_receipt.py"}
 
