@@ -53,7 +53,7 @@ def test_from_public_rows_to_a_receipt_that_holds(folder):
 
 def test_what_a_person_reads(folder):
     assert "the codebook is expected to do better" in made(folder, "--check", folder / "sample.npy").out
-    assert PublicCodebook.load(folder / "book.npz").digest in released(folder).out
+    assert PublicCodebook.load(folder / "book.npz").digest[:16] in released(folder).out
 
 
 def test_a_budget_pays(folder):

@@ -186,7 +186,7 @@ def test_colors_leave_the_story_as_it_is(monkeypatch):
     assert "\x1b[" in colored and "\x1b[" not in plain
     bare = re.sub(r"\x1b\[[0-9;]*m", "", colored)
     assert [line.rstrip() for line in bare.splitlines()] == plain.splitlines()
-    assert "claim            none: NOT a DP claim" in plain
+    assert "guarantee  none" in plain and "! key from a user-given seed" in plain
 
 
 @needs_model
@@ -233,7 +233,7 @@ def test_the_verdict_follows_the_measurement():
     assert demo("--epsilon", 100, *only)["verdict"].startswith("Little survives")
     printed = hushvec_here("demo", "--epsilon", 1, *only).out
     assert "Nothing useful survives" in printed
-    assert "NOT a DP claim" in printed
+    assert "guarantee  none" in printed
 
 
 @needs_model

@@ -202,15 +202,15 @@ def test_settings_reach_the_receipt(tmp_path, arguments, checks, kind):
 @pytest.mark.parametrize(
     ("arguments", "key"),
     [
-        (["--cipher", "aes256"], "operating system, AES-256"),
-        (["--rounds", "8"], "operating system, ChaCha8"),
-        (["--unsafe-seed", "5"], "user-given seed, ChaCha20"),
+        (["--cipher", "aes256"], "AES-256, key from the operating system"),
+        (["--rounds", "8"], "ChaCha8, key from the operating system"),
+        (["--unsafe-seed", "5"], "ChaCha20, KEY FROM A USER-GIVEN SEED"),
     ],
 )
 def test_the_text_names_the_cipher(tmp_path, arguments, key):
     np.save(tmp_path / "in.npy", vectors(3))
     finished = hushvec_here("privatize", tmp_path / "in.npy", "-o", tmp_path / "out.npy", "--epsilon", "8", *arguments)
-    assert [line.split(maxsplit=1)[1] for line in finished.out.splitlines() if line.split()[:1] == ["key"]] == [key]
+    assert [line.split(maxsplit=1)[1] for line in finished.out.splitlines() if line.split()[:1] == ["noise"]] == [key]
 
 
 def spoiled(rows=ROWS, row=211, value=np.nan):

@@ -51,7 +51,7 @@ def test_a_seed_is_not_a_claim(write):
     path = write(receipt(generator=hv.Generator.unsafe_seeded(1)).to_json())
     finished = hushvec_here("verify", path)
     assert finished.code == 2
-    assert "NOT a DP claim" in finished.out
+    assert "NOT A DP CLAIM" in finished.out
     assert "user-given seed" in finished.out
 
 

@@ -290,7 +290,7 @@ def test_the_command_line_reads_both_kinds(paid, tmp_path):
     assert [one["receipt"] for one in json.loads(finished.out)["receipts"]] == [receipt.to_dict() for receipt in receipts]
     finished = hushvec_here("verify", names[3])
     assert finished.code == 2
-    assert "NOT a DP claim" in finished.out
+    assert "NOT A DP CLAIM" in finished.out
     assert "tell which answers are true" in finished.out
     names[0].write_text(dataclasses.replace(receipts[0], epsilon=1.0).to_json())
     finished = hushvec_here("verify", names[0])

@@ -47,7 +47,7 @@ def shown(cls: Class) -> Class:
 def as_text(sheet: Sheet) -> str:
     """Lines with the labels in one column; long texts go on under themselves."""
     width = max((len(label) for label, _ in sheet.facts), default=0)
-    lines = [_printable(sheet.title)]
+    lines = [printable(sheet.title)]
     for caution in sheet.cautions:
         lines += _wrapped("  ! ", caution)
     for label, text in sheet.facts:
@@ -115,13 +115,19 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 def _wrapped(start: str, text: str) -> list[str]:
     from textwrap import TextWrapper
 
-    lines = TextWrapper(WIDTH - len(start), break_long_words=False, break_on_hyphens=False).wrap(_printable(text)) or [""]
+    lines = TextWrapper(WIDTH - len(start), break_long_words=False, break_on_hyphens=False).wrap(printable(text)) or [""]
     return [(start + lines[0]).rstrip(), *(" " * len(start) + line for line in lines[1:])]
 
 
-def _printable(text: str) -> str:
-    """A control character would move the cursor of a terminal."""
-    return "".join(character if character.isprintable() else " " for character in text)
+def printable(text: str) -> str:
+    """The text on one line, safe for a terminal: unprintable characters are escaped, as in \\x1b, \\n or \\u202e.
+
+    Names and texts from files and arguments go through it before they are printed: an escape sequence or a change of writing
+    direction could otherwise misrepresent the text.
+    """
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def _escaped(text: str) -> str:

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hushvec.cli._output import receipt_facts
+from hushvec.cli._output import receipt_sheet
 from hushvec.cli._printable import printable
 from hushvec.cli._style import paint
 from hushvec.cli._thief import AGGREGATE_EPSILON, CHOICE, TOPICS, Outcome, Shares, Stolen, SweepLine, TooFew, one_of_two
@@ -21,7 +21,7 @@ _NAME, _FIGURES = 12, 27  # characters before and after a sentence
 _SENTENCE = _ROOM - _NAME - _FIGURES
 _NUMBERS_SHOWN = 7
 _UNSPLIT = "\u00a0%"
-_FIELDS = ("claim", "epsilon, delta", "unit of privacy", "mechanism", "key")  # of the receipt
+_FIELDS = ("guarantee", "mechanism", "values", "noise")  # of the receipt
 _BAR = 4  # characters of a share of 25 %
 
 # Shares of the texts that still match: below the first nothing useful survives, from the second on most of the meaning does.
@@ -195,8 +195,10 @@ def _receipt(story: Story) -> _Step:
     outcome = story.outcomes[-1]
     found = verify_receipt(outcome.receipt)
     style = {"holds": "good", "does not hold": "bad"}.get(found.status, "warn")
-    shown = (pair for pair in receipt_facts(outcome.receipt) if pair[0] in _FIELDS)
+    sheet = receipt_sheet(outcome.receipt)
+    shown = (fact for fact in sheet.facts if fact[0] in _FIELDS)
     return f"The receipt of {_name(outcome.mechanism)}, verified", (
+        *(paint("bad", line) for caution in sheet.cautions for line in _filled(f"! {caution}")),
         *(line for name, value in shown for line in _field(name, value)),
         *(paint(style, line) for line in _filled(f"{found.status}: {'; '.join(map(printable, found.reasons))}")),
     )
