@@ -348,7 +348,8 @@ def test_equal_documents():
         (dict(seed=-1), ValueError, "seed"),
         (dict(public=np.ones((5, DIMENSION))), ValueError, "public must have at least 32 rows, got 5"),
         (dict(public=np.full((50, DIMENSION), np.nan)), ValueError, "public"),
-        (dict(public=[1.0]), TypeError, "public"),
+        (dict(public=[1.0]), ValueError, "public must have at least two rows"),
+        (dict(public=["a", "b"]), TypeError, "public"),
     ],
 )
 def test_askers_that_cannot_be(documents, arguments, error, says):
