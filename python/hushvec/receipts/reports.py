@@ -11,6 +11,7 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hushvec._util.display import plural
 from hushvec._util.rounding import DECIMAL_UP, log_ratio_up
 from hushvec.mechanisms import ADJACENCY
 from hushvec.receipts.base import (
@@ -220,7 +221,7 @@ def _law_faults(receipt: ReportReceipt) -> list[str]:
     needed = epsilon_of_one(receipt)
     if needed > Decimal(receipt.epsilon):
         faults.append(
-            f"the law gives epsilon = {needed:.6g} for {receipt.words_of_one} words of one person, more than the "
+            f"the law gives epsilon = {needed:.6g} for {plural(receipt.words_of_one, 'word')} of one person, more than the "
             f"{receipt.epsilon!r} stated"
         )
     return faults
@@ -240,7 +241,7 @@ def _step_fault(receipt: ReportReceipt) -> str | None:
 
 
 def _guarantee(receipt: ReportReceipt, verb: str) -> str:
-    return f"({receipt.epsilon!r}, 0.0)-DP under replacement of {receipt.words_of_one} words of one person {verb}"
+    return f"({receipt.epsilon!r}, 0.0)-DP under replacement of {plural(receipt.words_of_one, 'word')} of one person {verb}"
 
 
 _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
