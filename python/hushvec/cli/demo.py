@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from hushvec._util.lines import SHIPPED_NOTES, SHIPPED_SENTENCES, shipped_texts
 from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
 from hushvec.cli._documents import embedded, lines_of_source
 from hushvec.cli._output import print_json
@@ -27,6 +26,7 @@ from hushvec.cli._thief import (
     shares_of_topics,
     sweep,
 )
+from hushvec.data import private_notes, public_sentences
 from hushvec.embedders.minilm import MiniLMEmbedder
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, PrivUnit
 from hushvec.release.vectors import privatize
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     arguments = _release_arguments(options)
     shown = (*_VECTORS, CHOICE) if options.mechanism is None else (options.mechanism,)
     _check_before_the_model_loads(shown, arguments)
-    texts = shipped_texts(SHIPPED_NOTES) if options.source is None else lines_of_source(options.source)
+    texts = private_notes() if options.source is None else lines_of_source(options.source)
     # At once for a person, whom loading the model keeps waiting; elsewhere not before it has worked.
     at_once = sys.stdout.isatty() and not options.json
     if at_once:
@@ -135,7 +135,7 @@ def _embedded(texts: list[str], watch: _Stopwatch) -> Stolen:
     watch.lap("load model")
     clean = embedded(embedder, texts)
     watch.lap("embed texts")
-    sentences = shipped_texts(SHIPPED_SENTENCES)
+    sentences = public_sentences()
     corpus = PublicCorpus(tuple(sentences), embedder.embed(sentences))
     watch.lap("embed public corpus")
     return Stolen(texts, clean, corpus)
