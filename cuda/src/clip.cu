@@ -13,7 +13,7 @@ cudaError_t clip_stored(const RowsArgument& rows, double clip_norm, const Worksp
     using Body = StreamClipBody<Stored>;
     const Body body = {static_cast<const Stored*>(rows.x), static_cast<Stored*>(rows.out), rows.rows, rows.columns,
                        reinterpret_cast<const Wide<Stored>*>(workspace.rest)};
-    return launch(stream_kernel<Body>, dim3(striding_blocks(rows.rows)), kStreamThreads, 0, stream, body);
+    return launch<stream_kernel<Body>>(dim3(striding_blocks(rows.rows)), kStreamThreads, 0, stream, body);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace hushvec::cuda {
 
 // A call with everything checked.
 struct NoiseCall {
-    const NoiseSource& source;
+    const CallStream& source;
     const RowsArgument& rows;
     double clip_norm;
     double unit;
@@ -45,7 +45,7 @@ cudaError_t launch_noise(const NoiseCall& call, const Noise& noise) {
     const Body body = {call.source, noise, static_cast<const Stored*>(rows.x), static_cast<Stored*>(rows.out), rows.rows, rows.columns,
                        reinterpret_cast<const Wide<Stored>*>(call.workspace.rest)};
     const std::size_t groups = divide_up(rows.rows * rows.columns, kGroupSamples);
-    return launch(stream_kernel<Body>, dim3(striding_blocks(divide_up(groups, kStreamThreads / kGroupBlocks))), kStreamThreads, 0, call.stream, body);
+    return launch<stream_kernel<Body>>(dim3(striding_blocks(divide_up(groups, kStreamThreads / kGroupBlocks))), kStreamThreads, 0, call.stream, body);
 }
 
 // One file each.

@@ -37,15 +37,15 @@ cudaError_t sum_rows(const RowsArgument& rows, double clip_norm, double unit, co
     const auto blocks = [](std::size_t n) { return dim3(static_cast<unsigned>(n)); };
 
     using Stretches = StretchNormsBody<Stored>;
-    cudaError_t error = launch(warps_kernel<Stretches>, blocks(divide_up(rows.rows * stretches, kStreamWarps)), kStreamThreads, 0, stream,
-                               Stretches{x, rows.rows, rows.columns, memory.partial});
+    cudaError_t error = launch<warps_kernel<Stretches>>(blocks(divide_up(rows.rows * stretches, kStreamWarps)), kStreamThreads, 0, stream,
+                                                        Stretches{x, rows.rows, rows.columns, memory.partial});
     if (error != cudaSuccess) return error;
-    error = launch(warps_kernel<JoinNormsBody>, blocks(divide_up(rows.rows, kStreamWarps)), kStreamThreads, 0, stream,
-                   JoinNormsBody{memory.partial, rows.rows, stretches, clip_norm, unit, memory.scales, report});
+    error = launch<warps_kernel<JoinNormsBody>>(blocks(divide_up(rows.rows, kStreamWarps)), kStreamThreads, 0, stream,
+                                                JoinNormsBody{memory.partial, rows.rows, stretches, clip_norm, unit, memory.scales, report});
     if (error != cudaSuccess) return error;
     using Columns = ColumnSumsBody<Stored>;
     const dim3 grid(static_cast<unsigned>(divide_up(rows.columns, kStreamThreads)), static_cast<unsigned>(divide_up(rows.rows, kSumRows)));
-    return launch(columns_kernel<Columns>, grid, kStreamThreads, 0, stream, Columns{x, rows.rows, rows.columns, memory.scales, memory.sums});
+    return launch<columns_kernel<Columns>>(grid, kStreamThreads, 0, stream, Columns{x, rows.rows, rows.columns, memory.scales, memory.sums});
 }
 
 }  // namespace
@@ -55,28 +55,29 @@ std::size_t sum_workspace_bytes(std::size_t rows, std::size_t columns) { return 
 cudaError_t clip_sum_and_noise(const NoiseSource& source, const RowsArgument& rows, double clip_norm, ExactGrid grid, void* memory,
                                cudaStream_t stream) {
     const Workspace workspace(memory);
+    CallStream taken;
     cudaError_t error = workspace.reset(stream);
-    if (error != cudaSuccess) return error;
-    if (rows.columns > 0) {
-        const SumMemory parts(workspace.rest, rows.rows, rows.columns);
-        error = cudaMemsetAsync(parts.sums, 0, rows.columns * sizeof(double), stream);
-        if (error == cudaSuccess && rows.rows > 0) {
-            error = with_stored_type(rows.dtype, [&]<class Stored>(Stored) {
-                if constexpr (sizeof(Stored) > sizeof(float)) return cudaErrorInvalidValue;
-                else return sum_rows<Stored>(rows, clip_norm, sum_unit(clip_norm), parts, workspace.report, stream);
-            });
-        }
-        if (error != cudaSuccess) return error;
-        const float s = grid.sigma / grid.grid;
-        // clang-format off
-        const SumNoiseBody noise = {source, {ExactScale<Thread>(s, kGaussianBound), grid.grid, workspace.open_samples()}, parts.sums,
-                                    sum_unit(clip_norm) / double{grid.grid}, rows.columns, static_cast<float*>(rows.out)};
-        // clang-format on
-        const std::size_t groups = divide_up(rows.columns, kGroupSamples);
-        error = launch(sum_noise_kernel, dim3(static_cast<unsigned>(divide_up(groups, kStreamThreads / kGroupBlocks))), kStreamThreads, 0, stream, noise);
-        if (error != cudaSuccess) return error;
+    if (error == cudaSuccess) error = take(source, workspace.nonce, stream, taken);
+    if (error != cudaSuccess || rows.columns == 0) return error;
+
+    const SumMemory parts(workspace.rest, rows.rows, rows.columns);
+    error = cudaMemsetAsync(parts.sums, 0, rows.columns * sizeof(double), stream);
+    if (error == cudaSuccess && rows.rows > 0) {
+        error = with_stored_type(rows.dtype, [&]<class Stored>(Stored) {
+            if constexpr (sizeof(Stored) > sizeof(float)) return cudaErrorInvalidValue;
+            else return sum_rows<Stored>(rows, clip_norm, sum_unit(clip_norm), parts, workspace.report, stream);
+        });
     }
-    return finish(source, rows.out, DType::float32, Law::gaussian, grid, memory, stream);
+    if (error != cudaSuccess) return error;
+    const float s = grid.sigma / grid.grid;
+    // clang-format off
+    const SumNoiseBody noise = {taken, {ExactScale<Thread>(s, kGaussianBound), grid.grid, workspace.open_samples()}, parts.sums,
+                                sum_unit(clip_norm) / double{grid.grid}, rows.columns, static_cast<float*>(rows.out)};
+    // clang-format on
+    const std::size_t groups = divide_up(rows.columns, kGroupSamples);
+    error = launch<sum_noise_kernel>(dim3(static_cast<unsigned>(divide_up(groups, kStreamThreads / kGroupBlocks))), kStreamThreads, 0, stream, noise);
+    if (error != cudaSuccess || source.state == nullptr) return error;
+    return settle_taken(taken, {rows.out, DType::float32, rows.columns}, Law::gaussian, grid, workspace, stream);
 }
 
 }  // namespace hushvec::cuda

@@ -6,8 +6,8 @@
 #include "hushvec_cuda/launch.hpp"
 
 #include "device/fill_body.hpp"
-#include "device/finish_body.hpp"
 #include "device/rows_body.hpp"
+#include "device/settle_body.hpp"
 #include "device/stream_body.hpp"
 #include "device/sum_body.hpp"
 
@@ -36,14 +36,21 @@ __global__ void __launch_bounds__(kStreamThreads, 2) stream_kernel(const __grid_
     body.run(blockIdx.x, gridDim.x, DeviceTeam{});
 }
 
-template <class Body, class... Arguments>
-cudaError_t launch(void (*kernel)(Body), dim3 blocks, unsigned threads, std::size_t shared_bytes, cudaStream_t stream, const Body& body) {
+// Lists a kernel for load_kernels. load_kernels.cu.
+bool list_kernel(const void* kernel);
+
+template <auto kKernel>
+inline const bool kListed = list_kernel(reinterpret_cast<const void*>(kKernel));
+
+template <auto kKernel, class... Arguments>
+cudaError_t launch(dim3 blocks, unsigned threads, std::size_t shared_bytes, cudaStream_t stream, const Arguments&... arguments) {
+    static_cast<void>(&kListed<kKernel>);   // it is listed before main because it is named here
     cudaLaunchConfig_t configuration = {};
     configuration.gridDim = blocks;
     configuration.blockDim = dim3(threads);
     configuration.dynamicSmemBytes = shared_bytes;
     configuration.stream = stream;
-    return cudaLaunchKernelEx(&configuration, kernel, body);
+    return cudaLaunchKernelEx(&configuration, kKernel, arguments...);
 }
 
 // Blocks for a kernel that strides over its work: several to each multiprocessor, none without work.
@@ -58,7 +65,7 @@ inline unsigned striding_blocks(std::size_t useful) {
 
 constexpr std::size_t divide_up(std::size_t n, std::size_t by) { return (n + by - 1) / by; }
 
-// What follows the kernels of a call whose source is in memory: settle where `grid` is not 0, and the next nonce. finish.cu.
-cudaError_t finish(const NoiseSource& source, void* out, DType dtype, Law law, ExactGrid grid, void* workspace, cudaStream_t stream);
+// The first step of every call: what its kernels draw from. A state's nonce is taken on the device, into `nonce`. take.cu.
+cudaError_t take(const NoiseSource& source, std::uint64_t* nonce, cudaStream_t stream, CallStream& taken);
 
 }  // namespace hushvec::cuda

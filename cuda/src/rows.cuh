@@ -13,11 +13,11 @@ cudaError_t launch_tiles(const RowsArgument& rows, const TileShape& shape, doubl
                          const Workspace& workspace, cudaStream_t stream) {
     using Body = RowsBody<Stored, Work>;
     const Body body = {static_cast<const Stored*>(rows.x), static_cast<Stored*>(rows.out), shape, clip_norm, unit, work, workspace.report};
-    const auto kernel = rows_kernel<Stored, Body>;
-    const std::size_t bytes = TileMemory<Stored>::bytes(shape);
-    const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+    // The most that any shape needs: another thread's call must not find less allowed than it asks for.
+    const cudaError_t error =
+        cudaFuncSetAttribute(rows_kernel<Stored, Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kMostTileBytes));
     if (error != cudaSuccess) return error;
-    return launch(kernel, dim3(static_cast<unsigned>(shape.tiles())), kTileThreads, bytes, stream, body);
+    return launch<rows_kernel<Stored, Body>>(dim3(static_cast<unsigned>(shape.tiles())), kTileThreads, TileMemory<Stored>::bytes(shape), stream, body);
 }
 
 // The scale of every row, of its stored type's wide form, into the workspace. row_scales.cu.

@@ -4,23 +4,32 @@
 #include <cuda_runtime_api.h>
 
 #include "device/open_samples.hpp"
+#include "hushvec_cuda/launch.hpp"
 
 namespace hushvec::cuda {
 
 constexpr std::size_t aligned_bytes(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
+// What every call needs.
+struct CallHeader {
+    Report report;
+    std::uint64_t nonce;   // that the call took from a state
+};
+
 struct Workspace {
     Report* report;
+    std::uint64_t* nonce;
     OpenSample* open;
     std::byte* rest;
 
-    static constexpr std::size_t kReportBytes = aligned_bytes(sizeof(Report));
+    static constexpr std::size_t kHeaderBytes = aligned_bytes(sizeof(CallHeader));
     static constexpr std::size_t kOpenBytes = aligned_bytes(kOpenCapacity * sizeof(OpenSample));
-    static constexpr std::size_t kFixedBytes = kReportBytes + kOpenBytes;
+    static constexpr std::size_t kFixedBytes = kHeaderBytes + kOpenBytes;
 
     explicit Workspace(void* memory)
-        : report(static_cast<Report*>(memory)),
-          open(reinterpret_cast<OpenSample*>(static_cast<std::byte*>(memory) + kReportBytes)),
+        : report(&static_cast<CallHeader*>(memory)->report),
+          nonce(&static_cast<CallHeader*>(memory)->nonce),
+          open(reinterpret_cast<OpenSample*>(static_cast<std::byte*>(memory) + kHeaderBytes)),
           rest(static_cast<std::byte*>(memory) + kFixedBytes) {}
 
     OpenSamples open_samples() const { return {report, open}; }
@@ -33,5 +42,8 @@ struct Workspace {
         return cudaMemsetAsync(&report->open_samples, 0, sizeof report->open_samples + sizeof report->overflow, stream);
     }
 };
+
+// What follows the kernels of an exact call that drew from a state. settle.cu.
+cudaError_t settle_taken(const CallStream& source, const OutArgument& out, Law law, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
 
 }  // namespace hushvec::cuda

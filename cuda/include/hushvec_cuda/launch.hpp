@@ -21,8 +21,17 @@ namespace hushvec::cuda {
 // The launchers set it up themselves.
 std::size_t workspace_bytes(std::size_t rows, std::size_t columns, DType dtype);
 
-// out = scale * Z, `count` samples: float32, float64, float16 or bfloat16. Law::gaussian or Law::laplacian.
-cudaError_t fill_noise(const NoiseSource& source, Law law, double scale, void* out, DType dtype, std::size_t count, cudaStream_t stream);
+// The samples of a call's result, in order.
+struct OutArgument {
+    void* data;
+    DType dtype;
+    std::size_t count;
+};
+
+// out = scale * Z: float32, float64, float16 or bfloat16. Law::gaussian or Law::laplacian. The workspace, of fill_workspace_bytes(), is
+// only for a source whose stream is in a state; null otherwise.
+cudaError_t fill_noise(const NoiseSource& source, Law law, double scale, const OutArgument& out, void* workspace, cudaStream_t stream);
+std::size_t fill_workspace_bytes();
 
 // Rows of one matrix; out may be x.
 struct RowsArgument {
@@ -40,14 +49,17 @@ cudaError_t clip(const RowsArgument& rows, double clip_norm, void* workspace, cu
 cudaError_t clip_and_noise(const NoiseSource& source, const RowsArgument& rows, double clip_norm, double sigma, Law law, ExactGrid grid,
                            void* workspace, cudaStream_t stream);
 
-// The exact grade leaves some 4 samples in 10^13 to the multiprecision level, listed in the workspace. A call whose source is in
-// memory settles them itself; after any other, settle must follow once Report::open_samples is seen to be above 0.
-cudaError_t settle(const NoiseSource& source, void* out, DType dtype, Law law, ExactGrid grid, void* workspace, cudaStream_t stream);
+// The exact grade leaves some 4 samples in 10^13 to the multiprecision level, listed in the workspace. A call that draws from a state
+// settles them itself; after any other, settle must follow once Report::open_samples is seen to be above 0.
+cudaError_t settle(const KeyStream& source, const OutArgument& out, Law law, ExactGrid grid, void* workspace, cudaStream_t stream);
 
 // out[columns] = the sum of the clipped rows, plus Gaussian noise, exactly rounded to the grid (docs/format.md section 7).
 // x is float32, float16 or bfloat16, out float32.
 cudaError_t clip_sum_and_noise(const NoiseSource& source, const RowsArgument& rows, double clip_norm, ExactGrid grid, void* workspace,
                                cudaStream_t stream);
 std::size_t sum_workspace_bytes(std::size_t rows, std::size_t columns);
+
+// Loads every kernel onto the current device. The driver loads one at its first launch otherwise, which a graph capture must not contain.
+cudaError_t load_kernels();
 
 }  // namespace hushvec::cuda

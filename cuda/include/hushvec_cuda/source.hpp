@@ -12,14 +12,15 @@ namespace hushvec::cuda {
 struct DeviceStream {
     std::uint64_t key[4];   // the key's 32 bytes, little-endian
     std::uint64_t nonce;    // of the next call
-    std::uint64_t rounds;
+    std::uint64_t rounds;   // 8, 12 or 20; anything else counts as 20
 };
 inline constexpr std::size_t kDeviceStreamBytes = sizeof(DeviceStream);
 
-// Where a call's noise comes from: `stream`, or what `in_memory` holds when the kernel runs, whose nonce is then advanced.
+// Where a call's noise comes from: `stream`, or the key of `state` with the nonce that it holds when the call's first kernel runs.
+// That kernel takes the nonce in one atomic step, so calls on several streams, or replays of several graphs, never share one.
 struct NoiseSource {
     KeyStream stream;
-    DeviceStream* in_memory = nullptr;
+    DeviceStream* state = nullptr;
 };
 
 // What a call reports in device memory, at the start of its workspace.

@@ -11,7 +11,7 @@ inline constexpr unsigned kFillThreads = 256;
 
 template <class Stored, class Noise>
 struct FillBody {
-    NoiseSource source;
+    CallStream source;
     Noise noise;
     Stored* out;
     std::size_t count;

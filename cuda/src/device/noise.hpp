@@ -14,7 +14,7 @@ namespace hushvec::cuda {
 
 // Far tails of the floating-point variates, one lane at a time: noise/tail.hpp says why and from where.
 template <class V>
-HUSHVEC_COLD LanePair<V> resolve_gaussian_tail(const NoiseSource& source, std::uint64_t pair, std::uint32_t, float sigma,
+HUSHVEC_COLD LanePair<V> resolve_gaussian_tail(const CallStream& source, std::uint64_t pair, std::uint32_t, float sigma,
                                                std::uint32_t radius_word, std::uint32_t angle_word, LanePair<V> x, LanePair<V>) {
     const Block extension = extension_block(stream_of(source), pair);
     const NormalVariates z = normal_variates(radius_word, angle_word, extension[0], extension[8]);
@@ -22,7 +22,7 @@ HUSHVEC_COLD LanePair<V> resolve_gaussian_tail(const NoiseSource& source, std::u
 }
 
 template <class V>
-HUSHVEC_COLD float resolve_laplace_tail(const NoiseSource& source, std::uint64_t sample, std::uint32_t, float scale, std::uint32_t word,
+HUSHVEC_COLD float resolve_laplace_tail(const CallStream& source, std::uint64_t sample, std::uint32_t, float scale, std::uint32_t word,
                                         float x, float) {
     const Block extension = extension_block(stream_of(source), sample);
     return static_cast<float>(double{x} + double{scale} * laplace_variate(word, extension[0]));
@@ -66,7 +66,7 @@ struct ExactGaussian {
     float grid;
     OpenSamples open;
 
-    HUSHVEC_INLINE Pair<float> operator()(const NoiseSource& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
+    HUSHVEC_INLINE Pair<float> operator()(const CallStream& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
                                           Value x_first, Value x_second) const {
         using Elements = typename ElementsOf<Value>::type;
         const std::uint32_t radius_word = words[at.word], angle_word = words[at.word + 8];
@@ -94,13 +94,13 @@ struct ExactLaplace {
     float grid;
     OpenSamples open;
 
-    HUSHVEC_INLINE Pair<float> operator()(const NoiseSource& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
+    HUSHVEC_INLINE Pair<float> operator()(const CallStream& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
                                           Value x_first, Value x_second) const {
         return {one(source, at.sample(), words[at.word], x_first), one(source, at.sample() + kHalfGroup, words[at.word + 8], x_second)};
     }
 
 private:
-    HUSHVEC_INLINE float one(const NoiseSource& source, std::uint64_t sample, std::uint32_t word, Value x) const {
+    HUSHVEC_INLINE float one(const CallStream& source, std::uint64_t sample, std::uint32_t word, Value x) const {
         const auto rounding = round_laplace<Thread>(scale, word, typename ElementsOf<Value>::type{x});
         float n = rounding.n;
         if (rounding.open) [[unlikely]]
@@ -118,7 +118,7 @@ struct FloatGaussian<float> {
     static constexpr unsigned kTilesAtOnce = 5;
     float sigma;
 
-    HUSHVEC_INLINE Pair<float> operator()(const NoiseSource& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
+    HUSHVEC_INLINE Pair<float> operator()(const CallStream& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
                                           float x_first, float x_second) const {
         const std::uint32_t radius_word = words[at.word], angle_word = words[at.word + 8];
         const auto normal = normal_pair<Thread>(radius_word, angle_word);
@@ -131,7 +131,7 @@ struct FloatGaussian<double> {
     static constexpr bool kNeedsLowWords = true;   // 64 bits of each uniform
     double sigma;
 
-    HUSHVEC_INLINE Pair<double> operator()(const NoiseSource&, SamplePosition at, const std::uint32_t* words, const std::uint32_t* low,
+    HUSHVEC_INLINE Pair<double> operator()(const CallStream&, SamplePosition at, const std::uint32_t* words, const std::uint32_t* low,
                                            double x_first, double x_second) const {
         const NormalVariates z = normal_variates(words[at.word], words[at.word + 8], low[at.word], low[at.word + 8]);
         return {x_first + sigma * z.cosine, x_second + sigma * z.sine};
@@ -146,7 +146,7 @@ struct FloatLaplace<float> {
     static constexpr unsigned kTilesAtOnce = 5;
     float scale;
 
-    HUSHVEC_INLINE Pair<float> operator()(const NoiseSource& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
+    HUSHVEC_INLINE Pair<float> operator()(const CallStream& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
                                           float x_first, float x_second) const {
         return {laplace_plus<Thread>(source, at.sample(), scale, 0.5f * scale, words[at.word], x_first),
                 laplace_plus<Thread>(source, at.sample() + kHalfGroup, scale, 0.5f * scale, words[at.word + 8], x_second)};
@@ -157,7 +157,7 @@ struct FloatLaplace<double> {
     static constexpr bool kNeedsLowWords = true;
     double scale;
 
-    HUSHVEC_INLINE Pair<double> operator()(const NoiseSource&, SamplePosition at, const std::uint32_t* words, const std::uint32_t* low,
+    HUSHVEC_INLINE Pair<double> operator()(const CallStream&, SamplePosition at, const std::uint32_t* words, const std::uint32_t* low,
                                            double x_first, double x_second) const {
         return {x_first + scale * laplace_variate(words[at.word], low[at.word]),
                 x_second + scale * laplace_variate(words[at.word + 8], low[at.word + 8])};
@@ -168,7 +168,7 @@ struct FloatLaplace<double> {
 template <class Noise>
 class ThreadNoise {
 public:
-    HUSHVEC_INLINE ThreadNoise(const Noise& noise, const NoiseSource& source)
+    HUSHVEC_INLINE ThreadNoise(const Noise& noise, const CallStream& source)
         : noise_(noise), source_(source), main_(stream_of(source), domain::kMain), low_(stream_of(source), domain::kLowWords) {}
 
     // For each word w of the block: write(w, read(w) noised). Word w is sample group * 256 + w * 16 + lane.
@@ -190,7 +190,7 @@ public:
 
 private:
     const Noise& noise_;
-    const NoiseSource& source_;
+    const CallStream& source_;
     ChaChaLanes<Thread> main_;
     ChaChaLanes<Thread> low_;
 };

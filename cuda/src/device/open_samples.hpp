@@ -1,6 +1,6 @@
 // The ladder below level 1 on a device: float64 at once, and a list for the few samples (4e-13 of them) that need more.
 //
-// finish_body.hpp settles the list after the kernel: the multiprecision level needs more stack than every thread should pay for.
+// settle_body.hpp settles the list after the kernel: the multiprecision level needs more stack than every thread should pay for.
 #pragma once
 
 #include "device/source.hpp"
@@ -46,7 +46,7 @@ HUSHVEC_DEVICE inline Block extension_block(const KeyStream& stream, std::uint64
 }
 
 // n of one sample. A listed one gets n = 0 for the time being.
-HUSHVEC_COLD inline float settle_or_list(const NoiseSource& source, const OpenSamples& open, GaussianWord word, double x, double s) {
+HUSHVEC_COLD inline float settle_or_list(const CallStream& source, const OpenSamples& open, GaussianWord word, double x, double s) {
     if (const auto n = settle_float64(known_bits(word), x, s)) return static_cast<float>(*n);
     const Block extension = extension_block(stream_of(source), word.pair);
     if (const auto n = settle_float64(known_bits(word, extension), x, s)) return static_cast<float>(*n);
@@ -54,7 +54,7 @@ HUSHVEC_COLD inline float settle_or_list(const NoiseSource& source, const OpenSa
     return 0;
 }
 
-HUSHVEC_COLD inline float settle_or_list(const NoiseSource& source, const OpenSamples& open, LaplaceWord word, double x, double s) {
+HUSHVEC_COLD inline float settle_or_list(const CallStream& source, const OpenSamples& open, LaplaceWord word, double x, double s) {
     if (const auto n = settle_float64(known_bits(word), x, s)) return static_cast<float>(*n);
     const Block extension = extension_block(stream_of(source), word.sample);
     if (const auto n = settle_float64(known_bits(word, extension), x, s)) return static_cast<float>(*n);

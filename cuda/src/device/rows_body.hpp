@@ -88,7 +88,11 @@ struct RowsBody {
         const std::uint32_t samples = rows * shape.columns;
         const Stored* from = x + first_row * shape.columns;
 
-        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA { load(from, samples, memory.elements, thread); });
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+            load(from, samples, memory.elements, thread);
+            // The last group may reach into rows behind the end: zeros, as its elements there.
+            for (std::uint32_t row = rows + thread; row < shape.rows_at_once; row += kTileThreads) memory.scales[row] = 0;
+        });
         for (std::uint32_t first = 0; first < rows; first += kTileWarps) {
             team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
                 const std::uint32_t row = first + thread / kWarp;
@@ -172,7 +176,7 @@ struct ScaleCursor {
 template <class Stored, class Noise, bool kRowOfGroup>
 struct NoiseWork {
     static constexpr unsigned kTilesAtOnce = Noise::kTilesAtOnce;
-    NoiseSource source;
+    CallStream source;
     Noise noise;
 
     HUSHVEC_INLINE void run(const Tile<Stored>& tile, unsigned thread) const {

@@ -100,7 +100,7 @@ struct RowCursor {
 
 template <class Stored, class Noise>
 struct StreamNoiseBody {
-    NoiseSource source;
+    CallStream source;
     Noise noise;
     const Stored* x;
     Stored* out;

@@ -108,7 +108,7 @@ struct ColumnSumsBody {
 
 // out = g round(sums unit / g + s Z), for sums of at most 2^21 g.
 struct SumNoiseBody {
-    NoiseSource source;
+    CallStream source;
     ExactGaussian<double> noise;
     const double* sums;
     double sum_in_grids;   // unit / g

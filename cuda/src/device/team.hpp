@@ -4,6 +4,7 @@
 // a faithful one, whatever the order of threads.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -62,6 +63,15 @@ HUSHVEC_INLINE std::uint32_t atomic_increment(std::uint32_t* target) {
     return atomicAdd(target, 1u);
 #else
     return (*target)++;
+#endif
+}
+
+// The value before.
+HUSHVEC_INLINE std::uint64_t atomic_add(std::uint64_t* target, std::uint64_t value) {
+#if defined(__CUDA_ARCH__)
+    return atomicAdd(reinterpret_cast<unsigned long long*>(target), static_cast<unsigned long long>(value));
+#else
+    return std::atomic_ref(*target).fetch_add(value, std::memory_order_relaxed);
 #endif
 }
 

@@ -7,6 +7,7 @@
 #include "bindings.hpp"
 #include "device.hpp"
 #include "device_array.hpp"
+#include "hushvec_cuda/launch.hpp"
 
 namespace hushvec::python {
 
@@ -35,6 +36,11 @@ void bind_device(py::module_& module) {
         const OnDevice current(device);
         return is_capturing(reinterpret_cast<cudaStream_t>(stream));
     }, py::arg("stream"), py::arg("device"));
+    // Before the first capture on a device, which must not contain what the driver does at a kernel's first launch.
+    module.def("load_kernels", [](int device) {
+        const OnDevice current(device);
+        check_cuda(cuda::load_kernels(), "loading the kernels");
+    }, py::arg("device"));
     py::module_ testing = module.def_submodule("_testing", "Hooks for the tests of hushvec; not part of its interface.");
     testing.def("describe", &described, py::arg("x"));
 }

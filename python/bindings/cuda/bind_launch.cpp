@@ -43,7 +43,7 @@ NoiseSource noise_source(py::handle source, int device) {
         result.stream = stream_of(source);
         if (result.stream.cipher == Cipher::aes256) throw py::value_error("source must be a stream of ChaCha on a device, got one of aes256");
     } else {
-        result.in_memory = static_cast<cuda::DeviceStream*>(device_memory(source, "state", cuda::kDeviceStreamBytes, device));
+        result.state = static_cast<cuda::DeviceStream*>(device_memory(source, "state", cuda::kDeviceStreamBytes, device));
     }
     return result;
 }
@@ -59,7 +59,7 @@ struct Launch {
         : device(device_id), stream(reinterpret_cast<cudaStream_t>(stream_handle)), workspace(memory), capturing(is_capturing(stream)) {}
 
     void require_replayable(const NoiseSource& source) const {
-        if (capturing && source.in_memory == nullptr) {
+        if (capturing && source.state == nullptr) {
             throw std::runtime_error("noise inside a CUDA graph capture must come from a state on the device, got a stream that each replay would repeat");
         }
     }
@@ -76,15 +76,19 @@ BadRow bad_row(const Report& report) {
     return report.first_bad_row == cuda::kNoRow ? std::nullopt : BadRow(report.first_bad_row);
 }
 
-void fill(py::handle out, const std::string& law_name, double scale, py::handle source, std::uintptr_t stream) {
+cuda::OutArgument samples_of(const DeviceArray& out) { return {out.data, out.dtype, out.size()}; }
+
+// The workspace is read where the source is a state.
+void fill(py::handle out, const std::string& law_name, double scale, py::handle source, py::handle workspace, std::uintptr_t stream) {
     const Law law = law_named(law_name);
     check_scale(law == Law::gaussian ? "sigma" : "scale", scale);
     const DeviceArray target = device_output(out, "out");
     const NoiseSource noise = noise_source(source, target.device);
+    void* memory = noise.state == nullptr ? nullptr : device_memory(workspace, "workspace", cuda::fill_workspace_bytes(), target.device);
     const py::gil_scoped_release unlocked;
-    const Launch launch(target.device, stream, nullptr);
+    const Launch launch(target.device, stream, memory);
     launch.require_replayable(noise);
-    check_cuda(cuda::fill_noise(noise, law, scale, target.data, target.dtype, target.size(), launch.stream), "launching the noise");
+    check_cuda(cuda::fill_noise(noise, law, scale, samples_of(target), launch.workspace, launch.stream), "launching the noise");
 }
 
 // x, out and the workspace of a call on rows.
@@ -119,8 +123,8 @@ BadRow clip(py::handle x, double clip_norm, py::handle out, py::handle workspace
 BadRow finish(const Launch& launch, const NoiseSource& source, const DeviceArray& out, Law law, ExactGrid grid) {
     const Report report = launch.wait_for_report();
     if (report.overflow != 0) throw std::runtime_error("too many samples were left open for the workspace: the result must not be used");
-    if (report.open_samples > 0 && source.in_memory == nullptr) {
-        check_cuda(cuda::settle(source, out.data, out.dtype, law, grid, launch.workspace, launch.stream), "launching settle");
+    if (report.open_samples > 0 && source.state == nullptr) {
+        check_cuda(cuda::settle(source.stream, samples_of(out), law, grid, launch.workspace, launch.stream), "launching settle");
     }
     return bad_row(report);
 }
@@ -134,7 +138,6 @@ BadRow clip_and_noise(py::handle x, double clip_norm, double sigma, py::handle o
     if (sigma == 0) return clip_rows(rows, clip_norm, stream);
     const ExactGrid grid = exact ? exact_grid(sigma, clip_norm) : ExactGrid{0, 0};
     const NoiseSource noise = noise_source(source, rows.x.device);
-    if (rows.x.size() == 0) return std::nullopt;
     const py::gil_scoped_release unlocked;
     const Launch launch(rows.x.device, stream, rows.workspace);
     launch.require_replayable(noise);
@@ -165,7 +168,6 @@ BadRow clip_sum_and_noise(py::handle x, double clip_norm, double sigma, py::hand
     }
     void* memory = device_memory(workspace, "workspace", cuda::sum_workspace_bytes(rows.rows, rows.columns), rows.device);
     const NoiseSource noise = noise_source(source, rows.device);
-    if (rows.columns == 0) return std::nullopt;
     const py::gil_scoped_release unlocked;
     const Launch launch(rows.device, stream, memory);
     launch.require_replayable(noise);
@@ -181,7 +183,9 @@ void bind_launch(py::module_& module) {
         const DeviceArray rows = device_array(x, "x");
         return cuda::workspace_bytes(rows.rows, rows.columns, rows.dtype);
     }, py::arg("x"));
-    module.def("fill", &fill, py::arg("out"), py::arg("law"), py::arg("scale"), py::arg("source"), py::arg("stream"));
+    module.def("fill", &fill, py::arg("out"), py::arg("law"), py::arg("scale"), py::arg("source"), py::arg("workspace"),
+               py::arg("stream"));
+    module.def("fill_workspace_bytes", &cuda::fill_workspace_bytes);
     module.def("clip", &clip, py::arg("x"), py::arg("clip_norm"), py::arg("out"), py::arg("workspace"), py::arg("stream"));
     module.def("clip_and_noise", &clip_and_noise, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"), py::arg("source"),
                py::arg("law"), py::arg("exact"), py::arg("workspace"), py::arg("stream"));

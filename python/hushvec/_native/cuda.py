@@ -55,7 +55,10 @@ def fill(out: Any, law: str, scale: float, source: Any) -> None:
     require_law(law)
     cuda = _backend("out", out)
     stream = _current_stream(cuda, out)
-    cuda.fill(out, law, scale, _stream_or_state(cuda, source, out, stream), stream)
+    drawn = _stream_or_state(cuda, source, out, stream)
+    is_state = hasattr(drawn, "shape")  # and not the capsule of a stream
+    workspace = new_array(out, (cuda.fill_workspace_bytes(),), dtype="uint8") if is_state else None
+    cuda.fill(out, law, scale, drawn, workspace, stream)
 
 
 def clip(x: Any, clip_norm: float, out: Any) -> None:
@@ -155,6 +158,7 @@ def prepare_capture(generator: _core.Generator, array: Any) -> None:
     states = _states.setdefault(generator, {})
     place = (os.getpid(), device_of(array))
     if place not in states:
+        _backend("the array", array).load_kernels(_index(array))
         states[place] = _state_on_device(generator._apart(_index(array)), array)
 
 

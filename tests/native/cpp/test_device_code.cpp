@@ -1,14 +1,18 @@
 // The CUDA kernels' bodies run on the host, thread by thread, and held against the CPU core: the same bits in the exact grade.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "check.hpp"
 #include "device/error_bounds.hpp"
 #include "device/fill_body.hpp"
-#include "device/finish_body.hpp"
+#include "device/settle_body.hpp"
 #include "device/stream_body.hpp"
 #include "device/sum_body.hpp"
 #include "device_rows.hpp"
@@ -32,12 +36,36 @@ struct Device {
     OpenSamples open() { return {&report, list.data()}; }
 };
 
+// An output between two stretches that nothing may write to.
+template <class Stored>
+class Guarded {
+public:
+    explicit Guarded(std::size_t count) : memory_(count + 2 * kGuard) { std::memset(memory_.data(), kMark, memory_.size() * sizeof(Stored)); }
+    Stored* data() { return memory_.data() + kGuard; }
+    std::size_t size() const { return memory_.size() - 2 * kGuard; }
+    std::vector<Stored> inside() const { return {memory_.begin() + kGuard, memory_.end() - kGuard}; }
+    bool intact() const { return marked(memory_.data()) && marked(memory_.data() + kGuard + size()); }
+
+private:
+    static constexpr int kMark = 0xA5;
+    static constexpr std::ptrdiff_t kGuard = 512;   // no phantom sample lies further away
+    static bool marked(const Stored* guard) {
+        const auto* bytes = reinterpret_cast<const unsigned char*>(guard);
+        return std::all_of(bytes, bytes + kGuard * static_cast<std::ptrdiff_t>(sizeof(Stored)), [](unsigned char byte) { return byte == kMark; });
+    }
+    std::vector<Stored> memory_;
+};
+
 template <class Stored, class Work>
-void run_tiles(const TileShape& shape, const std::vector<Stored>& x, std::vector<Stored>& out, double unit, const Work& work, Device& device) {
+void run_tiles(const TileShape& shape, const std::vector<Stored>& x, Guarded<Stored>& out, double unit, const Work& work, Device& device) {
     const RowsBody<Stored, Work> body = {x.data(), out.data(), shape, kClipNorm, unit, work, &device.report};
+    // Shared memory is not set up by anybody: what a tile has not written is NaN in every type here.
     std::vector<double> dynamic(TileMemory<Stored>::bytes(shape) / sizeof(double) + 2);
     const TileMemory<Stored> memory(dynamic.data(), shape);
-    for (std::size_t block = 0; block < shape.tiles(); ++block) body.run(block, memory, HostTeam{kTileThreads});
+    for (std::size_t block = 0; block < shape.tiles(); ++block) {
+        std::memset(dynamic.data(), 0xFF, dynamic.size() * sizeof(double));
+        body.run(block, memory, HostTeam{kTileThreads});
+    }
 }
 
 template <class Stored>
@@ -50,33 +78,46 @@ std::vector<Wide<Stored>> run_row_scales(const std::vector<Stored>& x, std::size
 }
 
 template <class Stored, class Noise>
-void run_stream(const NoiseSource& source, const Noise& noise, const std::vector<Stored>& x, std::vector<Stored>& out, std::size_t rows,
+void run_stream(const CallStream& source, const Noise& noise, const std::vector<Stored>& x, Guarded<Stored>& out, std::size_t rows,
                 std::size_t columns, double unit, Device& device) {
     const auto scales = run_row_scales(x, rows, columns, unit, device);
     const StreamNoiseBody<Stored, Noise> body = {source, noise, x.data(), out.data(), rows, columns, scales.data()};
     for (std::size_t block = 0; block < 3; ++block) body.run(block, 3, HostTeam{kStreamThreads});
 }
 
+// What follows a kernel: the exact grade settles what it left open.
+template <class Stored, class Noise>
+void settle_rest(const CallStream&, const Noise&, Guarded<Stored>&) {}
+template <class Stored, class Value>
+void settle_rest(const CallStream& source, const ExactGaussian<Value>& noise, Guarded<Stored>& out) {
+    SettleBody{source, true, noise.scale.scalar, noise.grid, noise.open, out.data(), kDType<Stored>, out.size()}.run();
+}
+template <class Stored, class Value>
+void settle_rest(const CallStream& source, const ExactLaplace<Value>& noise, Guarded<Stored>& out) {
+    SettleBody{source, false, noise.scale.scalar, noise.grid, noise.open, out.data(), kDType<Stored>, out.size()}.run();
+}
+
 template <class Stored, class Noise>
 std::vector<Stored> noised(const Noise& noise, const std::vector<Stored>& x, std::size_t rows, std::size_t columns, double unit, bool tiles,
                            Device& device) {
-    const NoiseSource source = {test_stream(Cipher::chacha12), nullptr};
-    std::vector<Stored> out(x.size());
+    const CallStream source = {test_stream(Cipher::chacha12)};
+    Guarded<Stored> out(x.size());
+    std::optional<TileShape> shape;
     if constexpr (sizeof(Stored) <= sizeof(float)) {
         if (tiles) {
-            const auto shape = tile_shape<Stored>(rows, columns);
+            shape = tile_shape<Stored>(rows, columns);
             check(shape.has_value(), "rows of " + std::to_string(columns) + " go by tiles");
-            if (!shape) return out;
-            if (columns % kGroupSamples == 0) {
-                run_tiles<Stored>(*shape, x, out, unit, NoiseWork<Stored, Noise, true>{source, noise}, device);
-            } else {
-                run_tiles<Stored>(*shape, x, out, unit, NoiseWork<Stored, Noise, false>{source, noise}, device);
-            }
-            return out;
+        }
+        if (shape && columns % kGroupSamples == 0) {
+            run_tiles<Stored>(*shape, x, out, unit, NoiseWork<Stored, Noise, true>{source, noise}, device);
+        } else if (shape) {
+            run_tiles<Stored>(*shape, x, out, unit, NoiseWork<Stored, Noise, false>{source, noise}, device);
         }
     }
-    run_stream(source, noise, x, out, rows, columns, unit, device);
-    return out;
+    if (!shape) run_stream(source, noise, x, out, rows, columns, unit, device);
+    settle_rest(source, noise, out);
+    check(out.intact(), "nothing is written outside, " + std::to_string(rows) + " x " + std::to_string(columns));
+    return out.inside();
 }
 
 template <class Stored>
@@ -96,11 +137,12 @@ void exact_grade_equals_the_core(std::size_t rows, std::size_t columns, bool til
         const std::string what = std::string(gaussian ? "Gaussian" : "Laplace") + " " + name_of(kDType<Stored>) + " " + std::to_string(rows) +
                                  " x " + std::to_string(columns) + (tiles ? " by tiles" : " streamed");
         check(same_bits(got, expected), "exact " + what);
-        check(device.report.first_bad_row == kNoRow && device.report.overflow == 0, "report of " + what);
+        // 4 samples in 10^13 stay open: one here would be a phantom, computed from memory that nobody wrote.
+        check(device.report.first_bad_row == kNoRow && device.report.overflow == 0 && device.report.open_samples == 0, "report of " + what);
     }
 }
 
-// The float grade may differ in last places; a stream in memory is the same stream.
+// The float grade may differ in last places.
 template <class Stored>
 void float_grade_is_close_to_the_core(std::size_t rows, std::size_t columns, bool tiles) {
     using Value = Wide<Stored>;
@@ -118,24 +160,80 @@ void float_grade_is_close_to_the_core(std::size_t rows, std::size_t columns, boo
     }
 }
 
-void a_stream_in_memory_is_the_same_stream() {
-    const KeyStream stream = test_stream(Cipher::chacha8);
-    DeviceStream memory = {{}, stream.nonce, static_cast<std::uint64_t>(rounds_of(stream.cipher))};
-    std::memcpy(memory.key, stream.key, sizeof memory.key);
-    const KeyStream read = stream_of(NoiseSource{KeyStream{}, &memory});
-    check(std::memcmp(read.key, stream.key, sizeof read.key) == 0 && read.nonce == stream.nonce && read.cipher == stream.cipher,
-          "a stream in memory");
+DeviceStream state_of(const KeyStream& stream) {
+    DeviceStream state = {{}, stream.nonce, static_cast<std::uint64_t>(rounds_of(stream.cipher))};
+    std::memcpy(state.key, stream.key, sizeof state.key);
+    return state;
+}
+
+void a_state_is_the_same_stream() {
+    for (const Cipher cipher : {Cipher::chacha8, Cipher::chacha12, Cipher::chacha20}) {
+        const KeyStream stream = test_stream(cipher);
+        DeviceStream state = state_of(stream);
+        std::uint64_t nonce = 0;
+        take_nonce(&state, &nonce);
+        const KeyStream read = stream_of(CallStream{KeyStream{}, &state, &nonce});
+        check(std::memcmp(read.key, stream.key, sizeof read.key) == 0 && read.nonce == stream.nonce && read.cipher == stream.cipher, "a stream in a state");
+        check(state.nonce == stream.nonce + 1, "its next call has the next nonce");
+    }
+}
+
+// A state that something wrote over still ends, and is no weaker.
+void rounds_that_chacha_does_not_have() {
+    for (const std::uint64_t rounds : {std::uint64_t{0}, std::uint64_t{7}, std::uint64_t{256}, ~std::uint64_t{0}}) {
+        DeviceStream state = state_of(test_stream(Cipher::chacha8));
+        state.rounds = rounds;
+        const std::uint64_t nonce = 0;
+        check(stream_of(CallStream{KeyStream{}, &state, &nonce}).cipher == Cipher::chacha20, "20 rounds where the state says " + std::to_string(rounds));
+    }
+}
+
+// Two graphs with one state replay at once: whatever the order of their kernels, each draws from a nonce of its own.
+void calls_that_overlap_draw_apart() {
+    constexpr std::size_t kCount = 300;
+    const KeyStream stream = test_stream(Cipher::chacha12);
+    DeviceStream state = state_of(stream);
+    struct Call {
+        std::uint64_t nonce = ~std::uint64_t{0};
+        std::vector<float> out = std::vector<float>(kCount);
+    } calls[2];
+    const auto fill = [](const CallStream& source, std::vector<float>& out) {
+        FillBody<float, FloatGaussian<float>>{source, {1.0f}, out.data(), kCount}.run(0, 1, HostTeam{kFillThreads});
+    };
+    for (Call& call : calls) take_nonce(&state, &call.nonce);   // both have begun before either goes on
+    for (Call& call : {std::ref(calls[1]), std::ref(calls[0])}) fill({KeyStream{}, &state, &call.nonce}, call.out);
+    for (std::size_t i = 0; i < 2; ++i) {
+        KeyStream expected_stream = stream;
+        expected_stream.nonce += i;
+        std::vector<float> expected(kCount);
+        fill({expected_stream}, expected);
+        check(same_bits(calls[i].out, expected), "call " + std::to_string(i) + " of two that overlap has its own nonce");
+    }
+
+    // On threads, as the atomic step is what keeps them apart.
+    constexpr std::size_t kThreads = 4, kTurns = 20000;
+    std::vector<std::uint64_t> taken(kThreads * kTurns);
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < kThreads; ++t) {
+        threads.emplace_back([&, t] {
+            for (std::size_t i = 0; i < kTurns; ++i) take_nonce(&state, &taken[t * kTurns + i]);
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    std::sort(taken.begin(), taken.end());
+    check(std::adjacent_find(taken.begin(), taken.end()) == taken.end(), "no two threads take one nonce");
 }
 
 template <class Stored>
 void clip_equals_the_core(std::size_t rows, std::size_t columns) {
-    std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size()), tiled(x.size()), streamed(x.size());
+    std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size()), streamed(x.size());
     hushvec::clip(view_of(x, rows, columns), kClipNorm, view_of(expected, rows, columns));
     Device device;
     const std::string what = std::string(name_of(kDType<Stored>)) + " d = " + std::to_string(columns);
     if (const auto shape = tile_shape<Stored>(rows, columns)) {
+        Guarded<Stored> tiled(x.size());
         run_tiles<Stored>(*shape, x, tiled, 1.0, ClipWork<Stored>{}, device);
-        check(same_bits(tiled, expected), "clip by tiles, " + what);
+        check(same_bits(tiled.inside(), expected) && tiled.intact(), "clip by tiles, " + what);
     }
     const auto scales = run_row_scales(x, rows, columns, 1.0, device);
     const StreamClipBody<Stored> body = {x.data(), streamed.data(), rows, columns, scales.data()};
@@ -182,7 +280,7 @@ void fills_equal_the_core() {
         for (const Law law : {Law::gaussian, Law::laplacian}) {
             std::vector<Stored> expected(count), got(count);
             hushvec::fill_noise(test_stream(Cipher::chacha20), law, 2.5, view_of(expected, 1, count));
-            const NoiseSource source = {test_stream(Cipher::chacha20), nullptr};
+            const CallStream source = {test_stream(Cipher::chacha20)};
             for (unsigned block = 0; block < 2; ++block) {
                 if (law == Law::gaussian) {
                     FillBody<Stored, FloatGaussian<Value>>{source, {Value{2.5}}, got.data(), count}.run(block, 2, HostTeam{kFillThreads});
@@ -253,7 +351,7 @@ void sums() {
     for (std::size_t column = 0; column * kStreamThreads < columns; ++column) {
         for (std::size_t row = (rows - 1) / kSumRows + 1; row-- > 0;) add.run(column, row, HostTeam{kStreamThreads});
     }
-    const NoiseSource source = {test_stream(Cipher::chacha12), nullptr};
+    const CallStream source = {test_stream(Cipher::chacha12)};
     const SumNoiseBody noise = {source, {ExactScale<Thread>(s, cuda::kGaussianBound), grid.grid, device.open()}, sum.data(), sum_in_grids, columns, out.data()};
     for (std::size_t block = 0; block * (kStreamThreads / kGroupBlocks) * kGroupSamples < columns; ++block) noise.run(block, HostTeam{kStreamThreads});
 
@@ -292,10 +390,11 @@ void sums() {
 void listed_samples_are_settled() {
     const ExactGrid grid = exact_grid(kSigma, kClipNorm);
     const float s = grid.sigma / grid.grid;
-    const NoiseSource source = {test_stream(Cipher::chacha12), nullptr};
+    const CallStream source = {test_stream(Cipher::chacha12)};
     for (const bool gaussian : {true, false}) {
         Device device;
-        std::vector<double> out(1024, -1.0), expected = out;
+        constexpr std::size_t kCount = 700;
+        std::vector<double> out(8192, -1.0), expected = out;
         for (const std::uint64_t index : {std::uint64_t{5}, std::uint64_t{300}}) {
             for (const bool sine : {false, true}) {
                 if (sine && !gaussian) continue;
@@ -306,7 +405,9 @@ void listed_samples_are_settled() {
                 expected[sample] = n * double{grid.grid};
             }
         }
-        SettleBody{source, gaussian, s, grid.grid, device.open(), out.data(), DType::float64}.run();
+        // The last of them lie behind the end of the array: the kernels work on whole groups.
+        for (const std::uint64_t index : {std::uint64_t{kCount}, std::uint64_t{2000}}) device.open().add({2.25, index, 0x12345678u, 0x9ABCDEF0u, true});
+        SettleBody{source, gaussian, s, grid.grid, device.open(), out.data(), DType::float64, kCount}.run();
         check(out == expected, gaussian ? "listed Gaussian samples" : "listed Laplace samples");
     }
     Device full;
@@ -337,7 +438,9 @@ int main() {
     float_grade_is_close_to_the_core<Bfloat16>(67, 384, true);
     float_grade_is_close_to_the_core<float>(67, 257, false);
     float_grade_is_close_to_the_core<double>(67, 257, false);
-    a_stream_in_memory_is_the_same_stream();
+    a_state_is_the_same_stream();
+    rounds_that_chacha_does_not_have();
+    calls_that_overlap_draw_apart();
     bad_rows_become_zeros();
     huge_float64_rows();
     fills_equal_the_core<float>();

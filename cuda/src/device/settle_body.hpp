@@ -1,4 +1,4 @@
-// After a kernel: settles what it left open, and moves a key stream in device memory on to its next nonce.
+// After a kernel: settles what it left open.
 #pragma once
 
 #include "device/element.hpp"
@@ -14,20 +14,21 @@ HUSHVEC_DEVICE inline std::uint64_t sample_of_pair(std::uint64_t pair, bool sine
 }
 
 struct SettleBody {
-    NoiseSource source;
+    CallStream source;
     bool gaussian;
     float s;
     float grid;
     OpenSamples open;
     void* out;
     DType dtype;
+    std::size_t count;   // of out: kernels work on whole groups, and may list samples behind the last
 
     // One thread: the list is empty but for a few calls in a million.
     HUSHVEC_DEVICE void run() const {
-        const std::uint32_t count = open.report->open_samples < kOpenCapacity ? open.report->open_samples : kOpenCapacity;
-        if (count == 0) return;
+        const std::uint32_t listed = open.report->open_samples < kOpenCapacity ? open.report->open_samples : kOpenCapacity;
+        if (listed == 0) return;
         const KeyStream stream = stream_of(source);
-        for (std::uint32_t i = 0; i < count; ++i) settle(stream, open.list[i]);
+        for (std::uint32_t i = 0; i < listed; ++i) settle(stream, open.list[i]);
     }
 
 private:
@@ -42,6 +43,7 @@ private:
     }
 
     HUSHVEC_DEVICE void store(std::uint64_t at, std::int32_t n) const {
+        if (at >= count) return;
         const float y = static_cast<float>(n) * grid;
         switch (dtype) {
             case DType::float32: static_cast<float*>(out)[at] = y; break;
