@@ -20,6 +20,7 @@ demo: .venv/installed
 # ---- installation
 
 CPP_SOURCES = CMakeLists.txt $(shell find cmake cpp cuda python/bindings tests/native/cpp tests/native/cuda -type f -not -path '*/__pycache__/*')
+FORMATTED = $(filter %.cpp %.hpp %.cu %.cuh, $(CPP_SOURCES)) $(wildcard examples/cpp/*.cpp)
 STUDIES = $(wildcard studies/pyproject.toml)
 LINTED = python tests examples scripts $(if $(STUDIES),studies)
 TESTS = tests $(if $(STUDIES),studies/tests)
@@ -94,11 +95,11 @@ test-%: .venv-test/installed
 
 format: .venv-test/installed
 	$(BIN)/ruff check --fix $(LINTED)
-	git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs $(BIN)/clang-format -i
+	$(BIN)/clang-format -i $(FORMATTED)
 
 lint: .venv-test/packages
 	$(BIN)/ruff check $(LINTED)
-	git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs $(BIN)/clang-format --dry-run --Werror
+	$(BIN)/clang-format --dry-run --Werror $(FORMATTED)
 	$(BIN)/mypy
 
 # ---- what CI runs
