@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hushvec._util.display import Sheet, as_text
+from hushvec._util.display import Sheet, aligned, as_text
 from hushvec.cli._printable import printable
 from hushvec.cli._style import paint
 from hushvec.receipts.facts import sheet_of
@@ -30,14 +30,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     Cells are `printable`.
     """
-    lines = [[printable(cell) for cell in line] for line in (header, *rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    first, *rest = (
-        "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width) for column, (cell, width) in enumerate(zip(line, widths))
-        ).rstrip()
-        for line in lines
-    )
+    first, *rest = aligned((header, *rows))
     return "\n".join([paint("bold", first), *rest])
 
 
