@@ -40,10 +40,15 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"  {paint('name', name.ljust(width))}  {printable(value)}" for name, value in pairs)
 
 
+def titled(text: str) -> str:
+    """A text that `print` shows of an object, its first line in bold."""
+    title, *lines = text.split("\n")
+    return "\n".join([paint("bold", title), *lines])
+
+
 def receipt_lines(receipt: AnyReceipt) -> str:
     """A receipt as `print` shows it."""
-    title, *lines = as_text(receipt_sheet(receipt)).split("\n")
-    return "\n".join([paint("bold", title), *lines])
+    return titled(as_text(receipt_sheet(receipt)))
 
 
 def receipt_sheet(receipt: AnyReceipt) -> Sheet:
