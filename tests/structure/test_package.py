@@ -3,6 +3,7 @@
 import ast
 import doctest
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -205,6 +206,51 @@ def test_type_checkers_know_the_packages():
     (known,) = [node for node in tree.body if isinstance(node, ast.If)]
     imports = [node for node in known.body if isinstance(node, ast.ImportFrom) and node.module == "hushvec"]
     assert {alias.asname for node in imports for alias in node.names} == set(REACHABLE)
+
+
+def lazy_names(tree, package):
+    """(module, name) of what a package imports at first use; None where it has no such table."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "at_first_use" and isinstance(node.args[1], ast.Dict):
+            table = ast.literal_eval(node.args[1])
+            return {(place if place.startswith("hushvec.") else f"{package}.{place}", name) for name, place in table.items()}
+    return None
+
+
+def names_for_type_checkers(tree):
+    for node in tree.body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from ((one.module, alias.asname or alias.name) for one in node.body for alias in one.names)
+
+
+LAZY = [path for path in sorted(PACKAGE.rglob("__init__.py")) if lazy_names(ast.parse(path.read_text()), "")]
+
+
+@pytest.mark.parametrize("path", LAZY, ids=lambda path: str(path.parent.relative_to(PACKAGE.parent)))
+def test_type_checkers_know_what_is_imported_at_first_use(path):
+    tree, package = ast.parse(path.read_text()), ".".join(path.parent.relative_to(PACKAGE.parent).parts)
+    submodules = {(package, name) for name in REACHABLE} if path.parent == PACKAGE else set()
+    assert set(names_for_type_checkers(tree)) == lazy_names(tree, package) | submodules
+
+
+def test_there_are_lazy_packages():
+    assert {"hushvec", "text", "retrieval", "training"} <= {path.parent.name for path in LAZY}
+
+
+@pytest.mark.full
+def test_mypy_sees_types(tmp_path):
+    pytest.importorskip("mypy")
+    program = tmp_path / "program.py"
+    program.write_text("import hushvec as hv\nreveal_type(hv.text.redact('a'))\nreveal_type(hv.retrieval.PrivateIndex(8))\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", PACKAGE.parents[1] / "pyproject.toml", "--cache-dir", tmp_path, program],
+        capture_output=True,
+        text=True,
+        cwd=PACKAGE.parents[1],
+    )
+    assert done.returncode == 0, done.stdout
+    found = re.findall(r'Revealed type is "(.*)"', done.stdout)
+    assert found == ["hushvec.text.pii.redactor.Redaction", "hushvec.retrieval.index.private_index.PrivateIndex"]
 
 
 @pytest.mark.parametrize(
