@@ -335,15 +335,20 @@ def test_a_subinterpreter_is_refused():
 
 @pytest.mark.alone
 def test_import_takes_no_longer_than_numpy():
-    """Processor time beyond numpy's own import, which is measured beside it; the best of five processes each."""
+    """Processor time of each import, in turn; the best of the processes so far, of at most 25. Load only adds to a time. It takes
+    about half of numpy's; at 0.8 an import that brings numpy with it is refused."""
 
     def seconds(what):
         code = f"import time; start = time.process_time(); import {what}; print(time.process_time() - start)"
         return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
 
-    times = [(seconds("numpy"), seconds("hushvec")) for _ in range(5)]
-    numpy_alone, with_hushvec = (min(column) for column in zip(*times, strict=True))
-    assert with_hushvec < 2 * numpy_alone
+    times = []
+    for _ in range(25):
+        times.append((seconds("numpy"), seconds("hushvec")))
+        numpy_alone, with_hushvec = (min(column) for column in zip(*times, strict=True))
+        if len(times) >= 3 and with_hushvec < 0.8 * numpy_alone:
+            return
+    pytest.fail(f"numpy took {numpy_alone:.3f} s, hushvec {with_hushvec:.3f} s")
 
 
 def test_warnings_are_not_raised_by_importing():
