@@ -371,6 +371,13 @@ def test_what_is_announced_is_gone_when_it_is_done():
     assert pipe.getvalue() == ""
 
 
+def test_the_first_announcement_stays_until_its_work_is_done():
+    terminal = Terminal()
+    with announced("loading the models", terminal), announced("loading the corrector", terminal):
+        pass
+    assert terminal.getvalue() == "\rloading the models ...\033[K\r\033[K"
+
+
 def test_short_work_shows_no_progress():
     terminal = Terminal()
     with Progress("rows", 4, terminal) as progress:

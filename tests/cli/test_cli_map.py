@@ -3,11 +3,11 @@
 import argparse
 import importlib
 import io
+import os
 import re
 import shlex
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -164,16 +164,22 @@ def test_a_start_imports_nothing_heavy():
 
 @pytest.mark.alone
 def test_the_version_is_there_at_once():
-    """Beyond the start of Python itself, which is measured beside it; the best of five processes each."""
+    """Processor time beyond the start of Python itself, which is measured in turn with it. Load only adds to a time, so the best
+    of the processes so far counts, of at most 25 each."""
 
     def seconds(*arguments):
-        start = time.perf_counter()
+        before = os.times()
         subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
-        return time.perf_counter() - start
+        after = os.times()
+        return after.children_user + after.children_system - before.children_user - before.children_system
 
-    pairs = [(seconds("-c", "pass"), seconds("-m", "hushvec", "--version")) for _ in range(5)]
-    bare, version = (min(column) for column in zip(*pairs, strict=True))
-    assert version - bare < 0.15
+    pairs = []
+    for _ in range(25):
+        pairs.append((seconds("-c", "pass"), seconds("-m", "hushvec", "--version")))
+        bare, version = (min(column) for column in zip(*pairs, strict=True))
+        if len(pairs) >= 3 and version - bare < 0.15:
+            return
+    pytest.fail(f"Python took {bare:.3f} s to start, hushvec --version {version:.3f} s")
 
 
 def test_parsers_of_python_314_do_not_color_themselves():

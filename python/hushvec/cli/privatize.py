@@ -35,7 +35,7 @@ def add_to(subparsers: Subparsers) -> None:
         run,
         description=(
             "Release the vectors of a file with differential privacy; the receipt goes to OUT.receipt.json.\n\n"
-            ".npy      float16, float32 or float64, one or two dimensions, any size (memory-mapped)\n"
+            ".npy      floats of 16, 32 or 64 bits, or integers (released as float32), one or two dimensions, any size\n"
             ".parquet  a column of float lists; other columns are dropped unless --keep names them\n"
             ".jsonl    a list of numbers under --column, or with --text-key a text that is embedded first;\n"
             "          other keys are dropped unless --keep names them\n\n"
