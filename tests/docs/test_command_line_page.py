@@ -59,6 +59,10 @@ def test_a_command_and_all_that_its_help_says_is_on_the_page(words, page):
             assert line.strip() in section
 
 
+def test_every_argument_has_a_meaning(page):
+    assert re.findall(r"(?m)^\|.*\|  \|$", page) == []
+
+
 def test_the_page_is_the_same_where_hushvec_is_not_compiled(page, tmp_path):
     """The sources alone, and a Python without site-packages: neither a core nor numpy."""
     shutil.copytree(ROOT / "python" / "hushvec", tmp_path / "hushvec", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
