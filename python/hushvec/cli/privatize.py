@@ -57,7 +57,7 @@ def add_to(subparsers: Subparsers) -> None:
             ),
         ),
     )
-    parser.add_argument("input", metavar="IN", type=Path)
+    parser.add_argument("input", metavar="IN", type=Path, help="file of vectors: .npy, .parquet or .jsonl")
     parser.add_argument("-o", "--output", metavar="OUT", type=Path, required=True, help="file of the same kind")
     add_force_argument(parser)
     parser.add_argument("--epsilon", type=float, help="needed by every mechanism but empirical")
