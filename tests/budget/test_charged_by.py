@@ -32,13 +32,13 @@ def test_without_a_name_rows_are_as_given(make):
 
 def test_two_names_share_a_ledger(tmp_path):
     path = tmp_path / "b.sqlite"
-    with PrivacyBudget(3.0, persist_key="notes", store=path, charged_by="search") as search:
-        with PrivacyBudget.reopen("notes", store=path, charged_by="report") as report:
-            search.consume(1.0, purpose="x")
-            report.consume(1.5, purpose="x")
-            with pytest.raises(hv.PrivacyBudgetExhaustedError):
-                search.consume(1.0)
-            assert purposes(report) == ["", "search: x", "report: x"]
+    search = PrivacyBudget(3.0, persist_key="notes", store=path, charged_by="search")
+    with search, PrivacyBudget.reopen("notes", store=path, charged_by="report") as report:
+        search.consume(1.0, purpose="x")
+        report.consume(1.5, purpose="x")
+        with pytest.raises(hv.PrivacyBudgetExhaustedError):
+            search.consume(1.0)
+        assert purposes(report) == ["", "search: x", "report: x"]
 
 
 def test_a_retry_by_another_name_is_the_same_charge(tmp_path):
@@ -76,6 +76,6 @@ def test_bad_names(tmp_path, name, kind, text):
 def test_a_purpose_must_fit_behind_the_name(make):
     budget = make(10.0, charged_by="search")
     budget.consume(1.0, purpose="x" * 992)
-    with pytest.raises(ValueError, match="^purpose must be 1 to 1000 printable characters, got 'search: xxx"):
+    with pytest.raises(ValueError, match=r"^purpose must be 1 to 1000 printable characters, got 'search: xxx"):
         budget.consume(1.0, purpose="x" * 993)
     assert budget.consumed() == 1.0

@@ -91,7 +91,9 @@ class RunAccount:
         planned = self.settings.steps
         if planned is not None and self.record.steps >= planned:
             raise PrivacyBudgetExhaustedError(
-                f"the schedule of {planned} steps is used up", hint="plan a longer run: more steps cost more epsilon"
+                f"the schedule of {planned} steps is used up",
+                hint="a resumed run has steps - optimizer.steps_taken left, as a journal counts those after the checkpoint too; a longer "
+                "run costs more epsilon",
             )
         shared.require_budget_alone(self)
         self._charge_budget()
