@@ -92,8 +92,8 @@ class RunAccount:
         if planned is not None and self.record.steps >= planned:
             raise PrivacyBudgetExhaustedError(
                 f"the schedule of {planned} steps is used up",
-                hint="a resumed run has steps - optimizer.steps_taken left, as a journal counts those after the checkpoint too; a longer "
-                "run costs more epsilon",
+                hint="a resumed run has steps - optimizer.steps_taken left, as a journal counts those after the checkpoint too; a "
+                "longer run costs more epsilon",
             )
         shared.require_budget_alone(self)
         self._charge_budget()
