@@ -57,7 +57,7 @@ def receipts_of_lines(content: bytes) -> list[tuple[int, str]]:
         ReceiptError: a later line is not, or a document has no receipt; it names the line.
     """
     lines = [(number, line) for number, line in enumerate(content.splitlines(), 1) if line.strip()]
-    found = []
+    found: list[tuple[int, str]] = []
     for number, line in lines:
         try:
             value = json_object(line.decode("utf-8"))
