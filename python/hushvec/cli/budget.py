@@ -1,4 +1,4 @@
-"""`hushvec budget create|show|verify|reset|export`: make, show and check ledgers, start a new period."""
+"""`hushvec budget create|show|charges|verify|reset|export`: make, show and check ledgers, start a new period."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hushvec.budget import BudgetState, PrivacyBudget, budget_keys, export_head,
 from hushvec.budget.rows import BLOCK, POLICIES
 from hushvec.budget.shown import COLUMNS, budget_row
 from hushvec.cli._arguments import Subparsers, add_command, add_group
+from hushvec.cli._charges import by_name, time_of
 from hushvec.cli._output import print_json, table, titled
 from hushvec.cli._parser import Example
 from hushvec.cli._printable import say
@@ -26,6 +27,7 @@ _CREATE = ("a ledger of epsilon 10", "hushvec budget create --key clinic --epsil
 _RHO = ("a ledger that counts zero-concentrated DP, for many small Gaussian releases", "hushvec budget create --key study --rho 0.5")
 _SPEND = ("spend from it", "hushvec privatize vectors.npy -o private.npy --epsilon 2 --budget clinic")
 _SHOW = ("what is left of every ledger", "hushvec budget show")
+_CHARGES = ("who spent what", "hushvec budget charges --key clinic --store postgresql://user@host/database")
 _RESET = ("after a month", "hushvec budget reset --key clinic --yes --purpose december")
 _EXPORT = ("for somebody who checks your receipts", "hushvec budget export --key clinic -o ledger.json")
 _VERIFY = (
@@ -48,6 +50,12 @@ def add_to(subparsers: Subparsers) -> None:
         "Limits and what is spent, rounded to six digits: what is spent up, what is left down. --json has the exact amounts.\n"
         "Without --key: all ledgers of the store."
     )
+    charges = _add(commands, "charges", _charges, "who spent what in this period, and the last charges", (_CHARGES,))
+    charges.description = (
+        "What was charged in this period: totals by who charged it (charged_by= of PrivacyBudget), then the last charges.\n"
+        "Purposes and names are what the programs said. The ledger cannot check them."
+    )
+    charges.add_argument("--last", type=int, default=20, metavar="N", help="how many charges are listed (default 20)")
     verify = _add(commands, "verify", _verify, "recompute a ledger from its first row on", _VERIFY, key_required=False)
     verify.description = (
         "Recompute hashes, totals and limits from the first row on.\n\n"
@@ -138,6 +146,27 @@ def _show_all(states: Sequence[BudgetState], options: argparse.Namespace) -> int
         print_json([_as_json(state) for state in states])
     else:
         print(table(COLUMNS, [budget_row(state) for state in states]))
+    return 0
+
+
+def _charges(options: argparse.Namespace) -> int:
+    if options.last < 0:
+        raise ValueError(f"--last must be >= 0, got {options.last}")
+    with PrivacyBudget.reopen(options.key, store=options.store) as budget:
+        rows = budget.export()["rows"]
+    charges = [row for row in rows if row["kind"] == "charge" and row["period"] == rows[-1]["period"]]
+    shown = charges[len(charges) - min(options.last, len(charges)) :]
+    if options.json:
+        print_json({"period": rows[-1]["period"], "charged_by": by_name(charges), "charges": shown})
+    elif not charges:
+        say("nothing is charged in this period")
+    else:
+        currency = [name for name in ("epsilon", "delta", "rho") if rows[0][name]]
+        totals = [(one["charged_by"], str(one["charges"]), *(f"{one[name]:.12g}" for name in currency)) for one in by_name(charges)]
+        print(table(("charged by", "charges", *currency), totals))
+        lines = [(row["purpose"], *(row[name] for name in currency), time_of(row), str(row["sequence"])) for row in shown]
+        if lines:
+            print(f"\n{table(('purpose', *currency, 'time (UTC)', 'row'), lines)}")
     return 0
 
 
