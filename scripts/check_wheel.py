@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Builds the wheel from the objects of `make dev` and checks what is in it: each file of python/hushvec that git tracks, the compiled
-modules, and nothing else. Then a process that sees only that wheel and numpy runs scripts/first_search.py.
+"""Builds the wheel from the objects of `make dev` and checks what is in it: each file of python/hushvec (git says which; a source
+distribution has no git, and no other files there), the compiled modules, and nothing else. Then a process that sees only that wheel
+and numpy runs scripts/first_search.py.
 
     python scripts/check_wheel.py
 """
@@ -34,15 +35,24 @@ def built(folder):
 
 
 def wrong_files(wheel):
-    listed = subprocess.run(["git", "ls-files", "python/hushvec"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    expected = {name.removeprefix("python/") for name in listed if (ROOT / name).exists()}
+    expected = sources(ROOT)
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     compiled = {name for name in packed if name.endswith(".so")}
     if not any(Path(name).name.startswith("_core.") for name in compiled):
         yield "the wheel has no compiled core"
     yield from (f"the wheel lacks {name}" for name in sorted(expected - packed))
-    yield from (f"the wheel has {name}, which git does not track" for name in sorted(packed - expected - compiled))
+    yield from (f"the wheel has {name}, which is no source" for name in sorted(packed - expected - compiled))
     yield from (f"the wheel has {name}" for name in sorted(compiled) if not Path(name).name.startswith(("_core.", "_cuda.")))
+
+
+def sources(root):
+    """The files of the package as a wheel names them: those that git tracks, or without git all but what was compiled."""
+    if (root / ".git").exists():
+        listed = subprocess.run(["git", "ls-files", "python/hushvec"], cwd=root, capture_output=True, text=True, check=True)
+        found = [root / name for name in listed.stdout.split()]
+    else:
+        found = [path for path in (root / "python/hushvec").rglob("*") if path.suffix not in (".so", ".pyc")]
+    return {path.relative_to(root / "python").as_posix() for path in found if path.is_file()}
 
 
 def failed_search(wheel, site):

@@ -15,6 +15,7 @@ from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parent))  # mkdocs loads this file by its path
 
+import command_line
 import notebooks
 import places
 import public_names
@@ -81,5 +82,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if place == "architecture.md":   # a diagram that is drawn needs no program from elsewhere to draw it
         drawing = (places.ROOT / "docs/assets/architecture.svg").read_text(encoding="utf-8")
         markdown = MERMAID.sub(f'<div class="diagram">\n{drawing}</div>\n', markdown)
+    if place == command_line.PAGE:
+        markdown = command_line.with_commands(markdown)
     names = {} if place.startswith("reference/") else public_names.names_in_texts()
     return PAIR.sub(r"![\1](\2_light.\3#only-light)![\1](\2_dark.\3#only-dark)", places.with_links_of_the_site(place, markdown, names))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,10 @@ def _add_plan(commands: Subparsers, name: str, plan: Callable[[Configuration], l
             "from its seed, so nothing that a study writes is a private release.\n\n"
             f"shipped configurations: {', '.join(shipped())}"
         ),
+        examples=(
+            ("the records that ship with hushvec: no download, a few minutes", f"hushvec study {name} records --workers 2"),
+            ("tables, figures and a page of what is done", "hushvec study report study-records"),
+        ),
     )
     parser.add_argument("configuration", metavar="CONFIG", help="a YAML file, or the name of a shipped configuration")
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="folder of the study (default: study-NAME)")
@@ -93,7 +98,13 @@ def _run(options: argparse.Namespace, plan: Callable[[Configuration], list[Run]]
     print()
     say(*found.sentences, "")
     print(
-        facts([("runs", f"{done.runs}, {done.before} of them from before"), ("rows", f"{len(done.rows)} in {folder / RESULTS}")])
+        facts(
+            [
+                ("runs", f"{done.runs}, {done.before} of them from before"),
+                ("rows", f"{len(done.rows)} in {folder / RESULTS}"),
+                ("page", f"hushvec study report {shlex.quote(str(folder))}"),
+            ]
+        )
     )
     return 0
 

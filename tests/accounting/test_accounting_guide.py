@@ -25,3 +25,8 @@ def test_ten_thousand_different_epsilons():
     stated = re.search(r"from 0\.001 to 0\.02, at\s+delta = 1e-6 it gives ([\d.]+); the normal limit, .*, is ([\d.]+)\.", GUIDE)
     assert found.theorem == "optimal"
     assert stated.groups() == (f"{found.epsilon:.3f}", f"{normal_limit(epsilons):.3f}")
+
+
+def test_what_the_first_block_prints():
+    shown = re.search(r"delta=1e-5\)\)\n```\n\n((?:    .*\n)+)", GUIDE)[1]
+    assert shown == "".join(f"    {line}\n" for line in str(compose([(PureDP(epsilon=0.5), 10)], delta=1e-5)).split("\n"))

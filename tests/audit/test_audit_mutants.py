@@ -36,6 +36,15 @@ def test_2c_written_as_c_in_gaussian(epsilon, dimension):
     assert not pair(right, 1).flagged
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("confidence", [0.999, 0.95])
+def test_one_run_misses_2c_written_as_c_at_epsilon_4(confidence):
+    """The cell of docs/audit.md: ten audits of a million records, none of which is flagged. At 0.95 the bounds are 3.5, near 4."""
+    for seed in range(10):
+        found = one_run(samplers.GaussianForC(epsilon=4.0, dimension=8), seed, samples=1_000_000, confidence=confidence)
+        assert not found.flagged and found.epsilon_lower < 3.6
+
+
 def test_2c_written_as_c_in_gaussian_384():
     assert pair(samplers.GaussianForC(epsilon=3.0, dimension=384), 2, samples=120_000).flagged
     assert not pair(Gaussian(epsilon=3.0, dimension=384), 2, samples=120_000).flagged

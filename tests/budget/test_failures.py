@@ -115,6 +115,7 @@ except BudgetError as error:
             path.chmod(0o644)
         assert finished.returncode == 0, finished.stderr
         assert "b.sqlite: attempt to write a readonly database" in finished.stdout or "b.sqlite: unable to open" in finished.stdout
+        assert "(its folder must be writable, even to read: SQLite keeps its log there)" in finished.stdout
         assert finished.stdout.count("\n") == 1
         with PrivacyBudget(1.0, persist_key="k", store=path) as budget:
             assert budget.consumed() == 0.25

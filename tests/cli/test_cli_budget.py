@@ -1,6 +1,7 @@
 """hushvec budget create, show, verify, reset, export."""
 
 import json
+import re
 import sqlite3
 
 import pytest
@@ -46,7 +47,7 @@ def test_create(tmp_path):
     rho = answer("create", "--key", "study", "--rho", 0.5, "--on-exhausted", "warn", "--store", path)
     assert (rho["limit"], rho["on_exhausted"]) == ({"rho": "0.5"}, "warn")
     printed = hushvec_here("budget", "create", "--key", "third", "--epsilon", 1, "--store", path).out
-    assert printed.startswith("created 'third'\n") and "(1.0, 0.001)" in printed
+    assert printed.startswith("created 'third'\n\nPrivacy budget 'third'\n  epsilon    0.0 of 1 spent (0 %), 1.0 left\n")
     assert [ledger["key"] for ledger in answer("show", "--store", path)] == ["clinic", "study", "third"]
 
 
@@ -75,16 +76,45 @@ def test_show_one(store):
     assert (found["key"], found["currency"], found["on_exhausted"], found["period"]) == ("notes", "epsilon_delta", "block", 0)
     assert (found["exhausted"], found["head"]["rows"]) == (False, 3)
     text = hushvec_here("budget", "show", "--key", "notes", "--store", store).out
-    assert "(2.6, 1e-05)" in text and "(7.4, 9e-05)" in text and "(10.0, 0.0001)" in text
+    with PrivacyBudget.reopen("notes", store=store) as budget:
+        assert text == f"{budget}\n"
+    assert text.splitlines()[1] == "  epsilon    2.6 of 10 spent (26 %), 7.4 left"
+    study = hushvec_here("budget", "show", "--key", "study", "--store", store).out
+    assert "  ! on_exhausted='warn': this ledger only counts" in study and "  rho        0.5 of 0.5 spent (100 %), 0.0 left\n" in study
 
 
 def test_show_all(store):
     found = answer("show", "--store", store)
     assert [ledger["key"] for ledger in found] == ["notes", "study"]
     assert found[1]["consumed"] == {"rho": "0.5"} and found[1]["exhausted"]
-    header, first, second = hushvec_here("budget", "show", "--store", store).out.splitlines()
-    assert first.split()[0] == "notes" and second.split()[0] == "study"
-    assert "rho 0.5" in second
+    lines = hushvec_here("budget", "show", "--store", store).out.splitlines()
+    assert [re.split("  +", line) for line in lines] == [
+        ["key", "spent", "left", "limit", "charges", "resets"],
+        ["notes", "epsilon 2.6, delta 1e-05", "epsilon 7.4, delta 9e-05", "epsilon 10, delta 0.0001", "2", "0"],
+        ["study", "rho 0.5", "rho 0.0", "rho 0.5", "1", "0", "only counts"],
+    ]
+
+
+def test_amounts_are_rounded_to_the_safe_side(tmp_path):
+    path = tmp_path / "b.sqlite"
+    with PrivacyBudget(1.23456712, 1e-4, persist_key="k", store=path) as budget:
+        budget.consume(0.1111111)
+        state = budget.state()
+    found = answer("show", "--key", "k", "--store", path)
+    assert (found["limit"]["epsilon"], found["consumed"]["epsilon"]) == ("1.23456712", "0.1111111")
+    for arguments in (("--key", "k"), ()):
+        text = hushvec_here("budget", "show", "--store", path, *arguments).out
+        assert "0.111112" in text and "1.12345" in text and "1.23457" in text
+    assert 0.111112 >= state.consumed_epsilon and 1.12345 <= state.remaining_epsilon and 1.23457 >= state.max_epsilon
+
+
+def test_show_all_names_what_is_exhausted(tmp_path):
+    with PrivacyBudget(1.0, persist_key="k", store=tmp_path / "b.sqlite") as budget:
+        for _ in range(2):
+            budget.reset()
+            budget.consume(1.0)
+    line = hushvec_here("budget", "show", "--store", tmp_path / "b.sqlite").out.splitlines()[1]
+    assert re.split("  +", line)[-3:] == ["2", "2", "exhausted"]
 
 
 def test_the_store_may_come_from_the_environment(store):

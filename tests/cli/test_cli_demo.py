@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 from statistics import NormalDist
 
@@ -53,7 +54,6 @@ def demo(*arguments, run=hushvec_here, **settings):
     return json.loads(finished.out)
 
 
-@needs_model
 def test_the_shipped_notes():
     found = demo(run=scaled(hushvec_here, hushvec))
     assert len(found["texts"]) == len(shipped_texts(SHIPPED_NOTES)) == 80
@@ -64,11 +64,10 @@ def test_the_shipped_notes():
     corpus = set(shipped_texts(SHIPPED_SENTENCES))
     assert all(text["nearest_before"] in corpus and text["nearest_after"] in corpus for text in found["texts"])
     assert all(text["cosine_before"] >= text["cosine_after"] - 1e-6 for text in found["texts"])
-    assert set(found["seconds"]) == {"load model", "embed texts", "embed public corpus", "release and decode", "other epsilons"}
+    assert set(found["seconds"]) == {"read vectors", "release and decode", "other epsilons"}
     assert list(found["mechanisms"]) == ["gaussian", "laplacian", "privunit", "randomized_response"]
 
 
-@needs_model
 def test_what_a_thief_gets():
     """Without noise every text. The list is the 80 notes among 240 public sentences, so chance is 1 in 320."""
     found = demo()
@@ -81,7 +80,6 @@ def test_what_a_thief_gets():
     assert topics[0] < 0.4 < 0.8 < topics[3] <= topics[4] + 0.1
 
 
-@needs_model
 def test_bounds_are_those_of_the_claims():
     """e^epsilon / (1 + e^epsilon) for pure epsilon; Phi(1 / sigma) for a Gaussian of sensitivity 2. No claim, no bound."""
     found = demo("--no-sweep")
@@ -95,7 +93,6 @@ def test_bounds_are_those_of_the_claims():
     assert "no claim" in hushvec_here("demo", "--no-sweep", *FIXED).out
 
 
-@needs_model
 def test_a_thief_is_no_better_than_the_bound_allows():
     """Told one of two texts, by the likelihood of either: 4,000 trials at epsilon 1, Hoeffding at alpha = 1e-6."""
     from hushvec.cli._thief import Stolen, releaser
@@ -113,7 +110,6 @@ def test_a_thief_is_no_better_than_the_bound_allows():
     assert stolen.picked_clean() == 1.0
 
 
-@needs_model
 def test_public_sentences_keep_most():
     """80 notes at epsilon = 8 among 318 sentences: 72 are expected to get their nearest one, with a standard deviation of 2.6; fewer
     than 56 would be six of these. Noisy vectors at epsilon = 8 keep fewer than half of that."""
@@ -158,7 +154,6 @@ def test_topics_are_those_of_the_sentences():
         assert topic_of[sentence] == topic
 
 
-@needs_model
 def test_the_story_fits_two_screens():
     lines = hushvec_here("demo").out.splitlines()
     assert len(lines) <= 60 and max(map(len, lines)) <= 80
@@ -178,7 +173,6 @@ def test_the_story_fits_two_screens():
     assert "holds: (8.0, 0.0)-DP under replacement" in text
 
 
-@needs_model
 def test_colors_leave_the_story_as_it_is(monkeypatch):
     plain = hushvec_here("demo", *FIXED).out
     monkeypatch.setattr("hushvec.cli._style.is_colored", lambda stream: True)
@@ -189,7 +183,6 @@ def test_colors_leave_the_story_as_it_is(monkeypatch):
     assert "guarantee  none" in plain and "! key from a user-given seed" in plain
 
 
-@needs_model
 def test_printed_bounds_are_rounded_up():
     printed = hushvec_here("demo", "--epsilon", 1, "--no-sweep").out
     for line in printed.splitlines():
@@ -217,7 +210,6 @@ def test_texts_of_one_person_have_no_shares_and_no_claim_has_no_sum():
     assert "they cost" not in hushvec_here("demo", "-", "--no-sweep", "--mechanism", "privunit", stdin=b"One line only").out
 
 
-@needs_model
 def test_a_mechanism_that_is_named_is_the_only_release():
     assert demo("--mechanism", "gaussian", "--no-sweep")["public_choice"] is None
     printed = hushvec_here("demo", "--mechanism", "privunit", "--no-sweep").out
@@ -225,7 +217,6 @@ def test_a_mechanism_that_is_named_is_the_only_release():
     assert demo("--epsilon", 3, "--no-sweep")["public_choice"]["receipt"]["epsilon"] == 3.0
 
 
-@needs_model
 def test_the_verdict_follows_the_measurement():
     only = ("--mechanism", "gaussian", "--no-sweep", *FIXED)
     assert demo("--epsilon", 1, *only)["verdict"].startswith("Nothing useful survives")
@@ -236,7 +227,6 @@ def test_the_verdict_follows_the_measurement():
     assert "guarantee  none" in printed
 
 
-@needs_model
 def test_without_useful_noise_decoding_is_unchanged():
     found = demo("--mechanism", "empirical", "--sigma", 1e-4)
     assert found["same_sentence"] == 1.0
@@ -265,7 +255,6 @@ def test_a_text_of_the_user_is_not_printed_unasked():
     assert "The quokka is overdue." in hushvec_here(*asked, "--show-original", stdin=b"The quokka is overdue.").out
 
 
-@needs_model
 def test_settings_reach_the_receipt():
     receipt = demo("--mechanism", "laplacian", "--epsilon", 500, "--per", "release", "--unsafe-seed", 3, "--no-sweep")["receipt"]
     assert (receipt["mechanism"], receipt["per"], receipt["key_source"]) == ("laplacian", "release", "seed")
@@ -311,14 +300,19 @@ def test_bad_input(tmp_path, monkeypatch, arguments, text):
 
 
 def test_without_the_text_extra(tmp_path):
-    """A module of that name that cannot be imported stands for a missing one."""
+    """A module of that name that cannot be imported stands for a missing one. The shipped notes need no model."""
     (tmp_path / "sentence_transformers.py").write_text("raise ImportError('absent')")
-    import os
-
     path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
-    assert_one_line(
-        hushvec("demo", environment={"PYTHONPATH": path}), "embedding texts needs more packages: pip install 'hushvec[text]'"
-    )
+    own = hushvec("demo", "-", environment={"PYTHONPATH": path}, stdin=b"A note.")
+    assert_one_line(own, "embedding texts needs more packages: pip install 'hushvec[text]'")
+    assert demo("--no-sweep", run=hushvec, environment={"PYTHONPATH": path})["picked_without_noise"] == 1.0
+
+
+def test_the_next_command_says_what_it_needs(monkeypatch):
+    monkeypatch.setattr("hushvec.cli._story.find_spec", lambda name: None)
+    lines = hushvec_here("demo", "--no-sweep").out.splitlines()
+    assert "   hushvec demo notes.txt  your own texts (first: pip install 'hushvec[text]')" in lines
+    assert max(map(len, lines)) <= 80
 
 
 def test_shipped_sentences():
@@ -369,6 +363,13 @@ def test_what_is_announced_is_gone_when_it_is_done():
         assert "loading the model ..." in terminal.getvalue()
     assert terminal.getvalue().endswith("\r\033[K")
     assert pipe.getvalue() == ""
+
+
+def test_the_first_announcement_stays_until_its_work_is_done():
+    terminal = Terminal()
+    with announced("loading the models", terminal), announced("loading the corrector", terminal):
+        pass
+    assert terminal.getvalue() == "\rloading the models ...\033[K\r\033[K"
 
 
 def test_short_work_shows_no_progress():

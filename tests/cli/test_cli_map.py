@@ -3,11 +3,11 @@
 import argparse
 import importlib
 import io
+import os
 import re
 import shlex
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -142,7 +142,26 @@ def test_when_colors_are_written(monkeypatch, environment, stream, colored):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert _style.is_colored(stream) is colored
-    assert _style.paint("good", "holds", stream) == ("\x1b[32mholds\x1b[0m" if colored else "holds")
+    assert _style.paint("good", "holds", stream) == ("\x1b[38;5;28mholds\x1b[0m" if colored else "holds")
+
+
+def luminance(color):
+    """Relative luminance, WCAG 2, of a color of the 6 x 6 x 6 cube among the 256."""
+    levels = [(0, 95, 135, 175, 215, 255)[(color - 16) // step % 6] / 255 for step in (36, 6, 1)]
+    linear = [level / 12.92 if level <= 0.03928 else ((level + 0.055) / 1.055) ** 2.4 for level in levels]
+    return sum(share * one for share, one in zip((0.2126, 0.7152, 0.0722), linear))
+
+
+def contrasts(color):
+    """On black and on white."""
+    return (luminance(color) + 0.05) / 0.05, 1.05 / (luminance(color) + 0.05)
+
+
+def test_colors_can_be_read_on_black_and_on_white():
+    colors = {style: int(code.rpartition("38;5;")[2]) for style, code in _style._CODES.items() if "38;5;" in code}
+    assert colors.keys() == _style._CODES.keys() - {"bold", "dim"}
+    assert all(16 <= color < 232 and min(contrasts(color)) >= 4 for color in colors.values())
+    assert min(contrasts(21)) < 2.5 and min(contrasts(51)) < 1.5  # pure blue, pure cyan
 
 
 def test_colors_change_nothing_but_colors():
@@ -164,16 +183,22 @@ def test_a_start_imports_nothing_heavy():
 
 @pytest.mark.alone
 def test_the_version_is_there_at_once():
-    """Beyond the start of Python itself, which is measured beside it; the best of five processes each."""
+    """Processor time beyond the start of Python itself, which is measured in turn with it. Load only adds to a time, so the best
+    of the processes so far counts, of at most 25 each."""
 
     def seconds(*arguments):
-        start = time.perf_counter()
+        before = os.times()
         subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
-        return time.perf_counter() - start
+        after = os.times()
+        return after.children_user + after.children_system - before.children_user - before.children_system
 
-    pairs = [(seconds("-c", "pass"), seconds("-m", "hushvec", "--version")) for _ in range(5)]
-    bare, version = (min(column) for column in zip(*pairs, strict=True))
-    assert version - bare < 0.15
+    pairs = []
+    for _ in range(25):
+        pairs.append((seconds("-c", "pass"), seconds("-m", "hushvec", "--version")))
+        bare, version = (min(column) for column in zip(*pairs, strict=True))
+        if len(pairs) >= 3 and version - bare < 0.15:
+            return
+    pytest.fail(f"Python took {bare:.3f} s to start, hushvec --version {version:.3f} s")
 
 
 def test_parsers_of_python_314_do_not_color_themselves():

@@ -66,6 +66,34 @@ def test_npy_of_one_row_no_rows_and_foreign_byte_order(tmp_path):
             assert_released(x.astype("=f4"), y, read_receipt(tmp_path / f"{name}-out.npy"))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint16", ">i4", "int64"])
+def test_integers_are_released_as_the_function_releases_them(tmp_path, dtype):
+    whole = np.random.default_rng(3).integers(0, 100, (ROWS, DIMENSION)).astype(dtype)
+    outputs = []
+    for name, x in (("whole", whole), ("floats", whole.astype(np.float32))):
+        np.save(tmp_path / f"{name}.npy", x)
+        command = ("privatize", tmp_path / f"{name}.npy", "-o", tmp_path / f"{name}-out.npy", "--epsilon", 8, "--unsafe-seed", 5)
+        finished = hushvec_here(*command)
+        assert finished.code == 0, finished.err
+        outputs.append(np.load(tmp_path / f"{name}-out.npy"))
+    assert outputs[0].dtype == hv.privatize(whole, epsilon=8.0).values.dtype == np.float32
+    np.testing.assert_array_equal(outputs[0], outputs[1])
+    assert read_receipt(tmp_path / "whole-out.npy").dtype == "float32"
+
+
+def test_integers_that_float32_lacks_are_not_charged(tmp_path):
+    np.save(tmp_path / "in.npy", np.array([[1, 2], [3, 2**24 + 1]]))
+    hv.PrivacyBudget(10.0, persist_key="notes", store=tmp_path / "ledger.db").close()
+    finished = hushvec_here(
+        *("privatize", tmp_path / "in.npy", "-o", tmp_path / "out.npy", "--epsilon", 8),
+        *("--budget", "notes", "--budget-store", tmp_path / "ledger.db"),
+    )
+    assert_one_line(finished, "in.npy: the array must hold whole numbers of at most 2^24 in size", "got 16777217")
+    with hv.PrivacyBudget.reopen("notes", store=tmp_path / "ledger.db") as budget:
+        assert budget.consumed() == 0
+    assert not (tmp_path / "out.npy").exists()
+
+
 def test_many_parts_are_one_release(tmp_path):
     """More elements than one part holds; every part has a nonce of its own."""
     from hushvec.cli.files.base import rows_per_part
@@ -235,7 +263,12 @@ BAD_FILES = [
     ("npy", b"", "not a .npy file of numbers"),
     ("npy", b"PK\x03\x04 not numpy at all", "not a .npy file of numbers"),
     ("npy", npy_bytes(np.array([{}, None])), "got object"),
-    ("npy", npy_bytes(np.arange(12).reshape(3, 4)), "the array must be float32 or float64 or float16, got int64"),
+    ("npy", npy_bytes(np.ones((3, 4), bool)), "the array must be float32 or float64 or float16, got bool"),
+    (
+        "npy",
+        npy_bytes(np.array([[1, 2], [3, 2**24 + 1]])),
+        "the array must hold whole numbers of at most 2^24 in size, which float32 holds exactly, got 16777217 (pass a float64 array)",
+    ),
     ("npy", npy_bytes(np.zeros((2, 3, 4))), "the array must have 1 or 2 dimensions, got 3"),
     ("npy", npy_bytes(np.zeros((3, 0))), "the array must have at least 1 column, got 0"),
     ("jsonl", b"", "the file must hold at least one line"),

@@ -293,3 +293,10 @@ def test_words_per_user_is_words_per_person(make):
     with pytest.warns(DeprecationWarning, match="^words_per_user is now words_per_person"):
         assert collection.words_per_user == 3
     assert collection.digest == make(words_per_person=3).digest
+
+
+@pytest.mark.parametrize(("words", "text"), [(5, "a report has 1 byte"), (300, "a report has 2 bytes"), (9, "a report has 1 byte")])
+def test_the_length_of_a_report_is_told_in_words(words, text):
+    vocabulary = Vocabulary([str(number) for number in range(words)], epsilon=2.0, mechanism="k_rr")
+    assert vocabulary.describe()[1] == text
+    assert vocabulary.report("1").nbytes == vocabulary.report_bytes

@@ -36,6 +36,8 @@ def files(monkeypatch, tmp_path):
     (tmp_path / "letter.txt").write_text("Dear Jane Doe, the scan is clear. Write to jane@example.com.\n")
     for name in ("notes.txt", "public.txt"):
         (tmp_path / name).write_text("\n".join(SENTENCES) + "\n")
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "jane.txt").write_text("The scan of Jane Doe is clear.\n")
     tickets = [{"id": number, "body": sentence} for number, sentence in enumerate(SENTENCES[:3])]
     (tmp_path / "tickets.jsonl").write_text("".join(json.dumps(ticket) + "\n" for ticket in tickets))
     for key in ("medical-notes", "notes"):

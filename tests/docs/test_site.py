@@ -231,6 +231,11 @@ def test_every_public_name_has_an_anchor(site, pages):
     assert [identifier for identifier, _ in described_names() if identifier not in anchors] == []
 
 
+def test_the_commands_are_on_their_page(site, pages):
+    anchors = pages[site / "reference" / "command_line.html"].ids
+    assert {"hushvec-demo", "hushvec-retrieve-build", "hushvec-budget-create"} <= anchors
+
+
 def test_docstrings_leave_no_marks_behind(pages):
     """A section that the parser does not know, or a prompt outside of code, is shown as it is written."""
     for path in pages:

@@ -73,7 +73,7 @@ def test_the_output_of_recommend_is_that_on_the_page():
     page = (START / "mechanism.md").read_text()
     shown = re.search(r"<!-- output of recommend -->\n```\n(.*?)```", page, re.DOTALL)[1]
     printed = str(hv.recommend(384, 8.0, 1e-5)).splitlines()
-    assert shown.splitlines() == [line.rstrip() for line in printed[:5]]
+    assert shown.splitlines() == [line.rstrip() for line in printed[:7]]
 
 
 def test_the_clinic_s_epsilon_is_the_largest_below_five_percent():

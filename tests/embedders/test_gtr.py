@@ -1,5 +1,8 @@
 """GTREmbedder: the mean of a T5 encoder's output over a text's tokens, as vec2text makes it."""
 
+import io
+import re
+
 import numpy as np
 import pytest
 
@@ -11,7 +14,9 @@ import transformers
 
 from hushvec.embedders.checkpoints import CheckpointError
 from hushvec.embedders.gtr import GTREmbedder
-from hushvec.text.inverters.vec2text.loading import default_embedder, load_inversion
+from hushvec.embedders.named import open_embedding_model
+from hushvec.text import Vec2TextInverter
+from hushvec.text.inverters.vec2text.loading import default_embedder, load_corrector, load_inversion
 from text import tiny_vec2text as tiny
 
 torch.set_num_threads(1)  # networks so small only wait for each other's threads
@@ -81,6 +86,44 @@ def test_the_encoder_that_a_checkpoint_carries_is_the_same(folder, embedder):
     carried = default_embedder(load_inversion(folder / tiny.INVERSION, device="cpu"), max_length=32, device="cpu")
     np.testing.assert_array_equal(carried.embed(TEXTS), embedder.embed(TEXTS))
     assert carried.model_id == "sentence-transformers/gtr-t5-base"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+LOADS = {
+    "GTR": (lambda folder: GTREmbedder(folder / "embedder", device="cpu"), ["the embedding model"]),
+    "by its name": (lambda folder: open_embedding_model(folder / "embedder", max_length=32, device="cpu"), ["the embedding model"]),
+    "inversion": (lambda folder: load_inversion(folder / tiny.INVERSION, device="cpu"), ["the inversion model"]),
+    "corrector": (lambda folder: load_corrector(folder / tiny.CORRECTOR, device="cpu"), ["the corrector"]),
+    "all of vec2text": (
+        lambda folder: Vec2TextInverter.from_pretrained(folder / tiny.CORRECTOR, device="cpu").embedder,
+        ["the inversion model", "the corrector", "the embedding model"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("load", "models"), LOADS.values(), ids=LOADS)
+def test_what_is_loaded_is_announced_on_a_terminal_only(folder, monkeypatch, load, models):
+    terminal, pipe = Terminal(), io.StringIO()
+    monkeypatch.setattr("sys.stderr", terminal)
+    load(folder)
+    assert re.findall(r"\rloading (.*?) \.\.\.\x1b\[K\r\x1b\[K", terminal.getvalue()) == models
+    assert terminal.getvalue().count("loading") == len(models) and terminal.getvalue().endswith("\r\033[K")
+    monkeypatch.setattr("sys.stderr", pipe)
+    load(folder)
+    assert pipe.getvalue() == ""
+
+
+def test_a_load_that_fails_leaves_no_line_behind(tmp_path, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    for _ in range(2):
+        with pytest.raises(CheckpointError):
+            GTREmbedder(tmp_path, device="cpu")
+    assert terminal.getvalue() == 2 * "\rloading the embedding model ...\033[K\r\033[K"
 
 
 @pytest.mark.parametrize(("texts", "message"), [("one", "got str"), ([1], "got int in it"), (["a", None], "got None")])

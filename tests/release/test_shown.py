@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
+from hushvec.accounting import GaussianDP, PureDP, compose
 from hushvec.mechanisms import Gaussian, PublicCodebook
 from hushvec.receipts.training import TrainingReceipt
 from hushvec.retrieval import (
@@ -274,3 +275,90 @@ def test_audits():
     assert "THE CLAIM IS REFUTED" in str(dataclasses.replace(result, epsilon_lower=1.5))
     together = hv.audit.Audit(results=(result,), confidence=0.999)
     assert re.search(r"^  pair +", str(together), re.M) and "99.9 % for all methods together" in str(together)
+
+
+# ---- answers ----
+
+
+def test_a_verification():
+    assert str(hv.verify_receipt(CLAIMS["gaussian"]())) == (
+        "Verification: holds\n  reason  (8.0, 1e-05)-DP under replacement of one row follows from the parameters"
+    )
+    assert str(hv.verify_receipt(NO_CLAIMS["seed"]())).split("\n")[:2] == [
+        "Verification: not a DP claim",
+        "  ! key from a user-given seed: not a DP claim",
+    ]
+    refused = hv.verify_receipt(dataclasses.replace(CLAIMS["gaussian"](), epsilon=0.5))
+    assert str(refused).split("\n")[0] == "Verification: does not hold" and f"  ! {refused.reasons[0]}"[:60] in str(refused)
+    status, reasons = refused
+    assert (status, reasons) == (refused.status, refused.reasons) and repr(refused).startswith("Verification(status='does not hold'")
+
+
+def test_a_composition():
+    together = compose([GaussianDP(noise_multiplier=4.0)] * 4, delta=1e-5)
+    first, second, third, *rest = str(together).split("\n")
+    assert (first, second) == ("Composition of 4 releases", "  together  epsilon 1.99310, delta 1e-05, replace-one")
+    assert third == "  gaussian  epsilon 1.99310, delta 1e-05" and len(rest) == 7
+    assert float(re.search(r"epsilon ([\d.]+)", second)[1]) >= together.epsilon
+    worthless = compose([PureDP(epsilon=5.0)] * 2, epsilon=0.001)
+    assert worthless.delta < 1 and "guarantees nothing" not in str(worthless)
+    assert str(dataclasses.replace(worthless, delta=1.0)).split("\n")[1] == "  ! delta is 1, so this guarantees nothing"
+    assert str(compose([PureDP(epsilon=1.0)])).startswith("Composition of 1 release\n")
+
+
+def test_a_recommendation():
+    found = hv.recommend(384, 8.0)
+    first, header, best, *rest = str(found).split("\n")
+    assert first == "Recommended for task 'retrieval': privunit"
+    assert header == "  mechanism   epsilon  delta  grade  expected cosine  noise norm"
+    assert best == "  privunit          8      0  exact           0.1386       7.144"
+    assert rest[3] == "  l2_laplace  no claim: computed in floating point" and len(rest) == 7
+    assert words(str(found)).endswith(f"why {found.why}")
+
+
+def test_a_search():
+    made = PrivateIndex(8, queries=VectorNoise(epsilon=8.0), store="numpy")
+    made.add(ROWS, [f"note {number}" for number in range(400)])
+    found = made.search(ROWS[:9], k=7)
+    first, *queries, more, noise, scores = str(found).split("\n")
+    assert first == "Search: 9 queries, the best 7 rows each" and len(queries) == 4
+    ids, values = found.ids[1].tolist(), found.scores[1].tolist()
+    told = ", ".join(f"{one} ({value:.3g})" for one, value in zip(ids[:5], values))
+    assert queries[1] == f"  query 1      {told}, 2 more"
+    assert (more, noise) == ("  ...          5 more queries", "  query noise  privunit, epsilon 72.0, delta 0.0 for this search")
+    assert scores == "  score noise  none"
+    one = made.search(ROWS[:1], k=20)
+    assert str(one).startswith("Search: 1 query, the best 20 rows\n") and words(str(one)).count("(") == 15 and ", 5 more" in str(one)
+    assert words(str(made.search(ROWS[:1], k=1, among=[]))).startswith("Search: 1 query, the best 0 rows query 0 no rows")
+
+
+def test_a_search_says_what_its_noise_is_worth():
+    answer = index(documents=None, scores=ScoreNoise(epsilon=1.0, mechanism="gumbel"), generator=seeded()).search(ROWS[:1], k=3)
+    ids = ", ".join(map(str, answer.ids[0].tolist()))
+    assert str(answer).split("\n")[1:] == [
+        f"  query 0      {ids}",
+        "  query noise  none",
+        "  score noise  gumbel_top_k, epsilon 1.0, delta 0.0 for this search; NOT A DP CLAIM",
+    ]
+
+
+ANSWERS = {
+    "verification": lambda: hv.verify_receipt(NO_CLAIMS["seed"]()),
+    "composition": lambda: compose([GaussianDP(noise_multiplier=4.0)] * 4, delta=1e-5),
+    "recommendation": lambda: hv.recommend(384, 8.0),
+    "search": lambda: index().search(ROWS[:9], k=30),
+}
+
+
+@pytest.mark.parametrize("make", ANSWERS.values(), ids=ANSWERS)
+def test_answers_take_ten_lines_and_tables_say_the_same(make):
+    answer = make()
+    assert str(answer).count("\n") < 10
+    assert texts_of_table(answer) == words(str(answer).replace("  ! ", " "))
+
+
+def test_ids_are_escaped():
+    made = PrivateIndex(8, documents=VectorNoise(epsilon=8.0), store="numpy")
+    made.add(ROWS[:1], ["<b>\x1b[31m"])
+    found = made.search(ROWS[:1], k=1)
+    assert "<b>\\x1b[31m (" in str(found) and "&lt;b&gt;" in found._repr_html_() and "<b>" not in found._repr_html_()

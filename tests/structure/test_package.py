@@ -3,6 +3,7 @@
 import ast
 import doctest
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -207,6 +208,51 @@ def test_type_checkers_know_the_packages():
     assert {alias.asname for node in imports for alias in node.names} == set(REACHABLE)
 
 
+def lazy_names(tree, package):
+    """(module, name) of what a package imports at first use; None where it has no such table."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "at_first_use" and isinstance(node.args[1], ast.Dict):
+            table = ast.literal_eval(node.args[1])
+            return {(place if place.startswith("hushvec.") else f"{package}.{place}", name) for name, place in table.items()}
+    return None
+
+
+def names_for_type_checkers(tree):
+    for node in tree.body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from ((one.module, alias.asname or alias.name) for one in node.body for alias in one.names)
+
+
+LAZY = [path for path in sorted(PACKAGE.rglob("__init__.py")) if lazy_names(ast.parse(path.read_text()), "")]
+
+
+@pytest.mark.parametrize("path", LAZY, ids=lambda path: str(path.parent.relative_to(PACKAGE.parent)))
+def test_type_checkers_know_what_is_imported_at_first_use(path):
+    tree, package = ast.parse(path.read_text()), ".".join(path.parent.relative_to(PACKAGE.parent).parts)
+    submodules = {(package, name) for name in REACHABLE} if path.parent == PACKAGE else set()
+    assert set(names_for_type_checkers(tree)) == lazy_names(tree, package) | submodules
+
+
+def test_there_are_lazy_packages():
+    assert {"hushvec", "text", "retrieval", "training"} <= {path.parent.name for path in LAZY}
+
+
+@pytest.mark.full
+def test_mypy_sees_types(tmp_path):
+    pytest.importorskip("mypy")
+    program = tmp_path / "program.py"
+    program.write_text("import hushvec as hv\nreveal_type(hv.text.redact('a'))\nreveal_type(hv.retrieval.PrivateIndex(8))\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", PACKAGE.parents[1] / "pyproject.toml", "--cache-dir", tmp_path, program],
+        capture_output=True,
+        text=True,
+        cwd=PACKAGE.parents[1],
+    )
+    assert done.returncode == 0, done.stdout
+    found = re.findall(r'Revealed type is "(.*)"', done.stdout)
+    assert found == ["hushvec.text.pii.redactor.Redaction", "hushvec.retrieval.index.private_index.PrivateIndex"]
+
+
 @pytest.mark.parametrize(
     "missing, use, extra",
     [
@@ -289,15 +335,20 @@ def test_a_subinterpreter_is_refused():
 
 @pytest.mark.alone
 def test_import_takes_no_longer_than_numpy():
-    """Processor time beyond numpy's own import, which is measured beside it; the best of five processes each."""
+    """Processor time of each import, in turn; the best of the processes so far, of at most 25. Load only adds to a time. It takes
+    about half of numpy's; at 0.8 an import that brings numpy with it is refused."""
 
     def seconds(what):
         code = f"import time; start = time.process_time(); import {what}; print(time.process_time() - start)"
         return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
 
-    times = [(seconds("numpy"), seconds("hushvec")) for _ in range(5)]
-    numpy_alone, with_hushvec = (min(column) for column in zip(*times, strict=True))
-    assert with_hushvec < 2 * numpy_alone
+    times = []
+    for _ in range(25):
+        times.append((seconds("numpy"), seconds("hushvec")))
+        numpy_alone, with_hushvec = (min(column) for column in zip(*times, strict=True))
+        if len(times) >= 3 and with_hushvec < 0.8 * numpy_alone:
+            return
+    pytest.fail(f"numpy took {numpy_alone:.3f} s, hushvec {with_hushvec:.3f} s")
 
 
 def test_warnings_are_not_raised_by_importing():

@@ -92,6 +92,57 @@ def test_the_size_is_the_best_on_held_out_texts(epsilon):
     assert all(scores[size] < max(scores.values()) - 0.99e-4 for size in range(found + 1, 401))
 
 
+@pytest.mark.parametrize("count", [2, 5, 8])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0, 16.0])
+def test_none_of_a_few_texts_is_dropped(count, epsilon):
+    for seed in range(20):
+        choice = PublicChoice(corpus_of(clustered(count, 24, seed=seed)), epsilon)
+        assert sorted(choice.numbers.tolist()) == list(range(count)) and choice.mechanism.k == count
+
+
+def expected_cosine(rows, numbers, private, epsilon):
+    """Of what randomized response over these texts answers to private rows."""
+    cosines, mechanism = private @ rows[numbers].T, RandomizedResponse(epsilon=epsilon, k=len(numbers))
+    best = cosines.max(axis=1)
+    others = (cosines.sum(axis=1) - best) / (len(numbers) - 1)
+    return (mechanism.probability_of_truth * best + (1 - mechanism.probability_of_truth) * others).mean()
+
+
+def test_few_texts_do_not_hide_that_a_size_is_harmful():
+    """Of 40 texts at epsilon 1 the true one would be told with probability 0.07, so most are left out, to the good of fresh rows."""
+    rows, private = clustered(40, 24), clustered(500, 24, seed=7)
+    assert RandomizedResponse(epsilon=1.0, k=40).probability_of_truth < 0.07
+    numbers = PublicChoice(corpus_of(rows), 1.0).numbers
+    assert 2 <= len(numbers) <= 8
+    assert expected_cosine(rows, numbers, private, 1.0) > expected_cosine(rows, np.arange(40), private, 1.0) + 0.05
+    assert len(PublicChoice(corpus_of(rows), 16.0).numbers) == 40
+
+
+@pytest.mark.parametrize("count", [9, 12, 40, 63])
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_few_held_out_texts_and_an_imagined_one(count, epsilon):
+    """The rule for fewer than 32 held-out texts, written out."""
+    rows = clustered(count, 24)
+    order = representatives(rows)
+    sizes, held_out = np.arange(2, count + 1), np.arange(count)[1::2]
+    assert len(held_out) < 32
+    scores, imagined = np.empty((len(held_out), len(sizes))), np.empty(len(sizes))
+    for column, size in enumerate(sizes):
+        truth = RandomizedResponse(epsilon=epsilon, k=int(size)).probability_of_truth
+        cosines = rows[held_out] @ rows[order[:size]].T
+        own = held_out[:, None] == order[None, :size]
+        best = np.where(own, -1, cosines).max(axis=1)
+        others = (np.where(own, 0, cosines).sum(axis=1) - best) / (size - 1)
+        scores[:, column] = truth * best + (1 - truth) * others
+        imagined[column] = truth + (1 - truth) * others.mean()
+    top = scores.mean(axis=0).argmax()
+    losses = np.vstack([scores[:, [top]] - scores, scores[:, top].mean() - imagined])
+    margins = losses.mean(axis=0) - losses.std(axis=0, ddof=1) / math.sqrt(len(losses))
+    found = best_size(rows, order, epsilon) - 2
+    assert found >= top
+    assert margins[found] <= 1e-6 and (margins[found + 1 :] > -1e-6).all()
+
+
 def test_it_is_charged_and_refused_before_anything_is_drawn():
     budget = hv.PrivacyBudget(10.0)
     choice = PublicChoice(corpus_of(clustered(50, 8)), 8.0)

@@ -354,6 +354,14 @@ def test_a_file_of_public_texts_makes_it_too(tmp_path):
     assert (result.mechanism, result.output) == ("randomized_response", "east wind")
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_a_file_of_five_texts_gives_five_answers(tmp_path, epsilon):
+    public = tmp_path / "public.txt"
+    public.write_text("north wind\neast wind\nsouth wind\nwest wind\nno wind\n")
+    result = Rewriter(embedder=WordEmbedder(), inverter=public, epsilon=epsilon).rewrite("some east wind")
+    assert " texts=5 " in result.dp_line
+
+
 def test_without_public_texts_the_default_is_a_direction_and_the_receipt_says_why():
     one = by_default()
     result = one.rewrite(MEETING)

@@ -30,6 +30,11 @@ def as_array(name: str, x: Any) -> Any:
     return _converted(name, x) if isinstance(x, list | tuple) or _is_whole(x) else x
 
 
+def dtype_after(dtype: np.dtype[Any]) -> str:
+    """What `as_array` makes of a numpy array's dtype, by name."""
+    return "float32" if dtype.kind in "iu" else dtype.name
+
+
 def given_rows(name: str, x: Any, *, finite: bool) -> CheckedRows:
     """`checked_rows` of what a user gave: `as_array` comes first."""
     return checked_rows(name, as_array(name, x), finite=finite)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 Class = TypeVar("Class", bound=type)
@@ -16,6 +16,7 @@ _TABLE = "border-collapse:collapse;text-align:left"
 _CAPTION = "caption-side:top;text-align:left;font-weight:bold;padding:0.3em 0"
 _CELL = "text-align:left;vertical-align:top;padding:0.15em 0.8em 0.15em 0;white-space:normal"
 _LABEL = f"{_CELL};font-weight:normal;opacity:0.75;white-space:nowrap;width:1%"
+_COLUMN = f"{_CELL};white-space:nowrap"
 _CAUTION = f"{_CELL};font-weight:bold;border-left:0.3em solid #d55e00;padding-left:0.6em"
 
 
@@ -25,12 +26,14 @@ class Sheet(NamedTuple):
     Args:
         title: one line.
         facts: (label, text) pairs, in order.
-        cautions: what limits or voids the rest, shown before the facts.
+        cautions: what limits or voids the rest, shown first.
+        table: rows of equal length, a header first, shown before the facts.
     """
 
     title: str
     facts: tuple[tuple[str, str], ...]
     cautions: tuple[str, ...] = ()
+    table: tuple[tuple[str, ...], ...] = ()
 
 
 def shown(cls: Class) -> Class:
@@ -50,9 +53,22 @@ def as_text(sheet: Sheet) -> str:
     lines = [printable(sheet.title)]
     for caution in sheet.cautions:
         lines += _wrapped("  ! ", caution)
+    lines += (f"  {line}" for line in aligned(sheet.table))
     for label, text in sheet.facts:
         lines += _wrapped(f"  {label.ljust(width)}  ", text)
     return "\n".join(lines)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of columns as wide as their widest cell, the first to the left, the others to the right. Cells are `printable`."""
+    lines = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return [
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width) for column, (cell, width) in enumerate(zip(line, widths))
+        ).rstrip()
+        for line in lines
+    ]
 
 
 def as_html(sheet: Sheet) -> str:
@@ -64,7 +80,20 @@ def as_html(sheet: Sheet) -> str:
         for label, text in sheet.facts
     )
     caption = f'<caption style="{_CAPTION}">{_escaped(sheet.title)}</caption>'
-    return f'<table class="hushvec" style="{_TABLE}">{caption}<tbody>{"".join((*cautions, *facts))}</tbody></table>'
+    rows = "".join((*cautions, _columns(sheet.table), *facts))
+    return f'<table class="hushvec" style="{_TABLE}">{caption}<tbody>{rows}</tbody></table>'
+
+
+def _columns(table: tuple[tuple[str, ...], ...]) -> str:
+    """A row that holds the table."""
+    if not table:
+        return ""
+    header, *rows = table
+    names = "".join(f'<th scope="col" style="{_COLUMN};font-weight:normal;opacity:0.75">{_escaped(name)}</th>' for name in header)
+    cells = ("".join(f'<td style="{_COLUMN}">{_escaped(cell)}</td>' for cell in row) for row in rows)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    inner = f'<table style="{_TABLE}"><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<tr><td colspan="2" style="padding:0">{inner}</td></tr>'
 
 
 def number(value: float | None) -> str:

@@ -16,6 +16,8 @@ REDRAW_SECONDS = 0.1
 
 _CLEARED = "\r\033[K"
 
+_announcing: list[TextIO] = []  # streams with a line of `announced`
+
 
 class Progress:
     """`with Progress("embedding", total) as progress: progress.advance(n)`."""
@@ -63,15 +65,17 @@ class Progress:
 
 @contextmanager
 def announced(what: str, stream: TextIO | None = None) -> Iterator[None]:
-    """Say what is done while it is done: `with announced("loading the model"): ...`."""
+    """Say what is done while it is done: `with announced("loading the model"): ...`. Within another announcement, nothing."""
     shown = sys.stderr if stream is None else stream
-    if not shown.isatty():
+    if not shown.isatty() or shown in _announcing:
         yield
         return
+    _announcing.append(shown)
     shown.write(f"\r{what} ...\033[K")
     shown.flush()
     try:
         yield
     finally:
+        _announcing.remove(shown)
         shown.write(_CLEARED)
         shown.flush()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushvec._util import validate
+from hushvec._util.display import Sheet, at_least, plural, shown
 from hushvec._util.rounding import sum_up
 from hushvec.accounting import extra
 from hushvec.accounting.losses import PoissonSampledGaussianDP
@@ -33,9 +34,10 @@ class Candidate:
     note: str = ""
 
 
+@shown
 @dataclass(frozen=True, kw_only=True)
 class Composition:
-    """What releases cost together.
+    """What releases cost together. `print` shows what every theorem says, the smallest bound first.
 
     Args:
         epsilon, delta: all releases together are (epsilon, delta)-DP.
@@ -57,16 +59,19 @@ class Composition:
         """The paper and the theorem in it."""
         return self.candidates[0].reference
 
-    def __str__(self) -> str:
-        """A table with one line per theorem."""
-        lines = [
-            f"{self.releases} releases, {self.adjacency}: ({self.epsilon:.6g}, {self.delta:.6g})-DP",
-            *(
-                f"  {candidate.theorem:<9} {candidate.note or f'epsilon {candidate.epsilon:.6g}, delta {candidate.delta:.6g}'}"
-                for candidate in self.candidates
+    def _sheet(self) -> Sheet:
+        return Sheet(
+            f"Composition of {plural(self.releases, 'release')}",
+            (
+                ("together", f"{_price(self.epsilon, self.delta)}, {self.adjacency}"),
+                *((one.theorem, one.note or _price(one.epsilon, one.delta)) for one in self.candidates),
             ),
-        ]
-        return "\n".join(lines)
+            ("delta is 1, so this guarantees nothing",) if self.delta >= 1 else (),
+        )
+
+
+def _price(epsilon: float, delta: float) -> str:
+    return f"epsilon {at_least(epsilon)}, delta {at_least(delta)}"
 
 
 def compose(releases: Any, *, delta: float | None = None, epsilon: float | None = None) -> Composition:

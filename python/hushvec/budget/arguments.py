@@ -11,6 +11,9 @@ from hushvec.budget.filter import default_max_delta
 from hushvec.budget.location import DEFAULT_KEY
 from hushvec.budget.rows import MOST_TEXT, POLICIES, Terms
 
+BY = ": "  # between who charges and what for
+MOST_CHARGED_BY = 100
+
 
 def key_of(persist_key: str | None) -> str:
     """The name of the ledger that an argument means."""
@@ -37,6 +40,23 @@ def terms_of_limits(key: str, max_epsilon: Any, max_delta: Any, max_rho: Any, on
 
 def _limit(name: str, value: Any) -> int:
     return units_of(at_most(validate.positive(name, value), value))
+
+
+def require_charged_by(value: str | None) -> str | None:
+    """Who charges: short, so that a purpose fits behind it."""
+    if value is None:
+        return None
+    if len(require_text("charged_by", value)) > MOST_CHARGED_BY or BY in value:
+        raise ValueError(f"charged_by must be at most {MOST_CHARGED_BY} characters without {BY!r}, got {value!r:.120}")
+    return value
+
+
+def purpose_text(charged_by: str | None, purpose: str | None) -> str:
+    """What a row says a charge is for: who charges, then the purpose."""
+    if purpose is None:
+        return "" if charged_by is None else f"{charged_by}{BY}"
+    require_text("purpose", purpose)
+    return purpose if charged_by is None else require_text("purpose", f"{charged_by}{BY}{purpose}")
 
 
 def require_text(name: str, value: Any) -> str:

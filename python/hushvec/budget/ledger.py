@@ -14,7 +14,7 @@ from hushvec.budget.amounts import (
     float_down,
     float_up,
 )
-from hushvec.budget.arguments import key_of, require_text, terms_of_limits
+from hushvec.budget.arguments import key_of, purpose_text, require_charged_by, require_text, terms_of_limits
 from hushvec.budget.chain import ChainReport, Head, check_chain
 from hushvec.budget.charge import BudgetState, Charge
 from hushvec.budget.durable import DurableLedger
@@ -48,6 +48,8 @@ class PrivacyBudget:
             the ledger lasts as long as this process. One store holds any number of ledgers.
         on_exhausted: "block": a charge that does not fit raises and is not recorded. "warn": it is recorded, with a
             PrivacyBudgetWarning; such a ledger only counts.
+        charged_by: name of the service or person that charges through this object, at most 100 printable characters. It stands
+            before the purpose of every charge, "search: gaussian, 10 x 64, per record": `hushvec budget charges` adds up by it.
 
     Raises:
         TypeError: wrong kinds; no limit, or limits in both currencies.
@@ -88,7 +90,9 @@ class PrivacyBudget:
         persist_key: str | None = None,
         store: str | PathLike[str] | None = None,
         on_exhausted: str = BLOCK,
+        charged_by: str | None = None,
     ) -> None:
+        self._charged_by = require_charged_by(charged_by)
         key = require_plain(key_of(persist_key))
         terms = terms_of_limits(key, max_epsilon, max_delta, max_rho, on_exhausted)
         if is_memory(persist_key, store):
@@ -99,7 +103,9 @@ class PrivacyBudget:
         self._remember()
 
     @classmethod
-    def reopen(cls, persist_key: str | None = None, *, store: str | PathLike[str] | None = None) -> PrivacyBudget:
+    def reopen(
+        cls, persist_key: str | None = None, *, store: str | PathLike[str] | None = None, charged_by: str | None = None
+    ) -> PrivacyBudget:
         """Open an existing ledger with the limits and the policy that it has.
 
         Raises:
@@ -117,6 +123,7 @@ class PrivacyBudget:
             >>> folder.cleanup()
         """
         budget = cls.__new__(cls)
+        budget._charged_by = require_charged_by(charged_by)
         budget._ledger = DurableLedger(open_store(store, create=False), key_of(persist_key), None)
         budget._remember()
         return budget
@@ -161,7 +168,7 @@ class PrivacyBudget:
         asked = amounts(self._currency, epsilon, delta, rho)
         if charge_id is not None:
             require_text("charge_id", charge_id)
-        return self._ledger.charge(asked, charge_id, "" if purpose is None else require_text("purpose", purpose))
+        return self._ledger.charge(asked, charge_id, purpose_text(self._charged_by, purpose))
 
     def remaining(self) -> float:
         """Epsilon that is left, or rho; 0.0 where a "warn" ledger is over its limit. Charging exactly this fits."""
@@ -193,7 +200,7 @@ class PrivacyBudget:
 
     def reset(self, *, purpose: str | None = None) -> None:
         """Start a new period with nothing spent. The old rows stay and still count: losses of periods add up."""
-        self._ledger.reset("" if purpose is None else require_text("purpose", purpose))
+        self._ledger.reset(purpose_text(self._charged_by, purpose))
 
     def verify(self, heads: Iterable[Head | tuple[int, str]] = ()) -> ChainReport:
         """Recompute the whole ledger from its first row on.
@@ -276,7 +283,7 @@ class PrivacyBudget:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if isinstance(self._ledger, DurableLedger):
-            return _reopened, (self._key, self._ledger.address)
+            return _reopened, (self._key, self._ledger.address, self._charged_by)
         raise TypeError("a budget in memory, or a closed one, cannot be sent to another process: name a persist_key or a store")
 
     def __repr__(self) -> str:
@@ -379,5 +386,5 @@ def verify_ledger(
     return report
 
 
-def _reopened(persist_key: str, store: str) -> PrivacyBudget:
-    return PrivacyBudget.reopen(persist_key, store=store)
+def _reopened(persist_key: str, store: str, charged_by: str | None) -> PrivacyBudget:
+    return PrivacyBudget.reopen(persist_key, store=store, charged_by=charged_by)

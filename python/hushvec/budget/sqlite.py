@@ -129,12 +129,17 @@ class SQLiteStore:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             self._give_up()
-            raise StoreFailure(f"{self.name}: {error}", unknown=committing) from error
+            raise StoreFailure(f"{self.name}: {error}{self._reason()}", unknown=committing) from error
         except BaseException:
             self._roll_back()
             raise
         finally:
             self._in_use = False
+
+    def _reason(self) -> str:
+        """What SQLite does not say where it cannot write."""
+        writable = os.access(self._path.resolve().parent, os.W_OK)
+        return "" if writable else " (its folder must be writable, even to read: SQLite keeps its log there)"
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is not None:

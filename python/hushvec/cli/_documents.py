@@ -22,11 +22,11 @@ def source_name(source: str | None) -> str:
 
 
 def mode_of_output(source: str | None) -> int:
-    """The mode of outputs: that of the input if it is a file; else readable only by the user.
+    """The mode of outputs: that of the input if it is a file; else, as for a folder, readable only by the user.
 
     Even a private release may have unprotected text beside it (kept keys, an infinite epsilon).
     """
-    return PRIVATE if source in (None, "-") else mode_of(Path(str(source)))
+    return PRIVATE if source in (None, "-") or Path(str(source)).is_dir() else mode_of(Path(str(source)))
 
 
 def read_utf8(source: str | None) -> str:
@@ -35,12 +35,16 @@ def read_utf8(source: str | None) -> str:
     return decoded(source_name(source), content)
 
 
+def files_of_folder(folder: Path) -> list[Path]:
+    """The .txt and .md files in a folder and the folders below it, by name."""
+    return sorted(file for file in folder.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+
+
 def lines_of_source(source: str) -> list[str]:
     """The lines, without the spaces around them, of a file, of standard input ("-") or of the .txt and .md files of a folder."""
     path, files = Path(source), [source]
     if source != "-" and path.is_dir():
-        found = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
-        files = [str(file) for file in found]
+        files = [str(file) for file in files_of_folder(path)]
     lines = [line.strip() for file in files for _, line in numbered_lines(read_utf8(file), file)]
     if not lines:
         raise ValueError(f"{source_name(source)}: must hold at least one line of text")

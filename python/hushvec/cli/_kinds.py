@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util.publish import receipt_path
+from hushvec.errors import ReceiptError
+from hushvec.receipts.fields import json_object
 
 RECEIPT = "receipt"
 EXPORT = "ledger export"
@@ -43,6 +45,32 @@ def mistaken(name: str, content: bytes, wanted: str) -> str | None:
         return f"{name}: {lines} lines of JSON, not a {wanted}{_instead(name)}" if lines else None
     kind = _json_kind(value, wanted)
     return None if kind is None else f"{name}: {kind}{_instead(name)}"
+
+
+def receipts_of_lines(content: bytes) -> list[tuple[int, str]]:
+    """The receipts in JSON lines, as `hushvec rewrite` writes them for many documents.
+
+    Returns:
+        Number of the line and JSON of the receipt; empty if the first line is not of this kind.
+
+    Raises:
+        ReceiptError: a later line is not, or a document has no receipt; it names the line.
+    """
+    lines = [(number, line) for number, line in enumerate(content.splitlines(), 1) if line.strip()]
+    found: list[tuple[int, str]] = []
+    for number, line in lines:
+        try:
+            value = json_object(line.decode("utf-8"))
+        except (ReceiptError, UnicodeDecodeError):
+            value = None
+        if not isinstance(value, dict) or not {"receipt", "dp_line"} <= value.keys():
+            if not found:
+                return []
+            raise ReceiptError(f"line {number} must be a document of hushvec rewrite with its receipt, as the lines before it")
+        if not isinstance(value["receipt"], dict):
+            raise ReceiptError(f"line {number} has no receipt: its output was made without a release, or without noise")
+        found.append((number, json.dumps(value["receipt"])))
+    return found
 
 
 def mistaken_folder(name: str, wanted: str) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hushvec._util.display import Sheet, as_text
+from hushvec._util.display import Sheet, aligned, as_text
 from hushvec.cli._printable import printable
 from hushvec.cli._style import paint
 from hushvec.receipts.facts import sheet_of
@@ -30,14 +30,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     Cells are `printable`.
     """
-    lines = [[printable(cell) for cell in line] for line in (header, *rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    first, *rest = (
-        "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width) for column, (cell, width) in enumerate(zip(line, widths))
-        ).rstrip()
-        for line in lines
-    )
+    first, *rest = aligned((header, *rows))
     return "\n".join([paint("bold", first), *rest])
 
 
@@ -47,10 +40,15 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"  {paint('name', name.ljust(width))}  {printable(value)}" for name, value in pairs)
 
 
+def titled(text: str) -> str:
+    """A text that `print` shows of an object, its first line in bold."""
+    title, *lines = text.split("\n")
+    return "\n".join([paint("bold", title), *lines])
+
+
 def receipt_lines(receipt: AnyReceipt) -> str:
     """A receipt as `print` shows it."""
-    title, *lines = as_text(receipt_sheet(receipt)).split("\n")
-    return "\n".join([paint("bold", title), *lines])
+    return titled(as_text(receipt_sheet(receipt)))
 
 
 def receipt_sheet(receipt: AnyReceipt) -> Sheet:

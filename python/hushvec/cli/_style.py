@@ -1,7 +1,8 @@
 """Colors for a terminal that wants them. What is colored reads the same without.
 
 NO_COLOR turns them off; else FORCE_COLOR turns them on, for a pipe too; else they are for terminals only, unless TERM is "dumb".
-Only the 16 colors that a terminal's own theme defines are used, so that they can be read on a light and on a dark background.
+Colors are fixed ones of the 256, of medium luminance, so that each has a contrast of at least 4 on black and on white. The 16 colors
+of a terminal's theme do not: blue on black and cyan or green on white are below 2.5 in common themes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,15 @@ import os
 import sys
 from typing import TextIO
 
-_CODES = {"bold": "1", "dim": "2", "good": "32", "bad": "31", "warn": "35", "name": "36", "title": "1;34"}
+_CODES = {
+    "bold": "1",
+    "dim": "2",
+    "good": "38;5;28",  # green
+    "bad": "38;5;161",  # red
+    "warn": "38;5;163",  # magenta
+    "name": "38;5;30",  # cyan
+    "title": "1;38;5;27",  # blue
+}
 _PLAIN = "\x1b[0m"
 
 

@@ -1,4 +1,4 @@
-"""`hushvec budget create|show|verify|reset|export`: make, show and check ledgers, start a new period."""
+"""`hushvec budget create|show|charges|verify|reset|export`: make, show and check ledgers, start a new period."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from typing import Any
 from hushvec._util.publish import SHARED, published_text
 from hushvec.budget import BudgetState, PrivacyBudget, budget_keys, export_head, verify_export, verify_ledger
 from hushvec.budget.rows import BLOCK, POLICIES
+from hushvec.budget.shown import COLUMNS, budget_row
 from hushvec.cli._arguments import Subparsers, add_command, add_group
-from hushvec.cli._output import facts, print_json, table
+from hushvec.cli._charges import by_name, time_of
+from hushvec.cli._output import print_json, table, titled
 from hushvec.cli._parser import Example
 from hushvec.cli._printable import say
 from hushvec.errors import BudgetError
 from hushvec.receipts.fields import MOST_EXPORT_CHARACTERS, json_object
 
 WRONG = 1
-SHOWN_HASH = 16  # characters of a hash that are shown
 
 _CREATE = ("a ledger of epsilon 10", "hushvec budget create --key clinic --epsilon 10 --delta 1e-4")
 _RHO = ("a ledger that counts zero-concentrated DP, for many small Gaussian releases", "hushvec budget create --key study --rho 0.5")
 _SPEND = ("spend from it", "hushvec privatize vectors.npy -o private.npy --epsilon 2 --budget clinic")
 _SHOW = ("what is left of every ledger", "hushvec budget show")
+_CHARGES = ("who spent what", "hushvec budget charges --key clinic --store postgresql://user@host/database")
 _RESET = ("after a month", "hushvec budget reset --key clinic --yes --purpose december")
 _EXPORT = ("for somebody who checks your receipts", "hushvec budget export --key clinic -o ledger.json")
 _VERIFY = (
@@ -44,7 +46,16 @@ def add_to(subparsers: Subparsers) -> None:
     _add_create(commands)
     what = "limits and what is spent, of one ledger or of all in the store"
     show = _add(commands, "show", _show, what, (_SHOW,), key_required=False)
-    show.description = "Limits and what is spent. Without --key: all ledgers of the store."
+    show.description = (
+        "Limits and what is spent, rounded to six digits: what is spent up, what is left down. --json has the exact amounts.\n"
+        "Without --key: all ledgers of the store."
+    )
+    charges = _add(commands, "charges", _charges, "who spent what in this period, and the last charges", (_CHARGES,))
+    charges.description = (
+        "What was charged in this period: totals by who charged it (charged_by= of PrivacyBudget), then the last charges.\n"
+        "Purposes and names are what the programs said. The ledger cannot check them."
+    )
+    charges.add_argument("--last", type=int, default=20, metavar="N", help="how many charges are listed (default 20)")
     verify = _add(commands, "verify", _verify, "recompute a ledger from its first row on", _VERIFY, key_required=False)
     verify.description = (
         "Recompute hashes, totals and limits from the first row on.\n\n"
@@ -94,12 +105,11 @@ def _create(options: argparse.Namespace) -> int:
         store=_new_ledger(options),
         on_exhausted=options.on_exhausted,
     ) as budget:
-        state = budget.state()
-    if options.json:
-        print_json(_as_json(state))
-    else:
-        say(f"created {state.key!r}", "")
-        print(facts(_facts(state)))
+        if options.json:
+            print_json(_as_json(budget.state()))
+        else:
+            say(f"created {options.key!r}", "")
+            print(titled(str(budget)))
     return 0
 
 
@@ -121,15 +131,42 @@ def _new_ledger(options: argparse.Namespace) -> str | None:
 
 
 def _show(options: argparse.Namespace) -> int:
-    keys = budget_keys(options.store) if options.key is None else [options.key]
-    states = [_state(key, options.store) for key in keys]
+    if options.key is None:
+        return _show_all([_state(key, options.store) for key in budget_keys(options.store)], options)
+    with PrivacyBudget.reopen(options.key, store=options.store) as budget:
+        if options.json:
+            print_json(_as_json(budget.state()))
+        else:
+            print(titled(str(budget)))
+    return 0
+
+
+def _show_all(states: Sequence[BudgetState], options: argparse.Namespace) -> int:
     if options.json:
-        shown = [_as_json(state) for state in states]
-        print_json(shown if options.key is None else shown[0])
-    elif options.key is None:
-        print(table(("key", "spent", "left", "limit", "period", "charges and resets"), [_line(state) for state in states]))
+        print_json([_as_json(state) for state in states])
     else:
-        print(facts(_facts(states[0])))
+        print(table(COLUMNS, [budget_row(state) for state in states]))
+    return 0
+
+
+def _charges(options: argparse.Namespace) -> int:
+    if options.last < 0:
+        raise ValueError(f"--last must be >= 0, got {options.last}")
+    with PrivacyBudget.reopen(options.key, store=options.store) as budget:
+        rows = budget.export()["rows"]
+    charges = [row for row in rows if row["kind"] == "charge" and row["period"] == rows[-1]["period"]]
+    shown = charges[len(charges) - min(options.last, len(charges)) :]
+    if options.json:
+        print_json({"period": rows[-1]["period"], "charged_by": by_name(charges), "charges": shown})
+    elif not charges:
+        say("nothing is charged in this period")
+    else:
+        currency = [name for name in ("epsilon", "delta", "rho") if rows[0][name]]
+        totals = [(one["charged_by"], str(one["charges"]), *(f"{one[name]:.12g}" for name in currency)) for one in by_name(charges)]
+        print(table(("charged by", "charges", *currency), totals))
+        lines = [(row["purpose"], *(row[name] for name in currency), time_of(row), str(row["sequence"])) for row in shown]
+        if lines:
+            print(f"\n{table(('purpose', *currency, 'time (UTC)', 'row'), lines)}")
     return 0
 
 
@@ -204,35 +241,6 @@ def _as_json(state: BudgetState) -> dict[str, Any]:
         "exhausted": state.exhausted,
         "head": state.head._asdict(),
     }
-
-
-def _line(state: BudgetState) -> tuple[str, ...]:
-    spent, rest, limit = _spent(state)
-    return state.key, spent, rest, limit, str(state.period), str(state.rows - 1)
-
-
-def _facts(state: BudgetState) -> list[tuple[str, str]]:
-    spent, rest, limit = _spent(state)
-    return [
-        ("key", state.key),
-        ("spent", spent + (" (exhausted)" if state.exhausted else "")),
-        ("left", rest),
-        ("limit", limit),
-        ("when exhausted", state.on_exhausted),
-        ("period", f"{state.period}, after as many resets"),
-        ("rows", f"{state.rows}, the last with hash {state.entry_hash[:SHOWN_HASH]}..."),
-        ("ledger", f"{state.ledger[:SHOWN_HASH]}..."),
-    ]
-
-
-def _spent(state: BudgetState) -> tuple[str, str, str]:
-    if state.currency == "rho":
-        return f"rho {state.consumed_rho!r}", f"rho {state.remaining_rho!r}", f"rho {state.max_rho!r}"
-    return (
-        f"({state.consumed_epsilon!r}, {state.consumed_delta!r})",
-        f"({state.remaining_epsilon!r}, {state.remaining_delta!r})",
-        f"({state.max_epsilon!r}, {state.max_delta!r})",
-    )
 
 
 def _read(name: str) -> Mapping[str, Any]:

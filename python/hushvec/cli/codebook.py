@@ -39,7 +39,7 @@ def add_to(subparsers: Subparsers) -> None:
             ("release private rows as its codes", "hushvec privatize private.npy -o out.npy --epsilon 8 --codebook book.npz"),
         ),
     )
-    parser.add_argument("input", metavar="IN", type=Path)
+    parser.add_argument("input", metavar="IN", type=Path, help="file of public rows or texts")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="the codebook's file (.npz)")
     parser.add_argument("--epsilon", type=float, required=True, help="of one release: the number of codes depends on it")
     parser.add_argument(

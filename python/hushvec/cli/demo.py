@@ -26,7 +26,7 @@ from hushvec.cli._thief import (
     shares_of_topics,
     sweep,
 )
-from hushvec.data import private_notes, public_sentences
+from hushvec.data import private_note_vectors, private_notes, public_sentence_vectors, public_sentences
 from hushvec.embedders.minilm import MiniLMEmbedder
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, PrivUnit
 from hushvec.release.vectors import privatize
@@ -45,9 +45,10 @@ def add_to(subparsers: Subparsers) -> None:
         "demo",
         run,
         description=(
-            "Embed texts with all-MiniLM-L6-v2 on the CPU, and show in six steps what the vectors give away, what each mechanism\n"
-            "leaves of one text, what a smaller epsilon changes, what survives in aggregate, and the receipt. All figures are\n"
-            "measured or computed here; the noise is new each time. Every line of the input is one text.\n\n"
+            "Show in six steps what vectors of texts give away, what each mechanism leaves of one text, what a smaller epsilon\n"
+            "changes, what survives in aggregate, and the receipt. All figures are measured or computed here; the noise is new\n"
+            "each time. The vectors of the shipped notes are shipped too. Texts of PATH, one per line, are embedded with\n"
+            "all-MiniLM-L6-v2 on the CPU, which needs the extra 'text'.\n\n"
             "Texts of PATH, and the sentences nearest to them, are printed only with --show-original. With --mechanism only\n"
             "that one is shown. The tables repeat the release: do not publish them, as the losses would add up."
         ),
@@ -73,27 +74,27 @@ def run(options: argparse.Namespace) -> int:
     arguments = _release_arguments(options)
     shown = (*_VECTORS, CHOICE) if options.mechanism is None else (options.mechanism,)
     _check_before_the_model_loads(shown, arguments)
-    texts = private_notes() if options.source is None else lines_of_source(options.source)
+    texts = None if options.source is None else lines_of_source(options.source)
     # At once for a person, whom loading the model keeps waiting; elsewhere not before it has worked.
     at_once = sys.stdout.isatty() and not options.json
     if at_once:
-        print(headline(len(texts), options.source), flush=True)
+        print(headline(None if texts is None else len(texts)), flush=True)
     watch = _Stopwatch()
-    stolen = _embedded(texts, watch)
+    stolen = _shipped(watch) if texts is None else _embedded(texts, watch)
     outcomes = [releaser(stolen, name, arguments)() for name in shown]
     watch.lap("release and decode")
     lines: list[SweepLine] = []
     if not options.no_sweep and options.mechanism != EmpiricalGaussian.name:
         lines = sweep(stolen, _IN_TABLE if options.mechanism is None else shown, arguments)
         watch.lap("other epsilons")
-    people = AGGREGATE_PEOPLE if options.source is None else len(texts)
+    people = AGGREGATE_PEOPLE if texts is None else len(texts)
     shares = None if options.per == "release" else shares_of_topics(stolen, people, arguments["generator"])
-    private = options.show_original or options.source is None  # the shipped notes are about nobody
+    private = options.show_original or texts is None  # the shipped notes are about nobody
     if options.json:
         print_json(_as_json(stolen, outcomes, lines, shares, private=private) | {"seconds": watch.seconds, "note": NOTE_PRIVATE})
     else:
         if not at_once:
-            print(headline(len(texts), options.source))
+            print(headline(None if texts is None else len(texts)))
         tell(Story(stolen, outcomes, lines, shares, options.show, options.source, private))
     return 0
 
@@ -128,6 +129,12 @@ def _check_before_the_model_loads(mechanisms: tuple[str, ...], arguments: dict[s
     for name in mechanisms:
         if name != CHOICE:
             privatize(np.empty((0, MiniLMEmbedder.dimension), np.float32), mechanism=name, **arguments)
+
+
+def _shipped(watch: _Stopwatch) -> Stolen:
+    stolen = Stolen(private_notes(), private_note_vectors(), PublicCorpus(tuple(public_sentences()), public_sentence_vectors()))
+    watch.lap("read vectors")
+    return stolen
 
 
 def _embedded(texts: list[str], watch: _Stopwatch) -> Stolen:

@@ -35,7 +35,7 @@ def add_to(subparsers: Subparsers) -> None:
         run,
         description=(
             "Release the vectors of a file with differential privacy; the receipt goes to OUT.receipt.json.\n\n"
-            ".npy      float16, float32 or float64, one or two dimensions, any size (memory-mapped)\n"
+            ".npy      floats of 16, 32 or 64 bits, or integers (released as float32), one or two dimensions, any size\n"
             ".parquet  a column of float lists; other columns are dropped unless --keep names them\n"
             ".jsonl    a list of numbers under --column, or with --text-key a text that is embedded first;\n"
             "          other keys are dropped unless --keep names them\n\n"
@@ -57,7 +57,7 @@ def add_to(subparsers: Subparsers) -> None:
             ),
         ),
     )
-    parser.add_argument("input", metavar="IN", type=Path)
+    parser.add_argument("input", metavar="IN", type=Path, help="file of vectors: .npy, .parquet or .jsonl")
     parser.add_argument("-o", "--output", metavar="OUT", type=Path, required=True, help="file of the same kind")
     add_force_argument(parser)
     parser.add_argument("--epsilon", type=float, help="needed by every mechanism but empirical")

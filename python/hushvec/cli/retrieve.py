@@ -58,7 +58,7 @@ def add_to(subparsers: Subparsers) -> None:
         description="Costs of an index.",
         examples=(("with the cost of 1000 queries", "hushvec retrieve show notes.index --queries 1000"),),
     )
-    show.add_argument("folder", metavar="INDEX", type=Path)
+    show.add_argument("folder", metavar="INDEX", type=Path, help="folder of an index")
     show.add_argument("--queries", type=int, default=_SHOWN_QUERIES, help="also show the cost of this many queries (default 100)")
 
 
@@ -82,13 +82,13 @@ def _add_build(commands: Subparsers) -> None:
             ),
         ),
     )
-    parser.add_argument("input", metavar="IN", type=Path)
+    parser.add_argument("input", metavar="IN", type=Path, help="file of vectors or texts")
     parser.add_argument("-o", "--output", metavar="INDEX", type=Path, required=True, help="folder to make")
     parser.add_argument("--ids", metavar="FILE", type=Path, help="one id per line: whole numbers, or strings (default: 0, 1, ...)")
     parser.add_argument("--column", help="column or key of the vectors (default embedding)")
     parser.add_argument("--text-key", help=".jsonl: embed the text under this key")
     documents = parser.add_argument_group("noise on documents, before they are stored")
-    documents.add_argument("--epsilon", type=float)
+    documents.add_argument("--epsilon", type=float, help="of each row; without it and --sigma, no noise")
     documents.add_argument("--delta", type=float, default=1e-5, help="for the Gaussian kinds (default 1e-5)")
     documents.add_argument("--mechanism", choices=tuple(MECHANISMS), default="privunit", help="default privunit")
     documents.add_argument("--codebook", metavar="FILE", type=Path, help="answer with codes of this public codebook, not with noise")
@@ -96,12 +96,12 @@ def _add_build(commands: Subparsers) -> None:
     documents.add_argument("--per", choices=PER, default="record", help="every row, or all rows, about one person (default record)")
     documents.add_argument("--renormalize", action="store_true", help="unit rows after the noise")
     queries = parser.add_argument_group("noise on queries, for the asker")
-    queries.add_argument("--query-epsilon", type=float)
+    queries.add_argument("--query-epsilon", type=float, help="of one query; without it, no noise")
     queries.add_argument("--query-mechanism", choices=tuple(MECHANISMS), default="privunit", help="default privunit")
     asker = "a search's queries are one person's and add up (query, the default), several people's (record), one release (release)"
     queries.add_argument("--query-per", choices=(PER_QUERY, *PER), default=PER_QUERY, help=asker)
     scores = parser.add_argument_group("noise on scores, the cost of one query")
-    scores.add_argument("--score-epsilon", type=float)
+    scores.add_argument("--score-epsilon", type=float, help="of the scores of one query; without it, no noise")
     scores.add_argument("--score-delta", type=float, default=1e-5, help="default 1e-5")
     scores.add_argument("--score-mechanism", choices=SCORE_MECHANISMS, default="laplacian", help="default laplacian")
     scores.add_argument("--score-range", metavar="LOW,HIGH", default="-1,1", help="scores are clamped to it (default -1,1)")
@@ -131,8 +131,8 @@ def _add_search(commands: Subparsers) -> None:
             ),
         ),
     )
-    parser.add_argument("folder", metavar="INDEX", type=Path)
-    parser.add_argument("queries", nargs="?", metavar="QUERIES", type=Path)
+    parser.add_argument("folder", metavar="INDEX", type=Path, help="folder of an index")
+    parser.add_argument("queries", nargs="?", metavar="QUERIES", type=Path, help="file of vectors or texts, unless --text")
     parser.add_argument("--text", action="append", default=[], help="a query in words, embedded with MiniLM; may be repeated")
     parser.add_argument("-k", type=int, default=10, help="documents for a query (default 10)")
     parser.add_argument("--column", help="column or key of the vectors (default embedding)")

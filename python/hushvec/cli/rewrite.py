@@ -26,13 +26,15 @@ from hushvec.cli._arguments import (
     opened_budget,
     replaced_release,
 )
-from hushvec.cli._documents import mode_of_output, read_utf8, source_name
+from hushvec.cli._documents import files_of_folder, mode_of_output, read_utf8, source_name
 from hushvec.cli._output import print_json
 from hushvec.cli._printable import say
 from hushvec.mechanisms import Gaussian
 from hushvec.text.rewriting.results import Rewriting
 from hushvec.text.rewriting.rewriter import Rewriter
 from hushvec.text.rewriting.terms import AUTO, CHOICE, LEVELS, NOTE_NO_PUBLIC_TEXTS, REWRITING_MECHANISMS
+
+FILE_NAME = "file"  # the key under which --keep copies the name of a folder's file
 
 
 def add_to(subparsers: Subparsers) -> None:
@@ -46,9 +48,10 @@ def add_to(subparsers: Subparsers) -> None:
             "[DP] line belongs to the output wherever it goes.\n\n"
             "--published is the chain of published pipelines: placeholders stay, and each stretch between them is embedded,\n"
             "clipped, given Gaussian noise and inverted. At the default epsilon that leaves little of a text.\n\n"
-            "The input is one text, unless --lines (every line is a document) or --text-key (JSON lines) says otherwise; then the\n"
-            "output is JSON lines. No original is printed or written without --show-original. OUT is written atomically; one that is\n"
-            "exists is refused without --force."
+            "The input is one text, unless --lines (every line is a document) or --text-key (JSON lines) says otherwise, or FILE is\n"
+            "a folder (every .txt and .md file in it is a document, by name); then the output is JSON lines, each with its receipt:\n"
+            "hushvec verify reads them. No original is printed or written without --show-original. OUT is written atomically; one\n"
+            "that exists is refused without --force."
         ),
         examples=(
             (
@@ -59,14 +62,20 @@ def add_to(subparsers: Subparsers) -> None:
                 "every line of a file, as one of your own public texts",
                 "hushvec rewrite notes.txt --lines -o rewritten.jsonl --inverter public.txt",
             ),
+            (
+                "every file of a folder, with its name",
+                "hushvec rewrite letters --keep file -o rewritten.jsonl",
+            ),
         ),
     )
-    parser.add_argument("source", nargs="?", metavar="FILE", help="a UTF-8 file, or - for standard input (default)")
+    parser.add_argument("source", nargs="?", metavar="FILE", help="a UTF-8 file, a folder, or - for standard input (default)")
     parser.add_argument("--text", help="the text itself, instead of a file")
     many = parser.add_mutually_exclusive_group()
     many.add_argument("--lines", action="store_true", help="every line that is not blank is a separate document")
     many.add_argument("--text-key", metavar="KEY", help="JSON lines: the document is the text under this key")
-    parser.add_argument("--keep", metavar="NAMES", help="JSON lines: keys to copy unprotected, separated by commas")
+    parser.add_argument(
+        "--keep", metavar="NAMES", help="JSON lines: keys to copy unprotected, separated by commas; a folder: file, the name of each"
+    )
     parser.add_argument("-o", "--output", metavar="OUT", type=Path, help="file to write (default: standard output)")
     add_force_argument(parser)
     parser.add_argument(
@@ -116,13 +125,35 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"{options.output}: the folder {options.output.parent} must exist")
     if options.output is not None and options.show_original:
         raise ValueError("--show-original must come without --output: OUT is for what may be published")
-    if options.keep is not None and options.text_key is None:
-        raise ValueError("--keep must come with --text-key, whose other keys it names")
+    folder = _folder(options)
+    if options.keep is not None and options.text_key is None and folder is None:
+        raise ValueError("--keep must come with --text-key, whose other keys it names, or with a folder")
     replaced = () if options.output is None else replaced_release(options)
+    if folder is not None:
+        return _many(options, list(_documents_of_folder(folder, options.keep)), replaced)
     content = options.text if options.text is not None else read_utf8(options.source)
     if options.lines or options.text_key is not None:
         return _many(options, list(_documents(options, content)), replaced)
     return _one(options, content, replaced)
+
+
+def _folder(options: argparse.Namespace) -> Path | None:
+    """FILE, if it is a folder; each of its files is then a document."""
+    if options.text is not None or options.source in (None, "-") or not Path(options.source).is_dir():
+        return None
+    if options.lines or options.text_key is not None:
+        raise ValueError(f"--lines and --text-key must come with a file, got the folder {options.source}")
+    if options.keep not in (None, FILE_NAME):
+        raise ValueError(f"--keep must be {FILE_NAME!r} with a folder, got {options.keep!r}")
+    return Path(options.source)
+
+
+def _documents_of_folder(folder: Path, keep: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    for file in files_of_folder(folder):
+        text = read_utf8(str(file))
+        if not text.strip():
+            raise ValueError(f"{file}: must not be empty")
+        yield text, {} if keep is None else {FILE_NAME: file.relative_to(folder).as_posix()}
 
 
 def _rewriter(options: argparse.Namespace) -> Rewriter:

@@ -33,9 +33,9 @@ def add_to(subparsers: Subparsers) -> None:
             ),
         ),
     )
-    parser.add_argument("--epsilon", type=float)
-    parser.add_argument("--delta", type=float)
-    parser.add_argument("--sigma", type=float)
+    parser.add_argument("--epsilon", type=float, help="of one release")
+    parser.add_argument("--delta", type=float, help="of one release (default 1e-5 with --epsilon alone)")
+    parser.add_argument("--sigma", type=float, help="standard deviation of the noise on every element")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--clip-norm", type=float, help="L2 norm that vectors are clipped to (default 1)")
     size.add_argument("--sensitivity", type=float, help="L2 sensitivity itself, instead of --clip-norm")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec.accounting import Composition, compose
 from hushvec.cli._arguments import Subparsers, add_command
-from hushvec.cli._kinds import EXPORT, RECEIPT, mistaken, mistaken_folder
+from hushvec.cli._kinds import EXPORT, RECEIPT, mistaken, mistaken_folder, receipts_of_lines
 from hushvec.cli._output import print_json, receipt_lines
 from hushvec.cli._printable import printable, say
 from hushvec.cli._style import paint
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 EXIT_CODES = {HOLDS: 0, DOES_NOT_HOLD: 1, NOT_A_CLAIM: 2}
 _STYLES: dict[str, str] = {HOLDS: "good", DOES_NOT_HOLD: "bad", NOT_A_CLAIM: "warn"}
+SHOWN_RECEIPTS = 10  # of more than so many, the answers alone are printed
 LARGEST_FILE = 1 << 22
+LARGEST_LINES = 1 << 28
 
 
 def add_to(subparsers: Subparsers) -> None:
@@ -53,14 +55,20 @@ def add_to(subparsers: Subparsers) -> None:
             ),
         ),
     )
-    parser.add_argument("receipts", nargs="+", metavar="RECEIPT", help="a receipt file, or - for standard input")
+    parser.add_argument(
+        "receipts",
+        nargs="+",
+        metavar="RECEIPT",
+        help="a receipt file, JSON lines with a receipt each (hushvec rewrite --lines), or - for standard input",
+    )
     parser.add_argument("--epsilon", type=float, help="the claimed epsilon of all releases together, about the same people")
     parser.add_argument("--delta", type=float, help="the delta of that claim (default: the sum of the receipts' own)")
     parser.add_argument("--ledger", metavar="EXPORT", help="what `hushvec budget export` wrote: check it, and that it paid")
 
 
 def run(options: argparse.Namespace) -> int:
-    receipts = [_receipt(name) for name in options.receipts]
+    named = [one for name in options.receipts for one in _receipts(name)]
+    names, receipts = [name for name, _ in named], [receipt for _, receipt in named]
     found = [verify_receipt(receipt) for receipt in receipts]
     together = None
     statuses = {one.status for one in found}
@@ -78,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(_as_json(status, receipts, found, together, ledger))
     else:
-        _print(status, options.receipts, receipts, found, together, ledger)
+        _print(status, names, receipts, found, together, ledger)
     return EXIT_CODES[status]
 
 
@@ -148,20 +156,35 @@ def _print(
     for name, receipt, one in zip(names, receipts, found):
         if len(receipts) > 1:
             print(f"{printable(name)}: {paint(_STYLES[one.status], one.status)}")
-        say(*(f"  {reason}" for reason in one.reasons), "")
-        print(receipt_lines(receipt))
+        say(*(f"  {reason}" for reason in one.reasons))
+        if len(receipts) <= SHOWN_RECEIPTS:
+            print(f"\n{receipt_lines(receipt)}")
     for title, further in (("together", together and together[0]), ("ledger", ledger)):
         if further is not None:
             print(f"\n{title}: {paint(_STYLES[further.status], further.status)}")
             say(*(f"  {reason}" for reason in further.reasons))
 
 
-def _receipt(name: str) -> AnyReceipt:
-    content = _read(name, LARGEST_FILE, RECEIPT)
+def _receipts(name: str) -> list[tuple[str, AnyReceipt]]:
+    """The receipt of a file, or those of its JSON lines, each with the name by which it is shown."""
+    content = _read(name, LARGEST_LINES, RECEIPT)
     try:
-        return receipt_from_json(_text(content, LARGEST_FILE))
+        lines = receipts_of_lines(content) if len(content) <= LARGEST_LINES else []
+    except ReceiptError as error:
+        raise ReceiptError(f"{name}: {error}") from None
+    if lines:
+        return [(f"{name}, line {number}", _of_line(name, number, text)) for number, text in lines]
+    try:
+        return [(name, receipt_from_json(_text(content, LARGEST_FILE)))]
     except (ReceiptError, UnicodeDecodeError) as error:
         raise ReceiptError(mistaken(name, content, RECEIPT) or f"{name}: {error}") from None
+
+
+def _of_line(name: str, number: int, text: str) -> AnyReceipt:
+    try:
+        return receipt_from_json(text)
+    except ReceiptError as error:
+        raise ReceiptError(f"{name}, line {number}: {error}") from None
 
 
 def _read(name: str, most: int, wanted: str) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hushvec._util import validate
+from hushvec._util.display import plural
 from hushvec._util.renamed import renamed_arguments
 from hushvec._util.rounding import fraction_up, log_ratio_up, quotient_down
 from hushvec.collect.oracles import MOST_WORDS, Oracle, oracle_for
@@ -90,7 +91,7 @@ class Dictionary:
         return (
             f"{self.mechanism} over {len(self.words):,} words, epsilon = {self.epsilon:g} for {persons} "
             f"(at most {self.true_epsilon:.9g} as sampled)",
-            f"a report has {self.report_bytes} bytes",
+            f"a report has {plural(self.report_bytes, 'byte')}",
             f"from 1,000,000 reports, a frequency has the standard error {self.root_mean_square_error(1_000_000):.3g}",
         )
 

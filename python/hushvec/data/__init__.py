@@ -1,6 +1,7 @@
 """Texts that ship with hushvec, for demos, tutorials, studies and tests without a network.
 
 All of them were written for hushvec and are under its license (MIT). Nobody in them exists; "private" is the part that they play.
+Notes and sentences come as vectors too, for first steps without an embedding model.
 
     python -m hushvec.data > records.jsonl      # the records as a file, for `hushvec retrieve` and `hushvec study`
 """
@@ -8,11 +9,17 @@ All of them were written for hushvec and are under its license (MIT). Nobody in 
 from __future__ import annotations
 
 import json
+from importlib import resources
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hushvec._util.lines import SHIPPED_NOTES, SHIPPED_RECORDS, SHIPPED_SENTENCES, shipped_texts
 
-__all__ = ["Record", "private_notes", "public_sentences", "records"]
+__all__ = ["Record", "private_note_vectors", "private_notes", "public_sentence_vectors", "public_sentences", "records"]
+
+_NOTES = 80  # rows of notes in minilm.npy; the sentences follow
 
 
 class Record(NamedTuple):
@@ -67,3 +74,33 @@ def public_sentences() -> list[str]:
         (320, 'High blood pressure rarely causes symptoms at first.')
     """
     return shipped_texts(SHIPPED_SENTENCES)
+
+
+def private_note_vectors() -> NDArray[np.float32]:
+    """`private_notes` as all-MiniLM-L6-v2 embeds them: float32[80, 384], unit length. Stored as int8: cosine to the model's > 0.9999.
+
+    Example:
+        >>> from hushvec.data import private_note_vectors
+        >>> private_note_vectors().shape
+        (80, 384)
+    """
+    return _vectors()[:_NOTES]
+
+
+def public_sentence_vectors() -> NDArray[np.float32]:
+    """`public_sentences` as all-MiniLM-L6-v2 embeds them: float32[320, 384], as `private_note_vectors`.
+
+    Example:
+        >>> from hushvec.data import private_note_vectors, private_notes, public_sentence_vectors, public_sentences
+        >>> cosines = public_sentence_vectors() @ private_note_vectors()[1]
+        >>> private_notes()[1], public_sentences()[int(cosines.argmax())]
+        ("Mr. Oduya's blood pressure was 168 over 102 again this morning.", 'Blood pressure should be measured while sitting still.')
+    """
+    return _vectors()[_NOTES:]
+
+
+def _vectors() -> NDArray[np.float32]:
+    with resources.files("hushvec").joinpath("data", "minilm.npy").open("rb") as file:
+        rows = np.load(file, allow_pickle=False).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows, np.float32)

@@ -8,7 +8,16 @@
     minilm, gtr  the two that hushvec brings code for, with `tokens`, `checkpoints` and `devices` below them
 """
 
+from typing import TYPE_CHECKING
+
 from hushvec._util.lazy import at_first_use
+
+if TYPE_CHECKING:
+    from hushvec.embedders.gtr import GTREmbedder
+    from hushvec.embedders.minilm import MiniLMEmbedder
+    from hushvec.embedders.protocol import EmbeddingModel
+    from hushvec.embedders.results import EmbeddingRequest, EmbeddingResult, Embeddings
+    from hushvec.embedders.sources import as_embedding_model
 
 __all__ = [
     "EmbeddingModel",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hushvec._util import validate
 from hushvec._util.extras import needs_extra
+from hushvec._util.progress import announced
 from hushvec._util.renamed import renamed_arguments
 from hushvec.embedders.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS, fill, find_folder, read_t5, read_weights
 from hushvec.embedders.devices import chosen_device
@@ -60,9 +61,10 @@ class GTREmbedder:
         model_id: str | None = None,
     ) -> None:
         max_length = validate.whole_number("max_length", max_length, at_least=1)
-        folder = find_folder(path_or_id, expected=EXPECTED)
-        weights = read_weights(folder, wanted=lambda name: name.startswith(_ENCODER) or name in _TABLES)
-        self._set_up(read_t5(folder), weights, Tokens.read(folder), str(folder), max_length, device, batch_size)
+        with announced("loading the embedding model"):
+            folder = find_folder(path_or_id, expected=EXPECTED)
+            weights = read_weights(folder, wanted=lambda name: name.startswith(_ENCODER) or name in _TABLES)
+            self._set_up(read_t5(folder), weights, Tokens.read(folder), str(folder), max_length, device, batch_size)
         self.model_id = os.fspath(path_or_id) if model_id is None else model_id
 
     @classmethod

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hushvec._util import validate
+from hushvec._util.display import Sheet, shown
 from hushvec.errors import UtilityWarning
 from hushvec.mechanisms.candidates import TASKS, Option, Request, entries_for, option_of
 from hushvec.mechanisms.reasons import table_row, why
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from hushvec.mechanisms import CodebookFit, PublicCodebook, PublicProjection
 
 
+@shown
 @dataclass(frozen=True)
 class Recommendation:
     """What `recommend` returns; `print` shows all of it.
@@ -39,10 +41,13 @@ class Recommendation:
         header = ("mechanism", "epsilon", "delta", "grade", *figures, "remark")
         return (header, *(table_row(option, figures) for option in self.options))
 
-    def __str__(self) -> str:
-        widths = [max(map(len, column)) for column in zip(*self.table)]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in self.table]
-        return "\n".join([*lines, self.why])
+    def _sheet(self) -> Sheet:
+        remarks = ((option.name, option.remark) for option in self.options if option.remark)
+        return Sheet(
+            f"Recommended for task {self.task!r}: {self.options[0].name}",
+            (*remarks, ("why", self.why)),
+            table=tuple(row[:-1] for row in self.table),
+        )
 
 
 def recommend(

@@ -9,7 +9,14 @@ Each takes `ax`, a matplotlib Axes to draw on, and returns the Axes it drew on. 
 A picture of measurements is as private as they are.
 """
 
+from typing import TYPE_CHECKING
+
 from hushvec._util.lazy import at_first_use
+
+if TYPE_CHECKING:
+    from hushvec.plot.cosines import cosine
+    from hushvec.plot.ledgers import budget_over_time
+    from hushvec.plot.tradeoffs import utility_over_attack
 
 __all__ = ["budget_over_time", "cosine", "utility_over_attack"]
 

@@ -198,8 +198,9 @@ def cipher_faults(receipt: Keyed) -> list[str]:
     ]
 
 
+@shown
 class Verification(NamedTuple):
-    """The result of `verify_receipt`.
+    """The result of `verify_receipt`. `print` shows it with its reasons.
 
     Args:
         status: "holds", "does not hold" or "not a DP claim".
@@ -208,6 +209,12 @@ class Verification(NamedTuple):
 
     status: Status
     reasons: tuple[str, ...]
+
+    def _sheet(self) -> Sheet:
+        title = f"Verification: {self.status}"
+        if self.status == HOLDS:
+            return Sheet(title, tuple(("reason", reason) for reason in self.reasons))
+        return Sheet(title, (), self.reasons)
 
 
 class Claimant(Keyed, Protocol):

@@ -8,7 +8,25 @@
 docs/retrieval.md says which side protects whom. Stores other than "numpy" need extras. The attacks are in hushvec.audit.indexes.
 """
 
+from typing import TYPE_CHECKING
+
 from hushvec._util.lazy import at_first_use
+
+if TYPE_CHECKING:
+    from hushvec._util.statistics import Estimate
+    from hushvec.audit.indexes.bounds import membership_auc_bound, membership_bound
+    from hushvec.audit.indexes.inversion import InversionResult, embedding_inversion
+    from hushvec.audit.indexes.membership import MembershipResult, judge, membership_inference
+    from hushvec.audit.indexes.shadows import play
+    from hushvec.audit.indexes.tuning import TunedEpsilon, tune_epsilon
+    from hushvec.retrieval.evaluation import Evaluation, evaluate
+    from hushvec.retrieval.index.answers import SearchResult
+    from hushvec.retrieval.index.documents import StoredDocument
+    from hushvec.retrieval.index.private_index import PrivateIndex
+    from hushvec.retrieval.measures.paired import PairedTest, compare
+    from hushvec.retrieval.noise import ScoreNoise, VectorNoise
+    from hushvec.retrieval.queries.private_query import PrivateQuery
+    from hushvec.retrieval.queries.question import Candidates, Question
 
 __all__ = [
     "Candidates",

@@ -3,7 +3,24 @@
 Embedding needs `pip install 'hushvec[text]'` where a model is used, not at import; redaction needs nothing more.
 """
 
+from typing import TYPE_CHECKING
+
 from hushvec._util.lazy import at_first_use
+
+if TYPE_CHECKING:
+    from hushvec.embedders.minilm import MiniLMEmbedder
+    from hushvec.text.corpus import PublicCorpus
+    from hushvec.text.inverters.public import PublicInverter
+    from hushvec.text.inverters.trained.inverter import TrainedInverter
+    from hushvec.text.inverters.trained.training import train_inverter
+    from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
+    from hushvec.text.pii.redactor import Redaction, Redactor, detect, redact, rules
+    from hushvec.text.pii.registry import RuleInfo
+    from hushvec.text.pii.spans import Detector, Span
+    from hushvec.text.public_choice import PublicChoice
+    from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
+    from hushvec.text.rewriting.rewriter import Rewriter
+    from hushvec.text.rewriting.single import rewrite
 
 __all__ = [
     "Detector",

@@ -3,12 +3,13 @@
 A noisy vector spends epsilon on every direction in which texts may differ, but only the choice of a public text is needed.
 Randomized response releases just that. It tells the truth with probability e^epsilon / (e^epsilon + k - 1), so that from
 epsilon = 2 + ln k on nearly every document gets the best public text there is. What is left to choose, on public data alone, is which
-k texts: few and typical ones at a small epsilon, the whole corpus at a large one.
+k texts: few and typical ones at a small epsilon, the whole corpus at a large one, a short list at any.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -31,6 +32,8 @@ _MOST_CANDIDATES = 2**14  # texts that are put in order; of larger corpora as ma
 _MOST_SEEN = 1024  # texts that the order is made for, and as many others that the number of texts is chosen by
 
 _EQUAL = 1e-4  # of cosine: of sizes that do as well as the best on held-out texts, the largest serves texts unlike them
+_FEW = 8  # texts: whoever lists so few means each of them
+_ENOUGH = 32  # held-out texts that tell sizes apart by themselves
 
 
 class TextChoice(NamedTuple):
@@ -47,7 +50,8 @@ class PublicChoice:
     Args:
         corpus: public texts with their embeddings; at least two.
         epsilon: > 0, of one row.
-        size: k, how many of the corpus's texts can be answered; None: as many as serve public texts best at this epsilon. Public.
+        size: k, how many of the corpus's texts can be answered; None: as many as serve public texts best at this epsilon, of 8 texts
+            or fewer all (`best_size`). Public.
 
     Raises:
         TypeError: wrong kinds.
@@ -179,17 +183,45 @@ def best_size(directions: Rows, order: NDArray[np.int64], epsilon: float) -> int
     """k: the length of the prefix with the largest expected cosine at this epsilon, for texts that the order was not made from.
 
     With T the probability of truth among k, a held-out text gets T (its best cosine among the k) + (1 - T) (the mean of the others').
+    Of sizes that do equally well the largest is chosen:
+
+    - of 8 texts or fewer all of them, at any epsilon;
+    - with 32 or more held-out texts those within 1e-4 of the best;
+    - with fewer, which say little about texts unlike them, those whose mean loss to the best is within one standard error. One more
+      text is imagined for it, with a best cosine of 1 in every size but the best.
     """
+    if len(order) <= _FEW:
+        return len(order)
     considered = order[:_MOST_CANDIDATES]
     held_out = _spread(len(directions), 2 * _MOST_SEEN)[1::2]
     cosines = _others_only(inner_products(directions[held_out], directions[considered]), held_out, considered)
-    sums = np.where(np.isfinite(cosines), cosines, 0).sum(axis=0, dtype=np.float64).cumsum() / len(held_out)
-    best = np.maximum.accumulate(cosines, axis=1).mean(axis=0, dtype=np.float64)[1:]
     others = np.arange(1, len(considered))
     truth = 1 / (1 + others * np.exp(-epsilon))
-    expected = truth * best + (1 - truth) * (sums[1:] - best) / others
-    found = int(np.flatnonzero(expected >= expected.max() - _EQUAL)[-1]) + 2
-    return len(order) if found == len(considered) else found
+    best = np.maximum.accumulate(cosines, axis=1)[:, 1:]
+    finite = np.where(np.isfinite(cosines), cosines, 0)
+    if len(held_out) < _ENOUGH:
+        rest = (finite.cumsum(axis=1, dtype=np.float64)[:, 1:] - best) / others
+        found = _largest_equal(truth * best + (1 - truth) * rest, truth + (1 - truth) * rest.mean(axis=0))
+    else:
+        sums = finite.sum(axis=0, dtype=np.float64).cumsum()[1:] / len(held_out)
+        means = best.mean(axis=0, dtype=np.float64)
+        expected = truth * means + (1 - truth) * (sums - means) / others
+        found = int(np.flatnonzero(expected >= expected.max() - _EQUAL)[-1])
+    return len(order) if found + 2 == len(considered) else found + 2
+
+
+def _largest_equal(scores: NDArray[np.float64], imagined: NDArray[np.float64]) -> int:
+    """The last column whose mean is that of the best one within a standard error.
+
+    Args:
+        scores: [texts, sizes].
+        imagined: [sizes], of one more text, which the best size serves as it does the others.
+    """
+    means = scores.mean(axis=0)
+    best = int(means.argmax())
+    losses = np.vstack([scores[:, best : best + 1] - scores, means[best] - imagined])
+    errors = losses.std(axis=0, ddof=1) / math.sqrt(len(losses))
+    return int(np.flatnonzero(losses.mean(axis=0) <= errors)[-1])
 
 
 def _spread(count: int, most: int) -> NDArray[np.int64]:

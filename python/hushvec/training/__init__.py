@@ -12,10 +12,27 @@ docs/training.md is the guide, docs/proofs/dp_sgd.md says why the guarantee hold
 and `PoissonSampler` need numpy only.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hushvec._util.lazy import at_first_use
 from hushvec.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from hushvec.training.canaries import audit_training
+    from hushvec.training.checkpoints import load_checkpoint, save_checkpoint
+    from hushvec.training.dp_optimizer import DPOptimizer
+    from hushvec.training.ghost import GhostClipping
+    from hushvec.training.gradients import clip_and_noise_gradients
+    from hushvec.training.guarantee import TrainingGuarantee
+    from hushvec.training.journal import StepJournal
+    from hushvec.training.lora import AdapterCheck, AdapterUnchangedError, add_lora
+    from hushvec.training.model_watch import ModelChangedError
+    from hushvec.training.noise_multiplier import noise_multiplier_for
+    from hushvec.training.opacus_account import OpacusAccounting, opacus_accounting
+    from hushvec.training.opacus_engine import secure_opacus
+    from hushvec.training.per_example import per_example_gradients, require_independent_examples
+    from hushvec.training.sampler import PoissonSampler, poisson_loader
+    from hushvec.training.schedule import StepSchedule
 
 __all__ = [
     "AdapterCheck",

@@ -19,6 +19,11 @@ from hushvec.training.journal import StepFlags, StepJournal
 from hushvec.training.schedule import StepSchedule
 from hushvec.training.settings import Settings
 
+_WHEN_USED_UP = (
+    "a resumed run has steps - optimizer.steps_taken left, as a journal counts those after the checkpoint too; a longer run costs "
+    "more epsilon"
+)
+
 
 def new_run_id() -> str:
     """A new id, for a run that no journal and no charge has recorded."""
@@ -90,9 +95,7 @@ class RunAccount:
             )
         planned = self.settings.steps
         if planned is not None and self.record.steps >= planned:
-            raise PrivacyBudgetExhaustedError(
-                f"the schedule of {planned} steps is used up", hint="plan a longer run: more steps cost more epsilon"
-            )
+            raise PrivacyBudgetExhaustedError(f"the schedule of {planned} steps is used up; {_WHEN_USED_UP}", hint=_WHEN_USED_UP)
         shared.require_budget_alone(self)
         self._charge_budget()
         flags = StepFlags.FLOAT_SUMS * float_sum | StepFlags.SEEDED * seeded | StepFlags.UNWATCHED * (not watched)

@@ -1,4 +1,4 @@
-"""The documents of a study: 20 Newsgroups, a folder of texts, or JSON lines, cleaned, filtered and split."""
+"""The documents of a study: 20 Newsgroups, records of hushvec.data, a folder, or JSON lines; cleaned, filtered and split."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from typing import Any, Literal, NamedTuple
 
 from hushvec._util import validate
 from hushvec._util.lines import decoded, json_record, require_utf8
+from hushvec.data import records
 from hushvec_studies.harness.json_lines import SUFFIXES, lines_of, suffix_of
 from hushvec_studies.retrieval.key_phrases import word_count
 from hushvec_studies.retrieval.splits import PARTS, checked_fractions, stratified_split
 
 NEWSGROUPS = "20newsgroups"
+SHIPPED = "hushvec.data"
 # The eight categories of the published retrieval study.
 EIGHT_CATEGORIES = (
     "alt.atheism",
@@ -128,6 +130,7 @@ def load_corpus(
     Args:
         source: one of
             "20newsgroups": both parts of scikit-learn's data set, which scikit-learn downloads into data_home if it is not there;
+            "hushvec.data": the 1,200 invented records that ship with hushvec (`hushvec.data.records`); nothing is downloaded;
             a folder: its .txt files at any depth, one document each; the folder a file is in is its category;
             a file .jsonl, .jsonl.xz or .jsonl.gz: one object a line with `text`, and `id` (default: the line's number), `category`
             (default: the name of the file) and `split` if they are there.
@@ -214,18 +217,22 @@ def _without_unseen(text: str) -> str:
 
 def _documents(source: str | os.PathLike[str], data_home: str | os.PathLike[str] | None) -> tuple[str, Iterator[_Document]]:
     if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"source must be a path or {NEWSGROUPS!r}, got {validate.kind(source)}")
+        raise TypeError(f"source must be a path, {NEWSGROUPS!r} or {SHIPPED!r}, got {validate.kind(source)}")
     if source == NEWSGROUPS:
         return NEWSGROUPS, _of_newsgroups(data_home)
     if data_home is not None:
         raise ValueError(f"data_home must be left out unless source is {NEWSGROUPS!r}")
+    if source == SHIPPED:
+        return SHIPPED, _of_hushvec()
     path = Path(source)
     if path.is_dir():
         return str(path), _of_folder(path)
     suffix = suffix_of(path)
     if suffix is None:
         kinds = ", ".join(SUFFIXES)
-        raise ValueError(f"source must be {NEWSGROUPS!r}, a folder that is there, or a file {kinds}, got {os.fspath(source)!r}")
+        raise ValueError(
+            f"source must be {NEWSGROUPS!r}, {SHIPPED!r}, a folder that is there, or a file {kinds}, got {os.fspath(source)!r}"
+        )
     return str(path), _of_json_lines(path, suffix)
 
 
@@ -243,6 +250,11 @@ def _of_newsgroups(data_home: str | os.PathLike[str] | None) -> Iterator[_Docume
             category = found.target_names[target]
             name = f"{category}/{Path(file).name}"
             yield _Document(name, require_utf8(text, f"{NEWSGROUPS}: {name}"), category, part, f"{NEWSGROUPS}: {name}")
+
+
+def _of_hushvec() -> Iterator[_Document]:
+    for record in records():
+        yield _Document(record.id, record.text, record.category, None, f"{SHIPPED}: {record.id}")
 
 
 def _of_folder(folder: Path) -> Iterator[_Document]:

@@ -190,7 +190,10 @@ Tokens = Annotated[int, Field(ge=1, le=20)]
 class Data(Settings):
     """Which texts."""
 
-    source: Text = Field(default="20newsgroups", description="20newsgroups, a folder of .txt, or a .jsonl file (.xz, .gz)")
+    source: Text = Field(
+        default="20newsgroups",
+        description="20newsgroups, hushvec.data (the records that ship), a folder of .txt, or a .jsonl file (.xz, .gz)",
+    )
     data_home: Text | None = Field(default=None, description="folder in which scikit-learn keeps 20 Newsgroups")
     categories: Distinct[Text] | None = Field(default=None, description="of these only; null: all")
     min_tokens: Annotated[int, Field(ge=0)] = Field(default=50, description="shorter texts are left out")

@@ -34,7 +34,7 @@ def test_the_sentences_of_the_readme():
     on_topic, clean = percent("codebook", 8.0, "utility"), percent("none", None, "utility")
     assert f"At epsilon 8, {on_topic} of the first ten answers are on topic" in words
     assert f"and {clean} when you search clean vectors" in words
-    assert f"posts recognizes {percent('codebook', 8.0, 'attack')} of them" in words
+    assert f"posts recognizes {percent('codebook', 8.0, 'attack')} of the released ones" in words
 
 
 def test_no_attack_exceeds_what_epsilon_allows():

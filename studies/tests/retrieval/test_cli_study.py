@@ -30,6 +30,7 @@ def test_run_says_what_was_measured_and_what_it_shows(tmp_path):
     assert lines[2].split()[:4] == ["document", "pure", "20", "5"]
     assert "retrieval survives" in finished.out
     assert "2, 0 of them from before" in finished.out
+    assert lines[-1].split() == ["page", "hushvec", "study", "report", str(tmp_path / "study")]
     rows = read_rows(tmp_path / "study" / "results.csv")
     assert [(row["sides"], row["k"]) for row in rows] == [("none", 1), ("none", 5), ("document", 1), ("document", 5)]
     again = answer(study(tmp_path, "run", "--json"))
@@ -54,6 +55,20 @@ def test_ablate_and_robustness(tmp_path):
     assert sorted({(row["dataset_split"], row["seed"], row["queries_per_document"]) for row in rows}) == [
         ("all", 7, 3), ("all", 2025, 1), ("all", 2025, 2), ("all", 2025, 3), ("val", 2025, 3)
     ]  # fmt: skip
+
+
+def test_the_records_that_ship_need_no_file(tmp_path):
+    """The shipped configuration on few of them, and without the model that its figures are made with."""
+    few = ["embedding.model=hashed-words", "data.max_documents=40", "privacy.epsilons=[20]", "statistics.resamples=20",
+           "attack.shadow_models=4", "attack.target_models=1", "retrieval.latency_queries=4"]   # fmt: skip
+    sets = [word for one in few for word in ("--set", one)]
+    found = answer(hushvec_here("study", "run", "records", "-o", tmp_path / "study", "--workers", 0, "--json", *sets))
+    assert found["runs"] == 5
+    rows = read_rows(tmp_path / "study" / "results.csv")
+    assert {(row["sides"], row["noise"]) for row in rows} == {
+        ("none", "none"), ("document", "gaussian"), ("document", "pure"), ("score", "gaussian"), ("score", "pure")
+    }  # fmt: skip
+    assert {(row["num_documents"], row["num_queries"]) for row in rows} == {(40, 40)}
 
 
 def test_report(tmp_path, monkeypatch):
@@ -116,4 +131,4 @@ def test_help_names_the_shipped_configurations():
     for action in ("run", "grid", "ablate", "robustness"):
         finished = hushvec_here("study", action, "--help")
         assert finished.code == 0
-        assert "baseline, combined, default, doc_ldp, query_ldp, score_ldp" in " ".join(finished.out.split())
+        assert "baseline, combined, default, doc_ldp, query_ldp, records, score_ldp" in " ".join(finished.out.split())

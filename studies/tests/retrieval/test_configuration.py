@@ -5,6 +5,7 @@ import math
 import pytest
 
 from hushvec_studies.retrieval.configuration import from_values, load_configuration, shipped, to_values, with_settings
+from hushvec_studies.retrieval.plan import ablations, grid, planned, robustness
 from hushvec_studies.retrieval.schema import FAMILIES, KEYS, Configuration, NoiseFamily, suggestion
 
 
@@ -15,7 +16,9 @@ def written(folder, text, name="own.yaml"):
 
 
 def test_shipped_configurations():
-    assert shipped() == ["baseline", "combined", "default", "doc_ldp", "query_ldp", "score_ldp", "source_grid", "wider_epsilons"]
+    assert shipped() == [
+        "baseline", "combined", "default", "doc_ldp", "query_ldp", "records", "score_ldp", "source_grid", "wider_epsilons"
+    ]  # fmt: skip
     for name in shipped():
         configuration = load_configuration(name)
         assert configuration.name == name
@@ -33,6 +36,14 @@ def test_the_default_is_the_grid_of_the_published_study():
     assert (configuration.queries.per_document, configuration.queries.tokens) == (3, (3, 5))
     assert configuration.statistics.resamples == 1000
     assert configuration.ablate["queries.per_document"] == (1, 3, 5)
+
+
+def test_the_records_need_nothing_but_the_package():
+    configuration = load_configuration("records")
+    assert (configuration.data.source, configuration.data.split, configuration.data.categories) == ("hushvec.data", "all", None)
+    assert not configuration.robustness.splits   # the split "all" has no other
+    for plan in (planned, grid, ablations, robustness):
+        assert all(run.projection == "none" for run in plan(configuration))   # which would need another split
 
 
 def test_every_setting_has_a_valid_default_and_a_meaning():

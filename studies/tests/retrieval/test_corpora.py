@@ -9,6 +9,7 @@ from urllib.error import URLError
 import pytest
 
 from data_files import data_file
+from hushvec.data import records as shipped
 from hushvec_studies.retrieval.corpora import EIGHT_CATEGORIES, Corpus, cleaned, load_corpus
 from hushvec_studies.retrieval.splits import stratified_split
 
@@ -50,6 +51,13 @@ def test_what_a_line_may_leave_out(tmp_path):
     path = json_lines(tmp_path / "notes.jsonl", [{"text": "first one"}, {"text": "second", "id": 7}, {"text": "third"}])
     corpus = load_corpus(path, min_tokens=0, splits=(1.0, 0.0, 0.0))
     assert corpus.ids == ("1", "7", "3") and set(corpus.categories) == {"notes"}
+
+
+def test_the_records_that_ship():
+    corpus = load_corpus("hushvec.data", min_tokens=8)
+    assert (len(corpus), corpus.left_out) == (1200, ())
+    assert (corpus.ids[0], corpus.texts[0], corpus.categories[0]) == (shipped()[0].id, shipped()[0].text, shipped()[0].category)
+    assert set(corpus.categories) == {"bank", "clinic", "home", "school", "travel", "work"}
 
 
 def test_a_folder(tmp_path):
@@ -226,9 +234,8 @@ def test_parts_of_fraction_zero_are_empty():
 
 
 def test_a_source_that_is_not_there(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"source must be '20newsgroups', a folder that is there, or a file \.jsonl, .* got '.*nowhere'"
-    ):
+    words = r"source must be '20newsgroups', 'hushvec\.data', a folder that is there, or a file \.jsonl, .* got '.*nowhere'"
+    with pytest.raises(ValueError, match=words):
         load_corpus(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError):
         load_corpus(tmp_path / "nowhere.jsonl")
@@ -301,8 +308,9 @@ def test_splits_that_were_to_be_given(posts, tmp_path):
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"source": 3}, TypeError, "source must be a path or '20newsgroups', got int"),
+        ({"source": 3}, TypeError, "source must be a path, '20newsgroups' or 'hushvec.data', got int"),
         ({"data_home": "x"}, ValueError, "data_home must be left out unless source is '20newsgroups'"),
+        ({"source": "hushvec.data", "data_home": "x"}, ValueError, "data_home must be left out unless source is '20newsgroups'"),
         ({"categories": "cars"}, TypeError, "categories must be a sequence of strings, got str"),
         ({"min_tokens": -1}, ValueError, "min_tokens must be >= 0, got -1"),
         ({"min_tokens": 1.5}, TypeError, "min_tokens must be a whole number, got float"),

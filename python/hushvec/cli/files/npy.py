@@ -13,6 +13,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from hushvec._native.arrays import NUMPY_DTYPES
+from hushvec._native.conversion import as_array, dtype_after
 from hushvec.cli.files.base import Columns, FileError, Part, rows_per_part
 
 
@@ -24,8 +25,8 @@ class NpySource:
         with path.open("rb") as file:
             self._shape, self._fortran_order, self._stored = _header(path, file)
             self._offset = file.tell()
+        self.dtype = dtype_after(self._stored)
         self._check()
-        self.dtype = self._stored.name
         self.dimension = self._shape[-1]
 
     def count(self) -> int:
@@ -40,20 +41,28 @@ class NpySource:
         step = rows_per_part(self.dimension)
         for first in range(0, len(matrix), step):
             # A copy: what was checked is what is released, even if another program writes to the file meanwhile.
-            yield Part(np.array(matrix[first : first + step], self._stored.newbyteorder("="), order="C"), None)
+            rows = np.array(matrix[first : first + step], self._stored.newbyteorder("="), order="C")
+            yield Part(self._floats(rows), None)
 
     @contextmanager
     def sink(self, file: Any, dtype: str | None = None) -> Iterator[_NpySink]:
-        written = self._stored.newbyteorder("=") if dtype is None else np.dtype(dtype)
+        written = np.dtype(self.dtype if dtype is None else dtype)
         header = {"descr": npy.dtype_to_descr(written), "fortran_order": False, "shape": self._shape}
         npy.write_array_header_1_0(file, header)
         yield _NpySink(file)
 
+    def _floats(self, rows: NDArray[Any]) -> NDArray[Any]:
+        try:
+            floats: NDArray[Any] = as_array("the array", rows)
+        except ValueError as error:
+            raise FileError(self._path, str(error)) from None
+        return floats
+
     def _check(self) -> None:
         if len(self._shape) not in (1, 2):
             raise FileError(self._path, f"the array must have 1 or 2 dimensions, got {len(self._shape)}")
-        if self._stored.name not in NUMPY_DTYPES:
-            raise FileError(self._path, f"the array must be {' or '.join(NUMPY_DTYPES)}, got {self._stored.name}")
+        if self.dtype not in NUMPY_DTYPES:
+            raise FileError(self._path, f"the array must be {' or '.join(NUMPY_DTYPES)}, got {self.dtype}")
         if self._shape[-1] < 1:
             raise FileError(self._path, "the array must have at least 1 column, got 0")
         expected = self._offset + self._stored.itemsize * int(np.prod(self._shape, dtype=object))

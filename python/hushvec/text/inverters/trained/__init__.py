@@ -12,7 +12,14 @@ curve       the losses as CSV and as a figure
 inverter    TrainedInverter
 """
 
+from typing import TYPE_CHECKING
+
 from hushvec._util.lazy import at_first_use
+
+if TYPE_CHECKING:
+    from hushvec.text.inverters.trained.inverter import TrainedInverter
+    from hushvec.text.inverters.trained.settings import SIZES, DecoderSize
+    from hushvec.text.inverters.trained.training import TrainingSummary, train_inverter
 
 __all__ = ["SIZES", "DecoderSize", "TrainedInverter", "TrainingSummary", "train_inverter"]
 

@@ -8,7 +8,12 @@ correction  hypotheses, their embeddings, the steps and beams of the corrector
 inverter    Vec2TextInverter
 """
 
+from typing import TYPE_CHECKING
+
 from hushvec._util.lazy import at_first_use
+
+if TYPE_CHECKING:
+    from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
 
 __all__ = ["Vec2TextInverter"]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushvec._util.extras import needs_extra
+from hushvec._util.progress import announced
 from hushvec._util.publish import SHARED, published_bytes
 from hushvec.embedders.checkpoints import (
     CONFIG_FILE,
@@ -72,12 +73,14 @@ def load_inversion(path_or_id: str | os.PathLike[str], *, t5: str | os.PathLike[
             brings or names in model_name_or_path.
         device: a torch device; None for CUDA if there is one, else the CPU.
     """
-    return _load(path_or_id, INVERSION, t5, device)
+    with announced("loading the inversion model"):
+        return _load(path_or_id, INVERSION, t5, device)
 
 
 def load_corrector(path_or_id: str | os.PathLike[str], *, t5: str | os.PathLike[str] | None = None, device: Any = None) -> Checkpoint:
     """Load a corrector; arguments and errors as for `load_inversion`."""
-    return _load(path_or_id, CORRECTOR, t5, device)
+    with announced("loading the corrector"):
+        return _load(path_or_id, CORRECTOR, t5, device)
 
 
 def save_checkpoint(folder: Path, model: InversionModel | Corrector, tokens: Tokens) -> None:
@@ -105,19 +108,25 @@ def default_embedder(inversion: Checkpoint, *, max_length: int, device: Any = No
     if named != GTR_NAME:
         trained = f"was trained on {named!r}" if named else "does not name the embedder that it was trained on"
         raise CheckpointError(f"embedder must be given: {inversion.folder} {trained}")
-    weights = read_weights(inversion.folder, wanted=lambda name: name.startswith(_EMBEDDER))
-    if weights:
-        renamed = {f"encoder.{name.removeprefix(_EMBEDDER)}": tensor for name, tensor in weights.items()}
-        t5 = encoder_fields(renamed, str(inversion.folder))
-        return GTREmbedder.from_parts(
-            t5, renamed, inversion.tokens, where=str(inversion.folder), max_length=max_length, device=device
-        )
+    with announced("loading the embedding model"):
+        carried = _carried_embedder(inversion, max_length=max_length, device=device)
+    if carried is not None:
+        return carried
     try:
         return GTREmbedder(max_length=max_length, device=device)
     except CheckpointError as error:
         raise CheckpointError(
             f"{inversion.folder} carries no embedder, and {error}; embedder= takes a GTREmbedder of a folder"
         ) from None
+
+
+def _carried_embedder(inversion: Checkpoint, *, max_length: int, device: Any) -> GTREmbedder | None:
+    weights = read_weights(inversion.folder, wanted=lambda name: name.startswith(_EMBEDDER))
+    if not weights:
+        return None
+    renamed = {f"encoder.{name.removeprefix(_EMBEDDER)}": tensor for name, tensor in weights.items()}
+    t5 = encoder_fields(renamed, str(inversion.folder))
+    return GTREmbedder.from_parts(t5, renamed, inversion.tokens, where=str(inversion.folder), max_length=max_length, device=device)
 
 
 def _load(path_or_id: str | os.PathLike[str], kind: str, t5: str | os.PathLike[str] | None, device: Any) -> Checkpoint:
