@@ -26,7 +26,7 @@ struct CountGaussian {
     ExactScale<Thread> scale;
     std::uint32_t* open;
 
-    HUSHVEC_INLINE Pair<float> operator()(const NoiseSource&, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
+    HUSHVEC_INLINE Pair<float> operator()(const CallStream&, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
                                           float x_first, float x_second) const {
         using Elements = Float32Elements<Thread>;
         const std::uint32_t radius_word = words[at.word], angle_word = words[at.word + 8];
@@ -47,7 +47,7 @@ struct CountLaplace {
     ExactScale<Thread> scale;
     std::uint32_t* open;
 
-    HUSHVEC_INLINE Pair<float> operator()(const NoiseSource&, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
+    HUSHVEC_INLINE Pair<float> operator()(const CallStream&, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
                                           float x_first, float x_second) const {
         return {one(words[at.word], x_first), one(words[at.word + 8], x_second)};
     }

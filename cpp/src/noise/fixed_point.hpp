@@ -6,7 +6,7 @@
 // products, quotients and roots are truncated towards zero, so each is off by less than one ulp.
 //
 // `Limbs` holds the limbs: constructed from their number, all zero; then size() and operator[]. std::vector has any length;
-// InlineLimbs needs no heap, for device code. On a device each operation is a call, so that all of them share one stack frame.
+// PooledLimbs (pooled_limbs.hpp) need no heap, for device code. On a device each operation is a call, so that all share a stack frame.
 #pragma once
 
 #include <algorithm>
@@ -21,19 +21,6 @@ namespace hushvec {
 
 inline constexpr int kLimbBits = 32;
 inline constexpr std::size_t kIntegerLimbs = 2;
-
-template <std::size_t kCapacity>
-class InlineLimbs {
-public:
-    HUSHVEC_DEVICE explicit InlineLimbs(std::size_t size) : size_(static_cast<std::uint32_t>(size)) {}
-    HUSHVEC_DEVICE std::size_t size() const { return size_; }
-    HUSHVEC_DEVICE std::uint32_t& operator[](std::size_t i) { return limbs_[i]; }
-    HUSHVEC_DEVICE const std::uint32_t& operator[](std::size_t i) const { return limbs_[i]; }
-
-private:
-    std::uint32_t size_;   // at most kCapacity
-    std::uint32_t limbs_[kCapacity] = {};
-};
 
 template <class Limbs>
 class FixedPoint {

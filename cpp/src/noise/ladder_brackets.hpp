@@ -1,6 +1,6 @@
 // Level 4 of the exact ladder, the arithmetic: a fixed-point bracket of X + s * Z from the known bits of the uniforms.
 //
-// `Number` is a FixedPoint: with std::vector for as many bits as it takes, with InlineLimbs for one step without a heap.
+// `Number` is a FixedPoint: with std::vector for as many bits as it takes, with PooledLimbs for one step without a heap.
 // The result does not depend on which.
 //
 // Precision. With n known bits of a uniform the arithmetic has F >= n + 96 bits behind the point, 128 <= F < 2^13.

@@ -14,6 +14,7 @@
 #include "noise/fixed_point.hpp"
 #include "noise/ladder.hpp"
 #include "noise/ladder_brackets.hpp"
+#include "noise/pooled_limbs.hpp"
 
 namespace hushvec {
 
@@ -28,7 +29,8 @@ inline constexpr std::size_t kFirstStepWords = 8;   // of each uniform
 inline constexpr std::size_t kKnownWords = 1 + kFirstStepWords;
 
 using FirstStepWords = std::array<std::uint32_t, kKnownWords>;
-using FirstStepNumber = FixedPoint<InlineLimbs<kKnownWords + kGuardLimbs + kIntegerLimbs>>;
+using FirstStepLimbs = PooledLimbs<kKnownWords + kGuardLimbs + kIntegerLimbs>;
+using FirstStepNumber = FixedPoint<FirstStepLimbs>;
 
 HUSHVEC_DEVICE inline FirstStepWords first_step_words(std::uint32_t first, const Block& extension, std::size_t offset) {
     FirstStepWords words{first};

@@ -27,6 +27,7 @@ struct SettleBody {
     HUSHVEC_DEVICE void run() const {
         const std::uint32_t listed = open.report->open_samples < kOpenCapacity ? open.report->open_samples : kOpenCapacity;
         if (listed == 0) return;
+        multiprecision::FirstStepLimbs::clear_pool();
         const KeyStream stream = stream_of(source);
         for (std::uint32_t i = 0; i < listed; ++i) settle(stream, open.list[i]);
     }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,7 +65,7 @@ void rows_equal_the_core(std::size_t rows, std::size_t columns) {
         must(cuda::clip_and_noise(source, {in_place.get(), in_place.get(), kDType<Stored>, rows, columns}, kClipNorm, kSigma, law, grid,
                                   workspace.get(), nullptr),
              "clip_and_noise");
-        if (report_in(workspace).open_samples > 0) must(cuda::settle(source, in_place.get(), kDType<Stored>, law, grid, workspace.get(), nullptr), "settle");
+        if (report_in(workspace).open_samples > 0) must(cuda::settle(source.stream, {in_place.get(), kDType<Stored>, rows * columns}, law, grid, workspace.get(), nullptr), "settle");
         check(same_bits(in_place.to_host(), expected), "exact, " + what);
         check(report_in(workspace).first_bad_row == cuda::kNoRow, "no bad row, " + what);
 
@@ -86,7 +88,7 @@ void fills_are_close_to_the_core(std::size_t count) {
         std::vector<Stored> expected(count);
         hushvec::fill_noise(test_stream(), law, 2.5, view_of(expected, 1, count));
         DeviceArray<Stored> out(count);
-        must(cuda::fill_noise({test_stream(), nullptr}, law, 2.5, out.get(), kDType<Stored>, count, nullptr), "fill");
+        must(cuda::fill_noise({test_stream(), nullptr}, law, 2.5, {out.get(), kDType<Stored>, count}, nullptr, nullptr), "fill");
         const std::vector<Stored> got = out.to_host();
         double worst = 0;
         for (std::size_t i = 0; i < count; ++i) {
@@ -112,20 +114,52 @@ void bad_rows_are_reported() {
     check(same_bits(on_device.to_host(), expected), "the bad row is released as zeros");
 }
 
+DeviceArray<cuda::DeviceStream> in_memory(const KeyStream& stream) {
+    cuda::DeviceStream words = {{}, stream.nonce, static_cast<std::uint64_t>(rounds_of(stream.cipher))};
+    std::memcpy(words.key, stream.key, sizeof words.key);
+    return DeviceArray<cuda::DeviceStream>(std::vector<cuda::DeviceStream>{words});
+}
+
+void fill_from(const cuda::NoiseSource& source, DeviceArray<float>& out, std::size_t count, void* workspace, cudaStream_t stream) {
+    must(cuda::fill_noise(source, Law::gaussian, 1.0, {out.get(), DType::float32, count}, workspace, stream), "fill");
+}
+
 // Two calls from one stream in memory are the calls with its nonce and the next.
 void a_stream_in_memory_advances() {
     constexpr std::size_t count = 1000;
     KeyStream stream = test_stream();
-    cuda::DeviceStream words = {{}, stream.nonce, static_cast<std::uint64_t>(rounds_of(stream.cipher))};
-    std::memcpy(words.key, stream.key, sizeof words.key);
-    DeviceArray<cuda::DeviceStream> memory(std::vector<cuda::DeviceStream>{words});
+    DeviceArray<cuda::DeviceStream> memory = in_memory(stream);
+    DeviceArray<std::byte> workspace(cuda::fill_workspace_bytes());
     for (int call = 0; call < 2; ++call, ++stream.nonce) {
         DeviceArray<float> from_memory(count), by_value(count);
-        must(cuda::fill_noise({KeyStream{}, memory.get()}, Law::gaussian, 1.0, from_memory.get(), DType::float32, count, nullptr), "fill");
-        must(cuda::fill_noise({stream, nullptr}, Law::gaussian, 1.0, by_value.get(), DType::float32, count, nullptr), "fill");
+        fill_from({KeyStream{}, memory.get()}, from_memory, count, workspace.get(), nullptr);
+        fill_from({stream, nullptr}, by_value, count, nullptr, nullptr);
         check(same_bits(from_memory.to_host(), by_value.to_host()), "a stream in memory, call " + std::to_string(call));
     }
     check(memory.to_host()[0].nonce == test_stream().nonce + 2, "its nonce counts calls");
+}
+
+// Calls on several streams at once take one nonce each, in any order.
+void no_nonce_is_taken_twice() {
+    constexpr std::size_t count = 256, calls = 64, lanes = 8;
+    DeviceArray<cuda::DeviceStream> memory = in_memory(test_stream());
+    std::vector<std::unique_ptr<DeviceArray<float>>> outs;
+    std::vector<std::unique_ptr<DeviceArray<std::byte>>> workspaces;
+    std::vector<cudaStream_t> streams(lanes);
+    for (cudaStream_t& stream : streams) must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+    for (std::size_t call = 0; call < calls; ++call) {
+        outs.push_back(std::make_unique<DeviceArray<float>>(count));
+        workspaces.push_back(std::make_unique<DeviceArray<std::byte>>(cuda::fill_workspace_bytes()));
+    }
+    for (std::size_t call = 0; call < calls; ++call) {
+        fill_from({KeyStream{}, memory.get()}, *outs[call], count, workspaces[call]->get(), streams[call % lanes]);
+    }
+    must(cudaDeviceSynchronize(), "synchronize");
+    std::set<std::vector<float>> different;
+    for (const auto& out : outs) different.insert(out->to_host());
+    check(different.size() == calls, std::to_string(calls) + " calls on " + std::to_string(lanes) + " streams, as many noises");
+    check(memory.to_host()[0].nonce == test_stream().nonce + calls, "the nonce counts calls on all streams");
+    for (const cudaStream_t stream : streams) cudaStreamDestroy(stream);
 }
 
 // The sum of rows by plain loops, its noise by the core on one float64 row inside a large ball.
@@ -178,6 +212,7 @@ int main() {
     all_shapes<Bfloat16>();
     bad_rows_are_reported();
     a_stream_in_memory_advances();
+    no_nonce_is_taken_twice();
     sums();
     return test::summary();
 }
