@@ -22,7 +22,7 @@ from random_rows import rows_of
 from table import summary
 
 import hushvec as hv
-from hushvec._native import cuda
+from hushvec._native.clipped_sums import ClippedSum
 
 DEVICE = "cuda"
 CLIP_NORM, SIGMA = 1.0, 0.6
@@ -160,8 +160,13 @@ class Bench:
         """A gradient a row: bytes are those of the input, read once."""
         x = torch.randn(self._sum_shape, device=DEVICE)
         out = torch.empty(x.shape[1], device=DEVICE)
-        generator = hv.Generator(rounds=12)
-        self.add(cases.SUM, [lambda: cuda.clip_sum_and_noise(x, CLIP_NORM, SIGMA, out, generator)],
+        generator, total = hv.Generator(rounds=12), ClippedSum([(x.shape[1],)], clip_norm=CLIP_NORM, sigma=SIGMA, clipping="exact")
+
+        def added_and_released() -> None:
+            total.add([x])
+            total.release(generator, [out])
+
+        self.add(cases.SUM, [added_and_released],
                  bytes=x.numel() * 4, samples=x.numel(), ceiling=cases.COPY)  # fmt: skip
 
     def launches(self) -> None:

@@ -16,6 +16,14 @@ struct CallHeader {
     std::uint64_t nonce;   // that the call took from a state
 };
 
+// An empty report.
+inline cudaError_t reset_report(Report* report, cudaStream_t stream) {
+    static_assert(kNoRow == ~std::uint64_t{0} && offsetof(Report, first_bad_row) == 0);
+    const cudaError_t error = cudaMemsetAsync(&report->first_bad_row, 0xFF, sizeof report->first_bad_row, stream);
+    if (error != cudaSuccess) return error;
+    return cudaMemsetAsync(&report->open_samples, 0, sizeof report->open_samples + sizeof report->overflow, stream);
+}
+
 struct Workspace {
     Report* report;
     std::uint64_t* nonce;
@@ -34,13 +42,7 @@ struct Workspace {
 
     OpenSamples open_samples() const { return {report, open}; }
 
-    // An empty report.
-    cudaError_t reset(cudaStream_t stream) const {
-        static_assert(kNoRow == ~std::uint64_t{0} && offsetof(Report, first_bad_row) == 0);
-        const cudaError_t error = cudaMemsetAsync(&report->first_bad_row, 0xFF, sizeof report->first_bad_row, stream);
-        if (error != cudaSuccess) return error;
-        return cudaMemsetAsync(&report->open_samples, 0, sizeof report->open_samples + sizeof report->overflow, stream);
-    }
+    cudaError_t reset(cudaStream_t stream) const { return reset_report(report, stream); }
 };
 
 // What follows the kernels of an exact call that drew from a state. settle.cu.

@@ -12,7 +12,7 @@ import hushvec as hv
 from evidence.reference import clip
 from evidence.reference import clipped_sum as reference
 from evidence.reference.checks import cells
-from hushvec._native import _core, clipped_sums
+from hushvec._native import _core, clipped_sums, device_sums
 from hushvec._native.clipped_sums import ClippedSum
 
 torch = pytest.importorskip("torch")
@@ -134,38 +134,68 @@ def test_every_instruction_set_gives_the_same_bits(core):
     assert len(seen) == 1
 
 
-# ---- rows in CUDA memory, with the device's call replaced ----
+# ---- rows in CUDA memory, with the device's calls replaced ----
 
 
 @pytest.fixture
-def device_calls(monkeypatch):
-    calls = []
+def device(monkeypatch):
+    """Tensors of the CPU count as CUDA ones; the calls of the backend are made of the CPU's sum."""
 
-    def clip_sum_and_noise(x, clip_norm, sigma, out, source):
-        calls.append((x, clip_norm, sigma))
-        out[...] = x.float().sum(0)
+    class Backend:
+        most = 2**27
 
-    monkeypatch.setattr(clipped_sums.cuda, "clip_sum_and_noise", clip_sum_and_noise)
+        def most_rows_of_sum(self, x, clip_norm, sigma):
+            return self.most
+
+        def sum_scales(self, parts, clip_norm):
+            norms = torch.sqrt(sum((part.double() ** 2).sum(1) for part in parts))
+            bad = torch.nonzero(~norms.isfinite())
+            scales = torch.where(norms > clip_norm, clip_norm * (1 - 2.0**-20) / norms, torch.ones_like(norms))
+            return scales / reference.unit(clip_norm), int(bad[0]) if len(bad) else None
+
+        def add_to_sum(self, part, scales, sums):
+            assert part.is_contiguous() and sums.dtype == torch.float64
+            sums += (part.double() * scales[:, None]).trunc().sum(0)
+
+        def release_sum(self, sums, clip_norm, sigma, out, source):
+            out[...] = torch.from_numpy(hv.gaussian_noise(len(sums), sigma=sigma, generator=source)) + sums * reference.unit(clip_norm)
+
+    backend = Backend()
+    monkeypatch.setattr(device_sums, "cuda", backend)
     monkeypatch.setattr(clipped_sums, "on_cuda", lambda x: True)
-    return calls
+    return backend
 
 
-def test_parts_and_calls_on_a_device_are_joined(device_calls):
-    total = ClippedSum([(2, 2), ()], clip_norm=1.5, sigma=2.0, most_rows=5)
-    total.add([torch.arange(8.0).reshape(2, 2, 2), torch.tensor([10.0, 20.0])])
-    total.add([torch.ones(1, 2, 2), torch.ones(1)])
+def test_parts_and_batches_are_added_on_the_device(device):
+    total = ClippedSum([(2, 2), (), (0,)], clip_norm=64.0, sigma=0.0, most_rows=5)
+    total.add([torch.arange(8.0).reshape(2, 2, 2).transpose(1, 2), torch.tensor([10.0, 20.0]), torch.empty(2, 0)])
+    total.add([torch.ones(1, 2, 2), torch.ones(1), torch.empty(1, 0)])
     assert total.rows == 3
-    matrix, scalar = total.release()
-    ((rows, clip_norm, sigma),) = device_calls
-    assert rows.shape == (3, 5) and (clip_norm, sigma) == (1.5, 2.0)
-    assert torch.equal(matrix, torch.tensor([[5.0, 7.0], [9.0, 11.0]])) and float(scalar) == 31.0
+    matrix, scalar, empty = total.release()
+    assert torch.equal(matrix, torch.tensor([[5.0, 9.0], [7.0, 11.0]])) and float(scalar) == 31.0 and empty.shape == (0,)
     assert total.rows == 0
 
 
-def test_what_a_device_cannot_do_is_refused_by_name(device_calls):
+def test_each_part_on_a_device_has_a_nonce_of_its_own(device):
+    first, second = ClippedSum([(500,), (500,)], clip_norm=1.0, sigma=1.0).release(
+        hv.Generator.unsafe_seeded(4), [torch.empty(500), torch.empty(500)]
+    )
+    generator = hv.Generator.unsafe_seeded(4)
+    for part in (first, second):
+        assert np.array_equal(part.numpy(), hv.gaussian_noise(500, generator=generator))
+
+
+def test_an_empty_sum_is_noise_on_the_device(device, monkeypatch):
+    """As an empty Poisson batch and ghost clipping release it: the core, which would refuse the memory, is not asked."""
+    monkeypatch.setattr(ClippedSum, "_add_on_cpu", None)
+    total = ClippedSum([(3, 2)], clip_norm=1.0, sigma=1.0)
+    monkeypatch.setattr(total, "_sum", type("Core", (), {"rows": 0}))
+    out = [torch.zeros(3, 2)]
+    assert total.release(None, out)[0] is out[0] and out[0].all() and total.rows == 0
+
+
+def test_what_a_device_cannot_do_is_refused_and_changes_nothing(device):
     rows = [torch.ones(2, 3)]
-    with pytest.raises(ValueError, match="sigma must be > 0 for rows on a CUDA device"):
-        ClippedSum([(3,)], clip_norm=1.0, sigma=0.0).add(rows)
     total = ClippedSum([(3,)], clip_norm=1.0, sigma=1.0, most_rows=3)
     with pytest.raises(TypeError, match="float64"):
         total.add([rows[0].double()])
@@ -174,4 +204,23 @@ def test_what_a_device_cannot_do_is_refused_by_name(device_calls):
     total.add(rows)
     with pytest.raises(ValueError, match=r"most_rows = 3, got 2 \+ 2"):
         total.add(rows)
+    device.most = 2
+    with pytest.raises(ValueError, match=r"the most on a CUDA device with this clip_norm and sigma = 2, got 2 \+ 1"):
+        total.add([torch.ones(1, 3)])
     assert total.rows == 2
+
+
+def test_rows_on_a_device_and_on_the_cpu_are_not_mixed(device, monkeypatch):
+    total = ClippedSum([(3,)], clip_norm=1.0, sigma=1.0)
+    total.add([torch.ones(2, 3)])
+    total._on_device.device = "cuda:0"
+    with pytest.raises(ValueError, match="out must be on cuda:0 like the rows, got cpu"):
+        total.release(None, [torch.zeros(3)])
+    monkeypatch.setattr(clipped_sums, "on_cuda", lambda x: False)
+    with pytest.raises(ValueError, match="parts must be on cuda:0 like the rows added before, got cpu"):
+        total.add([torch.ones(2, 3)])
+    on_cpu = ClippedSum([(3,)], clip_norm=1.0, sigma=1.0)
+    on_cpu.add([torch.ones(2, 3)])
+    monkeypatch.setattr(clipped_sums, "on_cuda", lambda x: True)
+    with pytest.raises(ValueError, match="parts must be on the CPU like the rows added before, got cpu"):
+        on_cpu.add([torch.ones(2, 3)])

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "hushvec/array.hpp"
 #include "hushvec/clip.hpp"
@@ -53,11 +54,28 @@ cudaError_t clip_and_noise(const NoiseSource& source, const RowsArgument& rows, 
 // settles them itself; after any other, settle must follow once Report::open_samples is seen to be above 0.
 cudaError_t settle(const KeyStream& source, const OutArgument& out, Law law, ExactGrid grid, void* workspace, cudaStream_t stream);
 
-// out[columns] = the sum of the clipped rows, plus Gaussian noise, exactly rounded to the grid (docs/format.md section 7).
-// x is float32, float16 or bfloat16, out float32.
-cudaError_t clip_sum_and_noise(const NoiseSource& source, const RowsArgument& rows, double clip_norm, ExactGrid grid, void* workspace,
-                               cudaStream_t stream);
-std::size_t sum_workspace_bytes(std::size_t rows, std::size_t columns);
+// Sums of clipped rows (docs/format.md section 7). A row is cut into parts, each a matrix of its own, and rows come in any number of
+// batches: sum_scales for a batch, add_to_sum for each of its parts, and release_sum for each part at the end.
+// Parts are float32, float16 or bfloat16.
+struct PartArgument {
+    const void* x;
+    DType dtype;
+    std::size_t rows;
+    std::size_t columns;
+};
+
+// How much of each row enters the sum, by the norm of all its parts, into the workspace, which the batch's add_to_sum read.
+// The report names the first row with NaN or Inf.
+cudaError_t sum_scales(std::span<const PartArgument> parts, double clip_norm, void* workspace, cudaStream_t stream);
+std::size_t sum_scales_workspace_bytes(std::size_t rows, std::size_t most_columns);
+
+// sums[columns] += the part of the batch's rows, in whole units.
+cudaError_t add_to_sum(const PartArgument& part, const void* workspace, double* sums, cudaStream_t stream);
+
+// out[columns] = the sums plus Gaussian noise, exactly rounded to the grid; settle as for clip_and_noise.
+cudaError_t release_sum(const KeyStream& source, const double* sums, const OutArgument& out, double clip_norm, ExactGrid grid, void* workspace,
+                        cudaStream_t stream);
+std::size_t release_sum_workspace_bytes();
 
 // Loads every kernel onto the current device. The driver loads one at its first launch otherwise, which a graph capture must not contain.
 cudaError_t load_kernels();

@@ -41,13 +41,17 @@ struct StretchNormsBody {
     }
 };
 
-// scales[row] from the row's partial sums, which are added in the order of section 4 too. A warp a row.
+// squares[row] += the row's partial sums of one part, which are added in the order of section 4 too; behind the last part, scales[row].
+// A warp a row.
 struct JoinNormsBody {
     const double* partial;
     std::size_t rows;
     std::size_t stretches;
+    bool first_part;
+    bool last_part;
     double clip_norm;
     double unit;       // of the sum
+    double* squares;
     float* scales;     // in units
     Report* report;
 
@@ -63,10 +67,17 @@ struct JoinNormsBody {
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
             const std::size_t row = block * kStreamWarps + thread;
             if (thread >= kStreamWarps || row >= rows) return;
-            const double scale = float32_scale(tree_sum(accumulators.of[thread]), clip_norm);
-            if (std::isnan(scale)) atomic_minimum(&report->first_bad_row, row);
-            scales[row] = std::isnan(scale) ? static_cast<float>(scale) : in_grid_units(scale, unit, float{});
+            const double sum = tree_sum(accumulators.of[thread]);
+            squares[row] = first_part ? sum : squares[row] + sum;
+            if (last_part) finish(row);
         });
+    }
+
+private:
+    HUSHVEC_INLINE void finish(std::size_t row) const {
+        const double scale = float32_scale(squares[row], clip_norm);
+        if (std::isnan(scale)) atomic_minimum(&report->first_bad_row, row);
+        scales[row] = std::isnan(scale) ? static_cast<float>(scale) : in_grid_units(scale, unit, float{});
     }
 };
 

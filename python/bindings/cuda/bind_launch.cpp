@@ -10,6 +10,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "../array_rules.hpp"
 #include "../key_capsule.hpp"
@@ -17,6 +18,7 @@
 #include "clip/validate.hpp"
 #include "device.hpp"
 #include "device_array.hpp"
+#include "hushvec/clipped_sum.hpp"
 #include "hushvec_cuda/launch.hpp"
 
 namespace hushvec::python {
@@ -149,31 +151,95 @@ BadRow clip_and_noise(py::handle x, double clip_norm, double sigma, py::handle o
 // Exact rounding on a device takes sums of at most this many grids, which all rows pointing one way must not exceed.
 constexpr double kLargestSum = 0x1p21;
 
-// The exact noisy sum of clipped rows.
-BadRow clip_sum_and_noise(py::handle x, double clip_norm, double sigma, py::handle out, py::handle source, py::handle workspace,
-                          std::uintptr_t stream) {
+// The most rows of a sum that is released with this noise.
+std::size_t most_rows_of_sum(double clip_norm, double sigma) {
     check_clip_norm(clip_norm);
-    const DeviceArray rows = device_array(x, "x");
-    if (rows.dtype == DType::float64) throw py::type_error("x must have dtype float32, float16 or bfloat16, got float64");
-    const DeviceArray target = device_output(out, "out");
-    const std::string shape = "(" + std::to_string(rows.columns) + ",)";
-    if (target.shape != shape) throw py::value_error("out must have shape " + shape + ", got " + target.shape);
-    if (target.dtype != DType::float32) throw py::type_error("out must have dtype float32, got " + name_of(target.dtype));
-    if (target.device != rows.device) throw py::value_error("out must be on the device of x");
-    const ExactGrid grid = exact_grid(sigma, clip_norm);
-    const auto most_rows = static_cast<std::size_t>(kLargestSum * double{grid.grid} / clip_norm);
-    if (rows.rows > most_rows) {
-        throw py::value_error("x must have at most " + std::to_string(most_rows) + " rows on a device with this clip_norm and sigma, got " +
-                              std::to_string(rows.rows));
+    check_scale("sigma", sigma);
+    if (sigma == 0) return kMostRowsOfASum;
+    return std::min(kMostRowsOfASum, static_cast<std::size_t>(kLargestSum * double{exact_grid(sigma, clip_norm).grid} / clip_norm));
+}
+
+// Sums wait for every batch: one with NaN or Inf must be refused before any of it is added.
+Launch launch_of_sum(int device, std::uintptr_t stream, void* workspace) {
+    Launch launch(device, stream, workspace);
+    if (launch.capturing) throw std::runtime_error("sums of clipped rows cannot be captured in a CUDA graph");
+    return launch;
+}
+
+DeviceArray part_of_rows(py::handle x) {
+    DeviceArray part = device_array(x, "parts");
+    if (part.dtype == DType::float64) throw py::type_error("parts must have dtype float32, float16 or bfloat16, got float64");
+    return part;
+}
+
+// The parts of one batch of rows.
+struct Parts {
+    std::vector<DeviceArray> arrays;
+    std::size_t most_columns = 0;
+
+    explicit Parts(const py::sequence& parts) {
+        for (const py::handle part : parts) {
+            arrays.push_back(part_of_rows(part));
+            const DeviceArray& first = arrays.front();
+            const DeviceArray& last = arrays.back();
+            if (last.rows != first.rows) throw py::value_error("parts must have the same number of rows");
+            if (last.device != first.device) throw py::value_error("parts must be on one device");
+            most_columns = std::max(most_columns, last.columns);
+        }
+        if (arrays.empty()) throw py::value_error("parts must hold at least one array, got none");
     }
-    void* memory = device_memory(workspace, "workspace", cuda::sum_workspace_bytes(rows.rows, rows.columns), rows.device);
-    const NoiseSource noise = noise_source(source, rows.device);
+
+    std::size_t workspace_bytes() const { return cuda::sum_scales_workspace_bytes(arrays.front().rows, most_columns); }
+};
+
+cuda::PartArgument argument_of(const DeviceArray& part) { return {part.data, part.dtype, part.rows, part.columns}; }
+
+BadRow sum_scales(const py::sequence& parts, double clip_norm, py::handle workspace, std::uintptr_t stream) {
+    check_clip_norm(clip_norm);
+    const Parts rows(parts);
+    const int device = rows.arrays.front().device;
+    void* memory = device_memory(workspace, "workspace", rows.workspace_bytes(), device);
+    std::vector<cuda::PartArgument> arguments;
+    for (const DeviceArray& part : rows.arrays) arguments.push_back(argument_of(part));
     const py::gil_scoped_release unlocked;
-    const Launch launch(rows.device, stream, memory);
-    launch.require_replayable(noise);
-    const cuda::RowsArgument argument = {rows.data, target.data, rows.dtype, rows.rows, rows.columns};
-    check_cuda(cuda::clip_sum_and_noise(noise, argument, clip_norm, grid, launch.workspace, launch.stream), "launching clip_sum_and_noise");
-    return launch.capturing ? std::nullopt : finish(launch, noise, target, Law::gaussian, grid);
+    const Launch launch = launch_of_sum(device, stream, memory);
+    check_cuda(cuda::sum_scales(arguments, clip_norm, launch.workspace, launch.stream), "launching the norms of rows");
+    return bad_row(launch.wait_for_report());
+}
+
+// An array of one dimension, as long as a row of the part.
+void check_vector(const DeviceArray& vector, const char* name, std::size_t length, DType dtype, int device) {
+    const std::string shape = "(" + std::to_string(length) + ",)";
+    if (vector.shape != shape) throw py::value_error(std::string(name) + " must have shape " + shape + ", got " + vector.shape);
+    if (vector.dtype != dtype) throw py::type_error(std::string(name) + " must have dtype " + name_of(dtype) + ", got " + name_of(vector.dtype));
+    if (vector.device != device) throw py::value_error(std::string(name) + " must be on the device of the sum");
+}
+
+void add_to_sum(py::handle x, py::handle workspace, py::handle sums, std::uintptr_t stream) {
+    const DeviceArray part = part_of_rows(x);
+    const DeviceArray target = device_output(sums, "sums");
+    check_vector(target, "sums", part.columns, DType::float64, part.device);
+    void* memory = device_memory(workspace, "workspace", cuda::sum_scales_workspace_bytes(part.rows, part.columns), part.device);
+    const py::gil_scoped_release unlocked;
+    const Launch launch = launch_of_sum(part.device, stream, memory);
+    check_cuda(cuda::add_to_sum(argument_of(part), launch.workspace, static_cast<double*>(target.data), launch.stream), "launching the sum of rows");
+}
+
+void release_sum(py::handle sums, double clip_norm, double sigma, py::handle out, py::handle source, py::handle workspace, std::uintptr_t stream) {
+    check_clip_norm(clip_norm);
+    const DeviceArray from = device_array(sums, "sums");
+    const DeviceArray target = device_output(out, "out");
+    check_vector(from, "sums", from.size(), DType::float64, from.device);
+    check_vector(target, "out", from.size(), DType::float32, from.device);
+    const ExactGrid grid = exact_grid(sigma, clip_norm);
+    void* memory = device_memory(workspace, "workspace", cuda::release_sum_workspace_bytes(), from.device);
+    const NoiseSource noise = noise_source(source, from.device);
+    if (noise.state != nullptr) throw py::value_error("source must be a stream of a generator, got a state on a device");
+    const py::gil_scoped_release unlocked;
+    const Launch launch = launch_of_sum(from.device, stream, memory);
+    check_cuda(cuda::release_sum(noise.stream, static_cast<const double*>(from.data), samples_of(target), clip_norm, grid, launch.workspace, launch.stream),
+               "launching the noise of a sum");
+    finish(launch, noise, target, Law::gaussian, grid);
 }
 
 }  // namespace
@@ -189,12 +255,13 @@ void bind_launch(py::module_& module) {
     module.def("clip", &clip, py::arg("x"), py::arg("clip_norm"), py::arg("out"), py::arg("workspace"), py::arg("stream"));
     module.def("clip_and_noise", &clip_and_noise, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"), py::arg("source"),
                py::arg("law"), py::arg("exact"), py::arg("workspace"), py::arg("stream"));
-    module.def("sum_workspace_bytes", [](py::handle x) {
-        const DeviceArray rows = device_array(x, "x");
-        return cuda::sum_workspace_bytes(rows.rows, rows.columns);
-    }, py::arg("x"));
-    module.def("clip_sum_and_noise", &clip_sum_and_noise, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"),
-               py::arg("source"), py::arg("workspace"), py::arg("stream"));
+    module.def("most_rows_of_sum", &most_rows_of_sum, py::arg("clip_norm"), py::arg("sigma"));
+    module.def("sum_workspace_bytes", [](const py::sequence& parts) { return Parts(parts).workspace_bytes(); }, py::arg("parts"));
+    module.def("sum_scales", &sum_scales, py::arg("parts"), py::arg("clip_norm"), py::arg("workspace"), py::arg("stream"));
+    module.def("add_to_sum", &add_to_sum, py::arg("part"), py::arg("workspace"), py::arg("sums"), py::arg("stream"));
+    module.def("release_workspace_bytes", &cuda::release_sum_workspace_bytes);
+    module.def("release_sum", &release_sum, py::arg("sums"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"), py::arg("source"),
+               py::arg("workspace"), py::arg("stream"));
 }
 
 }  // namespace hushvec::python

@@ -8,19 +8,16 @@ docs/format.md section 7 is the specification, docs/proofs/clipped_sum.md the pr
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from hushvec._native import _core, cuda
+from hushvec._native import _core
 from hushvec._native.arrays import (
     DEFAULT_DTYPE,
-    array_kind,
     device_of,
-    dtype_name,
     is_torch,
     new_array,
     on_cuda,
@@ -29,6 +26,7 @@ from hushvec._native.arrays import (
     require_form,
     require_same_kind,
 )
+from hushvec._native.device_sums import DeviceSums
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
 
@@ -94,13 +92,13 @@ class ClippedSum:
         self._clipping = chosen
         self._sum = _core.ClippedSum(self._lengths, self._clip_norm, self._sigma, self._most_rows, chosen)
         self._model: Any = np.empty(0, np.float32)  # an array of the library that results are made with
-        self._on_device: list[Any] = []  # rows in CUDA memory, in one piece each: summed at the release
+        self._on_device: DeviceSums | None = None  # rows in CUDA memory are added there
         self._lock = Lock()
 
     @property
     def rows(self) -> int:
         """How many rows have been added since the last release."""
-        return self._sum.rows + sum(int(rows.shape[0]) for rows in self._on_device)
+        return self._sum.rows + (0 if self._on_device is None else self._on_device.rows)
 
     @property
     def clipping(self) -> str:
@@ -115,9 +113,8 @@ class ClippedSum:
     def add(self, parts: Sequence[Any], names: Sequence[str] | None = None) -> None:
         """Add rows: one array [B, *shape] for each part, B >= 1, float32, float16, bfloat16 or float64.
 
-        Arrays of numpy or torch, all on one device. In CUDA memory the rows stay where they are until the release, so they must not
-        change before it; several parts are copied into one array there. Errors call the parts by `names`: parts[0], parts[1], ...
-        if None.
+        Arrays of numpy, torch or CuPy, all on one device, where they are added. On a CUDA device the scale is the exact one for every
+        `clipping`, and float64 is refused. Errors call the parts by `names`: parts[0], parts[1], ... if None.
 
         Raises:
             ValueError: B differs or is 0, a shape does not fit, NaN or Inf (its part and row are named), or more than most_rows rows.
@@ -128,12 +125,11 @@ class ClippedSum:
             raise ValueError(f"parts must have {len(self._shapes)} arrays, got {len(given)}")
         called = [f"parts[{number}]" for number in range(len(given))] if names is None else names
         matrices = [self._matrix(number, part, given[0], called) for number, part in enumerate(given)]
-        rows = int(matrices[0].shape[0])
         with self._lock:
             if on_cuda(given[0]):
-                self._keep_on_device(matrices, rows, called)
-            elif self._on_device:
-                raise ValueError(f"parts must be on {device_of(self._on_device[0])} like the rows added before, got cpu")
+                self._sums_on_device(given[0], "parts").add(matrices, called)
+            elif self._on_device is not None:
+                raise ValueError(f"parts must be on {self._on_device.device} like the rows added before, got cpu")
             else:
                 self._add_on_cpu(matrices, called)
             self._model = new_array(given[0], (0,))  # not a view, which would keep the rows alive
@@ -150,15 +146,12 @@ class ClippedSum:
         source = require_generator(generator)
         with self._lock:
             results = self._targets(out)
-            if self._on_device:
-                self._release_on_device(source, results)
-                return results
             in_order = [_is_contiguous(result) for result in results]
             runs = [
                 result.reshape(-1) if views else new_array(result, (math.prod(result.shape),))
                 for result, views in zip(results, in_order, strict=True)
             ]
-            self._sum.release(runs, source)
+            self._release(runs, source)
             for result, run, views in zip(results, runs, in_order, strict=True):
                 if not views:
                     result[...] = run.reshape(result.shape)
@@ -168,7 +161,7 @@ class ClippedSum:
         """Drop the rows added so far."""
         with self._lock:
             self._sum.reset()
-            self._on_device.clear()
+            self._on_device = None
 
     def _units(self) -> list[Any]:
         """The exact sums, in units of 2^-25 of the power of two at or above clip_norm: for the tests."""
@@ -213,28 +206,24 @@ class ClippedSum:
 
     # ---- rows in CUDA memory ----
 
-    def _keep_on_device(self, matrices: list[Any], rows: int, names: Sequence[str]) -> None:
-        if self._sigma == 0:
-            raise ValueError("sigma must be > 0 for rows on a CUDA device, got 0.0")
+    def _sums_on_device(self, like: Any, name: str) -> DeviceSums:
         if self._sum.rows:
-            raise ValueError(f"parts must be on the CPU like the rows added before, got {device_of(matrices[0])}")
-        if self.rows + rows > self._most_rows:
-            raise ValueError(f"rows of the sum must be <= most_rows = {self._most_rows}, got {self.rows} + {rows}")
-        for name, matrix in zip(names, matrices, strict=True):
-            if dtype_name(matrix) == "float64":
-                raise TypeError(f"{name} must be float32, float16 or bfloat16 on a CUDA device, got float64")
-            require_finite(name, matrix)
-        self._on_device.append(matrices[0] if len(matrices) == 1 else _joined(matrices, 1))
+            raise ValueError(f"{name} must be on the CPU like the rows added before, got {device_of(like)}")
+        if self._on_device is None:
+            self._on_device = DeviceSums(like, self._lengths, self._clip_norm, self._sigma, self._most_rows)
+        return self._on_device
 
-    def _release_on_device(self, source: _core.Generator, results: list[Any]) -> None:
-        rows = self._on_device[0] if len(self._on_device) == 1 else _joined(self._on_device, 0)
-        total = new_array(rows, (int(rows.shape[1]),), dtype=DEFAULT_DTYPE)
-        cuda.clip_sum_and_noise(rows, self._clip_norm, self._sigma, total, source)
-        first = 0
-        for result, length in zip(results, self._lengths, strict=True):
-            result[...] = total[first : first + length].reshape(result.shape)
-            first += length
-        self._on_device.clear()
+    def _release(self, runs: list[Any], source: _core.Generator) -> None:
+        """A sum of no rows is released where the results are."""
+        places = {device_of(run) for run in runs}
+        wanted = next(iter(places)) if self._on_device is None else self._on_device.device
+        if places != {wanted}:
+            raise ValueError(f"out must be on {wanted} like the rows, got {', '.join(sorted(places))}")
+        if not on_cuda(runs[0]):
+            self._sum.release(runs, source)
+            return
+        self._sums_on_device(runs[0], "out").release(runs, source)
+        self._on_device = None
 
 
 def _named(shape: tuple[int, ...], rows: int) -> str:
@@ -251,10 +240,3 @@ def _require_target(target: Any, shape: tuple[int, ...]) -> None:
 def _is_contiguous(array: Any) -> bool:
     return bool(array.is_contiguous() if is_torch(array) else array.flags.c_contiguous)
 
-
-def _joined(arrays: list[Any], axis: int) -> Any:
-    if is_torch(arrays[0]):
-        return sys.modules["torch"].cat(arrays, axis)
-    if array_kind(arrays[0]) != "cupy.ndarray":
-        raise TypeError(f"parts must be torch or CuPy arrays, got {array_kind(arrays[0])}")
-    return sys.modules["cupy"].concatenate(arrays, axis)

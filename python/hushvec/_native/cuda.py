@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -78,13 +79,30 @@ def clip_and_noise(x: Any, clip_norm: float, noise: float, out: Any, source: Any
     _refuse_bad_row(x, bad_row)
 
 
-def clip_sum_and_noise(x: Any, clip_norm: float, sigma: float, out: Any, source: Any) -> None:
-    """out[d] = the sum of the clipped rows of x[n, d] + N(0, sigma^2), exactly rounded: docs/format.md section 7."""
-    cuda = _backend("x", x)
-    workspace = new_array(x, (cuda.sum_workspace_bytes(x),), dtype="uint8")
-    stream = _current_stream(cuda, x)
-    bad_row = cuda.clip_sum_and_noise(x, clip_norm, sigma, out, _stream_or_state(cuda, source, x, stream), workspace, stream)
-    _refuse_bad_row(x, bad_row)
+def most_rows_of_sum(x: Any, clip_norm: float, sigma: float) -> int:
+    """Of rows like x: exact rounding on a device takes sums of at most 2^21 grids."""
+    most: int = _backend("parts", x).most_rows_of_sum(clip_norm, sigma)
+    return most
+
+
+def sum_scales(parts: Sequence[Any], clip_norm: float) -> tuple[Any, int | None]:
+    """What `add_to_sum` of these parts of a batch of rows reads, and the first row with NaN or Inf: docs/format.md section 7."""
+    cuda = _backend("parts", parts[0])
+    workspace = new_array(parts[0], (cuda.sum_workspace_bytes(parts),), dtype="uint8")
+    return workspace, cuda.sum_scales(parts, clip_norm, workspace, _current_stream(cuda, parts[0]))
+
+
+def add_to_sum(part: Any, scales: Any, sums: Any) -> None:
+    """sums[d] += the whole units of part[n, d]."""
+    cuda = _backend("parts", part)
+    cuda.add_to_sum(part, scales, sums, _current_stream(cuda, part))
+
+
+def release_sum(sums: Any, clip_norm: float, sigma: float, out: Any, source: _core.Generator) -> None:
+    """out[d] = the sums + N(0, sigma^2), exactly rounded."""
+    cuda = _backend("out", out)
+    workspace = new_array(out, (cuda.release_workspace_bytes(),), dtype="uint8")
+    cuda.release_sum(sums, clip_norm, sigma, out, source._reserve_for_device(), workspace, _current_stream(cuda, out))
 
 
 def _backend(name: str, array: Any) -> ModuleType:

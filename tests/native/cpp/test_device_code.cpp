@@ -332,58 +332,109 @@ void level_one_is_right(const char* name, ErrorBound bound, std::size_t expect_w
                                                  std::to_string(accepted_close) + " accepted");
 }
 
-void sums() {
-    constexpr std::size_t rows = 130, columns = 20001;   // more than one stretch of a norm and one run of rows
-    const std::vector<float> x = rows_of<float>(rows, columns);
-    const ExactGrid grid = exact_grid(kSigma, kClipNorm);
-    const double unit = sum_unit(kClipNorm), sum_in_grids = unit / double{grid.grid};
-    const float s = grid.sigma / grid.grid;
-    const std::size_t stretches = (columns + kNormStretch - 1) / kNormStretch;
-    std::vector<double> partial(rows * stretches), sum(columns);
-    std::vector<float> scales(rows), out(columns);
+// Columns first to last of a matrix, as a matrix of its own: a part of its rows.
+std::vector<float> columns_of(const std::vector<float>& x, std::size_t rows, std::size_t columns, std::size_t first, std::size_t last) {
+    std::vector<float> part;
+    for (std::size_t row = 0; row < rows; ++row) part.insert(part.end(), &x[row * columns + first], &x[row * columns + last]);
+    return part;
+}
+
+// The kernels' scales, sums and release of rows in parts; the release of part i draws from nonce i.
+struct DeviceSum {
+    static constexpr float kUntouched = 12345.0f;
+
     Device device;
-    WarpAccumulators accumulators;
-    const StretchNormsBody<float> norms = {x.data(), rows, columns, partial.data()};
-    for (std::size_t block = 0; block * kStreamWarps < partial.size(); ++block) norms.run(block, accumulators, HostTeam{kStreamThreads});
-    const JoinNormsBody join = {partial.data(), rows, stretches, kClipNorm, unit, scales.data(), &device.report};
-    for (std::size_t block = 0; block * kStreamWarps < rows; ++block) join.run(block, accumulators, HostTeam{kStreamThreads});
-    const ColumnSumsBody<float> add = {x.data(), rows, columns, scales.data(), sum.data()};
-    for (std::size_t column = 0; column * kStreamThreads < columns; ++column) {
-        for (std::size_t row = (rows - 1) / kSumRows + 1; row-- > 0;) add.run(column, row, HostTeam{kStreamThreads});
-    }
-    const CallStream source = {test_stream(Cipher::chacha12)};
-    const SumNoiseBody noise = {source, {ExactScale<Thread>(s, cuda::kGaussianBound), grid.grid, device.open()}, sum.data(), sum_in_grids, columns, out.data()};
-    for (std::size_t block = 0; block * (kStreamThreads / kGroupBlocks) * kGroupSamples < columns; ++block) noise.run(block, HostTeam{kStreamThreads});
+    std::vector<double> squares;
+    std::vector<float> scales;
+    std::vector<std::vector<double>> sums;
 
-    // The same sum in another order and with plain loops, and its noise by the core on float64 "rows" that clipping leaves alone.
-    bool norms_agree = true;
-    std::vector<double> expected_sum(columns);
-    for (std::size_t row = 0; row < rows; ++row) {
-        double square = 0;
-        for (std::size_t j = 0; j < columns; ++j) square += double{x[row * columns + j]} * double{x[row * columns + j]};
-        const double scale = std::min(1.0, kClipNorm / std::sqrt(square)) / unit;
-        norms_agree &= square == 0 || std::fabs(double{scales[row]} / scale - 1) < 2e-6;
-        for (std::size_t j = 0; j < columns; ++j) expected_sum[j] += std::trunc(double{x[row * columns + j] * scales[row]});
+    DeviceSum(const std::vector<std::vector<float>>& parts, std::size_t rows) : squares(rows, 1e300), scales(rows) {
+        WarpAccumulators accumulators;
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+            const std::size_t columns = parts[i].size() / rows, stretches = (columns + kNormStretch - 1) / kNormStretch;
+            std::vector<double> partial(rows * stretches);
+            const StretchNormsBody<float> norms = {parts[i].data(), rows, columns, partial.data()};
+            for (std::size_t block = 0; block * kStreamWarps < partial.size(); ++block) norms.run(block, accumulators, HostTeam{kStreamThreads});
+            const JoinNormsBody join = {partial.data(), rows, stretches, i == 0, i + 1 == parts.size(), kClipNorm, sum_unit(kClipNorm),
+                                        squares.data(), scales.data(), &device.report};
+            for (std::size_t block = 0; block * kStreamWarps < rows; ++block) join.run(block, accumulators, HostTeam{kStreamThreads});
+        }
+        for (const std::vector<float>& part : parts) {
+            const std::size_t columns = part.size() / rows;
+            std::vector<double>& sum = sums.emplace_back(columns);
+            const ColumnSumsBody<float> add = {part.data(), rows, columns, scales.data(), sum.data()};
+            for (std::size_t column = 0; column * kStreamThreads < columns; ++column) {
+                for (std::size_t row = (rows - 1) / kSumRows + 1; row-- > 0;) add.run(column, row, HostTeam{kStreamThreads});
+            }
+        }
     }
-    check(norms_agree, "norms by stretches");
-    check(expected_sum == sum, "sums do not depend on their order");
-    bool noise_agrees = true;
-    for (std::size_t j = 0; j < columns; ++j) {
-        const std::uint64_t group = j / kGroupSamples, inside = j % kGroupSamples;
-        const Block block = chacha_block(test_stream(Cipher::chacha12), block_counter(domain::kMain, group * kGroupBlocks + inside % kGroupBlocks));
-        const std::size_t word = inside / kGroupBlocks % 8;
-        const GaussianWord gaussian = {group * kGroupPairs + word * kGroupBlocks + inside % kGroupBlocks, block[word], block[word + 8], inside >= 128};
-        noise_agrees &= out[j] == static_cast<float>(settle(test_stream(Cipher::chacha12), gaussian, sum[j] * sum_in_grids, double{s}).index) * grid.grid;
-    }
-    check(noise_agrees, "noise of sums");
 
-    ClippedSum on_host({columns}, kClipNorm, kSigma, rows, Clipping::exact);
-    MatrixView view = {reinterpret_cast<std::byte*>(const_cast<float*>(x.data())), DType::float32, rows, columns,
-                       static_cast<std::ptrdiff_t>(columns * sizeof(float)), sizeof(float)};
-    std::vector<float> from_host(columns);
-    on_host.add({view});
-    on_host.release(0, test_stream(Cipher::chacha12), from_host.data());
-    check(from_host == out, "the CPU's sum has the same bits");
+    std::vector<float> released(std::size_t part) {
+        const ExactGrid grid = exact_grid(kSigma, kClipNorm);
+        const std::size_t columns = sums[part].size();
+        std::vector<float> out(columns + 1, kUntouched);
+        const SumNoiseBody noise = {CallStream{stream_of_part(part)}, {ExactScale<Thread>(grid.sigma / grid.grid, cuda::kGaussianBound), grid.grid, device.open()},
+                                    sums[part].data(), sum_unit(kClipNorm) / double{grid.grid}, columns, out.data()};
+        for (std::size_t block = 0; block * (kStreamThreads / kGroupBlocks) * kGroupSamples < columns; ++block) noise.run(block, HostTeam{kStreamThreads});
+        check(out.back() == kUntouched, "nothing is written behind the sum");
+        out.pop_back();
+        return out;
+    }
+
+    static KeyStream stream_of_part(std::size_t part) {
+        KeyStream stream = test_stream(Cipher::chacha12);
+        stream.nonce += part;
+        return stream;
+    }
+};
+
+// Parts of more than one stretch of a norm, and more than one run of rows: the CPU's bits, and the plain sum.
+void sums() {
+    constexpr std::size_t rows = 130, columns = 20001;
+    const std::vector<float> x = rows_of<float>(rows, columns);
+    for (const std::vector<std::size_t>& ends : {std::vector<std::size_t>{columns}, {12000, columns}, {1, 300, 8492, columns}}) {
+        const std::string what = std::to_string(ends.size()) + " parts";
+        std::vector<std::vector<float>> parts;
+        for (std::size_t i = 0; i < ends.size(); ++i) parts.push_back(columns_of(x, rows, columns, i == 0 ? 0 : ends[i - 1], ends[i]));
+        DeviceSum on_device(parts, rows);
+
+        bool norms_agree = true;
+        std::vector<double> expected_sum(columns), sum;
+        for (std::size_t row = 0; row < rows; ++row) {
+            double square = 0;
+            for (std::size_t j = 0; j < columns; ++j) square += double{x[row * columns + j]} * double{x[row * columns + j]};
+            const double scale = std::min(1.0, kClipNorm / std::sqrt(square)) / sum_unit(kClipNorm);
+            norms_agree &= square == 0 || std::fabs(double{on_device.scales[row]} / scale - 1) < 2e-6;
+            for (std::size_t j = 0; j < columns; ++j) expected_sum[j] += std::trunc(double{x[row * columns + j] * on_device.scales[row]});
+        }
+        for (const std::vector<double>& part : on_device.sums) sum.insert(sum.end(), part.begin(), part.end());
+        check(norms_agree, "norms of rows, " + what);
+        check(expected_sum == sum, "sums do not depend on their order, " + what);
+
+        std::vector<std::size_t> lengths;
+        std::vector<MatrixView> views;
+        for (const std::vector<float>& part : parts) {
+            lengths.push_back(part.size() / rows);
+            views.push_back({reinterpret_cast<std::byte*>(const_cast<float*>(part.data())), DType::float32, rows, lengths.back(),
+                             static_cast<std::ptrdiff_t>(lengths.back() * sizeof(float)), sizeof(float)});
+        }
+        ClippedSum on_host(lengths, kClipNorm, kSigma, rows, Clipping::exact);
+        on_host.add(views);
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+            std::vector<float> from_host(lengths[i]);
+            on_host.release(i, DeviceSum::stream_of_part(i), from_host.data());
+            check(from_host == on_device.released(i), "the CPU's bits, part " + std::to_string(i) + " of " + what);
+        }
+    }
+}
+
+// One NaN in any part makes the row bad.
+void a_bad_row_of_a_sum_is_reported() {
+    constexpr std::size_t rows = 70;
+    std::vector<std::vector<float>> parts = {rows_of<float>(rows, 300), rows_of<float>(rows, 9000)};
+    parts[1][41 * 9000 + 8999] = std::numeric_limits<float>::infinity();
+    const DeviceSum sum(parts, rows);
+    check(sum.device.report.first_bad_row == 41, "the bad row of a sum");
 }
 
 // What a kernel lists is settled afterwards, in the right place.
@@ -453,6 +504,7 @@ int main() {
     level_one_is_right<WorstRoot<-1>>("the smallest root", cuda::kGaussianBound, 0);
     level_one_is_right<Thread>("a quarter of the bound", quarter, 1);
     sums();
+    a_bad_row_of_a_sum_is_reported();
     listed_samples_are_settled();
     return test::summary();
 }

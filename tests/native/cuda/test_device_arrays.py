@@ -118,7 +118,7 @@ def test_bad_input(cuda, x, error, text):
             call()
         assert str(caught.value) == text
     with pytest.raises(error) as caught:
-        cuda.fill(x, "gaussian", 1.0, stream, 0)
+        cuda.fill(x, "gaussian", 1.0, stream, None, 0)
     assert str(caught.value) == text.replace("x must", "out must")
 
 
@@ -146,16 +146,16 @@ def test_bad_workspace_and_state(cuda):
     with pytest.raises(ValueError, match="workspace must be on cuda:0 like the array, got cuda:1"):
         cuda.clip(X, 1.0, X, OnDevice((1 << 14,), device=1), 0)
     with pytest.raises(ValueError, match="state must be contiguous and have 48 bytes, got 40"):
-        cuda.fill(X, "gaussian", 1.0, OnDevice((5,), dtype="float64"), 0)
+        cuda.fill(X, "gaussian", 1.0, OnDevice((5,), dtype="float64"), None, 0)
 
 
 @pytest.mark.parametrize(
     ("call", "text"),
     [
         (lambda cuda, s: cuda.clip(X, 0.0, X, workspace(), 0), "clip_norm must be > 0, got 0"),
-        (lambda cuda, s: cuda.fill(X, "gaussian", -1.0, s, 0), "sigma must be >= 0, got -1"),
-        (lambda cuda, s: cuda.fill(X, "laplacian", 2e30, s, 0), "scale must be <= 2^100, got 2e+30"),
-        (lambda cuda, s: cuda.fill(X, "l2_laplace", 1.0, s, 0), "law must be gaussian or laplacian on CUDA, got l2_laplace"),
+        (lambda cuda, s: cuda.fill(X, "gaussian", -1.0, s, None, 0), "sigma must be >= 0, got -1"),
+        (lambda cuda, s: cuda.fill(X, "laplacian", 2e30, s, None, 0), "scale must be <= 2^100, got 2e+30"),
+        (lambda cuda, s: cuda.fill(X, "l2_laplace", 1.0, s, None, 0), "law must be gaussian or laplacian on CUDA, got l2_laplace"),
         (
             lambda cuda, s: cuda.clip_and_noise(X, 1.0, 1e-10, X, s, "gaussian", True, workspace(), 0),
             "clip_norm / sigma must be <= 2^30, got 1e+10",
@@ -171,20 +171,58 @@ def test_bad_parameters(cuda, call, text):
 def test_a_stream_of_aes_is_refused(cuda):
     stream = hv.Generator.unsafe_seeded(1, cipher="aes256")._reserve()
     with pytest.raises(ValueError) as caught:
-        cuda.fill(OnDevice(), "gaussian", 1.0, stream, 0)
+        cuda.fill(OnDevice(), "gaussian", 1.0, stream, None, 0)
     assert str(caught.value) == "source must be a stream of ChaCha on a device, got one of aes256"
 
 
 @pytest.mark.parametrize(
-    ("x", "out", "kind", "text"),
+    ("call", "kind", "text"),
     [
-        (OnDevice((4, 8), dtype="float64"), OnDevice((8,)), TypeError, "x must have dtype float32, float16 or bfloat16, got float64"),
-        (OnDevice((4, 8)), OnDevice((4, 8)), ValueError, "out must have shape (8,), got (4, 8)"),
-        (OnDevice((4, 8)), OnDevice((8,), dtype="float16"), TypeError, "out must have dtype float32, got float16"),
-        (OnDevice((4, 8)), OnDevice((8,), device=1), ValueError, "out must be on the device of x"),
+        (lambda cuda: cuda.sum_scales([], 1.0, workspace(), 0), ValueError, "parts must hold at least one array, got none"),
+        (
+            lambda cuda: cuda.sum_scales([OnDevice((4, 8), dtype="float64")], 1.0, workspace(), 0),
+            TypeError,
+            "parts must have dtype float32, float16 or bfloat16, got float64",
+        ),
+        (
+            lambda cuda: cuda.sum_scales([OnDevice((4, 8)), OnDevice((3, 8))], 1.0, workspace(), 0),
+            ValueError,
+            "parts must have the same number of rows",
+        ),
+        (
+            lambda cuda: cuda.sum_scales([OnDevice((4, 8)), OnDevice((4, 8), device=1)], 1.0, workspace(), 0),
+            ValueError,
+            "parts must be on one device",
+        ),
+        (
+            lambda cuda: cuda.add_to_sum(OnDevice((4, 8)), workspace(), OnDevice((4,), dtype="float64"), 0),
+            ValueError,
+            "sums must have shape (8,), got (4,)",
+        ),
+        (
+            lambda cuda: cuda.add_to_sum(OnDevice((4, 8)), workspace(), OnDevice((8,)), 0),
+            TypeError,
+            "sums must have dtype float64, got float32",
+        ),
+        (
+            lambda cuda: released(cuda, OnDevice((8,), dtype="float16")),
+            TypeError,
+            "out must have dtype float32, got float16",
+        ),
+        (lambda cuda: released(cuda, OnDevice((8,), device=1)), ValueError, "out must be on the device of the sum"),
     ],
 )
-def test_bad_arguments_of_a_sum(cuda, x, out, kind, text):
+def test_bad_arguments_of_a_sum(cuda, call, kind, text):
     with pytest.raises(kind) as caught:
-        cuda.clip_sum_and_noise(x, 1.0, 1.0, out, hv.Generator()._reserve_for_device(), workspace(), 0)
+        call(cuda)
     assert str(caught.value) == text
+
+
+def released(cuda, out):
+    source = hv.Generator()._reserve_for_device()
+    cuda.release_sum(OnDevice((8,), dtype="float64"), 1.0, 1.0, out, source, workspace(), 0)
+
+
+def test_the_most_rows_of_a_sum(cuda):
+    assert cuda.most_rows_of_sum(1.0, 0.0) == cuda.most_rows_of_sum(1.0, 1000.0) == 2**27
+    assert 1000 < cuda.most_rows_of_sum(1.0, 2.0**-12) < 2**21

@@ -13,6 +13,7 @@
 #include "check.hpp"
 #include "device_rows.hpp"
 #include "hushvec/clip.hpp"
+#include "hushvec/clipped_sum.hpp"
 #include "hushvec/noise.hpp"
 #include "hushvec_cuda/launch.hpp"
 
@@ -162,31 +163,43 @@ void no_nonce_is_taken_twice() {
     for (const cudaStream_t stream : streams) cudaStreamDestroy(stream);
 }
 
-// The sum of rows by plain loops, its noise by the core on one float64 row inside a large ball.
+// Rows in two parts, added in two batches: the bits of the CPU's sum, and of its release.
 void sums() {
-    constexpr std::size_t rows = 130, columns = 20001;
-    const std::vector<float> x = rows_of<float>(rows, columns);
+    constexpr std::size_t batch = 130, batches = 2;
+    const std::vector<std::size_t> lengths = {20001, 77};
     const ExactGrid grid = exact_grid(kSigma, kClipNorm);
-    DeviceArray<float> from(x), out(columns);
-    DeviceArray<std::byte> workspace(cuda::sum_workspace_bytes(rows, columns));
-    const cuda::NoiseSource source = {test_stream(), nullptr};
-    const auto run = [&] {
-        must(cuda::clip_sum_and_noise(source, {from.get(), out.get(), DType::float32, rows, columns}, kClipNorm, grid, workspace.get(), nullptr), "sum");
-        return out.to_host();
-    };
-    const std::vector<float> got = run();
-    check(same_bits(got, run()), "a sum repeats bit for bit");
-    std::vector<double> sum(columns);
-    for (std::size_t row = 0; row < rows; ++row) {
-        double square = 0;
-        for (std::size_t j = 0; j < columns; ++j) square += double{x[row * columns + j]} * double{x[row * columns + j]};
-        for (std::size_t j = 0; j < columns; ++j) sum[j] += double{x[row * columns + j]} * std::min(1.0, kClipNorm / std::sqrt(square));
+    ClippedSum on_host(lengths, kClipNorm, kSigma, batch * batches, Clipping::exact);
+    std::vector<std::unique_ptr<DeviceArray<double>>> sums;
+    for (const std::size_t length : lengths) sums.push_back(std::make_unique<DeviceArray<double>>(std::vector<double>(length)));
+    DeviceArray<std::byte> scales(cuda::sum_scales_workspace_bytes(batch, lengths[0]));
+    for (std::size_t number = 0; number < batches; ++number) {
+        std::vector<std::vector<float>> host;
+        std::vector<std::unique_ptr<DeviceArray<float>>> device;
+        std::vector<MatrixView> views;
+        std::vector<cuda::PartArgument> parts;
+        for (const std::size_t length : lengths) {
+            host.push_back(rows_of<float>(batch, length));
+            for (float& element : host.back()) element /= static_cast<float>(number + 1);
+            device.push_back(std::make_unique<DeviceArray<float>>(host.back()));
+            views.push_back(view_of(host.back(), batch, length));
+            parts.push_back({device.back()->get(), DType::float32, batch, length});
+        }
+        on_host.add(views);
+        must(cuda::sum_scales(parts, kClipNorm, scales.get(), nullptr), "sum_scales");
+        check(report_in(scales).first_bad_row == cuda::kNoRow, "no bad row of a sum");
+        for (std::size_t i = 0; i < parts.size(); ++i) must(cuda::add_to_sum(parts[i], scales.get(), sums[i]->get(), nullptr), "add_to_sum");
     }
-    std::vector<double> noisy(columns);
-    hushvec::clip_and_noise(test_stream(), view_of(sum, 1, columns), 1e6, kSigma, Law::gaussian, false, view_of(noisy, 1, columns));
-    double worst = 0;
-    for (std::size_t j = 0; j < columns; ++j) worst = std::max(worst, std::fabs(double{got[j]} - noisy[j]));
-    check(worst <= 0.51 * double{grid.grid} + 1e-4, "noisy sums");
+    DeviceArray<std::byte> workspace(cuda::release_sum_workspace_bytes());
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+        check(sums[i]->to_host() == on_host.units(i), "sums, part " + std::to_string(i));
+        DeviceArray<float> out(lengths[i]);
+        const cuda::OutArgument samples = {out.get(), DType::float32, lengths[i]};
+        must(cuda::release_sum(test_stream(), sums[i]->get(), samples, kClipNorm, grid, workspace.get(), nullptr), "release_sum");
+        if (report_in(workspace).open_samples > 0) must(cuda::settle(test_stream(), samples, Law::gaussian, grid, workspace.get(), nullptr), "settle");
+        std::vector<float> expected(lengths[i]);
+        on_host.release(i, test_stream(), expected.data());
+        check(same_bits(out.to_host(), expected), "release of a sum, part " + std::to_string(i));
+    }
 }
 
 template <class Stored>
