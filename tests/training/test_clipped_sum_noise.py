@@ -201,6 +201,7 @@ def test_what_a_device_cannot_do_is_refused_and_changes_nothing(device):
         total.add([rows[0].double()])
     with pytest.raises(ValueError, match="got nan in row 1"):
         total.add([torch.tensor([[1.0, 1.0, 1.0], [1.0, np.nan, 1.0]])])
+    assert total._on_device is None
     total.add(rows)
     with pytest.raises(ValueError, match=r"most_rows = 3, got 2 \+ 2"):
         total.add(rows)

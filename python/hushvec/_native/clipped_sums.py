@@ -127,7 +127,9 @@ class ClippedSum:
         matrices = [self._matrix(number, part, given[0], called) for number, part in enumerate(given)]
         with self._lock:
             if on_cuda(given[0]):
-                self._sums_on_device(given[0], "parts").add(matrices, called)
+                sums = self._sums_on_device(given[0], "parts")
+                sums.add(matrices, called)
+                self._on_device = sums
             elif self._on_device is not None:
                 raise ValueError(f"parts must be on {self._on_device.device} like the rows added before, got cpu")
             else:
@@ -209,9 +211,9 @@ class ClippedSum:
     def _sums_on_device(self, like: Any, name: str) -> DeviceSums:
         if self._sum.rows:
             raise ValueError(f"{name} must be on the CPU like the rows added before, got {device_of(like)}")
-        if self._on_device is None:
-            self._on_device = DeviceSums(like, self._lengths, self._clip_norm, self._sigma, self._most_rows)
-        return self._on_device
+        if self._on_device is not None:
+            return self._on_device
+        return DeviceSums(like, self._lengths, self._clip_norm, self._sigma, self._most_rows)
 
     def _release(self, runs: list[Any], source: _core.Generator) -> None:
         """A sum of no rows is released where the results are."""
