@@ -66,6 +66,11 @@ struct Launch {
         }
     }
 
+    // Sums wait for every batch: one with NaN or Inf must be refused before any of it is added.
+    void refuse_capture_of_sums() const {
+        if (capturing) throw std::runtime_error("sums of clipped rows cannot be captured in a CUDA graph");
+    }
+
     Report wait_for_report() const {
         Report report = {};
         check_cuda(cudaMemcpyAsync(&report, workspace, sizeof report, cudaMemcpyDeviceToHost, stream), "reading the report of a call");
@@ -159,13 +164,6 @@ std::size_t most_rows_of_sum(double clip_norm, double sigma) {
     return std::min(kMostRowsOfASum, static_cast<std::size_t>(kLargestSum * double{exact_grid(sigma, clip_norm).grid} / clip_norm));
 }
 
-// Sums wait for every batch: one with NaN or Inf must be refused before any of it is added.
-Launch launch_of_sum(int device, std::uintptr_t stream, void* workspace) {
-    Launch launch(device, stream, workspace);
-    if (launch.capturing) throw std::runtime_error("sums of clipped rows cannot be captured in a CUDA graph");
-    return launch;
-}
-
 DeviceArray part_of_rows(py::handle x) {
     DeviceArray part = device_array(x, "parts");
     if (part.dtype == DType::float64) throw py::type_error("parts must have dtype float32, float16 or bfloat16, got float64");
@@ -202,7 +200,8 @@ BadRow sum_scales(const py::sequence& parts, double clip_norm, py::handle worksp
     std::vector<cuda::PartArgument> arguments;
     for (const DeviceArray& part : rows.arrays) arguments.push_back(argument_of(part));
     const py::gil_scoped_release unlocked;
-    const Launch launch = launch_of_sum(device, stream, memory);
+    const Launch launch(device, stream, memory);
+    launch.refuse_capture_of_sums();
     check_cuda(cuda::sum_scales(arguments, clip_norm, launch.workspace, launch.stream), "launching the norms of rows");
     return bad_row(launch.wait_for_report());
 }
@@ -221,7 +220,8 @@ void add_to_sum(py::handle x, py::handle workspace, py::handle sums, std::uintpt
     check_vector(target, "sums", part.columns, DType::float64, part.device);
     void* memory = device_memory(workspace, "workspace", cuda::sum_scales_workspace_bytes(part.rows, part.columns), part.device);
     const py::gil_scoped_release unlocked;
-    const Launch launch = launch_of_sum(part.device, stream, memory);
+    const Launch launch(part.device, stream, memory);
+    launch.refuse_capture_of_sums();
     check_cuda(cuda::add_to_sum(argument_of(part), launch.workspace, static_cast<double*>(target.data), launch.stream), "launching the sum of rows");
 }
 
@@ -236,7 +236,8 @@ void release_sum(py::handle sums, double clip_norm, double sigma, py::handle out
     const NoiseSource noise = noise_source(source, from.device);
     if (noise.state != nullptr) throw py::value_error("source must be a stream of a generator, got a state on a device");
     const py::gil_scoped_release unlocked;
-    const Launch launch = launch_of_sum(from.device, stream, memory);
+    const Launch launch(from.device, stream, memory);
+    launch.refuse_capture_of_sums();
     check_cuda(cuda::release_sum(noise.stream, static_cast<const double*>(from.data), samples_of(target), clip_norm, grid, launch.workspace, launch.stream),
                "launching the noise of a sum");
     finish(launch, noise, target, Law::gaussian, grid);

@@ -373,8 +373,7 @@ struct DeviceSum {
         const ExactGrid grid = exact_grid(kSigma, kClipNorm);
         const std::size_t columns = sums[part].size();
         std::vector<float> out(columns + 1, kUntouched);
-        const SumNoiseBody noise = {CallStream{stream_of_part(part)}, {ExactScale<Thread>(grid.sigma / grid.grid, cuda::kGaussianBound), grid.grid, device.open()},
-                                    sums[part].data(), sum_unit(kClipNorm) / double{grid.grid}, columns, out.data()};
+        const SumNoiseBody noise = {CallStream{stream_of_part(part)}, {ExactScale<Thread>(grid.sigma / grid.grid, cuda::kGaussianBound), grid.grid, device.open()}, sums[part].data(), sum_unit(kClipNorm) / double{grid.grid}, columns, out.data()};
         for (std::size_t block = 0; block * (kStreamThreads / kGroupBlocks) * kGroupSamples < columns; ++block) noise.run(block, HostTeam{kStreamThreads});
         check(out.back() == kUntouched, "nothing is written behind the sum");
         out.pop_back();

@@ -30,7 +30,7 @@ UNITS = {
     "memory": ("LDG", "STG", "LDS", "STS", "LDL", "STL", "LDC", "LDGSTS", "ATOM", "RED"),
     "control": ("BRA", "BSSY", "BSYNC", "CALL", "RET", "EXIT", "BAR", "WARPSYNC", "NOP", "MOV", "S2R", "CS2R"),
 }
-# Those that make noise in every thread; the kernel for the multiprecision level has a stack, and runs in one thread.
+# Those that make noise in every thread.
 NOISE_BODIES = ("FillBody", "NoiseWork", "StreamNoiseBody", "SumNoiseBody")
 
 
@@ -56,6 +56,14 @@ def compiled_module():
     return Path(spec.origin)
 
 
+def listed(what):
+    """What the disassembler says of the compiled module."""
+    tool = disassembler()
+    command = [tool, what, "-arch", ARCHITECTURE, str(compiled_module())]
+    environment = {"PATH": f"{Path(tool).parent}:/usr/bin:/bin"}
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+
+
 class Instruction:
     def __init__(self, address, opcode, operands):
         self.address, self.opcode = address, opcode
@@ -66,16 +74,8 @@ class Instruction:
 @pytest.fixture(scope="module")
 def kernels():
     """Instructions of each kernel, by mangled name."""
-    tool = disassembler()
-    listing = subprocess.run(
-        [tool, "-sass", "-arch", ARCHITECTURE, str(compiled_module())],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={"PATH": f"{Path(tool).parent}:/usr/bin:/bin"},
-    ).stdout
     found, name = {}, None
-    for line in listing.splitlines():
+    for line in listed("-sass").splitlines():
         if "Function :" in line:
             name = line.split("Function :")[1].strip()
             found[name] = []
@@ -83,6 +83,12 @@ def kernels():
             found[name].append(Instruction(int(match.group(1), 16), match.group(2), match.group(3)))
     assert found, "the disassembler listed no kernel"
     return found
+
+
+@pytest.fixture(scope="module")
+def compiled_stacks():
+    """Bytes of stack of each kernel, by mangled name."""
+    return {name: int(size) for name, size in re.findall(r"Function (\S+):\s+REG:\d+ STACK:(\d+)", listed("-res-usage"))}
 
 
 def loops(code):
@@ -136,6 +142,11 @@ def test_kernels_of_noise_use_no_local_memory(kernels):
     assert all(any(body in name for name in noise) for body in NOISE_BODIES)
     used = {name: [i.opcode for i in code if i.opcode.startswith(("LDL", "STL"))] for name, code in noise.items()}
     assert not {name: opcodes for name, opcodes in used.items() if opcodes}
+
+
+def test_no_kernel_needs_a_larger_stack_than_every_thread_has(compiled_stacks):
+    """1,024 bytes by default. For more, the driver reallocates the stacks of all threads, which a graph capture must not contain."""
+    assert len(compiled_stacks) > 50 and max(compiled_stacks.values()) <= 512
 
 
 def test_unit_of_an_opcode():
