@@ -77,7 +77,8 @@ def test_the_page_has_a_place_for_the_commands_and_repeats_none():
 
 
 def test_sources_that_cannot_be_read_stop_the_build(tmp_path):
+    """Without site-packages, where an editable installation would find its own sources first."""
     (tmp_path / "hushvec").mkdir()
     (tmp_path / "hushvec" / "__init__.py").write_text("raise ValueError('a broken source')\n")
     with pytest.raises(AssertionError, match="a broken source"):
-        printed(PROGRAM, sources=tmp_path)
+        printed("-S", PROGRAM, sources=tmp_path)

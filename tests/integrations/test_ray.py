@@ -42,10 +42,12 @@ OBJECT_STORE_BYTES = scaled(1 << 27, 1 << 30)
 
 @pytest.fixture(scope="module")
 def cluster():
+    on_termination = signal.getsignal(signal.SIGTERM)
     ray.init(
         num_cpus=2, object_store_memory=OBJECT_STORE_BYTES, include_dashboard=False, log_to_driver=False, logging_level="error",
         runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(p for p in __import__("sys").path if p)}},
     )  # fmt: skip
+    signal.signal(signal.SIGTERM, on_termination)  # forked children of later tests would have Ray's
     ray.data.DataContext.get_current().enable_progress_bars = False
     yield
     ray.shutdown()

@@ -34,6 +34,8 @@ def test_a_fleet_charges_once(tmp_path, url):
         shutil.copy(original, copy)
     with multiprocessing.get_context("fork").Pool(4) as pool:
         started = pool.map(start, [(url, path) for path in [original, *copies] * 2], chunksize=1)
+        pool.close()  # and not terminated: a child that is just being forked may miss the signal
+        pool.join()
     assert len(set(started)) == 1
     with hv.PrivacyBudget.reopen("fleet", store=url) as budget:
         assert budget.consumed() == 2.0

@@ -141,6 +141,8 @@ def test_charged_once_by_many_processes_at_once(tmp_path):
         pass
     with multiprocessing.get_context("fork").Pool(6) as pool:
         started = pool.map(start_at, [tmp_path] * 12, chunksize=1)
+        pool.close()  # and not terminated: a child that is just being forked may miss the signal
+        pool.join()
     assert len(set(started)) == 1
     with ledger_of(tmp_path) as budget:
         assert budget.consumed() == 2.0
