@@ -3,12 +3,12 @@
 //   check_error_bounds [--every K]     every K-th block of 4096 words (1: all 2^32 radius and Laplace words, all 2^31 angles)
 //
 // For each backend this machine runs, with both ends of the interval that a word stands for:
-//   radius   rho = max (|computed - true| - per_scale) / computed     over the words inside the window
+//   radius   rho = max (|computed - true| - slack) / computed         over the words inside the window; slack: the bound's absolute part
 //   angle    tau = max |computed - true| of cosine and sine
 //   laplace  rho of the magnitude, likewise
 // and needed = rho + tau + roundings (docs/proofs/level1_bound.md), to be at most per_radius. Exits 1 if any constant is too small.
-// The device's lane is measured too, as the host computes it; its square root may be worse on a device by a documented amount,
-// which is added (cuda/src/device/error_bounds.hpp).
+// The device's lane is measured too, with functions that are correctly rounded, and the documented errors of a device's own are added
+// (cuda/src/device/level_one.hpp); cuda/tools/check_device_bounds.cu measures it on a device.
 // The reference is the C library's double precision, whose error of some 2^-52 is added to what is measured.
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "device/error_bounds.hpp"
+#include "device/level_one.hpp"
 #include "device/thread_lane.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/dispatch.hpp"
@@ -34,15 +34,56 @@ constexpr std::size_t kBlock = 4096;
 constexpr double kUnit = 0x1p-24;               // half an ulp of 1 in float32
 constexpr double kReferenceError = 0x1p-48;     // of log, sqrt, sin and cos in double, absolute here; 2^-52 is usual
 
-// What a sweep and its report need of a device's lane.
-Kernels device_kernels() {
-    Kernels kernels = {};
-    kernels.name = "device";
-    kernels.gaussian_bound = cuda::kGaussianBound;
-    kernels.laplace_bound = cuda::kLaplaceBound;
-    kernels.normals = normals_of_words<cuda::Thread>;
-    kernels.minus_two_logs = minus_two_logs_of_words<cuda::Thread>;
-    return kernels;
+// What is measured of one backend, and the constants that it uses.
+struct Backend {
+    const char* name;
+    void (*normals)(const std::uint32_t* radius_words, const std::uint32_t* angle_words, std::size_t count, float* radius, float* cosine, float* sine);
+    void (*minus_two_logs)(const std::uint32_t* words, std::size_t count, float* out);
+    ErrorBound gaussian, laplace;
+    WordWindow window;
+    double roundings;                // behind radius, cosine and sine, in unit roundoffs
+    double per_inverse_radius = 0;   // more slack: this / radius
+    // Errors that a host does not have.
+    double of_functions = 0, of_log = 0, of_small_log = 0;
+};
+
+Backend backend_of(const Kernels& kernels) {
+    // Roundoffs: r, X - n, and without a fused multiply-add the product r c.
+    const bool fused = std::strcmp(kernels.name, "portable") != 0;
+    return {kernels.name, kernels.normals, kernels.minus_two_logs, kernels.gaussian_bound, kernels.laplace_bound, kGaussianWindow, fused ? 2.0 : 3.0};
+}
+
+void device_normals(const std::uint32_t* radius_words, const std::uint32_t* angle_words, std::size_t count, float* radius, float* cosine, float* sine) {
+    const cuda::GaussianLevelOne level(1.0f);
+    for (std::size_t i = 0; i < count; ++i) {
+        const cuda::DeviceNormalPair<cuda::SpecialFunctions> normal(level.minus_two_ln2_s2, radius_words[i], angle_words[i]);
+        radius[i] = normal.r;
+        cosine[i] = normal.cosine;
+        sine[i] = normal.sine;
+    }
+}
+
+void device_minus_two_logs(const std::uint32_t* words, std::size_t count, float* out) {
+    const float minus_ln2 = cuda::LaplaceLevelOne(1.0f).minus_ln2_s;
+    for (std::size_t i = 0; i < count; ++i) out[i] = 2 * cuda::laplace_magnitude<cuda::SpecialFunctions>(minus_ln2, words[i]);
+}
+
+Backend device_backend() {
+    using Functions = cuda::SpecialFunctions;
+    constexpr auto bound = cuda::kGaussianBound;
+    // The logarithm's error is absolute above 1/2, of the square of the radius, and relative below, half of it in the radius.
+    // Roundoffs: X - n, and half of one in s^2.
+    return {"device",
+            device_normals,
+            device_minus_two_logs,
+            {bound.constant, 0, bound.per_radius},
+            cuda::kLaplaceBound,
+            {bound.smallest, 0xFFFFFFFFu - 8},   // the last words have a square that is no more than rounding
+            1.5,
+            double{bound.per_inverse_radius} - 2 * M_LN2 * Functions::kLog2Error,
+            Functions::kLog2Error / 2 + Functions::kInverseRootError + Functions::kSineError,
+            Functions::kLog2Error,
+            M_LN2 * Functions::kLog2Error};
 }
 
 struct Maxima {
@@ -73,16 +114,16 @@ double worse_end(double computed, double end, double other_end) {
 }
 
 // A block starts at a multiple of kBlock, so that Laplace intervals (two words wide) do not straddle blocks.
-void measure_radius_and_laplace(const Kernels& kernels, std::uint64_t first, const Ends& ends, Lanes& lanes, Maxima& found) {
-    kernels.normals(lanes.words.data(), lanes.words.data(), kBlock, lanes.radius.data(), lanes.cosine.data(), lanes.sine.data());
-    kernels.minus_two_logs(lanes.words.data(), kBlock, lanes.minus_two_log.data());
-    const double radius_slack = double{kernels.gaussian_bound.per_scale};
-    const double laplace_slack = double{kernels.laplace_bound.per_scale};
+void measure_radius_and_laplace(const Backend& backend, std::uint64_t first, const Ends& ends, Lanes& lanes, Maxima& found) {
+    backend.normals(lanes.words.data(), lanes.words.data(), kBlock, lanes.radius.data(), lanes.cosine.data(), lanes.sine.data());
+    backend.minus_two_logs(lanes.words.data(), kBlock, lanes.minus_two_log.data());
+    const double laplace_slack = double{backend.laplace.per_scale} - backend.of_small_log;
     for (std::size_t i = 0; i < kBlock; ++i) {
         const std::uint64_t word = first + i;
-        if (word >= kGaussianWindow.smallest && word <= kGaussianWindow.largest) {
+        if (word >= backend.window.smallest && word <= backend.window.largest) {
             const double computed = double{lanes.radius[i]};
-            found.radius = std::max(found.radius, (worse_end(computed, ends.radius[i], ends.radius[i + 1]) - radius_slack) / computed);
+            const double slack = double{backend.gaussian.per_scale} + backend.per_inverse_radius / computed;
+            found.radius = std::max(found.radius, (worse_end(computed, ends.radius[i], ends.radius[i + 1]) - slack) / computed);
         }
         if (word >= kLaplaceWindow.smallest && word <= kLaplaceWindow.largest) {
             const double computed = 0.5 * double{lanes.minus_two_log[i]};
@@ -93,8 +134,8 @@ void measure_radius_and_laplace(const Kernels& kernels, std::uint64_t first, con
     }
 }
 
-void measure_angle(const Kernels& kernels, const Ends& ends, Lanes& lanes, Maxima& found) {
-    kernels.normals(lanes.words.data(), lanes.words.data(), kBlock, lanes.radius.data(), lanes.cosine.data(), lanes.sine.data());
+void measure_angle(const Backend& backend, const Ends& ends, Lanes& lanes, Maxima& found) {
+    backend.normals(lanes.words.data(), lanes.words.data(), kBlock, lanes.radius.data(), lanes.cosine.data(), lanes.sine.data());
     for (std::size_t i = 0; i < kBlock; ++i) {
         found.angle = std::max({found.angle, worse_end(double{lanes.cosine[i]}, ends.cosine[i], ends.cosine[i + 1]),
                                 worse_end(double{lanes.sine[i]}, ends.sine[i], ends.sine[i + 1])});
@@ -107,7 +148,7 @@ double minus_log_of_word(double word) {   // -ln(word / 2^32) without cancellati
 }
 
 // Blocks `block`, block + step, ... of the 2^32 words; the first half of them serves the 2^31 angles too.
-void sweep(const std::vector<const Kernels*>& backends, std::uint64_t block, std::uint64_t step, std::vector<Maxima>& found) {
+void sweep(const std::vector<Backend>& backends, std::uint64_t block, std::uint64_t step, std::vector<Maxima>& found) {
     Ends ends;
     Lanes lanes;
     for (; block < (std::uint64_t{1} << 32) / kBlock; block += step) {
@@ -117,7 +158,7 @@ void sweep(const std::vector<const Kernels*>& backends, std::uint64_t block, std
             ends.minus_log[i] = minus_log_of_word(static_cast<double>(first + i));
             ends.radius[i] = std::sqrt(2 * ends.minus_log[i]);
         }
-        for (std::size_t b = 0; b < backends.size(); ++b) measure_radius_and_laplace(*backends[b], first, ends, lanes, found[b]);
+        for (std::size_t b = 0; b < backends.size(); ++b) measure_radius_and_laplace(backends[b], first, ends, lanes, found[b]);
 
         if (first >> 31 != 0) continue;
         for (std::size_t i = 0; i <= kBlock; ++i) {
@@ -128,23 +169,20 @@ void sweep(const std::vector<const Kernels*>& backends, std::uint64_t block, std
             ends.cosine[i] = std::cos(M_PI * v);
             ends.sine[i] = std::sin(M_PI * v);
         }
-        for (std::size_t b = 0; b < backends.size(); ++b) measure_angle(*backends[b], ends, lanes, found[b]);
+        for (std::size_t b = 0; b < backends.size(); ++b) measure_angle(backends[b], ends, lanes, found[b]);
     }
 }
 
-bool report(const Kernels& kernels, const Maxima& found) {
-    // Without a fused multiply-add the product r c is rounded too. Unit roundoffs: r, X - n, and that product.
-    const bool fused = std::strcmp(kernels.name, "portable") != 0;
+bool report(const Backend& backend, const Maxima& found) {
     constexpr double kSecondOrder = 1 + 0x1p-20;
-    const double root = std::strcmp(kernels.name, "device") == 0 ? cuda::kDeviceRootExcess : 0;
-    const double gaussian = (found.radius + found.angle + root + (fused ? 2 : 3) * kUnit) * kSecondOrder;
-    const double laplace = (found.laplace + 2 * kUnit) * kSecondOrder;
-    const double gaussian_share = gaussian / double{kernels.gaussian_bound.per_radius};
-    const double laplace_share = laplace / double{kernels.laplace_bound.per_radius};
-    std::printf("%-9s radius %.4e  angle %.4e  needed %.4e  in use %.4e  (%.3f)\n", kernels.name, found.radius, found.angle, gaussian,
-                double{kernels.gaussian_bound.per_radius}, gaussian_share);
+    const double gaussian = (found.radius + found.angle + backend.of_functions + backend.roundings * kUnit) * kSecondOrder;
+    const double laplace = (found.laplace + backend.of_log + 2 * kUnit) * kSecondOrder;
+    const double gaussian_share = gaussian / double{backend.gaussian.per_radius};
+    const double laplace_share = laplace / double{backend.laplace.per_radius};
+    std::printf("%-9s radius %.4e  angle %.4e  needed %.4e  in use %.4e  (%.3f)\n", backend.name, found.radius, found.angle, gaussian,
+                double{backend.gaussian.per_radius}, gaussian_share);
     std::printf("%-9s laplace %.4e                    needed %.4e  in use %.4e  (%.3f)\n", "", found.laplace, laplace,
-                double{kernels.laplace_bound.per_radius}, laplace_share);
+                double{backend.laplace.per_radius}, laplace_share);
     return gaussian_share <= 1 && laplace_share <= 1;
 }
 
@@ -162,10 +200,9 @@ int main(int argc, char** argv) {
         return 2;
     }
 
-    std::vector<const Kernels*> backends;
-    for (const std::string& name : available_backends()) backends.push_back(&kernels_by_name(name));
-    const Kernels device = device_kernels();
-    backends.push_back(&device);
+    std::vector<Backend> backends;
+    for (const std::string& name : available_backends()) backends.push_back(backend_of(kernels_by_name(name)));
+    backends.push_back(device_backend());
 
     const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::vector<Maxima>> found(threads, std::vector<Maxima>(backends.size()));
@@ -178,7 +215,7 @@ int main(int argc, char** argv) {
     std::size_t passed = 0;
     for (std::size_t b = 0; b < backends.size(); ++b) {
         for (unsigned t = 1; t < threads; ++t) found[0][b].merge(found[t][b]);
-        passed += report(*backends[b], found[0][b]) ? 1 : 0;
+        passed += report(backends[b], found[0][b]) ? 1 : 0;
     }
     std::printf("%zu passed, %zu failed\n", passed, backends.size() - passed);
     return passed == backends.size() ? 0 : 1;

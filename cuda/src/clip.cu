@@ -19,8 +19,8 @@ cudaError_t clip_stored(const RowsArgument& rows, double clip_norm, const Worksp
 }  // namespace
 
 cudaError_t clip(const RowsArgument& rows, double clip_norm, void* memory, cudaStream_t stream) {
-    const Workspace workspace(memory);
-    const cudaError_t error = workspace.reset(stream);
+    const Workspace workspace(memory, rows.rows * rows.columns);
+    const cudaError_t error = reset(workspace.header, stream);
     if (error != cudaSuccess || rows.rows * rows.columns == 0) return error;
     return with_stored_type(rows.dtype, [&]<class Stored>(Stored) { return clip_stored<Stored>(rows, clip_norm, workspace, stream); });
 }

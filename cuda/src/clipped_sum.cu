@@ -1,6 +1,5 @@
 #include "hushvec/clipped_sum.hpp"
 
-#include "device/error_bounds.hpp"
 #include "kernels.cuh"
 #include "workspace.hpp"
 
@@ -11,7 +10,7 @@ std::size_t stretches_of(std::size_t columns) { return divide_up(columns, kNormS
 
 // What sum_scales needs: its report, then the rows' scales, their squared norms, and the sums of squares by stretch of one part at a time.
 struct ScalesMemory {
-    Report* report;
+    CallHeader* header;
     float* scales;
     double* squares;
     double* partial;
@@ -20,7 +19,7 @@ struct ScalesMemory {
         return Workspace::kHeaderBytes + aligned_bytes(rows * sizeof(float)) + aligned_bytes(rows * sizeof(double)) +
                aligned_bytes(rows * stretches_of(most_columns) * sizeof(double));
     }
-    ScalesMemory(void* memory, std::size_t rows) : report(&static_cast<CallHeader*>(memory)->report) {
+    ScalesMemory(void* memory, std::size_t rows) : header(static_cast<CallHeader*>(memory)) {
         std::byte* rest = static_cast<std::byte*>(memory) + Workspace::kHeaderBytes;
         scales = reinterpret_cast<float*>(rest);
         squares = reinterpret_cast<double*>(rest += aligned_bytes(rows * sizeof(float)));
@@ -51,12 +50,12 @@ cudaError_t with_elements(const PartArgument& part, const Call& call) {
 }  // namespace
 
 std::size_t sum_scales_workspace_bytes(std::size_t rows, std::size_t most_columns) { return ScalesMemory::bytes(rows, most_columns); }
-std::size_t release_sum_workspace_bytes() { return Workspace::kFixedBytes; }
+std::size_t release_sum_workspace_bytes(std::size_t columns) { return Workspace::fixed_bytes(columns); }
 
 cudaError_t sum_scales(std::span<const PartArgument> parts, double clip_norm, void* workspace, cudaStream_t stream) {
     const std::size_t rows = parts.front().rows;
     const ScalesMemory memory(workspace, rows);
-    cudaError_t error = reset_report(memory.report, stream);
+    cudaError_t error = reset(memory.header, stream);
     for (std::size_t i = 0; i < parts.size() && error == cudaSuccess; ++i) {
         const PartArgument& part = parts[i];
         const std::size_t stretches = stretches_of(part.columns);
@@ -69,7 +68,7 @@ cudaError_t sum_scales(std::span<const PartArgument> parts, double clip_norm, vo
         }
         if (error != cudaSuccess) return error;
         const JoinNormsBody join = {memory.partial, rows, stretches, i == 0, i + 1 == parts.size(), clip_norm, sum_unit(clip_norm),
-                                    memory.squares, memory.scales, memory.report};
+                                    memory.squares, memory.scales, &memory.header->report};
         error = launch<warps_kernel<JoinNormsBody>>(blocks(divide_up(rows, kStreamWarps)), kStreamThreads, 0, stream, join);
     }
     return error;
@@ -87,18 +86,19 @@ cudaError_t add_to_sum(const PartArgument& part, const void* workspace, double* 
 
 cudaError_t release_sum(const KeyStream& source, const double* sums, const OutArgument& out, double clip_norm, ExactGrid grid, void* memory,
                         cudaStream_t stream) {
-    const Workspace workspace(memory);
-    const cudaError_t error = workspace.reset(stream);
+    const Workspace workspace(memory, out.count);
+    cudaError_t error = reset(workspace.header, stream);
     if (error != cudaSuccess || out.count == 0) return error;
-    const float s = grid.sigma / grid.grid;
-    const SumNoiseBody noise = {CallStream{source},
-                                {ExactScale<Thread>(s, kGaussianBound), grid.grid, workspace.open_samples()},
+    const CallStream from = {source};
+    const SumNoiseBody noise = {from,
+                                {GaussianLevelOne(grid.sigma / grid.grid), grid.grid, workspace.open_pairs()},
                                 sums,
                                 sum_unit(clip_norm) / double{grid.grid},
                                 out.count,
                                 static_cast<float*>(out.data)};
     const std::size_t groups = divide_up(out.count, kGroupSamples);
-    return launch<sum_noise_kernel>(blocks(divide_up(groups, kStreamThreads / kGroupBlocks)), kStreamThreads, 0, stream, noise);
+    error = launch<sum_noise_kernel>(blocks(divide_up(groups, kStreamThreads / kGroupBlocks)), kStreamThreads, 0, stream, noise);
+    return error != cudaSuccess ? error : run_ladder(from, out, Law::gaussian, grid, workspace, stream);
 }
 
 }  // namespace hushvec::cuda

@@ -1,12 +1,11 @@
 #include "clip_and_noise.cuh"
-#include "device/error_bounds.hpp"
 
 namespace hushvec::cuda {
 
 cudaError_t exact_gaussian(const NoiseCall& call, float s, float grid) {
-    const ExactScale<Thread> scale(s, kGaussianBound);
+    const GaussianLevelOne level(s);
     return with_stored_type(call.rows.dtype, [&]<class Stored>(Stored) {
-        return launch_noise<Stored>(call, ExactGaussian<Wide<Stored>>{scale, grid, call.workspace.open_samples()});
+        return launch_noise<Stored>(call, ExactGaussian<Wide<Stored>>{level, grid, call.workspace.open_pairs()});
     });
 }
 

@@ -18,7 +18,7 @@ std::size_t fill_workspace_bytes() { return Workspace::kHeaderBytes; }
 
 cudaError_t fill_noise(const NoiseSource& source, Law law, double scale, const OutArgument& out, void* workspace, cudaStream_t stream) {
     CallStream taken;
-    const cudaError_t error = take(source, source.state == nullptr ? nullptr : Workspace(workspace).nonce, stream, taken);
+    const cudaError_t error = take(source, source.state == nullptr ? nullptr : &static_cast<CallHeader*>(workspace)->nonce, stream, taken);
     if (error != cudaSuccess || out.count == 0) return error;
     return with_stored_type(out.dtype, [&]<class Stored>(Stored) {
         using Value = Wide<Stored>;

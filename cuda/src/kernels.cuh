@@ -6,6 +6,7 @@
 #include "hushvec_cuda/launch.hpp"
 
 #include "device/fill_body.hpp"
+#include "device/ladder_body.hpp"
 #include "device/rows_body.hpp"
 #include "device/settle_body.hpp"
 #include "device/stream_body.hpp"
@@ -27,8 +28,7 @@ __global__ void __launch_bounds__(kTileThreads, Body::kTilesAtOnce) rows_kernel(
 
 template <class Body>
 __global__ void __launch_bounds__(kStreamThreads, 2) warps_kernel(const __grid_constant__ Body body) {
-    __shared__ WarpAccumulators accumulators;
-    body.run(blockIdx.x, accumulators, DeviceTeam{});
+    body.run(blockIdx.x, DeviceTeam{});
 }
 
 template <class Body>

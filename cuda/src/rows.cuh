@@ -12,7 +12,7 @@ template <class Stored, class Work>
 cudaError_t launch_tiles(const RowsArgument& rows, const TileShape& shape, double clip_norm, double unit, const Work& work,
                          const Workspace& workspace, cudaStream_t stream) {
     using Body = RowsBody<Stored, Work>;
-    const Body body = {static_cast<const Stored*>(rows.x), static_cast<Stored*>(rows.out), shape, clip_norm, unit, work, workspace.report};
+    const Body body = {static_cast<const Stored*>(rows.x), static_cast<Stored*>(rows.out), shape, clip_norm, unit, work, workspace.report()};
     // The most that any shape needs: another thread's call must not find less allowed than it asks for.
     const cudaError_t error =
         cudaFuncSetAttribute(rows_kernel<Stored, Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kMostTileBytes));

@@ -13,39 +13,48 @@ constexpr std::size_t aligned_bytes(std::size_t bytes) { return (bytes + 255) / 
 // What every call needs.
 struct CallHeader {
     Report report;
-    std::uint64_t nonce;   // that the call took from a state
+    std::uint32_t open_pairs;   // that level 1 left to the ladder
+    std::uint64_t nonce;        // that the call took from a state
 };
 
-// An empty report.
-inline cudaError_t reset_report(Report* report, cudaStream_t stream) {
-    static_assert(kNoRow == ~std::uint64_t{0} && offsetof(Report, first_bad_row) == 0);
-    const cudaError_t error = cudaMemsetAsync(&report->first_bad_row, 0xFF, sizeof report->first_bad_row, stream);
+// Nothing reported, nothing listed.
+inline cudaError_t reset(CallHeader* header, cudaStream_t stream) {
+    static_assert(kNoRow == ~std::uint64_t{0} && offsetof(CallHeader, report.first_bad_row) == 0);
+    const cudaError_t error = cudaMemsetAsync(&header->report.first_bad_row, 0xFF, sizeof header->report.first_bad_row, stream);
     if (error != cudaSuccess) return error;
-    return cudaMemsetAsync(&report->open_samples, 0, sizeof report->open_samples + sizeof report->overflow, stream);
+    constexpr std::size_t kFirst = offsetof(CallHeader, report.open_samples), kEnd = offsetof(CallHeader, open_pairs) + sizeof header->open_pairs;
+    return cudaMemsetAsync(&header->report.open_samples, 0, kEnd - kFirst, stream);
 }
 
 struct Workspace {
-    Report* report;
-    std::uint64_t* nonce;
-    OpenSample* open;
+    CallHeader* header;
+    OpenSample* samples;
+    OpenPair* pairs;
+    std::uint32_t pair_capacity;
     std::byte* rest;
 
     static constexpr std::size_t kHeaderBytes = aligned_bytes(sizeof(CallHeader));
-    static constexpr std::size_t kOpenBytes = aligned_bytes(kOpenCapacity * sizeof(OpenSample));
-    static constexpr std::size_t kFixedBytes = kHeaderBytes + kOpenBytes;
+    static constexpr std::size_t kSampleBytes = aligned_bytes(kOpenCapacity * sizeof(OpenSample));
 
-    explicit Workspace(void* memory)
-        : report(&static_cast<CallHeader*>(memory)->report),
-          nonce(&static_cast<CallHeader*>(memory)->nonce),
-          open(reinterpret_cast<OpenSample*>(static_cast<std::byte*>(memory) + kHeaderBytes)),
-          rest(static_cast<std::byte*>(memory) + kFixedBytes) {}
+    // For a call on so many samples.
+    Workspace(void* memory, std::size_t count)
+        : header(static_cast<CallHeader*>(memory)),
+          samples(reinterpret_cast<OpenSample*>(static_cast<std::byte*>(memory) + kHeaderBytes)),
+          pairs(reinterpret_cast<OpenPair*>(static_cast<std::byte*>(memory) + kHeaderBytes + kSampleBytes)),
+          pair_capacity(static_cast<std::uint32_t>(open_pair_capacity(count))),
+          rest(static_cast<std::byte*>(memory) + fixed_bytes(count)) {}
 
-    OpenSamples open_samples() const { return {report, open}; }
+    static std::size_t fixed_bytes(std::size_t count) {
+        return kHeaderBytes + kSampleBytes + aligned_bytes(open_pair_capacity(count) * sizeof(OpenPair));
+    }
 
-    cudaError_t reset(cudaStream_t stream) const { return reset_report(report, stream); }
+    Report* report() const { return &header->report; }
+    OpenPairs open_pairs() const { return {pairs, pair_capacity, &header->open_pairs, &header->report.overflow}; }
+    OpenSamples open_samples() const { return {report(), samples}; }
 };
 
-// What follows the kernels of an exact call that drew from a state. settle.cu.
-cudaError_t settle_taken(const CallStream& source, const OutArgument& out, Law law, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
+// What follows the kernels of an exact call: the ladder for what level 1 left open, and where the call drew from a state, so that no host
+// looks at its report, the multiprecision level too. settle.cu.
+cudaError_t run_ladder(const CallStream& source, const OutArgument& out, Law law, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
 
 }  // namespace hushvec::cuda

@@ -1,6 +1,6 @@
-// How many samples leave level 1 for the ladder: the coded accept test, counted on the device.
+// How many pairs of samples leave level 1 for the ladder, counted on the device as the kernels list them.
 //
-//   count_open_samples     a line for each law and s = sigma / g: samples, those that leave, one in how many
+//   count_open_samples     a line for each law and s = sigma / g: samples, pairs of them with one that leaves, one pair in how many samples
 //
 // X is 0: at s >= 64 the fraction of s Z is as good as uniform, and X does not change that. The stream is a fixed one.
 #include <cuda_runtime.h>
@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <limits>
 
-#include "device/error_bounds.hpp"
 #include "device/fill_body.hpp"
 
 namespace {
@@ -21,68 +20,20 @@ constexpr std::size_t kSamples = std::size_t{1} << 30;
 // The ends of the range that exact_grid leaves s in, and the s of sigma = 0.6.
 constexpr float kScales[] = {64.0f, 76.8f, 128.0f};
 
-struct CountGaussian {
-    static constexpr bool kNeedsLowWords = false;
-    ExactScale<Thread> scale;
-    std::uint32_t* open;
-
-    HUSHVEC_INLINE Pair<float> operator()(const CallStream&, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
-                                          float x_first, float x_second) const {
-        using Elements = Float32Elements<Thread>;
-        const std::uint32_t radius_word = words[at.word], angle_word = words[at.word + 8];
-        const auto normal = normal_pair<Thread>(radius_word, angle_word);
-        const auto rounding = round_gaussian_pair<Thread>(scale, normal, radius_word, angle_word, Elements{x_first}, Elements{x_second});
-        if (rounding.open) {
-            const bool both = outside_window<Thread, kGaussianWindow>(radius_word);
-            for (const float d : {rounding.d.cosine, rounding.d.sine}) {
-                if (both || Thread::not_less(Thread::magnitude(d), rounding.limit)) atomic_increment(open);
-            }
-        }
-        return {rounding.n.cosine, rounding.n.sine};
-    }
-};
-
-struct CountLaplace {
-    static constexpr bool kNeedsLowWords = false;
-    ExactScale<Thread> scale;
-    std::uint32_t* open;
-
-    HUSHVEC_INLINE Pair<float> operator()(const CallStream&, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
-                                          float x_first, float x_second) const {
-        return {one(words[at.word], x_first), one(words[at.word + 8], x_second)};
-    }
-
-private:
-    HUSHVEC_INLINE float one(std::uint32_t word, float x) const {
-        const auto rounding = round_laplace<Thread>(scale, word, Float32Elements<Thread>{x});
-        if (rounding.open) atomic_increment(open);
-        return rounding.n;
-    }
-};
-
-template <class Body>
-__global__ void __launch_bounds__(kFillThreads) count_kernel(const __grid_constant__ Body body) {
-    body.run(blockIdx.x, gridDim.x, DeviceTeam{});
-}
-
-bool succeeded(cudaError_t error) {
-    if (error != cudaSuccess) std::fprintf(stderr, "count_open_samples: %s\n", cudaGetErrorString(error));
-    return error == cudaSuccess;
-}
-
+// Its list has no room: only its counter counts.
 template <class Noise>
-bool count(const char* law, float s, ErrorBound bound, float* out, std::uint32_t* open) {
+bool count(const char* law, float s, Noise noise, float* out) {
     KeyStream stream;
     for (std::uint32_t i = 0; i < 8; ++i) stream.key[i] = 0x9E3779B9u * (i + 1);
     stream.nonce = 1;
     stream.cipher = Cipher::chacha12;
-    std::uint32_t left = 0;
-    if (!succeeded(cudaMemset(open, 0, sizeof *open))) return false;
+    std::uint32_t pairs = 0;
+    if (!succeeded(cudaMemset(noise.open.listed, 0, sizeof pairs))) return false;
     using Body = FillBody<float, Noise>;
-    count_kernel<<<4096, kFillThreads>>>(Body{{stream, nullptr}, {ExactScale<Thread>(s, bound), open}, out, kSamples});
-    if (!succeeded(cudaGetLastError()) || !succeeded(cudaMemcpy(&left, open, sizeof left, cudaMemcpyDeviceToHost))) return false;
-    const double one_in = left == 0 ? std::numeric_limits<double>::infinity() : static_cast<double>(kSamples) / left;
-    std::printf("%-9s s %.1f  samples %zu  leave level 1 %u  one in %.0f\n", law, double{s}, kSamples, left, one_in);
+    count_kernel<<<4096, kFillThreads>>>(Body{{stream}, noise, out, kSamples});
+    if (!succeeded(cudaGetLastError()) || !succeeded(cudaMemcpy(&pairs, noise.open.listed, sizeof pairs, cudaMemcpyDeviceToHost))) return false;
+    const double one_in = pairs == 0 ? std::numeric_limits<double>::infinity() : static_cast<double>(kSamples) / pairs;
+    std::printf("%-9s s %.1f  samples %zu  leave level 1 %u pairs  one in %.0f\n", law, double{s}, kSamples, pairs, one_in);
     return true;
 }
 
@@ -90,11 +41,12 @@ bool count(const char* law, float s, ErrorBound bound, float* out, std::uint32_t
 
 int main() {
     float* out = nullptr;
-    std::uint32_t* open = nullptr;
-    if (!succeeded(cudaMalloc(&out, kSamples * sizeof *out)) || !succeeded(cudaMalloc(&open, sizeof *open))) return 2;
+    std::uint32_t* counters = nullptr;   // of pairs, and the flag of a list without room
+    if (!succeeded(cudaMalloc(&out, kSamples * sizeof *out)) || !succeeded(cudaMalloc(&counters, 2 * sizeof *counters))) return 2;
+    const OpenPairs open = {nullptr, 0, counters, counters + 1};
     for (const float s : kScales) {
-        if (!count<CountGaussian>("gaussian", s, cuda::kGaussianBound, out, open)) return 2;
-        if (!count<CountLaplace>("laplacian", s, cuda::kLaplaceBound, out, open)) return 2;
+        if (!count("gaussian", s, ExactGaussian<float>{GaussianLevelOne(s), 1.0f, open}, out)) return 2;
+        if (!count("laplacian", s, ExactLaplace<float>{LaplaceLevelOne(s), 1.0f, open}, out)) return 2;
     }
     return 0;
 }

@@ -109,13 +109,24 @@ void keystream(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t f
 
 // ---- noise only ----
 
-// sigma Z for one vector of pairs, added to x: the tail beyond the first word's resolution is worked out in float64.
+// sigma Z for one vector of pairs, added to x, for radius words from kTailWord on.
+template <class V>
+HUSHVEC_INLINE LanePair<V> gaussian_plus_body(typename V::F32 sigma, NormalPair<V> normal, typename V::U32 angle_word, LanePair<V> x) {
+    const auto r = V::flip_sign(V::mul(normal.radius, sigma), angle_word);
+    return {V::multiply_add(r, normal.cosine, x.cosine), V::multiply_add(r, normal.sine, x.sine)};
+}
+
+template <class V>
+HUSHVEC_INLINE typename V::F32 laplace_plus_body(typename V::F32 half_scale, typename V::U32 word, typename V::F32 x) {
+    return V::add(with_laplace_sign<V>(V::mul(minus_two_log<V>(word), half_scale), word), x);
+}
+
+// For every word: the tail beyond the first word's resolution is worked out in float64.
 // Source is what resolve_gaussian_tail takes: a KeyStream on the CPU.
 template <class V, class Source>
 HUSHVEC_INLINE LanePair<V> gaussian_plus(const Source& stream, std::uint64_t first_pair, float sigma, typename V::F32 sigma_lanes,
                                          NormalPair<V> normal, typename V::U32 radius_word, typename V::U32 angle_word, LanePair<V> x) {
-    const auto r = V::flip_sign(V::mul(normal.radius, sigma_lanes), angle_word);
-    const LanePair<V> y = {V::multiply_add(r, normal.cosine, x.cosine), V::multiply_add(r, normal.sine, x.sine)};
+    const LanePair<V> y = gaussian_plus_body<V>(sigma_lanes, normal, angle_word, x);
     const auto tail = V::greater(V::set(kTailWord), radius_word);
     if (V::any(tail)) [[unlikely]]
         return resolve_gaussian_tail<V>(stream, first_pair, V::bits(tail), sigma, radius_word, angle_word, x, y);
@@ -125,7 +136,7 @@ HUSHVEC_INLINE LanePair<V> gaussian_plus(const Source& stream, std::uint64_t fir
 template <class V, class Source>
 HUSHVEC_INLINE typename V::F32 laplace_plus(const Source& stream, std::uint64_t sample, float scale, typename V::F32 half_scale,
                                             typename V::U32 word, typename V::F32 x) {
-    const auto y = V::add(with_laplace_sign<V>(V::mul(minus_two_log<V>(word), half_scale), word), x);
+    const auto y = laplace_plus_body<V>(half_scale, word, x);
     const auto tail = V::greater(V::set(kTailWord), word);
     if (V::any(tail)) [[unlikely]]
         return resolve_laplace_tail<V>(stream, sample, V::bits(tail), scale, word, x, y);

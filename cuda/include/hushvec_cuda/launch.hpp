@@ -75,7 +75,7 @@ cudaError_t add_to_sum(const PartArgument& part, const void* workspace, double* 
 // out[columns] = the sums plus Gaussian noise, exactly rounded to the grid; settle as for clip_and_noise.
 cudaError_t release_sum(const KeyStream& source, const double* sums, const OutArgument& out, double clip_norm, ExactGrid grid, void* workspace,
                         cudaStream_t stream);
-std::size_t release_sum_workspace_bytes();
+std::size_t release_sum_workspace_bytes(std::size_t columns);
 
 // Loads every kernel onto the current device. The driver loads one at its first launch otherwise, which a graph capture must not contain.
 cudaError_t load_kernels();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 #include "hushvec/array.hpp"
@@ -44,7 +45,17 @@ HUSHVEC_INLINE std::uint16_t nearest_float16(float finite) {
 #endif
 }
 
-HUSHVEC_INLINE float clamped(float value, float largest) { return value > largest ? largest : (value < -largest ? -largest : value); }
+HUSHVEC_INLINE std::uint16_t nearest_bfloat16(float finite) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    std::uint16_t bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(finite));
+    return bits;
+#else
+    return float_to_bfloat16(finite);
+#endif
+}
+
+HUSHVEC_INLINE float clamped(float value, float largest) { return std::fmin(std::fmax(value, -largest), largest); }
 
 // To nearest even; the 16-bit formats saturate at their largest finite value.
 template <class Stored>
@@ -52,7 +63,7 @@ HUSHVEC_INLINE Stored narrowed(Wide<Stored> value) {
     if constexpr (sizeof(Stored) > 2) {
         return value;
     } else if constexpr (std::is_same_v<Stored, Bfloat16>) {
-        return {float_to_bfloat16(clamped(value, bfloat16_to_float(kLargestBfloat16)))};
+        return {nearest_bfloat16(clamped(value, bfloat16_to_float(kLargestBfloat16)))};
     } else {
         return {nearest_float16(clamped(value, 65504.0f))};
     }

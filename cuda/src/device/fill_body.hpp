@@ -21,20 +21,26 @@ struct FillBody {
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
             ThreadNoise<Noise> thread_noise(noise, source);
             const unsigned lane = thread % kGroupBlocks;
-            const std::size_t step = std::size_t{blocks} * (kFillThreads / kGroupBlocks);
-            for (std::size_t group = std::size_t{block} * (kFillThreads / kGroupBlocks) + thread / kGroupBlocks;
-                 group * kGroupSamples < count; group += step) {
-                const std::size_t first = group * kGroupSamples + lane;
-                Stored* const target = out + first;
-                const std::uint32_t left = left_from(first, count, kGroupSamples);
-                // clang-format off
-                thread_noise.block(group, lane, [](unsigned) { return Wide<Stored>{0}; },
-                                   [=](unsigned word, Wide<Stored> y) HUSHVEC_INLINE_LAMBDA {
-                    if (word * kGroupBlocks < left) target[word * kGroupBlocks] = narrowed<Stored>(y);
-                });
-                // clang-format on
+            const std::size_t step = std::size_t{blocks} * (kFillThreads / kGroupBlocks), whole = count / kGroupSamples;
+            std::size_t group = std::size_t{block} * (kFillThreads / kGroupBlocks) + thread / kGroupBlocks;
+            for (; group < whole; group += step) fill(thread_noise, group, lane, [](unsigned) { return true; });
+            const auto left = static_cast<unsigned>(count % kGroupSamples);
+            if (group == whole && left > 0) {
+                fill(thread_noise, group, lane, [=](unsigned word) { return word * kGroupBlocks + lane < left; });
             }
         });
+    }
+
+private:
+    // One group, where `there` says of a word that its sample is.
+    template <class There>
+    HUSHVEC_INLINE void fill(ThreadNoise<Noise>& thread_noise, std::size_t group, unsigned lane, There there) const {
+        Stored* const target = out + group * kGroupSamples + lane;
+        thread_noise.block(
+            group, lane, [](unsigned) { return Wide<Stored>{0}; },
+            [=](unsigned word, Wide<Stored> y) HUSHVEC_INLINE_LAMBDA {
+                if (there(word)) target[word * kGroupBlocks] = narrowed<Stored>(y);
+            });
     }
 };
 

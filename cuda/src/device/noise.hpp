@@ -1,9 +1,11 @@
 // The noise of two samples that share a pair of words (docs/format.md section 2: words w and w + 8 of one block), as functors.
 //
-// Each takes the clipped elements and gives the values to store. The arithmetic is the CPU's, over the one-lane type.
+// Each takes the clipped elements and gives the values to store. The arithmetic of the float grade is the CPU's, over the one-lane type; the
+// exact grade has the CPU's results. kTails: whether one of the block's words may be in the far tail.
 #pragma once
 
 #include "device/element.hpp"
+#include "device/level_one.hpp"
 #include "device/open_samples.hpp"
 #include "device/thread_lane.hpp"
 #include "noise/exact_round.hpp"
@@ -43,6 +45,13 @@ struct Pair {
     Value first, second;
 };
 
+HUSHVEC_INLINE std::uint32_t smallest_of_eight(const std::uint32_t* words) {
+    std::uint32_t smallest = words[0];
+    HUSHVEC_UNROLL
+    for (unsigned i = 1; i < 8; ++i) smallest = words[i] < smallest ? words[i] : smallest;
+    return smallest;
+}
+
 template <class Value>
 struct ElementsOf;
 template <>
@@ -57,55 +66,43 @@ struct ElementsOf<double> {
 // kTilesAtOnce: blocks of rows_body.hpp that a multiprocessor should hold, which caps their registers. The largest number that
 // leaves none of the ladder's spilled to memory on any architecture we build for.
 
-// Exact grade: y = g round(X + s Z). X is the element times q in Value's arithmetic.
+// Exact grade: y = g round(X + s Z). X is the element times q in Value's arithmetic. What level 1 cannot prove is listed, and what it
+// wrote there stays until the ladder has run.
 template <class Value>
 struct ExactGaussian {
     static constexpr bool kNeedsLowWords = false;
-    static constexpr unsigned kTilesAtOnce = 5;
-    ExactScale<Thread> scale;
+    static constexpr unsigned kTilesAtOnce = 6;
+    GaussianLevelOne level;
     float grid;
-    OpenSamples open;
+    OpenPairs open;
 
-    HUSHVEC_INLINE Pair<float> operator()(const CallStream& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
-                                          Value x_first, Value x_second) const {
+    template <bool kTails>
+    HUSHVEC_INLINE Pair<float> pair(const CallStream&, SamplePosition at, const std::uint32_t* words, const std::uint32_t*, Value x_first,
+                                    Value x_second) const {
         using Elements = typename ElementsOf<Value>::type;
         const std::uint32_t radius_word = words[at.word], angle_word = words[at.word + 8];
-        const auto normal = normal_pair<Thread>(radius_word, angle_word);
-        const auto rounding = round_gaussian_pair<Thread>(scale, normal, radius_word, angle_word, Elements{x_first}, Elements{x_second});
-        LanePair<Thread> n = rounding.n;
-        if (rounding.open) [[unlikely]] {
-            const bool both = outside_window<Thread, kGaussianWindow>(radius_word);
-            if (both || Thread::not_less(Thread::magnitude(rounding.d.cosine), rounding.limit)) {
-                n.cosine = settle_or_list(source, open, GaussianWord{at.pair(), radius_word, angle_word, false}, x_first, scale.scalar);
-            }
-            if (both || Thread::not_less(Thread::magnitude(rounding.d.sine), rounding.limit)) {
-                n.sine = settle_or_list(source, open, GaussianWord{at.pair(), radius_word, angle_word, true}, x_second, scale.scalar);
-            }
-        }
-        return {n.cosine * grid, n.sine * grid};
+        const auto rounding = level.round(radius_word, angle_word, Elements{x_first}, Elements{x_second});
+        if (rounding.open) [[unlikely]] open.add({at.pair(), {radius_word, angle_word}, {x_first, x_second}});
+        return {rounding.n.cosine * grid, rounding.n.sine * grid};
     }
 };
 
 template <class Value>
 struct ExactLaplace {
     static constexpr bool kNeedsLowWords = false;
-    static constexpr unsigned kTilesAtOnce = 4;
-    ExactScale<Thread> scale;
+    static constexpr unsigned kTilesAtOnce = 6;
+    LaplaceLevelOne level;
     float grid;
-    OpenSamples open;
+    OpenPairs open;
 
-    HUSHVEC_INLINE Pair<float> operator()(const CallStream& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
-                                          Value x_first, Value x_second) const {
-        return {one(source, at.sample(), words[at.word], x_first), one(source, at.sample() + kHalfGroup, words[at.word + 8], x_second)};
-    }
-
-private:
-    HUSHVEC_INLINE float one(const CallStream& source, std::uint64_t sample, std::uint32_t word, Value x) const {
-        const auto rounding = round_laplace<Thread>(scale, word, typename ElementsOf<Value>::type{x});
-        float n = rounding.n;
-        if (rounding.open) [[unlikely]]
-            n = settle_or_list(source, open, LaplaceWord{sample, word}, x, scale.scalar);
-        return n * grid;
+    template <bool kTails>
+    HUSHVEC_INLINE Pair<float> pair(const CallStream&, SamplePosition at, const std::uint32_t* words, const std::uint32_t*, Value x_first,
+                                    Value x_second) const {
+        using Elements = typename ElementsOf<Value>::type;
+        const auto first = level.round(words[at.word], Elements{x_first});
+        const auto second = level.round(words[at.word + 8], Elements{x_second});
+        if (first.open || second.open) [[unlikely]] open.add({at.pair(), {words[at.word], words[at.word + 8]}, {x_first, x_second}});
+        return {first.n * grid, second.n * grid};
     }
 };
 
@@ -115,14 +112,19 @@ struct FloatGaussian;
 template <>
 struct FloatGaussian<float> {
     static constexpr bool kNeedsLowWords = false;
-    static constexpr unsigned kTilesAtOnce = 5;
+    static constexpr unsigned kTilesAtOnce = 6;
     float sigma;
 
-    HUSHVEC_INLINE Pair<float> operator()(const CallStream& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
-                                          float x_first, float x_second) const {
+    static HUSHVEC_INLINE bool reaches_tail(const std::uint32_t* words) { return smallest_of_eight(words) < kTailWord; }
+
+    template <bool kTails>
+    HUSHVEC_INLINE Pair<float> pair(const CallStream& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
+                                    float x_first, float x_second) const {
         const std::uint32_t radius_word = words[at.word], angle_word = words[at.word + 8];
         const auto normal = normal_pair<Thread>(radius_word, angle_word);
-        const auto y = gaussian_plus<Thread>(source, at.pair(), sigma, sigma, normal, radius_word, angle_word, {x_first, x_second});
+        const LanePair<Thread> x = {x_first, x_second};
+        const auto y = kTails ? gaussian_plus<Thread>(source, at.pair(), sigma, sigma, normal, radius_word, angle_word, x)
+                              : gaussian_plus_body<Thread>(sigma, normal, angle_word, x);
         return {y.cosine, y.sine};
     }
 };
@@ -131,8 +133,9 @@ struct FloatGaussian<double> {
     static constexpr bool kNeedsLowWords = true;   // 64 bits of each uniform
     double sigma;
 
-    HUSHVEC_INLINE Pair<double> operator()(const CallStream&, SamplePosition at, const std::uint32_t* words, const std::uint32_t* low,
-                                           double x_first, double x_second) const {
+    template <bool kTails>
+    HUSHVEC_INLINE Pair<double> pair(const CallStream&, SamplePosition at, const std::uint32_t* words, const std::uint32_t* low,
+                                     double x_first, double x_second) const {
         const NormalVariates z = normal_variates(words[at.word], words[at.word + 8], low[at.word], low[at.word + 8]);
         return {x_first + sigma * z.cosine, x_second + sigma * z.sine};
     }
@@ -143,13 +146,28 @@ struct FloatLaplace;
 template <>
 struct FloatLaplace<float> {
     static constexpr bool kNeedsLowWords = false;
-    static constexpr unsigned kTilesAtOnce = 5;
+    static constexpr unsigned kTilesAtOnce = 6;
     float scale;
 
-    HUSHVEC_INLINE Pair<float> operator()(const CallStream& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
-                                          float x_first, float x_second) const {
-        return {laplace_plus<Thread>(source, at.sample(), scale, 0.5f * scale, words[at.word], x_first),
-                laplace_plus<Thread>(source, at.sample() + kHalfGroup, scale, 0.5f * scale, words[at.word + 8], x_second)};
+    static HUSHVEC_INLINE bool reaches_tail(const std::uint32_t* words) {
+        return smallest_of_eight(words) < kTailWord || smallest_of_eight(words + 8) < kTailWord;
+    }
+
+    template <bool kTails>
+    HUSHVEC_INLINE Pair<float> pair(const CallStream& source, SamplePosition at, const std::uint32_t* words, const std::uint32_t*,
+                                    float x_first, float x_second) const {
+        return {one<kTails>(source, at.sample(), words[at.word], x_first),
+                one<kTails>(source, at.sample() + kHalfGroup, words[at.word + 8], x_second)};
+    }
+
+private:
+    template <bool kTails>
+    HUSHVEC_INLINE float one(const CallStream& source, std::uint64_t sample, std::uint32_t word, float x) const {
+        if constexpr (kTails) {
+            return laplace_plus<Thread>(source, sample, scale, 0.5f * scale, word, x);
+        } else {
+            return laplace_plus_body<Thread>(0.5f * scale, word, x);
+        }
     }
 };
 template <>
@@ -157,8 +175,9 @@ struct FloatLaplace<double> {
     static constexpr bool kNeedsLowWords = true;
     double scale;
 
-    HUSHVEC_INLINE Pair<double> operator()(const CallStream&, SamplePosition at, const std::uint32_t* words, const std::uint32_t* low,
-                                           double x_first, double x_second) const {
+    template <bool kTails>
+    HUSHVEC_INLINE Pair<double> pair(const CallStream&, SamplePosition at, const std::uint32_t* words, const std::uint32_t* low,
+                                     double x_first, double x_second) const {
         return {x_first + scale * laplace_variate(words[at.word], low[at.word]),
                 x_second + scale * laplace_variate(words[at.word + 8], low[at.word + 8])};
     }
@@ -178,17 +197,26 @@ public:
         std::uint32_t words[kBlockWords], low[kBlockWords];
         main_.blocks(group * kGroupBlocks + lane, words, 1);
         if constexpr (Noise::kNeedsLowWords) low_.blocks(group * kGroupBlocks + lane, low, 1);
+        if constexpr (requires { Noise::reaches_tail(words); }) {
+            // Asked once a block: a branch in every pair would keep neighbours from running side by side.
+            if (Noise::reaches_tail(words)) [[unlikely]] return pairs<true>(group, lane, words, low, read, write);
+        }
+        pairs<false>(group, lane, words, low, read, write);
+    }
+
+private:
+    template <bool kTails, class Read, class Write>
+    HUSHVEC_INLINE void pairs(std::uint64_t group, unsigned lane, const std::uint32_t* words, const std::uint32_t* low, Read& read, Write& write) {
         HUSHVEC_UNROLL
         for (unsigned word = 0; word < kBlockWords / 2; ++word) {
             const auto first = read(word);
             const auto second = read(word + 8);
-            const auto y = noise_(source_, SamplePosition{group, word, lane}, words, low, first, second);
+            const auto y = noise_.template pair<kTails>(source_, SamplePosition{group, word, lane}, words, low, first, second);
             write(word, y.first);
             write(word + 8, y.second);
         }
     }
 
-private:
     const Noise& noise_;
     const CallStream& source_;
     ChaChaLanes<Thread> main_;

@@ -1,16 +1,48 @@
-// The ladder below level 1 on a device: float64 at once, and a list for the few samples (4e-13 of them) that need more.
+// What level 1 leaves open: pairs in a list, for the ladder that runs behind the kernel (ladder_body.hpp), and in a second list the
+// few samples (4e-13 of them) that it cannot settle in float64 either, for settle_body.hpp.
 //
-// settle_body.hpp settles the list after the kernel: the multiprecision level needs more stack than every thread should pay for.
+// Lists, because the ladder in every thread would cost registers and a branch that half the warps take.
 #pragma once
+
+#include <cstddef>
 
 #include "device/source.hpp"
 #include "device/team.hpp"
 #include "device/thread_lane.hpp"
-#include "noise/ladder.hpp"
-#include "noise/ladder_float64.hpp"
 #include "rng/chacha_lanes.hpp"
 
 namespace hushvec::cuda {
+
+// Two samples that share a pair of words, one of them open at least.
+struct OpenPair {
+    std::uint64_t pair;
+    std::uint32_t words[2];
+    double x[2];
+};
+
+// Level 1 leaves at most 7 samples in 10,000 (s = 128), so 7 pairs for 10,000 samples. With fewer than 4,096 in reserve, 1 call in 10^100
+// would not have room.
+constexpr std::size_t open_pair_capacity(std::size_t samples) {
+    const std::size_t pairs = (samples + kGroupSamples - 1) / kGroupSamples * kGroupPairs, most = 4096 + samples / 1024;
+    return pairs < most ? pairs : most;
+}
+
+struct OpenPairs {
+    OpenPair* list;
+    std::uint32_t capacity;
+    std::uint32_t* listed;     // may exceed the capacity
+    std::uint32_t* overflow;   // of the report
+
+    HUSHVEC_INLINE void add(const OpenPair& pair) const {
+        const std::uint32_t slot = atomic_increment(listed);
+        if (slot < capacity) {
+            list[slot] = pair;
+        } else {
+            *overflow = 1;
+        }
+    }
+    HUSHVEC_INLINE std::uint32_t size() const { return *listed < capacity ? *listed : capacity; }
+};
 
 // A sample whose rounding two float64 looks left open.
 struct OpenSample {
@@ -36,6 +68,7 @@ struct OpenSamples {
             report->overflow = 1;
         }
     }
+    HUSHVEC_DEVICE std::uint32_t size() const { return report->open_samples < kOpenCapacity ? report->open_samples : kOpenCapacity; }
 };
 
 HUSHVEC_DEVICE inline Block extension_block(const KeyStream& stream, std::uint64_t index) {
@@ -43,23 +76,6 @@ HUSHVEC_DEVICE inline Block extension_block(const KeyStream& stream, std::uint64
     ChaChaLanes<Thread> chacha(stream, domain::kFirstExtension);
     chacha.blocks(index, words.data(), 1);
     return words;
-}
-
-// n of one sample. A listed one gets n = 0 for the time being.
-HUSHVEC_COLD inline float settle_or_list(const CallStream& source, const OpenSamples& open, GaussianWord word, double x, double s) {
-    if (const auto n = settle_float64(known_bits(word), x, s)) return static_cast<float>(*n);
-    const Block extension = extension_block(stream_of(source), word.pair);
-    if (const auto n = settle_float64(known_bits(word, extension), x, s)) return static_cast<float>(*n);
-    open.add({x, word.pair, word.radius_word, word.angle_word, word.sine});
-    return 0;
-}
-
-HUSHVEC_COLD inline float settle_or_list(const CallStream& source, const OpenSamples& open, LaplaceWord word, double x, double s) {
-    if (const auto n = settle_float64(known_bits(word), x, s)) return static_cast<float>(*n);
-    const Block extension = extension_block(stream_of(source), word.sample);
-    if (const auto n = settle_float64(known_bits(word, extension), x, s)) return static_cast<float>(*n);
-    open.add({x, word.sample, word.word, 0, false});
-    return 0;
 }
 
 }  // namespace hushvec::cuda

@@ -1,6 +1,6 @@
 // A row's q on a device: the sum of squares in the frozen order (docs/format.md section 4), one warp a row.
 //
-// Thread t of the warp is accumulator t: it takes elements t, t + 32, ... in order. One thread then adds the 32 as a tree.
+// Thread t of the warp is accumulator t: it takes elements t, t + 32, ... in order. The team adds the 32 as a tree.
 #pragma once
 
 #include "clip/row_scale_arithmetic.hpp"
@@ -10,33 +10,25 @@
 
 namespace hushvec::cuda {
 
-inline constexpr unsigned kWarp = 32;
+HUSHVEC_INLINE double plus_square(double sum, float x) { return std::fma(double{x}, double{x}, sum); }   // fused or not, the same: the product is exact
+HUSHVEC_INLINE double plus_square(double sum, double x) { return sum + x * x; }
 
-// The accumulators of one row. read(column) gives the element as stored.
+// Accumulator t of one row. read(column) gives the element as stored. Eight loads at a time are under way before the chain of sums.
 template <class Index, class Read>
 HUSHVEC_INLINE double accumulator(Index columns, unsigned t, Read read) {
+    constexpr unsigned kAtOnce = 8;
     double sum = 0;
-    HUSHVEC_UNROLL_BY(8)
-    for (Index j = t; j < columns; j += kWarp) {
-        const auto x = widened(read(j));
-        if constexpr (std::is_same_v<decltype(x), const float>) {
-            sum = std::fma(double{x}, double{x}, sum);   // fused or not, the same: the product is exact
-        } else {
-            sum += x * x;
-        }
+    Index j = t;
+    for (; j + (kAtOnce - 1) * kWarp < columns; j += kAtOnce * kWarp) {
+        decltype(read(j)) stored[kAtOnce];
+        HUSHVEC_UNROLL
+        for (unsigned k = 0; k < kAtOnce; ++k) stored[k] = read(j + k * kWarp);
+        HUSHVEC_UNROLL
+        for (unsigned k = 0; k < kAtOnce; ++k) sum = plus_square(sum, widened(stored[k]));
     }
+    HUSHVEC_UNROLL_BY(1)
+    for (; j < columns; j += kWarp) sum = plus_square(sum, widened(read(j)));
     return sum;
-}
-
-// acc[k] += acc[k + h] for h = 16, 8, 4, 2, 1, read from the root down.
-template <unsigned kStep = 1>
-HUSHVEC_DEVICE inline double tree_sum(const double* accumulators, unsigned k = 0) {
-    if constexpr (kStep == kWarp) {
-        return accumulators[k];
-    } else {
-        const double left = tree_sum<2 * kStep>(accumulators, k);
-        return left + tree_sum<2 * kStep>(accumulators, k + kStep);
-    }
 }
 
 // float64 rows whose sum of squares overflows, or that hold NaN or Inf (then NaN): one thread walks the row.

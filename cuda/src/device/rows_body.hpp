@@ -1,7 +1,7 @@
 // Rows that fit shared memory: each tile of whole rows and whole groups is read once, clipped, worked on and written once.
 //
 //   load      tile -> shared memory, 16 bytes at a time where the array's alignment allows
-//   norms     a warp a row, some rows at a time; a row with NaN or Inf is reported and becomes zeros
+//   norms     a warp a row, then a thread a row for the scales; a row with NaN or Inf is reported and becomes zeros
 //   work      clip, or noise by half warps: a group each
 #pragma once
 
@@ -13,7 +13,6 @@
 namespace hushvec::cuda {
 
 inline constexpr unsigned kTileThreads = 128;
-inline constexpr unsigned kTileWarps = kTileThreads / kWarp;
 inline constexpr std::uint32_t kGroup = kGroupSamples;   // tiles count in 32 bits
 inline constexpr std::uint32_t kLanes = kGroupBlocks;
 inline constexpr unsigned kTileHalfWarps = kTileThreads / kLanes;
@@ -39,22 +38,22 @@ struct TileShape {
 // A tile's share of a block's memory: pointers, the same in every thread.
 template <class Stored>
 struct TileMemory {
-    double* accumulators;       // kWarp for each warp
+    double* squares;            // rows_at_once sums
     Wide<Stored>* scales;       // rows_at_once
     Stored* elements;
 
     HUSHVEC_INLINE TileMemory(void* memory, const TileShape& shape)
-        : accumulators(static_cast<double*>(memory)), scales(reinterpret_cast<Wide<Stored>*>(accumulators + kTileThreads)),
-          elements(reinterpret_cast<Stored*>(reinterpret_cast<std::byte*>(scales) + scale_bytes(shape))) {}
+        : squares(static_cast<double*>(memory)), scales(reinterpret_cast<Wide<Stored>*>(squares + shape.rows_at_once)),
+          elements(reinterpret_cast<Stored*>(static_cast<std::byte*>(memory) + row_bytes(shape))) {}
 
     static std::size_t bytes(const TileShape& shape) {
         const std::uint32_t groups = (shape.samples() + kGroup - 1) / kGroup;
-        return kTileThreads * sizeof(double) + scale_bytes(shape) + groups * kGroup * sizeof(Stored);
+        return row_bytes(shape) + groups * kGroup * sizeof(Stored);
     }
 
 private:
-    HUSHVEC_INLINE static std::size_t scale_bytes(const TileShape& shape) {
-        return (shape.rows_at_once * sizeof(Wide<Stored>) + 15) / 16 * 16;
+    HUSHVEC_INLINE static std::size_t row_bytes(const TileShape& shape) {
+        return (shape.rows_at_once * (sizeof(double) + sizeof(Wide<Stored>)) + 15) / 16 * 16;
     }
 };
 
@@ -91,18 +90,16 @@ struct RowsBody {
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
             load(from, samples, memory.elements, thread);
             // The last group may reach into rows behind the end: zeros, as its elements there.
+            HUSHVEC_UNROLL_BY(1)
             for (std::uint32_t row = rows + thread; row < shape.rows_at_once; row += kTileThreads) memory.scales[row] = 0;
         });
-        for (std::uint32_t first = 0; first < rows; first += kTileWarps) {
-            team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-                const std::uint32_t row = first + thread / kWarp;
-                if (row < rows) memory.accumulators[thread] = accumulate(memory.elements, row, thread % kWarp);
-            });
-            team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-                const std::uint32_t row = first + thread;
-                if (thread < kTileWarps && row < rows) memory.scales[row] = find_scale(memory, thread, row, first_row);
-            });
-        }
+        team.sums(
+            rows, [&](std::uint32_t row, unsigned t) HUSHVEC_INLINE_LAMBDA { return accumulate(memory.elements, row, t); },
+            [&](std::uint32_t row, double sum) HUSHVEC_INLINE_LAMBDA { memory.squares[row] = sum; });
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+            HUSHVEC_UNROLL_BY(1)
+            for (std::uint32_t row = thread; row < rows; row += kTileThreads) memory.scales[row] = find_scale(memory, row, first_row);
+        });
         const Tile<Stored> tile = {shape, first_row, samples, memory.elements, memory.scales, out + first_row * shape.columns};
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA { work.run(tile, thread); });
     }
@@ -113,8 +110,11 @@ private:
         const bool aligned = reinterpret_cast<std::uintptr_t>(from) % 16 == 0;
         const std::uint32_t copies = aligned ? samples / kPerCopy : 0;
         for (std::uint32_t i = thread; i < copies; i += kTileThreads) copy_16_bytes(elements + i * kPerCopy, from + i * kPerCopy);
+        // The rest is short, or the array unaligned: code that is small, not fast.
+        HUSHVEC_UNROLL_BY(1)
         for (std::uint32_t i = copies * kPerCopy + thread; i < samples; i += kTileThreads) elements[i] = from[i];
         const std::uint32_t whole = (samples + kGroup - 1) / kGroup * kGroup;
+        HUSHVEC_UNROLL_BY(1)
         for (std::uint32_t i = samples + thread; i < whole; i += kTileThreads) elements[i] = Stored{};
         wait_for_copies();
     }
@@ -124,12 +124,13 @@ private:
         return accumulator(shape.columns, t, [first](std::uint32_t j) { return first[j]; });
     }
 
-    HUSHVEC_INLINE Wide<Stored> find_scale(TileMemory<Stored> memory, unsigned warp, std::uint32_t row, std::size_t first_row) const {
+    HUSHVEC_INLINE Wide<Stored> find_scale(TileMemory<Stored> memory, std::uint32_t row, std::size_t first_row) const {
         Stored* const first = memory.elements + row * shape.columns;
-        const double scale = scale_from<Wide<Stored>>(tree_sum(memory.accumulators + warp * kWarp), shape.columns, clip_norm,
+        const double scale = scale_from<Wide<Stored>>(memory.squares[row], shape.columns, clip_norm,
                                                       [first](std::size_t j) { return first[j]; });
         if (!std::isnan(scale)) return in_grid_units(scale, unit, Wide<Stored>{});
         atomic_minimum(&report->first_bad_row, first_row + row);
+        HUSHVEC_UNROLL_BY(1)
         for (std::uint32_t j = 0; j < shape.columns; ++j) first[j] = Stored{};
         return 0;
     }
@@ -198,7 +199,7 @@ struct NoiseWork {
                     return x * (kRowOfGroup ? group_scale : (word < 8 ? low.next() : high.next()));
                 },
                 [=](unsigned word, auto y) HUSHVEC_INLINE_LAMBDA {
-                    if (word * kLanes < left) target[word * kLanes] = narrowed<Stored>(y);
+                    if (kRowOfGroup || word * kLanes < left) target[word * kLanes] = narrowed<Stored>(y);   // rows of whole groups make tiles of them
                 });
         }
     }

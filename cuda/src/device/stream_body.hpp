@@ -12,9 +12,8 @@ namespace hushvec::cuda {
 inline constexpr unsigned kStreamThreads = 256;
 inline constexpr unsigned kStreamWarps = kStreamThreads / kWarp;
 
-struct WarpAccumulators {
-    double of[kStreamWarps][kWarp];
-};
+// How many of `count` items, a warp each, are the block's.
+HUSHVEC_INLINE std::uint32_t items_of_block(std::size_t block, std::size_t count) { return left_from(block * kStreamWarps, count, kStreamWarps); }
 
 // scales[row] = q, NaN for a row with NaN or Inf. A warp a row.
 template <class Stored>
@@ -28,15 +27,12 @@ struct RowScalesBody {
     Report* report;
 
     template <class Team>
-    HUSHVEC_INLINE void run(std::size_t block, WarpAccumulators& accumulators, const Team& team) const {
-        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            const std::size_t row = block * kStreamWarps + thread / kWarp;
-            if (row < rows) accumulators.of[thread / kWarp][thread % kWarp] = accumulator(columns, thread % kWarp, reader(row));
-        });
-        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            const std::size_t row = block * kStreamWarps + thread;
-            if (thread < kStreamWarps && row < rows) find_scale(row, tree_sum(accumulators.of[thread]));
-        });
+    HUSHVEC_INLINE void run(std::size_t block, const Team& team) const {
+        const std::size_t first = block * kStreamWarps;
+        team.sums(
+            items_of_block(block, rows),
+            [&](std::uint32_t i, unsigned t) HUSHVEC_INLINE_LAMBDA { return accumulator(columns, t, reader(first + i)); },
+            [&](std::uint32_t i, double sum) HUSHVEC_INLINE_LAMBDA { find_scale(first + i, sum); });
     }
 
 private:

@@ -24,20 +24,20 @@ struct StretchNormsBody {
     HUSHVEC_INLINE std::size_t stretches() const { return (columns + kNormStretch - 1) / kNormStretch; }
 
     template <class Team>
-    HUSHVEC_INLINE void run(std::size_t block, WarpAccumulators& accumulators, const Team& team) const {
-        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            const std::size_t index = block * kStreamWarps + thread / kWarp;
-            if (index >= rows * stretches()) return;
-            const std::size_t first = index % stretches() * kNormStretch;
-            const std::size_t length = columns - first < kNormStretch ? columns - first : kNormStretch;
-            const Stored* elements = x + index / stretches() * columns + first;
-            accumulators.of[thread / kWarp][thread % kWarp] =
-                accumulator(length, thread % kWarp, [elements](std::size_t j) { return elements[j]; });
-        });
-        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            const std::size_t index = block * kStreamWarps + thread;
-            if (thread < kStreamWarps && index < rows * stretches()) partial[index] = tree_sum(accumulators.of[thread]);
-        });
+    HUSHVEC_INLINE void run(std::size_t block, const Team& team) const {
+        const std::size_t first = block * kStreamWarps;
+        team.sums(
+            items_of_block(block, rows * stretches()),
+            [&](std::uint32_t i, unsigned t) HUSHVEC_INLINE_LAMBDA { return term(first + i, t); },
+            [&](std::uint32_t i, double sum) HUSHVEC_INLINE_LAMBDA { partial[first + i] = sum; });
+    }
+
+private:
+    HUSHVEC_INLINE double term(std::size_t index, unsigned t) const {
+        const std::size_t first = index % stretches() * kNormStretch;
+        const std::size_t length = columns - first < kNormStretch ? columns - first : kNormStretch;
+        const Stored* elements = x + index / stretches() * columns + first;
+        return accumulator(length, t, [elements](std::size_t j) { return elements[j]; });
     }
 };
 
@@ -56,24 +56,24 @@ struct JoinNormsBody {
     Report* report;
 
     template <class Team>
-    HUSHVEC_INLINE void run(std::size_t block, WarpAccumulators& accumulators, const Team& team) const {
-        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            const std::size_t row = block * kStreamWarps + thread / kWarp;
-            if (row >= rows) return;
-            double sum = 0;
-            for (std::size_t k = thread % kWarp; k < stretches; k += kWarp) sum += partial[row * stretches + k];
-            accumulators.of[thread / kWarp][thread % kWarp] = sum;
-        });
-        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            const std::size_t row = block * kStreamWarps + thread;
-            if (thread >= kStreamWarps || row >= rows) return;
-            const double sum = tree_sum(accumulators.of[thread]);
-            squares[row] = first_part ? sum : squares[row] + sum;
-            if (last_part) finish(row);
-        });
+    HUSHVEC_INLINE void run(std::size_t block, const Team& team) const {
+        const std::size_t first = block * kStreamWarps;
+        team.sums(
+            items_of_block(block, rows), [&](std::uint32_t i, unsigned t) HUSHVEC_INLINE_LAMBDA { return term(first + i, t); },
+            [&](std::uint32_t i, double sum) HUSHVEC_INLINE_LAMBDA {
+                const std::size_t row = first + i;
+                squares[row] = first_part ? sum : squares[row] + sum;
+                if (last_part) finish(row);
+            });
     }
 
 private:
+    HUSHVEC_INLINE double term(std::size_t row, unsigned t) const {
+        double sum = 0;
+        for (std::size_t k = t; k < stretches; k += kWarp) sum += partial[row * stretches + k];
+        return sum;
+    }
+
     HUSHVEC_INLINE void finish(std::size_t row) const {
         const double scale = float32_scale(squares[row], clip_norm);
         if (std::isnan(scale)) atomic_minimum(&report->first_bad_row, row);

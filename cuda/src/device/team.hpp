@@ -13,12 +13,35 @@
 
 namespace hushvec::cuda {
 
+inline constexpr unsigned kWarp = 32;
+
+// acc[k] += acc[k + h] for h = 16, 8, 4, 2, 1, read from the root down.
+template <unsigned kStep = 1>
+HUSHVEC_DEVICE inline double tree_sum(const double* accumulators, unsigned k = 0) {
+    if constexpr (kStep == kWarp) {
+        return accumulators[k];
+    } else {
+        const double left = tree_sum<2 * kStep>(accumulators, k);
+        return left + tree_sum<2 * kStep>(accumulators, k + kStep);
+    }
+}
+
 struct HostTeam {
     unsigned threads;
 
     template <class Phase>
     void each(Phase phase) const {
         for (unsigned thread = 0; thread < threads; ++thread) phase(thread);
+    }
+
+    // For every i < count: done(i, the tree of term(i, 0) .. term(i, 31)). A phase of its own, a warp for each i.
+    template <class Term, class Done>
+    void sums(std::uint32_t count, Term term, Done done) const {
+        for (std::uint32_t i = 0; i < count; ++i) {
+            double terms[kWarp];
+            for (unsigned t = 0; t < kWarp; ++t) terms[t] = term(i, t);
+            done(i, tree_sum(terms));
+        }
     }
 };
 
@@ -27,6 +50,17 @@ struct DeviceTeam {
     template <class Phase>
     __device__ __forceinline__ void each(Phase phase) const {
         phase(threadIdx.x);
+        __syncthreads();
+    }
+
+    template <class Term, class Done>
+    __device__ __forceinline__ void sums(std::uint32_t count, Term term, Done done) const {
+        const unsigned t = threadIdx.x % kWarp;
+        for (std::uint32_t i = threadIdx.x / kWarp; i < count; i += blockDim.x / kWarp) {
+            double sum = term(i, t);
+            for (unsigned h = kWarp / 2; h > 0; h /= 2) sum += __shfl_down_sync(0xFFFFFFFFu, sum, h);
+            if (t == 0) done(i, sum);
+        }
         __syncthreads();
     }
 };

@@ -35,20 +35,33 @@ struct Thread {
     template <int Bits> static HUSHVEC_INLINE U32 rotate_left(U32 a) { return (a << Bits) | (a >> (32 - Bits)); }
     template <int Bits> static HUSHVEC_INLINE U32 shift_left(U32 a) { return a << Bits; }
     template <int Bits> static HUSHVEC_INLINE U32 shift_right(U32 a) { return a >> Bits; }
-    static HUSHVEC_INLINE U32 shift_left(U32 a, U32 count) { return a << count; }   // count < 32
-    // At most 31, so that the shift that follows is defined for the word 0 too.
+    static HUSHVEC_INLINE U32 shift_left(U32 a, U32 count) {
+#if defined(__CUDA_ARCH__)
+        U32 shifted;
+        asm("shl.b32 %0, %1, %2;" : "=r"(shifted) : "r"(a), "r"(count));
+        return shifted;
+#else
+        return a << count;
+#endif
+    }
+    // Of 0: 31 on a host, so that the shift that follows is defined; 2^32 - 1 on a device, whose shifts by more than 31 give 0, and the
+    // logarithm is NaN. Word 0 lies outside every window, and its tail is worked out anew.
     static HUSHVEC_INLINE U32 leading_zeros(U32 a) {
 #if defined(__CUDA_ARCH__)
-        return static_cast<U32>(__clz(static_cast<int>(a | 1u)));
+        U32 count;
+        asm("bfind.shiftamt.u32 %0, %1;" : "=r"(count) : "r"(a));
+        return count;
 #else
         return static_cast<U32>(std::countl_zero(a | 1u));
 #endif
     }
 
     static HUSHVEC_INLINE F32 to_float_signed(U32 a) { return static_cast<float>(static_cast<std::int32_t>(a)); }
-    // 2^23 + exponent is a float32 whose bits are at hand: no conversion instruction, of which a device has few.
+    // 2^23 + exponent is a float32 whose bits are at hand: no conversion instruction, of which a device has few. One rounding, as of the
+    // product of the exponent alone.
     static HUSHVEC_INLINE F32 exponent_times_two_ln2(U32 exponent) {
-        return (as_float(0x4B000000u | exponent) - 0x1p23f) * 1.3862943611198906188f;
+        constexpr float kTwoLn2 = 1.3862943611198906188f;
+        return fused(as_float(0x4B000000u | exponent), kTwoLn2, -0x1p23f * kTwoLn2);
     }
     // value ^ (word & sign bit): the sign of `word`'s top bit goes onto `value`.
     static HUSHVEC_INLINE F32 flip_sign(F32 value, U32 word) { return as_float(as_bits(value) ^ (word & 0x80000000u)); }
@@ -67,7 +80,7 @@ struct Thread {
         return std::sqrt(a);
 #endif
     }
-    static HUSHVEC_INLINE F32 magnitude(F32 a) { return as_float(as_bits(a) & 0x7FFFFFFFu); }
+    static HUSHVEC_INLINE F32 magnitude(F32 a) { return std::fabs(a); }
     static HUSHVEC_INLINE F32 larger_magnitude(F32 a, F32 b) {
 #if defined(__CUDA_ARCH__)
         return fmaxf(magnitude(a), magnitude(b));

@@ -232,7 +232,7 @@ void release_sum(py::handle sums, double clip_norm, double sigma, py::handle out
     check_vector(from, "sums", from.size(), DType::float64, from.device);
     check_vector(target, "out", from.size(), DType::float32, from.device);
     const ExactGrid grid = exact_grid(sigma, clip_norm);
-    void* memory = device_memory(workspace, "workspace", cuda::release_sum_workspace_bytes(), from.device);
+    void* memory = device_memory(workspace, "workspace", cuda::release_sum_workspace_bytes(from.size()), from.device);
     const NoiseSource noise = noise_source(source, from.device);
     if (noise.state != nullptr) throw py::value_error("source must be a stream of a generator, got a state on a device");
     const py::gil_scoped_release unlocked;
@@ -260,7 +260,7 @@ void bind_launch(py::module_& module) {
     module.def("sum_workspace_bytes", [](const py::sequence& parts) { return Parts(parts).workspace_bytes(); }, py::arg("parts"));
     module.def("sum_scales", &sum_scales, py::arg("parts"), py::arg("clip_norm"), py::arg("workspace"), py::arg("stream"));
     module.def("add_to_sum", &add_to_sum, py::arg("part"), py::arg("workspace"), py::arg("sums"), py::arg("stream"));
-    module.def("release_workspace_bytes", &cuda::release_sum_workspace_bytes);
+    module.def("release_workspace_bytes", &cuda::release_sum_workspace_bytes, py::arg("columns"));
     module.def("release_sum", &release_sum, py::arg("sums"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"), py::arg("source"),
                py::arg("workspace"), py::arg("stream"));
 }

@@ -101,7 +101,7 @@ def add_to_sum(part: Any, scales: Any, sums: Any) -> None:
 def release_sum(sums: Any, clip_norm: float, sigma: float, out: Any, source: _core.Generator) -> None:
     """out[d] = the sums + N(0, sigma^2), exactly rounded."""
     cuda = _backend("out", out)
-    workspace = new_array(out, (cuda.release_workspace_bytes(),), dtype="uint8")
+    workspace = new_array(out, (cuda.release_workspace_bytes(out.shape[0]),), dtype="uint8")
     cuda.release_sum(sums, clip_norm, sigma, out, source._reserve_for_device(), workspace, _current_stream(cuda, out))
 
 

@@ -7,11 +7,13 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
-#include "device/error_bounds.hpp"
 #include "device/fill_body.hpp"
+#include "device/ladder_body.hpp"
+#include "device/level_one.hpp"
 #include "device/settle_body.hpp"
 #include "device/stream_body.hpp"
 #include "device/sum_body.hpp"
@@ -31,9 +33,12 @@ using namespace hushvec::test;
 // A workspace and what reads it.
 struct Device {
     Report report = {kNoRow, 0, 0};
-    std::vector<OpenSample> list = std::vector<OpenSample>(kOpenCapacity);
+    std::uint32_t listed_pairs = 0;
+    std::vector<OpenPair> pairs = std::vector<OpenPair>(100000);
+    std::vector<OpenSample> samples = std::vector<OpenSample>(kOpenCapacity);
 
-    OpenSamples open() { return {&report, list.data()}; }
+    OpenPairs open_pairs() { return {pairs.data(), static_cast<std::uint32_t>(pairs.size()), &listed_pairs, &report.overflow}; }
+    OpenSamples open_samples() { return {&report, samples.data()}; }
 };
 
 // An output between two stretches that nothing may write to.
@@ -72,8 +77,7 @@ template <class Stored>
 std::vector<Wide<Stored>> run_row_scales(const std::vector<Stored>& x, std::size_t rows, std::size_t columns, double unit, Device& device) {
     std::vector<Wide<Stored>> scales(rows);
     const RowScalesBody<Stored> body = {x.data(), rows, columns, kClipNorm, unit, scales.data(), &device.report};
-    WarpAccumulators accumulators;
-    for (std::size_t block = 0; block * kStreamWarps < rows; ++block) body.run(block, accumulators, HostTeam{kStreamThreads});
+    for (std::size_t block = 0; block * kStreamWarps < rows; ++block) body.run(block, HostTeam{kStreamThreads});
     return scales;
 }
 
@@ -85,16 +89,22 @@ void run_stream(const CallStream& source, const Noise& noise, const std::vector<
     for (std::size_t block = 0; block < 3; ++block) body.run(block, 3, HostTeam{kStreamThreads});
 }
 
-// What follows a kernel: the exact grade settles what it left open.
+// What follows a kernel in the exact grade: the ladder on what it left open, and the multiprecision level on what that did.
+void run_ladder(const CallStream& source, bool gaussian, float s, Device& device, const SettledOutput& out) {
+    const LadderBody ladder = {source, gaussian, s, device.open_pairs(), device.open_samples(), out};
+    for (unsigned block = 0; block < 3; ++block) ladder.run(block, 3, HostTeam{kLadderThreads});
+    SettleBody{source, gaussian, s, device.open_samples(), out}.run();
+}
+
 template <class Stored, class Noise>
-void settle_rest(const CallStream&, const Noise&, Guarded<Stored>&) {}
+void settle_rest(const CallStream&, const Noise&, Device&, Guarded<Stored>&) {}
 template <class Stored, class Value>
-void settle_rest(const CallStream& source, const ExactGaussian<Value>& noise, Guarded<Stored>& out) {
-    SettleBody{source, true, noise.scale.scalar, noise.grid, noise.open, out.data(), kDType<Stored>, out.size()}.run();
+void settle_rest(const CallStream& source, const ExactGaussian<Value>& noise, Device& device, Guarded<Stored>& out) {
+    run_ladder(source, true, noise.level.s, device, {out.data(), kDType<Stored>, out.size(), noise.grid});
 }
 template <class Stored, class Value>
-void settle_rest(const CallStream& source, const ExactLaplace<Value>& noise, Guarded<Stored>& out) {
-    SettleBody{source, false, noise.scale.scalar, noise.grid, noise.open, out.data(), kDType<Stored>, out.size()}.run();
+void settle_rest(const CallStream& source, const ExactLaplace<Value>& noise, Device& device, Guarded<Stored>& out) {
+    run_ladder(source, false, noise.level.s, device, {out.data(), kDType<Stored>, out.size(), noise.grid});
 }
 
 template <class Stored, class Noise>
@@ -115,7 +125,7 @@ std::vector<Stored> noised(const Noise& noise, const std::vector<Stored>& x, std
         }
     }
     if (!shape) run_stream(source, noise, x, out, rows, columns, unit, device);
-    settle_rest(source, noise, out);
+    settle_rest(source, noise, device, out);
     check(out.intact(), "nothing is written outside, " + std::to_string(rows) + " x " + std::to_string(columns));
     return out.inside();
 }
@@ -130,10 +140,10 @@ void exact_grade_equals_the_core(std::size_t rows, std::size_t columns, bool til
         clip_and_noise(test_stream(Cipher::chacha12), view_of(x, rows, columns), kClipNorm, kSigma, law, true, view_of(expected, rows, columns));
         Device device;
         const bool gaussian = law == Law::gaussian;
-        const ExactScale<Thread> scale(s, gaussian ? cuda::kGaussianBound : cuda::kLaplaceBound);
         const std::vector<Stored> got =
-            gaussian ? noised(ExactGaussian<Value>{scale, grid.grid, device.open()}, x, rows, columns, grid.grid, tiles, device)
-                     : noised(ExactLaplace<Value>{scale, grid.grid, device.open()}, x, rows, columns, grid.grid, tiles, device);
+            gaussian ? noised(ExactGaussian<Value>{GaussianLevelOne(s), grid.grid, device.open_pairs()}, x, rows, columns, grid.grid, tiles, device)
+                     : noised(ExactLaplace<Value>{LaplaceLevelOne(s), grid.grid, device.open_pairs()}, x, rows, columns,
+                              grid.grid, tiles, device);
         const std::string what = std::string(gaussian ? "Gaussian" : "Laplace") + " " + name_of(kDType<Stored>) + " " + std::to_string(rows) +
                                  " x " + std::to_string(columns) + (tiles ? " by tiles" : " streamed");
         check(same_bits(got, expected), "exact " + what);
@@ -245,7 +255,7 @@ void clip_equals_the_core(std::size_t rows, std::size_t columns) {
 void bad_rows_become_zeros() {
     constexpr std::size_t rows = 40, columns = 384;
     const ExactGrid grid = exact_grid(kSigma, kClipNorm);
-    const ExactScale<Thread> scale(grid.sigma / grid.grid, cuda::kGaussianBound);
+    const GaussianLevelOne level(grid.sigma / grid.grid);
     std::vector<float> zeroed = rows_of<float>(rows, columns), bad = zeroed, expected(bad.size());
     for (const std::size_t row : {std::size_t{9}, std::size_t{31}}) {
         std::fill_n(zeroed.begin() + static_cast<std::ptrdiff_t>(row * columns), columns, 0.0f);
@@ -254,7 +264,7 @@ void bad_rows_become_zeros() {
     clip_and_noise(test_stream(Cipher::chacha12), view_of(zeroed, rows, columns), kClipNorm, kSigma, Law::gaussian, true, view_of(expected, rows, columns));
     for (const bool tiles : {true, false}) {
         Device device;
-        const auto got = noised(ExactGaussian<float>{scale, grid.grid, device.open()}, bad, rows, columns, grid.grid, tiles, device);
+        const auto got = noised(ExactGaussian<float>{level, grid.grid, device.open_pairs()}, bad, rows, columns, grid.grid, tiles, device);
         check(same_bits(got, expected), "bad rows are released as zeros");
         check(device.report.first_bad_row == 9, "the first bad row is reported");
     }
@@ -299,37 +309,85 @@ void fills_equal_the_core() {
     }
 }
 
-// A square root as wrong as the device's may be, in one direction.
-template <int kSign>
-struct WorstRoot : Thread {
-    static float sqrt(float a) { return static_cast<float>(std::sqrt(double{a}) * (1 + kSign * 0x1p-23)); }
+// Functions as wrong as a device's may be. Bits of kSigns say which of them are too large.
+template <unsigned kSigns>
+struct WorstFunctions {
+    static constexpr double error(unsigned function, double size) { return (kSigns >> function) % 2 != 0 ? size : -size; }
+    static float log2(float a) {
+        const double exact = std::log2(double{a}), size = SpecialFunctions::kLog2Error * (a > 0.5f && a < 2 ? 1 : std::fabs(exact));
+        return static_cast<float>(exact + error(0, size));
+    }
+    static float inverse_root(float a) { return static_cast<float>((1 + error(1, SpecialFunctions::kInverseRootError)) / std::sqrt(double{a})); }
+    static float cosine(float a) { return static_cast<float>(std::cos(double{a}) + error(2, SpecialFunctions::kSineError)); }
+    static float sine(float a) { return static_cast<float>(std::sin(double{a}) + error(3, SpecialFunctions::kSineError)); }
 };
 
-// What level 1 accepts must be what the ladder says, on words that the ladder itself finds close.
-template <class Lane>
-void level_one_is_right(const char* name, ErrorBound bound, std::size_t expect_wrong) {
-    const KeyStream stream = test_stream(Cipher::chacha8);
-    std::size_t wrong = 0, accepted_close = 0;
-    std::uint32_t state = 1;
-    for (std::size_t i = 0; i < 400000; ++i) {
-        const std::uint32_t a = state = state * 1664525u + 1013904223u;
-        const std::uint32_t b = state = state * 1664525u + 1013904223u;
-        // X puts X + s Z next to a half-integer: as near as float32 allows, on either side.
-        constexpr float s = 90.0f;
-        const GaussianWord word = {i, a, b, i % 2 == 1};
-        const double z = scaled_bracket(known_bits(word), s).value;
-        const double tie = std::floor(z) + 0.5;
-        const auto edge = static_cast<float>(double{bound.constant} + double{bound.per_scale} * double{s} + double{bound.per_radius} * std::fabs(z));
-        const auto x = static_cast<float>(static_cast<double>(std::lround(tie - z - 0.5)) + 0.5 + tie - 0.5 - z +
-                                          (i % 4 < 2 ? 0.5 : -0.5) * static_cast<double>(edge));
-        const ExactScale<Lane> scale(s, bound);
-        const auto rounding = round_gaussian_pair<Lane>(scale, normal_pair<Lane>(a, b), a, b, Float32Elements<Lane>{x}, Float32Elements<Lane>{x});
-        if (rounding.open) continue;
-        ++accepted_close;
-        wrong += (word.sine ? rounding.n.sine : rounding.n.cosine) != static_cast<float>(settle(stream, word, double{x}, double{s}).index);
+struct CloseCalls {
+    std::size_t accepted = 0, wrong = 0;
+
+    void add(bool open, float got, std::int32_t right) {
+        accepted += !open;
+        wrong += !open && got != static_cast<float>(right);
     }
-    check((wrong > 0) == (expect_wrong > 0), std::string("level 1, ") + name + ": " + std::to_string(wrong) + " wrong of " +
-                                                 std::to_string(accepted_close) + " accepted");
+};
+
+// `share` of the constants in use.
+DeviceGaussianBound gaussian_bound(float share) {
+    const auto& bound = cuda::kGaussianBound;
+    return {share * bound.constant, share * bound.per_inverse_radius, share * bound.per_radius, bound.smallest};
+}
+ErrorBound laplace_bound(float share) {
+    return {share * cuda::kLaplaceBound.constant, share * cuda::kLaplaceBound.per_scale, share * cuda::kLaplaceBound.per_radius};
+}
+
+// What level 1 accepts with `share` of the bound, on words that put X + s Z as near to a half-integer as the bound E lets pass, and how
+// much of that is not what the ladder says. Words of every size: near 0, near 2^32 (where a radius is smaller than its error) and between.
+template <class Functions>
+CloseCalls close_calls(bool gaussian, float share) {
+    constexpr float s = 90.0f;
+    const KeyStream stream = test_stream(Cipher::chacha8);
+    const DeviceGaussianBound g = gaussian_bound(share);
+    const ErrorBound l = laplace_bound(share);
+    const GaussianLevelOne gaussian_level(s, g);
+    const LaplaceLevelOne laplace_level(s, l);
+    CloseCalls found;
+    std::uint32_t state = 1;
+    for (const auto& [first, mask] : {std::pair{0u, ~0u}, {1u << 18, (1u << 20) - 1}, {0u - (1u << 20), (1u << 20) - 1}, {0u - 256u, 255u}, {0u, (1u << 18) - 1}}) {
+        for (std::size_t i = 0; i < 100000; ++i) {
+            const std::uint32_t a = first + ((state = state * 1664525u + 1013904223u) & mask);
+            const std::uint32_t b = state = state * 1664525u + 1013904223u;
+            const GaussianWord pair = {i, a, b, i % 2 == 1};
+            const LaplaceWord word = {i, a};
+            const double z = gaussian ? scaled_bracket(known_bits(pair), s).value : scaled_bracket(known_bits(word), s).value;
+            const double log = -std::log((a + 0.5) * 0x1p-32), radius = std::sqrt(2 * log);
+            const double edge = gaussian ? double{g.constant} + s * (double{g.per_inverse_radius} / radius + double{g.per_radius} * radius)
+                                         : double{l.constant} + s * (double{l.per_scale} + double{l.per_radius} * log);
+            const auto x = static_cast<float>(std::floor(z) + 0.5 - z + (i % 4 < 2 ? 1 : -1) * edge * (i % 8 < 4 ? 0.02 : 1.01));
+            const Float32Elements<Thread> element = {x};
+            if (gaussian) {
+                const auto rounding = gaussian_level.round<Functions>(a, b, element, element);
+                found.add(rounding.open, pair.sine ? rounding.n.sine : rounding.n.cosine, settle(stream, pair, double{x}, double{s}).index);
+            } else {
+                const auto rounding = laplace_level.round<Functions>(a, element);
+                found.add(rounding.open, rounding.n, settle(stream, word, double{x}, double{s}).index);
+            }
+        }
+    }
+    return found;
+}
+
+template <unsigned... kSigns>
+void level_one_is_right(std::integer_sequence<unsigned, kSigns...>) {
+    for (const bool gaussian : {true, false}) {
+        const std::string what = gaussian ? "Gaussian" : "Laplace";
+        const auto none_wrong = [&](const CloseCalls& found, const std::string& functions) {
+            check(found.accepted > 10000 && found.wrong == 0, "level 1, " + what + ", " + functions + ": " + std::to_string(found.wrong) +
+                                                                  " wrong of " + std::to_string(found.accepted));
+        };
+        none_wrong(close_calls<SpecialFunctions>(gaussian, 1), "correct functions");
+        (none_wrong(close_calls<WorstFunctions<kSigns>>(gaussian, 1), "errors " + std::to_string(kSigns)), ...);
+        check((close_calls<WorstFunctions<kSigns>>(gaussian, 0.5f).wrong + ...) > 0, "half the bound is too small, " + what);
+    }
 }
 
 // Columns first to last of a matrix, as a matrix of its own: a part of its rows.
@@ -349,15 +407,14 @@ struct DeviceSum {
     std::vector<std::vector<double>> sums;
 
     DeviceSum(const std::vector<std::vector<float>>& parts, std::size_t rows) : squares(rows, 1e300), scales(rows) {
-        WarpAccumulators accumulators;
-        for (std::size_t i = 0; i < parts.size(); ++i) {
+            for (std::size_t i = 0; i < parts.size(); ++i) {
             const std::size_t columns = parts[i].size() / rows, stretches = (columns + kNormStretch - 1) / kNormStretch;
             std::vector<double> partial(rows * stretches);
             const StretchNormsBody<float> norms = {parts[i].data(), rows, columns, partial.data()};
-            for (std::size_t block = 0; block * kStreamWarps < partial.size(); ++block) norms.run(block, accumulators, HostTeam{kStreamThreads});
+            for (std::size_t block = 0; block * kStreamWarps < partial.size(); ++block) norms.run(block, HostTeam{kStreamThreads});
             const JoinNormsBody join = {partial.data(), rows, stretches, i == 0, i + 1 == parts.size(), kClipNorm, sum_unit(kClipNorm),
                                         squares.data(), scales.data(), &device.report};
-            for (std::size_t block = 0; block * kStreamWarps < rows; ++block) join.run(block, accumulators, HostTeam{kStreamThreads});
+            for (std::size_t block = 0; block * kStreamWarps < rows; ++block) join.run(block, HostTeam{kStreamThreads});
         }
         for (const std::vector<float>& part : parts) {
             const std::size_t columns = part.size() / rows;
@@ -373,8 +430,13 @@ struct DeviceSum {
         const ExactGrid grid = exact_grid(kSigma, kClipNorm);
         const std::size_t columns = sums[part].size();
         std::vector<float> out(columns + 1, kUntouched);
-        const SumNoiseBody noise = {CallStream{stream_of_part(part)}, {ExactScale<Thread>(grid.sigma / grid.grid, cuda::kGaussianBound), grid.grid, device.open()}, sums[part].data(), sum_unit(kClipNorm) / double{grid.grid}, columns, out.data()};
+        const float s = grid.sigma / grid.grid;
+        const CallStream source = {stream_of_part(part)};
+        const SumNoiseBody noise = {source, {GaussianLevelOne(s), grid.grid, device.open_pairs()}, sums[part].data(),
+                                    sum_unit(kClipNorm) / double{grid.grid}, columns, out.data()};
         for (std::size_t block = 0; block * (kStreamThreads / kGroupBlocks) * kGroupSamples < columns; ++block) noise.run(block, HostTeam{kStreamThreads});
+        run_ladder(source, true, s, device, {out.data(), DType::float32, columns, grid.grid});
+        device.listed_pairs = 0;   // of the next part
         check(out.back() == kUntouched, "nothing is written behind the sum");
         out.pop_back();
         return out;
@@ -436,32 +498,77 @@ void a_bad_row_of_a_sum_is_reported() {
     check(sum.device.report.first_bad_row == 41, "the bad row of a sum");
 }
 
-// What a kernel lists is settled afterwards, in the right place.
-void listed_samples_are_settled() {
-    const ExactGrid grid = exact_grid(kSigma, kClipNorm);
-    const float s = grid.sigma / grid.grid;
-    const CallStream source = {test_stream(Cipher::chacha12)};
+constexpr std::size_t kSettledCount = 700;
+
+// Where a test of listed samples writes, and the CPU's answers in the same places.
+struct Settled {
+    std::vector<double> out = std::vector<double>(8192, -1.0), expected = out;
+    ExactGrid grid = exact_grid(kSigma, kClipNorm);
+    float s = grid.sigma / grid.grid;
+    CallStream source = {test_stream(Cipher::chacha12)};
+
+    SettledOutput output() { return {out.data(), DType::float64, kSettledCount, grid.grid}; }
+
+    void expect(bool gaussian, std::uint64_t index, std::uint32_t first_word, std::uint32_t second_word, bool sine, double x) {
+        const std::int32_t n = gaussian ? settle(source.stream, GaussianWord{index, first_word, second_word, sine}, x, double{s}).index
+                                        : settle(source.stream, LaplaceWord{index, first_word}, x, double{s}).index;
+        const std::uint64_t sample = gaussian ? index / 128 * 256 + index % 128 + (sine ? 128 : 0) : index;
+        if (sample < kSettledCount) expected[sample] = n * double{grid.grid};
+    }
+};
+
+// Pairs in the list are settled in float64, in the right place, and what float64 cannot settle goes on to the next level.
+void listed_pairs_are_settled() {
     for (const bool gaussian : {true, false}) {
+        Settled settled;
         Device device;
-        constexpr std::size_t kCount = 700;
-        std::vector<double> out(8192, -1.0), expected = out;
-        for (const std::uint64_t index : {std::uint64_t{5}, std::uint64_t{300}}) {
-            for (const bool sine : {false, true}) {
-                if (sine && !gaussian) continue;
-                device.open().add({2.25, index, 0x12345678u, 0x9ABCDEF0u, sine});
-                const std::int32_t n = gaussian ? settle(source.stream, GaussianWord{index, 0x12345678u, 0x9ABCDEF0u, sine}, 2.25, double{s}).index
-                                                : settle(source.stream, LaplaceWord{index, 0x12345678u}, 2.25, double{s}).index;
-                const std::uint64_t sample = gaussian ? index / 128 * 256 + index % 128 + (sine ? 128 : 0) : index;
-                expected[sample] = n * double{grid.grid};
+        // The last of them lie behind the end of the array: the kernels work on whole groups.
+        for (const std::uint64_t pair : {std::uint64_t{5}, std::uint64_t{300}, std::uint64_t{340}, std::uint64_t{2000}}) {
+            const std::uint64_t sample = pair / 128 * 256 + pair % 128;
+            const std::uint32_t words[2] = {0x12345678u, static_cast<std::uint32_t>(0x9ABCDEF0u + pair)};
+            // The second sample of pair 5 is a tie for all that 96 bits of each uniform can tell.
+            double x[2] = {2.25, 3.75};
+            if (pair == 5) {
+                const double z = gaussian ? scaled_bracket(known_bits(GaussianWord{pair, words[0], words[1], true}, extension_block(settled.source.stream, pair)), settled.s).value
+                                          : scaled_bracket(known_bits(LaplaceWord{sample + 128, words[1]}, extension_block(settled.source.stream, sample + 128)), settled.s).value;
+                x[1] = std::floor(z) + 0.5 - z;
+            }
+            device.open_pairs().add({pair, {words[0], words[1]}, {x[0], x[1]}});
+            for (const bool second : {false, true}) {
+                if (gaussian) settled.expect(true, pair, words[0], words[1], second, x[second]);
+                else settled.expect(false, sample + (second ? 128 : 0), words[second], 0, false, x[second]);
             }
         }
-        // The last of them lie behind the end of the array: the kernels work on whole groups.
-        for (const std::uint64_t index : {std::uint64_t{kCount}, std::uint64_t{2000}}) device.open().add({2.25, index, 0x12345678u, 0x9ABCDEF0u, true});
-        SettleBody{source, gaussian, s, grid.grid, device.open(), out.data(), DType::float64, kCount}.run();
-        check(out == expected, gaussian ? "listed Gaussian samples" : "listed Laplace samples");
+        run_ladder(settled.source, gaussian, settled.s, device, settled.output());
+        const std::string what = gaussian ? "Gaussian" : "Laplace";
+        check(settled.out == settled.expected, "listed pairs, " + what);
+        check(device.report.open_samples == 1 && device.report.overflow == 0, "one of them needs more than float64, " + what);
     }
     Device full;
-    for (std::uint32_t i = 0; i <= kOpenCapacity; ++i) full.open().add({0, i, 1u << 20, 0, false});
+    full.pairs.resize(3);
+    for (std::uint32_t i = 0; i < 3; ++i) full.open_pairs().add({i, {1u << 20, 0}, {0, 0}});
+    check(full.report.overflow == 0 && full.open_pairs().size() == 3, "a full list of pairs");
+    full.open_pairs().add({3, {1u << 20, 0}, {0, 0}});
+    check(full.report.overflow == 1 && full.open_pairs().size() == 3, "a list of pairs that overflows says so");
+}
+
+// What the ladder lists is settled afterwards, in the right place.
+void listed_samples_are_settled() {
+    for (const bool gaussian : {true, false}) {
+        Settled settled;
+        Device device;
+        for (const std::uint64_t index : {std::uint64_t{5}, std::uint64_t{300}, std::uint64_t{kSettledCount}, std::uint64_t{2000}}) {
+            for (const bool sine : {false, true}) {
+                if (sine && !gaussian) continue;
+                device.open_samples().add({2.25, index, 0x12345678u, 0x9ABCDEF0u, sine});
+                settled.expect(gaussian, index, 0x12345678u, 0x9ABCDEF0u, sine, 2.25);
+            }
+        }
+        SettleBody{settled.source, gaussian, settled.s, device.open_samples(), settled.output()}.run();
+        check(settled.out == settled.expected, gaussian ? "listed Gaussian samples" : "listed Laplace samples");
+    }
+    Device full;
+    for (std::uint32_t i = 0; i <= kOpenCapacity; ++i) full.open_samples().add({0, i, 1u << 20, 0, false});
     check(full.report.overflow == 1, "a list that overflows says so");
 }
 
@@ -497,11 +604,8 @@ int main() {
     fills_equal_the_core<double>();
     fills_equal_the_core<Float16>();
     fills_equal_the_core<Bfloat16>();
-    const ErrorBound quarter = {cuda::kGaussianBound.constant / 4, cuda::kGaussianBound.per_scale / 4, cuda::kGaussianBound.per_radius / 4};
-    level_one_is_right<Thread>("a correct root", cuda::kGaussianBound, 0);
-    level_one_is_right<WorstRoot<1>>("the largest root", cuda::kGaussianBound, 0);
-    level_one_is_right<WorstRoot<-1>>("the smallest root", cuda::kGaussianBound, 0);
-    level_one_is_right<Thread>("a quarter of the bound", quarter, 1);
+    level_one_is_right(std::make_integer_sequence<unsigned, 16>{});
+    listed_pairs_are_settled();
     sums();
     a_bad_row_of_a_sum_is_reported();
     listed_samples_are_settled();

@@ -189,7 +189,7 @@ void sums() {
         check(report_in(scales).first_bad_row == cuda::kNoRow, "no bad row of a sum");
         for (std::size_t i = 0; i < parts.size(); ++i) must(cuda::add_to_sum(parts[i], scales.get(), sums[i]->get(), nullptr), "add_to_sum");
     }
-    DeviceArray<std::byte> workspace(cuda::release_sum_workspace_bytes());
+    DeviceArray<std::byte> workspace(cuda::release_sum_workspace_bytes(lengths[0]));
     for (std::size_t i = 0; i < lengths.size(); ++i) {
         check(sums[i]->to_host() == on_host.units(i), "sums, part " + std::to_string(i));
         DeviceArray<float> out(lengths[i]);
