@@ -20,6 +20,16 @@ constexpr std::size_t kSamples = std::size_t{1} << 30;
 // The ends of the range that exact_grid leaves s in, and the s of sigma = 0.6.
 constexpr float kScales[] = {64.0f, 76.8f, 128.0f};
 
+template <class Body>
+__global__ void __launch_bounds__(kFillThreads) count_kernel(const __grid_constant__ Body body) {
+    body.run(blockIdx.x, gridDim.x, DeviceTeam{});
+}
+
+bool succeeded(cudaError_t error) {
+    if (error != cudaSuccess) std::fprintf(stderr, "count_open_samples: %s\n", cudaGetErrorString(error));
+    return error == cudaSuccess;
+}
+
 // Its list has no room: only its counter counts.
 template <class Noise>
 bool count(const char* law, float s, Noise noise, float* out) {

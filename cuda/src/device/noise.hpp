@@ -63,15 +63,11 @@ struct ElementsOf<double> {
     using type = Float64Elements<Thread>;
 };
 
-// kTilesAtOnce: blocks of rows_body.hpp that a multiprocessor should hold, which caps their registers. The largest number that
-// leaves none of the ladder's spilled to memory on any architecture we build for.
-
 // Exact grade: y = g round(X + s Z). X is the element times q in Value's arithmetic. What level 1 cannot prove is listed, and what it
 // wrote there stays until the ladder has run.
 template <class Value>
 struct ExactGaussian {
     static constexpr bool kNeedsLowWords = false;
-    static constexpr unsigned kTilesAtOnce = 6;
     GaussianLevelOne level;
     float grid;
     OpenPairs open;
@@ -90,7 +86,6 @@ struct ExactGaussian {
 template <class Value>
 struct ExactLaplace {
     static constexpr bool kNeedsLowWords = false;
-    static constexpr unsigned kTilesAtOnce = 6;
     LaplaceLevelOne level;
     float grid;
     OpenPairs open;
@@ -112,7 +107,6 @@ struct FloatGaussian;
 template <>
 struct FloatGaussian<float> {
     static constexpr bool kNeedsLowWords = false;
-    static constexpr unsigned kTilesAtOnce = 6;
     float sigma;
 
     static HUSHVEC_INLINE bool reaches_tail(const std::uint32_t* words) { return smallest_of_eight(words) < kTailWord; }
@@ -146,7 +140,6 @@ struct FloatLaplace;
 template <>
 struct FloatLaplace<float> {
     static constexpr bool kNeedsLowWords = false;
-    static constexpr unsigned kTilesAtOnce = 6;
     float scale;
 
     static HUSHVEC_INLINE bool reaches_tail(const std::uint32_t* words) {

@@ -13,6 +13,8 @@
 namespace hushvec::cuda {
 
 inline constexpr unsigned kTileThreads = 128;
+// Blocks that a multiprocessor should hold, which caps their registers at 80: 24 warps. With one more, some kernels spill.
+inline constexpr unsigned kTilesAtOnce = 6;
 inline constexpr std::uint32_t kGroup = kGroupSamples;   // tiles count in 32 bits
 inline constexpr std::uint32_t kLanes = kGroupBlocks;
 inline constexpr unsigned kTileHalfWarps = kTileThreads / kLanes;
@@ -70,7 +72,6 @@ struct Tile {
 
 template <class Stored, class Work>
 struct RowsBody {
-    static constexpr unsigned kTilesAtOnce = Work::kTilesAtOnce;
     const Stored* x;
     Stored* out;
     TileShape shape;
@@ -140,8 +141,6 @@ private:
 
 template <class Stored>
 struct ClipWork {
-    static constexpr unsigned kTilesAtOnce = 4;
-
     HUSHVEC_INLINE void run(const Tile<Stored>& tile, unsigned thread) const {
         for (std::uint32_t i = thread; i < tile.samples; i += kTileThreads) {
             const Wide<Stored> scale = tile.scales[tile.shape.by_columns.divide(i)];
@@ -176,7 +175,6 @@ struct ScaleCursor {
 // kRowOfGroup: a group lies in one row.
 template <class Stored, class Noise, bool kRowOfGroup>
 struct NoiseWork {
-    static constexpr unsigned kTilesAtOnce = Noise::kTilesAtOnce;
     CallStream source;
     Noise noise;
 
