@@ -5,7 +5,7 @@ namespace {
 
 template <class Stored>
 cudaError_t clip_stored(const RowsArgument& rows, double clip_norm, const Workspace& workspace, cudaStream_t stream) {
-    if (const auto shape = tile_shape<Stored>(rows.rows, rows.columns)) {
+    if (const auto shape = device_tile_shape<Stored>(rows)) {
         return launch_tiles<Stored>(rows, *shape, clip_norm, 1.0, ClipWork<Stored>{}, workspace, stream);
     }
     const cudaError_t error = launch_row_scales(rows, clip_norm, 1.0, workspace, stream);

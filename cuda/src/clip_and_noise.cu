@@ -4,8 +4,7 @@ namespace hushvec::cuda {
 
 std::size_t workspace_bytes(std::size_t rows, std::size_t columns, DType dtype) {
     return with_stored_type(dtype, [&]<class Stored>(Stored) {
-        const bool by_tiles = sizeof(Stored) <= sizeof(float) && tile_shape<Stored>(rows, columns).has_value();
-        return Workspace::fixed_bytes(rows * columns) + (by_tiles ? 0 : aligned_bytes(rows * sizeof(Wide<Stored>)));
+        return Workspace::fixed_bytes(rows * columns) + aligned_bytes(rows * sizeof(Wide<Stored>));   // scales, if rows are streamed
     });
 }
 

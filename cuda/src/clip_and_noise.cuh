@@ -36,7 +36,7 @@ cudaError_t launch_noise_by_tiles(const NoiseCall& call, const TileShape& shape,
 template <class Stored, class Noise>
 cudaError_t launch_noise(const NoiseCall& call, const Noise& noise) {
     if constexpr (sizeof(Stored) <= sizeof(float)) {
-        if (const auto shape = tile_shape<Stored>(call.rows.rows, call.rows.columns)) return launch_noise_by_tiles<Stored>(call, *shape, noise);
+        if (const auto shape = device_tile_shape<Stored>(call.rows)) return launch_noise_by_tiles<Stored>(call, *shape, noise);
     }
     const RowsArgument& rows = call.rows;
     const cudaError_t error = launch_row_scales(rows, call.clip_norm, call.unit, call.workspace, call.stream);

@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kFillThreads, 2) fill_kernel(const __grid_cons
 }
 
 template <class Stored, class Body>
-__global__ void __launch_bounds__(kTileThreads, kTilesAtOnce) rows_kernel(const __grid_constant__ Body body) {
+__global__ void __launch_bounds__(kTileThreads, kTilesAtOnce<Stored>) rows_kernel(const __grid_constant__ Body body) {
     extern __shared__ uint4 dynamic_memory[];
     body.run(blockIdx.x, TileMemory<Stored>(dynamic_memory, body.shape), DeviceTeam{});
 }

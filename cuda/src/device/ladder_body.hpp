@@ -31,6 +31,7 @@ struct LadderBody {
 
 private:
     HUSHVEC_DEVICE void settle(const OpenPair& pair, bool second) const {
+        if (std::isnan(pair.x[second])) return;
         const std::uint64_t sample = sample_of_pair(pair.pair, second);
         if (gaussian) {
             settle(GaussianWord{pair.pair, pair.words[0], pair.words[1], second}, pair.pair, sample, pair, second);

@@ -35,7 +35,9 @@ struct SamplePosition {
     std::uint64_t group;
     std::size_t word;
     std::size_t lane;
+    std::uint32_t own;   // a bit for each word whose sample the caller keeps
 
+    HUSHVEC_INLINE bool owns(std::size_t at_word) const { return (own >> at_word) % 2 != 0; }
     HUSHVEC_INLINE std::uint64_t sample() const { return group * kGroupSamples + word * kGroupBlocks + lane; }
     HUSHVEC_INLINE std::uint64_t pair() const { return group * kGroupPairs + word * kGroupBlocks + lane; }
 };
@@ -63,6 +65,10 @@ struct ElementsOf<double> {
     using type = Float64Elements<Thread>;
 };
 
+HUSHVEC_INLINE OpenPair open_pair(SamplePosition at, const std::uint32_t* words, double x_first, double x_second) {
+    return {at.pair(), {words[at.word], words[at.word + 8]}, {at.owns(at.word) ? x_first : kNotOurs, at.owns(at.word + 8) ? x_second : kNotOurs}};
+}
+
 // Exact grade: y = g round(X + s Z). X is the element times q in Value's arithmetic. What level 1 cannot prove is listed, and what it
 // wrote there stays until the ladder has run.
 template <class Value>
@@ -78,7 +84,7 @@ struct ExactGaussian {
         using Elements = typename ElementsOf<Value>::type;
         const std::uint32_t radius_word = words[at.word], angle_word = words[at.word + 8];
         const auto rounding = level.round(radius_word, angle_word, Elements{x_first}, Elements{x_second});
-        if (rounding.open) [[unlikely]] open.add({at.pair(), {radius_word, angle_word}, {x_first, x_second}});
+        if (rounding.open) [[unlikely]] open.add(open_pair(at, words, x_first, x_second));
         return {rounding.n.cosine * grid, rounding.n.sine * grid};
     }
 };
@@ -96,7 +102,7 @@ struct ExactLaplace {
         using Elements = typename ElementsOf<Value>::type;
         const auto first = level.round(words[at.word], Elements{x_first});
         const auto second = level.round(words[at.word + 8], Elements{x_second});
-        if (first.open || second.open) [[unlikely]] open.add({at.pair(), {words[at.word], words[at.word + 8]}, {x_first, x_second}});
+        if (first.open || second.open) [[unlikely]] open.add(open_pair(at, words, x_first, x_second));
         return {first.n * grid, second.n * grid};
     }
 };
@@ -184,27 +190,28 @@ public:
         : noise_(noise), source_(source), main_(stream_of(source), domain::kMain), low_(stream_of(source), domain::kLowWords) {}
 
     // For each word w of the block: write(w, read(w) noised). Word w is sample group * 256 + w * 16 + lane.
-    // Asked for in the order 0, 8, 1, 9, ...
+    // Asked for in the order 0, 8, 1, 9, ... `own`: a bit for each word whose sample the caller keeps.
     template <class Read, class Write>
-    HUSHVEC_INLINE void block(std::uint64_t group, unsigned lane, Read read, Write write) {
+    HUSHVEC_INLINE void block(std::uint64_t group, unsigned lane, Read read, Write write, std::uint32_t own = ~0u) {
         std::uint32_t words[kBlockWords], low[kBlockWords];
         main_.blocks(group * kGroupBlocks + lane, words, 1);
         if constexpr (Noise::kNeedsLowWords) low_.blocks(group * kGroupBlocks + lane, low, 1);
         if constexpr (requires { Noise::reaches_tail(words); }) {
             // Asked once a block: a branch in every pair would keep neighbours from running side by side.
-            if (Noise::reaches_tail(words)) [[unlikely]] return pairs<true>(group, lane, words, low, read, write);
+            if (Noise::reaches_tail(words)) [[unlikely]] return pairs<true>({group, 0, lane, own}, words, low, read, write);
         }
-        pairs<false>(group, lane, words, low, read, write);
+        pairs<false>({group, 0, lane, own}, words, low, read, write);
     }
 
 private:
     template <bool kTails, class Read, class Write>
-    HUSHVEC_INLINE void pairs(std::uint64_t group, unsigned lane, const std::uint32_t* words, const std::uint32_t* low, Read& read, Write& write) {
+    HUSHVEC_INLINE void pairs(SamplePosition at, const std::uint32_t* words, const std::uint32_t* low, Read& read, Write& write) {
         HUSHVEC_UNROLL
         for (unsigned word = 0; word < kBlockWords / 2; ++word) {
             const auto first = read(word);
             const auto second = read(word + 8);
-            const auto y = noise_.template pair<kTails>(source_, SamplePosition{group, word, lane}, words, low, first, second);
+            at.word = word;
+            const auto y = noise_.template pair<kTails>(source_, at, words, low, first, second);
             write(word, y.first);
             write(word + 8, y.second);
         }

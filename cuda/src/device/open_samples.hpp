@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 
 #include "device/source.hpp"
 #include "device/team.hpp"
@@ -17,8 +18,9 @@ namespace hushvec::cuda {
 struct OpenPair {
     std::uint64_t pair;
     std::uint32_t words[2];
-    double x[2];
+    double x[2];   // kNotOurs: someone else's sample
 };
+inline constexpr double kNotOurs = std::numeric_limits<double>::quiet_NaN();
 
 // Level 1 leaves at most 7 samples in 10,000 (s = 128), so 7 pairs for 10,000 samples. With fewer than 4,096 in reserve, 1 call in 10^100
 // would not have room.

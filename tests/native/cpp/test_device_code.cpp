@@ -30,6 +30,8 @@ using namespace hushvec;
 using namespace hushvec::cuda;
 using namespace hushvec::test;
 
+constexpr std::size_t kSharedBytes = 75 * 1024;   // for a tile, as on sm_90
+
 // A workspace and what reads it.
 struct Device {
     Report report = {kNoRow, 0, 0};
@@ -115,7 +117,7 @@ std::vector<Stored> noised(const Noise& noise, const std::vector<Stored>& x, std
     std::optional<TileShape> shape;
     if constexpr (sizeof(Stored) <= sizeof(float)) {
         if (tiles) {
-            shape = tile_shape<Stored>(rows, columns);
+            shape = tile_shape<Stored>(rows, columns, kSharedBytes);
             check(shape.has_value(), "rows of " + std::to_string(columns) + " go by tiles");
         }
         if (shape && columns % kGroupSamples == 0) {
@@ -240,7 +242,7 @@ void clip_equals_the_core(std::size_t rows, std::size_t columns) {
     hushvec::clip(view_of(x, rows, columns), kClipNorm, view_of(expected, rows, columns));
     Device device;
     const std::string what = std::string(name_of(kDType<Stored>)) + " d = " + std::to_string(columns);
-    if (const auto shape = tile_shape<Stored>(rows, columns)) {
+    if (const auto shape = tile_shape<Stored>(rows, columns, kSharedBytes)) {
         Guarded<Stored> tiled(x.size());
         run_tiles<Stored>(*shape, x, tiled, 1.0, ClipWork<Stored>{}, device);
         check(same_bits(tiled.inside(), expected) && tiled.intact(), "clip by tiles, " + what);
@@ -575,7 +577,8 @@ void listed_samples_are_settled() {
 }  // namespace
 
 int main() {
-    for (const std::size_t columns : {std::size_t{64}, std::size_t{100}, std::size_t{384}, std::size_t{768}, std::size_t{1024}, std::size_t{1536}}) {
+    // Tiles of whole groups, tiles that cut groups, and rows that leave the array's 16-byte steps.
+    for (const std::size_t columns : {64u, 65u, 100u, 255u, 300u, 384u, 768u, 1000u, 1024u, 1536u, 5001u}) {
         exact_grade_equals_the_core<float>(67, columns, true);
         exact_grade_equals_the_core<Float16>(67, columns, true);
         exact_grade_equals_the_core<Bfloat16>(67, columns, true);

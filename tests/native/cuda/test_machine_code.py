@@ -181,7 +181,7 @@ def test_instructions_per_sample(kernels, name):
 
 def test_rows_kernels_leave_room_for_enough_warps(resources):
     """The registers of 24 warps on a multiprocessor; the shared memory of their tiles is bounded in tile_shape.hpp."""
-    registers = {name: used for name, (used, _) in resources.items() if "rows_kernel" in name}
+    registers = {name: used for name, (used, _) in resources.items() if "rows_kernel" in name and "rows_kernelId" not in name}
     assert registers
     most = REGISTERS_OF_A_MULTIPROCESSOR // (32 * WARPS_OF_A_MULTIPROCESSOR)
     assert not {name: used for name, used in registers.items() if used > most}
