@@ -33,12 +33,13 @@ struct BadRowBody {
             const bool aligned = reinterpret_cast<std::uintptr_t>(x) % sizeof(Pack<Stored>) == 0;
             const std::size_t packs = aligned ? count / Pack<Stored>::kElements : 0;
             const auto* const as_packs = reinterpret_cast<const Pack<Stored>*>(x);
-            std::size_t bad = count;
+            std::size_t bad_pack = packs;   // chosen without a branch, so that the next packs are loaded meanwhile
             HUSHVEC_UNROLL_BY(4)
             for (std::size_t i = first; i < packs; i += step) {
-                const Pack<Stored> pack = as_packs[i];
-                if (bad == count && !all_finite(pack)) bad = first_bad(i * Pack<Stored>::kElements);
+                const bool is_first = !all_finite(as_packs[i]) & (bad_pack == packs);
+                bad_pack = is_first ? i : bad_pack;
             }
+            std::size_t bad = bad_pack < packs ? first_bad(bad_pack * Pack<Stored>::kElements) : count;
             for (std::size_t i = packs * Pack<Stored>::kElements + first; i < count; i += step) {
                 if (bad == count && !std::isfinite(widened(x[i]))) bad = i;
             }
@@ -47,7 +48,7 @@ struct BadRowBody {
     }
 
 private:
-    static HUSHVEC_INLINE bool all_finite(const Pack<Stored>& pack) {
+    static HUSHVEC_INLINE bool all_finite(const Pack<Stored> pack) {
         bool result = true;
         HUSHVEC_UNROLL
         for (unsigned k = 0; k < Pack<Stored>::kElements; ++k) result &= std::isfinite(widened(pack.of[k]));
