@@ -79,17 +79,17 @@ private:
         else return element;
     }
 
-    // Inf where the thread met NaN.
+    // NaN counts as 0: the sum of squares finds it.
     HUSHVEC_INLINE double largest_magnitude(const Stored* elements, unsigned t) const {
         double largest = 0;
         for (std::size_t j = t; j < columns; j += kWarp) {
             const double magnitude = std::fabs(double{widened(elements[j])});
-            if (!(magnitude <= largest)) largest = std::isnan(magnitude) ? std::numeric_limits<double>::infinity() : magnitude;
+            largest = magnitude > largest ? magnitude : largest;
         }
         return largest;
     }
 
-    // The largest element of the row times 2^-exponent is in [1/2, 1). A row with Inf stays one.
+    // The largest element of the row times 2^-exponent is in [1/2, 1). frexp says nothing of Inf, which any exponent leaves Inf.
     static HUSHVEC_INLINE int exponent_of(const double* magnitudes) {
         double largest = 0;
         for (unsigned t = 0; t < kWarp; ++t) largest = magnitudes[t] > largest ? magnitudes[t] : largest;
