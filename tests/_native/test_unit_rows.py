@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hushvec._native import arrays
+from hushvec._native import arrays, rowwise
 
 # Around the buffer lengths of numpy and the pieces that the core works in.
 DIMENSIONS = (1, 7, 384, 1024, 8191, 8192, 8193, 9000)
@@ -11,7 +11,7 @@ DIMENSIONS = (1, 7, 384, 1024, 8191, 8192, 8193, 9000)
 
 def unit(x):
     out = arrays.empty_like(x)
-    arrays.unit_rows(x, out)
+    rowwise.unit_rows(x, out)
     return out
 
 
@@ -27,7 +27,7 @@ def test_a_row_is_the_same_in_every_batch_and_layout(dtype, dimension):
     for layout in (np.asfortranarray(rows), spread[::2, ::2], rows[::-1].copy()[::-1]):
         assert np.array_equal(unit(layout), whole)
     itself = rows.copy()
-    arrays.unit_rows(itself, itself)
+    rowwise.unit_rows(itself, itself)
     assert np.array_equal(itself, whole)
 
 

@@ -1,10 +1,13 @@
 """privatize: what comes back, normalisation, units of privacy, budgets and key streams."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import hushvec as hv
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, Mechanism, PrivUnit, PublicProjection
+from hushvec.release.plan import plan_release
 
 DTYPES = ["float32", "float64", "float16"]
 MECHANISMS = {
@@ -77,6 +80,21 @@ def test_normalize_is_total(name):
     np.testing.assert_allclose(values, expected, atol=1e-3 if x.dtype == np.float16 else 1e-5)
     assert (receipt.clip_norm, receipt.sensitivity, receipt.normalize) == (1.0, 2.0, True)
     assert hv.verify_receipt(receipt).status == "holds"
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize(("value", "printed"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
+def test_a_row_that_is_not_finite_is_named(value, printed, normalize):
+    x = some_rows((9, 8))
+    x[5, 3] = x[7, 0] = value
+    for settings in ({"mechanism": "gaussian"}, {"mechanism": "privunit"}):
+        plan = plan_release(
+            rows=9, dimension=8, dtype="float32", epsilon=3.0, delta=1e-5, clip_norm=1.0, sigma=None, normalize=normalize,
+            renormalize=False, per="record", generator=None, **settings,
+        )
+        for call, row in ((plan.run, 5), (partial(plan.run, first_row=20), 25), (plan.without_noise, 5)):
+            with pytest.raises(ValueError, match=f"^x must be finite, got {printed} in row {row}$"):
+                call(x)
 
 
 @pytest.mark.parametrize("normalize", [False, True])

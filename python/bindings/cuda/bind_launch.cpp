@@ -20,6 +20,7 @@
 #include "device_array.hpp"
 #include "hushvec/clipped_sum.hpp"
 #include "hushvec_cuda/launch.hpp"
+#include "hushvec_cuda/row_passes.hpp"
 
 namespace hushvec::python {
 
@@ -69,6 +70,11 @@ struct Launch {
     // Sums wait for every batch: one with NaN or Inf must be refused before any of it is added.
     void refuse_capture_of_sums() const {
         if (capturing) throw std::runtime_error("sums of clipped rows cannot be captured in a CUDA graph");
+    }
+
+    // What it finds would be known at the first replay alone.
+    void refuse_capture_of_checks() const {
+        if (capturing) throw std::runtime_error("rows cannot be checked for NaN and Inf in a CUDA graph capture");
     }
 
     Report wait_for_report() const {
@@ -124,6 +130,33 @@ BadRow clip_rows(const Rows& rows, double clip_norm, std::uintptr_t stream) {
 BadRow clip(py::handle x, double clip_norm, py::handle out, py::handle workspace, std::uintptr_t stream) {
     check_clip_norm(clip_norm);
     return clip_rows(Rows(x, out, workspace), clip_norm, stream);
+}
+
+BadRow find_bad_row(py::handle x, py::handle workspace, std::uintptr_t stream) {
+    const DeviceArray rows = device_array(x, "x");
+    void* memory = device_memory(workspace, "workspace", cuda::report_bytes(), rows.device);
+    if (rows.size() == 0) return std::nullopt;
+    const py::gil_scoped_release unlocked;
+    const Launch launch(rows.device, stream, memory);
+    launch.refuse_capture_of_checks();
+    check_cuda(cuda::find_bad_row({rows.data, nullptr, rows.dtype, rows.rows, rows.columns}, launch.workspace, launch.stream),
+               "launching the search for NaN and Inf");
+    return bad_row(launch.wait_for_report());
+}
+
+// Without a workspace nothing is reported, and nobody waits.
+BadRow unit_rows(py::handle x, py::handle out, const py::object& workspace, std::uintptr_t stream) {
+    const DeviceArray from = device_array(x, "x"), to = device_output(out, "out");
+    check_device_output_for(from, to);
+    const bool checks = !workspace.is_none();
+    void* memory = checks ? device_memory(workspace, "workspace", cuda::report_bytes(), from.device) : nullptr;
+    if (from.size() == 0) return std::nullopt;
+    const py::gil_scoped_release unlocked;
+    const Launch launch(from.device, stream, memory);
+    if (checks) launch.refuse_capture_of_checks();
+    check_cuda(cuda::unit_rows({from.data, to.data, from.dtype, from.rows, from.columns}, launch.workspace, launch.stream),
+               "launching unit_rows");
+    return checks ? bad_row(launch.wait_for_report()) : std::nullopt;
 }
 
 // Waits, and settles the samples that the kernels of an exact release left open.
@@ -256,6 +289,9 @@ void bind_launch(py::module_& module) {
     module.def("clip", &clip, py::arg("x"), py::arg("clip_norm"), py::arg("out"), py::arg("workspace"), py::arg("stream"));
     module.def("clip_and_noise", &clip_and_noise, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"), py::arg("source"),
                py::arg("law"), py::arg("exact"), py::arg("workspace"), py::arg("stream"));
+    module.def("report_bytes", &cuda::report_bytes);
+    module.def("find_bad_row", &find_bad_row, py::arg("x"), py::arg("workspace"), py::arg("stream"));
+    module.def("unit_rows", &unit_rows, py::arg("x"), py::arg("out"), py::arg("workspace"), py::arg("stream"));
     module.def("most_rows_of_sum", &most_rows_of_sum, py::arg("clip_norm"), py::arg("sigma"));
     module.def("sum_workspace_bytes", [](const py::sequence& parts) { return Parts(parts).workspace_bytes(); }, py::arg("parts"));
     module.def("sum_scales", &sum_scales, py::arg("parts"), py::arg("clip_norm"), py::arg("workspace"), py::arg("stream"));

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core
 from hushvec._util.recording import recording_error, require_no_recorder
 from hushvec._util.validate import kind, whole_number
 
@@ -24,11 +22,6 @@ TORCH_DTYPES = (*NUMPY_DTYPES, "bfloat16")
 DEFAULT_DTYPE = "float32"
 # numpy builds a dtype's name on every access, which takes a tenth of the time of a small release.
 _NAMES = {np.dtype(name): name for name in NUMPY_DTYPES}
-
-# Rows are processed in runs of about this many elements where a float64 copy is needed: 512 KB, within a second-level cache.
-SCRATCH_ELEMENTS = 1 << 16
-# On a device: 128 MB, enough work for all of it.
-DEVICE_SCRATCH_ELEMENTS = 1 << 24
 
 
 # numpy is asked about first, in each of these: small calls ask often, and torch answers in Python whether an array is its own.
@@ -93,15 +86,6 @@ class CheckedRows(NamedTuple):
     dtype: str
     on_cuda: bool
     finite: bool
-
-
-def checked_rows(name: str, x: Any, *, finite: bool) -> CheckedRows:
-    """Rows after all checks of an array; NaN and Inf are checked only if `finite`."""
-    require_array(name, x)
-    if finite:
-        require_no_recorder()  # values that are traced cannot be looked at
-        require_finite(name, x)
-    return CheckedRows(x, *rows_and_dimension(x), dtype_name(x), on_cuda(x), finite)
 
 
 def require_array(name: str, x: Any) -> None:
@@ -250,95 +234,33 @@ def _dtype(dtype: Any) -> str:
     return name
 
 
-def first_nonfinite_row(x: Any) -> int | None:
-    """Index of the first row that holds NaN or Inf."""
-    matrix = _as_matrix(x)
-    with device_scope(x):
-        for rows in _row_runs(matrix):
-            if _surely_finite(matrix[rows]):
-                continue
-            finite = _library(x).isfinite(matrix[rows]).all(1)
-            if not finite.all():
-                return int(rows.start + int((~finite).nonzero()[0][0]))
-    return None
+def is_contiguous(array: Any) -> bool:
+    """In row-major order, without gaps."""
+    return bool(array.is_contiguous() if is_torch(array) else array.flags.c_contiguous)
 
 
-def _surely_finite(run: Any) -> bool:
-    """A quick test of numpy arrays. False may also mean that squares overflow, or that there is no such test."""
-    if not isinstance(run, np.ndarray):
-        return False
-    if run.dtype == np.float16:
-        return bool(((run.view(np.uint16) & 0x7C00) != 0x7C00).all())  # exponents
-    elements = run.ravel()
-    with np.errstate(all="ignore"):
-        return bool(np.isfinite(elements.dot(elements)))
+def as_matrix(x: Any) -> Any:
+    """Rows, of which a 1-D array is one; the same memory."""
+    return x[None, :] if x.ndim == 1 else x
 
 
-def nonfinite_value(x: Any, row: int) -> float:
-    """The first NaN or Inf of a row."""
-    with device_scope(x):
-        values = _widened(_as_matrix(x)[row : row + 1])[0]
-        return float(values[~_library(values).isfinite(values)][0])
-
-
-def require_finite(name: str, x: Any, *, first_row: int = 0) -> None:
-    """`first_row` is the number of x's first row in the whole input that an error counts by."""
-    row = first_nonfinite_row(x)
-    if row is not None:
-        raise ValueError(f"{name} must be finite, got {nonfinite_value(x, row)!r} in row {first_row + row}")
-
-
-def unit_rows(x: ArrayT, out: ArrayT) -> ArrayT:
-    """x with every row divided by its L2 norm, in `out`; a zero row stays zero. x is finite; x and out may be the same.
-
-    The norm is right to a few units in the last place for every finite row, the smallest and largest numbers included:
-    squares of the narrow dtypes neither overflow nor vanish in float64, and a float64 row is scaled first.
-    On the CPU the bits of a row depend on nothing but the row (docs/format.md, section 10); on a CUDA device the last may differ.
-    """
-    if not on_cuda(x):
-        _core.unit_rows(x, out)
-        return out
-    source, target = _as_matrix(x), _as_matrix(out)
-    wide = dtype_name(x) == "float64"
-    with device_scope(x):
-        for rows in _row_runs(source):
-            values = _widened(source[rows])
-            _scale_to_unit(values, wide)
-            target[rows] = values
-    return out
-
-
-def _scale_to_unit(values: Any, wide: bool) -> None:
-    """In place, in float64, on whatever device the values are."""
-    library = _library(values)
-    if wide:
-        largest = library.amax(library.abs(values), 1)[:, None]
-        values /= library.where(largest == 0, library.ones_like(largest), largest)
-    norm = library.sqrt(library.einsum("ij,ij->i", values, values))[:, None]
-    values *= 1.0 / library.where(norm == 0, library.ones_like(norm), norm)
-
-
-def _library(x: Any) -> Any:
+def library_of(x: Any) -> Any:
     """The module whose functions take x."""
     if is_torch(x):
         return sys.modules["torch"]
     return sys.modules["cupy"] if is_cupy(x) else np
 
 
-def _as_matrix(x: Any) -> Any:
-    return x[None, :] if x.ndim == 1 else x
+def nonfinite_value(x: Any, row: int) -> float | None:
+    """The first NaN or Inf of a row; None if it has none."""
+    with device_scope(x):
+        values = as_matrix(x)[row]
+        found = values[~library_of(values).isfinite(values)]
+        return float(found[0]) if len(found) else None
 
 
-def _row_runs(matrix: Any) -> Iterator[slice]:
-    rows, dimension = matrix.shape
-    scratch = DEVICE_SCRATCH_ELEMENTS if on_cuda(matrix) else SCRATCH_ELEMENTS
-    step = max(1, scratch // max(1, dimension))
-    return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
-
-
-def _widened(run: Any) -> Any:
-    """A float64 copy: numpy's for the CPU, of its own kind on a device."""
-    # Row-major whatever run is, so that sums of squares, and with them the results, do not depend on its layout.
-    if not on_cuda(run):
-        return np.array(run.double().numpy() if is_torch(run) else run, np.float64, order="C")
-    return new_array(run, tuple(run.shape), dtype="float64").copy_(run) if is_torch(run) else run.astype("float64", order="C")
+def nonfinite_error(name: str, x: Any, row: int, *, first_row: int = 0) -> ValueError:
+    """About a row in which NaN or Inf was found. Where the result was written over x, the row no longer has it."""
+    value = nonfinite_value(x, row)
+    found = "NaN or Inf" if value is None else repr(value)
+    return ValueError(f"{name} must be finite, got {found} in row {first_row + row}")

@@ -18,16 +18,16 @@ from hushvec._native import _core
 from hushvec._native.arrays import (
     DEFAULT_DTYPE,
     device_of,
-    is_torch,
+    is_contiguous,
     new_array,
     on_cuda,
     require_array,
-    require_finite,
     require_form,
     require_same_kind,
 )
 from hushvec._native.device_sums import DeviceSums
 from hushvec._native.generators import require_generator
+from hushvec._native.rowwise import require_finite
 from hushvec._util import validate
 
 CLIPPINGS = ("auto", "exact", "estimated")
@@ -148,7 +148,7 @@ class ClippedSum:
         source = require_generator(generator)
         with self._lock:
             results = self._targets(out)
-            in_order = [_is_contiguous(result) for result in results]
+            in_order = [is_contiguous(result) for result in results]
             runs = [
                 result.reshape(-1) if views else new_array(result, (math.prod(result.shape),))
                 for result, views in zip(results, in_order, strict=True)
@@ -237,8 +237,4 @@ def _require_target(target: Any, shape: tuple[int, ...]) -> None:
         require_array("out", target)
     require_form(target, shape, DEFAULT_DTYPE)
     require_array("out", target.reshape(-1))
-
-
-def _is_contiguous(array: Any) -> bool:
-    return bool(array.is_contiguous() if is_torch(array) else array.flags.c_contiguous)
 

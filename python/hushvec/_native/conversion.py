@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native.arrays import NUMPY_DTYPES, CheckedRows, checked_rows, dtype_name, is_cupy, is_torch
+from hushvec._native.arrays import NUMPY_DTYPES, CheckedRows, dtype_name, is_cupy, is_torch
+from hushvec._native.rowwise import checked_rows
 from hushvec._util.recording import require_no_recorder
 from hushvec._util.validate import kind
 

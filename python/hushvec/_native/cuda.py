@@ -16,7 +16,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from hushvec._native import _core
-from hushvec._native.arrays import device_of, device_scope, first_nonfinite_row, is_torch, new_array, nonfinite_value
+from hushvec._native.arrays import device_of, device_scope, is_contiguous, is_torch, new_array, nonfinite_error
 
 # Where the compiled backend may be, and what to install if it is of another version: that of a build with nvcc, then the wheels.
 _PLACES = {"hushvec._native._cuda": "hushvec", "hushvec_cuda13._cuda": "hushvec-cuda13", "hushvec_cuda12._cuda": "hushvec-cuda12"}
@@ -77,6 +77,25 @@ def clip_and_noise(x: Any, clip_norm: float, noise: float, out: Any, source: Any
     drawn = _stream_or_state(cuda, source, x, stream)
     bad_row = cuda.clip_and_noise(x, clip_norm, noise, out, drawn, law, exact, workspace, stream)
     _refuse_bad_row(x, bad_row)
+
+
+def takes(*arrays: Any) -> bool:
+    """Whether the kernels can work on arrays in CUDA memory: there is a backend that can be used, and rows lie one after the other."""
+    return state() == "available" and all(map(is_contiguous, arrays))
+
+
+def find_bad_row(x: Any) -> int | None:
+    """The first row with NaN or Inf."""
+    cuda = _backend("x", x)
+    row: int | None = cuda.find_bad_row(x, _report(cuda, x), _current_stream(cuda, x))
+    return row
+
+
+def unit_rows(x: Any, out: Any, *, check: bool) -> int | None:
+    """out = x with rows of unit length. With `check` the call waits for the device and returns the first row with NaN or Inf."""
+    cuda = _backend("x", x)
+    row: int | None = cuda.unit_rows(x, out, _report(cuda, x) if check else None, _current_stream(cuda, x))
+    return row
 
 
 def most_rows_of_sum(x: Any, clip_norm: float, sigma: float) -> int:
@@ -142,6 +161,10 @@ def _workspace(cuda: ModuleType, x: Any) -> Any:
     return new_array(x, (cuda.workspace_bytes(x),), dtype="uint8")
 
 
+def _report(cuda: ModuleType, x: Any) -> Any:
+    return new_array(x, (cuda.report_bytes(),), dtype="uint8")
+
+
 def _current_stream(cuda: ModuleType, x: Any) -> int:
     """Handle of the stream that the caller's library works on, on the device of x."""
     handle: int | None = cuda.current_stream(x, _index(x))
@@ -189,9 +212,5 @@ def _state_on_device(stream: object, like: Any) -> Any:
 
 
 def _refuse_bad_row(x: Any, row: int | None) -> None:
-    if row is None:
-        return
-    values = x if x.ndim == 1 else x[row]
-    # Where out is x, the row is gone.
-    found = "NaN or Inf" if first_nonfinite_row(values) is None else repr(nonfinite_value(values, 0))
-    raise ValueError(f"x must be finite, got {found} in row {row}")
+    if row is not None:
+        raise nonfinite_error("x", x, row)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from hushvec._native import _core, cuda
-from hushvec._native.arrays import device_of, dtype_name, is_torch, new_array, require_finite
+from hushvec._native.arrays import device_of, dtype_name, is_torch, new_array
+from hushvec._native.rowwise import require_finite
 
 
 class DeviceSums:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays, conversion
+from hushvec._native import arrays, conversion, rowwise
 from hushvec._util import validate
 from hushvec.embedders.protocol import EmbeddingModel
 from hushvec.embedders.results import EmbeddingResult, on_host
@@ -40,7 +40,7 @@ def read_answer(answer: Any, texts: int, *, first_row: int = 0) -> EmbeddingResu
     if dimension < 1:
         raise ValueError("model output must have at least 1 column, got 0")
     arrays.require_array("model output", values)
-    arrays.require_finite("model output", values, first_row=first_row)
+    rowwise.require_finite("model output", values, first_row=first_row)
     return EmbeddingResult(values, result.receipts, result.usage, result.metadata)
 
 
@@ -54,7 +54,7 @@ def embedded_rows(model: EmbeddingModel, texts: Sequence[str], *, first_row: int
     with np.errstate(over="ignore"):
         rows = np.ascontiguousarray(values, np.float32)
     if values.dtype.itemsize > rows.itemsize:
-        arrays.require_finite("model output in the range of float32", rows, first_row=first_row)
+        rowwise.require_finite("model output in the range of float32", rows, first_row=first_row)
     return rows
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hushvec._native import arrays
+from hushvec._native import rowwise
 from hushvec._util import validate
 from hushvec.embedders.protocol import Kind
 from hushvec.embedders.sources import SourceModel
@@ -176,7 +176,7 @@ def _first(embeddings: Embeddings) -> Embeddings:
 
 def _as_units(embeddings: Embeddings) -> Embeddings:
     values = np.empty_like(embeddings.values)
-    arrays.unit_rows(embeddings.values, values)
+    rowwise.unit_rows(embeddings.values, values)
     return _with_values(embeddings, values)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays
+from hushvec._native import rowwise
 from hushvec._util import validate
 from hushvec._util.extras import needs_extra
 from hushvec.jobs import columns
@@ -105,10 +105,10 @@ def vectors_of(name: str, column: Any, *, dtype: str = "float32", first_row: int
             raise ValueError(f"{name} must have a row that says how long all are, got {len(column)} rows without one")
         dimension = lengths[0].as_py()
     found = columns.vectors_of(name, column, dimension, lambda row: f"row {first_row + row}")
-    arrays.require_finite(name, found, first_row=first_row)
+    rowwise.require_finite(name, found, first_row=first_row)
     with np.errstate(over="ignore"):
         rows: NDArray[Any] = found.astype(dtype, copy=False)
-    arrays.require_finite(f"{name} in the range of {dtype}", rows, first_row=first_row)
+    rowwise.require_finite(f"{name} in the range of {dtype}", rows, first_row=first_row)
     return rows
 
 

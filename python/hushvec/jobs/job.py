@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core, arrays
+from hushvec._native import _core, arrays, rowwise
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
 from hushvec._util.recording import require_no_recorder
@@ -317,6 +317,6 @@ def _shared_fields(job: JobParameters) -> dict[str, Any]:
 
 
 def _require_finite(name: str, values: NDArray[Any], label: Callable[[int], str]) -> None:
-    row = arrays.first_nonfinite_row(values)
+    row = rowwise.first_nonfinite_row(values)
     if row is not None:
         raise ValueError(f"{name} must be finite, got {arrays.nonfinite_value(values, row)!r} in {label(row)}")

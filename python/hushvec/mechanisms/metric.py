@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from hushvec._native import _core, arrays, conversion, kernels
+from hushvec._native import _core, arrays, conversion, kernels, rowwise
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import float32_up, fraction_up
@@ -250,7 +250,7 @@ class MetricLaplace:
         if dimension != self.dimension:
             raise ValueError(f"x must have {self.dimension} columns, got {dimension}")
         kernels.require_release(x, self.law)
-        arrays.require_finite("x", x)
+        rowwise.require_finite("x", x)
         noise = arrays.empty_like(x)
         kernels.fill(noise, self.law, self.scale, source)
         return add_noise(x, noise)

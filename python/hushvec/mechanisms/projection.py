@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays, conversion
+from hushvec._native import arrays, conversion, rowwise
 from hushvec._native.products import product
 from hushvec._util import validate
 from hushvec._util.npz import load_npz, save_npz
@@ -228,7 +228,7 @@ class PublicProjection:
             raise TypeError(f"{name} must be a numpy array or a torch tensor, got {arrays.array_kind(x)}")
         if x.shape[-1] != dimension:
             raise ValueError(f"{name} must have {dimension} columns, got {x.shape[-1]}")
-        arrays.require_finite(name, x)
+        rowwise.require_finite(name, x)
         return x.double() if arrays.is_torch(x) else x.astype(np.float64)
 
     # ---- which map it is ----
@@ -342,5 +342,5 @@ def _narrowed(name: str, wide: Any) -> Any:
     else:
         with np.errstate(over="ignore"):
             narrow = wide.astype(np.float32)
-    arrays.require_finite(f"{name} in the range of float32", narrow)
+    rowwise.require_finite(f"{name} in the range of float32", narrow)
     return narrow

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays, conversion
+from hushvec._native import arrays, conversion, rowwise
 from hushvec._native.products import inner_products
 from hushvec._util import validate
 
@@ -47,7 +47,7 @@ def checked_public_rows(name: str, given: Any) -> Any:
     arrays.require_array(name, rows)
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
         raise ValueError(f"{name} must have at least two rows and one column, got shape {tuple(rows.shape)}")
-    arrays.require_finite(name, rows)
+    rowwise.require_finite(name, rows)
     return rows
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays, conversion
+from hushvec._native import arrays, conversion, rowwise
 from hushvec._util import validate
 from hushvec._util.npz import load_npz, save_npz
 from hushvec.mechanisms.public_arrays import (
@@ -79,7 +79,7 @@ class PublicCodes:
         count, dimension = arrays.rows_and_dimension(x)
         if dimension != self.dimension:
             raise ValueError(f"x must have {self.dimension} columns, got {dimension}")
-        arrays.require_finite("x", x)
+        rowwise.require_finite("x", x)
         return nearest_codes(as_float32(x).reshape(count, dimension), self.codes)
 
     def decode(self, codes: Any, epsilon: float) -> Rows:

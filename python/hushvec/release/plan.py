@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from hushvec._native import _core, arrays
+from hushvec._native import _core, arrays, rowwise
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
 from hushvec.mechanisms import (
@@ -57,12 +57,11 @@ class ReleasePlan:
         Args:
             x: rows as planned: same dimension and dtype.
             first_row: number of x's first row in the whole input; an error about a row counts by it.
-            finite: x is known to be. The kernels find NaN and Inf too, but those of unit rows do not.
+            finite: x is known to be. Otherwise unit rows are checked as they are made, and other rows by the kernels of the noise.
         """
         if self.normalize:
-            if not finite:
-                arrays.require_finite("x", x, first_row=first_row)
-            source = target = arrays.unit_rows(x, arrays.empty_like(x))
+            target = arrays.empty_like(x)
+            source = rowwise.unit_rows(x, target) if finite else rowwise.checked_unit_rows("x", x, target, first_row=first_row)
         else:
             source, target = x, None
         if self.dtype == INT8:
@@ -71,9 +70,9 @@ class ReleasePlan:
             values = self.mechanism.apply(source, target, self.generator, out_is_fresh=True)
         except ValueError:
             if first_row > 0:  # kernels count from the first row of x
-                arrays.require_finite("x", source, first_row=first_row)
+                rowwise.require_finite("x", source, first_row=first_row)
             raise
-        return arrays.unit_rows(values, values) if self.renormalize else values
+        return rowwise.unit_rows(values, values) if self.renormalize else values
 
     def without_noise(self, x: Any) -> Any:
         """The rows before the noise: directions of length clip_norm, or clipped rows. As private as x.
@@ -81,15 +80,14 @@ class ReleasePlan:
         Args:
             x: as for `run`.
         """
-        arrays.require_finite("x", x)
         values = arrays.empty_like(x)
         if self.normalize or self.mechanism.directions_only:
-            arrays.unit_rows(x, values)
+            rowwise.checked_unit_rows("x", x, values)
             values *= self.mechanism.clip_norm
         else:
             clip(x, self.mechanism.clip_norm, out=values)
         if self.renormalize:
-            arrays.unit_rows(values, values)
+            rowwise.unit_rows(values, values)
         return values
 
     @property

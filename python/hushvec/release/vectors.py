@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from hushvec._native import _core, arrays, conversion
+from hushvec._native import _core, arrays, conversion, rowwise
 from hushvec._util import validate
 from hushvec._util.display import Sheet, array_shown, shown
 from hushvec.mechanisms import Mechanism
@@ -126,8 +126,7 @@ def privatize(
 
     Edge cases:
         No rows: empty values and a receipt for 0 rows. A row of zeros is a valid row. No columns: ValueError. A CUDA graph
-        cannot capture a release: its replays would have no receipts. With normalize=True the last bits of unit rows, and with
-        them of the values, may differ between CPU and CUDA.
+        cannot capture a release: its replays would have no receipts.
 
     Reference:
         Balle and Wang (2018), theorem 8; Dwork, McSherry, Nissim, Smith (2006), proposition 1; docs/format.md.
@@ -166,7 +165,7 @@ def release_planned(
     projection: PublicProjection | None = None,
 ) -> Release:
     """`privatize` after its arguments are checked. `projection` is the map that x has already been through."""
-    return _released(arrays.checked_rows("x", x, finite=budget is not None), plan, budget, notes, projection)
+    return _released(rowwise.checked_rows("x", x, finite=budget is not None), plan, budget, notes, projection)
 
 
 def _released(
@@ -183,7 +182,7 @@ def _released(
 def _behind(projection: PublicProjection, x: Any) -> arrays.CheckedRows:
     """The rows after a map, which has checked them for NaN and Inf."""
     rows = conversion.given_rows("x", x, finite=False).values
-    return arrays.checked_rows("x", require_projection(projection).transform(rows), finite=False)._replace(finite=True)
+    return rowwise.checked_rows("x", require_projection(projection).transform(rows), finite=False)._replace(finite=True)
 
 
 def _sentences(notes: Sequence[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays, conversion
+from hushvec._native import arrays, conversion, rowwise
 from hushvec._util import validate
 from hushvec._util.display import Sheet, confidence_of, number, plural, shown
 from hushvec._util.statistics import Estimate
@@ -173,7 +173,7 @@ def evaluate(
     arrays.require_array("queries", queries)
     if queries.ndim != 2 or len(queries) == 0:
         raise ValueError(f"queries must have shape (queries, dimension) with at least one query, got {tuple(queries.shape)}")
-    arrays.require_finite("queries", queries)
+    rowwise.require_finite("queries", queries)
     right_documents(relevant, len(queries))
     _require_baseline(baseline, len(queries), group_numbers(groups, len(queries)))
     require_settings(confidence=confidence, resamples=resamples, seed=seed)

@@ -113,6 +113,9 @@ def test_bad_input(cuda, x, error, text):
         lambda: cuda.clip(x, 1.0, OnDevice(), workspace(), 0),
         lambda: cuda.clip_and_noise(x, 1.0, 1.0, OnDevice(), stream, "gaussian", True, workspace(), 0),
         lambda: cuda.workspace_bytes(x),
+        lambda: cuda.find_bad_row(x, workspace(), 0),
+        lambda: cuda.unit_rows(x, OnDevice(), workspace(), 0),
+        lambda: cuda.unit_rows(x, OnDevice(), None, 0),
     ):
         with pytest.raises(error) as caught:
             call()
@@ -135,16 +138,29 @@ BAD_OUT = [
 
 @pytest.mark.parametrize(("out", "error", "text"), BAD_OUT, ids=[text for _, _, text in BAD_OUT])
 def test_bad_output(cuda, out, error, text):
-    with pytest.raises(error) as caught:
-        cuda.clip(X, 1.0, out, workspace(), 0)
-    assert str(caught.value) == text
+    for call in (
+        lambda: cuda.clip(X, 1.0, out, workspace(), 0),
+        lambda: cuda.unit_rows(X, out, workspace(), 0),
+        lambda: cuda.unit_rows(X, out, None, 0),
+    ):
+        with pytest.raises(error) as caught:
+            call()
+        assert str(caught.value) == text
 
 
 def test_bad_workspace_and_state(cuda):
     with pytest.raises(ValueError, match=r"workspace must be contiguous and have \d+ bytes, got 4"):
         cuda.clip(X, 1.0, X, workspace(1), 0)
-    with pytest.raises(ValueError, match="workspace must be on cuda:0 like the array, got cuda:1"):
-        cuda.clip(X, 1.0, X, OnDevice((1 << 14,), device=1), 0)
+    for call in (lambda memory: cuda.find_bad_row(X, memory, 0), lambda memory: cuda.unit_rows(X, X, memory, 0)):
+        with pytest.raises(ValueError, match=f"workspace must be contiguous and have {cuda.report_bytes()} bytes, got 4"):
+            call(workspace(1))
+    for call in (
+        lambda memory: cuda.clip(X, 1.0, X, memory, 0),
+        lambda memory: cuda.find_bad_row(X, memory, 0),
+        lambda memory: cuda.unit_rows(X, X, memory, 0),
+    ):
+        with pytest.raises(ValueError, match="workspace must be on cuda:0 like the array, got cuda:1"):
+            call(OnDevice((1 << 14,), device=1))
     with pytest.raises(ValueError, match="state must be contiguous and have 48 bytes, got 40"):
         cuda.fill(X, "gaussian", 1.0, OnDevice((5,), dtype="float64"), None, 0)
 

@@ -5,6 +5,7 @@ import pytest
 
 import hushvec as hv
 import hushvec.mechanisms
+from hushvec._native import rowwise
 
 torch = pytest.importorskip("torch")
 
@@ -101,11 +102,58 @@ def test_the_float_grade_agrees_to_its_precision(noise, dtype):
     assert (added - wanted).abs().max() < tolerance
 
 
-@pytest.mark.parametrize("normalize", [True, False])
-def test_unit_rows_on_the_device(normalize):
-    x = some_rows((64, 384), torch.float32).cuda()
-    released = hv.privatize(x, epsilon=100.0, normalize=normalize, renormalize=True).values
-    torch.testing.assert_close(released.double().norm(dim=1), torch.ones(64, device="cuda").double(), atol=1e-6, rtol=0)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_unit_rows(shape, dtype):
+    x = some_rows(shape, dtype)
+    expected = rowwise.unit_rows(x, torch.empty_like(x))
+    on_device = x.cuda()
+    assert_same_bits(rowwise.unit_rows(on_device, torch.empty_like(on_device)), expected)
+    assert_same_bits(rowwise.checked_unit_rows("x", on_device, torch.empty_like(on_device)), expected)
+    assert_same_bits(on_device, x)
+    assert_same_bits(rowwise.unit_rows(on_device, on_device), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_unit_rows_of_every_size(dtype):
+    """The largest and smallest numbers, alone and in one row; a row that is part of a larger array; columns that are not."""
+    limits = torch.finfo(dtype)
+    x = torch.ones((6, 130), dtype=dtype) * torch.tensor([[limits.max], [limits.tiny], [limits.smallest_normal / 8], [1], [0], [1]], dtype=dtype)
+    x[5, ::2], x[5, 1::2] = limits.max, limits.smallest_normal / 4
+    expected = rowwise.unit_rows(x, torch.empty_like(x))
+    whole = x.cuda()
+    assert_same_bits(rowwise.unit_rows(whole, torch.empty_like(whole)), expected)
+    assert_same_bits(rowwise.unit_rows(whole[5], torch.empty_like(whole[5])), expected[5])
+    apart = torch.zeros((6, 260), dtype=dtype, device="cuda")
+    apart[:, ::2] = whole
+    assert_same_bits(rowwise.unit_rows(apart[:, ::2], torch.empty_like(whole)), expected)
+
+
+@pytest.mark.parametrize("renormalize", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_release_of_unit_rows(dtype, renormalize):
+    x = some_rows((64, 384), dtype)
+    settings = {"epsilon": 100.0, "normalize": True, "renormalize": renormalize}
+    ours, expected = hv.privatize(x.cuda(), generator=seeded(), **settings), hv.privatize(x, generator=seeded(), **settings)
+    assert_same_bits(ours.values, expected.values)
+    assert ours.receipt == expected.receipt
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_first_row_that_is_not_finite(dtype):
+    for rows, columns in ((1, 1), (7, 13), (3000, 384), (2, 70_001)):
+        x = torch.zeros((rows + 1, columns), dtype=dtype, device="cuda")[1:]  # at any alignment
+        assert rowwise.first_nonfinite_row(x) is None
+        for row, column in {(0, 0), (rows // 2, columns - 1), (rows - 1, columns // 2), (rows - 1, columns - 1)}:
+            for value in (torch.nan, torch.inf, -torch.inf):
+                bad = x.clone()
+                bad[row, column] = bad[-1, -1] = value
+                assert rowwise.first_nonfinite_row(bad) == row
+                assert rowwise.first_nonfinite_row(bad.T.contiguous().T) == row
+                with pytest.raises(ValueError, match=f"x must be finite, got {value} in row {row + 5}"):
+                    rowwise.checked_unit_rows("x", bad, torch.empty_like(bad), first_row=5)
+                with pytest.raises(ValueError, match=f"x must be finite, got NaN or Inf in row {row}"):
+                    rowwise.checked_unit_rows("x", bad, bad)
 
 
 def test_out_is_filled_in_place():

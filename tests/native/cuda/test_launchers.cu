@@ -2,6 +2,7 @@
 // Small enough for compute-sanitizer. Needs a device: prints why and exits 77 without one.
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -15,7 +16,9 @@
 #include "hushvec/clip.hpp"
 #include "hushvec/clipped_sum.hpp"
 #include "hushvec/noise.hpp"
+#include "hushvec/unit_rows.hpp"
 #include "hushvec_cuda/launch.hpp"
+#include "hushvec_cuda/row_passes.hpp"
 
 namespace {
 
@@ -81,6 +84,14 @@ void rows_equal_the_core(std::size_t rows, std::size_t columns) {
     DeviceArray<std::byte> workspace(cuda::workspace_bytes(rows, columns, kDType<Stored>));
     must(cuda::clip({from.get(), out.get(), kDType<Stored>, rows, columns}, kClipNorm, workspace.get(), nullptr), "clip");
     check(same_bits(out.to_host(), expected), "clip, " + what);
+
+    hushvec::unit_rows(view_of(x, rows, columns), view_of(expected, rows, columns));
+    must(cuda::unit_rows({from.get(), out.get(), kDType<Stored>, rows, columns}, workspace.get(), nullptr), "unit_rows");
+    check(same_bits(out.to_host(), expected) && report_in(workspace).first_bad_row == cuda::kNoRow, "unit rows, " + what);
+    must(cuda::unit_rows({from.get(), from.get(), kDType<Stored>, rows, columns}, nullptr, nullptr), "unit_rows");
+    check(same_bits(from.to_host(), expected), "unit rows in place, " + what);
+    must(cuda::find_bad_row({from.get(), nullptr, kDType<Stored>, rows, columns}, workspace.get(), nullptr), "find_bad_row");
+    check(report_in(workspace).first_bad_row == cuda::kNoRow, "rows are finite, " + what);
 }
 
 template <class Stored>
@@ -113,6 +124,15 @@ void bad_rows_are_reported() {
          "clip_and_noise");
     check(report_in(workspace).first_bad_row == 9, "the bad row is reported");
     check(same_bits(on_device.to_host(), expected), "the bad row is released as zeros");
+
+    x[31 * columns] = std::numeric_limits<float>::infinity();
+    DeviceArray<float> two(x);
+    must(cuda::find_bad_row({two.get(), nullptr, DType::float32, rows, columns}, workspace.get(), nullptr), "find_bad_row");
+    check(report_in(workspace).first_bad_row == 9, "the first bad row is found");
+    must(cuda::unit_rows({two.get(), two.get(), DType::float32, rows, columns}, workspace.get(), nullptr), "unit_rows");
+    check(report_in(workspace).first_bad_row == 9, "the first bad row of unit rows");
+    const std::vector<float> unit = two.to_host();
+    check(std::all_of(&unit[9 * columns], &unit[10 * columns], [](float element) { return element == 0; }), "it becomes zeros");
 }
 
 DeviceArray<cuda::DeviceStream> in_memory(const KeyStream& stream) {

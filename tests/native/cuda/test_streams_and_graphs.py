@@ -3,7 +3,7 @@
 import pytest
 
 import hushvec as hv
-from hushvec._native import _core
+from hushvec._native import _core, rowwise
 
 torch = pytest.importorskip("torch")
 
@@ -36,6 +36,28 @@ def test_work_waits_for_what_the_stream_did_before():
             clipped = hv.clip(x, 1.0)
         side.synchronize()
         assert torch.equal(clipped, expected)
+
+
+def test_a_search_waits_for_what_the_stream_did_before():
+    side = torch.cuda.Stream()
+    source = rows((1 << 14, 1024))
+    source[12_345, 1023] = torch.nan
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        x = torch.zeros_like(source)
+        torch.cuda._sleep(20_000_000)
+        x.copy_(source)
+        assert rowwise.first_nonfinite_row(x) == 12_345
+        with pytest.raises(ValueError, match="got nan in row 12345"):
+            rowwise.checked_unit_rows("x", x, torch.empty_like(x))
+
+
+def test_rows_are_not_checked_in_a_capture():
+    x = rows()
+    for call in (rowwise.first_nonfinite_row, lambda x: rowwise.checked_unit_rows("x", x, torch.empty_like(x))):
+        call(x)
+        with pytest.raises(RuntimeError, match="rows cannot be checked for NaN and Inf in a CUDA graph capture"):
+            captured(lambda call=call: call(x))
 
 
 def test_another_device():

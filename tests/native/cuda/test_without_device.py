@@ -9,6 +9,7 @@ import pytest
 
 import hushvec as hv
 from hushvec._native import arrays
+from hushvec._native import cuda as dispatch
 from hushvec._util import recording
 
 torch = pytest.importorskip("torch")
@@ -155,16 +156,22 @@ def test_cupy_arrays_are_told_from_the_others(monkeypatch, cupy, on_cuda):
         hv.clip(cupy.ndarray(), 1.0, out=cupy.ndarray())
 
 
-@pytest.mark.parametrize("wide", [False, True])
-def test_unit_rows_in_torch_are_those_of_numpy(wide):
-    """The step that runs on a device, here on torch CPU tensors."""
-    rows = np.random.default_rng(0).standard_normal((5, 130)) * np.exp2([[-500.0], [0], [3], [500], [0]] if wide else [[-60.0], [0], [3], [60], [0]])
-    rows[4] = 0
-    ours, expected = torch.from_numpy(rows.copy()), rows.copy()
-    arrays._scale_to_unit(ours, wide)
-    arrays._scale_to_unit(expected, wide)
-    np.testing.assert_allclose(ours.numpy(), expected, rtol=1e-15)
-    np.testing.assert_allclose(np.linalg.norm(expected, axis=1), [1, 1, 1, 1, 0], rtol=1e-15)
+def test_kernels_take_rows_in_order_where_there_is_a_backend(cuda, monkeypatch):
+    x = torch.zeros(4, 8)
+    monkeypatch.setattr(cuda, "check_driver", lambda: None)
+    assert dispatch.takes(x) and dispatch.takes(x, x[1:])
+    assert not dispatch.takes(x[:, :3]) and not dispatch.takes(x, x.T)
+
+    def no_driver():
+        raise RuntimeError("the CUDA backend needs a driver")
+
+    monkeypatch.setattr(cuda, "check_driver", no_driver)
+    assert not dispatch.takes(x)
+    monkeypatch.setattr(cuda, "check_driver", lambda: None)
+    monkeypatch.setattr(cuda, "__version__", "0.0.1")
+    assert not dispatch.takes(x)
+    monkeypatch.setitem(sys.modules, "hushvec._native._cuda", None)
+    assert not dispatch.takes(x)
 
 
 def test_backends_say_what_cuda_can_do(monkeypatch):

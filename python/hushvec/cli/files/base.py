@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
-from hushvec._native.arrays import require_finite
+from hushvec._native.rowwise import require_finite
 from hushvec._util.publish import Discarded
 from hushvec.errors import HushvecError
 

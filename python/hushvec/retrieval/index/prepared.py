@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core, arrays, conversion
+from hushvec._native import _core, arrays, conversion, rowwise
 from hushvec.receipts.labels import RowReceipt
 from hushvec.release.charging import Budget
 from hushvec.release.plan import ReleasePlan
@@ -59,7 +59,7 @@ def prepare(
     """Projected rows, with everything about their release checked."""
     projection, normalize = settings.projection, settings.normalize
     if projection is not None:
-        arrays.require_finite(name, x)
+        rowwise.require_finite(name, x)
         x = projection.transform(x)
     if noise is not None:
         plan = noise.plan(
@@ -70,11 +70,11 @@ def prepare(
             generator=generator,
         )
         return Prepared(x, plan, noise.budget, projection, (*noise.notes(plan), *notes))
-    arrays.require_finite(name, x)
     if normalize:
-        return Prepared(as_rows(arrays.unit_rows(x, arrays.empty_like(x))))
+        return Prepared(as_rows(rowwise.checked_unit_rows(name, x, arrays.empty_like(x))))
+    rowwise.require_finite(name, x)
     rows = as_rows(x)
-    arrays.require_finite(f"{name} in the range of float32", rows)
+    rowwise.require_finite(f"{name} in the range of float32", rows)
     return Prepared(rows)
 
 

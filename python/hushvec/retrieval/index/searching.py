@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core, arrays
+from hushvec._native import _core, rowwise
 from hushvec._util import validate
 from hushvec.receipts.labels import RowReceipt
 from hushvec.retrieval.index.answers import SearchResult
@@ -41,7 +41,7 @@ class Searching:
         places = content.candidates(where, among)
         if places is None and most > len(content):
             raise ValueError(f"k must be at most the {len(content)} rows of the index, got {most}")
-        arrays.require_finite("queries", x)
+        rowwise.require_finite("queries", x)
         prepared = prepare("queries", x, settings.queries, settings, self._generator)
         if places is not None:
             most = min(most, len(places))

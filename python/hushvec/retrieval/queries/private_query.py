@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core, arrays, conversion
+from hushvec._native import _core, arrays, conversion, rowwise
 from hushvec._native.generators import require_generator
 from hushvec._native.products import inner_products
 from hushvec._util import validate
@@ -278,9 +278,9 @@ class PrivateQuery:
             raise ValueError(f"query must be one row, got {count}: each question is asked by itself")
         if dimension != self.dimension:
             raise ValueError(f"query must have {self.dimension} columns, got {dimension}")
-        arrays.require_finite("query", query)
+        rowwise.require_finite("query", query)
         row: Rows = as_rows(query).reshape(dimension)
-        arrays.require_finite("query in the range of float32", row)
+        rowwise.require_finite("query in the range of float32", row)
         return row
 
     def _most(self, k: int) -> int:
@@ -326,4 +326,4 @@ def _answer(asked: Asked, k: int) -> Answer:
 
 
 def _unit(rows: Rows) -> Rows:
-    return arrays.unit_rows(rows, np.empty_like(rows))
+    return rowwise.unit_rows(rows, np.empty_like(rows))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays
+from hushvec._native import rowwise
 from hushvec.mechanisms import PublicProjection
 from hushvec.text.inverters.protocol import Inverter
 
@@ -18,7 +18,7 @@ def behind(projection: PublicProjection, rows: NDArray[np.float32], length: floa
     The length is that of float32 arithmetic: a mechanism clips after it.
     """
     mapped = np.ascontiguousarray(projection.transform(rows), np.float32)
-    arrays.unit_rows(mapped, mapped)
+    rowwise.unit_rows(mapped, mapped)
     return mapped * np.float32(length)
 
 
