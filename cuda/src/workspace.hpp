@@ -17,13 +17,17 @@ struct CallHeader {
     std::uint64_t nonce;        // that the call took from a state
 };
 
-// Nothing reported, nothing listed.
-inline cudaError_t reset(CallHeader* header, cudaStream_t stream) {
-    static_assert(kNoRow == ~std::uint64_t{0} && offsetof(CallHeader, report.first_bad_row) == 0);
-    const cudaError_t error = cudaMemsetAsync(&header->report.first_bad_row, 0xFF, sizeof header->report.first_bad_row, stream);
+// Nothing reported, and the counters in the bytes behind are 0.
+inline cudaError_t reset_report(Report* report, cudaStream_t stream, std::size_t bytes_behind = 0) {
+    static_assert(kNoRow == ~std::uint64_t{0} && offsetof(Report, first_bad_row) == 0);
+    const cudaError_t error = cudaMemsetAsync(&report->first_bad_row, 0xFF, sizeof report->first_bad_row, stream);
     if (error != cudaSuccess) return error;
-    constexpr std::size_t kFirst = offsetof(CallHeader, report.open_samples), kEnd = offsetof(CallHeader, open_pairs) + sizeof header->open_pairs;
-    return cudaMemsetAsync(&header->report.open_samples, 0, kEnd - kFirst, stream);
+    return cudaMemsetAsync(&report->open_samples, 0, sizeof *report - offsetof(Report, open_samples) + bytes_behind, stream);
+}
+
+inline cudaError_t reset(CallHeader* header, cudaStream_t stream) {
+    static_assert(offsetof(CallHeader, report) == 0 && offsetof(CallHeader, open_pairs) == sizeof(Report));
+    return reset_report(&header->report, stream, sizeof header->open_pairs);
 }
 
 struct Workspace {
