@@ -24,8 +24,8 @@ REGISTERS_OF_A_MULTIPROCESSOR = 65536
 ROWS_KERNEL = "rows_kernel{0}NS0_8RowsBodyI{1}NS0_9NoiseWorkI{1}NS0_1{2}"
 BUDGETS = {
     ROWS_KERNEL.format("If", "f", "3ExactGaussianIfEELb1E"): (73, 98),
-    ROWS_KERNEL.format("If", "f", "3ExactGaussianIfEELb0E"): (81, 106),
-    ROWS_KERNEL.format("If", "f", "2ExactLaplaceIfEELb0E"): (81, 106),
+    ROWS_KERNEL.format("If", "f", "3ExactGaussianIfEELb0E"): (83, 108),
+    ROWS_KERNEL.format("If", "f", "2ExactLaplaceIfEELb0E"): (83, 108),
     ROWS_KERNEL.format("INS0_8Bfloat16E", "S2_", "3ExactGaussianIfEELb1E"): (78, 103),
     "fill_kernelINS0_8FillBodyIfNS0_13FloatGaussianIfE": (61, 86),
 }
