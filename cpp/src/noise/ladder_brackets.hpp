@@ -217,7 +217,7 @@ HUSHVEC_COLD void place(Bracket<Number>& bracket, double x, double s) {
 // radius_words: A, E1[0..7], E2[0..7], ...      angle_words: B, E1[8..15], E2[8..15], ...
 // Both of the same length, 1 to 65. Needs |x| < 2^25 and 0 < s <= 128.
 template <class Number>
-HUSHVEC_COLD Bracket<Number> gaussian_bracket(WordSpan radius_words, WordSpan angle_words, bool sine, double x, double s) {
+HUSHVEC_COLD Bracket<Number> unit_gaussian_bracket(WordSpan radius_words, WordSpan angle_words, bool sine) {
     const std::size_t limbs = radius_words.size() + kGuardLimbs;
     const int radius_bits = static_cast<int>(radius_words.size()) * kLimbBits;
     const int angle_bits = radius_bits - 1;
@@ -235,6 +235,13 @@ HUSHVEC_COLD Bracket<Number> gaussian_bracket(WordSpan radius_words, WordSpan an
     if (angle_words[0] >> 31 != 0) bracket.centre.negate();
     bracket.half_width.add_upper_power_of_two(3 + j - angle_bits);
     bracket.half_width.add_upper_power_of_two(1 - radius.fraction_bits());
+    return bracket;
+}
+
+// Of x + s Z. Two functions: as one, it would spill registers on sm_80.
+template <class Number>
+HUSHVEC_COLD Bracket<Number> gaussian_bracket(WordSpan radius_words, WordSpan angle_words, bool sine, double x, double s) {
+    Bracket<Number> bracket = unit_gaussian_bracket<Number>(radius_words, angle_words, sine);
     place(bracket, x, s);
     return bracket;
 }
