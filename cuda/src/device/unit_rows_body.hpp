@@ -1,7 +1,7 @@
 // Rows of unit length, a warp for each row. The sum of squares has the frozen order (docs/format.md section 4), and each step is the CPU
 // core's (cpp/src/clip/unit_rows.cpp), so the bits are the same.
 //
-// x is read twice, or three times for float64; a row of some thousand elements is still in the first-level cache then.
+// x is read twice, or three times for float64; a row of some thousand elements should still be in the first-level cache then.
 #pragma once
 
 #include <cmath>
