@@ -13,7 +13,7 @@ from typing import Any
 
 # Seconds: what takes longer is stopped and counts as failed.
 BUDGET = {
-    "bounds": 40, "launchers": 40, "open-samples": 30, "kernels": 90, "build": 300, "same-bits": 90, "pytest": 120, "timings": 200,
+    "bounds": 40, "launchers": 40, "open-samples": 30, "kernels": 90, "build": 300, "same-bits": 120, "pytest": 120, "timings": 200,
     "ncu": 120, "memcheck": 120, "racecheck": 150, "variants": 120,
 }  # fmt: skip
 NAMES = tuple(BUDGET)
