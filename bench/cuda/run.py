@@ -1,6 +1,7 @@
 """The CUDA backend on this machine's device: builds it, checks it, times it, in calls of under ten minutes.
 
-    python bench/cuda/run.py [--folder F] [--steps a,b,c] [--prebuilt DIR] [--logs DIR] [--limit SECONDS] [--quick] [--out FILE.json]
+    python bench/cuda/run.py [--folder F] [--steps a,b,c] [--prebuilt DIR] [--logs DIR] [--limit SECONDS]
+                             [--most STEP=SECONDS,...] [--quick] [--out FILE.json]
     python bench/cuda/run.py --plan                 what would be run
     python bench/cuda/run.py --device cpu --quick --folder F --prebuilt DIR     a rehearsal: everything but the device
 
@@ -142,8 +143,8 @@ class Run:
 
     def _seconds_for(self, name: str) -> float:
         """What a step may take, or 0 where that is too little to begin."""
-        seconds = min(float(steps.BUDGET[name]), self._arguments.limit - steps.MARGIN - self._elapsed())
-        return seconds if seconds >= steps.LEAST_SHARE * steps.BUDGET[name] else 0.0
+        most = self._arguments.most.get(name, steps.BUDGET[name])
+        return steps.allowance(most, self._arguments.limit - self._elapsed())
 
     def pending(self, planned: list[Step]) -> list[Step]:
         """Of the chosen steps those without a pass; what failed before comes last, so that it takes no time from the others."""
@@ -305,10 +306,16 @@ def write(path: Path, result: dict[str, Any]) -> None:
     write_text(path, json.dumps(result, indent=1) + "\n")
 
 
+def budgets(text: str) -> dict[str, float]:
+    """Of "bounds=20,ncu=60"."""
+    return {name: float(seconds) for name, _, seconds in (part.partition("=") for part in text.split(","))}
+
+
 def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, help="kept between calls; without it a call starts from nothing and keeps nothing")
     parser.add_argument("--steps", type=lambda text: text.split(","), default=[], help=f"of {', '.join(steps.NAMES)}")
+    parser.add_argument("--most", type=budgets, default={}, metavar="STEP=SECONDS,...", help="other limits for some steps")
     parser.add_argument("--logs", type=Path, help="gets the result and the outputs after every step")
     parser.add_argument("--prebuilt", type=Path, help="the folder that prebuild.py made")
     parser.add_argument("--limit", type=float, default=steps.LIMIT, help="seconds for this call")
@@ -318,9 +325,9 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--architectures", default="native", help="as CMAKE_CUDA_ARCHITECTURES takes them")
     parser.add_argument("--plan", action="store_true", help="print what would be run, and run nothing")
     arguments = parser.parse_args()
-    unknown = [name for name in arguments.steps if name not in steps.NAMES]
+    unknown = [name for name in [*arguments.steps, *arguments.most] if name not in steps.NAMES]
     if unknown:
-        parser.error(f"--steps knows {', '.join(steps.NAMES)}, got {', '.join(unknown)}")
+        parser.error(f"the steps are {', '.join(steps.NAMES)}, got {', '.join(unknown)}")
     for name in ("folder", "logs", "prebuilt"):
         if getattr(arguments, name) is not None:
             setattr(arguments, name, getattr(arguments, name).resolve())

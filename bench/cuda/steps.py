@@ -30,6 +30,12 @@ TAIL = 4000
 GRACE = 0.05  # seconds between looks at a process
 
 
+def allowance(most: float, left: float) -> float:
+    """Seconds for a step that may take `most` where a call has so many left; 0 where that is too little to begin."""
+    seconds = min(most, left - MARGIN)
+    return seconds if seconds >= LEAST_SHARE * most else 0.0
+
+
 @dataclass(frozen=True)
 class Step:
     """`shows`: what the output of a passed step holds, for tools that exit with 0 when they did nothing. `missing`: why it cannot run.

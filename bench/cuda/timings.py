@@ -276,6 +276,9 @@ def card() -> dict[str, str]:
     return dict(zip(CARD, values))
 
 
+SLOW_TO_COMPILE = tuple(f"torch.compile, {dtype}" for dtype in cases.FUSED_DTYPES[1:])
+
+
 def groups(bench: Bench) -> dict[str, Callable[[], None]]:
     """In the order of what the aims need: time may run out."""
     fills = {dtype: (f"fills, {dtype}", lambda dtype=dtype: bench.fills(dtype)) for dtype in cases.FILL_DTYPES}
@@ -321,6 +324,9 @@ def main() -> None:
         say(cases.REHEARSAL)
         result["left_out"]["graph replay"] = "there are no graphs on a CPU"
     for name, group in groups(bench).items():
+        if rehearsal and name in SLOW_TO_COMPILE:
+            result["left_out"][name] = "one dtype is enough for a rehearsal"
+            continue
         say(name)
         try:
             group()
