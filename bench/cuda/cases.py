@@ -103,6 +103,11 @@ def aims() -> list[Aim]:
     ]  # fmt: skip
 
 
+def kernel_aims() -> list[Aim]:
+    """Those that time_kernels can judge: it knows neither torch nor sums."""
+    return [aim for aim in aims() if aim.above != SUM and not aim.above.startswith("torch")]
+
+
 def judge(aim: Aim, timings: Mapping[str, Mapping[str, Any]]) -> Verdict:
     if aim.above not in timings or aim.below not in timings:
         return Verdict(aim, None)

@@ -229,6 +229,7 @@ class Run:
         kernels = table.kernels(text_of(self._log_folder / "kernels.log"))
         variants = folder / "variants.json"
         prebuilt = self._arguments.prebuilt
+        no_figures = facts["rehearsal"] or facts["quick"]
         return {
             **known,
             **facts,
@@ -240,8 +241,8 @@ class Run:
             "variants": json.loads(variants.read_text()) if variants.exists() else {},
             "over_peers": table.over_peers(known["timings"]),
             "level_1": table.level_1(text_of(self._log_folder / "open-samples.log")),
-            "aims": judged({} if facts["rehearsal"] or facts["quick"] else known["timings"]),
-            "kernel_aims": judged({} if facts["rehearsal"] or facts["quick"] else kernels["timings"]),
+            "aims": judged(cases.aims(), {} if no_figures else known["timings"]),
+            "kernel_aims": judged(cases.kernel_aims(), {} if no_figures else kernels["timings"]),
         }
 
     def write(self) -> None:
@@ -255,8 +256,8 @@ class Run:
         write_text(logs / "outputs.txt", "\n".join(f"==== {name}\n{text}" for name, text in outputs))
 
 
-def judged(timings: dict[str, Any]) -> list[dict[str, Any]]:
-    verdicts = [cases.judge(aim, timings) for aim in cases.aims()]
+def judged(aims: list[cases.Aim], timings: dict[str, Any]) -> list[dict[str, Any]]:
+    verdicts = [cases.judge(aim, timings) for aim in aims]
     return [{"text": v.aim.text, "bound": v.aim.bound, "at_most": v.aim.at_most, "measured": v.measured, "verdict": v.word} for v in verdicts]
 
 

@@ -20,7 +20,7 @@ from hushvec import mechanisms
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 DIMENSIONS = (1, 100, 384, 768, 1001, 1536, 30_001)  # by tiles and by two passes, rows of whole groups and others
-SAMPLES, QUICK_SAMPLES, REHEARSAL_SAMPLES = 1 << 24, 1 << 18, 1 << 14
+SAMPLES, QUICK_SAMPLES, REHEARSAL_SAMPLES = 1 << 24, 1 << 18, 1 << 12
 CLIP_NORM = 1.0
 BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 

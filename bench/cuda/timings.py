@@ -190,7 +190,9 @@ class Bench:
         if peer == "torch in place":
             call = torch_in_place
         elif peer == "torch.compile":
-            compiled = torch.compile(torch_eager, dynamic=False)
+            # Without code for the CPU, whose compiler takes longer than a rehearsal should.
+            backend = "inductor" if self._device == "cuda" else "aot_eager"
+            compiled = torch.compile(torch_eager, dynamic=False, backend=backend)
             call = lambda x, out: compiled(x)
         self.add(
             cases.torch_fused(peer, dtype), [lambda x=x, out=out: call(x, out) for x, out in zip(xs, outs)],

@@ -5,7 +5,9 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from native.cuda.conftest import WITHOUT_CUDA
@@ -25,8 +27,8 @@ def alive(pid):
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    # A killed child waits as a zombie for whoever takes it in.
-    return "\nState:\tZ" not in open(f"/proc/{pid}/status").read() if os.path.isdir("/proc") else True
+    status = Path(f"/proc/{pid}/status")   # a killed child waits as a zombie for whoever takes it in
+    return not status.exists() or "State:\tZ" not in status.read_text()
 
 
 def pid_in(path):
@@ -125,7 +127,7 @@ def test_a_call_ends_at_its_limit(stand_ins, tmp_path):
     """With a build that hangs in the background: programs run beside it, what needs it is left to the next call."""
     stand_ins.tool("cmake", HANGS.format(pid=tmp_path / "pid"))
     start = time.monotonic()
-    code, output = stand_ins.run("--limit", "9", "--most", "build=30,bounds=10,launchers=10,open-samples=10,kernels=10")
+    code, output = stand_ins.run("--limit", "9", "--most", "build=12,bounds=10,launchers=10,open-samples=10,kernels=10")
     assert time.monotonic() - start < 14 and code == 1
     checks = stand_ins.result()["checks"]
     assert checks["build"]["why"] == "stopped, out of time", output
@@ -178,21 +180,16 @@ def test_steps_are_named_correctly(stand_ins):
     assert code == 2 and "the steps are bounds, launchers," in output and "got bound" in output
 
 
-def test_the_program_names_its_cases_as_the_aims_do():
+def test_the_program_names_its_cases_as_the_aims_do(monkeypatch):
     """time_kernels as it was last built here; ctest checks two of its names wherever it is built."""
     program = next((path for path in ROOT.glob("build/*/cuda/tools/time_kernels")), None)
     if program is None:
         pytest.skip("time_kernels was not built: scripts/check_native.sh cuda")
     listed = subprocess.run([str(program), "--list"], capture_output=True, text=True, check=True).stdout.splitlines()
-    cases = importlib.util.spec_from_file_location("cases", ROOT / "bench/cuda/cases.py")
-    module = importlib.util.module_from_spec(cases)
-    import sys
-
-    sys.modules["cases"] = module
-    try:
-        cases.loader.exec_module(module)
-    finally:
-        del sys.modules["cases"]
+    spec = importlib.util.spec_from_file_location("cases", ROOT / "bench/cuda/cases.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "cases", module)   # dataclasses look their module up
+    spec.loader.exec_module(module)
     for dtype in module.FUSED_DTYPES:
         assert module.fill("gaussian", dtype, 12) in listed
         for d in module.DIMENSIONS:
