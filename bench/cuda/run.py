@@ -47,6 +47,10 @@ PROFILED = (
 )  # fmt: skip
 
 
+# What timings.py writes.
+TIMED = ("machine", "card", "timings", "overheads_us", "left_out")
+
+
 class FolderOfAnotherRun(Exception):
     pass
 
@@ -109,10 +113,11 @@ class Run:
         self._background: steps.Running | None = None
         self._foreground: steps.Running | None = None
         self._log_folder = folder / "logs"
-        self.checks = self._earlier_checks()
+        self._earlier = self._earlier_result()
+        self.checks: dict[str, dict[str, Any]] = dict(self._earlier.get("checks", {}))
         self._log_folder.mkdir(parents=True, exist_ok=True)
 
-    def _earlier_checks(self) -> dict[str, dict[str, Any]]:
+    def _earlier_result(self) -> dict[str, Any]:
         path = self._folder / "result.json"
         if not path.exists():
             return {}
@@ -121,7 +126,7 @@ class Run:
         if any(result.get(name) != value for name, value in facts.items()):
             raise FolderOfAnotherRun(f"{self._folder} holds another kind of run: this one is {facts}")
         if result["sources"] == self._sources:
-            return dict(result["checks"])
+            return dict(result)
         print(f"the sources changed: what {self._folder} holds goes to its folder of-{result['sources']}", flush=True)
         for path in [path, *(self._folder / name for name in ("timings.json", "variants.json", "logs"))]:
             if path.exists():
@@ -147,10 +152,14 @@ class Run:
         return steps.allowance(most, self._arguments.limit - self._elapsed())
 
     def pending(self, planned: list[Step]) -> list[Step]:
-        """Of the chosen steps those without a pass; what failed before comes last, so that it takes no time from the others."""
+        """Of the chosen steps those without a pass; what failed before comes last, so that it takes no time from the others.
+
+        A build that passed and is gone, on a machine that starts bare every time, is repeated where a step needs it.
+        """
         named = self._arguments.steps
-        chosen = [step for step in planned if (step.name in named if named else not self._passed(step.name))]
-        if any(step.needs == "build" for step in chosen) and not self._passed("build") and all(s.name != "build" for s in chosen):
+        chosen = [step for step in planned if (step.name in named if named else self.checks.get(step.name, {}).get("passed") is not True)]
+        needed = any(step.needs == "build" for step in chosen) and not self._passed("build")
+        if needed and all(step.name != "build" for step in chosen):
             chosen += [step for step in planned if step.name == "build"]
         return sorted(chosen, key=lambda step: self.checks.get(step.name, {}).get("passed") is False)
 
@@ -223,11 +232,13 @@ class Run:
                 shutil.copy2(module, self._arguments.logs / module.name)
 
     def result(self) -> dict[str, Any]:
-        folder, facts = self._folder, self._facts()
-        timed = folder / "timings.json"
-        known = json.loads(timed.read_text()) if timed.exists() else {"machine": {"device": "unknown device"}, "timings": {}}
-        kernels = table.kernels(text_of(self._log_folder / "kernels.log"))
-        variants = folder / "variants.json"
+        facts, earlier = self._facts(), self._earlier
+        timed = self._folder / "timings.json"
+        known = json.loads(timed.read_text()) if timed.exists() else {name: earlier[name] for name in TIMED if name in earlier}
+        known = {"machine": {"device": "unknown device"}, "timings": {}, **known}
+        kernel_log, open_log = self._log_folder / "kernels.log", self._log_folder / "open-samples.log"
+        kernels = table.kernels(text_of(kernel_log)) if kernel_log.exists() else earlier.get("kernels", table.kernels(""))
+        variants = self._folder / "variants.json"
         prebuilt = self._arguments.prebuilt
         no_figures = facts["rehearsal"] or facts["quick"]
         return {
@@ -238,9 +249,9 @@ class Run:
             "prebuilt_from_these_sources": prebuilt is None or build.from_these_sources(prebuilt),
             "checks": {name: self.checks[name] for name in steps.NAMES if name in self.checks},
             "kernels": kernels,
-            "variants": json.loads(variants.read_text()) if variants.exists() else {},
+            "variants": json.loads(variants.read_text()) if variants.exists() else earlier.get("variants", {}),
             "over_peers": table.over_peers(known["timings"]),
-            "level_1": table.level_1(text_of(self._log_folder / "open-samples.log")),
+            "level_1": table.level_1(text_of(open_log)) if open_log.exists() else earlier.get("level_1", {}),
             "aims": judged(cases.aims(), {} if no_figures else known["timings"]),
             "kernel_aims": judged(cases.kernel_aims(), {} if no_figures else kernels["timings"]),
         }

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -167,6 +168,23 @@ def test_results_of_other_sources_are_put_aside(stand_ins):
     assert code == 0 and "the sources changed" in output
     assert stand_ins.checks() == {"open-samples": True} and stand_ins.result()["kernels"]["timings"] == {}
     assert (stand_ins.folder / "of-0123456789abcdef/logs/kernels.log").exists()
+
+
+def test_a_result_alone_is_enough_to_go_on_on_a_bare_machine(stand_ins):
+    stand_ins.run("--steps", NATIVE)
+    before = stand_ins.result()
+    shutil.rmtree(stand_ins.folder)
+    stand_ins.folder.mkdir()
+    (stand_ins.folder / "result.json").write_text(json.dumps({**before, "checks": {**before["checks"], "build": {"passed": True}}}))
+    stand_ins.tool("cmake", "exit 1")
+    stand_ins.calls()
+    assert stand_ins.run("--steps", "memcheck")[0] == 0
+    assert stand_ins.calls() == ["compute-sanitizer"]
+    after = stand_ins.result()
+    assert after["kernels"] == before["kernels"] and after["level_1"] == before["level_1"]
+    # The build that passed is gone, and same-bits needs it.
+    assert stand_ins.run("--steps", "same-bits")[0] == 1
+    assert stand_ins.calls() == ["cmake"] and stand_ins.checks()["build"] is False
 
 
 def test_a_folder_holds_one_kind_of_run(stand_ins):
