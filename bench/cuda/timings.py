@@ -2,7 +2,7 @@
 
     python bench/cuda/timings.py FILE.json [--quick] [--device cpu]        with the package under test on PYTHONPATH
 
-A group that fails is left out by name and takes no other group with it. What the aims are about comes first. --device cpu is a rehearsal on
+What fails is left out by name and takes nothing else with it. What the aims are about comes first. --device cpu is a rehearsal on
 small arrays, by the host's clock; its file says so.
 """
 
@@ -14,7 +14,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -113,11 +114,22 @@ class Bench:
         self._clock = Events(sizes.repeats) if device == "cuda" else HostClock(sizes.repeats)
         self._replays = device == "cuda"   # there are no graphs of calls on a CPU
         self.timings: dict[str, dict[str, Any]] = {}
+        self.left_out: dict[str, str] = {}
         self.overheads: dict[str, float] = {}
+
+    @contextmanager
+    def leaving_out(self, name: str) -> Iterator[None]:
+        """What fails is left out, with the reason, and takes nothing else with it."""
+        try:
+            yield
+        except Exception as error:
+            self.left_out[name] = f"{type(error).__name__}: {error}"
+            say(f"  left out: {self.left_out[name]}")
 
     def add(self, name: str, calls: Sequence[Callable[[], Any]], **facts: Any) -> None:
         say(f"  {name}")
-        self.timings[name] = {**self._clock.time(calls), **facts}
+        with self.leaving_out(name):
+            self.timings[name] = {**self._clock.time(calls), **facts}
 
     def ceilings(self) -> None:
         count = self._sizes.array // 4
@@ -179,8 +191,9 @@ class Bench:
                 self.add(cases.fused("exact", dtype, d, rounds, cases.NEW_ARRAY), new, **facts)
                 if not self._replays:
                     continue
-                replays = [replay_of(lambda x=x, out=out, f=noised: f(x, out, True)) for x, out in zip(xs, outs)]
-                self.add(cases.fused("exact", dtype, d, rounds, cases.REPLAYED), replays, **facts)
+                name = cases.fused("exact", dtype, d, rounds, cases.REPLAYED)
+                with self.leaving_out(name):
+                    self.add(name, [replay_of(lambda x=x, out=out, f=noised: f(x, out, True)) for x, out in zip(xs, outs)], **facts)
 
     def torch_fused(self, dtype: str, peer: str) -> None:
         kind, d = getattr(torch, dtype), cases.PEER_DIMENSION
@@ -225,7 +238,8 @@ class Bench:
             "torch.randn": lambda: torch.randn(x.shape, out=out),
         }
         if self._replays:
-            calls["clip_and_noise, graph replay"] = replay_of(calls["clip_and_noise"])
+            with self.leaving_out("clip_and_noise, graph replay"):
+                calls["clip_and_noise, graph replay"] = replay_of(calls["clip_and_noise"])
         for name, call in calls.items():
             for _ in range(WARM_UP):
                 call()
@@ -320,21 +334,18 @@ def main() -> None:
     bench = Bench(device, REHEARSAL if rehearsal else (QUICK if arguments.quick else FULL))
     result: dict[str, Any] = {
         "rehearsal": rehearsal, "machine": machine(device), "card": {}, "timings": bench.timings, "overheads_us": bench.overheads,
-        "left_out": {},
+        "left_out": bench.left_out,
     }  # fmt: skip
     if rehearsal:
         say(cases.REHEARSAL)
-        result["left_out"]["graph replay"] = "there are no graphs on a CPU"
+        bench.left_out["graph replay"] = "there are no graphs on a CPU"
     for name, group in groups(bench).items():
         if rehearsal and name in SLOW_TO_COMPILE:
-            result["left_out"][name] = "one dtype is enough for a rehearsal"
+            bench.left_out[name] = "one dtype is enough for a rehearsal"
             continue
         say(name)
-        try:
+        with bench.leaving_out(name):
             group()
-        except Exception as error:
-            result["left_out"][name] = f"{type(error).__name__}: {error}"
-            say(f"  left out: {error}")
         if not rehearsal:
             torch.cuda.synchronize()
             result["card"][name] = card()

@@ -89,6 +89,11 @@ bool count(const char* law, float s, ErrorBound bound, float* out, std::uint32_t
 }  // namespace
 
 int main() {
+    int devices = 0;
+    if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess || devices == 0) {
+        std::printf("no CUDA device: %s\n", cudaGetErrorString(error));
+        return 77;
+    }
     float* out = nullptr;
     std::uint32_t* open = nullptr;
     if (!succeeded(cudaMalloc(&out, kSamples * sizeof *out)) || !succeeded(cudaMalloc(&open, sizeof *open))) return 2;
