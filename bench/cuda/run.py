@@ -19,9 +19,11 @@ import json
 import os
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -359,6 +361,9 @@ def main() -> int:
         show_plan(plan(arguments.folder or Path("FOLDER"), arguments), arguments.limit)
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))   # so that what was started ends too
+    for program in arguments.prebuilt.glob("*") if arguments.prebuilt else ():
+        with suppress(OSError):   # a copy may have lost the right to run
+            program.chmod(program.stat().st_mode | stat.S_IXUSR)
     with tempfile.TemporaryDirectory(prefix="hushvec-cuda-") as temporary:
         folder = arguments.folder or Path(temporary)
         try:

@@ -90,6 +90,7 @@ def test_a_whole_rehearsal(stand_ins, tmp_path):
 
 def test_a_second_call_goes_on_where_the_first_stopped(stand_ins):
     stand_ins.program("test_launchers", "316 passed, 1 failed", code=1)
+    (stand_ins.prebuilt / "check_device_bounds").chmod(0o644)   # as after a copy that keeps no modes
     code, output = stand_ins.run("--steps", NATIVE)
     assert code == 1 and "launchers: FAILED (exit code 1)" in output
     assert stand_ins.calls() == ["check_device_bounds", "test_launchers", "count_open_samples", "time_kernels"]
