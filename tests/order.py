@@ -30,6 +30,7 @@ LONG_FILES = (
     "evidence/statistical/test_release_laws.py",
     "secure_memory/test_secure_cache.py",
     "text/test_vec2text.py",
+    "native/cuda/test_device_run.py",
     "evidence/exact/test_float_modes.py",
     "evidence/exact/test_exact_laplace.py",
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cases import COPY, FILL, Verdict
+from cases import COPY, FILL
 
 Timings = Mapping[str, Mapping[str, Any]]
 
@@ -65,6 +66,21 @@ def level_1(output: str) -> dict[str, float]:
     return {f"{law} s {s}": int(left) / int(samples) for law, s, samples, left in lines}
 
 
+def kernels(output: str) -> dict[str, Any]:
+    """What time_kernels printed: {"machine": its first line, "timings": {name: entry}}. A line that was cut off is left out."""
+    found: dict[str, Any] = {"machine": {}, "timings": {}}
+    for line in output.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and "device" in entry:
+            found["machine"] = entry
+        elif isinstance(entry, dict) and "name" in entry:
+            found["timings"][entry.pop("name")] = entry
+    return found
+
+
 def align(rows: Sequence[Sequence[str]]) -> str:
     """Columns of equal width, the first to the left, the others to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -96,10 +112,9 @@ def overhead_table(overheads: Mapping[str, float]) -> str:
     return align([("", "us a call"), *((name, f"{value:.1f}") for name, value in overheads.items())])
 
 
-def aims_table(verdicts: Sequence[Verdict]) -> str:
+def aims_table(aims: Sequence[Mapping[str, Any]]) -> str:
     rows = [("", "aim", "measured", "")]
-    for verdict in verdicts:
-        aim = verdict.aim
-        measured = "-" if verdict.measured is None else f"{verdict.measured:.2f}"
-        rows.append((aim.text, f"{'<=' if aim.at_most else '>='} {aim.bound:.2f}", measured, verdict.word))
+    for aim in aims:
+        measured = "-" if aim["measured"] is None else f"{aim['measured']:.2f}"
+        rows.append((aim["text"], f"{'<=' if aim['at_most'] else '>='} {aim['bound']:.2f}", measured, aim["verdict"]))
     return align(rows)

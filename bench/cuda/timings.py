@@ -1,18 +1,22 @@
 """Times hushvec and its peers on the device, after every group of cases writing what is known so far.
 
-    python bench/cuda/timings.py FILE.json [--quick]        with the package under test on PYTHONPATH
+    python bench/cuda/timings.py FILE.json [--quick] [--device cpu]        with the package under test on PYTHONPATH
 
-A group that fails is left out by name and takes no other group with it.
+What fails is left out by name and takes nothing else with it. What the aims are about comes first. --device cpu is a rehearsal on
+small arrays, by the host's clock; its file says so.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +28,24 @@ from table import summary
 import hushvec as hv
 from hushvec._native.clipped_sums import ClippedSum
 
-DEVICE = "cuda"
 CLIP_NORM, SIGMA = 1.0, 0.6
 BUFFERS = 2  # each far larger than the second-level cache, so that a call finds nothing of the one before
-WARM_UP, REPEATS, QUICK_REPEATS = 4, 40, 5
-SIZE, QUICK_SIZE = 2 << 30, 64 << 20  # bytes of an array; torch's kernels index up to 2 GiB in 32 bits
-SUM_SHAPE, QUICK_SUM_SHAPE = (256, 1 << 22), (256, 1 << 16)
+WARM_UP = 4
 SMALL_CALLS = 200
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is timed. Bytes of an array: torch's kernels index up to 2 GiB in 32 bits."""
+
+    array: int
+    sum_shape: tuple[int, int]
+    repeats: int
+
+
+FULL = Sizes(2 << 30, (256, 1 << 22), 40)
+QUICK = Sizes(64 << 20, (256, 1 << 16), 5)
+REHEARSAL = Sizes(1 << 16, (8, 1 << 12), 2)
 
 
 def say(text: str) -> None:
@@ -42,6 +57,9 @@ class Events:
 
     def __init__(self, repeats: int) -> None:
         self._repeats = repeats
+
+    def wait(self) -> None:
+        torch.cuda.synchronize()
 
     def time(self, calls: Sequence[Callable[[], Any]]) -> dict[str, float]:
         """The calls in turn: they do the same to different buffers."""
@@ -58,6 +76,26 @@ class Events:
         return summary([start.elapsed_time(stop) for start, stop in marks])
 
 
+class HostClock:
+    """The host's clock around each call, for a rehearsal."""
+
+    def __init__(self, repeats: int) -> None:
+        self._repeats = repeats
+
+    def wait(self) -> None:
+        pass
+
+    def time(self, calls: Sequence[Callable[[], Any]]) -> dict[str, float]:
+        for i in range(WARM_UP):
+            calls[i % len(calls)]()
+        times = []
+        for i in range(self._repeats):
+            start = time.perf_counter()
+            calls[i % len(calls)]()
+            times.append((time.perf_counter() - start) * 1e3)
+        return summary(times)
+
+
 def replay_of(call: Callable[[], Any]) -> Callable[[], Any]:
     """The call's kernels as a captured graph: what the device does, without the host."""
     call()
@@ -71,26 +109,39 @@ def replay_of(call: Callable[[], Any]) -> Callable[[], Any]:
 class Bench:
     """What is measured, by name."""
 
-    def __init__(self, clock: Any, size: int, sum_shape: tuple[int, int]) -> None:
-        self._clock, self._size, self._sum_shape = clock, size, sum_shape
+    def __init__(self, device: str, sizes: Sizes) -> None:
+        self._device, self._sizes = device, sizes
+        self._clock = Events(sizes.repeats) if device == "cuda" else HostClock(sizes.repeats)
+        self._replays = device == "cuda"   # there are no graphs of calls on a CPU
         self.timings: dict[str, dict[str, Any]] = {}
+        self.left_out: dict[str, str] = {}
         self.overheads: dict[str, float] = {}
+
+    @contextmanager
+    def leaving_out(self, name: str) -> Iterator[None]:
+        """What fails is left out, with the reason, and takes nothing else with it."""
+        try:
+            yield
+        except Exception as error:
+            self.left_out[name] = f"{type(error).__name__}: {error}"
+            say(f"  left out: {self.left_out[name]}")
 
     def add(self, name: str, calls: Sequence[Callable[[], Any]], **facts: Any) -> None:
         say(f"  {name}")
-        self.timings[name] = {**self._clock.time(calls), **facts}
+        with self.leaving_out(name):
+            self.timings[name] = {**self._clock.time(calls), **facts}
 
     def ceilings(self) -> None:
-        count = self._size // 4
-        a = [torch.randn(count, device=DEVICE) for _ in range(BUFFERS)]
+        count = self._sizes.array // 4
+        a = [torch.randn(count, device=self._device) for _ in range(BUFFERS)]
         b = [torch.empty_like(t) for t in a]
-        self.add(cases.COPY, [lambda f=f, t=t: t.copy_(f) for f, t in zip(a, b)], bytes=2 * self._size, samples=count)
-        self.add(cases.FILL, [lambda t=t: t.fill_(1.0) for t in b], bytes=self._size, samples=count)
+        self.add(cases.COPY, [lambda f=f, t=t: t.copy_(f) for f, t in zip(a, b)], bytes=2 * self._sizes.array, samples=count)
+        self.add(cases.FILL, [lambda t=t: t.fill_(1.0) for t in b], bytes=self._sizes.array, samples=count)
 
     def fills(self, dtype: str) -> None:
         kind = getattr(torch, dtype)
-        outs = [torch.empty(self._size // kind.itemsize, dtype=kind, device=DEVICE) for _ in range(BUFFERS)]
-        facts = {"bytes": self._size, "samples": outs[0].numel(), "ceiling": cases.FILL}
+        outs = [torch.empty(self._sizes.array // kind.itemsize, dtype=kind, device=self._device) for _ in range(BUFFERS)]
+        facts = {"bytes": self._sizes.array, "samples": outs[0].numel(), "ceiling": cases.FILL}
         for law, fill in (("gaussian", hv.gaussian_noise), ("laplacian", hv.laplacian_noise)):
             for rounds in cases.ROUNDS:
                 generator = hv.Generator(rounds=rounds)
@@ -100,9 +151,11 @@ class Bench:
         self.add(cases.torch_fill(dtype), peer, work=f"gaussian fill, {dtype}", peer=True, **facts)
 
     def cupy_fills(self) -> None:
+        if self._device != "cuda":
+            raise RuntimeError("CuPy needs a CUDA device")
         import cupy
 
-        count = self._size // 4
+        count = self._sizes.array // 4
         stream = cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream)
         outs = [cupy.empty(count, cupy.float32) for _ in range(BUFFERS)]
         for name in cases.CUPY_GENERATORS:
@@ -113,12 +166,12 @@ class Bench:
                     generator.standard_normal(dtype=cupy.float32, out=out)
 
             calls = [lambda out=out, fill=fill: fill(out) for out in outs]
-            self.add(cases.cupy_fill(name), calls, bytes=self._size, samples=count, ceiling=cases.FILL,
+            self.add(cases.cupy_fill(name), calls, bytes=self._sizes.array, samples=count, ceiling=cases.FILL,
                      work="gaussian fill, float32", peer=True)  # fmt: skip
 
     def fused(self, dtype: str, d: int) -> None:
         kind = getattr(torch, dtype)
-        xs = [rows_of(self._size // (d * kind.itemsize), d, kind, DEVICE) for _ in range(BUFFERS)]
+        xs = [rows_of(self._sizes.array // (d * kind.itemsize), d, kind, self._device) for _ in range(BUFFERS)]
         outs = [torch.empty_like(x) for x in xs]
         facts = {
             "bytes": 2 * xs[0].numel() * kind.itemsize, "samples": xs[0].numel(), "ceiling": cases.COPY,
@@ -136,30 +189,34 @@ class Bench:
             if d == cases.PEER_DIMENSION:
                 new = [lambda x=x, f=noised: f(x, None, True) for x in xs]
                 self.add(cases.fused("exact", dtype, d, rounds, cases.NEW_ARRAY), new, **facts)
-                replays = [replay_of(lambda x=x, out=out, f=noised: f(x, out, True)) for x, out in zip(xs, outs)]
-                self.add(cases.fused("exact", dtype, d, rounds, cases.REPLAYED), replays, **facts)
+                if not self._replays:
+                    continue
+                name = cases.fused("exact", dtype, d, rounds, cases.REPLAYED)
+                with self.leaving_out(name):
+                    self.add(name, [replay_of(lambda x=x, out=out, f=noised: f(x, out, True)) for x, out in zip(xs, outs)], **facts)
 
-    def torch_fused(self, dtype: str) -> None:
+    def torch_fused(self, dtype: str, peer: str) -> None:
         kind, d = getattr(torch, dtype), cases.PEER_DIMENSION
-        xs = [rows_of(self._size // (d * kind.itemsize), d, kind, DEVICE) for _ in range(BUFFERS)]
+        xs = [rows_of(self._sizes.array // (d * kind.itemsize), d, kind, self._device) for _ in range(BUFFERS)]
         outs = [torch.empty_like(x) for x in xs]
-        facts = {
-            "bytes": 2 * xs[0].numel() * kind.itemsize, "samples": xs[0].numel(), "ceiling": cases.COPY,
-            "work": f"clip and noise, {dtype}, d = {d}", "peer": True,
-        }  # fmt: skip
-        compiled = torch.compile(torch_eager, dynamic=False)
-        peers = {
-            "torch eager": [lambda x=x: torch_eager(x) for x in xs],
-            "torch in place": [lambda x=x, out=out: torch_in_place(x, out) for x, out in zip(xs, outs)],
-            "torch.compile": [lambda x=x: compiled(x) for x in xs],
-        }
-        for peer, calls in peers.items():
-            self.add(cases.torch_fused(peer, dtype), calls, **facts)
+        call: Callable[[torch.Tensor, torch.Tensor], Any] = lambda x, out: torch_eager(x)
+        if peer == "torch in place":
+            call = torch_in_place
+        elif peer == "torch.compile":
+            # Without code for the CPU, whose compiler takes longer than a rehearsal should.
+            backend = "inductor" if self._device == "cuda" else "aot_eager"
+            compiled = torch.compile(torch_eager, dynamic=False, backend=backend)
+            call = lambda x, out: compiled(x)
+        self.add(
+            cases.torch_fused(peer, dtype), [lambda x=x, out=out: call(x, out) for x, out in zip(xs, outs)],
+            bytes=2 * xs[0].numel() * kind.itemsize, samples=xs[0].numel(), ceiling=cases.COPY,
+            work=f"clip and noise, {dtype}, d = {d}", peer=True,
+        )  # fmt: skip
 
     def sums(self) -> None:
         """A gradient a row: bytes are those of the input, read once."""
-        x = torch.randn(self._sum_shape, device=DEVICE)
-        out = torch.empty(x.shape[1], device=DEVICE)
+        x = torch.randn(self._sizes.sum_shape, device=self._device)
+        out = torch.empty(x.shape[1], device=self._device)
         generator, total = hv.Generator(rounds=12), ClippedSum([(x.shape[1],)], clip_norm=CLIP_NORM, sigma=SIGMA, clipping="exact")
 
         def added_and_released() -> None:
@@ -171,7 +228,7 @@ class Bench:
 
     def launches(self) -> None:
         """Microseconds a call on a small array, by the host's clock: the time is the host's and the launch's, not the work's."""
-        x = torch.randn(cases.SMALL, device=DEVICE)
+        x = torch.randn(cases.SMALL, device=self._device)
         out = torch.empty_like(x)
         generator = hv.Generator()
         calls = {
@@ -180,15 +237,17 @@ class Bench:
             "torch eager": lambda: torch_eager(x),
             "torch.randn": lambda: torch.randn(x.shape, out=out),
         }
-        calls["clip_and_noise, graph replay"] = replay_of(calls["clip_and_noise"])
+        if self._replays:
+            with self.leaving_out("clip_and_noise, graph replay"):
+                calls["clip_and_noise, graph replay"] = replay_of(calls["clip_and_noise"])
         for name, call in calls.items():
             for _ in range(WARM_UP):
                 call()
-            torch.cuda.synchronize()
+            self._clock.wait()
             start = time.perf_counter()
             for _ in range(SMALL_CALLS):
                 call()
-            torch.cuda.synchronize()
+            self._clock.wait()
             self.overheads[name] = (time.perf_counter() - start) / SMALL_CALLS * 1e6
 
 
@@ -206,16 +265,17 @@ def torch_in_place(x: torch.Tensor, out: torch.Tensor) -> None:
     out.normal_(0.0, SIGMA).addcmul_(x, scale)
 
 
-def machine() -> dict[str, Any]:
-    device = torch.cuda.get_device_properties(0)
+def machine(device: str) -> dict[str, Any]:
+    versions = {"torch": torch.__version__, "cuda": torch.version.cuda, "hushvec": hv.__version__}
+    if device != "cuda":
+        return {"device": "none: a rehearsal on the CPU", **versions}
+    properties = torch.cuda.get_device_properties(0)
     return {
-        "device": device.name,
-        "multiprocessors": device.multi_processor_count,
-        "memory_bytes": device.total_memory,
-        "l2_bytes": getattr(device, "L2_cache_size", None),
-        "torch": torch.__version__,
-        "cuda": torch.version.cuda,
-        "hushvec": hv.__version__,
+        "device": properties.name,
+        "multiprocessors": properties.multi_processor_count,
+        "memory_bytes": properties.total_memory,
+        "l2_bytes": getattr(properties, "L2_cache_size", None),
+        **versions,
     }
 
 
@@ -232,45 +292,65 @@ def card() -> dict[str, str]:
     return dict(zip(CARD, values))
 
 
+SLOW_TO_COMPILE = tuple(f"torch.compile, {dtype}" for dtype in cases.FUSED_DTYPES[1:])
+
+
 def groups(bench: Bench) -> dict[str, Callable[[], None]]:
-    return {
-        "ceilings": bench.ceilings,
-        **{f"fills, {dtype}": lambda dtype=dtype: bench.fills(dtype) for dtype in cases.FILL_DTYPES},
-        **{
-            f"clip and noise, {dtype}, d = {d}": lambda dtype=dtype, d=d: bench.fused(dtype, d)
-            for dtype in cases.FUSED_DTYPES
-            for d in cases.DIMENSIONS
-        },
-        "sums": bench.sums,
-        "launches": bench.launches,
-        "cupy fills": bench.cupy_fills,
-        **{f"torch, {dtype}": lambda dtype=dtype: bench.torch_fused(dtype) for dtype in cases.FUSED_DTYPES},
+    """In the order of what the aims need: time may run out."""
+    fills = {dtype: (f"fills, {dtype}", lambda dtype=dtype: bench.fills(dtype)) for dtype in cases.FILL_DTYPES}
+    fused = {
+        (dtype, d): (f"clip and noise, {dtype}, d = {d}", lambda dtype=dtype, d=d: bench.fused(dtype, d))
+        for dtype in cases.FUSED_DTYPES
+        for d in cases.DIMENSIONS
     }
+    peers = {
+        (dtype, peer): (f"{peer}, {dtype}", lambda dtype=dtype, peer=peer: bench.torch_fused(dtype, peer))
+        for dtype in cases.FUSED_DTYPES
+        for peer in cases.TORCH_FUSED
+    }
+    d = cases.PEER_DIMENSION
+    first = [
+        ("ceilings", bench.ceilings), fused["float32", d], fused["bfloat16", d], fills["float32"],
+        peers["float32", "torch eager"], peers["float32", "torch.compile"],
+    ]  # fmt: skip
+    rest = [("sums", bench.sums), ("launches", bench.launches), ("cupy fills", bench.cupy_fills), *fills.values(), *peers.values(), *fused.values()]
+    return dict([*first, *rest])
+
+
+def write(file: Path, result: dict[str, Any]) -> None:
+    """Beside its name and then renamed: whoever stops this program finds a whole file."""
+    beside = file.with_name(f"{file.name}.part")
+    beside.write_text(json.dumps(result))
+    os.replace(beside, file)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     arguments = parser.parse_args()
-    quick = arguments.quick
-    bench = Bench(
-        Events(QUICK_REPEATS if quick else REPEATS), QUICK_SIZE if quick else SIZE, QUICK_SUM_SHAPE if quick else SUM_SHAPE
-    )
+    device, rehearsal = arguments.device, arguments.device == "cpu"
+    bench = Bench(device, REHEARSAL if rehearsal else (QUICK if arguments.quick else FULL))
     result: dict[str, Any] = {
-        "machine": machine(), "card": {}, "timings": bench.timings, "overheads_us": bench.overheads, "left_out": {}
+        "rehearsal": rehearsal, "machine": machine(device), "card": {}, "timings": bench.timings, "overheads_us": bench.overheads,
+        "left_out": bench.left_out,
     }  # fmt: skip
+    if rehearsal:
+        say(cases.REHEARSAL)
+        bench.left_out["graph replay"] = "there are no graphs on a CPU"
     for name, group in groups(bench).items():
+        if rehearsal and name in SLOW_TO_COMPILE:
+            bench.left_out[name] = "one dtype is enough for a rehearsal"
+            continue
         say(name)
-        try:
+        with bench.leaving_out(name):
             group()
-        except Exception as error:
-            result["left_out"][name] = f"{type(error).__name__}: {error}"
-            say(f"  left out: {error}")
-        torch.cuda.synchronize()
-        result["card"][name] = card()
-        torch.cuda.empty_cache()
-        arguments.file.write_text(json.dumps(result))
+        if not rehearsal:
+            torch.cuda.synchronize()
+            result["card"][name] = card()
+            torch.cuda.empty_cache()
+        write(arguments.file, result)
 
 
 if __name__ == "__main__":

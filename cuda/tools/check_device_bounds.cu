@@ -1,7 +1,8 @@
 // cpp/tools/check_error_bounds.cpp on the device itself: its own level 1, over every word.
 //
 //   check_device_bounds     all 2^32 radius and Laplace words, all 2^31 angles; exits 1 if a constant in use is too small,
-//                           a value is not finite or a word was left out, 2 if the device could not be used
+//                           a value is not finite or a word was left out, 2 if the device could not be used,
+//                           77 without one
 //
 // The reference is the device's double log, log1p, sqrt and sincospi. CUDA documents them to 1, 1, 0 and 2 ulp; inside the windows
 // they stay below 16, so that is at most 2^-48, which is added to every error. What the verdict turns on is 10^5 times as large.
@@ -99,6 +100,11 @@ bool succeeded(cudaError_t error) {
 }  // namespace
 
 int main() {
+    int devices = 0;
+    if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess || devices == 0) {
+        std::printf("no CUDA device: %s\n", cudaGetErrorString(error));
+        return 77;
+    }
     Found* on_device = nullptr;
     Found found = {};
     if (!succeeded(cudaMalloc(&on_device, sizeof found)) || !succeeded(cudaMemset(on_device, 0, sizeof found))) return 2;

@@ -50,6 +50,11 @@ bool count(const char* law, float s, Noise noise, float* out) {
 }  // namespace
 
 int main() {
+    int devices = 0;
+    if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess || devices == 0) {
+        std::printf("no CUDA device: %s\n", cudaGetErrorString(error));
+        return 77;
+    }
     float* out = nullptr;
     std::uint32_t* counters = nullptr;   // of pairs, and the flag of a list without room
     if (!succeeded(cudaMalloc(&out, kSamples * sizeof *out)) || !succeeded(cudaMalloc(&counters, 2 * sizeof *counters))) return 2;
