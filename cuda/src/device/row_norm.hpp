@@ -13,10 +13,9 @@ namespace hushvec::cuda {
 HUSHVEC_INLINE double plus_square(double sum, float x) { return std::fma(double{x}, double{x}, sum); }   // fused or not, the same: the product is exact
 HUSHVEC_INLINE double plus_square(double sum, double x) { return sum + x * x; }
 
-// Accumulator t of one row. read(column) gives the element as stored. Eight loads at a time are under way before the chain of sums.
-template <class Index, class Read>
+// Accumulator t of one row. read(column) gives the element as stored. kAtOnce loads are under way before the chain of their squares.
+template <unsigned kAtOnce = 8, class Index, class Read>
 HUSHVEC_INLINE double accumulator(Index columns, unsigned t, Read read) {
-    constexpr unsigned kAtOnce = 8;
     double sum = 0;
     Index j = t;
     for (; j + (kAtOnce - 1) * kWarp < columns; j += kAtOnce * kWarp) {

@@ -24,6 +24,7 @@ struct UnitRowsMemory {
 template <class Stored>
 struct UnitRowsBody {
     static constexpr bool kIsFloat64 = sizeof(Wide<Stored>) == sizeof(double);
+    static constexpr unsigned kAtOnce = kIsFloat64 ? 1 : 8;   // ldexp is a function, and elements at hand would be spilled around its calls
 
     const Stored* x;
     Stored* out;       // may be x
@@ -46,7 +47,7 @@ struct UnitRowsBody {
             const Stored* const elements = x + row * columns;
             const int exponent = kIsFloat64 ? memory.exponents[local] : 0;
             memory.of_threads[local][t] =
-                accumulator(columns, t, [=](std::size_t j) HUSHVEC_INLINE_LAMBDA { return reduced(elements[j], exponent); });
+                accumulator<kAtOnce>(columns, t, [=](std::size_t j) HUSHVEC_INLINE_LAMBDA { return reduced(elements[j], exponent); });
         });
         each_row(first_row, team, [&](std::size_t row, unsigned local) HUSHVEC_INLINE_LAMBDA {
             memory.norms[local] = norm_from(tree_sum(memory.of_threads[local]), row);
