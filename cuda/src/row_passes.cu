@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(kBadRowThreads) bad_row_kernel(const __grid_co
 }
 
 template <class Stored>
-__global__ void __launch_bounds__(kUnitThreads) unit_rows_kernel(const __grid_constant__ UnitRowsBody<Stored> body) {
+__global__ void __launch_bounds__(kUnitThreads, 4) unit_rows_kernel(const __grid_constant__ UnitRowsBody<Stored> body) {
     __shared__ UnitRowsMemory memory;
     body.run(blockIdx.x, memory, DeviceTeam{});
 }
