@@ -84,7 +84,8 @@ struct ExactGaussian {
         using Elements = typename ElementsOf<Value>::type;
         const std::uint32_t radius_word = words[at.word], angle_word = words[at.word + 8];
         const auto rounding = level.round(radius_word, angle_word, Elements{x_first}, Elements{x_second});
-        if (rounding.open) [[unlikely]] open.add(open_pair(at, words, x_first, x_second));
+        if (rounding.open) [[unlikely]]
+            open.add(open_pair(at, words, x_first, x_second));
         return {rounding.n.cosine * grid, rounding.n.sine * grid};
     }
 };
@@ -102,7 +103,8 @@ struct ExactLaplace {
         using Elements = typename ElementsOf<Value>::type;
         const auto first = level.round(words[at.word], Elements{x_first});
         const auto second = level.round(words[at.word + 8], Elements{x_second});
-        if (first.open || second.open) [[unlikely]] open.add(open_pair(at, words, x_first, x_second));
+        if (first.open || second.open) [[unlikely]]
+            open.add(open_pair(at, words, x_first, x_second));
         return {first.n * grid, second.n * grid};
     }
 };
@@ -198,7 +200,8 @@ public:
         if constexpr (Noise::kNeedsLowWords) low_.blocks(group * kGroupBlocks + lane, low, 1);
         if constexpr (requires { Noise::reaches_tail(words); }) {
             // Asked once a block: a branch in every pair would keep neighbours from running side by side.
-            if (Noise::reaches_tail(words)) [[unlikely]] return pairs<true>({group, 0, lane, own}, words, low, read, write);
+            if (Noise::reaches_tail(words)) [[unlikely]]
+                return pairs<true>({group, 0, lane, own}, words, low, read, write);
         }
         pairs<false>({group, 0, lane, own}, words, low, read, write);
     }

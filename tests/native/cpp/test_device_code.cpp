@@ -409,7 +409,7 @@ struct DeviceSum {
     std::vector<std::vector<double>> sums;
 
     DeviceSum(const std::vector<std::vector<float>>& parts, std::size_t rows) : squares(rows, 1e300), scales(rows) {
-            for (std::size_t i = 0; i < parts.size(); ++i) {
+        for (std::size_t i = 0; i < parts.size(); ++i) {
             const std::size_t columns = parts[i].size() / rows, stretches = (columns + kNormStretch - 1) / kNormStretch;
             std::vector<double> partial(rows * stretches);
             const StretchNormsBody<float> norms = {parts[i].data(), rows, columns, partial.data()};
@@ -434,8 +434,7 @@ struct DeviceSum {
         std::vector<float> out(columns + 1, kUntouched);
         const float s = grid.sigma / grid.grid;
         const CallStream source = {stream_of_part(part)};
-        const SumNoiseBody noise = {source, {GaussianLevelOne(s), grid.grid, device.open_pairs()}, sums[part].data(),
-                                    sum_unit(kClipNorm) / double{grid.grid}, columns, out.data()};
+        const SumNoiseBody noise = {source, {GaussianLevelOne(s), grid.grid, device.open_pairs()}, sums[part].data(), sum_unit(kClipNorm) / double{grid.grid}, columns, out.data()};
         for (std::size_t block = 0; block * (kStreamThreads / kGroupBlocks) * kGroupSamples < columns; ++block) noise.run(block, HostTeam{kStreamThreads});
         run_ladder(source, true, s, device, {out.data(), DType::float32, columns, grid.grid});
         device.listed_pairs = 0;   // of the next part
