@@ -66,9 +66,11 @@ struct DeviceTeam {
 };
 #endif
 
-// 16 bytes from global to shared memory, without passing through registers; they have arrived after wait_for_copies.
+// 16 bytes from global to shared memory, from sm_80 on without passing through registers; they have arrived after wait_for_copies.
 HUSHVEC_INLINE void copy_16_bytes(void* shared, const void* global) {
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    *static_cast<uint4*>(shared) = *static_cast<const uint4*>(global);
+#elif defined(__CUDA_ARCH__)
     const auto address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global) : "memory");
 #else
@@ -78,7 +80,7 @@ HUSHVEC_INLINE void copy_16_bytes(void* shared, const void* global) {
 
 // Before the barrier that lets other threads read what this one copied.
 HUSHVEC_INLINE void wait_for_copies() {
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
