@@ -57,8 +57,9 @@ def secure_opacus(
         TypeError: it is no PrivacyEngine, or one of a class derived from it.
         ValueError: secure_mode, which asks for another source; Opacus in a release that this was not tested with.
             `make_private` raises ValueError for what is not covered: clipping other than "flat", sharded parameters (FSDP), several
-            processes without DistributedDataParallel or Opacus's own wrapper, mode "ghost" in several, poisson_sampling=False, a noise_generator, and modes other than "hooks", "functorch", "ew" and "ghost"; and for an
-            accountant that another optimizer has.
+            processes without DistributedDataParallel or Opacus's own wrapper, mode "ghost" in several, poisson_sampling=False, a
+            noise_generator, and modes other than "hooks", "functorch", "ew" and "ghost"; and for an accountant that another
+            optimizer has.
             The optimizer's `step`, `save_checkpoint` of the engine and `opacus_accounting` raise ModelChangedError (a ValueError)
             where a parameter or buffer has changed outside of the private steps: by a forward pass that writes.
 

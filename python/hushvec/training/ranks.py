@@ -26,7 +26,7 @@ from hushvec.training.batch_sum import BatchSum, exact_units, released, replace_
 from hushvec.training.model_watch import digest_of
 from hushvec.training.run_account import RunAccount, StepFacts
 
-_SHARDED = "with per-example gradients, whose norm is that of all of them together (FSDP and tensor parallelism are not covered)"
+_SHARDED = "an example is clipped by its norm over all parameters, so each process must hold them (no FSDP, no tensor parallelism)"
 _OK, _FAILED, _FAILED_AFTER_CHARGE = 0, 1, 2
 _FLOAT, _SEEDED, _UNWATCHED = 1, 2, 4
 
@@ -68,8 +68,8 @@ def require_plain(model: torch.nn.Module) -> None:
     for name, module in model.named_modules():
         if isinstance(module, torch.nn.parallel.DistributedDataParallel):
             raise ValueError(
-                f"model must not be wrapped, got DistributedDataParallel for {name or 'the model'}: it averages raw gradients. Give its "
-                ".module, and distributed=True to the DPOptimizer, which adds up clipped ones"
+                f"model must not be wrapped, got DistributedDataParallel for {name or 'the model'}: it averages raw gradients. Give "
+                "its .module, and distributed=True to the DPOptimizer, which adds up clipped ones"
             )
     require_unsharded(model)
 
@@ -240,7 +240,7 @@ class Processes:
         torch.distributed.reduce(flat, dst=0)
         if not self.is_first:
             return None
-        runs = flat.to(home).split([part.numel() for part in parts])
+        runs = torch.split(flat.to(home), [part.numel() for part in parts])
         return [run.reshape(part.shape) for run, part in zip(runs, parts)]
 
     def drawn_by_first(
@@ -271,7 +271,7 @@ class Processes:
         else:
             flat = torch.empty(sum(sizes), dtype=dtype, device=wire)
         torch.distributed.broadcast(flat, src=0)
-        return [run.reshape(parameter.shape) for run, (_, parameter) in zip(flat.to(home).split(sizes), parameters)]
+        return [run.reshape(parameter.shape) for run, (_, parameter) in zip(torch.split(flat.to(home), sizes), parameters)]
 
     def _digest(self, settings: str, parameters: Named) -> bytes:
         found = hashlib.sha256(f"{settings} {[tuple(parameter.shape) for _, parameter in parameters]}".encode())
