@@ -118,6 +118,7 @@ NEEDS = {
     "checkpoints.py": {"torch"},   # of training; that of text imports nothing
     "chroma.py": {"chromadb"},
     "dp_optimizer.py": {"torch"},
+    "ranks.py": {"torch"},
     "haystack.py": {"haystack"},
     "haystack_store.py": {"haystack"},
     "langchain.py": {"langchain_core"},

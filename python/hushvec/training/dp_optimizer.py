@@ -57,17 +57,16 @@ class DPOptimizer(WrappingOptimizer):
             the model that `per_example_gradients` or `GhostClipping` was given, from its first gradients on; with gradients of
             another source no model is known, and no claim is made.
         allow_buffers: names of the model's buffers that a forward pass may write, since they hold nothing of the examples.
-        distributed: True where every process of torch.distributed takes part in this run, each with examples of its own: sums are
-            added up, and noise is drawn and charged once, on rank 0. False where each process has a run of its own. None is enough
-            in a single process.
+        distributed: True: all processes of torch.distributed are one run, each with examples of its own; noise is drawn and charged
+            once, on rank 0. False: each has a run of its own. None is enough in a single process.
         independent_batches: whether other optimizers with this accountant, budget or these parameters draw separate batches.
             Without it they are refused: two releases of one batch cost more than two batches.
 
     Raises:
         TypeError: wrong kinds; steps or delta missing beside a budget.
         ValueError: a value out of its range; the optimizer needs a closure; no parameter requires a gradient; the accountant is
-            another DPOptimizer's; a parameter is not the model's; torch.distributed has several processes and `distributed` is None;
-            the model is wrapped in DistributedDataParallel or sharded (FSDP).
+            another DPOptimizer's; a parameter is not the model's; `distributed` is None among several processes;
+            DistributedDataParallel around the model, or sharded parameters (FSDP).
 
     Guarantees:
         One step is the Gaussian mechanism on a Poisson sample: sum of gradients of norm at most C in real arithmetic, plus
@@ -127,8 +126,7 @@ class DPOptimizer(WrappingOptimizer):
         distributed: bool | None = None,
     ) -> None:
         super().__init__(optimizer)
-        self._steps = ranks.steps_of(distributed)
-        ranks.require_whole(self._all_parameters())
+        self._steps = ranks.steps_of(distributed, self._all_parameters(), model, clips_batches=clipping == BATCH)
         self.settings = Settings(
             clip_norm=clip_norm,
             noise_multiplier=noise_multiplier,
@@ -141,13 +139,9 @@ class DPOptimizer(WrappingOptimizer):
         self.schedule, self.sigma = self.settings.schedule, self.settings.sigma
         if not validate.flag("allow_batch_level", allow_batch_level) and clipping == BATCH:
             raise ValueError(WHY_NOT_BATCH)
-        if self._steps.count > 1 and clipping == BATCH:
-            raise ValueError('clipping must clip examples in a run of several processes, got "batch"')
         self.delta = None if delta is None else validate.delta(delta)
         self.generator = require_generator(generator)
         self._watch = ModelWatch(model, self._named, allow_buffers=allow_buffers)
-        if model is not None:
-            ranks.require_plain(model)
         if model is not None and not self._watch.covers(self._named().values()):
             raise ValueError("model must have all parameters of the optimizer, got one that is not among model.parameters()")
         self._account = RunAccount(

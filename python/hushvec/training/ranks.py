@@ -21,12 +21,16 @@ import torch
 from hushvec._native import _core
 from hushvec._native.clipped_sums import ClippedSum
 from hushvec._util import validate
+from hushvec.errors import HushvecError
 from hushvec.training.batch_gradients import Named
 from hushvec.training.batch_sum import BatchSum, exact_units, released, replace_exact_units
 from hushvec.training.model_watch import digest_of
 from hushvec.training.run_account import RunAccount, StepFacts
 
 _SHARDED = "an example is clipped by its norm over all parameters, so each process must hold them (no FSDP, no tensor parallelism)"
+_OTHER_FAILED = (
+    "the step must succeed in all processes, got an error on rank {rank}: {what}, and the batch is dropped in all of them"
+)
 _OK, _FAILED, _FAILED_AFTER_CHARGE = 0, 1, 2
 _FLOAT, _SEEDED, _UNWATCHED = 1, 2, 4
 
@@ -37,16 +41,24 @@ def process_count() -> int:
     return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
 
 
-def steps_of(distributed: bool | None) -> OneProcess | Processes:
-    """How a DPOptimizer steps.
+def steps_of(
+    distributed: bool | None, parameters: Named, model: torch.nn.Module | None, *, clips_batches: bool
+) -> OneProcess | Processes:
+    """How a DPOptimizer of these parameters steps.
 
     Raises:
-        ValueError: there are several processes and the user has not said what they are, or one run of them is asked for without any.
+        ValueError: there are several processes and the user has not said what they are, or one run of them is asked for without any;
+            what is not covered.
     """
+    require_whole(parameters)
+    if isinstance(model, torch.nn.Module):
+        require_plain(model)
     if distributed is None or not validate.flag("distributed", distributed):
         return OneProcess(declared=distributed is False)
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         raise ValueError("distributed must be False or None without torch.distributed, got True: call init_process_group() first")
+    if clips_batches:
+        raise ValueError('clipping must clip examples in a run of several processes, got "batch"')
     return Processes()
 
 
@@ -180,7 +192,7 @@ class Processes:
         dtype = torch.float64 if facts.float_sum else torch.float32
         try:
             noisy = self.drawn_by_first(draw, parameters, dtype, was_charged=lambda: account.record.steps > before)
-        except DrawFailedError as error:
+        except OtherProcessError as error:
             if error.charged:
                 account.note_step(facts)
             raise
@@ -210,7 +222,8 @@ class Processes:
         """What every process says; the first of `facts` is _FAILED where it has failed.
 
         Raises:
-            RuntimeError: another process has failed. ValueError: one has other settings, or other parameters when they first meet.
+            OtherProcessError: another process has failed.
+            ValueError: one has other settings, or other parameters when they first meet.
         """
         failed = facts[0] == _FAILED
         digest = b"" if failed else self._digest(settings, parameters)
@@ -223,10 +236,7 @@ class Processes:
             return met
         for rank, one in enumerate(met):
             if one[0] == _FAILED:
-                raise RuntimeError(
-                    f"the step must succeed in all processes, got an error on rank {rank}: nothing was charged, and the batch is "
-                    "dropped in all of them"
-                )
+                raise OtherProcessError(_OTHER_FAILED.format(rank=rank, what="nothing was charged"))
         for rank, one in enumerate(met):
             if one[-2:] != met[0][-2:]:
                 raise ValueError(f"settings and parameters must be those of rank 0 in all processes, got others on rank {rank}")
@@ -249,7 +259,7 @@ class Processes:
         """What `draw` returns on rank 0, for every process.
 
         Raises:
-            DrawFailedError: on the other processes, if it raises there.
+            OtherProcessError: on the other processes, if it raises there.
         """
         home, wire = parameters[0][1].device, _wire(parameters)
         noisy: list[torch.Tensor] = []
@@ -264,7 +274,10 @@ class Processes:
         if error is not None:
             raise error
         if (status := int(word)) != _OK:
-            raise DrawFailedError(charged=status == _FAILED_AFTER_CHARGE)
+            charged = status == _FAILED_AFTER_CHARGE
+            failed = OtherProcessError(_OTHER_FAILED.format(rank=0, what="it was charged" if charged else "nothing was charged"))
+            failed.charged = charged
+            raise failed
         sizes = [parameter.numel() for _, parameter in parameters]
         if self.is_first:
             flat = torch.cat([part.reshape(-1) for part in noisy]).to(wire, dtype)
@@ -281,15 +294,10 @@ class Processes:
         return found.digest()
 
 
-class DrawFailedError(RuntimeError):
-    """Rank 0 could not charge the step, or not draw its noise."""
+class OtherProcessError(HushvecError, RuntimeError):
+    """The step failed in another process of the run; `charged` says whether rank 0 had charged it."""
 
-    def __init__(self, *, charged: bool) -> None:
-        self.charged = charged
-        what = "it was charged" if charged else "nothing was charged"
-        super().__init__(
-            f"the step must succeed in all processes, got an error on rank 0: {what}, and the batch is dropped in all of them"
-        )
+    charged = False
 
 
 def _wire(parameters: Named) -> torch.device:
