@@ -127,7 +127,7 @@ def clip_and_noise(
         >>> hv.clip_and_noise(np.ones((4, 384), np.float32), clip_norm=1.0, sigma=sigma).shape
         (4, 384)
     """
-    law, name, noise = _law_of(sigma, scale)
+    law, name, noise = law_of(sigma, scale)
     if is_traced(x):
         from hushvec._native import torch_ops
 
@@ -142,7 +142,7 @@ def clip_and_noise(
     return target
 
 
-def _law_of(sigma: float | None, scale: float | None) -> tuple[str, str, float]:
+def law_of(sigma: float | None, scale: float | None) -> tuple[str, str, float]:
     """The law, the name of its parameter, and that parameter."""
     if scale is None:
         if sigma is None:
