@@ -88,7 +88,7 @@ def clip_and_noise(
         jax.vmap rows are released one by one; give a matrix instead.
 
     Reference:
-        docs/integrations.md, "JAX".
+        docs/performance.md, "JAX".
 
     Example:
         >>> import jax                                             # doctest: +SKIP
