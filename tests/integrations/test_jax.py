@@ -83,7 +83,7 @@ def test_large_arrays_do_not_wait_for_themselves():
 
 
 def test_noise_is_not_kept_in_a_program():
-    with pytest.raises(Exception, match="callback|serializ"):
+    with pytest.raises(Exception, match=r"callback|serializ"):
         jax.export.export(jax.jit(lambda x: ours.clip_and_noise(x, 1.0, 0.5)))(jnp.ones((2, 8))).serialize()
 
 

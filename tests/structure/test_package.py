@@ -121,6 +121,7 @@ NEEDS = {
     "ranks.py": {"torch"},
     "haystack.py": {"haystack"},
     "haystack_store.py": {"haystack"},
+    "jax.py": {"jax"},
     "langchain.py": {"langchain_core"},
     "langchain_store.py": {"langchain_core"},
     "beams.py": {"torch"},

@@ -1,8 +1,8 @@
 """hushvec inside JAX programs: `clip` and `clip_and_noise` for jax.Array, also under jax.jit.
 
-XLA may merge equal calls, drop those whose result nobody reads, and compute constants while it compiles. So the call that draws is one
-with a side effect (jax.experimental.io_callback), which XLA makes once for each time that the program comes to it. JAX writes programs with
-such calls neither into its compilation cache nor into exported files: no program on disk draws, or repeats, noise.
+XLA may merge equal calls, drop those whose result nobody reads, and compute constants while it compiles. So the call that draws is
+one with a side effect (jax.experimental.io_callback), which XLA makes once for each time that the program comes to it. JAX keeps
+programs with such calls out of its compilation cache and exports none.
 
 Rows are processed on the host. An array on an accelerator is copied there and back.
 """
@@ -36,13 +36,13 @@ def clip(x: Any, clip_norm: float) -> Any:
 
     Raises:
         MissingExtraError: JAX is not installed.
-        TypeError, ValueError: as `hushvec.clip`, at once or while the program is traced. NaN or Inf in x: an error of JAX that quotes ours,
-            when the program runs. jax.grad through it: JAX's error.
+        TypeError, ValueError: as `hushvec.clip`, at once or while the program is traced. NaN or Inf in x: an error of JAX that quotes
+            ours, when the program runs. jax.grad through it: JAX's error.
 
     Example:
-        >>> import jax                                     # doctest: +SKIP
-        >>> from hushvec.integrations.jax import clip      # doctest: +SKIP
-        >>> jax.jit(lambda x: clip(x, 1.0))(jax.numpy.ones((4, 384))).shape  # doctest: +SKIP
+        >>> import jax
+        >>> from hushvec.integrations.jax import clip
+        >>> jax.jit(lambda x: clip(x, 1.0))(jax.numpy.ones((4, 384))).shape
         (4, 384)
     """
     jax = _import_jax()
@@ -84,17 +84,17 @@ def clip_and_noise(
         jax.lax.scan and every row of jax.vmap. A call is neither merged with another nor left out.
 
     Edge cases:
-        XLA does not fix the order of several calls in one program: with a seeded generator, which of them draws first may change. Under
-        jax.vmap rows are released one by one; give a matrix instead.
+        XLA does not fix the order of several calls in one program: with a seeded generator, which of them draws first may change.
+        Under jax.vmap rows are released one by one; give a matrix instead.
 
     Reference:
         docs/performance.md, "JAX".
 
     Example:
-        >>> import jax                                             # doctest: +SKIP
-        >>> from hushvec.integrations.jax import clip_and_noise    # doctest: +SKIP
-        >>> release = jax.jit(lambda x: clip_and_noise(x, clip_norm=1.0, sigma=0.6))   # doctest: +SKIP
-        >>> release(jax.numpy.ones((4, 384))).shape                # doctest: +SKIP
+        >>> import jax
+        >>> from hushvec.integrations.jax import clip_and_noise
+        >>> release = jax.jit(lambda x: clip_and_noise(x, clip_norm=1.0, sigma=0.6))
+        >>> release(jax.numpy.ones((4, 384))).shape
         (4, 384)
     """
     jax = _import_jax()
@@ -103,9 +103,10 @@ def clip_and_noise(
     _, name, value = law_of(sigma, scale)
     value = validate.positive(name, value) if validate.flag("exact", exact) else validate.not_negative(name, value)
     source = require_generator(generator)
+    chosen: Any = {name: value}
 
     def on_host(rows: Any) -> NDArray[Any]:
-        return noise.clip_and_noise(np.asarray(rows), norm, exact=exact, generator=source, **{name: value})
+        return noise.clip_and_noise(np.asarray(rows), norm, exact=exact, generator=source, **chosen)
 
     callback: Callable[..., Any] = jax.experimental.io_callback
     return callback(on_host, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
