@@ -26,6 +26,7 @@ LONG_FILES = (
     "_util/test_torch_recording.py",
     "evidence/exact/test_same_bits.py",
     "_native/test_torch_ops.py",
+    "training/test_distributed.py",
     "evidence/statistical/test_noise_laws.py",
     "evidence/statistical/test_release_laws.py",
     "secure_memory/test_secure_cache.py",

@@ -66,7 +66,7 @@ void release(ClippedSum& sum, const py::sequence& out, py::handle source) {
     sum.reset();
 }
 
-// For the tests: the exact sums.
+// The exact sums.
 py::list units(const ClippedSum& sum) {
     py::list parts;
     for (std::size_t part = 0; part < sum.parts(); ++part) {
@@ -76,6 +76,12 @@ py::list units(const ClippedSum& sum) {
         parts.append(copy);
     }
     return parts;
+}
+
+void replace(ClippedSum& sum, std::size_t rows, const std::vector<py::array_t<double, py::array::c_style | py::array::forcecast>>& units) {
+    std::vector<std::vector<double>> copies;
+    for (const auto& part : units) copies.emplace_back(part.data(), part.data() + part.size());
+    sum.replace(rows, copies);
 }
 
 }  // namespace
@@ -89,6 +95,7 @@ void bind_clipped_sum(py::module_& module) {
         .def("add", &add, py::arg("parts"), InFloatModes())
         .def("release", &release, py::arg("out"), py::arg("source"), InFloatModes())
         .def("_units", &units, InFloatModes())
+        .def("_replace", &replace, py::arg("rows"), py::arg("units"), InFloatModes())
         .def("reset", &ClippedSum::reset)
         .def_property_readonly("rows", &ClippedSum::rows)
         .def_property_readonly("corrected_rows", &ClippedSum::corrected_rows);

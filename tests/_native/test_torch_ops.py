@@ -14,7 +14,14 @@ from hushvec._native import _core
 
 torch = pytest.importorskip("torch")
 
-from hushvec.integrations.torch_ops import clip_and_noise, gaussian_noise_, laplacian_noise_, stream_state  # noqa: E402
+from hushvec.integrations.torch_ops import (  # noqa: E402
+    clip,
+    clip_and_laplacian_noise,
+    clip_and_noise,
+    gaussian_noise_,
+    laplacian_noise_,
+    stream_state,
+)
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 NONCE, ROUNDS = 4, 5
@@ -36,11 +43,56 @@ def test_bits_are_those_of_the_eager_functions(dtype, exact):
     for _ in range(3):
         expected = hv.clip_and_noise(x, 1.0, 0.5, exact=exact, generator=generator)
         assert torch.equal(torch.ops.hushvec.clip_and_noise(x, 1.0, 0.5, exact, state), expected)
+        expected = hv.clip_and_noise(x, 1.0, scale=0.5, exact=exact, generator=generator)
+        assert torch.equal(torch.ops.hushvec.clip_and_laplacian_noise(x, 1.0, 0.5, exact, state), expected)
     for fill, eager in ((gaussian_noise_, hv.gaussian_noise), (laplacian_noise_, hv.laplacian_noise)):
         out = torch.empty(6, 130, dtype=dtype)
         fill(out, 2.0, state)
         assert torch.equal(out, eager((6, 130), 2.0, like=x, generator=generator))
-    assert state[NONCE] == 5
+    assert state[NONCE] == 8
+
+
+def layouts(dtype):
+    """Rows as they come: in order, transposed, every other one, a run of columns, one row, none."""
+    x = some_rows(dtype)
+    return x, x.t(), x[::2], x[:, 3:90:2], x[4], x[:0]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_clip_is_the_eager_one_compiled(dtype):
+    def program(x):
+        return hv.clip(x + x, 1.5) * 2
+
+    compiled = torch.compile(program, fullgraph=True, backend="aot_eager", dynamic=True)
+    for x in layouts(dtype):
+        assert torch.equal(compiled(x), program(x)), x.stride()
+
+
+def test_clip_compiled_by_inductor():
+    def program(x, clip_norm):
+        return hv.clip(x + x, clip_norm) * 2, hv.clip(x.bfloat16(), clip_norm)
+
+    compiled = torch.compile(program, fullgraph=True)
+    for clip_norm in (1.0, 0.5):
+        for ours, expected in zip(compiled(some_rows(), clip_norm), program(some_rows(), clip_norm)):
+            assert torch.equal(ours, expected)
+
+
+@pytest.mark.filterwarnings("ignore")  # torch's, of its own export
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_exported_program_keeps_clip(strict, tmp_path):
+    class Clipped(torch.nn.Module):
+        def forward(self, x):
+            return hv.clip(x, 1.0) + 1
+
+    program = torch.export.export(Clipped(), (some_rows(),), dynamic_shapes=({0: torch.export.Dim("rows")},), strict=strict)
+    torch.export.save(program.run_decompositions(), tmp_path / "clipped.pt2")
+    loaded = torch.export.load(tmp_path / "clipped.pt2")
+    assert [str(node.target) for node in loaded.graph.nodes].count("hushvec.clip.default") == 1
+    x = torch.full((9, 130), 3.0)
+    assert torch.equal(loaded.module()(x), Clipped()(x))
+    with pytest.raises(ValueError, match="x must be finite, got inf in row 8"):
+        loaded.module()(torch.cat([x[:8], torch.full((1, 130), float("inf"))]))
 
 
 def test_a_state_holds_a_seed_but_no_key():
@@ -99,11 +151,11 @@ def test_a_compiled_program_draws_what_the_eager_one_draws():
         torch.ops.hushvec.gaussian_noise_(noise, 1.0, state)
         second = torch.ops.hushvec.clip_and_noise(x, 1.0, 0.5, True, state)
         torch.ops.hushvec.laplacian_noise_(noise[:2], 1.0, state)
-        return first, noise, second
+        return first, noise, second, torch.ops.hushvec.clip_and_laplacian_noise(x, 1.0, 0.5, True, state)
 
     x, eager_state, state = some_rows(), stream_state(seed=1), stream_state(seed=1)
     compiled = torch.compile(program, fullgraph=True)
-    for calls in (4, 8):
+    for calls in (5, 10):
         for ours, expected in zip(compiled(x, state), program(x, eager_state)):
             assert torch.equal(ours, expected)
         assert state[NONCE] == calls
@@ -118,6 +170,7 @@ def all_different(tensors):
     [
         lambda x: hv.clip_and_noise(x, 1.0, 0.5),
         lambda x: hv.clip_and_noise(x, 1.0, 0.5, exact=False, out=torch.empty_like(x)),
+        lambda x: hv.clip_and_noise(x, 1.0, scale=0.5),
         lambda x: hv.gaussian_noise(tuple(x.shape), 0.5, like=x),
         lambda x: hv.laplacian_noise((6, 130), 0.5, out=torch.empty(6, 130)),
     ],
@@ -127,6 +180,17 @@ def test_equal_calls_are_neither_merged_nor_replayed(call):
     compiled = torch.compile(lambda x: (call(x), call(x)), fullgraph=True)
     x = some_rows()
     assert all_different([*compiled(x), *compiled(x)])
+
+
+def test_compiled_laplacian_noise_has_the_bits_of_the_eager_one(monkeypatch):
+    """The public function, whose state is that of the process: a seeded one in its place shows the bits."""
+    from hushvec._native import torch_ops
+
+    monkeypatch.setattr(torch_ops, "_default_state_on_cpu", stream_state(seed=5))
+    compiled = torch.compile(lambda x: hv.clip_and_noise(x, 1.0, scale=0.5), fullgraph=True, backend="aot_eager", dynamic=True)
+    generator = hv.Generator.unsafe_seeded(5)
+    for x in layouts(torch.float32)[:4]:
+        assert torch.equal(compiled(x), hv.clip_and_noise(x, 1.0, scale=0.5, generator=generator))
 
 
 def test_a_result_nobody_reads_still_uses_its_nonce():
@@ -148,12 +212,34 @@ def test_a_program_writes_the_callers_output():
     result = torch.compile(lambda x, out: hv.clip_and_noise(x, 1.0, 0.5, out=out), fullgraph=True)(x, out)
     assert out.data_ptr() == address
     assert torch.equal(result, out) and (out != 0).any()
+    in_place = torch.compile(lambda x: hv.clip(x, 1.0, out=x), fullgraph=True, backend="aot_eager")
+    expected = hv.clip(x, 1.0)
+    assert torch.equal(in_place(x), expected) and torch.equal(x, expected)
+
+
+@pytest.mark.parametrize(
+    ("out", "text"),
+    [
+        (torch.zeros(1, 130), r"out must have shape \(6, 130\), got \(1, 130\)"),  # which copy_ would fill
+        (torch.zeros(6, 130, dtype=torch.float64), "out must be float32, got float64"),
+        (torch.zeros(6, 130, requires_grad=True), "out must not require grad"),
+    ],
+)
+@pytest.mark.parametrize("call", [lambda x, out: hv.clip(x, 1.0, out=out), lambda x, out: hv.clip_and_noise(x, 1.0, 1.0, out=out)])
+def test_a_program_refuses_the_outputs_that_eager_calls_refuse(call, out, text):
+    for run in (call, torch.compile(call, fullgraph=True, backend="eager")):
+        with pytest.raises(Exception, match=text):
+            run(some_rows(), out)
+    assert not out.any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_torchs_own_checks_of_an_operator(dtype):
     x = some_rows(dtype)
     torch.library.opcheck(clip_and_noise, (x, 1.0, 0.5, True, stream_state(seed=1)))
+    torch.library.opcheck(clip_and_laplacian_noise, (x, 1.0, 0.5, True, stream_state(seed=1)))
+    torch.library.opcheck(clip, (x, 1.0))
+    torch.library.opcheck(clip, (x.t()[::2], 1.0))
     torch.library.opcheck(gaussian_noise_, (torch.empty_like(x), 0.5, stream_state(seed=1)))
     torch.library.opcheck(laplacian_noise_, (torch.empty_like(x), 0.5, stream_state(seed=1)))
 
@@ -162,6 +248,10 @@ def test_schemas():
     assert str(torch.ops.hushvec.clip_and_noise.default._schema) == (
         "hushvec::clip_and_noise(Tensor x, float clip_norm, float sigma, bool exact, Tensor(a4!) state) -> Tensor"
     )
+    assert str(torch.ops.hushvec.clip_and_laplacian_noise.default._schema) == (
+        "hushvec::clip_and_laplacian_noise(Tensor x, float clip_norm, float scale, bool exact, Tensor(a4!) state) -> Tensor"
+    )
+    assert str(torch.ops.hushvec.clip.default._schema) == "hushvec::clip(Tensor x, float clip_norm) -> Tensor"
     assert str(torch.ops.hushvec.gaussian_noise_.default._schema) == (
         "hushvec::gaussian_noise_(Tensor(a0!) out, float sigma, Tensor(a2!) state) -> ()"
     )
@@ -179,6 +269,11 @@ def test_schemas():
         (lambda s: clip_and_noise(torch.ones(3, 4), 0.0, 1.0, True, s), ValueError, "clip_norm must be > 0, got 0.0"),
         (lambda s: clip_and_noise(torch.ones(3, 4), 1.0, 0.0, True, s), ValueError, "sigma must be > 0, got 0.0"),
         (lambda s: laplacian_noise_(torch.ones(3), -1.0, s), ValueError, "scale must be >= 0, got -1.0"),
+        (lambda s: clip_and_laplacian_noise(torch.ones(3, 4), 1.0, 0.0, True, s), ValueError, "scale must be > 0, got 0.0"),
+        (lambda s: clip(torch.ones(3, 4, requires_grad=True), 1.0), ValueError, "x must not require grad"),
+        (lambda s: clip(torch.ones(3, 4).int(), 1.0), TypeError, "x must be float32 or .*, got int32"),
+        (lambda s: clip(torch.ones(3, 4), -1.0), ValueError, "clip_norm must be > 0, got -1.0"),
+        (lambda s: clip(torch.tensor([[1.0], [float("inf")]]), 1.0), ValueError, "x must be finite, got inf in row 1"),
         (
             lambda s: clip_and_noise(torch.tensor([[1.0], [float("nan")]]), 1.0, 1.0, True, s),
             ValueError,
@@ -200,6 +295,10 @@ def test_refused_while_recorded():
         torch.compile(lambda x: hv.clip_and_noise(x, 1.0, 1.0, generator=generator), fullgraph=True)(x)
     with pytest.raises(Exception, match=r"x must not require grad"):
         torch.compile(lambda x: hv.clip_and_noise(x, 1.0, 1.0), fullgraph=True)(x.requires_grad_(True))
+    with pytest.raises(Exception, match=r"x must not require grad"):
+        torch.compile(lambda x: hv.clip(x, 1.0), fullgraph=True)(x.requires_grad_(True))
+    with pytest.raises(Exception, match=r"sigma must be left out where scale is given"):
+        torch.compile(lambda x: hv.clip_and_noise(x, 1.0, 1.0, scale=1.0), fullgraph=True)(x.detach())
 
 
 @pytest.mark.parametrize("rounds", [7, 0])

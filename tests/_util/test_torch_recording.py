@@ -60,6 +60,7 @@ DRAWS = {
     "l2_laplace_noise": lambda x: hv.l2_laplace_noise((2, 4), like=x),
     "noise into out": lambda x: hv.gaussian_noise(x.shape, out=x),
     "clip_and_noise": lambda x: hv.clip_and_noise(x, 1.0, 0.5),
+    "clip and Laplace noise": lambda x: hv.clip_and_noise(x, 1.0, scale=0.5),
     "privatize": lambda x: hv.privatize(x, epsilon=1.0, budget=Budget()).values,
     "clip_and_noise_gradients": lambda x: clip_and_noise_gradients(x, 1.0, 1.0),
     "noise_batch": lambda x: x + torch.from_numpy(noise_batch(np.ones((2, 4), np.float32), job)),
@@ -130,10 +131,35 @@ def test_a_strict_export_is_refused(draw):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("recorder", RECORDERS)
+@pytest.mark.parametrize("recorder", ["torch.fx.symbolic_trace", "vmap", "functionalize", "grad", "jvp"])
 def test_clip_is_refused(recorder):
     with pytest.raises(RuntimeError, match="clip cannot be recorded into a program"):
         RECORDERS[recorder](lambda x: hv.clip(x, 1.0), torch.ones(2, 4))
+
+
+def test_clip_of_an_array_is_refused():
+    """It would be a constant."""
+    with pytest.raises(RuntimeError, match="clip cannot be recorded into a program"):
+        RECORDERS["torch.export"](lambda x: x + torch.from_numpy(hv.clip(np.ones(4, np.float32), 1.0)), torch.ones(2, 4))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("recorder", ["torch.jit.trace", "make_fx real", "make_fx fake", "make_fx symbolic", "make_fx pre-dispatch"])
+def test_a_recorded_clip_clips(recorder):
+    program = RECORDERS[recorder](lambda x: hv.clip(x, 1.0), torch.zeros(2, 4))
+    x = torch.full((2, 4), 3.0)
+    assert torch.equal(program(x), hv.clip(x, 1.0))
+
+
+def test_clip_of_fake_tensors_is_fake():
+    result = RECORDERS["fake tensors"](lambda x: hv.clip(x.t(), 1.0), torch.ones(2, 4))
+    assert type(result) is not torch.Tensor and result.shape == (4, 2) and result.is_contiguous()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_clip_is_not_exported_to_onnx():
+    with pytest.raises(Exception, match="hushvec::clip"):
+        RECORDERS["onnx by tracing"](lambda x: hv.clip(x, 1.0), torch.ones(2, 4))
 
 
 def test_a_tensor_whose_mode_is_over_is_refused():

@@ -9,6 +9,8 @@ NOT_HERE = {
     ("docs/inverters.md", '"jxm/gtr__nq__32"'): "it downloads checkpoints",
     ("docs/inverters.md", '"models/gtr__nq__32"'): "it reads downloaded checkpoints",
     ("docs/performance.md", 'device="cuda"'): "it needs a GPU",
+    ("docs/performance.md", "hushvec.integrations.jax"): "it needs JAX; tests/integrations/test_jax.py runs the same calls",
+    ("docs/training.md", "init_process_group("): "it needs several processes; tests/training/test_distributed.py has them",
     ("docs/retrieval.md", "postgresql://"): "it needs a server; tests/retrieval runs the same calls on one",
 }
 # The same for blocks that take more than some 3 s: they run with HUSHVEC_TEST_SCALE=full.

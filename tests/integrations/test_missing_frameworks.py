@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.integrations import dask, datasets, ray, spark, tables
+from hushvec.integrations import dask, datasets, jax, ray, spark, tables
 from hushvec.jobs import NoiseJob, noise_file
 
 
@@ -20,6 +20,8 @@ from hushvec.jobs import NoiseJob, noise_file
         ("dask.array", "dask", lambda job: dask.noise_array(np.ones((1, 4)), job)),
         ("datasets", "datasets", lambda job: datasets.noise_function(job)),
         ("datasets", "datasets", lambda job: datasets.noise_dataset(None, job)),
+        ("jax", "jax", lambda job: jax.clip(None, 1.0)),
+        ("jax", "jax", lambda job: jax.clip_and_noise(None, 1.0, 1.0)),
         ("pyarrow", "tables", lambda job: tables.privatize_column(None, epsilon=1.0)),
     ),
 )

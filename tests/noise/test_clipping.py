@@ -1,5 +1,7 @@
 """clip and clip_and_noise: values, layouts, in place, edge sizes."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -154,3 +156,20 @@ def test_threads_change_nothing():
         np.testing.assert_array_equal(apply_noise(x), alone)
     finally:
         hv.set_num_threads(0)
+
+
+def test_a_scale_releases_as_the_laplacian_mechanism_does():
+    x = np.random.default_rng(0).standard_normal((5, 40)).astype(np.float32)
+    scale = hv.laplace_scale(4.0, 2.0 * math.sqrt(40))
+    released = hv.clip_and_noise(x, 1.0, scale=scale, generator=seeded(3))
+    expected = hv.privatize(x, epsilon=4.0, mechanism="laplacian", generator=seeded(3))
+    assert np.array_equal(released, expected.values)
+    assert not np.array_equal(released, hv.clip_and_noise(x, 1.0, scale, generator=seeded(3)))
+
+
+@pytest.mark.parametrize(
+    ("noise", "text"), [({}, "neither"), ({"sigma": 1.0, "scale": 1.0}, "sigma must be left out"), ({"scale": "1"}, "^scale must be ")]
+)
+def test_one_of_sigma_and_scale(noise, text):
+    with pytest.raises(TypeError, match=text):
+        hv.clip_and_noise(np.ones(4, np.float32), 1.0, **noise)

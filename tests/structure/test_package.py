@@ -118,8 +118,10 @@ NEEDS = {
     "checkpoints.py": {"torch"},   # of training; that of text imports nothing
     "chroma.py": {"chromadb"},
     "dp_optimizer.py": {"torch"},
+    "ranks.py": {"torch"},
     "haystack.py": {"haystack"},
     "haystack_store.py": {"haystack"},
+    "jax.py": {"jax"},
     "langchain.py": {"langchain_core"},
     "langchain_store.py": {"langchain_core"},
     "beams.py": {"torch"},

@@ -304,3 +304,44 @@ def test_bad_outputs_release_nothing(out, kind, text):
     with pytest.raises(TypeError, match="generator must be a"):
         total.release(7)
     assert total.rows == 1
+
+
+@pytest.mark.parametrize("counts", [(3, 5), (0, 4), (200, 90)])
+def test_sums_of_two_processes_are_that_of_one(counts):
+    """Whole units, added up and put back, have the bits of one sum of all rows: in integers and, of many rows, in float64."""
+    rng = np.random.default_rng(7)
+    shapes, rows = [(33,), (2, 5)], [rng.standard_normal((sum(counts), 33)), rng.standard_normal((sum(counts), 2, 5))]
+    sums = [ClippedSum(shapes, clip_norm=0.7, sigma=0.0) for _ in counts]
+    places = (slice(0, counts[0]), slice(counts[0], None))
+    for total, place in zip(sums, places):
+        if len(rows[0][place]):
+            total.add([part[place] for part in rows])
+    found = [total.units(rows[0]) for total in sums]
+    sums[0].replace([a + b for a, b in zip(*found)], sum(counts))
+    assert sums[0].rows == sum(counts)
+    expected = summed(rows, 0.7)
+    for ours, theirs in zip(sums[0].units(rows[0]), expected.units(rows[0]), strict=True):
+        assert np.array_equal(ours, theirs)
+    sums[0].add([part[:2] for part in rows])  # and it goes on
+    expected.add([part[:2] for part in rows])
+    assert all(np.array_equal(a, b) for a, b in zip(sums[0].release(), expected.release(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("units", "rows", "text"),
+    [
+        ([np.zeros(3)], 1, r"units must have 2 arrays, got 1"),
+        ([np.zeros(3), np.zeros(5)], 1, r"units\[1\] must have 4 elements, got 5"),
+        ([np.zeros(3), np.zeros(4)], 9, "rows of the sum must be <= most_rows = 8, got 9"),
+        ([np.zeros(3), np.full(4, 0.5)], 1, r"units\[1\] must hold whole numbers"),
+        ([np.full(3, 2.0**26), np.zeros(4)], 1, r"units\[0\] must hold whole numbers of at most 2\^25 for each row"),
+        ([np.full(3, np.nan), np.zeros(4)], 1, r"units\[0\] must hold whole numbers"),
+    ],
+)
+def test_what_is_no_sum_is_refused_and_changes_nothing(units, rows, text):
+    total = ClippedSum([(3,), (2, 2)], clip_norm=1.0, sigma=0.0, most_rows=8)
+    total.add([np.ones((2, 3)), np.ones((2, 2, 2))])
+    before = total.units(units[0])
+    with pytest.raises(ValueError, match=text):
+        total.replace(units, rows)
+    assert total.rows == 2 and all(np.array_equal(a, b) for a, b in zip(before, total.units(units[0]), strict=True))

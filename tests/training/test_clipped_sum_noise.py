@@ -176,6 +176,19 @@ def test_parts_and_batches_are_added_on_the_device(device):
     assert total.rows == 0
 
 
+def test_sums_of_two_processes_are_added_up_on_the_device(device):
+    rows, sums = torch.full((5, 3), 0.25), [ClippedSum([(3,)], clip_norm=1.0, sigma=0.0, most_rows=5) for _ in range(3)]
+    sums[0].add([rows[:2]])
+    sums[1].add([rows[2:]])
+    units = [total.units(rows)[0] for total in sums]  # of the third, an empty batch, zeros
+    assert not units[2].any()
+    sums[0].replace([units[0] + units[1] + units[2]], 5)
+    assert sums[0].rows == 5 and sums[1].rows == 3
+    with pytest.raises(ValueError, match="rows of the sum must be <= 5, got 6"):
+        sums[0].replace([units[0]], 6)
+    assert torch.equal(sums[0].release()[0], torch.full((3,), 1.25))
+
+
 def test_each_part_on_a_device_has_a_nonce_of_its_own(device):
     first, second = ClippedSum([(500,), (500,)], clip_norm=1.0, sigma=1.0).release(
         hv.Generator.unsafe_seeded(4), [torch.empty(500), torch.empty(500)]

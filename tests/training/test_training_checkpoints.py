@@ -377,7 +377,7 @@ class TestRefusals:
         good = optimizer.state_dict()
         wrong = {
             "must be that of a DPOptimizer": [optimizer.optimizer.state_dict(), {}, None, {**good, "privacy": {}}],
-            "version must be 2, got 1": [{**good, "privacy": {**good["privacy"], "version": 1}}],
+            "version must be 3, got 1": [{**good, "privacy": {**good["privacy"], "version": 1}}],
             "must hold its 3 steps, got 0": [{**good, "privacy": {**good["privacy"], "steps": 3}}],
             "setting steps, got none": [{**good, "privacy": {**good["privacy"], "settings": {
                 name: value for name, value in good["privacy"]["settings"].items() if name != "steps"}}}],

@@ -60,8 +60,13 @@ public:
 
     void reset();
 
-    // The sum of part `part` in units, without noise. For the tests.
+    // The sum of part `part` in whole units, without noise: what other processes' sums of a batch can be added to.
     std::vector<double> units(std::size_t part) const;
+
+    // Holds these units from now on, one vector for each part, as the sum of `rows` rows: those of several processes, added up.
+    // Throws std::invalid_argument (shapes, too many rows, what is not a whole number of units that the rows can have), and then
+    // nothing has changed.
+    void replace(std::size_t rows, const std::vector<std::vector<double>>& units);
 
 private:
     void add_exactly(const std::vector<MatrixView>& parts);

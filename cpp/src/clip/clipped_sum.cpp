@@ -69,6 +69,30 @@ std::vector<double> ClippedSum::units(std::size_t part) const {
     return all;
 }
 
+void ClippedSum::replace(std::size_t rows, const std::vector<std::vector<double>>& units) {
+    if (units.size() != columns_.size()) {
+        throw std::invalid_argument("units must have " + std::to_string(columns_.size()) + " arrays, got " + std::to_string(units.size()));
+    }
+    if (rows > most_rows_) {
+        throw std::invalid_argument("rows of the sum must be <= most_rows = " + std::to_string(most_rows_) + ", got " + std::to_string(rows));
+    }
+    const double most = std::ldexp(static_cast<double>(rows), kUnitBits);
+    for (std::size_t part = 0; part < units.size(); ++part) {
+        const std::string name = "units[" + std::to_string(part) + "]";
+        if (units[part].size() != columns_[part]) {
+            throw std::invalid_argument(name + " must have " + std::to_string(columns_[part]) + " elements, got " + std::to_string(units[part].size()));
+        }
+        for (const double value : units[part]) {
+            if (std::fabs(value) <= most && std::rint(value) == value) continue;
+            throw std::invalid_argument(name + " must hold whole numbers of at most 2^25 for each row, got " + std::to_string(value));
+        }
+    }
+    sums_->make_room(rows, false);
+    for (std::size_t part = 0; part < units.size(); ++part) sums_->store(part, units[part].data(), units[part].size());
+    rows_ = rows;
+    corrected_rows_ = 0;
+}
+
 void ClippedSum::add(const std::vector<MatrixView>& parts) {
     if (parts.size() != columns_.size()) {
         throw std::invalid_argument("parts must have " + std::to_string(columns_.size()) + " arrays, got " + std::to_string(parts.size()));

@@ -76,6 +76,18 @@ void UnitSums::put(const UnitSums& other, Put how) {
     for (std::size_t j = 0; j < count_; ++j) wide_[j] += sign * other.wide_[j];
 }
 
+void UnitSums::store(std::size_t part, const double* units, std::size_t count) {
+    const std::size_t at = offsets_[part];
+    for (std::size_t j = 0; j < padded(count); ++j) {
+        const double value = j < count ? units[j] : 0.0;
+        if (wide_ != nullptr) {
+            wide_[at + j] = value;
+        } else {
+            narrow_[at + j] = static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
+        }
+    }
+}
+
 void UnitSums::read(std::size_t part, std::size_t first, std::size_t count, double* out) const {
     const std::size_t at = offsets_[part] + first;
     if (wide_ != nullptr) {

@@ -34,6 +34,8 @@ public:
     void put(std::size_t part, std::size_t first, const std::uint32_t* integers, std::size_t count, Put put);
     // Sums of the same columns, of no more rows than there is room for.
     void put(const UnitSums& other, Put put);
+    // All of part `part`, of no more rows than there is room for. What is behind it, up to the padding, becomes 0.
+    void store(std::size_t part, const double* units, std::size_t count);
     void read(std::size_t part, std::size_t first, std::size_t count, double* out) const;
 
 private:

@@ -58,6 +58,15 @@ def is_traced(x: Any) -> bool:
     return is_torch(x) and bool(sys.modules["torch"].compiler.is_dynamo_compiling())
 
 
+def is_recorded(x: Any) -> bool:
+    """Whether anything of torch that keeps calls of operators is recording a call on x: torch.compile, torch.export, make_fx, ..."""
+    if not is_torch(x):
+        return False
+    from hushvec._util.torch_recording import keeps_operators
+
+    return keeps_operators()
+
+
 def array_kind(x: Any) -> str:
     """The type as an error shows it; numpy and CuPy have the same name for theirs."""
     return "cupy.ndarray" if is_cupy(x) else kind(x)

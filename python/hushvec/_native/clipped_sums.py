@@ -165,6 +165,32 @@ class ClippedSum:
             self._sum.reset()
             self._on_device = None
 
+    def units(self, like: Any) -> list[Any]:
+        """The exact sums, one float64 run for each part, in units of 2^-25 of the power of two at or above clip_norm.
+
+        Those of several processes may be added up, in any order, and given to `replace`. Of no rows they are zeros. `like` is an array
+        where the rows are: the runs are numpy arrays for the CPU, and arrays of its library on its device.
+        """
+        with self._lock:
+            if on_cuda(like):
+                self._on_device = self._sums_on_device(like, "like")
+                return self._on_device.units()
+            return list(self._sum._units())
+
+    def replace(self, units: Sequence[Any], rows: int) -> None:
+        """Hold these sums as those of so many rows, which may have been added in several processes.
+
+        Raises:
+            ValueError: rows above most_rows, other lengths, or what is no sum of so many clipped rows. Nothing has changed then.
+        """
+        with self._lock:
+            if on_cuda(units[0]):
+                sums = self._sums_on_device(units[0], "units")
+                sums.replace(units, rows)
+                self._on_device = sums
+            else:
+                self._sum._replace(rows, [np.asarray(part) for part in units])
+
     def _units(self) -> list[Any]:
         """The exact sums, in units of 2^-25 of the power of two at or above clip_norm: for the tests."""
         return [units.reshape(shape) for units, shape in zip(self._sum._units(), self._shapes, strict=True)]

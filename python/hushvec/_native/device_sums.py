@@ -52,6 +52,19 @@ class DeviceSums:
                 cuda.add_to_sum(matrix, scales, sums)
         self.rows += rows
 
+    def units(self) -> list[Any]:
+        """Copies of the sums."""
+        return [1.0 * sums for sums in self._sums]
+
+    def replace(self, units: Sequence[Any], rows: int) -> None:
+        """Hold these as the sums of so many rows. If it raises, nothing has changed."""
+        most = min(self._most_rows, cuda.most_rows_of_sum(units[0], self._clip_norm, self._sigma))
+        if rows > most:
+            raise ValueError(f"rows of the sum must be <= {most}, got {rows}")
+        for sums, part in zip(self._sums, units, strict=True):
+            sums[...] = part
+        self.rows = rows
+
     def release(self, results: Sequence[Any], source: _core.Generator) -> None:
         """Write the sums plus noise: float32[length] for each part, in order in memory."""
         for sums, result in zip(self._sums, results, strict=True):

@@ -6,6 +6,10 @@ from is a tensor here, the state, which every operator declares it changes:
     hushvec::gaussian_noise_(Tensor(a!) out, float sigma, Tensor(b!) state) -> ()
     hushvec::laplacian_noise_(Tensor(a!) out, float scale, Tensor(b!) state) -> ()
     hushvec::clip_and_noise(Tensor x, float clip_norm, float sigma, bool exact, Tensor(a!) state) -> Tensor
+    hushvec::clip_and_laplacian_noise(Tensor x, float clip_norm, float scale, bool exact, Tensor(a!) state) -> Tensor
+    hushvec::clip(Tensor x, float clip_norm) -> Tensor
+
+`clip` draws nothing and has no state: equal calls may be merged, and torch.export and tracers may keep it.
 
 torch copies tensors, saves them and keeps them in programs, and a copied key stream would repeat its noise. So a state holds no
 key: it says "the generator of this process", in a token that no other process has. Only a seed, which is not secret, is in the
@@ -25,7 +29,7 @@ from typing import Any
 import torch
 
 from hushvec._native import _core, cuda, kernels
-from hushvec._native.arrays import device_of, new_array, require_array
+from hushvec._native.arrays import device_of, dtype_name, new_array, require_array, require_form, require_same_kind
 from hushvec._util import validate
 from hushvec._util.recording import recording_error, require_no_recorder
 from hushvec._util.torch_recording import is_exporting
@@ -158,12 +162,22 @@ def laplacian_noise_(out: torch.Tensor, scale: float, state: torch.Tensor) -> No
 @torch.library.custom_op("hushvec::clip_and_noise", mutates_args=("state",))
 def clip_and_noise(x: torch.Tensor, clip_norm: float, sigma: float, exact: bool, state: torch.Tensor) -> torch.Tensor:
     """A new tensor, as `hushvec.clip_and_noise` makes it; the noise is drawn from `state`, which it advances."""
+    return _noisy(x, clip_norm, "sigma", sigma, "gaussian", exact, state)
+
+
+@torch.library.custom_op("hushvec::clip_and_laplacian_noise", mutates_args=("state",))
+def clip_and_laplacian_noise(x: torch.Tensor, clip_norm: float, scale: float, exact: bool, state: torch.Tensor) -> torch.Tensor:
+    """A new tensor, as `hushvec.clip_and_noise` makes it for a `scale`; the noise is drawn from `state`, which it advances."""
+    return _noisy(x, clip_norm, "scale", scale, "laplacian", exact, state)
+
+
+@torch.library.custom_op("hushvec::clip", mutates_args=())
+def clip(x: torch.Tensor, clip_norm: float) -> torch.Tensor:
+    """A new tensor, as `hushvec.clip` makes it."""
     require_array("x", x)
-    source = _source(state, "x", x)
     clip_norm = validate.clip_norm(clip_norm)
-    sigma = validate.positive("sigma", sigma) if exact else validate.not_negative("sigma", sigma)
     out: torch.Tensor = new_array(x, tuple(x.shape))
-    kernels.clip_and_noise(x, clip_norm, sigma, out, source, "gaussian", exact, out_is_fresh=True)
+    kernels.clip(x, clip_norm, out, out_is_fresh=True)
     return out
 
 
@@ -178,8 +192,14 @@ def _(out: torch.Tensor, scale: float, state: torch.Tensor) -> None:
 
 
 @clip_and_noise.register_fake
-def _(x: torch.Tensor, clip_norm: float, sigma: float, exact: bool, state: torch.Tensor) -> torch.Tensor:
+@clip_and_laplacian_noise.register_fake
+def _(x: torch.Tensor, clip_norm: float, noise: float, exact: bool, state: torch.Tensor) -> torch.Tensor:
     _refuse_export()
+    return x.new_empty(x.shape)
+
+
+@clip.register_fake
+def _(x: torch.Tensor, clip_norm: float) -> torch.Tensor:
     return x.new_empty(x.shape)
 
 
@@ -187,6 +207,18 @@ def _refuse_export() -> None:
     """torch.compile, make_fx and the caller's fake tensors may also call an operator's stand-in."""
     if is_exporting():
         raise recording_error("noise", "torch.export")
+
+
+def _noisy(
+    x: torch.Tensor, clip_norm: float, name: str, noise: float, law: str, exact: bool, state: torch.Tensor
+) -> torch.Tensor:
+    require_array("x", x)
+    source = _source(state, "x", x)
+    clip_norm = validate.clip_norm(clip_norm)
+    noise = validate.positive(name, noise) if exact else validate.not_negative(name, noise)
+    out: torch.Tensor = new_array(x, tuple(x.shape))
+    kernels.clip_and_noise(x, clip_norm, noise, out, source, law, exact, out_is_fresh=True)
+    return out
 
 
 def _fill(out: torch.Tensor, law: str, scale: float, state: torch.Tensor) -> None:
@@ -207,13 +239,31 @@ def traced_noise(law: str, out: torch.Tensor, scale: float, generator: Any) -> t
 
 
 def traced_clip_and_noise(
-    x: torch.Tensor, clip_norm: float, sigma: float, exact: bool, out: torch.Tensor | None, generator: Any
+    x: torch.Tensor, clip_norm: float, law: str, noise: float, exact: bool, out: torch.Tensor | None, generator: Any
 ) -> torch.Tensor:
     _refuse_export()
     _no_generator(generator)
     _no_gradient("x", x)
-    noisy = clip_and_noise(x, float(clip_norm), float(sigma), exact, _default_state(device_of(x)))
+    _require_fitting(out, x)
+    release = {"gaussian": clip_and_noise, "laplacian": clip_and_laplacian_noise}
+    noisy = release[law](x, float(clip_norm), float(noise), exact, _default_state(device_of(x)))
     return noisy if out is None else out.copy_(noisy)
+
+
+def traced_clip(x: torch.Tensor, clip_norm: float, out: torch.Tensor | None) -> torch.Tensor:
+    _no_gradient("x", x)
+    _require_fitting(out, x)
+    clipped: torch.Tensor = clip(x, float(clip_norm))
+    return clipped if out is None else out.copy_(clipped)
+
+
+def _require_fitting(out: torch.Tensor | None, x: torch.Tensor) -> None:
+    """What the eager functions ask of `out`: copy_ would broadcast to it, and convert."""
+    if out is None:
+        return
+    require_form(out, tuple(x.shape), dtype_name(x))
+    require_same_kind("out", out, "x", x)
+    _no_gradient("out", out)
 
 
 def _no_generator(generator: Any) -> None:

@@ -34,6 +34,15 @@ def recorder() -> str | None:
     return "torch.fx.symbolic_trace or make_fx" if symbolic_trace._is_fx_tracing_flag else None
 
 
+def keeps_operators() -> bool:
+    """Whether calls of torch operators are recorded as such: a program then makes them each time, and loses nothing of them."""
+    if _is_compiled():
+        return True
+    if not (_modes() or _is_traced() or symbolic_trace._is_fx_tracing_flag):
+        return False
+    return _transform() is None and recorder() is not None
+
+
 def is_exporting() -> bool:
     """torch before 2.7 does not report a strict export."""
     return hasattr(torch.compiler, "is_exporting") and torch.compiler.is_exporting()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hushvec.integrations import datasets as datasets
     from hushvec.integrations import haystack as haystack
     from hushvec.integrations import haystack_store as haystack_store
+    from hushvec.integrations import jax as jax
     from hushvec.integrations import langchain as langchain
     from hushvec.integrations import langchain_store as langchain_store
     from hushvec.integrations import llama_index as llama_index
@@ -45,6 +46,7 @@ _ADAPTERS = (
     "datasets",
     "haystack",
     "haystack_store",
+    "jax",
     "langchain",
     "langchain_store",
     "llama_index",

@@ -12,7 +12,7 @@ from hushvec.training.journal import StepJournal
 from hushvec.training.run_account import Record, RunAccount, is_ledger, new_run_id
 from hushvec.training.schedule import StepSchedule
 
-VERSION = 2
+VERSION = 3
 _FIELDS = {"version", "settings", "accountant", *(one.name for one in fields(Record))}
 
 

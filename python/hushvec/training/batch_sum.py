@@ -110,6 +110,27 @@ class BatchSum:
         self.discard()
         return noisy
 
+    # ---- what the sums of other processes are added to ----
+
+    def units(self, parameters: Named) -> list[torch.Tensor]:
+        """The exact sums, float64 tensors of whole units."""
+        return exact_units(self._sum_for(parameters), parameters)
+
+    def replace_units(self, units: list[torch.Tensor], rows: int) -> None:
+        """Hold these as the sums of so many rows."""
+        assert self.sum is not None
+        replace_exact_units(self.sum, units, rows)
+
+    def float_totals(self, parameters: Named) -> list[torch.Tensor]:
+        """The sums in floating point, float64; zeros of a process without examples."""
+        if self._float_totals is not None:
+            return self._float_totals
+        return [torch.zeros(parameter.shape, dtype=torch.float64, device=parameter.device) for _, parameter in parameters]
+
+    def replace_float_totals(self, totals: list[torch.Tensor]) -> None:
+        """Hold these as the sums in floating point."""
+        self._float_totals = totals
+
     def _add_rows(self, total: ClippedSum, found: Rows) -> None:
         if self.is_float:
             raise ValueError("gradients must be of one kind within a batch, got grad_sample after clipped_sum")
@@ -146,6 +167,17 @@ class BatchSum:
 def most_rows(expected_batch_size: float) -> int:
     """A public bound on the examples of a batch that a Poisson sample of the expected size never reaches."""
     return 1 << math.ceil(math.log2(8 * expected_batch_size + 64))
+
+
+def exact_units(total: ClippedSum, parameters: Named) -> list[torch.Tensor]:
+    """The exact sum for every parameter, in whole units, float64, where the parameter is."""
+    found: list[torch.Tensor] = [torch.as_tensor(units) for units in total.units(parameters[0][1])]
+    return [units.reshape(parameter.shape) for units, (_, parameter) in zip(found, parameters)]
+
+
+def replace_exact_units(total: ClippedSum, units: list[torch.Tensor], rows: int) -> None:
+    """Hold these as the sum of so many rows."""
+    total.replace([part.reshape(-1) for part in units], rows)
 
 
 def released(total: ClippedSum, parameters: Named, generator: _core.Generator) -> list[torch.Tensor]:

@@ -15,13 +15,13 @@ from hushvec._util.recording import require_no_recorder
 from hushvec.accounting import Accountant
 from hushvec.receipts.training import TrainingReceipt
 from hushvec.release.charging import Budget
-from hushvec.training import account_state, batch_gradients
+from hushvec.training import account_state, batch_gradients, ranks
 from hushvec.training.batch_gradients import Named, require_no_scaler
 from hushvec.training.batch_sum import BatchSum
 from hushvec.training.guarantee import TrainingGuarantee, guarantee_of
 from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, model_of, stepped_by_another
 from hushvec.training.receipt import receipt_of
-from hushvec.training.run_account import RunAccount
+from hushvec.training.run_account import RunAccount, StepFacts
 from hushvec.training.settings import BATCH, Settings
 from hushvec.training.wrapping import WrappingOptimizer
 
@@ -57,13 +57,16 @@ class DPOptimizer(WrappingOptimizer):
             the model that `per_example_gradients` or `GhostClipping` was given, from its first gradients on; with gradients of
             another source no model is known, and no claim is made.
         allow_buffers: names of the model's buffers that a forward pass may write, since they hold nothing of the examples.
+        distributed: True: all processes of torch.distributed are one run, each with examples of its own; noise is drawn and charged
+            once, on rank 0. False: each has a run of its own. None is enough in a single process.
         independent_batches: whether other optimizers with this accountant, budget or these parameters draw separate batches.
             Without it they are refused: two releases of one batch cost more than two batches.
 
     Raises:
         TypeError: wrong kinds; steps or delta missing beside a budget.
         ValueError: a value out of its range; the optimizer needs a closure; no parameter requires a gradient; the accountant is
-            another DPOptimizer's; a parameter is not the model's.
+            another DPOptimizer's; a parameter is not the model's; `distributed` is None among several processes;
+            DistributedDataParallel around the model, or sharded parameters (FSDP).
 
     Guarantees:
         One step is the Gaussian mechanism on a Poisson sample: sum of gradients of norm at most C in real arithmetic, plus
@@ -120,8 +123,10 @@ class DPOptimizer(WrappingOptimizer):
         model: torch.nn.Module | None = None,
         allow_buffers: Sequence[str] = (),
         independent_batches: bool = False,
+        distributed: bool | None = None,
     ) -> None:
         super().__init__(optimizer)
+        self._steps = ranks.steps_of(distributed, self._all_parameters(), model, clips_batches=clipping == BATCH)
         self.settings = Settings(
             clip_norm=clip_norm,
             noise_multiplier=noise_multiplier,
@@ -147,6 +152,7 @@ class DPOptimizer(WrappingOptimizer):
             delta=self.delta,
             journal=journal,
             independent_batches=validate.flag("independent_batches", independent_batches),
+            charges=self._steps.is_first,
         )
         self._batch = BatchSum(self.settings)
 
@@ -190,7 +196,7 @@ class DPOptimizer(WrappingOptimizer):
         """
         if self.settings.clips_batches:
             raise ValueError('accumulate() needs examples to be clipped, got clipping="batch"')
-        with self._batch.dropped_on_error():
+        with self._batch.dropped_on_error(), self._steps.failing_together():
             parameters = self._parameters()
             self._require_untouched(parameters)
             if not self._batch.take(parameters):
@@ -236,33 +242,36 @@ class DPOptimizer(WrappingOptimizer):
             ModelChangedError: the model has changed since the last step.
             PrivacyBudgetExhaustedError: the budget has not enough left, or all planned steps are taken.
             BudgetError, OSError: the budget's store or the journal cannot be used.
-            RuntimeError: a caller that is being exported, traced or transformed by torch.func.
+            RuntimeError: a caller that is being exported, traced or transformed by torch.func; another process of the run has failed.
 
         After an error parameters, optimizer state and accountant are as before, and the sum of a batch is empty.
         """
         require_no_recorder()
+        self._steps.require_declared()
         value = None
         with self._batch.dropped_on_error():
-            require_no_scaler(self, grad_scaler)
-            if closure is not None:
-                with torch.enable_grad():
-                    value = closure()
-            parameters = self._parameters()
-            self._require_untouched(parameters)
-            taken = self._batch.take(parameters)
-            if not (taken or self._batch.begun):
-                raise ValueError(_NO_BATCH[self.settings.clips_batches])
-            self._cipher_for(parameters)  # refused before the step is charged
-            self._account.charge_step(
+            with self._steps.failing_together():
+                require_no_scaler(self, grad_scaler)
+                if closure is not None:
+                    with torch.enable_grad():
+                        value = closure()
+                parameters = self._parameters()
+                self._require_untouched(parameters)
+                taken = self._batch.take(parameters)
+                if not (taken or self._batch.begun):
+                    raise ValueError(_NO_BATCH[self.settings.clips_batches])
+                self._cipher_for(parameters)  # refused before the step is charged
+            facts = StepFacts(
                 float_sum=self._batch.is_float,
                 seeded=self.generator.seeded,
                 watched=not self._batch.has_examples or self._watch.covers(parameter for _, parameter in parameters),
             )
-            everything = self._all_parameters()
+            everything, before = self._all_parameters(), self.steps_taken
             try:
-                noisy = self._batch.draw(parameters, self.generator)
-            finally:  # charged: from here on the batch is used up, even on failure
-                batch_gradients.clear(everything)
+                noisy = self._steps.noisy(self._batch, parameters, self._account, facts, self.generator)
+            finally:
+                if self.steps_taken > before:  # charged: from here on the batch is used up, even on failure
+                    batch_gradients.clear(everything)
         for _, parameter in everything:
             parameter.grad = None  # a raw gradient on a parameter that is not stepped privately would step it
         divisor = 1.0 if self.settings.clips_batches else self.settings.expected_batch_size

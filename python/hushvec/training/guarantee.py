@@ -31,6 +31,10 @@ NOTE_OTHERS = (
     "other optimizers with the same accountant, budget or parameters are taken to draw batches of their own, independently; what is "
     "not in the accountant adds to this"
 )
+NOTE_DISTRIBUTED = (
+    "several processes took part, each with examples of its own: one that two of them had counts as two. Sums went from process to "
+    "process without noise"
+)
 NOTE_BATCH = "the gradient of a batch was clipped as a whole: its sensitivity is twice the clip norm"
 NOTE_RESUMED = (
     "the run was resumed without a journal: this is one branch. Steps of other runs from the same checkpoint, and steps after it that "
@@ -130,6 +134,7 @@ def guarantee_of(
         NOTE_BATCH: settings.clips_batches,
         NOTE_GRADIENTS: not settings.clips_batches,
         NOTE_POISSON: settings.sampling_probability < 1,
+        NOTE_DISTRIBUTED: record.distributed,
         NOTE_RESUMED: record.resumed > 0 and account.journal is None,
         NOTE_BUDGET: record.charged,
     }

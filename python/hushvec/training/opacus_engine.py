@@ -22,6 +22,7 @@ from hushvec._util import validate
 from hushvec.training.gradients import require_scales
 from hushvec.training.model_watch import ModelWatch
 from hushvec.training.opacus_optimizers import ExactNoiseOptimizer, ExactOptimizer
+from hushvec.training.ranks import Processes, process_count, require_unsharded
 from hushvec.training.sampler import PoissonSampler
 from hushvec.training.shared import require_accountant_alone
 
@@ -55,9 +56,10 @@ def secure_opacus(
     Raises:
         TypeError: it is no PrivacyEngine, or one of a class derived from it.
         ValueError: secure_mode, which asks for another source; Opacus in a release that this was not tested with.
-            `make_private` raises ValueError for what is not covered: clipping other than "flat", distributed training,
-            poisson_sampling=False, a noise_generator, and modes other than "hooks", "functorch", "ew" and "ghost"; and for an
-            accountant that another optimizer has.
+            `make_private` raises ValueError for what is not covered: clipping other than "flat", sharded parameters (FSDP), several
+            processes without DistributedDataParallel or Opacus's own wrapper, mode "ghost" in several, poisson_sampling=False, a
+            noise_generator, and modes other than "hooks", "functorch", "ew" and "ghost"; and for an accountant that another
+            optimizer has.
             The optimizer's `step`, `save_checkpoint` of the engine and `opacus_accounting` raise ModelChangedError (a ValueError)
             where a parameter or buffer has changed outside of the private steps: by a forward pass that writes.
 
@@ -67,6 +69,8 @@ def secure_opacus(
         Accounting stays with the engine's accountant; `opacus_accounting` compares it with this library's.
 
     Edge cases:
+        In distributed training every process has each n-th example of the dataset. Clipped sums are added up exactly on rank 0, which
+        draws the noise once; every process's accountant counts the same steps.
         Opacus's BatchMemoryManager works: parts of a batch are added up exactly. Two backward passes before one step are refused:
         an example in both would count twice. A step that fails drops the sum of its batch, with the parts before. torch's GradScaler
         is refused. After a change of the model that no private data came into, call `accept_changes()` of the optimizer.
@@ -150,7 +154,8 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
         grad_sample_mode: str = "hooks",
         **arguments: Any,
     ) -> Any:
-        _require_covered(distributed, clipping, noise_generator, grad_sample_mode)
+        _require_covered(clipping, noise_generator, grad_sample_mode)
+        processes = _processes(distributed, self._model, grad_sample_mode)
         require_scales(max_grad_norm, noise_multiplier)
         if isinstance(optimizer, OpacusOptimizer):
             optimizer = optimizer.original_optimizer
@@ -159,10 +164,11 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
             optimizer=optimizer,
             noise_multiplier=noise_multiplier,
             max_grad_norm=max_grad_norm,
-            expected_batch_size=expected_batch_size,
+            expected_batch_size=expected_batch_size if processes is None else round(expected_batch_size * processes.count),
             loss_reduction=loss_reduction,
             **arguments,
         )
+        private.hushvec_processes = processes
         private.hushvec_generator = self.hushvec_generator
         private.hushvec_independent = self.independent_batches
         private.hushvec_watch = ModelWatch(self._model, allow_buffers=self.hushvec_allowed)
@@ -173,15 +179,14 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
     def _prepare_data_loader(self, data_loader: Any, *, poisson_sampling: bool, distributed: bool, **arguments: Any) -> Any:
         if not poisson_sampling:
             raise ValueError("poisson_sampling must be True: no amplification is proved for other batches, got False")
-        if distributed:
-            raise ValueError("distributed training is not covered by secure_opacus")
-        loader = super()._prepare_data_loader(
-            data_loader, poisson_sampling=poisson_sampling, distributed=distributed, **arguments
-        )
+        loader = super()._prepare_data_loader(data_loader, poisson_sampling=poisson_sampling, distributed=False, **arguments)
         sampler = loader.batch_sampler
+        share = range(sampler.num_samples)
+        if distributed:
+            share = share[torch.distributed.get_rank() :: torch.distributed.get_world_size()]
         return DataLoader(
             loader.dataset,
-            batch_sampler=_ExactSampler(sampler.num_samples, sampler.sample_rate, sampler.steps, self.hushvec_generator),
+            batch_sampler=_ExactSampler(share, sampler.sample_rate, sampler.steps, self.hushvec_generator),
             collate_fn=loader.collate_fn,
             num_workers=loader.num_workers,
             pin_memory=loader.pin_memory,
@@ -195,19 +200,33 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
 
 
 class _ExactSampler(UniformWithReplacementSampler):  # type: ignore[misc]
-    """hushvec's Poisson batches in the place of Opacus's sampler."""
+    """hushvec's Poisson batches of this process's share of the examples, in the place of Opacus's sampler."""
 
-    def __init__(self, size: int, sampling_probability: float, steps: int, generator: _core.Generator) -> None:
-        super().__init__(num_samples=size, sample_rate=sampling_probability, steps=steps)
-        self._batches = PoissonSampler(size, sampling_probability, steps=steps, generator=generator)
+    def __init__(self, share: range, sampling_probability: float, steps: int, generator: _core.Generator) -> None:
+        super().__init__(num_samples=len(share), sample_rate=sampling_probability, steps=steps)
+        self._share = share
+        self._batches = PoissonSampler(len(share), sampling_probability, steps=steps, generator=generator)
 
     def __iter__(self) -> Any:
-        return iter(self._batches)
+        return ([self._share[index] for index in batch] for batch in self._batches)
 
 
-def _require_covered(distributed: bool, clipping: str, noise_generator: Any, grad_sample_mode: str) -> None:
-    if distributed:
-        raise ValueError("distributed training is not covered by secure_opacus")
+def _processes(distributed: bool, model: torch.nn.Module, grad_sample_mode: str) -> Processes | None:
+    """Those of one run, or None for a run in one process."""
+    require_unsharded(model)
+    if not distributed:
+        if (count := process_count()) > 1:
+            raise ValueError(
+                f"module must be in Opacus's DifferentiallyPrivateDistributedDataParallel where torch.distributed has {count} "
+                f"processes, got {validate.kind(model)}: each process would be a run of its own, on examples that others have too"
+            )
+        return None
+    if grad_sample_mode == GHOST:
+        raise ValueError("grad_sample_mode must have per-example gradients in distributed training with secure_opacus, got 'ghost'")
+    return Processes()
+
+
+def _require_covered(clipping: str, noise_generator: Any, grad_sample_mode: str) -> None:
     if clipping != "flat":
         raise ValueError(f"clipping must be 'flat' with secure_opacus, got {clipping!r}")
     if noise_generator is not None:

@@ -16,6 +16,7 @@ from hushvec.training.batch_gradients import Named, Rows
 from hushvec.training.batch_sum import most_rows, released
 from hushvec.training.gradients import sigma_of
 from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, stepped_by_another
+from hushvec.training.ranks import Processes
 
 
 class _Guarded:
@@ -25,6 +26,8 @@ class _Guarded:
     hushvec_watch: ModelWatch
     hushvec_independent: bool
     hushvec_steps: int = 0
+    hushvec_processes: Processes | None = None  # of one run, if it has several
+    hushvec_met = False  # in this step
     # torch's GradScaler then calls step() in every iteration, with itself as an argument, in place of skipping it silently.
     _step_supports_amp_scaling = True
 
@@ -34,6 +37,7 @@ class _Guarded:
 
     def step(self, closure: Callable[[], float] | None = None, *, grad_scaler: Any = None) -> Any:
         """As Opacus. Raises ValueError for a GradScaler, ModelChangedError for a model that a forward pass has written to."""
+        self.hushvec_met = False
         try:
             batch_gradients.require_no_scaler(self, grad_scaler)
             if closure is not None:
@@ -46,8 +50,10 @@ class _Guarded:
                 raise ValueError(OTHERS_PARAMETERS)
             self.hushvec_watch.require_before_step(self.hushvec_steps)
             steps = self.pre_step()
-        except BaseException:
+        except BaseException as error:
             self._drop_batch()
+            if self.hushvec_processes is not None and not self.hushvec_met and isinstance(error, Exception):
+                self.hushvec_processes.tell_of_failure()
             raise
         if not steps:
             return None
@@ -102,7 +108,14 @@ class ExactOptimizer(_Guarded, OpacusOptimizer):  # type: ignore[misc]
     def add_noise(self) -> None:
         """Write the noisy sum to p.grad."""
         parameters = _named(self)
-        for (_, parameter), noisy in zip(parameters, released(self._current_sum(parameters), parameters, self.hushvec_generator)):
+        total = self._current_sum(parameters)
+        if self.hushvec_processes is None:
+            parts = released(total, parameters, self.hushvec_generator)
+        else:
+            self.hushvec_met = True
+            settings = f"{self.noise_multiplier!r} {self.max_grad_norm!r} {self.expected_batch_size!r}"
+            parts = self.hushvec_processes.noisy_sum(total, settings, parameters, self.hushvec_generator)
+        for (_, parameter), noisy in zip(parameters, parts):
             parameter.grad = noisy.to(parameter.dtype)
 
     def _current_sum(self, parameters: Named) -> ClippedSum:

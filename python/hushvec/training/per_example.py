@@ -10,6 +10,7 @@ from torch.nn.modules.batchnorm import _BatchNorm  # the base of all kinds, whic
 
 from hushvec._util import validate
 from hushvec.training import batch_gradients, model_watch
+from hushvec.training.ranks import require_plain
 
 
 def require_independent_examples(model: torch.nn.Module) -> None:
@@ -57,7 +58,8 @@ def per_example_gradients(
 
     Raises:
         TypeError: wrong kinds.
-        ValueError: tensors of different B; a layer that mixes examples; p.grad_sample is there already; no parameter requires a
+        ValueError: tensors of different B; a layer that mixes examples; a model in DistributedDataParallel or
+            FSDP; p.grad_sample is there already; no parameter requires a
             gradient.
         ModelChangedError: the forward pass has written into a parameter or buffer (running statistics, max_norm).
 
@@ -82,6 +84,7 @@ def per_example_gradients(
         True
     """
     require_independent_examples(model)
+    require_plain(model)
     if not callable(loss):
         raise TypeError(f"loss must be callable, got {validate.kind(loss)}")
     if chunk_size is not None:

@@ -30,6 +30,26 @@ def new_run_id() -> str:
     return secrets.token_hex(16)
 
 
+@dataclass(frozen=True, kw_only=True)
+class StepFacts:
+    """What the guarantee must mention about one step."""
+
+    float_sum: bool
+    seeded: bool
+    watched: bool
+    distributed: bool = False
+
+    @property
+    def flags(self) -> int:
+        """As a journal keeps them."""
+        return (
+            StepFlags.FLOAT_SUMS * self.float_sum
+            | StepFlags.SEEDED * self.seeded
+            | StepFlags.UNWATCHED * (not self.watched)
+            | StepFlags.DISTRIBUTED * self.distributed
+        )
+
+
 @dataclass(kw_only=True)
 class Record:
     """What has happened in a run. A checkpoint keeps all of it.
@@ -44,7 +64,8 @@ class Record:
     float_sums: bool = False  # a step had a sum made in floating point,
     noise_free: bool = False  # no noise,
     seeded: bool = False  # noise of a seeded key,
-    unwatched: bool = False  # or gradients of a model that was not watched
+    unwatched: bool = False  # gradients of a model that was not watched,
+    distributed: bool = False  # or examples of several processes
     accepted: bool = False  # the user has accepted changes of the model
     allowed_buffers: list[str] = field(default_factory=list)  # that forward passes may write
     charged: bool = False
@@ -55,6 +76,7 @@ class Record:
         self.float_sums = self.float_sums or bool(flags & StepFlags.FLOAT_SUMS)
         self.seeded = self.seeded or bool(flags & StepFlags.SEEDED)
         self.unwatched = self.unwatched or bool(flags & StepFlags.UNWATCHED)
+        self.distributed = self.distributed or bool(flags & StepFlags.DISTRIBUTED)
 
 
 class RunAccount:
@@ -70,12 +92,15 @@ class RunAccount:
         delta: float | None,
         journal: str | PathLike[str] | None,
         independent_batches: bool,
+        charges: bool = True,
     ) -> None:
         self.independent_batches = independent_batches
         self.settings, self.delta, self.budget = settings, delta, budget
         self.schedule = settings.schedule
         self.accountant = _require_accountant(accountant, self.schedule)
         self.planned_cost = None if budget is None else self._cost_of_all_steps(budget, generator)
+        if not charges:  # rank 0 does
+            self.budget = journal = None
         self.record = Record()
         self.drawn_here = False
         self._process = os.getpid()
@@ -86,7 +111,7 @@ class RunAccount:
             self.record.note(self.journal.flags)
             self.count(self.journal.steps)
 
-    def charge_step(self, *, float_sum: bool, seeded: bool, watched: bool) -> None:
+    def charge_step(self, facts: StepFacts) -> None:
         """Record a step before its noise is drawn: charge the budget, then the journal, then the accountant."""
         if os.getpid() != self._process:
             raise ValueError(
@@ -98,12 +123,19 @@ class RunAccount:
             raise PrivacyBudgetExhaustedError(f"the schedule of {planned} steps is used up; {_WHEN_USED_UP}", hint=_WHEN_USED_UP)
         shared.require_budget_alone(self)
         self._charge_budget()
-        flags = StepFlags.FLOAT_SUMS * float_sum | StepFlags.SEEDED * seeded | StepFlags.UNWATCHED * (not watched)
         if self.journal is not None:
-            self.journal.append(self.record.run_id, flags)
+            self.journal.append(self.record.run_id, facts.flags)
+        self.note_step(facts)
+
+    def note_step(self, facts: StepFacts) -> None:
+        """Count a step that has been charged, here or by rank 0."""
         self.count(1)
         self.drawn_here = True
-        self.record.note(flags)
+        self.record.note(facts.flags)
+
+    def follow(self, steps: int) -> None:
+        """Count what rank 0 has counted beside these: steps of its journal that a checkpoint does not have."""
+        self.count(steps - self.record.steps)
 
     def count(self, steps: int) -> None:
         """Count more steps."""

@@ -85,7 +85,9 @@ class GhostClipping:
         with needs_extra("ghost clipping", "training"):
             from hushvec.training.model_watch import ModelWatch
             from hushvec.training.per_example import require_independent_examples
+            from hushvec.training.ranks import require_plain
         require_independent_examples(model)
+        require_plain(model)
         self.clip_norm = validate.clip_norm(clip_norm)
         self._unchecked = validate.flag("check", check)
         self._model = model
