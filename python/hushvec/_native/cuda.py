@@ -25,7 +25,8 @@ _PLACES = {"hushvec._native._cuda": "hushvec", "hushvec_cuda13._cuda": "hushvec-
 _States = dict[tuple[int, str], Any]
 _states: WeakKeyDictionary[_core.Generator, _States] = WeakKeyDictionary()
 
-# Graphs hold addresses, not references: a state that was captured lives as long as the process.
+# Graphs hold addresses, not references: what a captured call needs lives as long as the process. Torch sees to its own tensors, which a
+# capture takes from a pool of the graph.
 _captured: list[Any] = []
 
 
@@ -58,7 +59,7 @@ def fill(out: Any, law: str, scale: float, source: Any) -> None:
     stream = _current_stream(cuda, out)
     drawn = _stream_or_state(cuda, source, out, stream)
     is_state = hasattr(drawn, "shape")  # and not the capsule of a stream
-    workspace = new_array(out, (cuda.fill_workspace_bytes(),), dtype="uint8") if is_state else None
+    workspace = _scratch(cuda, out, cuda.fill_workspace_bytes()) if is_state else None
     cuda.fill(out, law, scale, drawn, workspace, stream)
 
 
@@ -158,7 +159,14 @@ def require_law(law: str) -> None:
 
 
 def _workspace(cuda: ModuleType, x: Any) -> Any:
-    return new_array(x, (cuda.workspace_bytes(x),), dtype="uint8")
+    return _scratch(cuda, x, cuda.workspace_bytes(x))
+
+
+def _scratch(cuda: ModuleType, x: Any, size: int) -> Any:
+    scratch = new_array(x, (size,), dtype="uint8")
+    if not is_torch(x) and cuda.is_capturing(_current_stream(cuda, x), _index(x)):
+        _captured.append(scratch)
+    return scratch
 
 
 def _report(cuda: ModuleType, x: Any) -> Any:

@@ -106,6 +106,27 @@ def test_every_replay_and_every_call_in_a_graph_draws_anew(call, make):
     assert all_different(seen)
 
 
+def test_a_graph_that_cupy_captured():
+    cupy = pytest.importorskip("cupy")
+    x, generator = cupy.asarray(rows().cpu().numpy()), hv.Generator()
+    seen = [hv.clip_and_noise(x, 1.0, 0.5, generator=generator)]
+    out, stream = cupy.empty_like(x), cupy.cuda.Stream(non_blocking=True)
+    cupy.cuda.get_current_stream().synchronize()
+    with stream:
+        stream.begin_capture()
+        hv.clip_and_noise(x, 1.0, 0.5, out=out, generator=generator)
+        graph = stream.end_capture()
+        # Whoever gets the memory that the call had no longer needs it back: the graph writes to its own.
+        others = [cupy.zeros(1 << size, "uint8") for size in range(10, 22)]
+        for _ in range(3):
+            graph.launch(stream)
+            stream.synchronize()
+            seen.append(out.copy())
+        stream.synchronize()
+    assert all(not bool(other.any()) for other in others)
+    assert all(not bool((a == b).all()) for i, a in enumerate(seen) for b in seen[:i])
+
+
 def test_a_replay_is_the_exact_release_of_the_nonce_on_the_device():
     x, generator = rows(), hv.Generator.unsafe_seeded(5)
     hv.clip_and_noise(x, 1.0, 0.5, generator=generator)

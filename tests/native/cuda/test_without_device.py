@@ -25,8 +25,11 @@ def on_cuda(monkeypatch):
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
+    from hushvec._util import torch_recording
+
     monkeypatch.setattr(arrays, "_is_fake", lambda x: False)
     monkeypatch.setattr(recording, "_recorder", lambda: None)
+    monkeypatch.setattr(torch_recording, "keeps_operators", lambda: False)
     with FakeTensorMode():
         yield lambda *shape, **options: torch.empty(*shape, **{"device": "cuda:0", **options})
 
@@ -154,6 +157,29 @@ def test_cupy_arrays_are_told_from_the_others(monkeypatch, cupy, on_cuda):
     monkeypatch.setitem(sys.modules, "hushvec._native._cuda", None)
     with pytest.raises(RuntimeError, match="x is on cuda:0, but this build of hushvec has no CUDA backend"):
         hv.clip(cupy.ndarray(), 1.0, out=cupy.ndarray())
+
+
+@pytest.mark.parametrize("capturing", [True, False])
+def test_a_captured_graph_keeps_the_scratch_memory_of_cupy_calls(monkeypatch, cupy, capturing):
+    """CuPy's pool would give it to the next array, and every replay writes to it; torch has pools of graphs."""
+
+    class Scratch(cupy.ndarray):
+        pass
+
+    used = []
+    backend = types.ModuleType("hushvec._native._cuda")
+    backend.__version__, backend.check_driver = hv.__version__, lambda: None
+    backend.workspace_bytes = lambda x: 4096
+    backend.current_stream = lambda x, index: 7
+    backend.is_capturing = lambda stream, index: capturing
+    backend.clip = lambda x, clip_norm, out, workspace, stream: used.append(workspace)
+    monkeypatch.setitem(sys.modules, backend.__name__, backend)
+    monkeypatch.setattr(dispatch, "new_array", lambda like, shape, dtype=None: Scratch(shape, dtype))
+    monkeypatch.setattr(dispatch, "_captured", kept := [])
+    x = cupy.ndarray()
+    dispatch.clip(x, 1.0, x)
+    assert len(used) == 1 and used[0].shape == (4096,)
+    assert [array is used[0] for array in kept] == ([True] if capturing else [])
 
 
 def test_kernels_take_rows_in_order_where_there_is_a_backend(cuda, monkeypatch):
