@@ -3,6 +3,7 @@
 Each writes its name to the file `calls` and copies the result as it finds it to `seen/NAME.json`.
 """
 
+import importlib.util
 import json
 import os
 import stat
@@ -80,9 +81,8 @@ class StandIns:
 
     def compiler(self):
         """A cmake that puts the modules of the package under test where a build would."""
-        import hushvec._native
-
-        modules = [path for path in Path(hushvec._native.__file__).parent.glob("*.so")]
+        # Where they are imported from: an editable installation has them beside no sources.
+        modules = [importlib.util.find_spec(f"hushvec._native.{name}").origin for name in ("_core", "_cuda")]
         body = textwrap.dedent(
             """\
             if [ "$1" = --build ]; then cp {modules} "$2"; fi
