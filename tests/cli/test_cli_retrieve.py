@@ -124,7 +124,7 @@ def test_an_index_with_a_budget_wants_one(rows, ledger):
 
 
 def test_showing_texts_says_what_that_does(rows):
-    run("build", rows / "rows.npy", "-o", rows / "index", "--epsilon", 2000)
+    run("build", rows / "rows.npy", "-o", rows / "index", "--epsilon", 200, "--unsafe-seed", 1)
     (rows / "texts.txt").write_text("".join(f"note {number}\n" for number in range(30)))
     (rows / "texts.jsonl").write_text("".join(json.dumps({"id": number, "text": f"note {number}"}) + "\n" for number in range(30)))
     for name in ("texts.txt", "texts.jsonl"):
