@@ -25,8 +25,8 @@ _PLACES = {"hushvec._native._cuda": "hushvec", "hushvec_cuda13._cuda": "hushvec-
 _States = dict[tuple[int, str], Any]
 _states: WeakKeyDictionary[_core.Generator, _States] = WeakKeyDictionary()
 
-# Graphs hold addresses, not references: what a captured call needs lives as long as the process. Torch sees to its own tensors, which a
-# capture takes from a pool of the graph.
+# Graphs hold addresses, not references: what a captured call needs lives as long as the process. Torch sees to its own tensors, which
+# a capture takes from a pool of the graph.
 _captured: list[Any] = []
 
 
