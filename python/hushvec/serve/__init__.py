@@ -1,0 +1,23 @@
+"""`hushvec serve`: private embeddings as a service in OpenAI's shape, with policies, budgets and receipts.
+
+    hushvec serve                              # one tenant, MiniLM, on loopback
+    hushvec serve --policy policy.yaml --host 0.0.0.0
+
+docs/serve.md has the policy file and every endpoint.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hushvec._util.lazy import at_first_use
+
+if TYPE_CHECKING:
+    from hushvec.serve.app import create_app
+    from hushvec.serve.policy import Policy, local_policy, read_policy
+
+__all__ = ["Policy", "create_app", "local_policy", "read_policy"]
+
+__getattr__, __dir__ = at_first_use(
+    globals(), {"Policy": "policy", "create_app": "app", "local_policy": "policy", "read_policy": "policy"}
+)
