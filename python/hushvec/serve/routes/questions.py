@@ -104,7 +104,8 @@ def _row(service: Service, caller: Caller, asked: AskRequest | RankRequest) -> N
     if (asked.text is None) == (asked.vector is None):
         raise invalid("one of text and vector must be given", "text")
     if asked.vector is not None:
-        row = np.array([asked.vector], np.float32)
+        with np.errstate(over="ignore"):
+            row = np.array([asked.vector], np.float32)
         if row.shape[1] == 0 or not np.isfinite(row).all():
             raise invalid("vector must hold finite numbers, at least 1", "vector")
         return row

@@ -56,7 +56,8 @@ def _read(body: bytes, media_type: str) -> _Rows:
     fields = json_fields(body, PrivatizeRequest)
     if not fields.vectors or len({len(row) for row in fields.vectors}) != 1 or not fields.vectors[0]:
         raise invalid("vectors must hold at least 1 row, all of one length above 0", "vectors")
-    return _Rows(np.array(fields.vectors, np.float32), fields.epsilon, is_arrow=False)
+    with np.errstate(over="ignore"):  # what float32 cannot hold is refused with the rows
+        return _Rows(np.array(fields.vectors, np.float32), fields.epsilon, is_arrow=False)
 
 
 def _release(service: Service, caller: Caller, asked: _Rows, run: Run) -> Payload:
