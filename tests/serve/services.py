@@ -18,7 +18,8 @@ from hushvec.serve.keys import hash_of
 from hushvec.serve.policy import policy_of
 
 TESTS = Path(__file__).parents[1]
-MODELS = {name: {"kind": "python", "object": f"serve.toy_models:{name}"} for name in ("words", "broken", "not_finite", "of_changing_width")}
+_TOYS = ("words", "broken", "not_finite", "of_changing_width")
+MODELS = {name: {"kind": "python", "object": f"serve.toy_models:{name}"} for name in _TOYS}
 STARTS_WITHIN = 120.0
 
 

@@ -1,14 +1,15 @@
 """Who may do what: keys, tenants apart, and where a service without keys may listen."""
 
 import hmac
+from types import SimpleNamespace
 
 import pytest
-from serve.services import client_of, policy_fields
 
 from hushvec.serve import keys
 from hushvec.serve.keys import hash_of, new_key, owner_of
 from hushvec.serve.policy import policy_of
 from hushvec.serve.server import is_loopback, require_keys_beyond_loopback
+from serve.services import client_of, policy_fields
 
 KEYS = {"alpha": new_key(), "beta": new_key()}
 
@@ -19,7 +20,7 @@ def two_tenants(tmp_path):
     return fields
 
 
-@pytest.fixture()
+@pytest.fixture
 def client(tmp_path):
     with client_of(two_tenants(tmp_path)) as made:
         yield made
@@ -29,8 +30,12 @@ def bearer(key):
     return {"Authorization": f"Bearer {key}"}
 
 
-@pytest.mark.parametrize("headers", [{}, bearer(""), bearer("hv_wrong"), {"Authorization": f"Basic {KEYS['alpha']}"}, bearer(hash_of(KEYS["alpha"]))])
-@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/privatize", "/v1/redact", "/v1/rewrite", "/v1/ask", "/v1/rank", "/v1/receipts/verify"])
+WRONG = [{}, bearer(""), bearer("hv_wrong"), {"Authorization": f"Basic {KEYS['alpha']}"}, bearer(hash_of(KEYS["alpha"]))]
+PATHS = [f"/v1/{name}" for name in ("embeddings", "privatize", "redact", "rewrite", "ask", "rank", "receipts/verify")]
+
+
+@pytest.mark.parametrize("headers", WRONG)
+@pytest.mark.parametrize("path", PATHS)
 def test_a_missing_or_wrong_key_gets_one_answer(client, path, headers):
     answer = client.post(path, json={}, headers=headers)
     assert answer.status_code == 401 and answer.headers["www-authenticate"] == "Bearer"
@@ -58,10 +63,10 @@ def test_one_tenant_s_idempotency_key_is_not_another_s(client):
 
 
 def test_a_revoked_key_is_refused_at_once(tmp_path):
-    from serve.services import write_policy
     from starlette.testclient import TestClient
 
     from hushvec.serve.app import create_app
+    from serve.services import write_policy
 
     fields = two_tenants(tmp_path)
     file = write_policy(tmp_path / "policy.yaml", fields)
@@ -84,7 +89,8 @@ def test_a_revoked_key_is_refused_at_once(tmp_path):
 
 def test_every_hash_is_compared_in_constant_time(monkeypatch):
     compared = []
-    monkeypatch.setattr(keys, "hmac", type("Spy", (), {"compare_digest": staticmethod(lambda a, b: compared.append(b) or hmac.compare_digest(a, b))}))
+    spy = SimpleNamespace(compare_digest=lambda given, known: compared.append(known) or hmac.compare_digest(given, known))
+    monkeypatch.setattr(keys, "hmac", spy)
     pairs = [(name, hash_of(key)) for name, key in KEYS.items()]
     assert owner_of(KEYS["alpha"], pairs) == "alpha" and len(compared) == len(pairs)
     assert owner_of("hv_", pairs) is None and len(compared) == 2 * len(pairs)

@@ -6,16 +6,16 @@ import logging
 import numpy as np
 import pyarrow as pa
 import pytest
-from serve.services import client_of, policy_fields
 
 from hushvec.serve.arrow import MEDIA_TYPE, write_vectors
 from hushvec.serve.keys import new_key
+from serve.services import client_of, policy_fields
 
 CANARY = "canary-7f3a"
 JSON = "application/json"
 
 
-@pytest.fixture()
+@pytest.fixture
 def client(tmp_path):
     with client_of(policy_fields(tmp_path / "budget.sqlite", limits={"rows": 4, "body_bytes": 100_000})) as made:
         yield made

@@ -4,13 +4,13 @@ import base64
 
 import numpy as np
 import pytest
+
+from hushvec import verify_receipt
 from serve import toy_models
 from serve.services import client_of, policy_fields
 
-from hushvec import verify_receipt
 
-
-@pytest.fixture()
+@pytest.fixture
 def client(tmp_path):
     with client_of(policy_fields(tmp_path / "budget.sqlite")) as made:
         yield made
@@ -95,8 +95,8 @@ def test_a_model_that_changes_its_width_is_refused(client):
 def test_limits_of_the_policy(tmp_path):
     fields = policy_fields(tmp_path / "b.sqlite", limits={"texts": 2, "characters": 3, "body_bytes": 1000})
     with client_of(fields) as client:
-        for body, status in (({"input": ["a"] * 3}, 400), ({"input": "abcd"}, 400), ({"input": "a" * 2000}, 413), ({"input": "abc"}, 200)):
-            assert client.post("/v1/embeddings", json=body).status_code == status
+        for texts, status in ((["a"] * 3, 400), ("abcd", 400), ("a" * 2000, 413), ("abc", 200)):
+            assert client.post("/v1/embeddings", json={"input": texts}).status_code == status
 
 
 def test_redaction_comes_before_the_model(tmp_path):

@@ -3,16 +3,16 @@
 from datetime import datetime, timezone
 
 import pytest
-from serve.services import client_of, policy_fields
 
 from hushvec.serve import releases
 from hushvec.serve.answers import AnswerStore, claim_name
+from serve.services import client_of, policy_fields
 
 BODY = {"input": "a"}
 KEY = {"Idempotency-Key": "order-17"}
 
 
-@pytest.fixture()
+@pytest.fixture
 def client(tmp_path):
     with client_of(policy_fields(tmp_path / "budget.sqlite")) as made:
         yield made

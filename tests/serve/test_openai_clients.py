@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import openai
 import pytest
-from serve.services import free_port, policy_fields, server, write_policy
-from serve.toy_models import DIMENSION
 
 from hushvec.serve.keys import new_key
+from serve.services import free_port, policy_fields, server, write_policy
+from serve.toy_models import DIMENSION
 
 KEY = new_key()
 
@@ -44,7 +44,7 @@ def test_python(client, address):
     made = client.embeddings.create(model="words", input=["a", "b c"])
     assert [len(one.embedding) for one in made.data] == [DIMENSION] * 2 and made.model == "words"
     assert made.model_extra["hushvec"]["receipt"]["rows"] == 2
-    assert [model.id for model in client.models.list()][0] == "words"
+    assert next(iter(client.models.list())).id == "words"
     floats = client.embeddings.create(model="words", input="a", encoding_format="float", dimensions=8)
     assert len(floats.data[0].embedding) == 8
 
@@ -96,7 +96,6 @@ def test_javascript(address, tmp_path):
 def test_an_exhausted_budget(client):
     """Runs last: it spends what is left."""
     with pytest.raises(openai.APIStatusError) as error:
-        for _ in range(12):
-            client.embeddings.create(model="words", input="a")
+        [client.embeddings.create(model="words", input="a") for _ in range(12)]
     assert error.value.status_code == 402 and error.value.code == "PRIVACY_BUDGET_EXHAUSTED"
     assert error.value.body["remaining"]["epsilon"] == 0.0

@@ -58,7 +58,7 @@ def identified(request: Request) -> Caller:
     return caller
 
 
-def documented(*models: type[BaseModel], more: dict[str, Any] | None = None) -> dict[str, Any]:
+def documented(model: type[BaseModel], more: dict[str, Any] | None = None) -> dict[str, Any]:
     """The request body of an endpoint, for the OpenAPI document. Bodies are read by `answer`, within limits."""
-    content: dict[str, Any] = {JSON: {"schema": model.model_json_schema()} for model in models}
-    return {"requestBody": {"required": True, "content": {**content, **(more or {})}}}
+    content = {JSON: {"schema": model.model_json_schema()}, **(more or {})}
+    return {"requestBody": {"required": True, "content": content}}

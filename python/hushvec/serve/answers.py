@@ -111,7 +111,7 @@ class AnswerStore:
         if self._engine.dialect.name == "postgresql":
             from sqlalchemy.dialects.postgresql import insert
         else:
-            from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
+            from sqlalchemy.dialects.sqlite import insert
         return insert(self._table)
 
 

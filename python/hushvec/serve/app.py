@@ -8,12 +8,14 @@ import logging
 import os
 import time
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hushvec._native._core import __version__
 from hushvec.serve.failures import ServiceError
@@ -36,8 +38,6 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 _LOOPBACK_NAMES = frozenset({"127.0.0.1", "::1", "[::1]", "localhost"})
-
-Next = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(policy: Policy | None = None, *, path: str | os.PathLike[str] | None = None) -> FastAPI:
@@ -69,7 +69,7 @@ def create_app(policy: Policy | None = None, *, path: str | os.PathLike[str] | N
 
     app = FastAPI(title="hushvec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.service = service
-    app.middleware("http")(_around)
+    app.add_middleware(_Around, service=service)
     app.add_exception_handler(ServiceError, _service_error)
     app.add_exception_handler(HTTPException, _http_error)
     for module in (embeddings, vectors, texts, questions, accounts, status):
@@ -85,31 +85,51 @@ def app_of_environment() -> FastAPI:
     return create_app(local_policy(os.environ.get(STORE_VARIABLE) or None))
 
 
-async def _around(request: Request, call_next: Next) -> Response:
-    """Refuses foreign hosts where no key is needed, catches what nobody expected, counts and logs."""
-    service: Service = request.app.state.service
-    began = time.perf_counter()
-    try:
-        if not service.policy.needs_keys and _host_of(request) not in _LOOPBACK_NAMES:
-            raise ServiceError(421, "wrong_host", "without keys, the service answers to loopback names only")
-        response = await call_next(request)
-    except ServiceError as error:
-        response = await _service_error(request, error)
-    except Exception as error:
-        _log.error("%s %s failed: %s", request.method, _route_of(request), _where(error))
-        response = await _service_error(request, ServiceError(500, "internal_error", "the service failed; its log says where"))
-    seconds = time.perf_counter() - began
-    for name, value in _HEADERS.items():
-        response.headers.setdefault(name, value)
-    _account(service, request, response, seconds)
-    return response
+class _Around:
+    """Refuses foreign hosts where no key is needed, catches what nobody expected, adds headers, counts and logs."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app = app
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        began = time.perf_counter()
+        status = 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        request = Request(scope)
+        try:
+            if not self._service.policy.needs_keys and _host_of(request) not in _LOOPBACK_NAMES:
+                raise ServiceError(421, "wrong_host", "without keys, the service answers to loopback names only")
+            await self._app(scope, receive, send_with_headers)
+        except Exception as error:
+            if status:  # the answer has begun: only its end can be missing
+                raise
+            response = await _service_error(request, error if isinstance(error, ServiceError) else _unexpected(request, error))
+            await response(scope, receive, send_with_headers)
+        finally:
+            self._account(request, status, time.perf_counter() - began)
+
+    def _account(self, request: Request, status: int, seconds: float) -> None:
+        route, tenant = _route_of(request), getattr(request.state, "tenant", "")
+        self._service.metrics.requests.labels(route, str(status), tenant).inc()
+        self._service.metrics.seconds.labels(route).observe(seconds)
+        _log.info("%s %s %d %.1f ms %s", request.method, route, status, 1e3 * seconds, tenant or "-")
 
 
-def _account(service: Service, request: Request, response: Response, seconds: float) -> None:
-    route, tenant = _route_of(request), getattr(request.state, "tenant", "")
-    service.metrics.requests.labels(route, str(response.status_code), tenant).inc()
-    service.metrics.seconds.labels(route).observe(seconds)
-    _log.info("%s %s %d %.1f ms %s", request.method, route, response.status_code, 1e3 * seconds, tenant or "-")
+def _unexpected(request: Request, error: Exception) -> ServiceError:
+    _log.error("%s %s failed: %s", request.method, _route_of(request), _where(error))
+    return ServiceError(500, "internal_error", "the service failed; its log says where")
 
 
 def _host_of(request: Request) -> str:
@@ -139,7 +159,8 @@ async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "http_error")
     known = {404: "there is no such address", 405: "the address does not take this method"}
-    return await _service_error(request, ServiceError(error.status_code, code, known.get(error.status_code, "the request cannot be answered")))
+    message = known.get(error.status_code, "the request cannot be answered")
+    return await _service_error(request, ServiceError(error.status_code, code, message))
 
 
 async def _look_after(service: Service) -> None:

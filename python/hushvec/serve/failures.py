@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from hushvec.errors import HushvecError
 
-class ServiceError(Exception):
+
+class ServiceError(HushvecError):
     """An answer other than 200.
 
     Args:

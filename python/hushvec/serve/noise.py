@@ -46,7 +46,7 @@ def release_rows(
     """
     try:
         plan = _plan(tenant, rows.shape, str(rows.dtype), epsilon)
-        return release_planned(rows, plan, budget=budget, notes=notes, projection=projection)  # type: ignore[arg-type]
+        return release_planned(rows, plan, budget=budget, notes=notes, projection=projection)
     except (ValueError, TypeError) as error:
         raise invalid(_about_rows(error)) from None
 

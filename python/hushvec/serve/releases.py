@@ -161,7 +161,7 @@ def _charged_before() -> ServiceError:
     return ServiceError(
         409,
         "already_charged",
-        "this Idempotency-Key was charged, and there is no answer: it is being made, or it was lost. Try again; if this stays, use a new key",
+        "this Idempotency-Key was charged and has no answer: it is being made, or it was lost. Try again, then with a new key",
         param="Idempotency-Key",
         retry_after=1,
     )

@@ -82,10 +82,11 @@ def is_loopback(host: str) -> bool:
 
 def log_config(level: str) -> dict[str, object]:
     """Lines on standard error: time, level, message. Requests are logged by `app`, without their contents."""
+    logger = {"handlers": ["stderr"], "level": level.upper(), "propagate": False}
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-        "loggers": {name: {"handlers": ["stderr"], "level": level.upper(), "propagate": False} for name in ("hushvec.serve", "uvicorn")},
+        "loggers": {"hushvec.serve": logger, "uvicorn": logger},
     }

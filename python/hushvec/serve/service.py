@@ -177,7 +177,8 @@ def require_texts(texts: list[str], caller: Caller, param: str) -> None:
         if not text.strip():
             raise invalid(f"{param} must not hold an empty text, got one at position {number}", param)
         if len(text) > limits.characters:
-            raise invalid(f"{param} must have at most {limits.characters} characters each, got {len(text)} at position {number}", param)
+            rule = f"{param} must have at most {limits.characters} characters each"
+            raise invalid(f"{rule}, got {len(text)} at position {number}", param)
         if not _is_unicode(text):
             raise invalid(f"{param} must be valid Unicode, got half of a character at position {number}", param)
 

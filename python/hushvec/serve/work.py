@@ -34,8 +34,8 @@ class Work:
             raise busy("the service is busy: too many requests wait")
         self._inside += 1
         try:
-            with anyio.CancelScope(shield=True):
-                return await anyio.to_thread.run_sync(call, limiter=self._limiter)
+            # A thread cannot be stopped: without `abandon_on_cancel`, who is canceled waits for it.
+            return await anyio.to_thread.run_sync(call, limiter=self._limiter)
         finally:
             self._inside -= 1
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from hushvec.mechanisms import PublicProjection
-from hushvec.serve.answering import answer, documented
+from hushvec.serve.answering import Run, answer, documented
 from hushvec.serve.bodies import json_fields
 from hushvec.serve.failures import invalid
 from hushvec.serve.noise import NOTE_OWN_TEXT, epsilon_of, release_rows
@@ -58,7 +58,7 @@ def _read(body: bytes, media_type: str) -> EmbeddingsRequest:
     return json_fields(body, EmbeddingsRequest)
 
 
-def _release(service: Service, caller: Caller, asked: EmbeddingsRequest, run: Any) -> Payload:
+def _release(service: Service, caller: Caller, asked: EmbeddingsRequest, run: Run) -> Payload:
     texts = [asked.input] if isinstance(asked.input, str) else asked.input
     require_texts(texts, caller, "input")
     epsilon = epsilon_of(caller.tenant, asked.epsilon)
@@ -89,8 +89,12 @@ def _release(service: Service, caller: Caller, asked: EmbeddingsRequest, run: An
 
 
 def _data(rows: NDArray[np.float32], encoding: str) -> list[dict[str, Any]]:
-    values: list[Any] = rows.tolist() if encoding == "float" else [base64.b64encode(row.astype("<f4").tobytes()).decode() for row in rows]
+    values: list[Any] = rows.tolist() if encoding == "float" else [_base64(row) for row in rows]
     return [{"object": "embedding", "index": index, "embedding": value} for index, value in enumerate(values)]
+
+
+def _base64(row: NDArray[np.float32]) -> str:
+    return base64.b64encode(row.astype("<f4").tobytes()).decode()
 
 
 @lru_cache(maxsize=16)

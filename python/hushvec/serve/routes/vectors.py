@@ -40,10 +40,10 @@ class _Rows:
         self.is_arrow = is_arrow
 
 
-_ARROW_BODY = {arrow.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary", "description": "an Arrow IPC stream with one column, vector"}}}
+_STREAM = {"type": "string", "format": "binary", "description": "an Arrow IPC stream with one column, vector"}
 
 
-@router.post("/v1/privatize", openapi_extra=documented(PrivatizeRequest, more=_ARROW_BODY))
+@router.post("/v1/privatize", openapi_extra=documented(PrivatizeRequest, more={arrow.MEDIA_TYPE: {"schema": _STREAM}}))
 async def privatize(request: Request) -> Response:
     """Vectors with noise. The whole request is one release."""
     return await answer(request, _read, _release, types=(JSON, arrow.MEDIA_TYPE))
