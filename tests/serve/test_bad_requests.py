@@ -70,7 +70,7 @@ def lists(values, kind=None, size=2):
 STREAMS = {
     "nothing": b"",
     "no stream": b"ARROW1" * 50,
-    "a stream cut short": write_vectors(np.ones((3, 4), np.float32), {})[:-60],
+    "a stream cut short": bytes(write_vectors(np.ones((3, 4), np.float32), {})[:-60]),
     "another name": stream({"row": lists([[1, 2]])}),
     "two columns": stream({"vector": lists([[1, 2]]), "name": [CANARY]}),
     "lists of any length": stream({"vector": pa.array([[1.0, 2.0]], pa.list_(pa.float32()))}),

@@ -84,6 +84,12 @@ def test_keys_have_a_length_and_no_control_characters(client, key):
     assert charges(client) == 0
 
 
+def test_answers_that_are_kept_have_a_size(client, monkeypatch):
+    monkeypatch.setattr(releases, "MOST_KEPT_BYTES", 10)
+    assert client.post("/v1/embeddings", json=BODY, headers=KEY).status_code == 413
+    assert client.post("/v1/embeddings", json=BODY).status_code == 200
+
+
 def test_an_exhausted_budget_says_what_is_left_and_when_it_renews(tmp_path):
     with client_of(policy_fields(tmp_path / "b.sqlite", epsilon=1.0, limit=2.5)) as client:
         assert [client.post("/v1/embeddings", json=BODY).status_code for _ in range(3)] == [200, 200, 402]

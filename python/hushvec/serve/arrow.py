@@ -43,7 +43,7 @@ def read_vectors(body: bytes) -> tuple[NDArray[Any], float | None]:
     return (rows[0] if len(rows) == 1 else np.concatenate(rows)), _epsilon(table.schema.metadata)
 
 
-def write_vectors(rows: NDArray[Any], metadata: dict[str, str]) -> bytes:
+def write_vectors(rows: NDArray[Any], metadata: dict[str, str]) -> memoryview:
     """The stream of rows [n, d] with the receipt in the schema's metadata."""
     pyarrow = _pyarrow()
     column = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(rows.reshape(-1)), rows.shape[1])
@@ -51,8 +51,7 @@ def write_vectors(rows: NDArray[Any], metadata: dict[str, str]) -> bytes:
     sink = pyarrow.BufferOutputStream()
     with pyarrow.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(pyarrow.record_batch([column], schema=schema))
-    stream: bytes = sink.getvalue().to_pybytes()
-    return stream
+    return memoryview(sink.getvalue())
 
 
 def _epsilon(metadata: dict[bytes, bytes] | None) -> float | None:

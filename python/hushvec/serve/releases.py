@@ -11,13 +11,13 @@ from hushvec.budget import PrivacyBudget
 from hushvec.errors import AlreadyChargedError, BudgetError, PrivacyBudgetExhaustedError
 from hushvec.release.charging import ChargeOnce
 from hushvec.serve.answers import LONGEST_KEY, AnswerStore, Claim, claim_name, fingerprint_of
-from hushvec.serve.failures import ServiceError, invalid
+from hushvec.serve.failures import ServiceError, invalid, too_large
 from hushvec.serve.ledgers import Ledgers
 from hushvec.serve.policy import BudgetTerms, now_utc
 
 _log = logging.getLogger("hushvec.serve")
 
-# Answers above this are not kept, so requests with such answers cannot be repeated.
+# Of a request with an Idempotency-Key: its answer, of about the same size, is kept in a database.
 MOST_KEPT_BYTES = 16_000_000
 
 
@@ -25,7 +25,7 @@ MOST_KEPT_BYTES = 16_000_000
 class Payload:
     """The body of an answer and the headers that belong to it."""
 
-    body: bytes
+    body: bytes | memoryview
     media_type: str
     headers: dict[str, str]
 
@@ -81,6 +81,8 @@ class Releases:
         if asked.key is None:
             return None
         require_key(asked.key)
+        if len(asked.body) > MOST_KEPT_BYTES:
+            raise too_large(f"the body must have at most {MOST_KEPT_BYTES:,} bytes with an Idempotency-Key", "Idempotency-Key")
         claim = self._stored(lambda: self.answers.find(claim_name(asked.tenant, asked.key or "")))
         return None if claim is None else _kept(asked, claim)
 
@@ -100,7 +102,7 @@ class Releases:
             if kept is None:
                 raise
             return kept
-        self._stored(lambda: self.answers.keep(name, answer.body, {**answer.headers, "content-type": answer.media_type}))
+        self._stored(lambda: self.answers.keep(name, bytes(answer.body), {**answer.headers, "content-type": answer.media_type}))
         return answer
 
     def _ledger(self, asked: Asked, period: str) -> PrivacyBudget:
