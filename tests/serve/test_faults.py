@@ -11,14 +11,14 @@ import time
 import httpx
 import numpy as np
 import pytest
-from serve.services import client_of, free_port, policy_fields, server, write_policy
-from serve.upstream import ANSWERS, DIMENSION, upstream
 from starlette.requests import Request
 
 import hushvec.budget.sqlite
 from hushvec.cli import TERMINATED
 from hushvec.serve import bodies
 from hushvec.serve.failures import ServiceError
+from serve.services import client_of, free_port, policy_fields, server, write_policy
+from serve.upstream import ANSWERS, DIMENSION, upstream
 
 BODY = {"input": ["canary one", "canary two"], "model": "far"}
 
