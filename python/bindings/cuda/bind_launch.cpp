@@ -1,7 +1,4 @@
 // The launchers for Python arrays: arguments checked before anything is launched, GIL released, on the stream given.
-//
-// A call that nobody records waits for its Report and returns the number of the first row with NaN or Inf, or None. Inside a
-// graph capture it cannot, and its noise must come from memory on the device, so that a replay draws anew.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -13,14 +10,13 @@
 #include <vector>
 
 #include "../array_rules.hpp"
-#include "../key_capsule.hpp"
 #include "bindings.hpp"
 #include "clip/validate.hpp"
-#include "device.hpp"
 #include "device_array.hpp"
 #include "hushvec/clipped_sum.hpp"
 #include "hushvec_cuda/launch.hpp"
 #include "hushvec_cuda/row_passes.hpp"
+#include "launched_call.hpp"
 
 namespace hushvec::python {
 
@@ -29,64 +25,10 @@ namespace {
 using cuda::NoiseSource;
 using cuda::Report;
 
-using BadRow = std::optional<std::uint64_t>;
-
-static_assert(sizeof(StateWords) == cuda::kDeviceStreamBytes);
-
 Law law_named(const std::string& name) {
     if (name == "gaussian") return Law::gaussian;
     if (name == "laplacian") return Law::laplacian;
     throw py::value_error("law must be gaussian or laplacian on CUDA, got " + name);
-}
-
-// A capsule of _core.Generator._reserve, or an array of six 64-bit words on the device.
-NoiseSource noise_source(py::handle source, int device) {
-    NoiseSource result;
-    if (is_key_capsule(source)) {
-        result.stream = stream_of(source);
-        if (result.stream.cipher == Cipher::aes256) throw py::value_error("source must be a stream of ChaCha on a device, got one of aes256");
-    } else {
-        result.state = static_cast<cuda::DeviceStream*>(device_memory(source, "state", cuda::kDeviceStreamBytes, device));
-    }
-    return result;
-}
-
-// One call's device, stream and workspace.
-struct Launch {
-    OnDevice device;
-    cudaStream_t stream;
-    void* workspace;
-    bool capturing;
-
-    Launch(int device_id, std::uintptr_t stream_handle, void* memory)
-        : device(device_id), stream(reinterpret_cast<cudaStream_t>(stream_handle)), workspace(memory), capturing(is_capturing(stream)) {}
-
-    void require_replayable(const NoiseSource& source) const {
-        if (capturing && source.state == nullptr) {
-            throw std::runtime_error("noise inside a CUDA graph capture must come from a state on the device, got a stream that each replay would repeat");
-        }
-    }
-
-    // Sums wait for every batch: one with NaN or Inf must be refused before any of it is added.
-    void refuse_capture_of_sums() const {
-        if (capturing) throw std::runtime_error("sums of clipped rows cannot be captured in a CUDA graph");
-    }
-
-    // What it finds would be known at the first replay alone.
-    void refuse_capture_of_checks() const {
-        if (capturing) throw std::runtime_error("rows cannot be checked for NaN and Inf in a CUDA graph capture");
-    }
-
-    Report wait_for_report() const {
-        Report report = {};
-        check_cuda(cudaMemcpyAsync(&report, workspace, sizeof report, cudaMemcpyDeviceToHost, stream), "reading the report of a call");
-        check_cuda(cudaStreamSynchronize(stream), "a CUDA call");
-        return report;
-    }
-};
-
-BadRow bad_row(const Report& report) {
-    return report.first_bad_row == cuda::kNoRow ? std::nullopt : BadRow(report.first_bad_row);
 }
 
 cuda::OutArgument samples_of(const DeviceArray& out) { return {out.data, out.dtype, out.size()}; }

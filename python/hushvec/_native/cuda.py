@@ -125,6 +125,18 @@ def release_sum(sums: Any, clip_norm: float, sigma: float, out: Any, source: _co
     cuda.release_sum(sums, clip_norm, sigma, out, source._reserve_for_device(), workspace, _current_stream(cuda, out))
 
 
+def randomized_response(codes: Any, labels: int, law: tuple[int, int], source: _core.Generator) -> Any:
+    """Answers for codes, in a new array. `law`: what `_core.response_law` returned."""
+    cuda = _backend("true_label", codes)
+    stream = _current_stream(cuda, codes)
+    answers = new_array(codes, tuple(codes.shape))
+    place = cuda.copy_codes(codes, answers, labels, _report(cuda, codes), stream)
+    if place is not None:
+        raise ValueError(f"codes must be in [0, {labels}), got {int(answers.reshape(-1)[place])} at position {place}")
+    cuda.randomized_response(answers, labels, law, source._reserve_for_device(), stream)
+    return answers
+
+
 def _backend(name: str, array: Any) -> ModuleType:
     cuda, ours = _installed(), _core.__version__
     if cuda is None:

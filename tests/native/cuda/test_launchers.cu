@@ -17,6 +17,7 @@
 #include "hushvec/clipped_sum.hpp"
 #include "hushvec/noise.hpp"
 #include "hushvec/unit_rows.hpp"
+#include "hushvec_cuda/discrete.hpp"
 #include "hushvec_cuda/launch.hpp"
 #include "hushvec_cuda/row_passes.hpp"
 
@@ -222,6 +223,30 @@ void sums() {
     }
 }
 
+// Answers in place and apart, and the first number that is no code.
+template <class Code>
+void responses_equal_the_core() {
+    for (const std::size_t count : {1, 255, 257, 70001}) {
+        const ResponseLaw law = response_law(1.0, 100);
+        std::vector<Code> codes(count), expected(count);
+        for (std::size_t i = 0; i < count; ++i) codes[i] = static_cast<Code>(i * 7 % 100);
+        hushvec::randomized_response(test_stream(), law, codes.data(), count, expected.data());
+        DeviceArray<Code> from(codes), out(count);
+        DeviceArray<std::byte> report(cuda::report_bytes());
+        const std::string what = std::to_string(count) + " codes of " + std::to_string(sizeof(Code)) + " bytes";
+        must(cuda::copy_codes({from.get(), out.get(), sizeof(Code), count}, 100, report.get(), nullptr), "copy_codes");
+        check(report_in(report).first_bad_row == cuda::kNoRow && out.to_host() == codes, "copied, " + what);
+        must(cuda::randomized_response(test_stream(), law, {out.get(), out.get(), sizeof(Code), count}, nullptr), "randomized_response");
+        check(out.to_host() == expected, "answers in place, " + what);
+        must(cuda::randomized_response(test_stream(), law, {from.get(), out.get(), sizeof(Code), count}, nullptr), "randomized_response");
+        check(out.to_host() == expected, "answers, " + what);
+        codes[count / 2] = codes[count - 1] = static_cast<Code>(-1);
+        DeviceArray<Code> bad(codes);
+        must(cuda::copy_codes({bad.get(), out.get(), sizeof(Code), count}, 100, report.get(), nullptr), "copy_codes");
+        check(report_in(report).first_bad_row == count / 2, "the first that is no code, " + what);
+    }
+}
+
 template <class Stored>
 void all_shapes() {
     for (const std::size_t columns : {1, 15, 16, 255, 256, 257, 384, 768, 1024, 1536, 30001}) {
@@ -247,5 +272,9 @@ int main() {
     a_stream_in_memory_advances();
     no_nonce_is_taken_twice();
     sums();
+    responses_equal_the_core<std::int8_t>();
+    responses_equal_the_core<std::int16_t>();
+    responses_equal_the_core<std::int32_t>();
+    responses_equal_the_core<std::int64_t>();
     return test::summary();
 }
