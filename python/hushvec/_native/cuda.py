@@ -59,7 +59,11 @@ def fill(out: Any, law: str, scale: float, source: Any) -> None:
     stream = _current_stream(cuda, out)
     drawn = _stream_or_state(cuda, source, out, stream)
     is_state = hasattr(drawn, "shape")  # and not the capsule of a stream
-    workspace = _scratch(cuda, out, cuda.fill_workspace_bytes()) if is_state else None
+    workspace = None
+    if law == "l2_laplace":
+        workspace = _workspace(cuda, out, law)
+    elif is_state:
+        workspace = _scratch(cuda, out, cuda.fill_workspace_bytes())
     cuda.fill(out, law, scale, drawn, workspace, stream)
 
 
@@ -73,7 +77,7 @@ def clip(x: Any, clip_norm: float, out: Any) -> None:
 def clip_and_noise(x: Any, clip_norm: float, noise: float, out: Any, source: Any, law: str, exact: bool) -> None:
     require_law(law)
     cuda = _backend("x", x)
-    workspace = _workspace(cuda, x)
+    workspace = _workspace(cuda, x, law)
     stream = _current_stream(cuda, x)
     drawn = _stream_or_state(cuda, source, x, stream)
     bad_row = cuda.clip_and_noise(x, clip_norm, noise, out, drawn, law, exact, workspace, stream)
@@ -166,12 +170,12 @@ def _installed() -> ModuleType | None:
 
 
 def require_law(law: str) -> None:
-    if law in ("l2_laplace", "privunit"):
+    if law == "privunit":
         raise ValueError(f"{law} is not available on CUDA: move the array to the CPU")
 
 
-def _workspace(cuda: ModuleType, x: Any) -> Any:
-    return _scratch(cuda, x, cuda.workspace_bytes(x))
+def _workspace(cuda: ModuleType, x: Any, law: str = "gaussian") -> Any:
+    return _scratch(cuda, x, cuda.workspace_bytes(x, law))
 
 
 def _scratch(cuda: ModuleType, x: Any, size: int) -> Any:

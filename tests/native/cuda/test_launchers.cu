@@ -112,6 +112,39 @@ void fills_are_close_to_the_core(std::size_t count) {
     }
 }
 
+// The law's noise and rows, in place, within the float grade; nothing of the normals is left.
+template <class Stored>
+void l2_laplace_is_close_to_the_core(std::size_t rows, std::size_t columns) {
+    const std::string what = std::to_string(rows) + " x " + std::to_string(columns) + ", item " + std::to_string(sizeof(Stored));
+    const std::size_t bytes = cuda::l2_laplace_workspace_bytes(rows, columns, kDType<Stored>);
+    for (const bool alone : {true, false}) {
+        std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
+        if (alone) hushvec::fill_noise(test_stream(), Law::l2_laplace, 0.01, view_of(expected, rows, columns));
+        else hushvec::clip_and_noise(test_stream(), view_of(x, rows, columns), kClipNorm, 0.01, Law::l2_laplace, false, view_of(expected, rows, columns));
+        DeviceArray<Stored> out(x);
+        DeviceArray<std::byte> workspace(bytes);
+        must(cuda::l2_laplace({test_stream(), nullptr}, {alone ? nullptr : out.get(), out.get(), kDType<Stored>, rows, columns}, kClipNorm, 0.01,
+                              workspace.get(), nullptr),
+             "l2_laplace");
+        const std::vector<Stored> got = out.to_host();
+        double worst = 0;
+        for (std::size_t row = 0; row < rows; ++row) {
+            double largest = 0, difference = 0;
+            for (std::size_t i = row * columns; i < (row + 1) * columns; ++i) {
+                largest = std::max(largest, std::fabs(double{cuda::widened(expected[i])}));
+                difference = std::max(difference, std::fabs(double{cuda::widened(got[i])} - double{cuda::widened(expected[i])}));
+            }
+            worst = std::max(worst, difference / largest);
+        }
+        check(worst <= (sizeof(Stored) == 8 ? 1e-12 : (sizeof(Stored) == 4 ? 1e-5 : 1.6e-2)), "L2-Laplace, " + what);
+        check(report_in(workspace).first_bad_row == cuda::kNoRow, "no bad row of L2-Laplace, " + what);
+        const std::vector<std::byte> left = workspace.to_host();
+        check(std::all_of(left.begin() + static_cast<std::ptrdiff_t>(cuda::workspace_bytes(rows, columns, kDType<Stored>)), left.end(),
+                          [](std::byte byte) { return byte == std::byte{0}; }),
+              "the normals are wiped, " + what);
+    }
+}
+
 void bad_rows_are_reported() {
     constexpr std::size_t rows = 40, columns = 384;
     std::vector<float> x = rows_of<float>(rows, columns), zeroed = x, expected(x.size());
@@ -252,6 +285,7 @@ void all_shapes() {
     for (const std::size_t columns : {1, 15, 16, 255, 256, 257, 384, 768, 1024, 1536, 30001}) {
         rows_equal_the_core<Stored>(columns < 1000 ? 70 : 9, columns);
     }
+    for (const std::size_t columns : {1, 33, 256, 1000}) l2_laplace_is_close_to_the_core<Stored>(37, columns);
     for (const std::size_t count : {1, 255, 256, 257, 70001}) fills_are_close_to_the_core<Stored>(count);
 }
 
