@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "../array_rules.hpp"
 #include "../response_law_argument.hpp"
 #include "bindings.hpp"
 #include "device_array.hpp"
@@ -55,12 +56,29 @@ void randomized_response(py::handle codes, std::uint64_t labels, const std::pair
     check_cuda(cuda::randomized_response(drawn.stream, checked, argument_of(answers, answers), launch.stream), "launching randomized response");
 }
 
+// nearest[row] of x's rows among those of `codes`. Nothing is reported: rows were found finite before.
+void nearest_codes(py::handle x, py::handle codes, py::handle nearest, std::uintptr_t stream) {
+    const DeviceArray rows = device_array(x, "x"), table = device_array(codes, "codes");
+    if (rows.dtype == DType::float64) throw py::type_error("x must have dtype float32, float16 or bfloat16, got float64");
+    if (table.dtype != DType::float32) throw py::type_error("codes must have dtype float32, got " + name_of(table.dtype));
+    if (table.columns != rows.columns) throw py::value_error("codes must have the columns of x, " + rows.shape + ", got shape " + table.shape);
+    if (table.rows < 1 || table.rows > kMostLabels) throw py::value_error("codes must be in [1, 2^24], got " + std::to_string(table.rows));
+    if (table.device != rows.device) throw py::value_error("codes must be on the device of x");
+    const DeviceIntegers out = device_integers_like({nullptr, sizeof(std::int32_t), true, rows.rows, rows.device, "int32", {}}, nearest, "nearest");
+    const py::gil_scoped_release unlocked;
+    const Launch launch(rows.device, stream, nullptr);
+    check_cuda(cuda::nearest_codes({rows.data, nullptr, rows.dtype, rows.rows, rows.columns}, static_cast<const float*>(table.data), table.rows,
+                                   static_cast<std::int32_t*>(out.data), launch.stream),
+               "launching the search for nearest codes");
+}
+
 }  // namespace
 
 void bind_discrete_device(py::module_& module) {
     module.def("copy_codes", &copy_codes, py::arg("codes"), py::arg("out"), py::arg("labels"), py::arg("workspace"), py::arg("stream"));
     module.def("randomized_response", &randomized_response, py::arg("codes"), py::arg("labels"), py::arg("law"), py::arg("source"),
                py::arg("stream"));
+    module.def("nearest_codes", &nearest_codes, py::arg("x"), py::arg("codes"), py::arg("nearest"), py::arg("stream"));
 }
 
 }  // namespace hushvec::python

@@ -217,6 +217,14 @@ def new_array(like: Any, shape: tuple[int, ...], *, dtype: str | None = None) ->
     return np.empty(shape, dtype or like.dtype)
 
 
+def copy_beside(like: Any, host: NDArray[Any]) -> Any:
+    """A copy of a numpy array, of the kind and on the device of `like`."""
+    if is_torch(like):
+        return sys.modules["torch"].tensor(host, device=like.device)
+    with device_scope(like):
+        return sys.modules["cupy"].asarray(host)
+
+
 def noise_target(shape: Any, dtype: Any, like: Any, out: Any) -> Any:
     """The array that a noise function fills.
 

@@ -141,6 +141,19 @@ def randomized_response(codes: Any, labels: int, law: tuple[int, int], source: _
     return answers
 
 
+def require_backend(name: str, x: Any) -> None:
+    """Raise where there is no backend that can be used."""
+    _backend(name, x)
+
+
+def nearest_codes(x: Any, codes: Any) -> Any:
+    """For each row of x, int32[n], the code of the largest inner product, of equal ones the first. x is finite and not float64."""
+    cuda = _backend("x", x)
+    nearest = new_array(x, (x.shape[0],), dtype="int32")
+    cuda.nearest_codes(x, codes, nearest, _current_stream(cuda, x))
+    return nearest
+
+
 def _backend(name: str, array: Any) -> ModuleType:
     cuda, ours = _installed(), _core.__version__
     if cuda is None:

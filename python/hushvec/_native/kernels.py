@@ -74,5 +74,15 @@ def randomized_response(codes: Any, labels: int, law: tuple[int, int], source: _
     return _core.randomized_response(codes, labels, law, source)
 
 
+def require_device(x: Any) -> None:
+    """Raise where x lies on a device that hushvec cannot use here."""
+    cuda.require_backend("x", x)
+
+
+def nearest_codes(x: Any, codes: Any) -> Any:
+    """For each row of x on a device, the number of the nearest of `codes`, rows beside it."""
+    return cuda.nearest_codes(x, codes)
+
+
 def _on_host(source: Any) -> Any:
     return source if isinstance(source, _core.Generator) else _core._take_from_state(source.numpy())

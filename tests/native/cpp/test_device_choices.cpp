@@ -1,5 +1,6 @@
 // The CUDA kernels' bodies for discrete choices, run on the host thread by thread. Answers are the CPU core's.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -7,8 +8,13 @@
 #include <vector>
 
 #include "check.hpp"
+#include "device/nearest_body.hpp"
 #include "device/response_body.hpp"
+#include "device_rows.hpp"
 #include "hushvec/discrete.hpp"
+#include "hushvec/dispatch.hpp"
+#include "hushvec/inner_products.hpp"
+#include "plain_products.hpp"
 #include "test_stream.hpp"
 
 namespace {
@@ -123,9 +129,115 @@ void responses() {
     the_first_that_is_no_code<Code, Unsigned>();
 }
 
+// ---- nearest codes ----
+
+// As numpy's argmax: NaN is above all numbers, and of equal scores the first wins.
+std::int32_t largest_of(const std::vector<float>& scores) {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < scores.size(); ++i) {
+        if (!std::isnan(scores[best]) && (std::isnan(scores[i]) || scores[i] > scores[best])) best = i;
+    }
+    return static_cast<std::int32_t>(best);
+}
+
+// Codes that lie close together, so that the last places of a score decide; some are equal.
+std::vector<float> close_codes(std::size_t count, std::size_t columns) {
+    std::vector<float> codes = test::rows_of<float>(1, columns), all;
+    std::uint32_t state = 7;
+    for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t j = 0; j < columns; ++j) {
+            state = state * 1664525u + 1013904223u;
+            all.push_back(codes[j] * (1 + static_cast<float>(i % 5 == 4 ? 0 : state >> 30) * 0x1p-22f));
+        }
+    }
+    return all;
+}
+
+template <class Stored>
+std::vector<std::int32_t> nearest_on_device(const std::vector<Stored>& x, const std::vector<float>& codes, std::size_t rows, std::size_t columns) {
+    Guarded<std::int32_t> nearest(rows);
+    const NearestBody<Stored> body = {x.data(), codes.data(), rows, codes.size() / columns, columns, nearest.data()};
+    NearestMemory memory;
+    for (std::size_t block = 0; block * kNearestRows < rows; ++block) {
+        std::memset(static_cast<void*>(&memory), 0xFF, sizeof memory);   // nobody sets up shared memory
+        body.run(block, memory, HostTeam{kNearestThreads});
+    }
+    check(nearest.intact(), "nothing is written outside the codes");
+    return nearest.inside();
+}
+
+template <class Stored>
+void codes_are_those_of_the_core(std::vector<Stored> x, std::vector<float> codes, std::size_t rows, std::size_t columns, const std::string& kind) {
+    const std::size_t count = codes.size() / columns;
+    const std::string what = kind + ", " + std::string(test::name_of(test::kDType<Stored>)) + " " + std::to_string(rows) + " x " + std::to_string(columns) +
+                             " and " + std::to_string(count) + " codes";
+    std::vector<float> wide, scores(rows * count);
+    for (const Stored element : x) wide.push_back(widened(element));
+    std::vector<std::int32_t> expected, of_core;
+    for (std::size_t row = 0; row < rows; ++row) {
+        std::vector<float> of_row;
+        for (std::size_t c = 0; c < count; ++c) of_row.push_back(test::by_definition(&wide[row * columns], &codes[c * columns], columns, true));
+        expected.push_back(largest_of(of_row));
+    }
+    check(nearest_on_device(x, codes, rows, columns) == expected, "nearest codes by definition: " + what);
+    if (active_backend() == "portable") return;   // it rounds twice a step
+    inner_products(test::view_of(wide, rows, columns), test::view_of(codes, count, columns), test::view_of(scores, rows, count));
+    for (std::size_t row = 0; row < rows; ++row) of_core.push_back(largest_of({&scores[row * count], &scores[row * count] + count}));
+    check(of_core == expected, "nearest codes of the core: " + what);
+}
+
+template <class Stored>
+void nearest_codes() {
+    for (const std::size_t columns : {1u, 7u, 15u, 16u, 17u, 33u, 384u}) {
+        for (const std::size_t count : {1u, 2u, 7u, 8u, 9u, 63u, 64u, 65u, 130u}) {
+            codes_are_those_of_the_core(test::rows_of<Stored>(19, columns), close_codes(count, columns), 19, columns, "close codes");
+        }
+        codes_are_those_of_the_core(test::rows_of<Stored>(8, columns), test::rows_of<float>(100, columns), 8, columns, "codes");
+        codes_are_those_of_the_core(test::rows_of<Stored>(1, columns), test::rows_of<float>(100, columns), 1, columns, "codes");
+    }
+}
+
+// Sums that are infinite, or infinities that cancel: NaN counts as the largest, wherever it stands.
+void scores_that_are_not_finite() {
+    constexpr std::size_t columns = 33, rows = 9, count = 70;
+    const float huge = std::numeric_limits<float>::max();
+    std::vector<float> x(rows * columns, huge), codes(count * columns, 0.5f);
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+        const std::size_t code = i / columns;
+        if (code % 9 == 5) codes[i] = -0.5f;
+        if (code == 21 || code == 66) codes[i] = i % 2 == 0 ? 4.0f : -4.0f;   // NaN
+        if (code == 3) codes[i] = 0.01f;
+    }
+    check(std::isnan(test::by_definition(x.data(), &codes[21 * columns], columns, true)), "a score of NaN");
+    codes_are_those_of_the_core(x, codes, rows, columns, "huge rows");
+    check(nearest_on_device(x, codes, rows, columns)[0] == 21, "the first NaN");
+    codes_are_those_of_the_core(std::vector<float>(rows * columns, 0.0f), codes, rows, columns, "rows of zeros");
+    check(nearest_on_device(std::vector<float>(rows * columns, 0.0f), codes, rows, columns)[8] == 0, "of equal scores the first");
+}
+
+// Scores of close codes depend on the order of their sums: another order finds other codes, so the tests above would see one.
+void another_order_of_sums_finds_other_codes() {
+    constexpr std::size_t columns = 384, rows = 19, count = 130;
+    const std::vector<float> x = test::rows_of<float>(rows, columns), codes = close_codes(count, columns);
+    std::vector<std::int32_t> one_sum;
+    for (std::size_t row = 0; row < rows; ++row) {
+        std::vector<float> scores(count, 0.0f);
+        for (std::size_t c = 0; c < count; ++c) {
+            for (std::size_t j = 0; j < columns; ++j) scores[c] = std::fma(x[row * columns + j], codes[c * columns + j], scores[c]);
+        }
+        one_sum.push_back(largest_of(scores));
+    }
+    check(nearest_on_device(x, codes, rows, columns) != one_sum, "close codes tell sums apart");
+}
+
 }  // namespace
 
 int main() {
+    nearest_codes<float>();
+    nearest_codes<Float16>();
+    nearest_codes<Bfloat16>();
+    scores_that_are_not_finite();
+    another_order_of_sums_finds_other_codes();
     responses<std::int8_t, std::uint8_t>();
     responses<std::int16_t, std::uint16_t>();
     responses<std::int32_t, std::uint32_t>();

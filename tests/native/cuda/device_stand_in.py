@@ -10,6 +10,7 @@ import numpy as np
 
 import hushvec as hv
 from hushvec._native import _core
+from hushvec.mechanisms.public_arrays import nearest_codes
 
 STREAM = 7
 
@@ -43,6 +44,15 @@ class ndarray:  # noqa: N801
     def __setitem__(self, place, value):
         self.host[place] = value.host if isinstance(value, ndarray) else value
 
+    def __invert__(self):
+        return ndarray(~self.host, self._device)
+
+    def __float__(self):
+        return float(self.host)
+
+    def get(self):
+        return self.host.copy()
+
     def __int__(self):
         return int(self.host)
 
@@ -56,6 +66,7 @@ def cupy_module():
     module.empty = lambda shape, dtype="float32": ndarray(np.empty(shape, dtype))
     module.asarray = lambda values, dtype=None: ndarray(np.array(getattr(values, "host", values), dtype))
     module.ascontiguousarray = lambda values: ndarray(np.ascontiguousarray(values.host))
+    module.isfinite = lambda values: ndarray(np.isfinite(values.host))
     module.cuda = types.SimpleNamespace(get_current_stream=lambda: types.SimpleNamespace(ptr=STREAM))
     return module
 
@@ -80,6 +91,26 @@ class Backend(types.ModuleType):
 
     def report_bytes(self):
         return 256
+
+    def workspace_bytes(self, x, law="gaussian"):
+        return 4096
+
+    def find_bad_row(self, x, workspace, stream):
+        self.calls.append("find_bad_row")
+        if self.capturing:
+            raise RuntimeError("rows cannot be checked in a capture")
+        bad = np.flatnonzero(~np.isfinite(np.atleast_2d(x.host)).all(axis=1))
+        return int(bad[0]) if len(bad) else None
+
+    def unit_rows(self, x, out, workspace, stream):
+        self.calls.append("unit_rows")
+        _core.unit_rows(x.host, out.host)
+
+    def nearest_codes(self, x, codes, nearest, stream):
+        assert x.flags.c_contiguous and x.ndim == 2 and stream == STREAM
+        assert (x.dtype != "float64", codes.dtype, nearest.dtype) == (True, "float32", "int32")
+        self.calls.append("nearest_codes")
+        nearest.host[...] = nearest_codes(x.host.astype("float32"), codes.host)
 
     def copy_codes(self, codes, out, labels, workspace, stream):
         assert codes.flags.c_contiguous and workspace.shape == (256,) and stream == STREAM

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.mechanisms import RandomizedResponse
+from hushvec.mechanisms import PublicCodebook, RandomizedResponse
 
 torch = pytest.importorskip("torch")
 
@@ -89,3 +89,53 @@ def test_cupy_arrays():
     answers = hv.randomized_response(cupy.asarray(codes), range(600), 1.0, generator=seeded())
     assert isinstance(answers, cupy.ndarray)
     np.testing.assert_array_equal(cupy.asnumpy(answers), hv.randomized_response(codes, range(600), 1.0, generator=seeded()))
+
+
+# ---- codebooks ----
+
+
+def close_rows(count, columns):
+    """Rows of which the last places of a product decide which is nearest."""
+    rng = np.random.default_rng(columns)
+    return (rng.standard_normal(columns) * (1 + rng.integers(0, 4, (count, columns)) * 2.0**-22)).astype(np.float32)
+
+
+@pytest.mark.skipif(hv.backends()["active"] == "portable", reason="the portable backend rounds a product twice a step")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("codes", [2, 63, 64, 65, 1000])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (7, 15), (8, 16), (9, 17), (1000, 384), (33, 1000)])
+def test_codes_of_rows(rows, columns, codes, dtype):
+    x = torch.from_numpy(np.random.default_rng(rows).standard_normal((rows, columns))).to(dtype)
+    x[rows // 2] = 0
+    for book in (PublicCodebook.of(close_rows(codes, columns)), PublicCodebook.of(np.random.default_rng(1).standard_normal((codes, columns)))):
+        encoded = book.encode(x.cuda())
+        assert encoded.is_cuda and encoded.dtype == torch.int32
+        np.testing.assert_array_equal(encoded.cpu().numpy(), book.encode(x))
+        np.testing.assert_array_equal(book.encode(x.cuda().T.contiguous().T).cpu().numpy(), book.encode(x))
+
+
+def test_float64_rows_have_their_nearest_code_up_to_rounding():
+    x, book = torch.randn(1000, 384, dtype=torch.float64) * 1e200, PublicCodebook.of(np.random.default_rng(1).standard_normal((500, 384)))
+    encoded = book.encode(x.cuda()).cpu().numpy()
+    scores = (x.numpy() / np.linalg.norm(x.numpy() / 1e200, axis=1, keepdims=True) / 1e200) @ book.codes.T.astype(np.float64)
+    assert (scores.max(axis=1) - scores[np.arange(1000), encoded] < 1e-6).all()
+
+
+@pytest.mark.skipif(hv.backends()["active"] == "portable", reason="the portable backend rounds a product twice a step")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_a_release_of_codes(dtype):
+    x = torch.randn(300, 64).to(dtype)
+    mechanism = PublicCodebook.of(np.random.default_rng(1).standard_normal((200, 64))).mechanism(epsilon=4.0)
+    ours = hv.privatize(x.cuda(), mechanism=mechanism, generator=seeded())
+    expected = hv.privatize(x, mechanism=mechanism, generator=seeded())
+    assert ours.values.is_cuda and torch.equal(ours.values.cpu(), expected.values)
+    assert ours.receipt == expected.receipt
+
+
+def test_rows_with_nan_are_refused():
+    x = torch.randn(300, 64, device="cuda")
+    x[17, 3] = torch.nan
+    book = PublicCodebook.of(np.random.default_rng(1).standard_normal((200, 64)))
+    for call in (lambda: book.encode(x), lambda: hv.privatize(x, mechanism=book.mechanism(epsilon=4.0))):
+        with pytest.raises(ValueError, match="x must be finite, got nan in row 17"):
+            call()

@@ -1,6 +1,7 @@
 """Discrete choices for arrays on a device, without one: what the binding refuses, and what Python passes on to it."""
 
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from native.cuda.fake_arrays import Interface, OnDevice, workspace
 
 import hushvec as hv
 from hushvec._native import _core
-from hushvec.mechanisms import RandomizedResponse
+from hushvec.mechanisms import PublicCodebook, RandomizedResponse
 
 torch = pytest.importorskip("torch")
 
@@ -108,6 +109,30 @@ def test_other_arguments_that_are_refused(cuda, call, error, text):
     assert str(caught.value) == text
 
 
+def int32(*shape, **said):
+    return OnDevice(shape, dtype="int32", **said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ((np.zeros((4, 8), np.float32), OnDevice((9, 8)), int32(4)), ValueError, "x must be in CUDA memory, got the CPU"),
+        ((OnDevice((4, 8), dtype="float64"), OnDevice((9, 8)), int32(4)), TypeError, "x must have dtype float32, float16 or bfloat16, got float64"),
+        ((OnDevice((4, 8)), OnDevice((9, 8), dtype="float16"), int32(4)), TypeError, "codes must have dtype float32, got float16"),
+        ((OnDevice((4, 8)), OnDevice((9, 7)), int32(4)), ValueError, "codes must have the columns of x, (4, 8), got shape (9, 7)"),
+        ((OnDevice((4, 8)), OnDevice((0, 8)), int32(4)), ValueError, "codes must be in [1, 2^24], got 0"),
+        ((OnDevice((4, 8)), OnDevice((9, 8), device=1), int32(4)), ValueError, "codes must be on the device of x"),
+        ((OnDevice((4, 8)), OnDevice((9, 8)), int32(5)), ValueError, "nearest must have 4 elements, got 5"),
+        ((OnDevice((4, 8)), OnDevice((9, 8)), OnDevice((4,), dtype="int64")), TypeError, "nearest must have dtype int32, got int64"),
+        ((OnDevice((4, 8)), OnDevice((9, 8)), int32(4, device=1)), ValueError, "nearest must be on cuda:0, got cuda:1"),
+    ],
+)
+def test_rows_and_codes_that_are_refused(cuda, arguments, error, text):
+    with pytest.raises(error) as caught:
+        cuda.nearest_codes(*arguments, 0)
+    assert str(caught.value) == text
+
+
 # ---- what Python does ----
 
 
@@ -168,3 +193,80 @@ def test_without_the_backend(monkeypatch, cupy):
     monkeypatch.setitem(sys.modules, "hushvec._native._cuda", None)
     with pytest.raises(RuntimeError, match="true_label is on cuda:0, but this build of hushvec has no CUDA backend: "):
         hv.randomized_response(cupy.asarray(np.zeros(3, np.int32)), range(2), 1.0)
+
+
+# ---- codebooks ----
+
+RNG = np.random.default_rng(0)
+BOOK = PublicCodebook.of(RNG.standard_normal((70, 12)).astype(np.float32))
+ROWS = RNG.standard_normal((40, 12))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_codes_of_rows_on_a_device(cupy, device, dtype):
+    rows = ROWS.astype(dtype)
+    for given, expected in ((rows, rows), (rows[3], rows[3]), (np.ascontiguousarray(rows.T), rows)):
+        x = cupy.asarray(given)
+        if expected is not given:
+            x.host = x.host.T
+        codes = BOOK.encode(x)
+        assert isinstance(codes, cupy.ndarray) and codes.dtype == "int32"
+        np.testing.assert_array_equal(codes.host, BOOK.encode(expected))
+        np.testing.assert_array_equal(x.host, expected)
+    assert ("unit_rows" in device.calls) == (dtype == "float64")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_a_release_of_codes_on_a_device(cupy, device, dtype):
+    rows, mechanism = ROWS.astype(dtype), BOOK.mechanism(epsilon=3.0)
+    ours = hv.privatize(cupy.asarray(rows), mechanism=mechanism, generator=seeded())
+    expected = hv.privatize(rows, mechanism=mechanism, generator=seeded())
+    assert isinstance(ours.values, cupy.ndarray) and ours.values.dtype == dtype
+    np.testing.assert_array_equal(ours.values.host, expected.values)
+    assert ours.receipt == expected.receipt
+    assert [name for name in device.calls if name != "unit_rows"] == ["find_bad_row", "nearest_codes", "copy_codes", "randomized_response"]
+
+
+def test_the_receipt_names_the_cipher_of_the_device(cupy, device):
+    receipt = hv.privatize(cupy.asarray(ROWS), mechanism=BOOK.mechanism(epsilon=3.0)).receipt
+    assert receipt.cipher == "chacha20" == hv.Generator().device_cipher
+    with pytest.raises(ValueError, match="aes256"):
+        hv.privatize(cupy.asarray(ROWS), mechanism=BOOK.mechanism(epsilon=3.0), generator=hv.Generator(cipher="aes256"))
+    assert device.calls.count("nearest_codes") == 1
+
+
+def test_public_rows_are_copied_to_a_device_once(cupy, device, monkeypatch):
+    copied = []
+    plain = cupy.asarray
+    monkeypatch.setattr(cupy, "asarray", lambda values, dtype=None: copied.append(np.shape(values)) or plain(values, dtype))
+    book = PublicCodebook.of(RNG.standard_normal((70, 12)).astype(np.float32))
+    mechanism, x = book.mechanism(epsilon=3.0), plain(ROWS.astype(np.float32))
+    for _ in range(3):
+        hv.privatize(x, mechanism=mechanism)
+    assert copied == [(70, 12), (70, 12)]   # the codes and what is released for each
+
+
+def test_bad_rows_are_refused_before_anything_is_drawn_or_charged(cupy, device):
+    bad = ROWS.astype(np.float32)
+    bad[7, 2] = np.nan
+    charges, generator = [], seeded()
+    budget = types.SimpleNamespace(consume=lambda *cost: charges.append(cost))
+    for options in ({}, {"budget": budget, "generator": hv.Generator()}):
+        with pytest.raises(ValueError, match="^x must be finite, got nan in row 7$"):
+            hv.privatize(cupy.asarray(bad), mechanism=BOOK.mechanism(epsilon=3.0), **{"generator": generator, **options})
+    assert next_nonce(generator) == next_nonce(seeded()) and charges == []
+    device.capturing = True
+    with pytest.raises(RuntimeError, match="privatize cannot be captured"):
+        hv.privatize(cupy.asarray(ROWS), mechanism=BOOK.mechanism(epsilon=3.0), generator=generator)
+    with pytest.raises(RuntimeError, match="rows cannot be checked in a capture"):
+        BOOK.encode(cupy.asarray(ROWS))
+    with pytest.raises(ValueError, match="^x must have 12 columns, got 11$"):
+        BOOK.encode(cupy.asarray(ROWS[:, :11]))
+    assert "nearest_codes" not in device.calls
+
+
+def test_the_rows_a_codebook_was_made_from_are_refused(cupy, device):
+    rows = ROWS.astype(np.float32)
+    with pytest.raises(ValueError, match="codebook must be fitted on public rows"):
+        hv.privatize(cupy.asarray(rows), mechanism=PublicCodebook.of(rows).mechanism(epsilon=3.0))
+    assert "randomized_response" not in device.calls

@@ -20,6 +20,7 @@
 #include "hushvec_cuda/discrete.hpp"
 #include "hushvec_cuda/launch.hpp"
 #include "hushvec_cuda/row_passes.hpp"
+#include "plain_products.hpp"
 
 namespace {
 
@@ -280,6 +281,33 @@ void responses_equal_the_core() {
     }
 }
 
+// Around the rows and codes of a block, with codes that lie close together, against the sums by definition.
+template <class Stored>
+void nearest_codes_are_those_of_the_definition() {
+    for (const std::size_t columns : {1, 17, 100, 384}) {
+        for (const std::size_t count : {1, 8, 65, 130}) {
+            constexpr std::size_t rows = 19;
+            const std::vector<Stored> x = rows_of<Stored>(rows, columns);
+            std::vector<float> codes;
+            for (std::size_t i = 0; i < count * columns; ++i) {
+                codes.push_back(static_cast<float>(1 + i % columns) / static_cast<float>(columns) * (1 + static_cast<float>(i * i % 5) * 0x1p-22f));
+            }
+            std::vector<std::int32_t> expected;
+            for (std::size_t row = 0; row < rows; ++row) {
+                std::vector<float> wide, scores;
+                for (std::size_t j = 0; j < columns; ++j) wide.push_back(cuda::widened(x[row * columns + j]));
+                for (std::size_t c = 0; c < count; ++c) scores.push_back(by_definition(wide.data(), &codes[c * columns], columns, true));
+                expected.push_back(static_cast<std::int32_t>(std::max_element(scores.begin(), scores.end()) - scores.begin()));
+            }
+            DeviceArray<Stored> from(x);
+            DeviceArray<float> table(codes);
+            DeviceArray<std::int32_t> nearest(rows);
+            must(cuda::nearest_codes({from.get(), nullptr, kDType<Stored>, rows, columns}, table.get(), count, nearest.get(), nullptr), "nearest_codes");
+            check(nearest.to_host() == expected, "nearest of " + std::to_string(count) + " codes of " + std::to_string(columns) + " elements");
+        }
+    }
+}
+
 template <class Stored>
 void all_shapes() {
     for (const std::size_t columns : {1, 15, 16, 255, 256, 257, 384, 768, 1024, 1536, 30001}) {
@@ -306,6 +334,9 @@ int main() {
     a_stream_in_memory_advances();
     no_nonce_is_taken_twice();
     sums();
+    nearest_codes_are_those_of_the_definition<float>();
+    nearest_codes_are_those_of_the_definition<Float16>();
+    nearest_codes_are_those_of_the_definition<Bfloat16>();
     responses_equal_the_core<std::int8_t>();
     responses_equal_the_core<std::int16_t>();
     responses_equal_the_core<std::int32_t>();
