@@ -68,4 +68,7 @@ constexpr std::size_t divide_up(std::size_t n, std::size_t by) { return (n + by 
 // The first step of every call: what its kernels draw from. A state's nonce is taken on the device, into `nonce`. take.cu.
 cudaError_t take(const NoiseSource& source, std::uint64_t* nonce, cudaStream_t stream, CallStream& taken);
 
+// out = scale * Z from what was taken; out.count > 0. fill.cu.
+cudaError_t fill_from(const CallStream& taken, Law law, double scale, const OutArgument& out, cudaStream_t stream);
+
 }  // namespace hushvec::cuda

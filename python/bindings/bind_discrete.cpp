@@ -16,6 +16,7 @@
 #include "hushvec/discrete.hpp"
 #include "key_capsule.hpp"
 #include "noise_source.hpp"
+#include "response_law_argument.hpp"
 
 namespace hushvec::python {
 
@@ -69,16 +70,10 @@ py::array respond_any(const py::array& codes, const ResponseLaw& law, py::handle
     return out;
 }
 
-// `law` is what response_law returned: made once, used for many calls.
 py::array randomized_response_of(const py::array& codes, std::uint64_t labels, const std::pair<std::uint64_t, std::uint64_t>& law,
                                  py::handle source) {
-    const auto [truth, other] = law;
-    const bool fits = labels >= 2 && labels <= kMostLabels && other >= 1 && Uint128{other} * labels <= Uint128{1} << 64;
-    if (!fits || truth != 0 - (labels - 1) * other) {
-        throw py::value_error("law must be that of " + std::to_string(labels) + " labels");
-    }
     return respond_any<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>(
-        codes, ResponseLaw{labels, truth, other}, source);
+        codes, response_law_argument(labels, law), source);
 }
 
 // ---- Poisson sampling ----

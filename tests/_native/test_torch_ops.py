@@ -68,6 +68,7 @@ def test_clip_is_the_eager_one_compiled(dtype):
         assert torch.equal(compiled(x), program(x)), x.stride()
 
 
+@pytest.mark.full   # a compiler runs
 def test_clip_compiled_by_inductor():
     def program(x, clip_norm):
         return hv.clip(x + x, clip_norm) * 2, hv.clip(x.bfloat16(), clip_norm)

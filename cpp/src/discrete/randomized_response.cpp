@@ -1,7 +1,4 @@
 // Randomized response on codes: one 64-bit uniform each, no rejection, no branch that depends on an answer.
-//
-// The number of the interval that a uniform falls into is added to the code, modulo labels: 0 is the truth, and every other label is
-// reached from exactly one interval.
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -26,20 +23,12 @@ void respond(const KeyStream& stream, const ResponseLaw& law, std::size_t first_
     const Kernels& kernels = active_kernels();
     kernels.keystream(stream, domain::kResponseHigh, first_group, groups, high);
     kernels.keystream(stream, domain::kResponseLow, first_group, groups, low);
-    const auto labels = static_cast<std::uint32_t>(law.labels);
     const std::size_t begin = first_group * kGroupSamples;
     const std::size_t end = std::min(count, begin + groups * kGroupSamples);
     for (std::size_t i = begin; i < end; ++i) {
         const std::uint64_t uniform = (std::uint64_t{high[i - begin]} << 32) | low[i - begin];
-        const std::uint32_t sum = static_cast<std::uint32_t>(codes[i]) + intervals.number_of(uniform);
-        out[i] = static_cast<Code>(sum - (labels & (0 - static_cast<std::uint32_t>(sum >= labels))));
+        out[i] = static_cast<Code>(intervals.answer(static_cast<std::uint32_t>(codes[i]), uniform));
     }
-}
-
-template <class Code>
-bool is_code(Code value, std::uint64_t labels) {
-    // A negative value becomes one above every number of labels.
-    return static_cast<std::uint64_t>(value) < labels;
 }
 
 }  // namespace

@@ -7,34 +7,13 @@
 #include "dispatch/dispatch.hpp"
 #include "hushvec/noise.hpp"
 #include "noise/float64_noise.hpp"
-#include "noise/variate.hpp"
+#include "noise/gamma_variate.hpp"
 #include "parallel/threads.hpp"
 
 namespace hushvec {
 namespace {
 
 constexpr std::size_t kRowsAtOnce = 8192;         // samples: rows are worked off in runs of about this size
-constexpr unsigned kAttemptBits = 16;             // docs/format.md section 1: block `row * 2^16 + attempt` of domain 17
-
-double uniform(std::uint32_t high, std::uint32_t low) {
-    return std::ldexp(static_cast<double>((std::uint64_t{high} << 32) | low) + 0.5, -64);
-}
-
-// Gamma(shape, 1) for shape >= 1. Marsaglia and Tsang (2000): reject from the cube of a shifted normal; over 95 % pass at once,
-// so that 2^16 attempts never run out in practice (probability below 2^-280000).
-double gamma_variate(const KeyStream& stream, std::uint64_t row, double shape) {
-    const double d = shape - 1.0 / 3.0;
-    const double c = 1.0 / std::sqrt(9.0 * d);
-    for (std::uint64_t attempt = 0; attempt < (std::uint64_t{1} << kAttemptBits); ++attempt) {
-        const Block block = stream_block(stream, domain::kRows, (row << kAttemptBits) | attempt);
-        const double x = normal_variates(block[0], block[2], block[1], block[3]).cosine;
-        const double root = 1.0 + c * x;
-        if (root <= 0) continue;
-        const double v = root * root * root;
-        if (std::log(uniform(block[4], block[5])) < 0.5 * x * x + d - d * v + d * std::log(v)) return d * v;
-    }
-    return d;
-}
 
 // Samples [first, first + count) of the call's standard normals.
 void normals(const KeyStream& stream, bool wide, std::size_t first, std::size_t count, std::vector<double>& out) {
@@ -62,12 +41,13 @@ void scatter_as(const std::vector<double>& noise, const MatrixView& out, std::si
 
 void l2_laplace_rows(const KeyStream& stream, double scale, std::size_t first, std::size_t rows, std::size_t columns, bool wide,
                      double* out) {
+    const auto block_at = [&](std::uint64_t index) { return stream_block(stream, domain::kRows, index); };
     std::vector<double> direction;
     normals(stream, wide, first * columns, rows * columns, direction);
     for (std::size_t row = 0; row < rows; ++row) {
         const double* g = direction.data() + row * columns;
         const double norm = std::sqrt(active_kernels().sum_of_squares_f64(g, columns));
-        const double radius = scale * gamma_variate(stream, first + row, static_cast<double>(columns));
+        const double radius = scale * gamma_variate(first + row, static_cast<double>(columns), block_at);
         const double factor = norm > 0 ? radius / norm : 0.0;
         for (std::size_t j = 0; j < columns; ++j) out[row * columns + j] = factor * g[j];
     }

@@ -50,6 +50,11 @@ cudaError_t clip(const RowsArgument& rows, double clip_norm, void* workspace, cu
 cudaError_t clip_and_noise(const NoiseSource& source, const RowsArgument& rows, double clip_norm, double sigma, Law law, ExactGrid grid,
                            void* workspace, cudaStream_t stream);
 
+// out = clip(x) + L2-Laplace noise, or the noise alone where rows.x is null. Float grade. Bad rows as in clip. The workspace also holds
+// the standard normals of the whole call.
+cudaError_t l2_laplace(const NoiseSource& source, const RowsArgument& rows, double clip_norm, double scale, void* workspace, cudaStream_t stream);
+std::size_t l2_laplace_workspace_bytes(std::size_t rows, std::size_t columns, DType dtype);
+
 // The exact grade leaves some 4 samples in 10^13 to the multiprecision level, listed in the workspace. A call that draws from a state
 // settles them itself; after any other, settle must follow once Report::open_samples is seen to be above 0.
 cudaError_t settle(const KeyStream& source, const OutArgument& out, Law law, ExactGrid grid, void* workspace, cudaStream_t stream);

@@ -1,7 +1,4 @@
 // The launchers for Python arrays: arguments checked before anything is launched, GIL released, on the stream given.
-//
-// A call that nobody records waits for its Report and returns the number of the first row with NaN or Inf, or None. Inside a
-// graph capture it cannot, and its noise must come from memory on the device, so that a replay draws anew.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -13,14 +10,13 @@
 #include <vector>
 
 #include "../array_rules.hpp"
-#include "../key_capsule.hpp"
 #include "bindings.hpp"
 #include "clip/validate.hpp"
-#include "device.hpp"
 #include "device_array.hpp"
 #include "hushvec/clipped_sum.hpp"
 #include "hushvec_cuda/launch.hpp"
 #include "hushvec_cuda/row_passes.hpp"
+#include "launched_call.hpp"
 
 namespace hushvec::python {
 
@@ -29,79 +25,38 @@ namespace {
 using cuda::NoiseSource;
 using cuda::Report;
 
-using BadRow = std::optional<std::uint64_t>;
-
-static_assert(sizeof(StateWords) == cuda::kDeviceStreamBytes);
-
 Law law_named(const std::string& name) {
     if (name == "gaussian") return Law::gaussian;
     if (name == "laplacian") return Law::laplacian;
-    throw py::value_error("law must be gaussian or laplacian on CUDA, got " + name);
-}
-
-// A capsule of _core.Generator._reserve, or an array of six 64-bit words on the device.
-NoiseSource noise_source(py::handle source, int device) {
-    NoiseSource result;
-    if (is_key_capsule(source)) {
-        result.stream = stream_of(source);
-        if (result.stream.cipher == Cipher::aes256) throw py::value_error("source must be a stream of ChaCha on a device, got one of aes256");
-    } else {
-        result.state = static_cast<cuda::DeviceStream*>(device_memory(source, "state", cuda::kDeviceStreamBytes, device));
-    }
-    return result;
-}
-
-// One call's device, stream and workspace.
-struct Launch {
-    OnDevice device;
-    cudaStream_t stream;
-    void* workspace;
-    bool capturing;
-
-    Launch(int device_id, std::uintptr_t stream_handle, void* memory)
-        : device(device_id), stream(reinterpret_cast<cudaStream_t>(stream_handle)), workspace(memory), capturing(is_capturing(stream)) {}
-
-    void require_replayable(const NoiseSource& source) const {
-        if (capturing && source.state == nullptr) {
-            throw std::runtime_error("noise inside a CUDA graph capture must come from a state on the device, got a stream that each replay would repeat");
-        }
-    }
-
-    // Sums wait for every batch: one with NaN or Inf must be refused before any of it is added.
-    void refuse_capture_of_sums() const {
-        if (capturing) throw std::runtime_error("sums of clipped rows cannot be captured in a CUDA graph");
-    }
-
-    // What it finds would be known at the first replay alone.
-    void refuse_capture_of_checks() const {
-        if (capturing) throw std::runtime_error("rows cannot be checked for NaN and Inf in a CUDA graph capture");
-    }
-
-    Report wait_for_report() const {
-        Report report = {};
-        check_cuda(cudaMemcpyAsync(&report, workspace, sizeof report, cudaMemcpyDeviceToHost, stream), "reading the report of a call");
-        check_cuda(cudaStreamSynchronize(stream), "a CUDA call");
-        return report;
-    }
-};
-
-BadRow bad_row(const Report& report) {
-    return report.first_bad_row == cuda::kNoRow ? std::nullopt : BadRow(report.first_bad_row);
+    if (name == "l2_laplace") return Law::l2_laplace;
+    throw py::value_error("law must be gaussian, laplacian or l2_laplace on CUDA, got " + name);
 }
 
 cuda::OutArgument samples_of(const DeviceArray& out) { return {out.data, out.dtype, out.size()}; }
 
-// The workspace is read where the source is a state.
+std::size_t workspace_bytes(const DeviceArray& rows, Law law) {
+    if (law == Law::l2_laplace) return cuda::l2_laplace_workspace_bytes(rows.rows, rows.columns, rows.dtype);
+    return cuda::workspace_bytes(rows.rows, rows.columns, rows.dtype);
+}
+
+cudaError_t launch_fill(const NoiseSource& noise, Law law, double scale, const DeviceArray& out, const Launch& launch) {
+    if (law != Law::l2_laplace) return cuda::fill_noise(noise, law, scale, samples_of(out), launch.workspace, launch.stream);
+    return cuda::l2_laplace(noise, {nullptr, out.data, out.dtype, out.rows, out.columns}, 1.0, scale, launch.workspace, launch.stream);
+}
+
+// The workspace is read where the source is a state, or the law l2_laplace.
 void fill(py::handle out, const std::string& law_name, double scale, py::handle source, py::handle workspace, std::uintptr_t stream) {
     const Law law = law_named(law_name);
     check_scale(law == Law::gaussian ? "sigma" : "scale", scale);
     const DeviceArray target = device_output(out, "out");
     const NoiseSource noise = noise_source(source, target.device);
-    void* memory = noise.state == nullptr ? nullptr : device_memory(workspace, "workspace", cuda::fill_workspace_bytes(), target.device);
+    void* memory = nullptr;
+    if (law == Law::l2_laplace) memory = device_memory(workspace, "workspace", workspace_bytes(target, law), target.device);
+    else if (noise.state != nullptr) memory = device_memory(workspace, "workspace", cuda::fill_workspace_bytes(), target.device);
     const py::gil_scoped_release unlocked;
     const Launch launch(target.device, stream, memory);
     launch.require_replayable(noise);
-    check_cuda(cuda::fill_noise(noise, law, scale, samples_of(target), launch.workspace, launch.stream), "launching the noise");
+    check_cuda(launch_fill(noise, law, scale, target, launch), "launching the noise");
 }
 
 // x, out and the workspace of a call on rows.
@@ -110,10 +65,10 @@ struct Rows {
     DeviceArray out;
     void* workspace;
 
-    Rows(py::handle x_array, py::handle out_array, py::handle workspace_array)
+    Rows(py::handle x_array, py::handle out_array, py::handle workspace_array, Law law = Law::gaussian)
         : x(device_array(x_array, "x")), out(device_output(out_array, "out")) {
         check_device_output_for(x, out);
-        workspace = device_memory(workspace_array, "workspace", cuda::workspace_bytes(x.rows, x.columns, x.dtype), x.device);
+        workspace = device_memory(workspace_array, "workspace", workspace_bytes(x, law), x.device);
     }
 
     cuda::RowsArgument argument() const { return {x.data, out.data, x.dtype, x.rows, x.columns}; }
@@ -174,13 +129,18 @@ BadRow clip_and_noise(py::handle x, double clip_norm, double sigma, py::handle o
     check_clip_norm(clip_norm);
     const Law law = law_named(law_name);
     check_scale(law == Law::gaussian ? "sigma" : "scale", sigma);
-    const Rows rows(x, out, workspace);
+    if (exact && law == Law::l2_laplace) throw py::value_error("exact must be False for law l2_laplace, got True");
+    const Rows rows(x, out, workspace, law);
     if (sigma == 0) return clip_rows(rows, clip_norm, stream);
     const ExactGrid grid = exact ? exact_grid(sigma, clip_norm) : ExactGrid{0, 0};
     const NoiseSource noise = noise_source(source, rows.x.device);
     const py::gil_scoped_release unlocked;
     const Launch launch(rows.x.device, stream, rows.workspace);
     launch.require_replayable(noise);
+    if (law == Law::l2_laplace) {
+        check_cuda(cuda::l2_laplace(noise, rows.argument(), clip_norm, sigma, launch.workspace, launch.stream), "launching l2_laplace");
+        return launch.capturing ? std::nullopt : bad_row(launch.wait_for_report());
+    }
     check_cuda(cuda::clip_and_noise(noise, rows.argument(), clip_norm, sigma, law, grid, launch.workspace, launch.stream),
                "launching clip_and_noise");
     return launch.capturing ? std::nullopt : finish(launch, noise, rows.out, law, grid);
@@ -279,10 +239,8 @@ void release_sum(py::handle sums, double clip_norm, double sigma, py::handle out
 }  // namespace
 
 void bind_launch(py::module_& module) {
-    module.def("workspace_bytes", [](py::handle x) {
-        const DeviceArray rows = device_array(x, "x");
-        return cuda::workspace_bytes(rows.rows, rows.columns, rows.dtype);
-    }, py::arg("x"));
+    module.def("workspace_bytes", [](py::handle x, const std::string& law) { return workspace_bytes(device_array(x, "x"), law_named(law)); },
+               py::arg("x"), py::arg("law") = "gaussian");
     module.def("fill", &fill, py::arg("out"), py::arg("law"), py::arg("scale"), py::arg("source"), py::arg("workspace"),
                py::arg("stream"));
     module.def("fill_workspace_bytes", &cuda::fill_workspace_bytes);

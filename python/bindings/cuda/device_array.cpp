@@ -162,16 +162,21 @@ int device_of(const Described& array, const char* name) {
     return attributes.device;
 }
 
+// Elements one after the other, and memory for them.
+void check_memory(const Described& array, std::size_t item_bytes, const char* name) {
+    if (!is_contiguous(array)) {
+        const auto ndim = static_cast<std::ptrdiff_t>(array.strides.size());
+        throw py::value_error(text(name, " must be contiguous in row-major order, got strides ") + printed_shape(array.strides.data(), ndim));
+    }
+    if (array.data % item_bytes != 0) throw py::value_error(text(name, " must be aligned to its elements, got an odd address"));
+    if (array.data == 0 && elements_of(array) > 0) throw py::value_error(text(name, " must have memory of its own, got a tensor without"));
+}
+
 DeviceArray checked(const Described& array, py::handle object, const char* name) {
     const DType dtype = dlpack_dtype(array.dtype, name, object);
     const auto ndim = static_cast<std::ptrdiff_t>(array.shape.size());
     check_dimensions(array.shape.data(), ndim, name);
-    if (!is_contiguous(array)) {
-        throw py::value_error(text(name, " must be contiguous in row-major order, got strides ") + printed_shape(array.strides.data(), ndim));
-    }
-    if (array.data % item_size(dtype) != 0) throw py::value_error(text(name, " must be aligned to its elements, got an odd address"));
-    const std::size_t elements = elements_of(array);
-    if (array.data == 0 && elements > 0) throw py::value_error(text(name, " must have memory of its own, got a tensor without"));
+    check_memory(array, item_size(dtype), name);
     const auto columns = static_cast<std::size_t>(array.shape.back());
     return {reinterpret_cast<void*>(array.data), dtype, ndim == 2 ? static_cast<std::size_t>(array.shape[0]) : 1, columns,
             device_of(array, name), printed_shape(array.shape.data(), ndim), array.owner};
@@ -202,6 +207,31 @@ DeviceArray device_output(py::handle array, const char* name) {
     const Described described = describe(array, name);
     if (!described.writable) throw py::value_error(text(name, " must be writable, got a read-only array"));
     return checked(described, array, name);
+}
+
+std::uint64_t DeviceIntegers::largest() const { return ~std::uint64_t{0} >> (64 - 8 * item_bytes + (is_signed ? 1 : 0)); }
+
+DeviceIntegers device_integers(py::handle array, const char* name) {
+    const Described described = describe(array, name);
+    const auto [code, bits, lanes] = described.dtype;
+    const bool is_signed = code == dlpack::kInt, width_is_known = bits == 8 || bits == 16 || bits == 32 || bits == 64;
+    if ((!is_signed && code != dlpack::kUnsigned) || lanes != 1 || !width_is_known) {
+        throw py::type_error(text(name, " must be an array of integers, got ") + (py::hasattr(array, "dtype") ? std::string(py::str(array.attr("dtype"))) : "another"));
+    }
+    check_memory(described, bits / 8, name);
+    return {reinterpret_cast<void*>(described.data), bits / std::size_t{8}, is_signed, elements_of(described), device_of(described, name),
+            (is_signed ? "int" : "uint") + std::to_string(bits), described.owner};
+}
+
+DeviceIntegers device_integers_like(const DeviceIntegers& x, py::handle array, const char* name) {
+    if (!describe(array, name).writable) throw py::value_error(text(name, " must be writable, got a read-only array"));
+    const DeviceIntegers out = device_integers(array, name);
+    if (out.dtype != x.dtype) throw py::type_error(text(name, " must have dtype ") + x.dtype + ", got " + out.dtype);
+    if (out.count != x.count) throw py::value_error(text(name, " must have ") + std::to_string(x.count) + " elements, got " + std::to_string(out.count));
+    if (out.device != x.device) {
+        throw py::value_error(text(name, " must be on cuda:") + std::to_string(x.device) + ", got cuda:" + std::to_string(out.device));
+    }
+    return out;
 }
 
 void check_device_output_for(const DeviceArray& x, const DeviceArray& out) {

@@ -52,6 +52,24 @@ struct DeviceArray {
 DeviceArray device_array(py::handle array, const char* name);
 DeviceArray device_output(py::handle array, const char* name);
 
+// Contiguous integers of 8 to 64 bits in the memory of one device, of any number of dimensions.
+struct DeviceIntegers {
+    void* data;
+    std::size_t item_bytes;
+    bool is_signed;
+    std::size_t count;
+    int device;
+    std::string dtype;   // for messages
+    py::object owner;
+
+    std::uint64_t largest() const;   // that the type holds
+};
+
+DeviceIntegers device_integers(py::handle array, const char* name);
+
+// An array for results like those in x: of its type, count and device, and apart from it.
+DeviceIntegers device_integers_like(const DeviceIntegers& x, py::handle array, const char* name);
+
 // Shape, dtype and device of out are those of x; the memory is x's own or disjoint from it.
 void check_device_output_for(const DeviceArray& x, const DeviceArray& out);
 

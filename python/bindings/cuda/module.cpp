@@ -8,5 +8,6 @@ PYBIND11_MODULE(_cuda, module, pybind11::mod_gil_used()) {
     module.attr("__version__") = HUSHVEC_VERSION;
 
     hushvec::python::bind_device(module);
+    hushvec::python::bind_discrete_device(module);
     hushvec::python::bind_launch(module);
 }

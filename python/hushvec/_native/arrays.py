@@ -122,9 +122,28 @@ def _require_ndarray(name: str, x: NDArray[Any]) -> None:
         raise TypeError(f"{name} must be in native byte order, got {x.dtype.str}")
 
 
+def require_integers(name: str, x: Any) -> None:
+    """A torch tensor or a CuPy array of whole numbers, of any number of dimensions, in memory of the CPU or a CUDA device."""
+    if not dtype_name(x).startswith(("int", "uint")):
+        raise TypeError(f"{name} must be whole numbers, got {dtype_name(x)}")
+    if is_torch(x):
+        _require_values(name, x)
+
+
 def _require_tensor(name: str, x: Any) -> None:
     torch = sys.modules["torch"]
     _require_dtype(name, x, TORCH_DTYPES)
+    _require_values(name, x)
+    if not torch.compiler.is_dynamo_compiling() and x.is_neg():  # torch.compile cannot ask; the compiled call refuses it
+        raise ValueError(f"{name} must hold its own signs, got a negated view: pass {name}.resolve_neg()")
+    if x.requires_grad:
+        require_no_recorder()  # a transform of torch.func asks for the gradient, where detach() would not help
+        raise ValueError(f"{name} must not require grad, got requires_grad=True (pass {name}.detach())")
+
+
+def _require_values(name: str, x: Any) -> None:
+    """Of a tensor: each element has a place in memory of the CPU or a CUDA device."""
+    torch = sys.modules["torch"]
     if x.layout is not torch.strided:
         raise TypeError(f"{name} must be a dense tensor, got layout {x.layout}")
     if x.device.type not in ("cpu", "cuda"):
@@ -132,11 +151,6 @@ def _require_tensor(name: str, x: Any) -> None:
     if type(x) is not torch.Tensor and _is_fake(x):
         require_no_recorder()
         raise recording_error("noise", "FakeTensorMode")
-    if not torch.compiler.is_dynamo_compiling() and x.is_neg():  # torch.compile cannot ask; the compiled call refuses it
-        raise ValueError(f"{name} must hold its own signs, got a negated view: pass {name}.resolve_neg()")
-    if x.requires_grad:
-        require_no_recorder()  # a transform of torch.func asks for the gradient, where detach() would not help
-        raise ValueError(f"{name} must not require grad, got requires_grad=True (pass {name}.detach())")
 
 
 def _is_fake(x: Any) -> bool:
@@ -203,6 +217,14 @@ def new_array(like: Any, shape: tuple[int, ...], *, dtype: str | None = None) ->
     return np.empty(shape, dtype or like.dtype)
 
 
+def copy_beside(like: Any, host: NDArray[Any]) -> Any:
+    """A copy of a numpy array, of the kind and on the device of `like`."""
+    if is_torch(like):
+        return sys.modules["torch"].tensor(host, device=like.device)
+    with device_scope(like):
+        return sys.modules["cupy"].asarray(host)
+
+
 def noise_target(shape: Any, dtype: Any, like: Any, out: Any) -> Any:
     """The array that a noise function fills.
 
@@ -246,6 +268,14 @@ def _dtype(dtype: Any) -> str:
 def is_contiguous(array: Any) -> bool:
     """In row-major order, without gaps."""
     return bool(array.is_contiguous() if is_torch(array) else array.flags.c_contiguous)
+
+
+def in_order(x: Any) -> Any:
+    """x, or a copy of it in row-major order, without gaps."""
+    if is_torch(x):
+        return x.contiguous()
+    with device_scope(x):
+        return library_of(x).ascontiguousarray(x)
 
 
 def as_matrix(x: Any) -> Any:

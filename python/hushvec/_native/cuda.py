@@ -59,7 +59,11 @@ def fill(out: Any, law: str, scale: float, source: Any) -> None:
     stream = _current_stream(cuda, out)
     drawn = _stream_or_state(cuda, source, out, stream)
     is_state = hasattr(drawn, "shape")  # and not the capsule of a stream
-    workspace = _scratch(cuda, out, cuda.fill_workspace_bytes()) if is_state else None
+    workspace = None
+    if law == "l2_laplace":
+        workspace = _workspace(cuda, out, law)
+    elif is_state:
+        workspace = _scratch(cuda, out, cuda.fill_workspace_bytes())
     cuda.fill(out, law, scale, drawn, workspace, stream)
 
 
@@ -73,7 +77,7 @@ def clip(x: Any, clip_norm: float, out: Any) -> None:
 def clip_and_noise(x: Any, clip_norm: float, noise: float, out: Any, source: Any, law: str, exact: bool) -> None:
     require_law(law)
     cuda = _backend("x", x)
-    workspace = _workspace(cuda, x)
+    workspace = _workspace(cuda, x, law)
     stream = _current_stream(cuda, x)
     drawn = _stream_or_state(cuda, source, x, stream)
     bad_row = cuda.clip_and_noise(x, clip_norm, noise, out, drawn, law, exact, workspace, stream)
@@ -125,6 +129,31 @@ def release_sum(sums: Any, clip_norm: float, sigma: float, out: Any, source: _co
     cuda.release_sum(sums, clip_norm, sigma, out, source._reserve_for_device(), workspace, _current_stream(cuda, out))
 
 
+def randomized_response(codes: Any, labels: int, law: tuple[int, int], source: _core.Generator) -> Any:
+    """Answers for codes, in a new array. `law`: what `_core.response_law` returned."""
+    cuda = _backend("true_label", codes)
+    stream = _current_stream(cuda, codes)
+    answers = new_array(codes, tuple(codes.shape))
+    place = cuda.copy_codes(codes, answers, labels, _report(cuda, codes), stream)
+    if place is not None:
+        raise ValueError(f"codes must be in [0, {labels}), got {int(answers.reshape(-1)[place])} at position {place}")
+    cuda.randomized_response(answers, labels, law, source._reserve_for_device(), stream)
+    return answers
+
+
+def require_backend(name: str, x: Any) -> None:
+    """Raise where there is no backend that can be used."""
+    _backend(name, x)
+
+
+def nearest_codes(x: Any, codes: Any) -> Any:
+    """For each row of x, int32[n], the code of the largest inner product, of equal ones the first. x is finite and not float64."""
+    cuda = _backend("x", x)
+    nearest = new_array(x, (x.shape[0],), dtype="int32")
+    cuda.nearest_codes(x, codes, nearest, _current_stream(cuda, x))
+    return nearest
+
+
 def _backend(name: str, array: Any) -> ModuleType:
     cuda, ours = _installed(), _core.__version__
     if cuda is None:
@@ -154,12 +183,12 @@ def _installed() -> ModuleType | None:
 
 
 def require_law(law: str) -> None:
-    if law in ("l2_laplace", "privunit"):
+    if law == "privunit":
         raise ValueError(f"{law} is not available on CUDA: move the array to the CPU")
 
 
-def _workspace(cuda: ModuleType, x: Any) -> Any:
-    return _scratch(cuda, x, cuda.workspace_bytes(x))
+def _workspace(cuda: ModuleType, x: Any, law: str = "gaussian") -> Any:
+    return _scratch(cuda, x, cuda.workspace_bytes(x, law))
 
 
 def _scratch(cuda: ModuleType, x: Any, size: int) -> Any:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from hushvec._native import _core, cuda
-from hushvec._native.arrays import device_of, dtype_name, is_torch, new_array
+from hushvec._native.arrays import device_of, dtype_name, in_order, new_array
 from hushvec._native.rowwise import require_finite
 
 
@@ -41,7 +40,7 @@ class DeviceSums:
                 raise ValueError(f"{name} must be on {self.device} like the rows added before, got {device_of(matrix)}")
             if dtype_name(matrix) == "float64":
                 raise TypeError(f"{name} must be float32, float16 or bfloat16 on a CUDA device, got float64")
-        given = [(_in_order(matrix), sums) for matrix, sums in zip(matrices, self._sums, strict=True) if matrix.shape[1]]
+        given = [(in_order(matrix), sums) for matrix, sums in zip(matrices, self._sums, strict=True) if matrix.shape[1]]
         if given:
             scales, bad_row = cuda.sum_scales([matrix for matrix, _ in given], self._clip_norm)
             if bad_row is not None:
@@ -72,10 +71,6 @@ class DeviceSums:
                 result[...] = sums * _unit(self._clip_norm)
             else:
                 cuda.release_sum(sums, self._clip_norm, self._sigma, result, source)
-
-
-def _in_order(matrix: Any) -> Any:
-    return matrix.contiguous() if is_torch(matrix) else sys.modules["cupy"].ascontiguousarray(matrix)
 
 
 def _unit(clip_norm: float) -> float:

@@ -6,10 +6,11 @@ rounds) whose nonce the call advances.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from hushvec._native import _core, cuda
-from hushvec._native.arrays import empty_like, on_cuda
+from hushvec._native.arrays import empty_like, in_order, is_torch, on_cuda
 
 _FILLS = {
     "gaussian": _core.fill_gaussian,
@@ -62,6 +63,25 @@ def privunit(
     target = empty_like(x) if out is None else out
     _core.privunit(x, cap_probability, threshold, sigma, target, _on_host(source), out_is_fresh=out_is_fresh or out is None)
     return target
+
+
+def randomized_response(codes: Any, labels: int, law: tuple[int, int], source: _core.Generator) -> Any:
+    """An answer for each code of an array of integers, in a new array like it."""
+    if on_cuda(codes):
+        return cuda.randomized_response(in_order(codes), labels, law, source)
+    if is_torch(codes):
+        return sys.modules["torch"].from_numpy(_core.randomized_response(in_order(codes).numpy(), labels, law, source))
+    return _core.randomized_response(codes, labels, law, source)
+
+
+def require_device(x: Any) -> None:
+    """Raise where x lies on a device that hushvec cannot use here."""
+    cuda.require_backend("x", x)
+
+
+def nearest_codes(x: Any, codes: Any) -> Any:
+    """For each row of x on a device, the number of the nearest of `codes`, rows beside it."""
+    return cuda.nearest_codes(x, codes)
 
 
 def _on_host(source: Any) -> Any:

@@ -27,7 +27,7 @@ def answered(
     """
     content = rows.copy()
     mechanism.codebook.require_other_rows(content)
-    codes = mechanism.codebook.encode(content)
+    codes: NDArray[np.int32] = mechanism.codebook.encode(content)
     answers = np.empty_like(codes)
     one = np.empty(1, np.int32)
     law, count = mechanism.response.law, len(mechanism.codebook)

@@ -14,9 +14,7 @@ from hushvec._native.arrays import CheckedRows
 from hushvec._util import validate
 from hushvec._util.rounding import quotient_down
 from hushvec.mechanisms.base import Mechanism
-from hushvec.mechanisms.public_arrays import (
-    Rows,
-)
+from hushvec.mechanisms.public_arrays import Rows, copy_on_device
 from hushvec.mechanisms.public_codes import PublicCodes
 from hushvec.mechanisms.randomized_response import RandomizedResponse
 
@@ -144,9 +142,12 @@ class CodebookResponse(Mechanism):
         self.codebook.require_other_rows(x.values if isinstance(x, CheckedRows) else x)
 
     def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
-        """For arrays of the CPU."""
         answers = self.response.respond(self.codebook.encode(x), generator=source)
         out = arrays.empty_like(x) if out is None else out
+        if arrays.on_cuda(x):
+            with arrays.device_scope(x):
+                out[...] = copy_on_device(self, "table", self.table, x)[answers].reshape(tuple(x.shape))
+            return out
         decoded = self.table[answers].reshape(tuple(x.shape))
         if arrays.is_torch(out):
             out.copy_(sys.modules["torch"].from_numpy(decoded))

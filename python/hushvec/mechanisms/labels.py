@@ -16,18 +16,19 @@ def randomized_response(
 
     Args:
         true_label: one label; or a list, tuple or numpy array of labels, each answered on its own. A tuple that is itself a label is
-            one label.
+            one label. With `range(k)` also a torch tensor (CPU, CUDA) or a CuPy array of whole numbers.
         labels: the k possible labels, hashable and all different; public. `range(k)` for codes.
         epsilon: > 0, of each answer.
         generator: a `Generator`; None for the one of the process.
 
     Returns:
-        A label for a label, a list for a list or tuple, an array of the same shape for an array.
+        A label for a label, a list for a list or tuple, an array of the same kind and shape for an array.
 
     Raises:
         TypeError: labels or a true label that is not hashable, an argument of the wrong kind.
         ValueError: a true label that is not in labels, duplicate labels, fewer than 2 or more than 2^24 of them, epsilon not > 0 and
-            finite or below about k^2 / 2^64. Nothing is drawn then.
+            finite or below about k^2 / 2^64; a tensor with labels other than `range(k)`. Nothing is drawn then.
+        RuntimeError: an array on CUDA that `RandomizedResponse.respond` refuses.
 
     Guarantees:
         (epsilon, 0)-DP for each answer under replace-one of that person's label, exact as sampled: the ratio of two probabilities is

@@ -232,7 +232,7 @@ class MetricLaplace:
         """x with noise on every row.
 
         Args:
-            x: float array [d] or [n, d] of this dimension, numpy or torch on the CPU, or a list as in `hushvec.privatize`.
+            x: float array [d] or [n, d] of this dimension, numpy, torch (CPU, CUDA) or CuPy, or a list as in `hushvec.privatize`.
                 Not changed.
             generator: key stream; the process-wide one, keyed by the operating system, if None.
 
@@ -241,7 +241,8 @@ class MetricLaplace:
 
         Raises:
             TypeError: wrong kinds.
-            ValueError: another dimension; NaN or Inf in x; an array on CUDA, which has no kernel for this noise. Nothing is drawn.
+            ValueError: another dimension; NaN or Inf in x. Nothing is drawn.
+            RuntimeError: an array on CUDA without the backend or a driver, or in a graph capture.
         """
         source = require_generator(generator)
         x = conversion.as_array("x", x)

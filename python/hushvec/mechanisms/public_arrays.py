@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from hushvec._native.products import inner_products
 from hushvec._util import validate
 
 Rows = NDArray[np.float32]
+
+# Keys: the array's name, whether torch has it, and the device.
+_copies: WeakKeyDictionary[Any, dict[tuple[str, bool, str], Any]] = WeakKeyDictionary()
 
 _SCORES_AT_ONCE = 1 << 21  # 8 MiB of float32
 
@@ -68,6 +72,27 @@ def nearest_codes(rows: Rows, codes: Rows) -> NDArray[np.int32]:
     return nearest
 
 
+def copy_on_device(owner: Any, name: str, public: Rows, like: Any) -> Any:
+    """A copy of an owner's public array on the device of `like`, made once and kept for as long as the owner lives."""
+    copies = _copies.setdefault(owner, {})
+    key = (name, arrays.is_torch(like), arrays.device_of(like))
+    if key not in copies:
+        copies[key] = arrays.copy_beside(like, public)
+    return copies[key]
+
+
+def as_narrow_rows(x: Any) -> Any:
+    """Rows on a device as the search for their codes takes them: in order, and float64 at unit length in float32."""
+    rows = arrays.in_order(arrays.as_matrix(x))
+    if arrays.dtype_name(rows) != "float64":
+        return rows
+    unit = rowwise.unit_rows(rows, arrays.empty_like(rows))
+    narrow = arrays.new_array(rows, tuple(rows.shape), dtype="float32")
+    with arrays.device_scope(rows):
+        narrow[...] = unit
+    return narrow
+
+
 def as_float32(x: Any) -> Rows:
     """In float32; rows of float64, which may be beyond its range, to unit length first."""
     values = x.detach() if arrays.is_torch(x) else x
@@ -83,6 +108,8 @@ def digest_of_rows(*parts: Any) -> str:
     content = hashlib.sha256()
     for part in parts:
         values = part.detach().cpu().float().numpy() if arrays.is_torch(part) else part
+        if arrays.is_cupy(part):
+            values = part.get()
         with np.errstate(over="ignore"):
             content.update(np.ascontiguousarray(values, "<f4").tobytes())
     return content.hexdigest()

@@ -8,14 +8,15 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushvec._native import arrays, conversion, rowwise
+from hushvec._native import arrays, conversion, kernels, rowwise
 from hushvec._util import validate
 from hushvec._util.npz import load_npz, save_npz
 from hushvec.mechanisms.public_arrays import (
     Rows,
     as_float32,
+    as_narrow_rows,
+    copy_on_device,
     digest_of,
     digest_of_rows,
     frozen,
@@ -60,27 +61,40 @@ class PublicCodes:
         """d of the rows."""
         return int(self.codes.shape[1])
 
-    def encode(self, x: Any) -> NDArray[np.int32]:
-        """The number of the nearest code of each row [n]: private, not to be released.
+    def encode(self, x: Any) -> Any:
+        """The number of the nearest code of each row, int32 [n]: private, not to be released.
 
         Args:
-            x: float array [d] or [n, d], numpy or torch, or a list, as in `hushvec.privatize`. Not changed.
+            x: float array [d] or [n, d], numpy, torch (CPU, CUDA) or CuPy, or a list, as in `hushvec.privatize`. Not changed.
+
+        Returns:
+            A numpy array, or for an x on a device an array of its kind there.
 
         Guarantees:
-            A row's code depends on the row and the codes alone, and is the same under every instruction set but the portable one.
-            Of codes with equal scores the first.
+            A row's code depends on the row and the codes alone, and is the same under every instruction set but the portable one,
+            and on CUDA. Of codes with equal scores the first. float64 rows are brought to unit length first, which a device rounds by
+            docs/format.md section 10: where two codes are almost equally near, its code may be the other one.
 
         Raises:
             TypeError: wrong kinds.
             ValueError: another dimension, NaN or Inf.
+            RuntimeError: an x on CUDA without the backend or a driver, or in a graph capture, which cannot wait for the check of x.
         """
         x = conversion.as_array("x", x)
         arrays.require_array("x", x)
         count, dimension = arrays.rows_and_dimension(x)
         if dimension != self.dimension:
             raise ValueError(f"x must have {self.dimension} columns, got {dimension}")
+        if arrays.on_cuda(x):
+            return self._encode_on_device(x)
         rowwise.require_finite("x", x)
         return nearest_codes(as_float32(x).reshape(count, dimension), self.codes)
+
+    def _encode_on_device(self, x: Any) -> Any:
+        kernels.require_device(x)
+        x = arrays.in_order(x)
+        rowwise.require_finite("x", x)
+        return kernels.nearest_codes(as_narrow_rows(x), copy_on_device(self, "codes", self.codes, x))
 
     def decode(self, codes: Any, epsilon: float) -> Rows:
         """A unit row for each released code: the direction of the posterior mean of a public row, given the code.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core
+from hushvec._native import _core, arrays, kernels
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import log_ratio_up, next_up
@@ -161,17 +161,23 @@ class RandomizedResponse:
         """One randomized answer, or one for each of many true labels.
 
         Args:
-            true_label: one label; or a list, tuple or numpy array of labels. A tuple that is itself a label is one label.
+            true_label: one label; or a list, tuple or numpy array of labels. A tuple that is itself a label is one label. Where the
+                labels are 0 .. k - 1 also a torch tensor (CPU, CUDA) or a CuPy array of whole numbers.
             generator: a `Generator`; None for the one of the process.
 
         Returns:
-            An object of `labels` for one label, a list for a list or tuple, an array of the same shape for an array: of the same dtype
-            where the labels are 0 .. k - 1, and otherwise of the dtype that `labels` have in numpy.
+            An object of `labels` for one label, a list for a list or tuple, an array of the same kind and shape for an array: of the
+            same dtype where the labels are 0 .. k - 1, and otherwise of the dtype that `labels` have in numpy.
 
         Raises:
-            TypeError: a true label that is not hashable, generator of another kind.
-            ValueError: a true label that is not among the labels; codes in an integer array too narrow for k - 1. Nothing is
-                drawn then.
+            TypeError: a true label that is not hashable, a tensor of other than whole numbers, generator of another kind.
+            ValueError: a true label that is not among the labels; codes in an integer array too narrow for k - 1; a tensor where the
+                labels are not 0 .. k - 1; a generator with AES-256 for an array on a device. Nothing is drawn then.
+            RuntimeError: an array on CUDA without the backend or a driver, or in a graph capture, which cannot wait for the check of
+                the codes; a caller that is being recorded into a program.
+
+        Guarantees:
+            On a device the answers are those that the CPU gives from the same stream of ChaCha.
 
         Edge cases:
             An empty batch gives an empty one.
@@ -179,6 +185,8 @@ class RandomizedResponse:
         source = require_generator(generator)
         if isinstance(true_label, np.ndarray):
             return self._respond_array(true_label, source)
+        if arrays.is_torch(true_label) or arrays.is_cupy(true_label):
+            return self._respond_tensor(true_label, source)
         if self._is_batch(true_label):
             return [self.labels[code] for code in self._drawn(self._codes(true_label), source).tolist()]
         return self.labels[int(self._drawn(self._codes([true_label]), source)[0])]
@@ -194,13 +202,20 @@ class RandomizedResponse:
     def _respond_array(self, true_labels: NDArray[Any], source: _core.Generator) -> NDArray[Any]:
         if self._labels_are_codes and true_labels.dtype.kind in "iu":
             in_order = true_labels.astype(true_labels.dtype.newbyteorder("="), order="C", copy=False)
-            return self._drawn(in_order, source)
+            drawn: NDArray[Any] = self._drawn(in_order, source)
+            return drawn
         codes = self._codes(true_labels.ravel().tolist()).reshape(true_labels.shape)
         answers: NDArray[Any] = self.labels_in_numpy[self._drawn(codes, source)]
         return answers
 
-    def _drawn(self, codes: NDArray[Any], source: _core.Generator) -> NDArray[Any]:
-        return _core.randomized_response(codes, self.k, self.law, source)
+    def _respond_tensor(self, codes: Any, source: _core.Generator) -> Any:
+        if not self._labels_are_codes:
+            raise ValueError(f"labels must be 0 .. k - 1 (k=) for a {arrays.array_kind(codes)}, got {self.labels[0]!r:.80} among them")
+        arrays.require_integers("true_label", codes)
+        return self._drawn(codes, source)
+
+    def _drawn(self, codes: Any, source: _core.Generator) -> Any:
+        return kernels.randomized_response(codes, self.k, self.law, source)
 
     @cached_property
     def _code_of(self) -> dict[Hashable, int]:

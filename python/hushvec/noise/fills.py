@@ -136,8 +136,8 @@ def l2_laplace_noise(
         shape: a length d (one row), or (rows, d).
         scale: the row's norm is Gamma(d, scale), so its mean is d * scale; the direction is uniform.
         dtype: as in `gaussian_noise`; so are `like`, `out` and `generator`.
-        like: a numpy array or torch CPU tensor; the result is a new one of that kind and dtype.
-        out: a numpy array or torch CPU tensor of this shape, filled in place.
+        like: a numpy array, torch tensor (CPU, CUDA) or CuPy array; the result is a new one of that kind, dtype and device.
+        out: an array of these kinds and of this shape, filled in place. CUDA arrays must be contiguous.
         generator: key stream to draw from; the process-wide one if None.
 
     Returns:
@@ -145,14 +145,15 @@ def l2_laplace_noise(
 
     Raises:
         TypeError: wrong kinds, or a dtype that `like` or `out` contradicts.
-        ValueError: scale < 0, NaN or above 2^100; a wrong shape; read-only `out`; arrays on CUDA.
-        RuntimeError: a caller that is being recorded, as `gaussian_noise`.
+        ValueError: scale < 0, NaN or above 2^100; a wrong shape; read-only `out`.
+        RuntimeError: as `gaussian_noise`; a caller that is being recorded, by torch.compile too.
 
     Guarantees:
         As `gaussian_noise`: a building block without a privacy claim.
 
     Edge cases:
-        A length of 0 gives an empty array; scale = 0 gives zeros. In one dimension the law is that of `laplacian_noise`.
+        A length of 0 gives an empty array; scale = 0 gives zeros. In one dimension the law is that of `laplacian_noise`. CUDA
+        streams and graphs: as `gaussian_noise`. A call on a device takes memory for as many normals as the array has elements.
 
     Reference:
         Marsaglia and Tsang, "A simple method for generating gamma variables" (2000); docs/format.md section 1.

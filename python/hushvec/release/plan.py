@@ -107,9 +107,9 @@ class ReleasePlan:
             return self.vector_receipt(rows, on_device=on_device, notes=notes, projection=projection)
         if projection is not None:
             raise ValueError("projection must be None with a codebook: fit the codebook on rows behind it, and release such rows")
-        return self._label_receipt(rows, notes)
+        return self._label_receipt(rows, on_device, notes)
 
-    def _label_receipt(self, rows: int, notes: tuple[str, ...]) -> LabelReceipt:
+    def _label_receipt(self, rows: int, on_device: bool, notes: tuple[str, ...]) -> LabelReceipt:
         mechanism: CodebookResponse = self.mechanism  # type: ignore[assignment]
         truth, other = mechanism.response.law
         return LabelReceipt(
@@ -125,7 +125,7 @@ class ReleasePlan:
             answers=rows,
             scores="none",
             grade=mechanism.grade,
-            **key_fields(self.generator),
+            **key_fields(self.generator, on_device=on_device),
             is_dp_claim=self.is_dp_claim,
             library_version=_core.__version__,
             notes=(*self._notes(), NOTE_CODEBOOK, *notes),

@@ -19,7 +19,7 @@ CLIP_NORMS = {
     "float32": (1.0, 0.1, 3.7e-20, 1e10, 2.0**-100, 2.0**100),
     "float64": (1.0, 0.1, 3e-16, 3.7e-20, 1e10, 2.0**-100, 2.0**100),
 }
-ELEMENTS = scaled(6_000, 60_000)  # for each dimension, dtype and clip_norm
+ELEMENTS = scaled(3_000, 60_000)  # for each dimension, dtype and clip_norm
 
 
 def _unit(rows):

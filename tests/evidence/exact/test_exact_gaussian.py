@@ -17,7 +17,7 @@ STREAMS = pytest.mark.parametrize("stream", (CHACHA, AES), ids=("chacha", "aes25
 LONG_STREAMS = pytest.mark.parametrize("stream", (CHACHA, pytest.param(AES, marks=pytest.mark.full)), ids=("chacha", "aes256"))
 SCALES = (64.0, 96.0, float(np.float32(127.99)), 1.0, 2.0**-9)  # s; below 64 where clip_norm / sigma is large
 FIRST_PAIR = (1 << 32) - 1000  # so that the index of the extension blocks crosses a word
-PAIRS_PER_SET = scaled(3_000, 60_000)
+PAIRS_PER_SET = scaled(1_500, 60_000)
 CANDIDATES = 100 * PAIRS_PER_SET
 MUTANT_BOUND_FACTOR = 0.25
 

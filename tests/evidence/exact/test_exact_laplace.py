@@ -18,7 +18,7 @@ STREAMS = pytest.mark.parametrize("stream", (CHACHA, AES), ids=("chacha", "aes25
 LONG_STREAMS = pytest.mark.parametrize("stream", (CHACHA, pytest.param(AES, marks=pytest.mark.full)), ids=("chacha", "aes256"))
 SCALES = (64.0, 96.0, float(np.float32(127.99)), 1.0, 2.0**-9)
 FIRST_SAMPLE = (1 << 32) - 1000
-SAMPLES_PER_SET = scaled(4_000, 80_000)
+SAMPLES_PER_SET = scaled(2_000, 80_000)
 CANDIDATES = 100 * SAMPLES_PER_SET
 MUTANT_BOUND_FACTOR = 0.25
 

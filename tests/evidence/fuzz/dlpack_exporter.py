@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 CPU = 1
-DTYPES = {"float16": (2, 16), "float32": (2, 32), "float64": (2, 64), "bfloat16": (4, 16)}   # type code, bits
+DTYPES = {"float16": (2, 16), "float32": (2, 32), "float64": (2, 64), "bfloat16": (4, 16),
+          "int8": (0, 8), "int32": (0, 32), "int64": (0, 64)}   # type code, bits
 NAME = b"dltensor"
 
 

@@ -13,7 +13,7 @@ from evidence.reference import chacha, checks, release
 from evidence.reference.sizes import scaled
 from evidence.statistical.draws import ALPHA, CIPHERS, generator, noise, released_integers
 
-SAMPLES = scaled(10_000_000, 50_000_000)
+SAMPLES = scaled(6_000_000, 50_000_000)
 LAWS = ("gaussian", "laplacian")
 LAGS = (1, 2, 8, 16, 64, 128, 256, 4096)
 

@@ -11,7 +11,7 @@ from evidence.reference import checks
 from evidence.reference.sizes import scaled
 from evidence.statistical.draws import ALPHA, CDF, CIPHERS, noise
 
-SAMPLES = scaled(10_000_000, 50_000_000)
+SAMPLES = scaled(4_000_000, 50_000_000)
 SCALE = 2.5
 LAWS = ("gaussian", "laplacian")
 

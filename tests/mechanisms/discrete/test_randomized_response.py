@@ -209,6 +209,36 @@ def test_shapes_of_arrays():
     assert randomized_response([], ["a", "b"], 1.0) == []
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
+def test_tensors_have_the_answers_of_arrays(dtype):
+    torch = pytest.importorskip("torch")
+    codes = (np.arange(600) % 100).astype(dtype).reshape(3, 200)
+    mechanism = RandomizedResponse(epsilon=1.0, k=100)
+    for given in (torch.from_numpy(codes.copy()), torch.from_numpy(np.ascontiguousarray(codes.T)).T):
+        answers = mechanism.respond(given, generator=hv.Generator.unsafe_seeded(3))
+        assert isinstance(answers, torch.Tensor) and answers.dtype == given.dtype
+        expected = mechanism.respond(codes, generator=hv.Generator.unsafe_seeded(3))
+        np.testing.assert_array_equal(answers.numpy(), expected)
+        np.testing.assert_array_equal(given.numpy(), codes)
+
+
+def test_tensors_that_are_refused():
+    torch = pytest.importorskip("torch")
+    mechanism = RandomizedResponse(epsilon=1.0, k=4)
+    for given, error, text in [
+        (torch.zeros(3), TypeError, "true_label must be whole numbers, got float32"),
+        (torch.zeros(3, dtype=torch.bool), TypeError, "true_label must be whole numbers, got bool"),
+        (torch.zeros(3, dtype=torch.int64).to_sparse(), TypeError, "true_label must be a dense tensor, got layout torch.sparse_coo"),
+        (torch.zeros(3, dtype=torch.int64, device="meta"), ValueError, "true_label must be on the CPU or a CUDA device, got meta"),
+        (torch.tensor([0, 4]), ValueError, "codes must be in [0, 4), got 4 at position 1"),
+    ]:
+        with pytest.raises(error) as caught:
+            mechanism.respond(given)
+        assert str(caught.value) == text
+    with pytest.raises(ValueError, match=r"^labels must be 0 \.\. k - 1 \(k=\) for a Tensor, got 'a' among them$"):
+        RandomizedResponse(epsilon=1.0, labels=["a", "b"]).respond(torch.zeros(3, dtype=torch.int64))
+
+
 def test_large_epsilon_does_not_overflow():
     for epsilon in (700.0, 1e5, 1.7e308):
         mechanism = RandomizedResponse(epsilon=epsilon, k=10)

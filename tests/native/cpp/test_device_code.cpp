@@ -12,6 +12,7 @@
 
 #include "check.hpp"
 #include "device/fill_body.hpp"
+#include "device/l2_laplace_body.hpp"
 #include "device/ladder_body.hpp"
 #include "device/level_one.hpp"
 #include "device/settle_body.hpp"
@@ -311,6 +312,71 @@ void fills_equal_the_core() {
     }
 }
 
+// The kernels' L2-Laplace rows, of noise alone where x is empty. What no kernel wrote is NaN.
+template <class Stored>
+std::vector<Stored> l2_laplace_rows(const std::vector<Stored>& x, std::size_t rows, std::size_t columns, double scale, Device& device) {
+    using Value = Wide<Stored>;
+    const CallStream source = {test_stream(Cipher::chacha12)};
+    constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+    std::vector<Value> normals(rows * columns, static_cast<Value>(kNan)), scales(rows, static_cast<Value>(kNan));
+    std::vector<double> factors(rows, kNan);
+    if (!x.empty()) scales = run_row_scales(x, rows, columns, 1.0, device);
+    for (unsigned block = 0; block < 2; ++block) {
+        FillBody<Value, FloatGaussian<Value>>{source, {Value{1}}, normals.data(), normals.size()}.run(block, 2, HostTeam{kFillThreads});
+    }
+    const L2FactorsBody<Value> find = {source, normals.data(), rows, columns, scale, factors.data()};
+    for (std::size_t block = 0; block * kStreamWarps < rows; ++block) find.run(block, HostTeam{kStreamThreads});
+    Guarded<Stored> out(rows * columns);
+    const L2RowsBody<Stored> body = {x.empty() ? nullptr : x.data(), out.data(), out.size(), columns, scales.data(), normals.data(), factors.data()};
+    for (std::size_t block = 0; block < 3; ++block) body.run(block, 3, HostTeam{kStreamThreads});
+    check(out.intact(), "nothing is written outside L2-Laplace rows, " + std::to_string(rows) + " x " + std::to_string(columns));
+    return out.inside();
+}
+
+// The largest difference, relative to the largest element of the row.
+template <class Stored>
+double worst_difference(const std::vector<Stored>& got, const std::vector<Stored>& expected, std::size_t columns) {
+    double worst = 0;
+    for (std::size_t first = 0; first < got.size(); first += columns) {
+        double largest = 0, difference = 0;
+        for (std::size_t i = first; i < first + columns; ++i) {
+            if (!std::isfinite(widened(got[i]))) return std::numeric_limits<double>::infinity();
+            largest = std::max(largest, std::fabs(double{widened(expected[i])}));
+            difference = std::max(difference, std::fabs(double{widened(got[i])} - double{widened(expected[i])}));
+        }
+        worst = std::max(worst, largest > 0 ? difference / largest : difference);
+    }
+    return worst;
+}
+
+// The same radii and directions as on the CPU: last places may differ, as of all noise of the float grade.
+template <class Stored>
+void l2_laplace_is_close_to_the_core(std::size_t rows, std::size_t columns) {
+    const std::string what = std::string(name_of(kDType<Stored>)) + " " + std::to_string(rows) + " x " + std::to_string(columns);
+    const double bound = sizeof(Stored) == 8 ? 1e-13 : (sizeof(Stored) == 4 ? 2e-6 : (kDType<Stored> == DType::float16 ? 1e-3 : 8e-3));
+    Device device;
+    std::vector<Stored> expected(rows * columns);
+    hushvec::fill_noise(test_stream(Cipher::chacha12), Law::l2_laplace, 0.01, view_of(expected, rows, columns));
+    check(worst_difference(l2_laplace_rows<Stored>({}, rows, columns, 0.01, device), expected, columns) <= bound, "L2-Laplace noise, " + what);
+    std::vector<Stored> x = rows_of<Stored>(rows, columns);
+    clip_and_noise(test_stream(Cipher::chacha12), view_of(x, rows, columns), kClipNorm, 0.01, Law::l2_laplace, false, view_of(expected, rows, columns));
+    check(worst_difference(l2_laplace_rows(x, rows, columns, 0.01, device), expected, columns) <= bound, "L2-Laplace on rows, " + what);
+    check(device.report.first_bad_row == kNoRow, "no bad row, " + what);
+}
+
+// A row with NaN or Inf is reported and released as zeros with noise.
+void bad_rows_of_l2_laplace() {
+    constexpr std::size_t rows = 20, columns = 100;
+    std::vector<float> bad = rows_of<float>(rows, columns), zeroed = bad;
+    for (const std::size_t row : {std::size_t{9}, std::size_t{19}}) {
+        std::fill_n(zeroed.begin() + static_cast<std::ptrdiff_t>(row * columns), columns, 0.0f);
+        bad[row * columns + 99] = row == 9 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+    }
+    Device device, other;
+    check(same_bits(l2_laplace_rows(bad, rows, columns, 0.01, device), l2_laplace_rows(zeroed, rows, columns, 0.01, other)), "bad rows count as zeros");
+    check(device.report.first_bad_row == 9 && other.report.first_bad_row == kNoRow, "the first bad row of L2-Laplace");
+}
+
 // Functions as wrong as a device's may be. Bits of kSigns say which of them are too large.
 template <unsigned kSigns>
 struct WorstFunctions {
@@ -606,6 +672,14 @@ int main() {
     fills_equal_the_core<double>();
     fills_equal_the_core<Float16>();
     fills_equal_the_core<Bfloat16>();
+    for (const std::size_t columns : {1u, 2u, 31u, 33u, 100u, 256u, 384u, 1000u}) {
+        l2_laplace_is_close_to_the_core<float>(37, columns);
+        l2_laplace_is_close_to_the_core<double>(37, columns);
+        l2_laplace_is_close_to_the_core<Float16>(9, columns);
+        l2_laplace_is_close_to_the_core<Bfloat16>(9, columns);
+    }
+    l2_laplace_is_close_to_the_core<float>(1, 30001);
+    bad_rows_of_l2_laplace();
     level_one_is_right(std::make_integer_sequence<unsigned, 16>{});
     listed_pairs_are_settled();
     sums();

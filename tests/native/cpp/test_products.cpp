@@ -9,12 +9,14 @@
 #include "hushvec/dispatch.hpp"
 #include "hushvec/inner_products.hpp"
 #include "hushvec/threads.hpp"
+#include "plain_products.hpp"
 #include "plain_rows.hpp"
 #include "products/product_kernels.hpp"
 
 namespace {
 
 using namespace hushvec;
+using test::by_definition;
 using test::check;
 using test::view_of;
 
@@ -30,19 +32,6 @@ std::vector<Element> numbers(std::size_t count, std::uint32_t seed) {
         number = static_cast<Element>(std::ldexp(1 + static_cast<double>(seed >> 8) * 0x1p-24, static_cast<int>(seed % 19) - 9) * (seed & 64 ? 1 : -1));
     }
     return found;
-}
-
-template <class Element>
-Element by_definition(const Element* a, const Element* b, std::size_t columns, bool fused) {
-    Element sum[kPartialSums] = {};
-    for (std::size_t k = 0; k < columns; ++k) {
-        Element& partial = sum[k % kPartialSums];
-        partial = fused ? std::fma(a[k], b[k], partial) : partial + a[k] * b[k];
-    }
-    for (std::size_t half = kPartialSums / 2; half > 0; half /= 2) {
-        for (std::size_t l = 0; l < half; ++l) sum[l] += sum[l + half];
-    }
-    return sum[0];
 }
 
 template <class Element>

@@ -148,6 +148,19 @@ def test_bad_output(cuda, out, error, text):
         assert str(caught.value) == text
 
 
+def test_l2_laplace_needs_a_workspace_with_room_for_its_normals(cuda):
+    stream, needed = hv.Generator()._reserve_for_device(), cuda.workspace_bytes(X, "l2_laplace")
+    assert needed >= cuda.workspace_bytes(X) + 4 * 32 + 8 * 4   # normals, and a factor for each row
+    assert cuda.workspace_bytes(OnDevice(dtype="float64"), "l2_laplace") - cuda.workspace_bytes(OnDevice(dtype="float64")) >= 8 * 32 + 8 * 4
+    short = OnDevice((cuda.workspace_bytes(X) // 4,), offset=1 << 15)
+    for call in (
+        lambda: cuda.fill(X, "l2_laplace", 1.0, stream, short, 0),
+        lambda: cuda.clip_and_noise(X, 1.0, 1.0, X, stream, "l2_laplace", False, short, 0),
+    ):
+        with pytest.raises(ValueError, match=f"workspace must be contiguous and have {needed} bytes, got {cuda.workspace_bytes(X) // 4 * 4}"):
+            call()
+
+
 def test_bad_workspace_and_state(cuda):
     with pytest.raises(ValueError, match=r"workspace must be contiguous and have \d+ bytes, got 4"):
         cuda.clip(X, 1.0, X, workspace(1), 0)
@@ -171,7 +184,12 @@ def test_bad_workspace_and_state(cuda):
         (lambda cuda, s: cuda.clip(X, 0.0, X, workspace(), 0), "clip_norm must be > 0, got 0"),
         (lambda cuda, s: cuda.fill(X, "gaussian", -1.0, s, None, 0), "sigma must be >= 0, got -1"),
         (lambda cuda, s: cuda.fill(X, "laplacian", 2e30, s, None, 0), "scale must be <= 2^100, got 2e+30"),
-        (lambda cuda, s: cuda.fill(X, "l2_laplace", 1.0, s, None, 0), "law must be gaussian or laplacian on CUDA, got l2_laplace"),
+        (lambda cuda, s: cuda.fill(X, "l2_laplace", -1.0, s, workspace(), 0), "scale must be >= 0, got -1"),
+        (lambda cuda, s: cuda.fill(X, "privunit", 1.0, s, None, 0), "law must be gaussian, laplacian or l2_laplace on CUDA, got privunit"),
+        (
+            lambda cuda, s: cuda.clip_and_noise(X, 1.0, 1.0, X, s, "l2_laplace", True, workspace(), 0),
+            "exact must be False for law l2_laplace, got True",
+        ),
         (
             lambda cuda, s: cuda.clip_and_noise(X, 1.0, 1e-10, X, s, "gaussian", True, workspace(), 0),
             "clip_norm / sigma must be <= 2^30, got 1e+10",

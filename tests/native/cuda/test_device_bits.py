@@ -104,6 +104,39 @@ def test_the_float_grade_agrees_to_its_precision(noise, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_l2_laplace_agrees_to_its_precision(shape, dtype):
+    """The same radius and direction for every row, and the same receipt. Twice: nonces count alike."""
+    tolerance = {torch.float64: 1e-9, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}[dtype]
+
+    def agree(ours, expected):
+        assert ours.is_cuda and ours.dtype == expected.dtype
+        largest = expected.double().abs().amax(1, keepdim=True)
+        assert ((ours.cpu().double() - expected.double()).abs() <= tolerance * largest).all()
+
+    x = some_rows(shape, dtype)
+    on_device, on_host = seeded(), seeded()
+    for _ in range(2):
+        empty = torch.empty(1, dtype=dtype)
+        agree(
+            hv.l2_laplace_noise(shape, 0.01, like=empty.cuda(), generator=on_device),
+            hv.l2_laplace_noise(shape, 0.01, like=empty, generator=on_host),
+        )
+        ours = hv.privatize(x.cuda(), epsilon=100.0, mechanism="l2_laplace", generator=on_device)
+        expected = hv.privatize(x, epsilon=100.0, mechanism="l2_laplace", generator=on_host)
+        agree(ours.values, expected.values)
+        assert ours.receipt == expected.receipt and ours.receipt.grade == "float"
+
+
+def test_l2_laplace_leaves_no_noise_in_its_workspace(cuda):
+    x = some_rows((64, 384), torch.float32).cuda()
+    memory = torch.full((cuda.workspace_bytes(x, "l2_laplace"),), 7, dtype=torch.uint8, device="cuda")
+    stream = seeded()._reserve_for_device()
+    cuda.clip_and_noise(x, 1.0, 0.5, torch.empty_like(x), stream, "l2_laplace", False, memory, torch.cuda.current_stream().cuda_stream)
+    assert (memory[cuda.workspace_bytes(x) :] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_unit_rows(shape, dtype):
     x = some_rows(shape, dtype)
     expected = rowwise.unit_rows(x, torch.empty_like(x))

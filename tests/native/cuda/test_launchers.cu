@@ -17,8 +17,10 @@
 #include "hushvec/clipped_sum.hpp"
 #include "hushvec/noise.hpp"
 #include "hushvec/unit_rows.hpp"
+#include "hushvec_cuda/discrete.hpp"
 #include "hushvec_cuda/launch.hpp"
 #include "hushvec_cuda/row_passes.hpp"
+#include "plain_products.hpp"
 
 namespace {
 
@@ -108,6 +110,39 @@ void fills_are_close_to_the_core(std::size_t count) {
             worst = std::max(worst, std::fabs(cuda::widened(got[i]) - z) / (1 + std::fabs(z)));
         }
         check(worst <= (sizeof(Stored) == 8 ? 1e-14 : (sizeof(Stored) == 4 ? 1e-6 : 8e-3)), "fill of " + std::to_string(count));
+    }
+}
+
+// The law's noise and rows, in place, within the float grade; nothing of the normals is left.
+template <class Stored>
+void l2_laplace_is_close_to_the_core(std::size_t rows, std::size_t columns) {
+    const std::string what = std::to_string(rows) + " x " + std::to_string(columns) + ", item " + std::to_string(sizeof(Stored));
+    const std::size_t bytes = cuda::l2_laplace_workspace_bytes(rows, columns, kDType<Stored>);
+    for (const bool alone : {true, false}) {
+        std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
+        if (alone) hushvec::fill_noise(test_stream(), Law::l2_laplace, 0.01, view_of(expected, rows, columns));
+        else hushvec::clip_and_noise(test_stream(), view_of(x, rows, columns), kClipNorm, 0.01, Law::l2_laplace, false, view_of(expected, rows, columns));
+        DeviceArray<Stored> out(x);
+        DeviceArray<std::byte> workspace(bytes);
+        must(cuda::l2_laplace({test_stream(), nullptr}, {alone ? nullptr : out.get(), out.get(), kDType<Stored>, rows, columns}, kClipNorm, 0.01,
+                              workspace.get(), nullptr),
+             "l2_laplace");
+        const std::vector<Stored> got = out.to_host();
+        double worst = 0;
+        for (std::size_t row = 0; row < rows; ++row) {
+            double largest = 0, difference = 0;
+            for (std::size_t i = row * columns; i < (row + 1) * columns; ++i) {
+                largest = std::max(largest, std::fabs(double{cuda::widened(expected[i])}));
+                difference = std::max(difference, std::fabs(double{cuda::widened(got[i])} - double{cuda::widened(expected[i])}));
+            }
+            worst = std::max(worst, difference / largest);
+        }
+        check(worst <= (sizeof(Stored) == 8 ? 1e-12 : (sizeof(Stored) == 4 ? 1e-5 : 1.6e-2)), "L2-Laplace, " + what);
+        check(report_in(workspace).first_bad_row == cuda::kNoRow, "no bad row of L2-Laplace, " + what);
+        const std::vector<std::byte> left = workspace.to_host();
+        check(std::all_of(left.begin() + static_cast<std::ptrdiff_t>(cuda::workspace_bytes(rows, columns, kDType<Stored>)), left.end(),
+                          [](std::byte byte) { return byte == std::byte{0}; }),
+              "the normals are wiped, " + what);
     }
 }
 
@@ -222,11 +257,63 @@ void sums() {
     }
 }
 
+// Answers in place and apart, and the first number that is no code.
+template <class Code>
+void responses_equal_the_core() {
+    for (const std::size_t count : {1, 255, 257, 70001}) {
+        const ResponseLaw law = response_law(1.0, 100);
+        std::vector<Code> codes(count), expected(count);
+        for (std::size_t i = 0; i < count; ++i) codes[i] = static_cast<Code>(i * 7 % 100);
+        hushvec::randomized_response(test_stream(), law, codes.data(), count, expected.data());
+        DeviceArray<Code> from(codes), out(count);
+        DeviceArray<std::byte> report(cuda::report_bytes());
+        const std::string what = std::to_string(count) + " codes of " + std::to_string(sizeof(Code)) + " bytes";
+        must(cuda::copy_codes({from.get(), out.get(), sizeof(Code), count}, 100, report.get(), nullptr), "copy_codes");
+        check(report_in(report).first_bad_row == cuda::kNoRow && out.to_host() == codes, "copied, " + what);
+        must(cuda::randomized_response(test_stream(), law, {out.get(), out.get(), sizeof(Code), count}, nullptr), "randomized_response");
+        check(out.to_host() == expected, "answers in place, " + what);
+        must(cuda::randomized_response(test_stream(), law, {from.get(), out.get(), sizeof(Code), count}, nullptr), "randomized_response");
+        check(out.to_host() == expected, "answers, " + what);
+        codes[count / 2] = codes[count - 1] = static_cast<Code>(-1);
+        DeviceArray<Code> bad(codes);
+        must(cuda::copy_codes({bad.get(), out.get(), sizeof(Code), count}, 100, report.get(), nullptr), "copy_codes");
+        check(report_in(report).first_bad_row == count / 2, "the first that is no code, " + what);
+    }
+}
+
+// Around the rows and codes of a block, with codes that lie close together, against the sums by definition.
+template <class Stored>
+void nearest_codes_are_those_of_the_definition() {
+    for (const std::size_t columns : {1, 17, 100, 384}) {
+        for (const std::size_t count : {1, 8, 65, 130}) {
+            constexpr std::size_t rows = 19;
+            const std::vector<Stored> x = rows_of<Stored>(rows, columns);
+            std::vector<float> codes;
+            for (std::size_t i = 0; i < count * columns; ++i) {
+                codes.push_back(static_cast<float>(1 + i % columns) / static_cast<float>(columns) * (1 + static_cast<float>(i * i % 5) * 0x1p-22f));
+            }
+            std::vector<std::int32_t> expected;
+            for (std::size_t row = 0; row < rows; ++row) {
+                std::vector<float> wide, scores;
+                for (std::size_t j = 0; j < columns; ++j) wide.push_back(cuda::widened(x[row * columns + j]));
+                for (std::size_t c = 0; c < count; ++c) scores.push_back(by_definition(wide.data(), &codes[c * columns], columns, true));
+                expected.push_back(static_cast<std::int32_t>(std::max_element(scores.begin(), scores.end()) - scores.begin()));
+            }
+            DeviceArray<Stored> from(x);
+            DeviceArray<float> table(codes);
+            DeviceArray<std::int32_t> nearest(rows);
+            must(cuda::nearest_codes({from.get(), nullptr, kDType<Stored>, rows, columns}, table.get(), count, nearest.get(), nullptr), "nearest_codes");
+            check(nearest.to_host() == expected, "nearest of " + std::to_string(count) + " codes of " + std::to_string(columns) + " elements");
+        }
+    }
+}
+
 template <class Stored>
 void all_shapes() {
     for (const std::size_t columns : {1, 15, 16, 255, 256, 257, 384, 768, 1024, 1536, 30001}) {
         rows_equal_the_core<Stored>(columns < 1000 ? 70 : 9, columns);
     }
+    for (const std::size_t columns : {1, 33, 256, 1000}) l2_laplace_is_close_to_the_core<Stored>(37, columns);
     for (const std::size_t count : {1, 255, 256, 257, 70001}) fills_are_close_to_the_core<Stored>(count);
 }
 
@@ -247,5 +334,12 @@ int main() {
     a_stream_in_memory_advances();
     no_nonce_is_taken_twice();
     sums();
+    nearest_codes_are_those_of_the_definition<float>();
+    nearest_codes_are_those_of_the_definition<Float16>();
+    nearest_codes_are_those_of_the_definition<Bfloat16>();
+    responses_equal_the_core<std::int8_t>();
+    responses_equal_the_core<std::int16_t>();
+    responses_equal_the_core<std::int32_t>();
+    responses_equal_the_core<std::int64_t>();
     return test::summary();
 }

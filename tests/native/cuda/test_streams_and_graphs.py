@@ -4,6 +4,7 @@ import pytest
 
 import hushvec as hv
 from hushvec._native import _core, rowwise
+from hushvec.mechanisms import L2Laplace
 
 torch = pytest.importorskip("torch")
 
@@ -91,6 +92,8 @@ def all_different(tensors):
         lambda x, generator: hv.clip_and_noise(x, 1.0, 0.5, exact=False, generator=generator),
         lambda x, generator: hv.gaussian_noise((64, 384), like=x, generator=generator),
         lambda x, generator: hv.laplacian_noise((64, 384), like=x, generator=generator),
+        lambda x, generator: hv.l2_laplace_noise((64, 384), like=x, generator=generator),
+        lambda x, generator: L2Laplace(epsilon=8.0, dimension=384).apply(x, None, generator),
     ],
 )
 @pytest.mark.parametrize("make", [hv.Generator, lambda: hv.Generator.unsafe_seeded(5)])

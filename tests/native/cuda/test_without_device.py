@@ -100,12 +100,30 @@ def test_a_refused_release_is_not_charged(monkeypatch, on_cuda, mechanism):
     assert charges == []
 
 
-def test_l2_laplace_is_not_available(on_cuda):
-    text = "^l2_laplace is not available on CUDA: move the array to the CPU$"
-    with pytest.raises(ValueError, match=text):
-        hv.privatize(on_cuda(2, 8), epsilon=1.0, mechanism="l2_laplace")
-    with pytest.raises(ValueError, match=text):
-        hv.l2_laplace_noise((2, 8), like=on_cuda(1))
+def test_privunit_is_not_available(on_cuda):
+    with pytest.raises(ValueError, match="^privunit is not available on CUDA: move the array to the CPU$"):
+        hv.privatize(on_cuda(2, 8), epsilon=1.0, mechanism="privunit")
+
+
+@pytest.mark.parametrize("law", ["gaussian", "l2_laplace"])
+def test_the_law_decides_how_much_memory_a_call_takes(monkeypatch, cupy, law):
+    sizes = {"gaussian": 64, "l2_laplace": 4096}
+    used = []
+    backend = types.ModuleType("hushvec._native._cuda")
+    backend.__version__, backend.check_driver = hv.__version__, lambda: None
+    backend.load_kernels = lambda index: None
+    backend.workspace_bytes = lambda x, law="gaussian": sizes[law]
+    backend.current_stream = lambda x, index: 7
+    backend.is_capturing = lambda stream, index: False
+    backend.fill = lambda out, law, scale, drawn, workspace, stream: used.append(workspace and workspace.shape)
+    backend.clip_and_noise = lambda x, clip_norm, noise, out, drawn, law, exact, workspace, stream: used.append(workspace.shape)
+    monkeypatch.setitem(sys.modules, backend.__name__, backend)
+    monkeypatch.setattr(dispatch, "new_array", lambda like, shape, dtype=None: cupy.ndarray(shape, dtype))
+    monkeypatch.setattr(dispatch, "_state_on_device", lambda stream, like: None)
+    x = cupy.ndarray()
+    dispatch.fill(x, law, 1.0, hv.Generator())
+    dispatch.clip_and_noise(x, 1.0, 1.0, x, hv.Generator(), law, False)
+    assert used == [(4096,) if law == "l2_laplace" else None, (sizes[law],)]
 
 
 MIXED = [
@@ -169,7 +187,7 @@ def test_a_captured_graph_keeps_the_scratch_memory_of_cupy_calls(monkeypatch, cu
     used = []
     backend = types.ModuleType("hushvec._native._cuda")
     backend.__version__, backend.check_driver = hv.__version__, lambda: None
-    backend.workspace_bytes = lambda x: 4096
+    backend.workspace_bytes = lambda x, law: 4096
     backend.current_stream = lambda x, index: 7
     backend.is_capturing = lambda stream, index: capturing
     backend.clip = lambda x, clip_norm, out, workspace, stream: used.append(workspace)
