@@ -22,9 +22,10 @@ def add_to(subparsers: Subparsers) -> None:
         "ui",
         run,
         description=(
-            "Open a page to redact and rewrite documents, to see what an attacker reads from released vectors, and to read the ledger.\n\n"
-            "Starts the service of `hushvec serve` on a free port of this machine and opens the browser. Rewritings are real releases,\n"
-            "charged to the local budget. Ctrl-C stops it."
+            "Open a page to redact and rewrite documents, to see what an attacker reads from released vectors, and to read the\n"
+            "ledger.\n\n"
+            "Starts the service of `hushvec serve` on a free port of this machine and opens the browser. Rewritings are real\n"
+            "releases, charged to the budget. Ctrl-C stops it."
         ),
         examples=(
             ("open the page", "hushvec ui"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
 import socket
@@ -91,8 +92,11 @@ def run_here(policy: Policy, path: Path | None, listening: Listening, *, ready: 
             await super().startup(sockets)
             if self.started and sockets:
                 ready(sockets[0].getsockname()[1])
-                epsilon = next(iter(policy.tenants.values())).epsilon
-                threading.Thread(target=rewriter_for, args=(epsilon,), daemon=True).start()
+                threading.Thread(target=prepare, daemon=True).start()
+
+    def prepare() -> None:
+        with contextlib.suppress(Exception):  # the request that needs it says what is wrong
+            rewriter_for(next(iter(policy.tenants.values())).epsilon)
 
     with socket.create_server((listening.host, listening.port)) as bound:
         config = uvicorn.Config(

@@ -12,13 +12,13 @@ export function percentUp(share) {
   for (let decimals = 1; decimals <= MOST_DECIMALS; decimals++) {
     const unit = 10 ** decimals;
     const rounded = Math.ceil(share * 100 * unit - 1e-7) / unit;
-    if (rounded < 100) return `${rounded.toFixed(decimals)} %`;
+    if (rounded < 100) return `${rounded.toFixed(decimals)}\u00a0%`;
   }
-  return "100 %";
+  return "100\u00a0%";
 }
 
 export function percent(share) {
-  return `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
+  return `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}\u00a0%`;
 }
 
 /** In words, as the documentation has them. */

@@ -20,13 +20,15 @@ export function onBudget(call) {
   changes.addEventListener("change", () => call(budget));
 }
 
-/** A bar: what is consumed, and what the next release would take. */
+/** A bar: what is consumed, the latest release in another color, and what the next one would take. */
 export class BudgetBar {
   constructor(place, { name }) {
     this.next = 0;
+    this.latest = 0;
     this.used = el("span", { class: "bar-used" });
+    this.fresh = el("span", { class: "bar-fresh" });
     this.wanted = el("span", { class: "bar-next" });
-    this.bar = el("div", { class: "bar", role: "meter", "aria-label": name, "aria-valuemin": 0 }, this.used, this.wanted);
+    this.bar = el("div", { class: "bar", role: "meter", "aria-label": name, "aria-valuemin": 0 }, this.used, this.fresh, this.wanted);
     this.left = el("strong", { class: "budget-left" });
     this.words = el("span", { class: "quiet" });
     place.replaceChildren(el("p", { class: "budget-line" }, this.left, this.words), this.bar);
@@ -39,12 +41,20 @@ export class BudgetBar {
     this.draw();
   }
 
+  /** Marks what the release just made took. */
+  took(epsilon) {
+    this.latest = epsilon;
+    this.draw();
+  }
+
   draw() {
     if (budget === null) return;
     const { limit, consumed, remaining } = budget;
     const next = Math.min(this.next, remaining.epsilon);
     const share = (epsilon) => `${Math.min(100, (100 * epsilon) / limit.epsilon)}%`;
-    this.used.style.width = share(consumed.epsilon);
+    this.used.style.width = share(Math.max(0, consumed.epsilon - this.latest));
+    this.fresh.style.width = share(this.latest);
+    this.fresh.hidden = this.latest === 0;
     this.wanted.style.width = share(next);
     this.left.textContent = `epsilon ${formatted(remaining.epsilon)} left`;
     this.words.textContent = ` of ${formatted(limit.epsilon)} ${renewal(budget)}`;

@@ -69,7 +69,7 @@ function drawAttack() {
   const { right, share, bound, chance, candidates } = scene.attack;
   const figures = [
     ["The attacker is right", percent(share), `${right} of ${scene.releases.length} releases, ${candidates} notes to choose from`, "accent"],
-    ["Bound for any attacker", percentUp(bound), `at epsilon ${formatted(scene.epsilon)}; it holds on average over all releases`, ""],
+    ["Bound for any attacker", percentUp(bound), `at epsilon ${formatted(scene.epsilon)}, in the long run; ${scene.releases.length} draws vary`, ""],
     ["Blind guess", percent(chance), `1 of ${candidates}, without any release`, ""],
   ];
   byId("attack").replaceChildren(...figures.map(([name, value, more, kind]) =>

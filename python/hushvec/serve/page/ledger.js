@@ -47,7 +47,7 @@ function drawFigures({ limit, consumed, remaining, renews_at: renews, charges, t
 
 function drawVerdict({ holds, rows, reason }) {
   byId("chain-verdict").replaceChildren(holds
-    ? el("p", { class: "verdict good" }, el("strong", {}, "The chain holds. "), `All ${rows} rows are complete, in order and unchanged.`)
+    ? el("p", { class: "verdict good" }, el("strong", {}, "The chain holds. "), `All ${rows} rows, the opening one included, are in order and unchanged.`)
     : el("p", { class: "verdict bad" }, el("strong", {}, "The chain does not hold: "), `${reason}. Stop releasing, and restore the ledger from a copy.`));
 }
 

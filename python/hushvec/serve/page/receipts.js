@@ -45,10 +45,10 @@ function facts(receipt) {
     found.push(["Attacker", `who knows that it was one of two texts picks the right one with at most ${percentUp(amongTwo(receipt.epsilon))}`]);
   }
   found.push(["Mechanism", receipt.label_count ? `${words(receipt.mechanism)} among ${receipt.label_count} public texts` : words(receipt.mechanism)]);
-  found.push(["Unit", `per ${receipt.per}, ${words(receipt.adjacency)}`]);
+  found.push(["Unit", receipt.per === "release" ? "everything in it is about one person" : "each row is about another person"]);
   found.push(["Arithmetic", `${receipt.grade}; randomness from ${receipt.key_source === "os" ? "the operating system" : receipt.key_source} through ${receipt.cipher}`]);
   if (receipt.charge) found.push(["Paid by", `row ${receipt.charge.sequence} of ledger ${receipt.charge.ledger.slice(0, 12)}…`]);
-  for (const note of receipt.notes ?? []) found.push(["Note", note]);
+  if (receipt.notes?.length) found.push(["Notes", el("ul", { class: "notes" }, ...receipt.notes.map((note) => el("li", {}, note)))]);
   return found;
 }
 

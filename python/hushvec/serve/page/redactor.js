@@ -241,8 +241,11 @@ function drawEpsilon() {
   byId("epsilon-value").textContent = formatted(asked);
   byId("epsilon").setAttribute("aria-valuetext", `${formatted(asked)}: an attacker picks the right one of two texts with at most ${most}`);
   byId("epsilon-means").replaceChildren("An attacker picks the right one of two texts with at most ", el("strong", {}, most),
-    `; without the release, 50 %. ${capital(strength(asked))}.`);
-  byId("cost").textContent = `This release takes epsilon ${formatted(asked)} for the person in the text.`;
+    `; without the release, 50\u00a0%. ${capital(strength(asked))}.`);
+  const more = Math.floor((budget.remaining.epsilon / asked) * (1 + 1e-12));
+  byId("cost").textContent = more
+    ? `This release takes epsilon ${formatted(asked)} for the person in the text. ${formatted(more)} like it are left.`
+    : `This release takes epsilon ${formatted(asked)}: more than what is left.`;
   bar.plan(asked);
 }
 
@@ -281,7 +284,8 @@ function busy(button, words) {
 function drawReleased({ output, receipt }, before) {
   byId("rewritten").textContent = output;
   byId("receipt").replaceChildren(receipt ? receiptView(receipt) : "Nothing was left to release, so there is no receipt and no charge.");
-  byId("spent").textContent = `Consumed: epsilon ${formatted(before)} → ${formatted(budget.consumed.epsilon)}`;
+  bar.took(Math.max(0, budget.consumed.epsilon - before));
+  byId("spent").textContent = `Budget consumed: epsilon ${formatted(before)} → ${formatted(budget.consumed.epsilon)}`;
   show(byId("result"));
   byId("result").focus({ preventScroll: true });
   byId("result").scrollIntoView({ block: "nearest" });
