@@ -1,6 +1,7 @@
 """The page in a browser: what people do on it, what it asks for, and whether it can be used by keyboard and screen reader.
 
-Needs Debian's chromium, or another one named by CHROMIUM, and the package playwright. AXE names axe.min.js of axe-core, for its checks.
+Needs Debian's chromium, or another one named by CHROMIUM, and the package playwright. AXE names axe.min.js of axe-core, for
+its checks.
 """
 
 import contextlib
@@ -143,7 +144,8 @@ def test_a_release_beyond_the_budget_says_what_to_do(browser, address, tmp_path)
         page.get_by_role("button", name="Rewrite", exact=True).click()
         problem = page.locator("#rewrite-problem")
         problem.wait_for(timeout=FIRST_REWRITING)
-        assert "epsilon 1 is left" in problem.inner_text() and "choose a smaller epsilon, or wait until it renews" in problem.inner_text()
+        said = problem.inner_text()
+        assert "epsilon 1 is left" in said and "choose a smaller epsilon, or wait until it renews" in said
         assert page.locator("#result").is_hidden()
 
 

@@ -12,6 +12,7 @@ export function setUpTabs(list, opened) {
       document.getElementById(one.getAttribute("aria-controls")).hidden = !chosen;
     }
     if (focus) tab.focus();
+    scrollTo(0, 0);
     history.replaceState(null, "", `#${tab.dataset.name}`);
     opened(tab.dataset.name);
   }
