@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hushvec._native._core import __version__
 from hushvec.serve.failures import ServiceError
 from hushvec.serve.policy import Policy, local_policy, read_policy
-from hushvec.serve.routes import accounts, embeddings, questions, status, texts, vectors
+from hushvec.serve.routes import accounts, embeddings, explore, page, questions, status, texts, vectors
 from hushvec.serve.service import Service
 
 _log = logging.getLogger("hushvec.serve")
@@ -72,7 +72,7 @@ def create_app(policy: Policy | None = None, *, path: str | os.PathLike[str] | N
     app.add_middleware(_Around, service=service)
     app.add_exception_handler(ServiceError, _service_error)
     app.add_exception_handler(HTTPException, _http_error)
-    for module in (embeddings, vectors, texts, questions, accounts, status):
+    for module in (embeddings, vectors, texts, questions, accounts, explore, status, page):
         app.include_router(module.router)
     return app
 

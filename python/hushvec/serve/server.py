@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
+import socket
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,6 +65,48 @@ def run(policy: Policy, path: Path | None, listening: Listening, *, log_level: s
         ssl_certfile=listening.certificate,
         ssl_keyfile=listening.private_key,
     )
+
+
+def run_here(policy: Policy, path: Path | None, listening: Listening, *, ready: Callable[[int], None]) -> None:
+    """Serve from this process alone, and prepare the first rewriting in the background.
+
+    Args:
+        policy, path: as for `run`.
+        listening: an address; `workers` is ignored.
+        ready: called with the port once requests are answered.
+
+    Raises:
+        OSError: the port is taken.
+        ValueError, MissingExtraError: as for `run`.
+    """
+    with needs_extra("serving", "serve"):
+        import uvicorn
+
+        from hushvec.serve.app import create_app
+        from hushvec.serve.routes.texts import rewriter_for
+    require_keys_beyond_loopback(policy, listening.host)
+    app = create_app(policy, path=path)
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started and sockets:
+                ready(sockets[0].getsockname()[1])
+                threading.Thread(target=prepare, daemon=True).start()
+
+    def prepare() -> None:
+        with contextlib.suppress(Exception):  # the request that needs it says what is wrong
+            rewriter_for(next(iter(policy.tenants.values())).epsilon)
+
+    with socket.create_server((listening.host, listening.port)) as bound:
+        config = uvicorn.Config(
+            app,
+            log_config=log_config("warning"),
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=SECONDS_TO_FINISH,
+        )
+        Server(config).run(sockets=[bound])
 
 
 def require_keys_beyond_loopback(policy: Policy, host: str) -> None:
