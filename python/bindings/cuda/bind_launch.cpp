@@ -13,11 +13,9 @@
 #include <vector>
 
 #include "../array_rules.hpp"
-#include "../key_capsule.hpp"
 #include "bindings.hpp"
 #include "clip/validate.hpp"
-#include "device.hpp"
-#include "device_array.hpp"
+#include "device_call.hpp"
 #include "hushvec/clipped_sum.hpp"
 #include "hushvec_cuda/launch.hpp"
 #include "hushvec_cuda/row_passes.hpp"
@@ -29,64 +27,10 @@ namespace {
 using cuda::NoiseSource;
 using cuda::Report;
 
-using BadRow = std::optional<std::uint64_t>;
-
-static_assert(sizeof(StateWords) == cuda::kDeviceStreamBytes);
-
 Law law_named(const std::string& name) {
     if (name == "gaussian") return Law::gaussian;
     if (name == "laplacian") return Law::laplacian;
     throw py::value_error("law must be gaussian or laplacian on CUDA, got " + name);
-}
-
-// A capsule of _core.Generator._reserve, or an array of six 64-bit words on the device.
-NoiseSource noise_source(py::handle source, int device) {
-    NoiseSource result;
-    if (is_key_capsule(source)) {
-        result.stream = stream_of(source);
-        if (result.stream.cipher == Cipher::aes256) throw py::value_error("source must be a stream of ChaCha on a device, got one of aes256");
-    } else {
-        result.state = static_cast<cuda::DeviceStream*>(device_memory(source, "state", cuda::kDeviceStreamBytes, device));
-    }
-    return result;
-}
-
-// One call's device, stream and workspace.
-struct Launch {
-    OnDevice device;
-    cudaStream_t stream;
-    void* workspace;
-    bool capturing;
-
-    Launch(int device_id, std::uintptr_t stream_handle, void* memory)
-        : device(device_id), stream(reinterpret_cast<cudaStream_t>(stream_handle)), workspace(memory), capturing(is_capturing(stream)) {}
-
-    void require_replayable(const NoiseSource& source) const {
-        if (capturing && source.state == nullptr) {
-            throw std::runtime_error("noise inside a CUDA graph capture must come from a state on the device, got a stream that each replay would repeat");
-        }
-    }
-
-    // Sums wait for every batch: one with NaN or Inf must be refused before any of it is added.
-    void refuse_capture_of_sums() const {
-        if (capturing) throw std::runtime_error("sums of clipped rows cannot be captured in a CUDA graph");
-    }
-
-    // What it finds would be known at the first replay alone.
-    void refuse_capture_of_checks() const {
-        if (capturing) throw std::runtime_error("rows cannot be checked for NaN and Inf in a CUDA graph capture");
-    }
-
-    Report wait_for_report() const {
-        Report report = {};
-        check_cuda(cudaMemcpyAsync(&report, workspace, sizeof report, cudaMemcpyDeviceToHost, stream), "reading the report of a call");
-        check_cuda(cudaStreamSynchronize(stream), "a CUDA call");
-        return report;
-    }
-};
-
-BadRow bad_row(const Report& report) {
-    return report.first_bad_row == cuda::kNoRow ? std::nullopt : BadRow(report.first_bad_row);
 }
 
 cuda::OutArgument samples_of(const DeviceArray& out) { return {out.data, out.dtype, out.size()}; }
@@ -162,7 +106,7 @@ BadRow unit_rows(py::handle x, py::handle out, const py::object& workspace, std:
 // Waits, and settles the samples that the kernels of an exact release left open.
 BadRow finish(const Launch& launch, const NoiseSource& source, const DeviceArray& out, Law law, ExactGrid grid) {
     const Report report = launch.wait_for_report();
-    if (report.overflow != 0) throw std::runtime_error("too many samples were left open for the workspace: the result must not be used");
+    refuse_overflow(report);
     if (report.open_samples > 0 && source.state == nullptr) {
         check_cuda(cuda::settle(source.stream, samples_of(out), law, grid, launch.workspace, launch.stream), "launching settle");
     }
@@ -266,8 +210,7 @@ void release_sum(py::handle sums, double clip_norm, double sigma, py::handle out
     check_vector(target, "out", from.size(), DType::float32, from.device);
     const ExactGrid grid = exact_grid(sigma, clip_norm);
     void* memory = device_memory(workspace, "workspace", cuda::release_sum_workspace_bytes(from.size()), from.device);
-    const NoiseSource noise = noise_source(source, from.device);
-    if (noise.state != nullptr) throw py::value_error("source must be a stream of a generator, got a state on a device");
+    const NoiseSource noise = {host_stream(source, from.device)};
     const py::gil_scoped_release unlocked;
     const Launch launch(from.device, stream, memory);
     launch.refuse_capture_of_sums();

@@ -1,0 +1,82 @@
+// What the calls on a device share: where their noise comes from, the stream they run on, what they report.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+
+#include "../key_capsule.hpp"
+#include "device.hpp"
+#include "device_array.hpp"
+#include "hushvec_cuda/source.hpp"
+
+namespace hushvec::python {
+
+using BadRow = std::optional<std::uint64_t>;
+
+static_assert(sizeof(StateWords) == cuda::kDeviceStreamBytes);
+
+// A capsule of _core.Generator._reserve, or an array of six 64-bit words on the device.
+inline cuda::NoiseSource noise_source(py::handle source, int device) {
+    cuda::NoiseSource result;
+    if (is_key_capsule(source)) {
+        result.stream = stream_of(source);
+        if (result.stream.cipher == Cipher::aes256) throw py::value_error("source must be a stream of ChaCha on a device, got one of aes256");
+    } else {
+        result.state = static_cast<cuda::DeviceStream*>(device_memory(source, "state", cuda::kDeviceStreamBytes, device));
+    }
+    return result;
+}
+
+// The same where a state will not do.
+inline KeyStream host_stream(py::handle source, int device) {
+    const cuda::NoiseSource noise = noise_source(source, device);
+    if (noise.state != nullptr) throw py::value_error("source must be a stream of a generator, got a state on a device");
+    return noise.stream;
+}
+
+// One call's device, stream and workspace.
+struct Launch {
+    OnDevice device;
+    cudaStream_t stream;
+    void* workspace;
+    bool capturing;
+
+    Launch(int device_id, std::uintptr_t stream_handle, void* memory)
+        : device(device_id), stream(reinterpret_cast<cudaStream_t>(stream_handle)), workspace(memory), capturing(is_capturing(stream)) {}
+
+    void require_replayable(const cuda::NoiseSource& source) const {
+        if (capturing && source.state == nullptr) {
+            throw std::runtime_error("noise inside a CUDA graph capture must come from a state on the device, got a stream that each replay would repeat");
+        }
+    }
+
+    // Sums wait for every batch: one with NaN or Inf must be refused before any of it is added.
+    void refuse_capture_of_sums() const {
+        if (capturing) throw std::runtime_error("sums of clipped rows cannot be captured in a CUDA graph");
+    }
+
+    // What it finds would be known at the first replay alone.
+    void refuse_capture_of_checks() const {
+        if (capturing) throw std::runtime_error("rows cannot be checked for NaN and Inf in a CUDA graph capture");
+    }
+
+    cuda::Report wait_for_report() const {
+        cuda::Report report = {};
+        check_cuda(cudaMemcpyAsync(&report, workspace, sizeof report, cudaMemcpyDeviceToHost, stream), "reading the report of a call");
+        check_cuda(cudaStreamSynchronize(stream), "a CUDA call");
+        return report;
+    }
+};
+
+inline BadRow bad_row(const cuda::Report& report) {
+    return report.first_bad_row == cuda::kNoRow ? std::nullopt : BadRow(report.first_bad_row);
+}
+
+inline void refuse_overflow(const cuda::Report& report) {
+    if (report.overflow != 0) throw std::runtime_error("too many samples were left open for the workspace: the result must not be used");
+}
+
+}  // namespace hushvec::python
