@@ -54,12 +54,11 @@ cudaError_t launch(dim3 blocks, unsigned threads, std::size_t shared_bytes, cuda
 }
 
 // Blocks for a kernel that strides over its work: several to each multiprocessor, none without work.
-inline unsigned striding_blocks(std::size_t useful) {
-    constexpr std::size_t kBlocksPerMultiprocessor = 8;
+inline unsigned striding_blocks(std::size_t useful, std::size_t of_multiprocessor = 8) {
     int device = 0, multiprocessors = 0;
     if (cudaGetDevice(&device) != cudaSuccess) return 1;
     if (cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return 1;
-    const std::size_t most = kBlocksPerMultiprocessor * static_cast<std::size_t>(multiprocessors);
+    const std::size_t most = of_multiprocessor * static_cast<std::size_t>(multiprocessors);
     return static_cast<unsigned>(useful < 1 ? 1 : (useful < most ? useful : most));
 }
 

@@ -3,8 +3,8 @@
 // Whether the row falls into the cap takes 53 bits. alpha itself is a normal variate conditioned on one side of the threshold,
 // by rejection: below it from Box-Muller normals, above it (Robert 1995) from
 //     a = threshold + L / rate, L = -ln u      accepted where (a - rate)^2 <= -2 ln v
-// so that at least one attempt in two succeeds. Each decision is made in float64 where its error bound allows, and in
-// multiprecision elsewhere.
+// so that at least one attempt in two succeeds. Each decision is made in float64 (component_float64.hpp) where its error bound
+// allows, and in multiprecision elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,9 @@
 #include "hushvec/keystream.hpp"
 #include "hushvec/privunit.hpp"
 #include "noise/ladder_multiprecision.hpp"
+#include "privunit/component_float64.hpp"
 
 namespace hushvec {
-
-inline constexpr std::size_t kUniformWords = 7;   // of each uniform of section 8: 224 bits
 
 struct Component {
     double value;         // alpha, within half_width

@@ -7,14 +7,9 @@
 #include "clip/row_scale.hpp"
 #include "clip/row_scale_arithmetic.hpp"
 #include "dispatch/dispatch.hpp"
+#include "privunit/direction_scale.hpp"
 
 namespace hushvec {
-namespace {
-
-constexpr double kUnit = 0x1p21;
-constexpr double kSmallestNorm = 0x1p-100;   // below it, a row has no direction
-
-}  // namespace
 
 Directions::Directions(const MatrixView& x) : x_(x), wide_(x.dtype == DType::float64 ? x.columns : 0) {}
 
@@ -35,14 +30,11 @@ bool Directions::find(std::size_t row, float* direction) {
     const bool wide = x_.dtype == DType::float64;
     const double norm = wide ? norm_of_wide(row) : std::sqrt(stage_row(x_, row, direction));
     if (!std::isfinite(norm)) return false;
-    if (norm < kSmallestNorm) {
+    const double scale = direction_scale(norm);
+    if (scale == 0) {
         std::fill_n(direction, x_.columns, 0.0f);
-        return true;
-    }
-    const double scale = kUnit / norm;
-    if (wide) {
-        std::transform(wide_.begin(), wide_.end(), direction,
-                       [scale](double element) { return static_cast<float>(std::nearbyint(element * scale)); });
+    } else if (wide) {
+        std::transform(wide_.begin(), wide_.end(), direction, [scale](double element) { return direction_of(element, scale); });
     } else {
         active_kernels().round_row(direction, x_.columns, static_cast<float>(scale), direction);
     }

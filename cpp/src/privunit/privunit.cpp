@@ -33,13 +33,6 @@ constexpr std::size_t kUnalignedSamplesAtOnce = std::size_t{1} << 13;
 
 constexpr std::size_t kBytesAhead = 4096;      // one page, where hardware prefetchers stop
 
-constexpr double kLargestPush = 0x1p21;        // |k X| in level 1, so that float32 can round to integers
-constexpr double kFloatUnit = 0x1p-24;
-constexpr double kRoom = 1.0 + 0x1p-16;        // covers the roundings of a bound itself, and of radius_squares
-constexpr double kMoreConstant = 1.5e-7;       // the rounding of E, which has two terms more than an ordinary fill's
-
-float rounded_up(double value) { return std::nextafter(static_cast<float>(value), INFINITY); }
-
 // What one call is asked for.
 struct Request {
     const KeyStream& stream;
@@ -49,12 +42,6 @@ struct Request {
     float grid;   // what the integers are multiplied by: 1 for int8
     const MatrixView& out;
     PrivUnitTrial trial;
-};
-
-// How far the computed push of a row may be off; infinite where level 1 has no bound.
-struct Push {
-    float value;
-    double error;
 };
 
 // Rows that make whole groups, where so few do.
@@ -78,7 +65,7 @@ public:
 
 private:
     bool run_rows(std::size_t begin, std::size_t end);
-    Push push_of(std::size_t row, std::size_t at);
+    level_one::Push push_of(std::size_t row, std::size_t at);
     template <class Visit>
     void for_each_open(std::size_t count, Visit visit) const;
     void settle(std::size_t begin, std::size_t end, float* y);
@@ -107,25 +94,14 @@ bool RowWorker::run_chunk(std::size_t chunk) {
     return true;
 }
 
-// k = s (alpha - D / R) / R. Errors of D: those of z by Cauchy's inequality, with the squared radii of all groups that the row
-// touches, a little more than its own; float64 roundings are far below kRoom.
-Push RowWorker::push_of(std::size_t row, std::size_t at) {
+level_one::Push RowWorker::push_of(std::size_t row, std::size_t at) {
     const Kernels& kernels = active_kernels();
     const DirectionProducts sums = kernels.direction_products(direction_.data() + at, z_.data() + at, columns());
     squares_[row % kRowsOfChunk] = sums.squares;
-    if (sums.squares == 0) return {0, 0};
-
-    const Component& component = components_[row % kRowsOfChunk];
     double radius_squares = 0;
     for (std::size_t group = at / kGroupSamples; group <= (at + columns() - 1) / kGroupSamples; ++group) radius_squares += radius_squares_[group];
-    const double product_error = double{kernels.gaussian_bound.per_scale} * std::sqrt(static_cast<double>(columns())) +
-                                 double{kernels.gaussian_bound.per_radius} * std::sqrt(radius_squares);
-    const double norm = std::sqrt(sums.squares);
-    const double scale = double{r_.s} / norm;
-    const double value = scale * (component.value - sums.product / norm);
-    const double error = scale * (component.half_width + product_error) + 2 * kFloatUnit * std::abs(value);
-    const bool in_range = std::abs(value) * norm * kRoom < kLargestPush;
-    return {static_cast<float>(value), in_range ? error * kRoom : INFINITY};
+    const Component& component = components_[row % kRowsOfChunk];
+    return level_one::push_of(kernels.gaussian_bound, double{r_.s}, columns(), sums, radius_squares, component.value, component.half_width);
 }
 
 bool RowWorker::run_rows(std::size_t begin, std::size_t end) {
@@ -147,20 +123,19 @@ bool RowWorker::run_rows(std::size_t begin, std::size_t end) {
     kernels.unit_normals(r_.stream, first / kGroupSamples, groups, z_.data(), radius_squares_.data());
 
     const std::size_t push_run = columns() % kRun == 0 ? kRun : 1;
-    double per_direction = 0x1p-60;   // not 0: a product with the smallest float32 would be slow
+    double per_direction = level_one::kSmallestError;
     for (std::size_t row = begin; row < end; ++row) {
         const std::size_t at = offset_ + (row - begin) * columns();
-        const Push push = push_of(row, at);
+        const level_one::Push push = push_of(row, at);
         const bool bounded = std::isfinite(push.error);   // else NaN opens the whole row
         std::fill_n(push_.begin() + static_cast<std::ptrdiff_t>(at / push_run), columns() / push_run, bounded ? push.value : NAN);
         if (bounded) per_direction = std::max(per_direction, push.error);
     }
-    const ErrorBound bound = kernels.gaussian_bound;
     const double factor = r_.trial.bound_factor;
-    const double constant = double{bound.constant} + double{bound.per_scale} * double{r_.s} + kMoreConstant;
+    const level_one::Limits limits = level_one::limits_of(kernels.gaussian_bound, double{r_.s}, factor);
     float* y = whole ? reinterpret_cast<float*>(r_.out.data) + first : y_.data();
-    kernels.privunit_round({groups, z_.data(), direction_.data(), push_.data(), push_run == kRun, r_.s, r_.grid, static_cast<float>(0.5 - factor * constant),
-                            rounded_up(factor * double{bound.per_radius} * double{r_.s} * kRoom), rounded_up(factor * per_direction), y, open_.data(), whole ? kBytesAhead : 0});
+    kernels.privunit_round({groups, z_.data(), direction_.data(), push_.data(), push_run == kRun, r_.s, r_.grid, limits,
+                            level_one::rounded_up(factor * per_direction), y, open_.data(), whole ? kBytesAhead : 0});
     settle(begin, end, y);
     if (!whole) scatter(y_.data() + offset_, r_.out, first, count, Rounding::nearest);
     return true;

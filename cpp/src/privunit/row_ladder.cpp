@@ -1,9 +1,5 @@
 #include "privunit/row_ladder.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "noise/float64_noise.hpp"
 #include "noise/ladder_brackets.hpp"
 
@@ -12,19 +8,6 @@ namespace {
 
 constexpr double kDirectionUnit = 0x1p-21;   // X in units of |X|, nearly
 constexpr std::size_t kHalf = kGroupSamples / 2;
-
-// Of the float64 lanes, in units of the radius: docs/proofs/privunit.md proves half of it.
-constexpr double kNormalError = 0x1p-47;
-// The sums and products of a few float64 numbers below, each term counted generously.
-constexpr double kArithmeticError = 0x1p-50;
-
-// How far a normal may be from the one of more than 64 bits: |r - r'| <= 1 / (P r), P the first 64 bits of u. Large radii have a
-// small P, tiny ones a small r.
-double tail_error(double smallest_square, double largest_square) {
-    if (smallest_square >= 0x1p-26 && largest_square <= 20.7) return 0x1p-51;   // P > 2^49
-    if (smallest_square >= 0x1p-60 && largest_square <= 44.3) return 0x1p-34;   // P > 2^32
-    return std::numeric_limits<double>::infinity();
-}
 
 // Z of one sample at the midpoint of 224 bits of its uniforms.
 UnlimitedNumber normal_at_midpoint(const KeyStream& stream, std::uint64_t sample) {
@@ -59,40 +42,21 @@ void RowLadder::find_float64() {
     z_.resize(groups * kGroupSamples);
     float64_noise(stream_, Law::gaussian, 1.0, row_.first_sample / kGroupSamples, groups, z_.data());
 
-    double smallest = std::numeric_limits<double>::infinity(), largest = 0, radius_squares = 0;
+    auto radii = float64_row::Radii::none();
     for (std::size_t i = 0; i < z_.size(); ++i) {
-        if (i % kGroupSamples >= kHalf) continue;
-        const double square = z_[i] * z_[i] + z_[i + kHalf] * z_[i + kHalf];
-        smallest = std::min(smallest, square);
-        largest = std::max(largest, square);
-        radius_squares += 2 * square;
+        if (i % kGroupSamples < kHalf) radii.add(z_[i], z_[i + kHalf]);
     }
-    tail_error_ = tail_error(smallest, largest);
-    if (row_.squares == 0) return;
-
     double product = 0;
     for (std::size_t j = 0; j < columns; ++j) product += double{row_.direction[j]} * z_[offset_ + j];
-    const double norm = std::sqrt(row_.squares);
-    const auto count = static_cast<double>(columns);
-    const double radii = std::sqrt(radius_squares);
-    // D / R: Cauchy's inequality on the errors of z, and the sum's roundings, at most `count` of each term.
-    const double product_error = radii * (kNormalError + count * 0x1p-53) + std::sqrt(count) * tail_error_;
-    push_ = s_ * (row_.component.value - product / norm) / norm;
-    const double terms = std::abs(row_.component.value) + std::abs(product / norm);
-    push_error_ = s_ / norm * (row_.component.half_width + product_error + kArithmeticError * terms);
+    push_ = float64_row::push_of(s_, columns, row_.squares, product, radii, row_.component.value, row_.component.half_width);
 }
 
 std::int32_t RowLadder::round(std::size_t column, int first_level) {
     const std::size_t at = offset_ + column;
     const std::size_t partner = at % kGroupSamples < kHalf ? at + kHalf : at - kHalf;
-    const double z = s_ * z_[at], x = push_ * double{row_.direction[column]};
-    const double n = std::rint(z + x);
-    const double distance = std::abs((x - n) + z);
-    const double radius = std::abs(z_[at]) + std::abs(z_[partner]);   // at least
-    const double error = s_ * (kNormalError * radius + tail_error_) + push_error_ * std::abs(double{row_.direction[column]}) +
-                         kArithmeticError * (1.0 + std::abs(z) + std::abs(x));
-    if (first_level <= 2 && distance < 0.5 - error) return static_cast<std::int32_t>(n);
-    return round_multiprecision(column, n);
+    const float64_row::Rounding rounding = float64_row::round(push_, s_, z_[at], z_[partner], double{row_.direction[column]});
+    if (first_level <= 2 && rounding.decided) return static_cast<std::int32_t>(rounding.n);
+    return round_multiprecision(column, rounding.n);
 }
 
 void RowLadder::find_multiprecision() {

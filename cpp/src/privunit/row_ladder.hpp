@@ -1,6 +1,5 @@
 // Levels 2 and 4 of PrivUnitG's rounding: whole rows in float64, and in multiprecision where float64 cannot decide.
-//
-//     T_j = s Z_j + k X_j,     k = s (alpha - D / R) / R,     D = sum of X_j Z_j,     R = |X|
+// row_float64.hpp has the formulas.
 //
 // Level 1 (row_round.hpp) leaves a few rows in a hundred with an open element; float64 decides all but 1 in 10^9 of those.
 #pragma once
@@ -13,6 +12,7 @@
 #include "hushvec/keystream.hpp"
 #include "noise/ladder_multiprecision.hpp"
 #include "privunit/component.hpp"
+#include "privunit/row_float64.hpp"
 
 namespace hushvec {
 
@@ -43,9 +43,7 @@ private:
 
     std::vector<double> z_;        // of whole groups from the row's first one
     std::size_t offset_;           // of the row in them
-    double push_ = 0;              // k
-    double push_error_ = 0;
-    double tail_error_ = 0;        // of every z, for what lies beyond 64 bits of its uniforms
+    float64_row::Push push_ = {};  // k
 
     std::vector<UnlimitedNumber> exact_z_;   // empty until level 4 is needed
     std::vector<UnlimitedNumber> exact_;     // R^2 / 2^42 and (alpha R - D) / 2^21

@@ -15,6 +15,7 @@
 #include "lanes/prefetch.hpp"
 #include "noise/exact_round.hpp"
 #include "noise/group_kernels.hpp"
+#include "privunit/row_push.hpp"
 
 namespace hushvec {
 
@@ -28,27 +29,46 @@ struct PrivUnitRun {
     bool push_of_16;
     float s;
     float grid;
-    float limit_at_zero;       // 1/2 - constant - per_scale s
-    float per_magnitude;       // per_radius s, with room for the error of the computed |z|
+    level_one::Limits limits;
     float per_direction;
     float* y;                  // n * grid
     std::uint16_t* open;       // bit i of word w is set where sample 16 w + i is undecided
     std::size_t y_bytes_ahead; // how far ahead of its use y is fetched; 0 where it is at hand
 };
 
+// 1/2 - E of both samples of a pair, but for the row's own term.
+template <class V>
+HUSHVEC_INLINE typename V::F32 privunit_pair_limit(typename V::F32 z, typename V::F32 partner, typename V::F32 per_magnitude,
+                                                   typename V::F32 limit_at_zero) {
+    return V::negative_multiply_add(V::add(V::magnitude(z), V::magnitude(partner)), per_magnitude, limit_at_zero);
+}
+
+template <class V>
+struct PrivUnitRounding {
+    typename V::F32 n;
+    typename V::Mask open;
+};
+
+template <class V>
+HUSHVEC_INLINE PrivUnitRounding<V> privunit_round_one(typename V::F32 s, typename V::F32 z, typename V::F32 direction, typename V::F32 push,
+                                                      typename V::F32 per_direction, typename V::F32 pair_limit) {
+    const auto x = V::mul(push, direction);
+    const auto n = nearest_integer<V>(V::multiply_add(s, z, x));
+    const auto d = V::multiply_add(s, z, V::sub(x, n));
+    const auto limit = V::negative_multiply_add(V::magnitude(direction), per_direction, pair_limit);
+    return {n, V::not_less(V::magnitude(d), limit)};
+}
+
 template <class V>
 void privunit_round(const PrivUnitRun& run) {
-    const auto s = V::set(run.s), grid = V::set(run.grid), limit_at_zero = V::set(run.limit_at_zero);
-    const auto per_magnitude = V::set(run.per_magnitude), per_direction = V::set(run.per_direction);
+    const auto s = V::set(run.s), grid = V::set(run.grid), limit_at_zero = V::set(run.limits.at_zero);
+    const auto per_magnitude = V::set(run.limits.per_magnitude), per_direction = V::set(run.per_direction);
     const auto round_one = [&](std::size_t at, typename V::F32 z, typename V::F32 pair_limit) HUSHVEC_INLINE_LAMBDA {
         const auto direction = V::load(run.direction + at);
         const auto push = run.push_of_16 ? V::set(run.push[at / kRun]) : V::load(run.push + at);
-        const auto x = V::mul(push, direction);
-        const auto n = nearest_integer<V>(V::multiply_add(s, z, x));
-        const auto d = V::multiply_add(s, z, V::sub(x, n));
-        const auto limit = V::negative_multiply_add(V::magnitude(direction), per_direction, pair_limit);
-        V::store(run.y + at, V::mul(n, grid));
-        const std::uint32_t open = V::bits(V::not_less(V::magnitude(d), limit)) << at % kRun;
+        const auto rounding = privunit_round_one<V>(s, z, direction, push, per_direction, pair_limit);
+        V::store(run.y + at, V::mul(rounding.n, grid));
+        const std::uint32_t open = V::bits(rounding.open) << at % kRun;
         std::uint16_t& flags = run.open[at / kRun];
         flags = static_cast<std::uint16_t>(at % kRun == 0 ? open : flags | open);
     };
@@ -58,20 +78,14 @@ void privunit_round(const PrivUnitRun& run) {
             prefetch_to_write(run.y + at, run.y_bytes_ahead);
             prefetch_to_write(run.y + at + kHalfGroup, run.y_bytes_ahead);
             const auto z = V::load(run.z + at), partner = V::load(run.z + at + kHalfGroup);
-            const auto pair_limit =
-                V::negative_multiply_add(V::add(V::magnitude(z), V::magnitude(partner)), per_magnitude, limit_at_zero);
+            const auto pair_limit = privunit_pair_limit<V>(z, partner, per_magnitude, limit_at_zero);
             round_one(at, z, pair_limit);
             round_one(at + kHalfGroup, partner, pair_limit);
         }
     }
 }
 
-// Sums over a row of integers X and normals z, in float64. squares is exact; product has exact terms, added in the backend's order.
-struct DirectionProducts {
-    double squares;   // of X_j^2
-    double product;   // of X_j z_j
-};
-
+// Added in the order of the lanes.
 template <class V>
 DirectionProducts direction_products(const float* direction, const float* z, std::size_t count) {
     constexpr std::size_t kAccumulators = 2;

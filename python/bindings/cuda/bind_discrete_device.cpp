@@ -11,10 +11,9 @@
 #include "../array_rules.hpp"
 #include "../response_law_argument.hpp"
 #include "bindings.hpp"
-#include "device_array.hpp"
+#include "device_call.hpp"
 #include "hushvec_cuda/discrete.hpp"
 #include "hushvec_cuda/row_passes.hpp"
-#include "launched_call.hpp"
 
 namespace hushvec::python {
 

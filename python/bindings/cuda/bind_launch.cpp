@@ -12,11 +12,10 @@
 #include "../array_rules.hpp"
 #include "bindings.hpp"
 #include "clip/validate.hpp"
-#include "device_array.hpp"
+#include "device_call.hpp"
 #include "hushvec/clipped_sum.hpp"
 #include "hushvec_cuda/launch.hpp"
 #include "hushvec_cuda/row_passes.hpp"
-#include "launched_call.hpp"
 
 namespace hushvec::python {
 
@@ -117,7 +116,7 @@ BadRow unit_rows(py::handle x, py::handle out, const py::object& workspace, std:
 // Waits, and settles the samples that the kernels of an exact release left open.
 BadRow finish(const Launch& launch, const NoiseSource& source, const DeviceArray& out, Law law, ExactGrid grid) {
     const Report report = launch.wait_for_report();
-    if (report.overflow != 0) throw std::runtime_error("too many samples were left open for the workspace: the result must not be used");
+    refuse_overflow(report);
     if (report.open_samples > 0 && source.state == nullptr) {
         check_cuda(cuda::settle(source.stream, samples_of(out), law, grid, launch.workspace, launch.stream), "launching settle");
     }
@@ -226,8 +225,7 @@ void release_sum(py::handle sums, double clip_norm, double sigma, py::handle out
     check_vector(target, "out", from.size(), DType::float32, from.device);
     const ExactGrid grid = exact_grid(sigma, clip_norm);
     void* memory = device_memory(workspace, "workspace", cuda::release_sum_workspace_bytes(from.size()), from.device);
-    const NoiseSource noise = noise_source(source, from.device);
-    if (noise.state != nullptr) throw py::value_error("source must be a stream of a generator, got a state on a device");
+    const NoiseSource noise = {host_stream(source, from.device)};
     const py::gil_scoped_release unlocked;
     const Launch launch(from.device, stream, memory);
     launch.refuse_capture_of_sums();

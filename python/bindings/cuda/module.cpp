@@ -10,4 +10,5 @@ PYBIND11_MODULE(_cuda, module, pybind11::mod_gil_used()) {
     hushvec::python::bind_device(module);
     hushvec::python::bind_discrete_device(module);
     hushvec::python::bind_launch(module);
+    hushvec::python::bind_privunit_device(module);
 }

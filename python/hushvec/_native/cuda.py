@@ -46,15 +46,14 @@ def state() -> str:
 
 def require_release(x: Any, law: str) -> None:
     """Refuse here what a release of x would be refused for later, when its budget is charged."""
-    require_law(law)
     cuda = _backend("x", x)
-    cuda.workspace_bytes(x)
+    size = cuda.privunit_workspace_bytes if law == "privunit" else cuda.workspace_bytes
+    size(x)  # refuses what the kernels cannot take
     if cuda.is_capturing(_current_stream(cuda, x), _index(x)):
         raise RuntimeError("privatize cannot be captured in a CUDA graph: every replay would be a release without a receipt")
 
 
 def fill(out: Any, law: str, scale: float, source: Any) -> None:
-    require_law(law)
     cuda = _backend("out", out)
     stream = _current_stream(cuda, out)
     drawn = _stream_or_state(cuda, source, out, stream)
@@ -75,12 +74,23 @@ def clip(x: Any, clip_norm: float, out: Any) -> None:
 
 
 def clip_and_noise(x: Any, clip_norm: float, noise: float, out: Any, source: Any, law: str, exact: bool) -> None:
-    require_law(law)
     cuda = _backend("x", x)
     workspace = _workspace(cuda, x, law)
     stream = _current_stream(cuda, x)
     drawn = _stream_or_state(cuda, source, x, stream)
     bad_row = cuda.clip_and_noise(x, clip_norm, noise, out, drawn, law, exact, workspace, stream)
+    _refuse_bad_row(x, bad_row)
+
+
+def privunit(x: Any, cap_probability: float, threshold: float, sigma: float, out: Any, source: _core.Generator) -> None:
+    """out = sigma * W for the direction of every row of x. Waits: what float64 cannot decide is settled on the host."""
+    cuda = _backend("x", x)
+    stream = _current_stream(cuda, x)
+    if cuda.is_capturing(stream, _index(x)):
+        raise RuntimeError("privunit cannot be captured in a CUDA graph: the host settles what float64 cannot decide")
+    workspace = new_array(x, (cuda.privunit_workspace_bytes(x),), dtype="uint8")
+    drawn = source._reserve_for_device()
+    bad_row = cuda.privunit(x, cap_probability, threshold, sigma, out, drawn, workspace, stream)
     _refuse_bad_row(x, bad_row)
 
 
@@ -180,11 +190,6 @@ def _installed() -> ModuleType | None:
         except ModuleNotFoundError:
             continue
     return None
-
-
-def require_law(law: str) -> None:
-    if law == "privunit":
-        raise ValueError(f"{law} is not available on CUDA: move the array to the CPU")
 
 
 def _workspace(cuda: ModuleType, x: Any, law: str = "gaussian") -> Any:

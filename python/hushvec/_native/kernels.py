@@ -57,11 +57,13 @@ def clip_and_noise(
 def privunit(
     x: Any, cap_probability: float, threshold: float, sigma: float, out: Any, source: Any, *, out_is_fresh: bool
 ) -> Any:
-    """sigma * W for the direction of every row of x, in `out` or in a new array if that is None; CPU arrays only."""
-    if on_cuda(x):
-        cuda.require_law("privunit")
+    """sigma * W for the direction of every row of x, in `out` or in a new array if that is None."""
     target = empty_like(x) if out is None else out
-    _core.privunit(x, cap_probability, threshold, sigma, target, _on_host(source), out_is_fresh=out_is_fresh or out is None)
+    if on_cuda(x):
+        cuda.privunit(x, cap_probability, threshold, sigma, target, source)
+    else:
+        fresh = out_is_fresh or out is None
+        _core.privunit(x, cap_probability, threshold, sigma, target, _on_host(source), out_is_fresh=fresh)
     return target
 
 

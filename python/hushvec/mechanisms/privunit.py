@@ -170,7 +170,6 @@ class PrivUnit(VectorMechanism):
         )
 
     def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
-        """For arrays of the CPU."""
         return kernels.privunit(x, self.cap_probability, self.threshold, self.sigma, out, source, out_is_fresh=out_is_fresh)
 
 

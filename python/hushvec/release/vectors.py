@@ -111,7 +111,7 @@ def privatize(
         PrivacyBudgetExhaustedError: not enough of the budget is left; nothing was charged or released.
         BudgetError: the budget's store cannot be used; nothing was released.
         ValueError: a value out of its range; NaN or Inf in x (the row is named); arguments that contradict each other;
-            "privunit" or int8 values on CUDA, which has no kernel for it; int8 values of noise too small for them.
+            int8 values on CUDA, which has no kernel for them; int8 values of noise too small for them.
             All arguments are checked before the budget is charged, and the budget before anything is released.
         RuntimeError: no CUDA backend or driver for an x on CUDA; a CUDA graph being captured; a caller that is being exported, traced,
             transformed by torch.func or run on fake tensors; floating-point numbers are not rounded to nearest in this thread.

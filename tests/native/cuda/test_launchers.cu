@@ -16,9 +16,11 @@
 #include "hushvec/clip.hpp"
 #include "hushvec/clipped_sum.hpp"
 #include "hushvec/noise.hpp"
+#include "hushvec/privunit.hpp"
 #include "hushvec/unit_rows.hpp"
 #include "hushvec_cuda/discrete.hpp"
 #include "hushvec_cuda/launch.hpp"
+#include "hushvec_cuda/privunit.hpp"
 #include "hushvec_cuda/row_passes.hpp"
 #include "plain_products.hpp"
 
@@ -94,6 +96,23 @@ void rows_equal_the_core(std::size_t rows, std::size_t columns) {
     check(same_bits(from.to_host(), expected), "unit rows in place, " + what);
     must(cuda::find_bad_row({from.get(), nullptr, kDType<Stored>, rows, columns}, workspace.get(), nullptr), "find_bad_row");
     check(report_in(workspace).first_bad_row == cuda::kNoRow, "rows are finite, " + what);
+}
+
+template <class Stored>
+void privunit_equals_the_core(std::size_t rows, std::size_t columns) {
+    const std::string what = std::to_string(rows) + " x " + std::to_string(columns) + ", item " + std::to_string(sizeof(Stored));
+    const PrivUnitLaw law = privunit_law(6.0);
+    const ExactGrid grid = privunit_grid(kSigma);
+    std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
+    hushvec::privunit(test_stream(), view_of(x, rows, columns), law, kSigma, view_of(expected, rows, columns));
+    DeviceArray<Stored> in_place(x);
+    DeviceArray<std::byte> workspace(cuda::privunit_workspace_bytes(rows, columns, kDType<Stored>));
+    const cuda::RowsArgument argument = {in_place.get(), in_place.get(), kDType<Stored>, rows, columns};
+    must(cuda::privunit(test_stream(), argument, law, grid, workspace.get(), nullptr), "privunit");
+    const cuda::Report report = report_in(workspace);
+    check(report.first_bad_row == cuda::kNoRow && report.overflow == 0, "report of privunit, " + what);
+    must(cuda::settle_privunit(test_stream(), argument, law, grid, report, workspace.get(), nullptr), "settle_privunit");
+    check(same_bits(in_place.to_host(), expected), "privunit, " + what);
 }
 
 template <class Stored>
@@ -312,6 +331,7 @@ template <class Stored>
 void all_shapes() {
     for (const std::size_t columns : {1, 15, 16, 255, 256, 257, 384, 768, 1024, 1536, 30001}) {
         rows_equal_the_core<Stored>(columns < 1000 ? 70 : 9, columns);
+        privunit_equals_the_core<Stored>(columns < 1000 ? 70 : 9, columns);
     }
     for (const std::size_t columns : {1, 33, 256, 1000}) l2_laplace_is_close_to_the_core<Stored>(37, columns);
     for (const std::size_t count : {1, 255, 256, 257, 70001}) fills_are_close_to_the_core<Stored>(count);

@@ -57,6 +57,7 @@ def calls(x):
         "privatize": lambda: hv.privatize(x, epsilon=1.0),
         "laplacian": lambda: hv.privatize(x, epsilon=1.0, mechanism="laplacian"),
         "empirical": lambda: hv.privatize(x, mechanism="empirical", sigma=1.0),
+        "privunit": lambda: hv.privatize(x, epsilon=1.0, mechanism="privunit"),
     }
 
 
@@ -90,7 +91,7 @@ def test_noise_without_the_backend(monkeypatch, on_cuda, noise):
             noise((2, 8), **arguments)
 
 
-@pytest.mark.parametrize("mechanism", ["gaussian", "l2_laplace"])
+@pytest.mark.parametrize("mechanism", ["gaussian", "l2_laplace", "privunit"])
 def test_a_refused_release_is_not_charged(monkeypatch, on_cuda, mechanism):
     monkeypatch.setitem(sys.modules, "hushvec._native._cuda", None)
     charges = []
@@ -98,11 +99,6 @@ def test_a_refused_release_is_not_charged(monkeypatch, on_cuda, mechanism):
     with pytest.raises((RuntimeError, ValueError)):
         hv.privatize(on_cuda(2, 8), epsilon=1.0, budget=budget, mechanism=mechanism)
     assert charges == []
-
-
-def test_privunit_is_not_available(on_cuda):
-    with pytest.raises(ValueError, match="^privunit is not available on CUDA: move the array to the CPU$"):
-        hv.privatize(on_cuda(2, 8), epsilon=1.0, mechanism="privunit")
 
 
 @pytest.mark.parametrize("law", ["gaussian", "l2_laplace"])

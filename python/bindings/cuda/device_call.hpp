@@ -1,10 +1,10 @@
-// What the bindings of every launcher share: where noise comes from, and a call's device, stream and workspace.
+// What the calls on a device share: where their noise comes from, the stream they run on, what they report.
 //
 // A call that nobody records waits for its Report and returns the number of the first row with NaN or Inf, or None. Inside a
 // graph capture it cannot, and its noise must come from memory on the device, so that a replay draws anew.
 #pragma once
 
-#include <cuda_runtime_api.h>
+#include <pybind11/pybind11.h>
 
 #include <cstdint>
 #include <optional>
@@ -31,6 +31,13 @@ inline cuda::NoiseSource noise_source(py::handle source, int device) {
         result.state = static_cast<cuda::DeviceStream*>(device_memory(source, "state", cuda::kDeviceStreamBytes, device));
     }
     return result;
+}
+
+// The same where a state will not do.
+inline KeyStream host_stream(py::handle source, int device) {
+    const cuda::NoiseSource noise = noise_source(source, device);
+    if (noise.state != nullptr) throw py::value_error("source must be a stream of a generator, got a state on a device");
+    return noise.stream;
 }
 
 // One call's device, stream and workspace.
@@ -69,6 +76,10 @@ struct Launch {
 
 inline BadRow bad_row(const cuda::Report& report) {
     return report.first_bad_row == cuda::kNoRow ? std::nullopt : BadRow(report.first_bad_row);
+}
+
+inline void refuse_overflow(const cuda::Report& report) {
+    if (report.overflow != 0) throw std::runtime_error("too many samples were left open for the workspace: the result must not be used");
 }
 
 }  // namespace hushvec::python
