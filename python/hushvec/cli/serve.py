@@ -29,7 +29,6 @@ def add_to(subparsers: Subparsers) -> None:
         ),
         examples=(
             ("try it", "hushvec serve"),
-            ("what a client sends", "curl -s localhost:8321/v1/embeddings --json '{\"input\": \"a note\"}'"),
             ("a new API key, and its hash for the policy", "hushvec serve --new-key"),
             ("is the policy right?", "hushvec serve --policy policy.yaml --check"),
         ),
