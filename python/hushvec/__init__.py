@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hushvec import release as release
     from hushvec import retrieval as retrieval
     from hushvec import secure_memory as secure_memory
+    from hushvec import serve as serve
     from hushvec import text as text
     from hushvec import training as training
     from hushvec._native.backends import backends, set_num_threads
@@ -119,6 +120,7 @@ _PACKAGES = (
     "release",
     "retrieval",
     "secure_memory",
+    "serve",
     "text",
     "training",
 )

@@ -91,6 +91,10 @@ class PrivacyBudgetExhaustedError(HushvecError, RuntimeError):
         return _rebuilt, (type(self), self.args[0], dict(self.__dict__))
 
 
+class AlreadyChargedError(HushvecError, RuntimeError):
+    """A call that is repeated under its charge id was charged before. Nothing is charged or released again."""
+
+
 class PrivacyBudgetWarning(UserWarning):
     """A budget with on_exhausted="warn" has spent more than its limit."""
 

@@ -11,6 +11,7 @@ NOT_HERE = {
     ("docs/performance.md", 'device="cuda"'): "it needs a GPU",
     ("docs/performance.md", "hushvec.integrations.jax"): "it needs JAX; tests/integrations/test_jax.py runs the same calls",
     ("docs/training.md", "init_process_group("): "it needs several processes; tests/training/test_distributed.py has them",
+    ("docs/serve.md", "OpenAI("): "it needs a running service; tests/serve/test_openai_clients.py runs the same calls",
     ("docs/retrieval.md", "postgresql://"): "it needs a server; tests/retrieval runs the same calls on one",
 }
 # The same for blocks that take more than some 3 s: they run with HUSHVEC_TEST_SCALE=full.

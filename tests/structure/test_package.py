@@ -80,6 +80,7 @@ LAYERS = {
     "retrieval": 9,
     "integrations": 10,
     "plot": 10,
+    "serve": 11,
     "__init__": 11,
     "cli": 12,
     "__main__": 13,
@@ -103,6 +104,7 @@ REACHABLE = [
     "release",
     "retrieval",
     "secure_memory",
+    "serve",
     "text",
     "training",
 ]
@@ -139,6 +141,8 @@ NEEDS = {
     "sklearn.py": {"sklearn"},
     "wrapping.py": {"torch"},
 }
+# The same for all modules of a package.
+NEEDS_OF_PACKAGES = {"serve": {"anyio", "fastapi", "prometheus_client", "pydantic", "starlette"}}
 
 
 def modules():
@@ -262,6 +266,7 @@ def test_mypy_sees_types(tmp_path):
         ("torch", "hv.integrations.torch_ops", "torch"),
         ("langchain_core", "hv.integrations.langchain", "langchain"),
         ("matplotlib", "hv.plot.cosine(8)", "plot"),
+        ("fastapi", "hv.serve.create_app", "serve"),
     ],
 )
 def test_a_missing_extra_is_one_line(missing, use, extra):
@@ -309,7 +314,8 @@ def test_nothing_optional_is_imported_at_the_top(path):
             names = [node.module]
         for name in names:
             top = name.split(".")[0]
-            allowed = ALWAYS_THERE | NEEDS.get(path.name, set()) | {"hushvec"}
+            package = path.relative_to(PACKAGE).parts[0]
+            allowed = ALWAYS_THERE | NEEDS.get(path.name, set()) | NEEDS_OF_PACKAGES.get(package, set()) | {"hushvec"}
             assert top in sys.stdlib_module_names or top in allowed, f"{path.name} imports {name}"
 
 

@@ -25,6 +25,10 @@ PURPOSES = {
         "redact": "texts with placeholders for personal data (not DP)",
         "train-inverter": "a decoder from vectors to text, from public texts",
     },
+    "Serve": {
+        "serve": "private embeddings over HTTP, in the shape of OpenAI's endpoint",
+        "ui": "a page to redact, rewrite and explore, in your browser",
+    },
     "Search": {"retrieve": "build and search an index of private vectors"},
     "Account and check": {
         "budget": "create a budget, see what is spent, start a new period",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hushvec._native import _core
 from hushvec._util import validate
+from hushvec.errors import AlreadyChargedError
 from hushvec.receipts.base import LedgerEntry
+
+if TYPE_CHECKING:
+    from hushvec.budget import Charge, PrivacyBudget
 
 
 class Budget(Protocol):
@@ -14,6 +18,34 @@ class Budget(Protocol):
 
     def consume(self, epsilon: float, delta: float) -> Any:
         """Spend (epsilon, delta)."""
+
+
+class ChargeOnce:
+    """A budget for one call that may be repeated, such as a request that a client sends again: every charge of the call has an id made
+    of `charge_id`, and one that was made before is refused, because a second draw of noise would be a second release.
+
+    Args:
+        budget: what is charged.
+        charge_id: name of the call, the same when it is repeated.
+    """
+
+    def __init__(self, budget: PrivacyBudget, charge_id: str) -> None:
+        self._budget = budget
+        self._charge_id = charge_id
+        self._charges = 0
+
+    def consume(self, epsilon: float, delta: float = 0.0, *, rho: float | None = None, purpose: str | None = None) -> Charge:
+        """`PrivacyBudget.consume` with the next id.
+
+        Raises:
+            AlreadyChargedError: this charge was made by an earlier call. Nothing is charged.
+        """
+        self._charges += 1
+        own = self._charge_id if self._charges == 1 else f"{self._charge_id}/{self._charges}"
+        charge = self._budget.consume(epsilon, delta, rho=rho, purpose=purpose, charge_id=own)
+        if charge.repeated:
+            raise AlreadyChargedError(f"charge {own!r} was made before: its release was lost, or is still being made")
+        return charge
 
 
 def require_budget(value: Any) -> None:
@@ -35,6 +67,8 @@ def entry_of_charge(
     from hushvec.budget import PrivacyBudget
 
     validate.rounding_to_nearest()
+    if isinstance(budget, ChargeOnce):
+        return LedgerEntry.of(budget.consume(epsilon, delta, rho=rho, purpose=purpose))
     if not isinstance(budget, PrivacyBudget):
         budget.consume(epsilon, delta)
         return None

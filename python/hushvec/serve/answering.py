@@ -1,0 +1,64 @@
+"""The way of every request that releases something: who, what, whether it was answered before, the work, the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from fastapi import Request, Response
+from pydantic import BaseModel
+
+from hushvec.serve.bodies import read_body, require_type
+from hushvec.serve.releases import Payload
+from hushvec.serve.service import Caller, Service, service_of
+
+Asked = TypeVar("Asked")
+
+JSON = "application/json"
+
+Run = Callable[[Callable[[Any], Payload]], Payload]
+
+
+async def answer(
+    request: Request,
+    read: Callable[[bytes, str], Asked],
+    work: Callable[[Service, Caller, Asked, Run], Payload],
+    *,
+    types: tuple[str, ...] = (JSON,),
+) -> Response:
+    """The response to a request.
+
+    Args:
+        request: with a body of one of `types`.
+        read: from the body and its type to what is asked.
+        work: checks everything and calls its last argument once, with a function that charges a budget and releases. What `work` does
+            without that call, it does without a charge.
+        types: media types.
+    """
+    service = service_of(request)
+    caller = identified(request)
+    media_type = require_type(request, *types)
+    body = await read_body(request, caller.tenant.limits.body_bytes)
+    asked = caller.asked(request, body)
+
+    def make() -> Payload:
+        kept = service.releases.find(asked)
+        if kept is not None:
+            return kept
+        return work(service, caller, read(body, media_type), lambda release: service.releases.run(asked, release))
+
+    payload = await service.work.run(make)
+    return Response(payload.body, media_type=payload.media_type, headers=payload.headers)
+
+
+def identified(request: Request) -> Caller:
+    """Who a request is from; the log and the metrics name the tenant."""
+    caller = service_of(request).caller(request)
+    request.state.tenant = caller.name
+    return caller
+
+
+def documented(model: type[BaseModel], more: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The request body of an endpoint, for the OpenAPI document. Bodies are read by `answer`, within limits."""
+    content = {JSON: {"schema": model.model_json_schema()}, **(more or {})}
+    return {"requestBody": {"required": True, "content": content}}

@@ -1,0 +1,127 @@
+"""Answers kept for clients that ask again: a request with an Idempotency-Key has one answer, through crashes and on any machine.
+
+    1. claim    a row for the key: which period pays, and what was asked
+    2. charge   in that period's ledger, under an id made of the key
+    3. keep     the answer, in the same row, before it is sent
+
+A request that is repeated finds the answer, or a charge without one. Then the release was lost in a crash, or is still being made, and
+it is refused: a second draw of noise under one charge would be a second release. What is kept is what was released.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from hushvec._util.extras import needs_extra
+
+KEPT_SECONDS = 24 * 3600
+LONGEST_KEY = 255
+
+_TABLE = "hushvec_answers"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The row of one key.
+
+    Args:
+        period: of the ledger that pays.
+        fingerprint: of what was asked first.
+        body, headers: the answer; None before it is kept.
+    """
+
+    period: str
+    fingerprint: str
+    body: bytes | None
+    headers: dict[str, str] | None
+
+
+def claim_name(tenant: str, key: str) -> str:
+    """What a key is called in the store and in the ledger. Keys of clients may say something; hashes do not."""
+    return hashlib.sha256(f"{tenant}\0{key}".encode()).hexdigest()
+
+
+def fingerprint_of(secret: str, path: str, body: bytes) -> str:
+    """Tells two requests apart, without letting a reader of the store try out texts: `secret` is the client's API key."""
+    return hmac.new(secret.encode(), path.encode() + b"\0" + body, hashlib.sha256).hexdigest()
+
+
+class AnswerStore:
+    """Claims and answers in SQLite or PostgreSQL, for any number of processes.
+
+    Args:
+        url: an address of SQLAlchemy.
+    """
+
+    def __init__(self, url: str) -> None:
+        with needs_extra("serving", "serve"):
+            import sqlalchemy as sql
+        self._sql = sql
+        self._engine = sql.create_engine(url, pool_pre_ping=True, **_patience(url))
+        if self._engine.dialect.name == "sqlite":
+            sql.event.listen(self._engine, "connect", _durable)
+        columns = [
+            sql.Column("name", sql.String(64), primary_key=True),
+            sql.Column("claimed", sql.Float, nullable=False, index=True),
+            sql.Column("period", sql.String(16), nullable=False),
+            sql.Column("fingerprint", sql.String(64), nullable=False),
+            sql.Column("headers", sql.JSON),
+            sql.Column("body", sql.LargeBinary),
+        ]
+        self._table = sql.Table(_TABLE, sql.MetaData(), *columns)
+        self._table.metadata.create_all(self._engine)
+
+    def claim(self, name: str, period: str, fingerprint: str) -> Claim:
+        """The row of a name; the one given here if there was none."""
+        found = self.find(name)
+        if found is not None:
+            return found
+        row = {"name": name, "claimed": time.time(), "period": period, "fingerprint": fingerprint}
+        with self._engine.begin() as connection:
+            connection.execute(self._insert().values(row).on_conflict_do_nothing(index_elements=["name"]))
+        found = self.find(name)
+        assert found is not None
+        return found
+
+    def find(self, name: str) -> Claim | None:
+        table = self._table.c
+        columns = self._sql.select(table.period, table.fingerprint, table.body, table.headers)
+        with self._engine.connect() as connection:
+            row = connection.execute(columns.where(table.name == name)).first()
+        return None if row is None else Claim(*row)
+
+    def keep(self, name: str, body: bytes, headers: dict[str, str]) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(self._table.update().where(self._table.c.name == name).values(body=body, headers=headers))
+
+    def forget_old(self, now: float | None = None) -> None:
+        """Delete rows that are older than a day. A request with such a key is a new one."""
+        before = (time.time() if now is None else now) - KEPT_SECONDS
+        with self._engine.begin() as connection:
+            connection.execute(self._table.delete().where(self._table.c.claimed < before))
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def _insert(self) -> Any:
+        if self._engine.dialect.name == "postgresql":
+            from sqlalchemy.dialects.postgresql import insert
+        else:
+            from sqlalchemy.dialects.sqlite import insert
+        return insert(self._table)
+
+
+def _durable(connection: Any, record: Any) -> None:
+    """An answer that was sent must be found after a power cut."""
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+
+
+def _patience(url: str) -> dict[str, Any]:
+    if url.startswith("sqlite"):
+        return {"connect_args": {"timeout": 10}}
+    return {"connect_args": {"connect_timeout": 10, "options": "-c statement_timeout=10000"}}

@@ -1,0 +1,196 @@
+"""The application: routes, and what holds for all of them: one shape of errors, headers, a log without contents."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+import traceback
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hushvec._native._core import __version__
+from hushvec.serve.failures import ServiceError
+from hushvec.serve.policy import Policy, local_policy, read_policy
+from hushvec.serve.routes import accounts, embeddings, explore, page, questions, status, texts, vectors
+from hushvec.serve.service import Service
+
+_log = logging.getLogger("hushvec.serve")
+
+POLICY_VARIABLE = "HUSHVEC_SERVE_POLICY"
+STORE_VARIABLE = "HUSHVEC_SERVE_STORE"
+
+_SECONDS_BETWEEN_LOOKS = 2.0
+_SECONDS_BETWEEN_SWEEPS = 600.0
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_LOOPBACK_NAMES = frozenset({"127.0.0.1", "::1", "[::1]", "localhost"})
+
+
+def create_app(policy: Policy | None = None, *, path: str | os.PathLike[str] | None = None) -> FastAPI:
+    """The service as an ASGI application.
+
+    Args:
+        policy: what is served; that of the file, or one local tenant, if None.
+        path: the policy's file, which is read again when it changes.
+
+    Raises:
+        ValueError, OSError: the file is no policy.
+        MissingExtraError: packages of the extra "serve" are not installed.
+    """
+    file = None if path is None else Path(path)
+    if policy is None:
+        policy = local_policy() if file is None else read_policy(file)
+    service = Service(policy, file)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await service.work.run(service.open_models)
+        chores = [asyncio.create_task(_look_after(service)), asyncio.create_task(_sweep(service))]
+        try:
+            yield
+        finally:
+            for chore in chores:
+                chore.cancel()
+            service.close()
+
+    app = FastAPI(title="hushvec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.service = service
+    app.add_middleware(_Around, service=service)
+    app.add_exception_handler(ServiceError, _service_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    for module in (embeddings, vectors, texts, questions, accounts, explore, status, page):
+        app.include_router(module.router)
+    return app
+
+
+def app_of_environment() -> FastAPI:
+    """The application of a worker process, which knows the environment only."""
+    path = os.environ.get(POLICY_VARIABLE)
+    if path:
+        return create_app(path=path)
+    return create_app(local_policy(os.environ.get(STORE_VARIABLE) or None))
+
+
+class _Around:
+    """Refuses foreign hosts where no key is needed, catches what nobody expected, adds headers, counts and logs."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app = app
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        began = time.perf_counter()
+        status = 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        request = Request(scope)
+        try:
+            if not self._service.policy.needs_keys and _host_of(request) not in _LOOPBACK_NAMES:
+                raise ServiceError(421, "wrong_host", "without keys, the service answers to loopback names only")
+            await self._app(scope, receive, send_with_headers)
+        except Exception as error:
+            if status:  # the answer has begun: only its end can be missing
+                raise
+            response = await _service_error(request, error if isinstance(error, ServiceError) else _unexpected(request, error))
+            await response(scope, receive, send_with_headers)
+        finally:
+            self._account(request, status, time.perf_counter() - began)
+
+    def _account(self, request: Request, status: int, seconds: float) -> None:
+        route, tenant = _route_of(request), getattr(request.state, "tenant", "")
+        self._service.metrics.requests.labels(route, str(status), tenant).inc()
+        self._service.metrics.seconds.labels(route).observe(seconds)
+        _log.info("%s %s %d %.1f ms %s", request.method, route, status, 1e3 * seconds, tenant or "-")
+
+
+def _unexpected(request: Request, error: Exception) -> ServiceError:
+    _log.error("%s %s failed: %s", request.method, _route_of(request), _where(error))
+    return ServiceError(500, "internal_error", "the service failed; its log says where")
+
+
+def _host_of(request: Request) -> str:
+    host = request.headers.get("host", "")
+    return host if host.endswith("]") else host.rpartition(":")[0] or host
+
+
+def _route_of(request: Request) -> str:
+    """The template of the address: what stands in the address itself is the client's."""
+    return getattr(request.scope.get("route"), "path", "unknown")
+
+
+def _where(error: BaseException) -> str:
+    """The kind of an error and its place. Its message may hold what a client sent."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"
+
+
+async def _service_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ServiceError)
+    return JSONResponse(error.body(), error.status, headers=error.headers())
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    """No such address, or no such method."""
+    assert isinstance(error, HTTPException)
+    code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "http_error")
+    known = {404: "there is no such address", 405: "the address does not take this method"}
+    message = known.get(error.status_code, "the request cannot be answered")
+    return await _service_error(request, ServiceError(error.status_code, code, message))
+
+
+async def _look_after(service: Service) -> None:
+    """Puts a changed policy file in force."""
+    if service.path is None:
+        return
+    seen = _state_of(service.path)
+    while True:
+        await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+        now = _state_of(service.path)
+        if now == seen:
+            continue
+        seen = now
+        try:
+            await asyncio.to_thread(service.reload)
+            _log.warning("policy: read again, in force")
+        except (ValueError, OSError) as error:
+            _log.error("policy: the old one stays in force: %s", error)
+
+
+def _state_of(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+async def _sweep(service: Service) -> None:
+    while True:
+        with contextlib.suppress(Exception):
+            await asyncio.to_thread(service.releases.answers.forget_old)
+        await asyncio.sleep(_SECONDS_BETWEEN_SWEEPS)

@@ -1,0 +1,134 @@
+"""The models behind the service: opened once, called one batch at a time, and their failures as the service's."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._util.extras import needs_extra
+from hushvec.embedders.answers import embedded_rows
+from hushvec.embedders.named import open_embedding_model
+from hushvec.embedders.sources import SourceModel, as_embedding_model
+from hushvec.serve.failures import ServiceError
+from hushvec.serve.policy import AnyModel, CustomModel, OpenAIModel, SentenceTransformersModel
+
+_log = logging.getLogger("hushvec.serve")
+
+_MOST_TOKENS = 512
+
+
+class ServedModel:
+    """A model of the policy.
+
+    Args:
+        name: in the policy.
+        settings: what the policy says about it.
+    """
+
+    def __init__(self, name: str, settings: AnyModel) -> None:
+        self.name = name
+        self.settings = settings
+        self.is_remote = isinstance(settings, OpenAIModel)
+        self._source = _open(settings)
+        self._dimension = self._source.dimension
+        # Local models share the processors: two batches at once take longer than one after the other.
+        self._turn = threading.Lock() if not self.is_remote else None
+
+    @property
+    def dimension(self) -> int | None:
+        """Columns of its rows; None until it has answered once, if it does not say."""
+        return self._dimension
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """float32 rows [n, d] for texts, finite and all of one length.
+
+        Raises:
+            ServiceError: the model failed or answered something else. What it said is not repeated.
+        """
+        try:
+            if self._turn is None:
+                rows = embedded_rows(self._source, texts)
+            else:
+                with self._turn:
+                    rows = embedded_rows(self._source, texts)
+        except ServiceError:
+            raise
+        except Exception as error:
+            _log.error("model %s failed: %s", self.name, type(error).__name__)
+            raise _failed(self.name) from None
+        if self._dimension is None:
+            self._dimension = rows.shape[1]
+        if rows.shape != (len(texts), self._dimension):
+            _log.error("model %s answered %s rows of %s", self.name, *rows.shape)
+            raise _failed(self.name)
+        return rows
+
+    def close(self) -> None:
+        close = getattr(self._source.model, "close", None)
+        if self.is_remote and callable(close):
+            close()
+
+
+def _open(settings: AnyModel) -> SourceModel:
+    if isinstance(settings, OpenAIModel):
+        return as_embedding_model(RemoteModel(settings))
+    if isinstance(settings, SentenceTransformersModel):
+        return open_embedding_model(settings.path, max_length=_MOST_TOKENS, device=settings.device)
+    if isinstance(settings, CustomModel):
+        module, _, attribute = settings.object.partition(":")
+        found: Any = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+        return as_embedding_model(found)
+    from hushvec.embedders.minilm import MiniLMEmbedder
+
+    return as_embedding_model(MiniLMEmbedder())
+
+
+class RemoteModel:
+    """Another service that embeds texts in the OpenAI shape."""
+
+    def __init__(self, settings: OpenAIModel) -> None:
+        with needs_extra("models of kind openai", "serve"):
+            import httpx
+        self.model_id = settings.model
+        key = None
+        if settings.api_key_env is not None:
+            key = os.environ.get(settings.api_key_env)
+            if not key:
+                raise ValueError(f"the environment variable {settings.api_key_env} must hold the key of {settings.base_url}")
+        self._errors = (httpx.TimeoutException, httpx.HTTPError)
+        self._client = httpx.Client(
+            base_url=settings.base_url.rstrip("/") + "/",
+            timeout=settings.timeout,
+            headers={} if key is None else {"Authorization": f"Bearer {key}"},
+        )
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        timeout, any_error = self._errors
+        try:
+            answer = self._client.post("embeddings", json={"model": self.model_id, "input": list(texts), "encoding_format": "float"})
+        except timeout:
+            raise ServiceError(504, "upstream_timeout", "the embedding model did not answer in time", retry_after=1) from None
+        except any_error:
+            raise ServiceError(502, "upstream_unreachable", "the embedding model cannot be reached", retry_after=1) from None
+        if answer.status_code == 429:
+            raise ServiceError(503, "upstream_busy", "the embedding model takes no more requests now", retry_after=1)
+        if answer.status_code != 200:
+            raise ServiceError(502, "upstream_failed", f"the embedding model answered with status {answer.status_code}")
+        fields = answer.json()
+        return {"data": fields["data"]}
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _failed(name: str) -> ServiceError:
+    return ServiceError(502, "upstream_failed", f"model {name} gave no usable vectors; nothing was charged or released")

@@ -1,0 +1,34 @@
+// What epsilon means to an attacker, in percentages that are never rounded down.
+
+const MOST_DECIMALS = 6;
+
+/** The most that an attacker reaches who knows that the text is one of two: e^epsilon / (1 + e^epsilon). */
+export function amongTwo(epsilon) {
+  return 1 / (1 + Math.exp(-epsilon));
+}
+
+/** A share as a percentage, rounded up, with as many decimals as it takes to stay below 100. */
+export function percentUp(share) {
+  for (let decimals = 1; decimals <= MOST_DECIMALS; decimals++) {
+    const unit = 10 ** decimals;
+    const rounded = Math.ceil(share * 100 * unit - 1e-7) / unit;
+    if (rounded < 100) return `${rounded.toFixed(decimals)}\u00a0%`;
+  }
+  return "100\u00a0%";
+}
+
+export function percent(share) {
+  return `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}\u00a0%`;
+}
+
+/** In words, as the documentation has them. */
+export function strength(epsilon) {
+  if (epsilon <= 1) return "strong";
+  if (epsilon <= 4) return "meaningful against long lists, weak between two candidates";
+  if (epsilon <= 16) return "weak: someone who has the text in a list finds it";
+  return "nearly nothing is guaranteed";
+}
+
+export function formatted(number) {
+  return Number(number).toLocaleString("en-US", { maximumSignificantDigits: 4 });
+}

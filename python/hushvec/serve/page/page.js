@@ -1,0 +1,49 @@
+// The page: access, tabs, and the three sections.
+
+import { loadBudget } from "./budget.js";
+import { byId, show } from "./dom.js";
+import { openExplorer, setUpExplorer } from "./explorer.js";
+import { loadLedger, setUpLedger } from "./ledger.js";
+import { setUpRedactor } from "./redactor.js";
+import { access, useKey } from "./requests.js";
+import { setUpTabs } from "./tabs.js";
+
+let current = "";
+
+function opened(name) {
+  current = name;
+  if (name === "explorer") openExplorer();
+  if (name === "ledger") loadLedger();
+}
+
+access.addEventListener("needed", () => {
+  const form = byId("access");
+  if (!form.hidden) return;
+  show(form);
+  byId("api-key").focus();
+});
+
+byId("access").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  useKey(byId("api-key").value);
+  const problem = byId("access-problem");
+  try {
+    await loadBudget();
+    problem.textContent = "";
+    byId("api-key").value = "";
+    show(byId("access"), false);
+    opened(current);
+  } catch (error) {
+    problem.textContent = error.status === 401 ? "The service does not know this key: check that all of it was pasted." : error.message;
+  }
+});
+
+setUpRedactor();
+setUpExplorer();
+setUpLedger();
+setUpTabs(byId("tabs"), opened);
+loadBudget().catch((error) => {
+  if (error.status === 401) return;
+  byId("page-problem").textContent = error.message;
+  show(byId("page-problem"));
+});

@@ -1,0 +1,62 @@
+// Receipts as a table, as JSON, and checked by the service.
+
+import { amongTwo, formatted, percentUp } from "./bounds.js";
+import { copy, download, el } from "./dom.js";
+import { post } from "./requests.js";
+
+const VERDICTS = {
+  "holds": ["good", "The receipt holds."],
+  "does not hold": ["bad", "The receipt does not hold."],
+  "not a DP claim": ["bad", "The receipt claims no differential privacy."],
+};
+
+/** A receipt: what it says in words, all of it as JSON, and buttons. */
+export function receiptView(receipt) {
+  const raw = JSON.stringify(receipt, null, 2);
+  const verdict = el("div", { role: "status", class: "verdict-place" });
+  return el("div", { class: "receipt" },
+    el("div", { class: "table-scroll" },
+      el("table", { class: "facts" },
+        el("caption", { class: "hidden-words" }, "The receipt in words"),
+        el("tbody", {}, ...facts(receipt).map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, value)))))),
+    el("div", { class: "actions" },
+      el("button", { type: "button", class: "secondary", id: "verify-receipt", onclick: () => verify(receipt, verdict) }, "Verify"),
+      el("button", { type: "button", class: "secondary", onclick: (event) => copy(event.target, raw) }, "Copy the receipt"),
+      el("button", { type: "button", class: "secondary", onclick: () => download("receipt.json", raw + "\n", "application/json") }, "Download it")),
+    verdict,
+    el("details", {}, el("summary", {}, "Raw JSON"), el("pre", { tabindex: 0, role: "group", "aria-label": "The receipt as JSON" }, raw)));
+}
+
+/** Asks the service whether the guarantee follows from the parameters. */
+export async function verify(receipt, place) {
+  place.replaceChildren("Checking …");
+  try {
+    const { status, reasons } = await post("/v1/receipts/verify", { receipt });
+    const [kind, sentence] = VERDICTS[status] ?? ["bad", `The receipt: ${status}.`];
+    place.replaceChildren(el("p", { class: `verdict ${kind}` }, el("strong", {}, sentence), ` ${reasons.join("; ")}`));
+  } catch (problem) {
+    place.replaceChildren(el("p", { class: "verdict bad" }, problem.message));
+  }
+}
+
+function facts(receipt) {
+  const found = [["Guarantee", guarantee(receipt)]];
+  if (receipt.delta === 0) {
+    found.push(["Attacker", `who knows that it was one of two texts picks the right one with at most ${percentUp(amongTwo(receipt.epsilon))}`]);
+  }
+  found.push(["Mechanism", receipt.label_count ? `${words(receipt.mechanism)} among ${receipt.label_count} public texts` : words(receipt.mechanism)]);
+  found.push(["Unit", receipt.per === "release" ? "everything in it is about one person" : "each row is about another person"]);
+  found.push(["Arithmetic", `${receipt.grade}; randomness from ${receipt.key_source === "os" ? "the operating system" : receipt.key_source} through ${receipt.cipher}`]);
+  if (receipt.charge) found.push(["Paid by", `row ${receipt.charge.sequence} of ledger ${receipt.charge.ledger.slice(0, 12)}…`]);
+  if (receipt.notes?.length) found.push(["Notes", el("ul", { class: "notes" }, ...receipt.notes.map((note) => el("li", {}, note)))]);
+  return found;
+}
+
+function guarantee({ epsilon, delta, is_dp_claim: isClaim }) {
+  const parameters = `epsilon ${formatted(epsilon)}, delta ${formatted(delta)}`;
+  return isClaim ? `differential privacy with ${parameters}` : `none (${parameters})`;
+}
+
+function words(name) {
+  return String(name).replaceAll("_", " ");
+}

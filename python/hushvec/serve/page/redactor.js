@@ -1,0 +1,296 @@
+// The Document Redactor: finds, what stays, before and after, and the private rewriting with its receipt.
+
+import { amongTwo, formatted, percentUp, strength } from "./bounds.js";
+import { BudgetBar, budget, loadBudget, onBudget } from "./budget.js";
+import { byId, copy, download, el, paused, show } from "./dom.js";
+import { receiptView } from "./receipts.js";
+import { newIdempotencyKey, post } from "./requests.js";
+
+const EXAMPLE = `Discharge note, 14 March 2024
+Mrs. Edith Varga (born 3 March 1947, MRN 48213377) was admitted with high blood sugar. She lives at 12 Orchard Lane, \
+Larkhill. Her daughter can be reached at 415-555-0188 or ines.varga@example.org. Dr. Samuel Okoro adjusted the insulin; \
+Edith Varga should check her blood sugar before every meal. The invoice goes to IBAN DE89 3704 0044 0532 0130 00.`;
+
+const STEPS = 40; // of the slider
+const LARGEST_FILE = 1_000_000;
+const PAUSE = 400; // milliseconds without a keystroke
+
+const KINDS = {
+  "full person name": "person", "title": "person", "age": "person",
+  "email address": "contact", "phone number": "contact", "web address": "contact",
+  "ip address": "network", "hardware address": "network", "credential": "network",
+  "street address": "place", "postal code": "place", "location": "place",
+  "date": "date", "organization": "organization",
+  "card number": "money", "bank account number": "money", "account number": "money",
+  "social security number": "number", "tax number": "number", "medical record number": "number", "identity document number": "number",
+};
+
+const state = {
+  text: "",
+  finds: new Map(), // everything that was ever found in this text: "category\ntext" -> {category, text, places}
+  keptTexts: new Set(),
+  keptCategories: new Set(),
+  redacted: "",
+  asking: null, // AbortController of the request under way
+  pending: null, // {fields, key} of a rewriting whose outcome is not known
+};
+
+let bar;
+
+export function setUpRedactor() {
+  bar = new BudgetBar(byId("redactor-budget"), { name: "Consumed budget" });
+  setUpSource();
+  const slider = byId("epsilon");
+  Object.assign(slider, { min: 1, max: STEPS, step: 1, value: STEPS });
+  slider.addEventListener("input", drawEpsilon);
+  onBudget(drawEpsilon);
+  byId("rewrite").addEventListener("click", rewrite);
+  byId("copy-redacted").addEventListener("click", (event) => copy(event.target, state.redacted));
+  byId("download-redacted").addEventListener("click", () => download("redacted.txt", state.redacted, "text/plain"));
+  byId("copy-rewritten").addEventListener("click", (event) => copy(event.target, byId("rewritten").textContent));
+  byId("download-rewritten").addEventListener("click", () => download("rewritten.txt", byId("rewritten").textContent + "\n", "text/plain"));
+}
+
+// ---- the text ----
+
+function setUpSource() {
+  const source = byId("source");
+  const later = paused(PAUSE, () => newText(source.value));
+  source.addEventListener("input", later);
+  byId("use-example").addEventListener("click", () => fill(EXAMPLE));
+  byId("file").addEventListener("change", (event) => {
+    if (event.target.files.length) read(event.target.files[0]);
+    event.target.value = "";
+  });
+  for (const name of ["dragover", "dragenter"]) {
+    source.addEventListener(name, (event) => {
+      if (!event.dataTransfer.types.includes("Files")) return;
+      event.preventDefault();
+      source.classList.add("is-target");
+    });
+  }
+  source.addEventListener("dragleave", () => source.classList.remove("is-target"));
+  source.addEventListener("drop", (event) => {
+    source.classList.remove("is-target");
+    if (!event.dataTransfer.files.length) return;
+    event.preventDefault();
+    read(event.dataTransfer.files[0]);
+  });
+}
+
+async function read(file) {
+  if (file.size > LARGEST_FILE) return sayOfSource("The file is larger than 1 MB: choose a smaller one.");
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    if (text.includes("\0")) throw new TypeError();
+    return fill(text);
+  } catch {
+    return sayOfSource("The file is not a UTF-8 text: save it as plain text, or paste the text itself.");
+  }
+}
+
+function fill(text) {
+  byId("source").value = text;
+  newText(text);
+}
+
+function newText(text) {
+  if (text === state.text) return;
+  Object.assign(state, { text, finds: new Map(), keptTexts: new Set(), keptCategories: new Set(), pending: null });
+  show(byId("result"), false);
+  show(byId("rewrite-problem"), false);
+  redact();
+}
+
+function sayOfSource(sentence) {
+  byId("source-problem").textContent = sentence;
+}
+
+// ---- redaction ----
+
+async function redact() {
+  state.asking?.abort();
+  sayOfSource("");
+  if (!state.text.trim()) {
+    show(byId("found"), false);
+    return;
+  }
+  const asking = state.asking = new AbortController();
+  const text = state.text;
+  try {
+    const { text: redacted, spans } = await post("/v1/redact", { text, ...allowed() }, { signal: asking.signal });
+    if (asking.signal.aborted) return;
+    state.redacted = redacted;
+    drawFound(text, redacted, spans);
+  } catch (error) {
+    if (error.name !== "AbortError") sayOfSource(error.message);
+  }
+}
+
+function allowed() {
+  return { allow_categories: [...state.keptCategories], allow_list: [...state.keptTexts] };
+}
+
+function drawFound(text, redacted, spans) {
+  const characters = Array.from(text); // offsets count code points
+  const found = spans.map((span) => ({ ...span, text: characters.slice(span.start, span.end).join("") }));
+  found.forEach(remember);
+  drawCategories();
+  const all = [...found, ...keptSpans(found)].sort((one, other) => one.start - other.start);
+  const after = piecesOf(characters, all, (span) => mark(span, span.isKept ? span.text : span.placeholder, span.isKept ? "kept" : "placeholder"));
+  byId("before").replaceChildren(...piecesOf(characters, all, (span) => mark(span, span.text, span.isKept ? "kept" : "")));
+  byId("after").replaceChildren(...(textOf(after) === redacted ? after : [redacted]));
+  const stubborn = found.filter((span) => state.keptTexts.has(span.text)).map((span) => `“${span.text}”`);
+  byId("part-of-longer").textContent = stubborn.length
+    ? `${[...new Set(stubborn)].join(", ")} is part of a longer find, and stays replaced while that is switched on.` : "";
+  const replaced = `${found.length} ${found.length === 1 ? "find is" : "finds are"} replaced`;
+  byId("found-count").textContent = state.finds.size ? replaced : "Nothing was found; that does not mean that nothing is there.";
+  byId("redact-status").textContent = `Redaction updated: ${replaced}.`;
+  show(byId("found-help"), state.finds.size > 0);
+  show(byId("found"));
+}
+
+/** Adds a find and where it is. One that is switched off is no longer reported, so its places are remembered. */
+function remember(span) {
+  const name = `${span.category}\n${span.text}`;
+  if (!state.finds.has(name)) state.finds.set(name, { category: span.category, text: span.text, places: new Map() });
+  state.finds.get(name).places.set(span.start, span);
+}
+
+/** What was found before, stays now, and lies outside all present finds. */
+function keptSpans(found) {
+  const free = (span) => found.every((other) => span.end <= other.start || other.end <= span.start);
+  const kept = [...state.finds.values()].filter(isKept).flatMap((find) => [...find.places.values()]).filter(free);
+  kept.sort((one, other) => one.start - other.start || other.end - one.end);
+  let end = 0;
+  return kept.filter((span) => span.start >= end && (end = span.end)).map((span) => ({ ...span, isKept: true }));
+}
+
+function piecesOf(characters, spans, marked) {
+  const pieces = [];
+  let end = 0;
+  for (const span of spans) {
+    pieces.push(characters.slice(end, span.start).join(""), marked(span));
+    end = span.end;
+  }
+  pieces.push(characters.slice(end).join(""));
+  return pieces;
+}
+
+function textOf(pieces) {
+  return pieces.map((piece) => (typeof piece === "string" ? piece : piece.textContent)).join("");
+}
+
+function mark({ category }, words, more = "") {
+  return el("mark", { class: `kind-${kindOf(category)} ${more}`, title: more === "kept" ? `${category}, stays in the text` : category }, words);
+}
+
+function kindOf(category) {
+  return KINDS[category] ?? "other";
+}
+
+function isKept({ category, text }) {
+  return state.keptCategories.has(category) || state.keptTexts.has(text);
+}
+
+function drawCategories() {
+  const groups = new Map();
+  for (const find of state.finds.values()) groups.set(find.category, [...(groups.get(find.category) ?? []), find]);
+  const focused = document.activeElement?.dataset?.find;
+  byId("categories").replaceChildren(...[...groups].map(([category, finds]) => categoryView(category, finds)));
+  if (focused) byId("categories").querySelector(`[data-find="${CSS.escape(focused)}"]`)?.focus();
+}
+
+function categoryView(category, finds) {
+  const isOn = !state.keptCategories.has(category);
+  const count = finds.reduce((sum, find) => sum + find.places.size, 0);
+  const toggle = el("button", {
+    type: "button", role: "switch", "aria-checked": String(isOn), class: "category", "data-find": category,
+    "aria-label": `Replace every ${category} (${count} found)`, onclick: () => flip(state.keptCategories, category),
+  }, el("span", { class: "switch", "aria-hidden": "true" }), el("span", { class: "category-name" }, category), el("span", { class: "count" }, count));
+  const chips = finds.map((find) => chipView(find, isOn));
+  return el("li", { class: `kind-${kindOf(category)}` }, toggle, el("ul", { class: "chips", "aria-label": category }, ...chips));
+}
+
+function chipView(find, categoryIsOn) {
+  const isOn = categoryIsOn && !state.keptTexts.has(find.text);
+  return el("li", {}, el("button", {
+    type: "button", class: "chip", "aria-pressed": String(isOn), disabled: !categoryIsOn, "data-find": `${find.category}\n${find.text}`,
+    title: isOn ? "Replaced. Press to let it stay." : "Stays in the text. Press to replace it.",
+    onclick: () => flip(state.keptTexts, find.text),
+  }, el("span", { class: "chip-text" }, find.text), find.places.size > 1 ? el("span", { class: "count" }, `×${find.places.size}`) : null));
+}
+
+function flip(set, value) {
+  if (!set.delete(value)) set.add(value);
+  redact();
+}
+
+// ---- rewriting ----
+
+function epsilon() {
+  const most = budget.per_request.epsilon;
+  const step = Number(byId("epsilon").value);
+  return step === STEPS ? most : Number(((most * step) / STEPS).toPrecision(3));
+}
+
+function drawEpsilon() {
+  if (budget === null) return;
+  const asked = epsilon();
+  const most = percentUp(amongTwo(asked));
+  byId("epsilon-value").textContent = formatted(asked);
+  byId("epsilon").setAttribute("aria-valuetext", `${formatted(asked)}: an attacker picks the right one of two texts with at most ${most}`);
+  byId("epsilon-means").replaceChildren("An attacker picks the right one of two texts with at most ", el("strong", {}, most),
+    `; without the release, 50\u00a0%. ${capital(strength(asked))}.`);
+  const more = Math.floor((budget.remaining.epsilon / asked) * (1 + 1e-12));
+  byId("cost").textContent = more
+    ? `This release takes epsilon ${formatted(asked)} for the person in the text. ${formatted(more)} like it are left.`
+    : `This release takes epsilon ${formatted(asked)}: more than what is left.`;
+  bar.plan(asked);
+}
+
+async function rewrite() {
+  const button = byId("rewrite");
+  if (button.getAttribute("aria-disabled") === "true" || budget === null) return;
+  const fields = { text: state.text, epsilon: epsilon(), ...allowed() };
+  // A request whose outcome is unknown is repeated under its own key: it is charged once.
+  const same = state.pending && JSON.stringify(state.pending.fields) === JSON.stringify(fields);
+  const sent = state.pending = same ? state.pending : { fields, key: newIdempotencyKey() };
+  show(byId("rewrite-problem"), false);
+  busy(button, "Rewriting … the first time loads a model");
+  try {
+    const before = budget.consumed.epsilon;
+    const released = await post("/v1/rewrite", fields, { idempotencyKey: sent.key });
+    state.pending = null;
+    await loadBudget().catch(() => null);
+    if (fields.text === state.text) drawReleased(released, before);
+  } catch (error) {
+    if (!error.isUndecided) state.pending = null;
+    if (error.status === 409 && sent.refused) state.pending = null; // lost for good
+    sent.refused = error.status === 409;
+    byId("rewrite-problem").textContent = error.message;
+    show(byId("rewrite-problem"));
+    loadBudget().catch(() => null);
+  } finally {
+    busy(button, null);
+  }
+}
+
+function busy(button, words) {
+  button.setAttribute("aria-disabled", String(words !== null));
+  button.textContent = words ?? "Rewrite";
+}
+
+function drawReleased({ output, receipt }, before) {
+  byId("rewritten").textContent = output;
+  byId("receipt").replaceChildren(receipt ? receiptView(receipt) : "Nothing was left to release, so there is no receipt and no charge.");
+  bar.took(Math.max(0, budget.consumed.epsilon - before));
+  byId("spent").textContent = `Budget consumed: epsilon ${formatted(before)} → ${formatted(budget.consumed.epsilon)}`;
+  show(byId("result"));
+  byId("result").focus({ preventScroll: true });
+  byId("result").scrollIntoView({ block: "nearest" });
+}
+
+function capital(words) {
+  return words[0].toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,34 @@
+// Tabs by the ARIA pattern: one stop for the TAB key, arrows, Home and End between tabs.
+
+/** Makes a tablist work; `opened(name)` is called for the panel that is shown. */
+export function setUpTabs(list, opened) {
+  const tabs = [...list.querySelectorAll("[role=tab]")];
+
+  function open(tab, { focus = false } = {}) {
+    for (const one of tabs) {
+      const chosen = one === tab;
+      one.setAttribute("aria-selected", String(chosen));
+      one.tabIndex = chosen ? 0 : -1;
+      document.getElementById(one.getAttribute("aria-controls")).hidden = !chosen;
+    }
+    if (focus) tab.focus();
+    scrollTo(0, 0);
+    history.replaceState(null, "", `#${tab.dataset.name}`);
+    opened(tab.dataset.name);
+  }
+
+  list.addEventListener("click", (event) => {
+    const tab = event.target.closest("[role=tab]");
+    if (tab) open(tab);
+  });
+  list.addEventListener("keydown", (event) => {
+    const at = tabs.indexOf(document.activeElement);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[event.key];
+    if (at < 0 || to === undefined) return;
+    event.preventDefault();
+    open(tabs[(to + tabs.length) % tabs.length], { focus: true });
+  });
+
+  const named = tabs.find((tab) => `#${tab.dataset.name}` === location.hash);
+  open(named ?? tabs[0]);
+}

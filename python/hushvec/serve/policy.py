@@ -1,0 +1,208 @@
+"""Policies: who may release what, and what it costs. One YAML file, read whole and checked before it is used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from hushvec._util.extras import needs_extra
+from hushvec.serve.keys import HASH_PATTERN
+
+MEGABYTE = 1_000_000
+
+# Names stand in addresses, ledgers, metrics and logs.
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class MiniLM(_Strict):
+    """all-MiniLM-L6-v2 from the extra "text"; nothing is downloaded."""
+
+    kind: Literal["minilm"]
+
+
+class SentenceTransformersModel(_Strict):
+    """A folder or hub id of a sentence-transformers model."""
+
+    kind: Literal["sentence-transformers"]
+    path: str
+    device: str | None = None
+
+
+class OpenAIModel(_Strict):
+    """Another service with POST {base_url}/embeddings in the OpenAI shape. It sees the texts, after redaction."""
+
+    kind: Literal["openai"]
+    base_url: Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
+    model: str
+    api_key_env: str | None = Field(default=None, description="environment variable that holds the upstream's key")
+    timeout: Positive = 30.0
+
+
+class CustomModel(_Strict):
+    """Anything that `hushvec.wrap_embedding_model` takes, as `package.module:attribute`."""
+
+    kind: Literal["python"]
+    object: Annotated[str, Field(pattern=r"^[\w.]+:[\w.]+$")]
+
+
+AnyModel = Annotated[MiniLM | SentenceTransformersModel | OpenAIModel | CustomModel, Field(discriminator="kind")]
+
+
+class BudgetTerms(_Strict):
+    """What a tenant may spend until it renews. Days and months are those of UTC; losses of several periods add up."""
+
+    epsilon: Positive
+    delta: Annotated[float, Field(ge=0, lt=1)] | None = None
+    renews: Literal["daily", "monthly", "never"] = "daily"
+
+    def period(self, now: datetime) -> str:
+        """The name of the period that `now` lies in; empty where there is only one."""
+        return {"daily": f"{now:%Y-%m-%d}", "monthly": f"{now:%Y-%m}", "never": ""}[self.renews]
+
+    def renewal(self, now: datetime) -> datetime | None:
+        """When the next period begins."""
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        if self.renews == "daily":
+            return midnight + timedelta(days=1)
+        if self.renews == "monthly":
+            return (midnight.replace(day=1) + timedelta(days=32)).replace(day=1)
+        return None
+
+
+class Redaction(_Strict):
+    """Personal data that is replaced before a text reaches the model. Rules miss things: this is no guarantee."""
+
+    categories: list[str] | None = Field(default=None, description="what is looked for; everything if left out")
+    allow_categories: list[str] = []
+    allow_list: list[str] = []
+    replacement: str | None = None
+
+
+class Limits(_Strict):
+    """What a request may ask for."""
+
+    body_bytes: Annotated[int, Field(ge=1_000, le=1_000 * MEGABYTE)] = 64 * MEGABYTE
+    texts: Annotated[int, Field(ge=1)] = 2048
+    characters: Annotated[int, Field(ge=1)] = 100_000
+    rows: Annotated[int, Field(ge=1)] = 1_000_000
+
+
+class Tenant(_Strict):
+    """One customer of the service: its keys, models, mechanism and budget."""
+
+    keys: list[Annotated[str, Field(pattern=HASH_PATTERN)]] = []
+    models: Annotated[list[Name], Field(min_length=1)]
+    mechanism: Literal["privunit", "gaussian", "laplacian", "codebook"] = "privunit"
+    epsilon: Positive
+    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
+    clip_norm: Positive = 1.0
+    per: Literal["record", "release"] = "record"
+    codebook: str | None = Field(default=None, description="file of a public codebook, for that mechanism")
+    redact: bool | Redaction = False
+    budget: BudgetTerms
+    limits: Limits = Limits()
+
+    @model_validator(mode="after")
+    def _codebook_with_its_mechanism(self) -> Tenant:
+        if (self.codebook is not None) != (self.mechanism == "codebook"):
+            raise ValueError("codebook must be given with mechanism codebook, and with no other")
+        if self.mechanism == "gaussian" and self.budget.delta == 0:
+            raise ValueError("budget.delta must be above 0 for mechanism gaussian, every release of which costs delta")
+        return self
+
+
+class Policy(_Strict):
+    """The whole file."""
+
+    version: Literal[1]
+    store: str | None = Field(default=None, description="where ledgers and answers are kept: a path, sqlite:///... or postgresql://...")
+    models: Annotated[dict[Name, AnyModel], Field(min_length=1)]
+    tenants: Annotated[dict[Name, Tenant], Field(min_length=1)]
+
+    @field_validator("tenants")
+    @classmethod
+    def _no_key_twice(cls, tenants: dict[str, Tenant]) -> dict[str, Tenant]:
+        owners: dict[str, str] = {}
+        for name, tenant in tenants.items():
+            for key in tenant.keys:
+                if owners.setdefault(key, name) != name:
+                    raise ValueError(f"tenants {owners[key]} and {name} must not share a key")
+        return tenants
+
+    @model_validator(mode="after")
+    def _models_exist(self) -> Policy:
+        for name, tenant in self.tenants.items():
+            if unknown := [model for model in tenant.models if model not in self.models]:
+                raise ValueError(f"tenants.{name}.models must be among {', '.join(self.models)}, got {unknown[0]}")
+        return self
+
+    @property
+    def needs_keys(self) -> bool:
+        """Whether every request must carry a key. A policy of one tenant without keys is for this machine alone."""
+        return not (len(self.tenants) == 1 and not next(iter(self.tenants.values())).keys)
+
+    def tenants_without_keys(self) -> list[str]:
+        return [name for name, tenant in self.tenants.items() if not tenant.keys]
+
+
+LOCAL = "local"
+
+
+def local_policy(store: str | None = None) -> Policy:
+    """What is served without a policy file: one tenant, MiniLM, and a hundred requests a day for one person."""
+    return Policy.model_validate(
+        {
+            "version": 1,
+            "store": store,
+            "models": {"minilm": {"kind": "minilm"}},
+            "tenants": {LOCAL: {"models": ["minilm"], "epsilon": 8.0, "budget": {"epsilon": 800.0, "renews": "daily"}}},
+        }
+    )
+
+
+def read_policy(path: str | os.PathLike[str]) -> Policy:
+    """The policy of a file.
+
+    Raises:
+        ValueError: not YAML, or not a policy; the message names every place that is wrong, and no value.
+        OSError: the file cannot be read.
+        MissingExtraError: a package of the extra "serve" is not installed.
+    """
+    with needs_extra("reading a policy", "serve"):
+        import yaml
+    text = Path(path).read_text(encoding="utf-8")
+    try:
+        fields = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" line {mark.line + 1}" if mark is not None else ""
+        raise ValueError(f"{os.fspath(path)}:{where} is not YAML") from None
+    return policy_of(fields, os.fspath(path))
+
+
+def policy_of(fields: Any, source: str) -> Policy:
+    """The policy with these fields; `source` is what errors call it."""
+    try:
+        return Policy.model_validate(fields)
+    except ValidationError as error:
+        raise ValueError(f"{source}: " + "; ".join(_problems(error))) from None
+
+
+def _problems(error: ValidationError) -> Iterator[str]:
+    for problem in error.errors(include_input=False, include_url=False, include_context=False):
+        place = ".".join(str(part) for part in problem["loc"]) or "the file"
+        yield f"{place}: {problem['msg'].removeprefix('Value error, ')}"
+
+
+def now_utc() -> datetime:
+    return datetime.now(timezone.utc)

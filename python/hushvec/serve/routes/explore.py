@@ -1,0 +1,135 @@
+"""`GET /v1/explore`: what an attacker reads from released vectors, shown on the invented texts that come with hushvec.
+
+Nobody is in these texts, so nothing is charged.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+from fastapi import APIRouter, Request
+from numpy.typing import NDArray
+
+from hushvec.data import private_note_vectors, private_notes, public_sentence_vectors, public_sentences
+from hushvec.release.vectors import privatize
+from hushvec.serve.answering import identified
+from hushvec.serve.failures import ServiceError, invalid
+from hushvec.serve.service import service_of
+
+router = APIRouter(tags=["explorer"])
+
+MECHANISM = "privunit"
+RELEASES = 60
+LOWEST_EPSILON = 0.5
+HIGHEST_EPSILON = 64.0
+
+_DIGITS = 3  # of epsilon
+_DECIMALS = 4  # of coordinates
+_ABOUT = "The texts are invented and ship with hushvec. Nobody is in them, so nothing is charged."
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """The bundled texts, and the plane in which the public sentences vary most."""
+
+    notes: list[str]
+    sentences: list[str]
+    note_rows: NDArray[np.float32]
+    sentence_rows: NDArray[np.float32]
+    center: NDArray[np.float32]
+    axes: NDArray[np.float32]
+    explained: float
+
+    def points(self, rows: NDArray[np.float32]) -> list[list[float]]:
+        """The rows in the plane."""
+        points: list[list[float]] = np.round(((rows - self.center) @ self.axes.T).astype(np.float64), _DECIMALS).tolist()
+        return points
+
+
+@router.get("/v1/explore")
+async def explore(request: Request, note: str = "0", epsilon: str = "8") -> dict[str, Any]:
+    """Releases of one of the bundled notes, and what a nearest-neighbor attacker finds from each."""
+    identified(request)
+    number, rounded = _note(note), _epsilon(epsilon)
+    return await service_of(request).work.run(lambda: _explored(number, rounded))
+
+
+@lru_cache(maxsize=1024)
+def _explored(note: int, epsilon: float) -> dict[str, Any]:
+    scene = _scene()
+    copies = np.repeat(scene.note_rows[note : note + 1], RELEASES, axis=0)
+    rows = np.asarray(privatize(copies, epsilon=epsilon, mechanism=MECHANISM).values, np.float32)
+    guesses = (rows @ scene.note_rows.T).argmax(1)
+    nearest = (rows @ scene.sentence_rows.T).argmax(1)
+    releases = [
+        {"x": x, "y": y, "note": int(guess), "sentence": int(sentence), "right": bool(guess == note)}
+        for (x, y), guess, sentence in zip(scene.points(rows), guesses, nearest)
+    ]
+    x, y = scene.points(scene.note_rows[note : note + 1])[0]
+    return {
+        "about": _ABOUT,
+        "charged": False,
+        "mechanism": MECHANISM,
+        "epsilon": epsilon,
+        "note": {"number": note, "text": scene.notes[note], "x": x, "y": y},
+        "notes": scene.notes,
+        "sentences": [{"text": text, "x": x, "y": y} for text, (x, y) in zip(scene.sentences, scene.points(scene.sentence_rows))],
+        "explained": scene.explained,
+        "releases": releases,
+        "attack": {
+            "candidates": len(scene.notes),
+            "right": int((guesses == note).sum()),
+            "share": float((guesses == note).mean()),
+            "bound": bound_among(len(scene.notes), epsilon),
+            "chance": 1 / len(scene.notes),
+        },
+    }
+
+
+@cache
+def _scene() -> _Scene:
+    sentence_rows = public_sentence_vectors()
+    center = sentence_rows.mean(axis=0)
+    _, spread, axes = np.linalg.svd(sentence_rows - center, full_matrices=False)
+    axes = axes[:2]
+    axes *= np.sign(axes[np.arange(2), np.abs(axes).argmax(1)])[:, None]  # the same picture whatever the BLAS
+    return _Scene(
+        notes=private_notes(),
+        sentences=public_sentences(),
+        note_rows=private_note_vectors(),
+        sentence_rows=sentence_rows,
+        center=center,
+        axes=axes,
+        explained=float((spread[:2] ** 2).sum() / (spread**2).sum()),
+    )
+
+
+def bound_among(candidates: int, epsilon: float) -> float:
+    """The most that any attacker reaches who takes every candidate to be equally likely: e^epsilon / (e^epsilon + n - 1)."""
+    return 1 / (1 + (candidates - 1) * math.exp(-epsilon))
+
+
+def _note(asked: str) -> int:
+    count = len(_scene().notes)
+    if not (asked.isascii() and asked.isdigit() and len(asked) < 4 and int(asked) < count):
+        raise invalid(f"note must be a whole number from 0 to {count - 1}", "note")
+    return int(asked)
+
+
+def _epsilon(asked: str) -> float:
+    """Rounded, so that few answers serve all positions of a slider."""
+    try:
+        epsilon = float(asked) if len(asked) <= 32 else math.nan
+    except ValueError:
+        epsilon = math.nan
+    if not LOWEST_EPSILON <= epsilon <= HIGHEST_EPSILON:
+        raise _out_of_range()
+    return float(f"{epsilon:.{_DIGITS}g}")
+
+
+def _out_of_range() -> ServiceError:
+    return invalid(f"epsilon must be from {LOWEST_EPSILON:g} to {HIGHEST_EPSILON:g}", "epsilon")

@@ -1,0 +1,119 @@
+"""`POST /v1/ask` and `POST /v1/rank`: the two halves of a private question to a holder of public documents.
+
+The service stands on the asker's side: it sees the question, and makes what the holder may see.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from fastapi import APIRouter, Request, Response
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from hushvec._native.products import inner_products
+from hushvec._native.rowwise import unit_rows
+from hushvec.retrieval.queries.question import Question, candidates
+from hushvec.serve.answering import JSON, Run, answer, documented
+from hushvec.serve.bodies import json_fields
+from hushvec.serve.failures import ServiceError, invalid
+from hushvec.serve.noise import epsilon_of, release_rows
+from hushvec.serve.receipts import receipt_headers
+from hushvec.serve.releases import Payload
+from hushvec.serve.service import Caller, Service, require_texts
+
+router = APIRouter(tags=["questions"])
+
+MOST_FETCHED = 10_000
+
+# Mechanisms whose releases point somewhere: a holder can search for them.
+_DIRECTIONS = ("codebook", "privunit")
+
+
+class AskRequest(BaseModel):
+    """A question as a text or as a vector."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str | None = None
+    vector: list[float] | None = None
+    model: str | None = None
+    fetch: int = Field(default=50, ge=1, le=MOST_FETCHED)
+    epsilon: float | None = Field(default=None, gt=0, description="at most the policy's")
+
+
+class RankRequest(BaseModel):
+    """The same question, and what the holder sent back."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str | None = None
+    vector: list[float] | None = None
+    model: str | None = None
+    ids: list[int] | list[str]
+    vectors: list[list[float]]
+    k: int = Field(default=10, ge=1, le=MOST_FETCHED)
+
+
+@router.post("/v1/ask", openapi_extra=documented(AskRequest))
+async def ask(request: Request) -> Response:
+    """What to send to the holder: a released row, and how many documents to return. Charged."""
+    return await answer(request, lambda body, _: json_fields(body, AskRequest), _ask)
+
+
+@router.post("/v1/rank", openapi_extra=documented(RankRequest))
+async def rank(request: Request) -> Response:
+    """The holder's documents ranked by the clean question. Costs nothing; the ranking is as private as the question."""
+    return await answer(request, lambda body, _: json_fields(body, RankRequest), _rank)
+
+
+def _ask(service: Service, caller: Caller, asked: AskRequest, run: Run) -> Payload:
+    if caller.tenant.mechanism not in _DIRECTIONS:
+        raise ServiceError(403, "not_in_policy", f"questions need mechanism {' or '.join(_DIRECTIONS)} in the policy")
+    epsilon = epsilon_of(caller.tenant, asked.epsilon)
+    row = _row(service, caller, asked)
+
+    def make(budget: Any) -> Payload:
+        release = release_rows(row, caller.tenant, epsilon, budget)
+        service.metrics.released(caller.name, 1, epsilon)
+        question = Question(_unit(np.asarray(release.values, np.float32))[0], asked.fetch)
+        fields = {"question": json.loads(question.to_json()), "receipt": release.receipt.to_dict()}
+        return Payload(json.dumps(fields).encode(), JSON, receipt_headers(release.receipt))
+
+    return run(make)
+
+
+def _rank(service: Service, caller: Caller, asked: RankRequest, run: Run) -> Payload:
+    row = _row(service, caller, asked)
+    try:
+        found = candidates(asked.ids, asked.vectors)
+    except (TypeError, ValueError) as error:
+        raise invalid(str(error), "vectors") from None
+    if found.vectors.shape[1] != row.shape[1]:
+        raise invalid(f"vectors must have {row.shape[1]} columns, got {found.vectors.shape[1]}", "vectors")
+    scores = inner_products(_unit(row), _unit(found.vectors))[0]
+    order = np.argsort(-scores, kind="stable")[: asked.k]
+    fields = {"ids": found.ids[order].tolist(), "scores": scores[order].tolist()}
+    return Payload(json.dumps(fields).encode(), JSON, {})
+
+
+def _row(service: Service, caller: Caller, asked: AskRequest | RankRequest) -> NDArray[np.float32]:
+    """The question as one row."""
+    if (asked.text is None) == (asked.vector is None):
+        raise invalid("one of text and vector must be given", "text")
+    if asked.vector is not None:
+        with np.errstate(over="ignore"):
+            row = np.array([asked.vector], np.float32)
+        if row.shape[1] == 0 or not np.isfinite(row).all():
+            raise invalid("vector must hold finite numbers, at least 1", "vector")
+        return row
+    assert asked.text is not None
+    require_texts([asked.text], caller, "text")
+    text = asked.text if caller.redactor is None else caller.redactor.redact(asked.text).text
+    return service.model(service.model_name(caller, asked.model)).embed([text])
+
+
+def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    return unit_rows(rows, np.empty_like(rows))

@@ -1,0 +1,192 @@
+"""What all requests of a process share: the policy in force, open models, ledgers, threads."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from starlette.requests import Request
+
+from hushvec.serve.answers import AnswerStore
+from hushvec.serve.failures import ServiceError, invalid
+from hushvec.serve.keys import owner_of
+from hushvec.serve.ledgers import Ledgers, answers_url
+from hushvec.serve.metrics import Metrics
+from hushvec.serve.models import ServedModel
+from hushvec.serve.policy import Policy, Redaction, Tenant, read_policy
+from hushvec.serve.releases import Asked, Releases
+from hushvec.serve.work import Work
+from hushvec.text.pii.redactor import Redactor
+
+_log = logging.getLogger("hushvec.serve")
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who a request is from.
+
+    Args:
+        name: of the tenant.
+        tenant: its part of the policy, as it is for this request.
+        secret: the key that was sent; empty for the one tenant without keys.
+    """
+
+    name: str
+    tenant: Tenant
+    secret: str
+
+    def asked(self, request: Request, body: bytes) -> Asked:
+        """The request, for `Releases`."""
+        key = request.headers.get("idempotency-key")
+        return Asked(self.name, self.tenant.budget, self.secret, request.url.path, body, key)
+
+    @cached_property
+    def redactor(self) -> Redactor | None:
+        """What replaces personal data in this tenant's texts; None where the policy asks for none."""
+        return redactor_of(self.tenant.redact)
+
+
+class Service:
+    """A running service.
+
+    Args:
+        policy: what is in force.
+        path: of its file, for `reload`; None without one.
+    """
+
+    def __init__(self, policy: Policy, path: Path | None = None) -> None:
+        self.policy = policy
+        self.path = path
+        self.work = Work()
+        self.metrics = Metrics()
+        ledgers = Ledgers(policy.store)
+        self.releases = Releases(ledgers, AnswerStore(answers_url(policy.store)))
+        self._models: dict[str, ServedModel] = {}
+        self._opening = threading.Lock()
+
+    # ---- who ----
+
+    def caller(self, request: Request) -> Caller:
+        """Who a request is from.
+
+        Raises:
+            ServiceError: 401, the same for a missing, wrong and revoked key.
+        """
+        policy = self.policy
+        if not policy.needs_keys:
+            name, tenant = next(iter(policy.tenants.items()))
+            return Caller(name, tenant, "")
+        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        hashes = ((name, known) for name, tenant in policy.tenants.items() for known in tenant.keys)
+        owner = owner_of(key.strip(), hashes) if scheme.lower() == "bearer" else None
+        if owner is None:
+            raise ServiceError(401, "invalid_api_key", "a valid API key must be sent: Authorization: Bearer KEY")
+        return Caller(owner, policy.tenants[owner], key.strip())
+
+    # ---- models ----
+
+    def model_name(self, caller: Caller, asked: str | None) -> str:
+        """The model that a request means; the tenant's first one if it names none."""
+        allowed = caller.tenant.models
+        if asked is None:
+            return allowed[0]
+        if asked not in allowed:
+            raise ServiceError(404, "model_not_found", f"model must be one of {', '.join(allowed)}", param="model")
+        return asked
+
+    def model(self, name: str) -> ServedModel:
+        """An open model; the first request for it waits until it is loaded."""
+        with self._opening:
+            settings = self.policy.models[name]
+            found = self._models.get(name)
+            if found is None or found.settings != settings:
+                try:
+                    found = self._models[name] = ServedModel(name, settings)
+                except (OSError, ValueError, ImportError, AttributeError) as error:
+                    _log.error("model %s cannot be opened: %s: %s", name, type(error).__name__, error)
+                    raise ServiceError(503, "model_unavailable", f"model {name} cannot be opened; see the service's log") from None
+            return found
+
+    def open_models(self) -> None:
+        """Open every model that a tenant uses, so that no request waits for it."""
+        for name in {name for tenant in self.policy.tenants.values() for name in tenant.models}:
+            self.model(name)
+
+    def is_ready(self) -> bool:
+        """Whether models are open and the ledgers' database answers."""
+        try:
+            self.open_models()
+            self.releases.answers.find("")
+        except Exception as error:
+            _log.error("not ready: %s", type(error).__name__)
+            return False
+        return True
+
+    # ---- the policy ----
+
+    def reload(self) -> None:
+        """Put the file's policy in force. A file that is wrong changes nothing.
+
+        Raises:
+            ValueError, OSError: the file is no policy, names another store, or leaves a tenant without keys.
+        """
+        if self.path is None:
+            raise ValueError("there is no policy file to read again")
+        fresh = read_policy(self.path)
+        if fresh.store != self.policy.store:
+            raise ValueError("store must stay the same while the service runs")
+        if self.policy.needs_keys and fresh.tenants_without_keys():
+            raise ValueError(f"tenants.{fresh.tenants_without_keys()[0]}.keys must not be empty while the service runs")
+        self.policy = fresh
+
+    def close(self) -> None:
+        for model in self._models.values():
+            model.close()
+        self.releases.ledgers.close()
+        self.releases.answers.close()
+
+
+def redactor_of(settings: bool | Redaction) -> Redactor | None:
+    if settings is False:
+        return None
+    chosen = Redaction() if settings is True else settings
+    return Redactor(
+        patterns=chosen.categories,
+        allow_categories=chosen.allow_categories or None,
+        allow_list=chosen.allow_list or None,
+        replacement=chosen.replacement,
+    )
+
+
+def service_of(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+def require_texts(texts: list[str], caller: Caller, param: str) -> None:
+    """Texts within the tenant's limits, all of them Unicode that can be written down."""
+    limits = caller.tenant.limits
+    if not texts:
+        raise invalid(f"{param} must hold at least 1 text, got 0", param)
+    if len(texts) > limits.texts:
+        raise invalid(f"{param} must hold at most {limits.texts} texts, got {len(texts)}", param)
+    for number, text in enumerate(texts):
+        if not text.strip():
+            raise invalid(f"{param} must not hold an empty text, got one at position {number}", param)
+        if len(text) > limits.characters:
+            rule = f"{param} must have at most {limits.characters} characters each"
+            raise invalid(f"{rule}, got {len(text)} at position {number}", param)
+        if not _is_unicode(text):
+            raise invalid(f"{param} must be valid Unicode, got half of a character at position {number}", param)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether no escape in the JSON made half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

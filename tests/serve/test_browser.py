@@ -1,0 +1,263 @@
+"""The page in a browser: what people do on it, what it asks for, and whether it can be used by keyboard and screen reader.
+
+Needs Debian's chromium, or another one named by CHROMIUM, and the package playwright. AXE names axe.min.js of axe-core, for
+its checks.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from hushvec.serve.keys import new_key
+from serve.services import free_port, policy_fields, server, write_policy
+
+api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
+if CHROMIUM is None:
+    pytest.skip("chromium is not installed: apt-get install chromium, or name one by CHROMIUM", allow_module_level=True)
+
+AXE = os.environ.get("AXE")
+NOTE = "Mrs. Edith Varga (born 3 March 1947) checks her blood sugar; write to ines.varga@example.org about Edith Varga."
+MILLISECONDS = 30_000
+FIRST_REWRITING = 240_000   # loads a model
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    folder, port = tmp_path_factory.mktemp("browser"), free_port()
+    policy = write_policy(folder / "policy.yaml", policy_fields(folder / "budget.sqlite", epsilon=4.0, limit=20.0))
+    with server(policy, port, log=folder / "log"):
+        yield f"http://127.0.0.1:{port}/"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield launched
+        launched.close()
+
+
+@contextlib.contextmanager
+def opened(browser, address, *, is_quiet=True, **settings):
+    """A page; afterwards: no errors on its console, no request to anybody else."""
+    context = browser.new_context(accept_downloads=True, **settings)
+    page = context.new_page()
+    page.set_default_timeout(MILLISECONDS)
+    said, asked = [], []
+    page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address)
+    try:
+        yield page
+        assert {urlsplit(url).netloc for url in asked if not url.startswith("blob:")} == {urlsplit(address).netloc}
+        assert not is_quiet or said == []
+    finally:
+        context.close()
+
+
+def paste(page, text=NOTE):
+    page.get_by_label("Your text").fill(text)
+    page.locator("#found").wait_for()
+
+
+def is_wide(page):
+    return page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+
+
+def test_the_story_of_a_document(browser, address):
+    with opened(browser, address) as page:
+        before = httpx.get(address + "v1/budgets").json()["consumed"]["epsilon"]
+        paste(page)
+        after = page.locator("#after")
+        api.expect(after).to_contain_text("[TITLE] [PERSON] (born [DATE]) checks her blood sugar; write to [EMAIL] about [PERSON].")
+        assert page.locator("#before").inner_text() == NOTE
+
+        chip = page.get_by_role("button", name="Edith Varga")
+        assert chip.get_attribute("aria-pressed") == "true" and "×2" in chip.inner_text()
+        chip.click()
+        api.expect(after).to_contain_text("[TITLE] Edith Varga (born [DATE])")
+        api.expect(page.locator("#after mark.kept")).to_have_count(2)
+        api.expect(page.get_by_role("button", name="Edith Varga")).to_have_attribute("aria-pressed", "false")
+        page.get_by_role("switch", name="Replace every date").click()
+        api.expect(after).to_contain_text("(born 3 March 1947)")
+        page.get_by_role("button", name="Edith Varga").click()
+        api.expect(after).to_contain_text("[TITLE] [PERSON] (born 3 March 1947)")
+
+        api.expect(page.locator("#epsilon-means")).to_contain_text("at most 98.3\u00a0%")
+        slider = page.get_by_label("Epsilon").first
+        slider.focus()
+        for _ in range(20):
+            page.keyboard.press("ArrowLeft")
+        api.expect(page.locator("#epsilon-means")).to_contain_text("at most 88.1\u00a0%; without the release, 50\u00a0%")
+        assert "2: an attacker" in slider.get_attribute("aria-valuetext")
+
+        meter = page.locator("#redactor-budget [role=meter]")
+        assert float(meter.get_attribute("aria-valuenow")) == before
+        with page.expect_request("**/v1/rewrite") as sent:
+            page.get_by_role("button", name="Rewrite", exact=True).click()
+        page.locator("#result").wait_for(timeout=FIRST_REWRITING)
+        request = sent.value
+        assert len(request.headers["idempotency-key"]) == 36
+        assert request.post_data_json == {"text": NOTE, "epsilon": 2.0, "allow_categories": ["date"], "allow_list": []}
+        api.expect(meter).to_have_attribute("aria-valuenow", f"{before + 2:g}")
+        assert page.evaluate("document.querySelector('#redactor-budget .bar-fresh').getBoundingClientRect().width") > 5
+        api.expect(page.locator("#spent")).to_contain_text(f"epsilon {before:g} → {before + 2:g}")
+
+        released = page.locator("#rewritten").inner_text()
+        page.get_by_role("button", name="Verify").first.click()
+        api.expect(page.locator("#receipt .verdict")).to_contain_text("The receipt holds.")
+        with page.expect_download() as saved:
+            page.get_by_role("button", name="Download it").last.click()
+        receipt = json.loads(Path(saved.value.path()).read_text())
+        assert saved.value.suggested_filename == "receipt.json" and receipt["epsilon"] == 2.0 and receipt["delta"] == 0.0
+        with page.expect_download() as saved:
+            page.locator("#download-rewritten").click()
+        assert Path(saved.value.path()).read_text().strip() == released
+
+        page.get_by_role("tab", name="Ledger").click()
+        row = page.locator("#charges tr").first
+        api.expect(row).to_contain_text("randomized_response")
+        assert row.locator("td").nth(3).inner_text() == "2"
+        api.expect(page.locator("#chain-verdict")).to_contain_text("The chain holds.")
+        for changed, verdict in ((receipt, "The receipt holds."), ({**receipt, "epsilon": 1.0}, "does not hold")):
+            page.get_by_label("Verify a receipt").fill(json.dumps(changed))
+            page.locator("#pasted-receipt-form button").click()
+            api.expect(page.locator("#pasted-verdict")).to_contain_text(verdict)
+        page.get_by_label("Verify a receipt").fill("no receipt")
+        page.locator("#pasted-receipt-form button").click()
+        api.expect(page.locator("#pasted-verdict")).to_contain_text("not a receipt")
+
+
+def test_a_release_beyond_the_budget_says_what_to_do(browser, address, tmp_path):
+    port = free_port()
+    policy = write_policy(tmp_path / "policy.yaml", policy_fields(tmp_path / "budget.sqlite", epsilon=4.0, limit=1.0))
+    with server(policy, port, log=tmp_path / "log"), opened(browser, f"http://127.0.0.1:{port}/", is_quiet=False) as page:
+        paste(page)
+        page.get_by_role("button", name="Rewrite", exact=True).click()
+        problem = page.locator("#rewrite-problem")
+        problem.wait_for(timeout=FIRST_REWRITING)
+        said = problem.inner_text()
+        assert "epsilon 1 is left" in said and "choose a smaller epsilon, or wait until it renews" in said
+        assert page.locator("#result").is_hidden()
+
+
+def test_a_request_without_an_answer_is_repeated_under_its_key(browser, address):
+    keys = []
+
+    def fail(route):
+        keys.append(route.request.headers["idempotency-key"])
+        if len(keys) == 1:
+            route.abort()
+        else:
+            error = {"error": {"message": "the ledger cannot be used", "code": "ledger_unavailable"}}
+            route.fulfill(status=503, json=error, headers={"Retry-After": "1"})
+
+    with opened(browser, address, is_quiet=False) as page:
+        page.route("**/v1/rewrite", fail)
+        paste(page)
+        for said in ("The service does not answer", "cannot be used right now: try again in 1 second"):
+            page.get_by_role("button", name="Rewrite", exact=True).click()
+            api.expect(page.locator("#rewrite-problem")).to_contain_text(said)
+        page.get_by_label("Epsilon").first.press("ArrowLeft")
+        page.get_by_role("button", name="Rewrite", exact=True).click()
+        page.wait_for_function("count => document.querySelector('#rewrite').getAttribute('aria-disabled') === 'false'", arg=3)
+        assert keys[0] == keys[1] != keys[2] and len(keys) == 3
+
+
+def test_files_are_read_and_others_refused(browser, address, tmp_path):
+    with opened(browser, address) as page:
+        chosen = page.locator("#file")
+        chosen.set_input_files({"name": "note.txt", "mimeType": "text/plain", "buffer": "Ärztin 🩺 Mrs. Edith Varga".encode()})
+        api.expect(page.locator("#after")).to_have_text("Ärztin 🩺 [TITLE] [PERSON]")   # offsets count characters
+        chosen.set_input_files({"name": "scan.pdf", "mimeType": "application/pdf", "buffer": b"%PDF\xff\x00"})
+        api.expect(page.locator("#source-problem")).to_contain_text("not a UTF-8 text")
+        chosen.set_input_files({"name": "big.txt", "mimeType": "text/plain", "buffer": b"a" * 1_000_001})
+        api.expect(page.locator("#source-problem")).to_contain_text("larger than 1 MB")
+
+
+def test_what_is_typed_stays_text(browser, address):
+    with opened(browser, address) as page:
+        paste(page, "<img src=x onerror=alert(1)> Mrs. <b>Edith Varga</b>")
+        assert page.locator("#before img, #before b, #after img, #after b").count() == 0
+        assert "<img src=x onerror=alert(1)>" in page.locator("#after").inner_text()
+
+
+def test_the_explorer_draws_and_is_read_by_keyboard(browser, address):
+    with opened(browser, address) as page:
+        page.get_by_role("tab", name="Redactor").focus()
+        page.keyboard.press("ArrowRight")
+        assert page.get_by_role("tab", name="Explorer").get_attribute("aria-selected") == "true"
+        api.expect(page.locator("#plot .sentence")).to_have_count(320)
+        assert page.locator("#plot .right, #plot .wrong").count() == 60 and page.locator("#plot .note").count() == 1
+        api.expect(page.locator("#attack")).to_contain_text("97.5\u00a0%")
+        assert page.locator("#plot [tabindex='0']").count() == 1
+        page.locator("#plot [tabindex='0']").focus()
+        api.expect(page.locator(".tip")).to_contain_text("The note: Mr. Oduya")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowRight")
+        api.expect(page.locator(".tip")).to_contain_text("Release 2: the attacker names")
+        page.keyboard.press("ArrowDown")
+        api.expect(page.locator(".tip")).to_contain_text("Public sentence:")
+        page.get_by_label("Epsilon").last.press("Home")
+        api.expect(page.locator("#explorer-status")).to_contain_text("At epsilon 0.5")
+        page.locator("#as-table summary").click()
+        api.expect(page.locator("#tables tbody tr")).to_have_count(380)
+        page.locator("#note").select_option("0")
+        api.expect(page.locator("#tables")).to_contain_text("The note “Marisa Quell")
+
+
+def test_a_key_is_asked_for_and_not_kept(browser, tmp_path):
+    key, port = new_key(), free_port()
+    policy = write_policy(tmp_path / "policy.yaml", policy_fields(tmp_path / "budget.sqlite", key=key))
+    address = f"http://127.0.0.1:{port}/"
+    with server(policy, port, log=tmp_path / "log"), opened(browser, address, is_quiet=False) as page:
+        field = page.get_by_label("Your key")
+        for given, said in (("hv_wrong", "does not know this key"), (key, "")):
+            field.fill(given)
+            page.get_by_role("button", name="Use this key").click()
+            api.expect(page.locator("#access-problem")).to_contain_text(said)
+        api.expect(page.locator("#access")).to_be_hidden()
+        paste(page)
+        api.expect(page.locator("#after")).to_contain_text("[PERSON]")
+        assert page.evaluate("[localStorage.length, sessionStorage.length, document.cookie]") == [0, 0, ""]
+        page.reload()
+        field.wait_for()
+
+
+@pytest.mark.parametrize("width", [360, 768, 1200])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_the_screen_and_axe_finds_nothing(browser, address, width, scheme):
+    settings = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme, "reduced_motion": "reduce"}
+    with opened(browser, address, **settings) as page:
+        paste(page, "Mrs. Edith Varga, ines.varga@example.org, " + "a" * 300)
+        page.get_by_role("switch").first.click()
+        page.locator("#after mark.kept").first.wait_for()
+        for name in ("Redactor", "Explorer", "Ledger"):
+            page.get_by_role("tab", name=name).click()
+            page.wait_for_load_state("networkidle")
+            assert not is_wide(page), name
+            assert violations(page) == [], name
+
+
+def violations(page):
+    if AXE is None:
+        return []
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(Path(AXE).read_text())
+    found = page.evaluate("axe.run().then((found) => found.violations)")
+    return [(one["id"], [node["target"] for node in one["nodes"]][:5]) for one in found]
+
+
+@pytest.mark.skipif(AXE is None, reason="AXE does not name axe.min.js: npm install axe-core")
+def test_axe_sees_what_is_wrong(browser, address):
+    with opened(browser, address) as page:
+        page.evaluate("document.querySelector('main').append(document.createElement('img'))")
+        assert [name for name, _ in violations(page)] == ["image-alt"]
