@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -37,9 +36,9 @@ def client_of(fields):
 
 
 @contextlib.contextmanager
-def server(policy_file, port, *, log):
+def server(policy_file, port, *, log, workers=1):
     """A server process; yields it once it is ready."""
-    process = start(policy_file, port, log=log)
+    process = start(policy_file, port, log=log, workers=workers)
     try:
         wait_until_ready(process, port)
         yield process
@@ -49,9 +48,9 @@ def server(policy_file, port, *, log):
         process.wait(60)
 
 
-def start(policy_file, port, *, log):
+def start(policy_file, port, *, log, workers=1):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-m", "hushvec", "serve", "--policy", str(policy_file), "--port", str(port)]
+    command = [sys.executable, "-m", "hushvec", "serve", "--policy", str(policy_file), "--port", str(port), "--workers", str(workers)]
     with open(log, "ab") as file:
         return subprocess.Popen(command, env=environment, stdout=file, stderr=file)
 
@@ -81,7 +80,7 @@ def write_policy(path, fields):
 
 
 def charges(store):
-    """Rows of all ledgers of a store, but their first."""
+    """What all ledgers of a store were charged."""
     from hushvec.budget import PrivacyBudget, budget_keys
 
     found = []
@@ -89,5 +88,5 @@ def charges(store):
         with PrivacyBudget.reopen(key, store=store) as budget:
             assert budget.verify().holds
             rows = budget.export()["rows"]
-            found += [row for row in rows if re.search("charge", str(row))]
+            found += [row for row in rows if row["kind"] == "charge"]
     return found

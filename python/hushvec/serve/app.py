@@ -22,6 +22,7 @@ from hushvec.serve.failures import ServiceError
 from hushvec.serve.policy import Policy, local_policy, read_policy
 from hushvec.serve.routes import accounts, embeddings, explore, page, questions, status, texts, vectors
 from hushvec.serve.service import Service
+from hushvec.serve.tracing import request_span, start_exporting
 
 _log = logging.getLogger("hushvec.serve")
 
@@ -37,6 +38,10 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+# FastAPI's own spans and logs hold addresses as sent and messages of exceptions; `tracing` makes ours. Releases of FastAPI without them
+# ignore this.
+_NO_TELEMETRY = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+_METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 _LOOPBACK_NAMES = frozenset({"127.0.0.1", "::1", "[::1]", "localhost"})
 
 
@@ -58,6 +63,7 @@ def create_app(policy: Policy | None = None, *, path: str | os.PathLike[str] | N
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        stop_exporting = start_exporting()
         await service.work.run(service.open_models)
         chores = [asyncio.create_task(_look_after(service)), asyncio.create_task(_sweep(service))]
         try:
@@ -66,8 +72,9 @@ def create_app(policy: Policy | None = None, *, path: str | os.PathLike[str] | N
             for chore in chores:
                 chore.cancel()
             service.close()
+            await asyncio.to_thread(stop_exporting)
 
-    app = FastAPI(title="hushvec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(title="hushvec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None, telemetry=_NO_TELEMETRY)
     app.state.service = service
     app.add_middleware(_Around, service=service)
     app.add_exception_handler(ServiceError, _service_error)
@@ -86,7 +93,7 @@ def app_of_environment() -> FastAPI:
 
 
 class _Around:
-    """Refuses foreign hosts where no key is needed, catches what nobody expected, adds headers, counts and logs."""
+    """Refuses foreign hosts where no key is needed, catches what nobody expected, adds headers, counts, logs and traces."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app = app
@@ -108,33 +115,45 @@ class _Around:
             await send(message)
 
         request = Request(scope)
-        try:
-            if not self._service.policy.needs_keys and _host_of(request) not in _LOOPBACK_NAMES:
-                raise ServiceError(421, "wrong_host", "without keys, the service answers to loopback names only")
-            await self._app(scope, receive, send_with_headers)
-        except Exception as error:
-            if status:  # the answer has begun: only its end can be missing
-                raise
-            response = await _service_error(request, error if isinstance(error, ServiceError) else _unexpected(request, error))
-            await response(scope, receive, send_with_headers)
-        finally:
-            self._account(request, status, time.perf_counter() - began)
+        with request_span(_method_of(request), request.headers.get("traceparent", "")) as finish_span:
+            try:
+                if not self._service.policy.needs_keys and _host_of(request) not in _LOOPBACK_NAMES:
+                    raise ServiceError(421, "wrong_host", "without keys, the service answers to loopback names only")
+                await self._app(scope, receive, send_with_headers)
+            except Exception as error:
+                if status:  # the answer has begun: only its end can be missing
+                    raise
+                response = await _service_error(request, error if isinstance(error, ServiceError) else _unexpected(request, error))
+                await response(scope, receive, send_with_headers)
+            finally:
+                self._account(request, status, time.perf_counter() - began)
+                finish_span(_route_of(request), status, _tenant_of(request))
 
     def _account(self, request: Request, status: int, seconds: float) -> None:
-        route, tenant = _route_of(request), getattr(request.state, "tenant", "")
+        route, tenant = _route_of(request), _tenant_of(request)
         self._service.metrics.requests.labels(route, str(status), tenant).inc()
         self._service.metrics.seconds.labels(route).observe(seconds)
-        _log.info("%s %s %d %.1f ms %s", request.method, route, status, 1e3 * seconds, tenant or "-")
+        _log.info("%s %s %d %.1f ms %s", _method_of(request), route, status, 1e3 * seconds, tenant or "-")
 
 
 def _unexpected(request: Request, error: Exception) -> ServiceError:
-    _log.error("%s %s failed: %s", request.method, _route_of(request), _where(error))
+    _log.error("%s %s failed: %s", _method_of(request), _route_of(request), _where(error))
     return ServiceError(500, "internal_error", "the service failed; its log says where")
 
 
 def _host_of(request: Request) -> str:
     host = request.headers.get("host", "")
     return host if host.endswith("]") else host.rpartition(":")[0] or host
+
+
+def _method_of(request: Request) -> str:
+    """One of the known methods: a client may send any word as one."""
+    return request.method if request.method in _METHODS else "OTHER"
+
+
+def _tenant_of(request: Request) -> str:
+    name: str = getattr(request.state, "tenant", "")
+    return name
 
 
 def _route_of(request: Request) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any
 
@@ -18,6 +20,7 @@ from hushvec.embedders.named import open_embedding_model
 from hushvec.embedders.sources import SourceModel, as_embedding_model
 from hushvec.serve.failures import ServiceError
 from hushvec.serve.policy import AnyModel, CustomModel, OpenAIModel, SentenceTransformersModel
+from hushvec.serve.tracing import span
 
 _log = logging.getLogger("hushvec.serve")
 
@@ -39,7 +42,7 @@ class ServedModel:
         self._source = _open(settings)
         self._dimension = self._source.dimension
         # Local models share the processors: two batches at once take longer than one after the other.
-        self._turn = threading.Lock() if not self.is_remote else None
+        self._turn: AbstractContextManager[Any] = contextlib.nullcontext() if self.is_remote else threading.Lock()
 
     @property
     def dimension(self) -> int | None:
@@ -53,11 +56,8 @@ class ServedModel:
             ServiceError: the model failed or answered something else. What it said is not repeated.
         """
         try:
-            if self._turn is None:
+            with span("embed", texts=len(texts)), self._turn:
                 rows = embedded_rows(self._source, texts)
-            else:
-                with self._turn:
-                    rows = embedded_rows(self._source, texts)
         except ServiceError:
             raise
         except Exception as error:

@@ -14,6 +14,7 @@ from hushvec.serve.answers import LONGEST_KEY, AnswerStore, Claim, claim_name, f
 from hushvec.serve.failures import ServiceError, invalid, too_large
 from hushvec.serve.ledgers import Ledgers
 from hushvec.serve.policy import BudgetTerms, now_utc
+from hushvec.serve.tracing import span
 
 _log = logging.getLogger("hushvec.serve")
 
@@ -65,9 +66,10 @@ class Releases:
                 store cannot be used.
         """
         try:
-            if asked.key is None:
-                return make(self._ledger(asked, self._period(asked)))
-            return self._once(asked, make)
+            with span("release"):
+                if asked.key is None:
+                    return make(self._ledger(asked, self._period(asked)))
+                return self._once(asked, make)
         except PrivacyBudgetExhaustedError as error:
             raise exhausted(error, asked.terms) from None
         except AlreadyChargedError:

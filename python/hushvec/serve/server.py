@@ -6,13 +6,15 @@ import contextlib
 import ipaddress
 import os
 import socket
+import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from hushvec._util.extras import needs_extra
 from hushvec.serve.app import POLICY_VARIABLE, STORE_VARIABLE
+from hushvec.serve.metrics import SHARED_FOLDER
 from hushvec.serve.policy import Policy
 
 DEFAULT_PORT = 8321
@@ -52,19 +54,34 @@ def run(policy: Policy, path: Path | None, listening: Listening, *, log_level: s
         os.environ[POLICY_VARIABLE] = str(path.resolve())
     elif policy.store is not None:
         os.environ[STORE_VARIABLE] = policy.store
-    uvicorn.run(
-        "hushvec.serve.app:app_of_environment",
-        factory=True,
-        host=listening.host,
-        port=listening.port,
-        workers=listening.workers,
-        log_config=log_config(log_level),
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=SECONDS_TO_FINISH,
-        ssl_certfile=listening.certificate,
-        ssl_keyfile=listening.private_key,
-    )
+    with _shared_metrics(listening.workers):
+        uvicorn.run(
+            "hushvec.serve.app:app_of_environment",
+            factory=True,
+            host=listening.host,
+            port=listening.port,
+            workers=listening.workers,
+            log_config=log_config(log_level),
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=SECONDS_TO_FINISH,
+            ssl_certfile=listening.certificate,
+            ssl_keyfile=listening.private_key,
+        )
+
+
+@contextlib.contextmanager
+def _shared_metrics(workers: int) -> Iterator[None]:
+    """A folder in which several workers count together, gone when they have ended; one that the environment names is left alone."""
+    if workers == 1 or os.environ.get(SHARED_FOLDER):
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="hushvec-metrics-") as folder:
+        os.environ[SHARED_FOLDER] = folder
+        try:
+            yield
+        finally:
+            del os.environ[SHARED_FOLDER]
 
 
 def run_here(policy: Policy, path: Path | None, listening: Listening, *, ready: Callable[[int], None]) -> None:

@@ -60,8 +60,8 @@ class Service:
     def __init__(self, policy: Policy, path: Path | None = None) -> None:
         self.policy = policy
         self.path = path
-        self.work = Work()
         self.metrics = Metrics()
+        self.work = Work(self.metrics.waiting)
         ledgers = Ledgers(policy.store)
         self.releases = Releases(ledgers, AnswerStore(answers_url(policy.store)))
         self._models: dict[str, ServedModel] = {}
@@ -147,6 +147,7 @@ class Service:
             model.close()
         self.releases.ledgers.close()
         self.releases.answers.close()
+        self.metrics.close()
 
 
 def redactor_of(settings: bool | Redaction) -> Redactor | None:

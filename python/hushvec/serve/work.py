@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
+from prometheus_client import Gauge
 
 from hushvec.serve.failures import busy
 
@@ -17,9 +18,15 @@ MOST_WAITING = 256
 
 
 class Work:
-    """Runs calls in threads; refuses those that would wait behind too many others."""
+    """Runs calls in threads; refuses those that would wait behind too many others.
 
-    def __init__(self, threads: int = THREADS, most_waiting: int = MOST_WAITING) -> None:
+    Args:
+        gauge: follows how many calls run or wait.
+        threads, most_waiting: bounds.
+    """
+
+    def __init__(self, gauge: Gauge, threads: int = THREADS, most_waiting: int = MOST_WAITING) -> None:
+        self._gauge = gauge
         self._limiter = anyio.CapacityLimiter(threads)
         self._most = threads + most_waiting
         self._inside = 0
@@ -33,13 +40,10 @@ class Work:
         if self._inside >= self._most:
             raise busy("the service is busy: too many requests wait")
         self._inside += 1
+        self._gauge.inc()
         try:
             # A thread cannot be stopped: without `abandon_on_cancel`, who is canceled waits for it.
             return await anyio.to_thread.run_sync(call, limiter=self._limiter)
         finally:
             self._inside -= 1
-
-    @property
-    def inside(self) -> int:
-        """Calls that run or wait."""
-        return self._inside
+            self._gauge.dec()

@@ -33,7 +33,6 @@ async def readyz(request: Request) -> dict[str, str]:
 async def metrics(request: Request) -> Response:
     """Counters for Prometheus. Names of tenants are in them: keep the address inside."""
     service = service_of(request)
-    service.metrics.waiting.set(service.work.inside)
     return Response(service.metrics.text(), media_type=service.metrics.media_type)
 
 
