@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushvec._util import validate
+from hushvec._util.display import Sheet, number, share, shown
 from hushvec_studies.retrieval.columns import ATTACKS, FALSE_POSITIVE_RATES, Row, attack_column
 
 # What a row and the run without noise that it is compared with have in common.
@@ -115,9 +116,10 @@ class Frontier:
         )
 
 
+@shown
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What the rows of a study show.
+    """What the rows of a study show; `print` and notebooks show it as a table.
 
     Args:
         rules: by which.
@@ -137,6 +139,21 @@ class Finding:
     def sentences(self) -> tuple[str, ...]:
         """The finding in words, the answer first."""
         return (self.answer, *self.details, *self.notes)
+
+    def _sheet(self) -> Sheet:
+        header = ("noise on", "k", "search survives from", "attacks fail up to", "most kept where they fail")
+        rows = (
+            (
+                _name(one),
+                str(one.k),
+                number(one.survives_from),
+                number(one.fails_to),
+                "-" if one.most_kept is None else f"{share(one.most_kept[0])} at {number(one.most_kept[1])}",
+            )
+            for one in self.frontiers
+        )
+        facts = (*(("note", text) for text in self.notes), ("rules", self.rules.to_text()))
+        return Sheet(self.answer, facts, table=(header, *rows) if self.frontiers else ())
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for strict JSON."""
