@@ -104,8 +104,8 @@ test:
 # What runs every night: more samples, sanitizers, 64-bit ARM, other BLAS kernels.
 full:
 	$(MAKE) --jobs=2 CUDA_SM90_ONLY=OFF dev native lint wheel sanitizers arm
-	HUSHVEC_TEST_SCALE=full $(PYTEST) -m "not alone" $(TESTS)
-	HUSHVEC_TEST_SCALE=full $(BIN)/python -m pytest -m alone $(ALONE)
+	HUSHVEC_TEST_SCALE=full $(PYTEST) --timeout 7200 -m "not alone" $(TESTS)
+	HUSHVEC_TEST_SCALE=full $(BIN)/python -m pytest --timeout 7200 -m alone $(ALONE)
 	$(MAKE) CUDA_SM90_ONLY=OFF ranks
 
 # The C++ tests as released, and the example of the installed library.

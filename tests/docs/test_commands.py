@@ -18,6 +18,7 @@ SENTENCES = [f"The {thing} is {state}." for thing in THINGS for state in STATES]
 # Words of a line, and why it cannot run here.
 NOT_HERE = {
     "hushvec serve": "it runs until it is stopped, or needs a policy; tests/serve runs it",
+    "hushvec ui": "it runs until it is stopped; tests/serve runs it",
     "hushvec study": "it takes minutes to hours; studies/tests runs the studies on little data",
     "hushvec train-inverter": "it takes minutes; tests/text trains decoders on little data",
     "jxm/gtr__nq__32": "it downloads checkpoints",
