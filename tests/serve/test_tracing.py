@@ -68,8 +68,8 @@ def exported(tmp_path_factory):
             assert client.request(CANARY.upper(), "/healthz").status_code in (400, 405)
         # The service has ended: its last spans have come.
         requests = [ExportTraceServiceRequest.FromString(body) for body in bodies]
-    spans = [span for request in requests for resource in request.resource_spans for scope in resource.scope_spans for span in scope.spans]
-    return b"".join(bodies), spans
+    scopes = [scope for request in requests for resource in request.resource_spans for scope in resource.scope_spans]
+    return b"".join(bodies), [span for scope in scopes for span in scope.spans]
 
 
 def values(span):

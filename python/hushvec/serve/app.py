@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -38,9 +39,9 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-# FastAPI's own spans and logs hold addresses as sent and messages of exceptions; `tracing` makes ours. Releases of FastAPI without them
-# ignore this.
-_NO_TELEMETRY = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+# FastAPI's own spans and logs hold addresses as sent and messages of exceptions; hushvec.serve.tracing makes ours. Releases of FastAPI
+# without them ignore this.
+_NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 _LOOPBACK_NAMES = frozenset({"127.0.0.1", "::1", "[::1]", "localhost"})
 

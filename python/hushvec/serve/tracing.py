@@ -1,8 +1,8 @@
 """Spans for OpenTelemetry, where its API is installed: one for a request, and in it one for the model and one for the release.
 
-Spans hold what the log holds: method, template of the address, status, tenant, numbers of texts and rows. Errors are recorded by their
-status, since the message of an exception may quote a text. Of what a client sends, only the ids in `traceparent` are taken: `tracestate`
-and baggage are free text.
+Spans hold what the log holds: method, template of the address, status and tenant, and how many texts were embedded. Errors are
+recorded by their status, since the message of an exception may quote a text. Of what a client sends, only the ids in `traceparent`
+are taken: `tracestate` and baggage are free text.
 
 Spans go where OTEL_EXPORTER_OTLP_ENDPOINT says, or to the provider that the host program has set.
 """
