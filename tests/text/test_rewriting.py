@@ -12,6 +12,7 @@ import pytest
 import hushvec as hv
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, PublicProjection
 from hushvec.text import Redactor, Rewriter, rewrite
+from hushvec.text.rewriting.chunks import Part, joined
 from text.rewriting_parts import DIMENSION, LawRecorder, Recorder, WordEmbedder
 
 VECTORS = Path(__file__).parent.parent / "evidence" / "vectors" / "seed_receipts.csv"
@@ -70,6 +71,11 @@ def test_a_bound_that_is_none_is_refused(bound, kind, words):
     embedder.norm_bound = bound
     with pytest.raises(kind, match=words):
         rewriter(embedder=embedder)
+
+
+def test_the_published_name_of_the_clip_norm_is_taken():
+    with pytest.warns(DeprecationWarning, match="clip_radius is now clip_norm"):
+        assert rewriter(clip_radius=0.5).rewrite("some words").clip_norm == 0.5
 
 
 # chunks and placeholders
@@ -430,11 +436,27 @@ def test_receipts_say_whether_places_are_covered():
     assert not any("their places" in note for note in covered)
 
 
-def test_more_than_max_chunks_is_refused_before_the_charge():
+def test_chunks_beyond_max_chunks_are_joined():
+    """The row of joined chunks is the mean of theirs: nothing of a long text is cut off, and it is released as one of two chunks."""
+    rows = WordEmbedder().embed(["Contact", "at", "or call", "about the merger. Our office is downtown."])
+    seen = Recorder()
+    result = rewriter(max_chunks=2, epsilon=math.inf, inverter=seen).rewrite(MEETING)
+    np.testing.assert_allclose(seen.rows[0], [rows[:2].mean(axis=0), rows[2:].mean(axis=0)], rtol=1e-6)
+    assert result.output == "text0 text1 [PERSON] [EMAIL] [PHONE]"
+    in_chunks = [(span.chunk_idx, span.rewritten) for span in result.spans if span.chunk_idx is not None]
+    assert in_chunks == [(0, "text0"), (0, None), (1, "text1"), (1, None)]
+    assert "".join(span.text for span in result.spans) == MEETING
     budget = hv.PrivacyBudget(20.0, max_delta=0.01)
-    with pytest.raises(ValueError, match="text must have at most max_chunks = 2 chunks, got 4 at position 0"):
-        rewriter(max_chunks=2).rewrite(MEETING, budget=budget)
-    assert budget.consumed() == 0.0
+    paid = rewriter(max_chunks=2).rewrite(MEETING, budget=budget)
+    assert paid.n_chunks == paid.receipt.rows == 2 and budget.consumed() == 16.0
+
+
+@pytest.mark.parametrize("count, most", [(7, 3), (3, 3), (2, 5), (100, 7), (1, 1)])
+def test_joined_chunks_are_neighbors_of_even_number(count, most):
+    parts = [Part(str(number), None, number) for number in range(count)]
+    numbers = [part.chunk for part in joined(parts, most)]
+    sizes = np.bincount(numbers)
+    assert numbers == sorted(numbers) and len(sizes) == min(count, most) and sizes.max() - sizes.min() <= 1
 
 
 # public maps

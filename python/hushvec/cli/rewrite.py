@@ -105,7 +105,7 @@ def add_to(subparsers: Subparsers) -> None:
         "--composition", choices=COMPOSITIONS, default="joint", help="of a document's chunks, gaussian only (default joint)"
     )
     parser.add_argument("--level", choices=LEVELS, help="what is one row (default chunk for additive noise, else document)")
-    parser.add_argument("--max-chunks", type=int, metavar="K", help="pad to this many chunks, refuse more; placeholders follow")
+    parser.add_argument("--max-chunks", type=int, metavar="K", help="pad or join to this many chunks; placeholders follow")
     parser.add_argument("--max-length", type=int, default=32, metavar="TOKENS", help="tokens in a chunk (default 32)")
     parser.add_argument("--max-len", dest="max_length", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--allow-categories", metavar="NAMES", help="categories that are rewritten, not redacted")

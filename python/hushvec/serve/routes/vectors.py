@@ -54,8 +54,11 @@ def _read(body: bytes, media_type: str) -> _Rows:
         rows, epsilon = arrow.read_vectors(body)
         return _Rows(rows, epsilon, is_arrow=True)
     fields = json_fields(body, PrivatizeRequest)
-    if not fields.vectors or len({len(row) for row in fields.vectors}) != 1 or not fields.vectors[0]:
-        raise invalid("vectors must hold at least 1 row, all of one length above 0", "vectors")
+    if not fields.vectors:
+        raise invalid("vectors must hold at least 1 row, got 0", "vectors")
+    lengths = [len(row) for row in fields.vectors]
+    if min(lengths) != max(lengths) or not lengths[0]:
+        raise invalid(f"vectors must hold rows of one length above 0, got lengths {min(lengths)} to {max(lengths)}", "vectors")
     with np.errstate(over="ignore"):  # what float32 cannot hold is refused with the rows
         return _Rows(np.array(fields.vectors, np.float32), fields.epsilon, is_arrow=False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hushvec.text.pii.spans import Span
 
@@ -17,7 +17,7 @@ class Part:
     Args:
         text: as it stands.
         span: what the redactor found here; None for plain text.
-        chunk: number of the chunk that it is, from 0; None where there is nothing to rewrite.
+        chunk: number of the chunk that it is, or is joined into, from 0; None where there is nothing to rewrite.
     """
 
     text: str
@@ -50,3 +50,11 @@ def cut(text: str, spans: Sequence[Span], pieces: Pieces) -> tuple[Part, ...]:
         end = span.end
     add_plain(text[end:])
     return tuple(parts)
+
+
+def joined(parts: Sequence[Part], most: int) -> tuple[Part, ...]:
+    """The parts with neighboring chunks joined until there are at most `most`, of as many parts as each other, or one less."""
+    count = sum(part.chunk is not None for part in parts)
+    if count <= most:
+        return tuple(parts)
+    return tuple(part if part.chunk is None else replace(part, chunk=part.chunk * most // count) for part in parts)

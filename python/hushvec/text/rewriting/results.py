@@ -19,7 +19,8 @@ class RewrittenSpan:
         is_pii: a find of the redactor.
         category: of the find, else None.
         placeholder: that stands for the find in the output, else None.
-        rewritten: what the noisy vector of the chunk was inverted to; None for finds and for parts without a letter or digit.
+        rewritten: what the noisy vector of the chunk was inverted to; None for finds, for parts without a letter or digit, and for all
+            but the first of joined chunks.
         chunk_idx: number of the chunk, from 0; None for finds and for parts without a letter or digit, which are dropped.
     """
 

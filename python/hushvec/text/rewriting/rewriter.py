@@ -24,7 +24,7 @@ from hushvec.release.charging import Budget, require_budget
 from hushvec.release.vectors import require_projection
 from hushvec.text.pii.redactor import Redactor
 from hushvec.text.rewriting.choices import best_mechanism, choose
-from hushvec.text.rewriting.chunks import Part, cut
+from hushvec.text.rewriting.chunks import Part, cut, joined
 from hushvec.text.rewriting.pieces import TokenPieces
 from hushvec.text.rewriting.plans import Plan, Planner
 from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
@@ -89,7 +89,7 @@ class Rewriter:
     """
 
     @seed_as_generator
-    @renamed_arguments(max_len="max_length", whitelist_categories="allow_categories")
+    @renamed_arguments(max_len="max_length", clip_radius="clip_norm", whitelist_categories="allow_categories")
     def __init__(
         self,
         *,
@@ -213,18 +213,15 @@ class Rewriter:
             return _Draft(text, (Part(text, None, 0),), (self._redactor.redact(text).text,))
         parts = cut(text, self._redactor.detect(text), self._pieces)
         chunks = tuple(part.text for part in parts if part.chunk is not None)
-        if self._max_chunks is not None and len(chunks) > self._max_chunks:
-            limit = f"max_chunks = {self._max_chunks}"
-            raise ValueError(f"text must have at most {limit} chunks, got {len(chunks)} at position {position}")
-        return _Draft(text, parts, chunks)
+        return _Draft(text, parts if self._max_chunks is None else joined(parts, self._max_chunks), chunks)
 
     def _embedded(self, drafts: Sequence[_Draft]) -> list[NDArray[np.float32]]:
-        """The rows of each draft's chunks: all texts of a batch in one call, so that the model can sort them by length."""
+        """The rows of each draft: all texts of a batch in one call, so that the model can sort them by length."""
         texts = [chunk.strip() for draft in drafts for chunk in draft.chunks]
         asked = texts or [_NO_CHUNK]  # the dimension is needed where chunks are filled up to max_chunks
         rows = embedded_rows(self._embedder, asked)[: len(texts)]
         ends = list(itertools.accumulate(len(draft.chunks) for draft in drafts))
-        return np.split(rows, ends[:-1])
+        return [_mean_rows(own, draft.row_of_chunk) for own, draft in zip(np.split(rows, ends[:-1]), drafts)]
 
     def _release(self, draft: _Draft, rows: NDArray[np.float32], budget: Budget | None) -> _Released:
         """Charge, and add the noise: from here on the document's rows are public."""
@@ -246,8 +243,8 @@ class Rewriter:
             yield self._rewriting(one, texts.get(number, []))
 
     def _rewriting(self, one: _Released, texts: list[str]) -> Rewriting:
-        filled = (Part("", None, number) for number in range(len(one.draft.chunks), len(texts)))
-        spans = tuple(_span(part, texts) for part in (*one.draft.parts, *filled))
+        filled = (Part("", None, number) for number in range(len(set(one.draft.row_of_chunk)), len(texts)))
+        spans = tuple(_spans((*one.draft.parts, *filled), texts))
         # Where a placeholder stands among the chunks tells where the clean text had it, so with max_chunks all chunks come first.
         shown = spans if self._max_chunks is None else sorted(spans, key=lambda span: span.chunk_idx is None)
         plan = one.plan
@@ -272,11 +269,15 @@ class Rewriter:
 
 @dataclass(frozen=True)
 class _Draft:
-    """A redacted and split text: `chunks` are embedded, one row each."""
+    """A redacted and split text: `chunks` are embedded, and those that are joined make one row."""
 
     text: str
     parts: tuple[Part, ...]
     chunks: tuple[str, ...]
+
+    @property
+    def row_of_chunk(self) -> list[int]:
+        return [part.chunk for part in self.parts if part.chunk is not None]
 
 
 @dataclass(frozen=True)
@@ -318,13 +319,29 @@ def _redactor(redactor: Any, allow_categories: Iterable[str] | None) -> Redactor
     return redactor
 
 
-def _span(part: Part, texts: Sequence[str]) -> RewrittenSpan:
-    found = part.span
-    return RewrittenSpan(
-        text=part.text,
-        is_pii=found is not None,
-        category=None if found is None else found.category,
-        placeholder=None if found is None else found.placeholder,
-        rewritten=None if part.chunk is None else texts[part.chunk],
-        chunk_idx=part.chunk,
-    )
+def _mean_rows(rows: NDArray[np.float32], numbers: Sequence[int]) -> NDArray[np.float32]:
+    """The mean of the rows that have one number, for each number from 0: of chunks that are joined, every word counts, where their text
+    as one would be cut at what the model reads."""
+    if len(set(numbers)) == len(rows):
+        return rows
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    counts = np.diff(starts, append=len(rows))
+    sums: NDArray[np.float64] = np.add.reduceat(rows, starts, axis=0, dtype=np.float64)
+    return (sums / counts[:, None]).astype(np.float32)
+
+
+def _spans(parts: Sequence[Part], texts: Sequence[str]) -> Iterator[RewrittenSpan]:
+    """The parts with what became of them; the text of joined chunks stands at the first of them."""
+    shown = -1
+    for part in parts:
+        found = part.span
+        is_first = part.chunk is not None and part.chunk > shown
+        shown = part.chunk if part.chunk is not None else shown
+        yield RewrittenSpan(
+            text=part.text,
+            is_pii=found is not None,
+            category=None if found is None else found.category,
+            placeholder=None if found is None else found.placeholder,
+            rewritten=texts[shown] if is_first else None,
+            chunk_idx=part.chunk,
+        )

@@ -15,7 +15,7 @@ from hushvec.text.rewriting.rewriter import Rewriter, seed_as_generator
 
 
 @seed_as_generator
-@renamed_arguments(max_len="max_length", whitelist_categories="allow_categories")
+@renamed_arguments(max_len="max_length", clip_radius="clip_norm", whitelist_categories="allow_categories")
 def rewrite(
     text: str,
     *,
@@ -59,8 +59,9 @@ def rewrite(
             train-inverter`. Or an object with `invert(embeddings) -> texts`.
         composition: for "gaussian". "joint": all chunks are one Gaussian release, the exact bound. "basic": epsilon/K and delta/K for
             each chunk, as older receipts have it; more noise.
-        max_chunks: a public number of chunks: shorter texts are filled up to it, longer ones refused, and placeholders come behind all
-            chunks, so that neither K nor the places of placeholders say anything about the text.
+        max_chunks: a public number of chunks: shorter texts are filled up to it, neighboring chunks of longer ones are joined (their row
+            is the mean), and placeholders come behind all chunks, so that neither K nor the places of placeholders say anything about
+            the text.
         mechanism: "auto": what keeps most of a text at this price: "randomized_response" where the inverter has public texts, else
             "privunit" or what a trained decoder was trained for, and the receipt says so. "randomized_response": the nearest of the
             inverter's public texts, or another by chance, pure epsilon. "privunit": directions only, pure epsilon, the most that a
@@ -77,8 +78,8 @@ def rewrite(
         A `Rewriting`: output, spans, noise, epsilon and delta per chunk and in total, number of chunks, receipt.
 
     Raises:
-        TypeError, ValueError: a value of the wrong kind or out of its range; an empty text; more than max_chunks chunks; an embedder
-            that answers NaN or other than one row per chunk. Nothing is charged or released then.
+        TypeError, ValueError: a value of the wrong kind or out of its range; an empty text; an embedder that
+            answers NaN or other than one row per chunk. Nothing is charged or released then.
         OSError: a checkpoint, a corpus file or a hub id cannot be read.
         MissingExtraError: the packages of the extra "text" are not installed.
         PrivacyBudgetExhaustedError, BudgetError: the budget refuses; nothing was released.
@@ -86,7 +87,7 @@ def rewrite(
     Guarantees:
         Level "document": the output is a function of one released row and public data, so it is (epsilon, delta)-DP for this text
         against every other text. Level "chunk": so are all rewritten chunks together, against every text with the same number of
-        chunks (or with max_chunks, every text of at most so many). Placeholders, their order, their number and without max_chunks
+        chunks (or with max_chunks, every text). Placeholders, their order, their number and without max_chunks
         their places among the chunks are set by rules and NOT covered: the whole output is (epsilon, delta)-DP only against texts
         with the same ones. What the rules miss is protected by the noise alone. Nothing of a chunk is ever copied.
         Epsilon is that of local differential privacy for the whole document, not of a metric: clipping bounds the distance of any
