@@ -5,6 +5,7 @@ HUSHVEC_TEST_SCALE=full: 1,000,000 x 384 with two workers, one of which is kille
 
 import os
 import signal
+import sys
 import time
 
 import numpy as np
@@ -40,13 +41,24 @@ PARTS = scaled(4, 20)
 OBJECT_STORE_BYTES = scaled(1 << 27, 1 << 30)
 
 
+def start(attempts=3):
+    """Ray waits half a minute for its own processes, which a busy machine does not always keep."""
+    try:
+        ray.init(
+            num_cpus=2, object_store_memory=OBJECT_STORE_BYTES, include_dashboard=False, log_to_driver=False, logging_level="error",
+            runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}},
+        )  # fmt: skip
+    except Exception:
+        ray.shutdown()
+        if attempts == 1:
+            raise
+        start(attempts - 1)
+
+
 @pytest.fixture(scope="module")
 def cluster():
     on_termination = signal.getsignal(signal.SIGTERM)
-    ray.init(
-        num_cpus=2, object_store_memory=OBJECT_STORE_BYTES, include_dashboard=False, log_to_driver=False, logging_level="error",
-        runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(p for p in __import__("sys").path if p)}},
-    )  # fmt: skip
+    start()
     signal.signal(signal.SIGTERM, on_termination)  # forked children of later tests would have Ray's
     ray.data.DataContext.get_current().enable_progress_bars = False
     yield

@@ -62,6 +62,8 @@ def results_of(task: Task, jobs: Sequence[Any], workers: int) -> Iterator[Any]:
                 yield value
                 busy |= {pool.submit(done, job) for job in islice(left, 1)}
     except BrokenProcessPool:
+        # The pool waits for its workers in a thread of its own. Of two waits for one process, one does not learn the exit code.
+        pool.shutdown(cancel_futures=True)
         raise ChildProcessError(
             f"a worker died ({_how(team)}); runs that are done are kept, the same command goes on with the others"
         ) from None
