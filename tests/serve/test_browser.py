@@ -200,18 +200,44 @@ def test_the_explorer_draws_and_is_read_by_keyboard(browser, address):
         api.expect(page.locator("#attack")).to_contain_text("97.5\u00a0%")
         assert page.locator("#plot [tabindex='0']").count() == 1
         page.locator("#plot [tabindex='0']").focus()
-        api.expect(page.locator(".tip")).to_contain_text("The note: Mr. Oduya")
+        api.expect(page.locator("#plot .tip")).to_contain_text("The note: Mr. Oduya")
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowRight")
-        api.expect(page.locator(".tip")).to_contain_text("Release 2: the attacker names")
+        api.expect(page.locator("#plot .tip")).to_contain_text("Release 2: the attacker names")
         page.keyboard.press("ArrowDown")
-        api.expect(page.locator(".tip")).to_contain_text("Public sentence:")
-        page.get_by_label("Epsilon").last.press("Home")
+        api.expect(page.locator("#plot .tip")).to_contain_text("Public sentence:")
+        page.locator("#explorer-epsilon").press("Home")
         api.expect(page.locator("#explorer-status")).to_contain_text("At epsilon 0.5")
         page.locator("#as-table summary").click()
         api.expect(page.locator("#tables tbody tr")).to_have_count(380)
         page.locator("#note").select_option("0")
         api.expect(page.locator("#tables")).to_contain_text("The note “Marisa Quell")
+
+
+def test_the_curves_follow_the_slider_and_are_read_by_keyboard(browser, address):
+    with opened(browser, address + "#explorer") as page:
+        now = page.locator("#curves-now")
+        api.expect(now).to_contain_text("At epsilon 8. Public codebook: 79\u00a0% on topic, 5.6\u00a0% recognized.")
+        assert page.locator(".chart .line").count() == 6 and page.locator(".chart [role='img']").count() == 54
+        api.expect(page.locator("#curves-source")).to_contain_text("3,047 posts of 20 Newsgroups as MiniLM vectors")
+        chart, tip = page.locator("#recognized-curves"), page.locator("#recognized-curves .tip")
+        assert chart.locator("[tabindex='0']").count() == 1
+        chart.locator("[tabindex='0']").focus()
+        api.expect(tip).to_have_text("Public codebook, epsilon 1: 0.1\u00a0% of the posts are recognized")
+        for key in ("ArrowRight", "ArrowRight", "ArrowDown"):   # to epsilon 4, then to the next mechanism
+            page.keyboard.press(key)
+        api.expect(tip).to_have_text("PrivUnit, epsilon 4: 0.5\u00a0% of the posts are recognized")
+        where = chart.locator(".marker").get_attribute("x1")
+        slider = page.locator("#explorer-epsilon")
+        slider.press("ArrowLeft")
+        api.expect(now).to_contain_text("At epsilon 6, the measured one nearest to 6.73.")
+        assert float(chart.locator(".marker").get_attribute("x1")) < float(where)
+        slider.press("End")
+        api.expect(now).to_contain_text("epsilon, 64, is outside what was measured: 1 to 24")
+        assert page.locator(".chart .marker").count() == 0
+        page.locator("#explorer details summary").last.click()
+        api.expect(page.locator("#curves-tables tbody tr")).to_have_count(18)
+        api.expect(page.locator("#curves-tables")).to_contain_text("What search finds: share on topic among the 10 best answers")
 
 
 def test_a_key_is_asked_for_and_not_kept(browser, tmp_path):

@@ -17,6 +17,7 @@ from serve.services import client_of, policy_fields
 FOLDER = Path(hushvec.__file__).parent / "serve" / "page"
 SOURCES = {name: (FOLDER / name).read_text(encoding="utf-8") for name in FILES}
 MODULES = sorted(name for name in FILES if name.endswith(".js"))
+KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "json": "application/json"}
 POLICY = {
     "default-src": "'none'",
     "script-src": "'self'",
@@ -42,8 +43,7 @@ def content_policy(answer):
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_is_served_as_it_is(client, name):
     answer = client.get(f"/page/{name}")
-    kind = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}[name.rpartition(".")[2]]
-    assert answer.status_code == 200 and answer.headers["content-type"].partition(";")[0] == kind
+    assert answer.status_code == 200 and answer.headers["content-type"].partition(";")[0] == KINDS[name.rpartition(".")[2]]
     assert answer.content == (FOLDER / name).read_bytes()
     assert answer.headers["cache-control"] == "no-cache" and answer.headers["x-content-type-options"] == "nosniff"
     assert content_policy(answer) == POLICY

@@ -7,6 +7,11 @@ export function amongTwo(epsilon) {
   return 1 / (1 + Math.exp(-epsilon));
 }
 
+/** The same among n candidates: e^epsilon / (e^epsilon + n - 1). */
+export function amongMany(candidates, epsilon) {
+  return 1 / (1 + (candidates - 1) * Math.exp(-epsilon));
+}
+
 /** A share as a percentage, rounded up, with as many decimals as it takes to stay below 100. */
 export function percentUp(share) {
   for (let decimals = 1; decimals <= MOST_DECIMALS; decimals++) {
