@@ -106,7 +106,9 @@ def test_the_story_of_a_document(browser, address):
         page.locator("#result").wait_for(timeout=FIRST_REWRITING)
         request = sent.value
         assert len(request.headers["idempotency-key"]) == 36
-        assert request.post_data_json == {"text": NOTE, "epsilon": 2.0, "allow_categories": ["date"], "allow_list": []}
+        assert request.post_data_json == {
+            "text": NOTE, "epsilon": 2.0, "mechanism": "randomized_response", "allow_categories": ["date"], "allow_list": [],
+        }
         api.expect(meter).to_have_attribute("aria-valuenow", f"{before + 2:g}")
         assert page.evaluate("document.querySelector('#redactor-budget .bar-fresh').getBoundingClientRect().width") > 5
         api.expect(page.locator("#spent")).to_contain_text(f"epsilon {before:g} → {before + 2:g}")

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from starlette.requests import Request
 
+from hushvec.budget import BudgetState, PrivacyBudget
+from hushvec.errors import BudgetError
 from hushvec.serve.answers import AnswerStore
 from hushvec.serve.failures import ServiceError, invalid
 from hushvec.serve.keys import owner_of
 from hushvec.serve.ledgers import Ledgers, answers_url
 from hushvec.serve.metrics import Metrics
 from hushvec.serve.models import ServedModel
-from hushvec.serve.policy import Policy, Redaction, Tenant, read_policy
+from hushvec.serve.policy import Policy, Redaction, Tenant, now_utc, read_policy
 from hushvec.serve.releases import Asked, Releases
 from hushvec.serve.work import Work
 from hushvec.text.pii.redactor import Redactor
@@ -85,6 +89,18 @@ class Service:
         if owner is None:
             raise ServiceError(401, "invalid_api_key", "a valid API key must be sent: Authorization: Bearer KEY")
         return Caller(owner, policy.tenants[owner], key.strip())
+
+    def ledger(self, caller: Caller) -> PrivacyBudget:
+        """The ledger that pays for the caller in the present period."""
+        terms = caller.tenant.budget
+        with readable_ledger():
+            return self.releases.ledgers.open(caller.name, terms, terms.period(now_utc()))
+
+    def budget_state(self, caller: Caller) -> BudgetState:
+        """What is spent and left in it."""
+        budget = self.ledger(caller)
+        with readable_ledger():
+            return budget.state()
 
     # ---- models ----
 
@@ -159,6 +175,15 @@ def redactor_of(settings: bool | Redaction) -> Redactor | None:
         allow_list=chosen.allow_list or None,
         replacement=chosen.replacement,
     )
+
+
+@contextlib.contextmanager
+def readable_ledger() -> Iterator[None]:
+    """A ledger that fails while it is read makes the answer 503."""
+    try:
+        yield
+    except BudgetError:
+        raise ServiceError(503, "ledger_unavailable", "the ledger cannot be read", retry_after=1) from None
 
 
 def service_of(request: Request) -> Service:

@@ -41,8 +41,8 @@ export async function verify(receipt, place) {
 
 function facts(receipt) {
   const found = [["Guarantee", guarantee(receipt)]];
-  if (receipt.delta === 0) {
-    found.push(["Attacker", `who knows that it was one of two texts picks the right one with at most ${percentUp(amongTwo(receipt.epsilon))}`]);
+  if (receipt.is_dp_claim) {
+    found.push(["Attacker", `who knows that it was one of two texts picks the right one with at most ${percentUp(amongTwo(receipt.epsilon, receipt.delta))}`]);
   }
   found.push(["Mechanism", receipt.label_count ? `${words(receipt.mechanism)} among ${receipt.label_count} public texts` : words(receipt.mechanism)]);
   found.push(["Unit", receipt.per === "release" ? "everything in it is about one person" : "each row is about another person"]);

@@ -8,15 +8,15 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict
 
-from hushvec.budget import BudgetState
-from hushvec.errors import BudgetError, MissingExtraError, ReceiptError
+from hushvec.errors import MissingExtraError, ReceiptError
 from hushvec.receipts.verify import verify_receipt
 from hushvec.serve.answering import JSON, Run, answer, documented, identified
 from hushvec.serve.bodies import json_fields
 from hushvec.serve.failures import ServiceError, invalid
 from hushvec.serve.policy import now_utc
 from hushvec.serve.releases import Payload
-from hushvec.serve.service import Caller, Service, service_of
+from hushvec.serve.rewriters import offers
+from hushvec.serve.service import Caller, Service, readable_ledger, service_of
 
 router = APIRouter(tags=["accounts"])
 
@@ -76,7 +76,7 @@ def _verify(service: Service, caller: Caller, asked: VerifyRequest, run: Run) ->
 def _budget(service: Service, caller: Caller) -> dict[str, Any]:
     terms, now = caller.tenant.budget, now_utc()
     renewal = terms.renewal(now)
-    state: BudgetState = _opened(service, caller).state()
+    state = service.budget_state(caller)
     return {
         "tenant": caller.name,
         "period": terms.period(now) or None,
@@ -88,18 +88,12 @@ def _budget(service: Service, caller: Caller) -> dict[str, Any]:
         "charges": state.rows - 1,
         "ledger": state.ledger,
         "per_request": {"epsilon": caller.tenant.epsilon, "mechanism": caller.tenant.mechanism, "per": caller.tenant.per},
+        "rewriting": offers(caller.tenant, state),
     }
 
 
 def _ledger(service: Service, caller: Caller) -> dict[str, Any]:
-    budget = _opened(service, caller)
-    report = budget.verify()
-    return {"tenant": caller.name, "holds": report.holds, "rows": report.rows, "reason": report.reason, "export": budget.export()}
-
-
-def _opened(service: Service, caller: Caller) -> Any:
-    terms = caller.tenant.budget
-    try:
-        return service.releases.ledgers.open(caller.name, terms, terms.period(now_utc()))
-    except BudgetError:
-        raise ServiceError(503, "ledger_unavailable", "the ledger cannot be read", retry_after=1) from None
+    budget = service.ledger(caller)
+    with readable_ledger():
+        report, export = budget.verify(), budget.export()
+    return {"tenant": caller.name, "holds": report.holds, "rows": report.rows, "reason": report.reason, "export": export}
