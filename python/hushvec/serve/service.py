@@ -20,7 +20,7 @@ from hushvec.serve.keys import owner_of
 from hushvec.serve.ledgers import Ledgers, answers_url
 from hushvec.serve.metrics import Metrics
 from hushvec.serve.models import ServedModel
-from hushvec.serve.policy import Policy, Redaction, Tenant, now_utc, read_policy
+from hushvec.serve.policy import OPERATOR, Policy, Redaction, Tenant, now_utc, read_policy
 from hushvec.serve.releases import Asked, Releases
 from hushvec.serve.work import Work
 from hushvec.text.pii.redactor import Redactor
@@ -29,17 +29,21 @@ _log = logging.getLogger("hushvec.serve")
 
 
 @dataclass(frozen=True)
-class Caller:
-    """Who a request is from.
-
-    Args:
-        name: of the tenant.
-        tenant: its part of the policy, as it is for this request.
-        secret: the key that was sent; empty for the one tenant without keys.
-    """
+class Account:
+    """A tenant and its part of the policy, as it is for one request."""
 
     name: str
     tenant: Tenant
+
+
+@dataclass(frozen=True)
+class Caller(Account):
+    """Whom a request is from: the tenant that it releases for.
+
+    Args:
+        secret: the key that was sent; empty for the one tenant without keys.
+    """
+
     secret: str
 
     def asked(self, request: Request, body: bytes) -> Asked:
@@ -51,6 +55,17 @@ class Caller:
     def redactor(self) -> Redactor | None:
         """What replaces personal data in this tenant's texts; None where the policy asks for none."""
         return redactor_of(self.tenant.redact)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """Whom a request is from: somebody who reads the accounts of every tenant.
+
+    Args:
+        accounts: all of them.
+    """
+
+    accounts: tuple[Account, ...]
 
 
 class Service:
@@ -73,8 +88,8 @@ class Service:
 
     # ---- who ----
 
-    def caller(self, request: Request) -> Caller:
-        """Who a request is from.
+    def sender(self, request: Request) -> Caller | Operator:
+        """Whom a request is from.
 
         Raises:
             ServiceError: 401, the same for a missing, wrong and revoked key.
@@ -84,21 +99,24 @@ class Service:
             name, tenant = next(iter(policy.tenants.items()))
             return Caller(name, tenant, "")
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        hashes = ((name, known) for name, tenant in policy.tenants.items() for known in tenant.keys)
-        owner = owner_of(key.strip(), hashes) if scheme.lower() == "bearer" else None
+        owner = owner_of(key.strip(), policy.owners_of_keys()) if scheme.lower() == "bearer" else None
         if owner is None:
             raise ServiceError(401, "invalid_api_key", "a valid API key must be sent: Authorization: Bearer KEY")
+        if owner == OPERATOR:
+            return Operator(tuple(Account(name, tenant) for name, tenant in policy.tenants.items()))
         return Caller(owner, policy.tenants[owner], key.strip())
 
-    def ledger(self, caller: Caller) -> PrivacyBudget:
-        """The ledger that pays for the caller in the present period."""
-        terms = caller.tenant.budget
-        with readable_ledger():
-            return self.releases.ledgers.open(caller.name, terms, terms.period(now_utc()))
+    # ---- budgets ----
 
-    def budget_state(self, caller: Caller) -> BudgetState:
+    def ledger(self, account: Account) -> PrivacyBudget:
+        """The ledger that pays for a tenant in the present period."""
+        terms = account.tenant.budget
+        with readable_ledger():
+            return self.releases.ledgers.open(account.name, terms, terms.period(now_utc()))
+
+    def budget_state(self, account: Account) -> BudgetState:
         """What is spent and left in it."""
-        budget = self.ledger(caller)
+        budget = self.ledger(account)
         with readable_ledger():
             return budget.state()
 
