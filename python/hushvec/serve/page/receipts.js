@@ -10,6 +10,13 @@ const VERDICTS = {
   "not a DP claim": ["bad", "The receipt claims no differential privacy."],
 };
 
+/** Receipts of releases that this tab made, latest first: {receipt, time}. They are gone with the tab. */
+export const kept = [];
+
+export function keep(receipt) {
+  kept.unshift({ receipt, time: new Date() });
+}
+
 /** A receipt: what it says in words, all of it as JSON, and buttons. */
 export function receiptView(receipt) {
   const raw = JSON.stringify(receipt, null, 2);
@@ -20,7 +27,7 @@ export function receiptView(receipt) {
         el("caption", { class: "hidden-words" }, "The receipt in words"),
         el("tbody", {}, ...facts(receipt).map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, value)))))),
     el("div", { class: "actions" },
-      el("button", { type: "button", class: "secondary", id: "verify-receipt", onclick: () => verify(receipt, verdict) }, "Verify"),
+      el("button", { type: "button", class: "secondary", onclick: () => verify(receipt, verdict) }, "Verify"),
       el("button", { type: "button", class: "secondary", onclick: (event) => copy(event.target, raw) }, "Copy the receipt"),
       el("button", { type: "button", class: "secondary", onclick: () => download("receipt.json", raw + "\n", "application/json") }, "Download it")),
     verdict,
@@ -57,6 +64,6 @@ function guarantee({ epsilon, delta, is_dp_claim: isClaim }) {
   return isClaim ? `differential privacy with ${parameters}` : `none (${parameters})`;
 }
 
-function words(name) {
+export function words(name) {
   return String(name).replaceAll("_", " ");
 }

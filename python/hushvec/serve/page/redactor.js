@@ -3,7 +3,7 @@
 import { amongTwo, formatted, percentUp, strength } from "./bounds.js";
 import { BudgetBar, budget, loadBudget, onBudget } from "./budget.js";
 import { byId, copy, download, el, paused, show } from "./dom.js";
-import { receiptView } from "./receipts.js";
+import { keep, receiptView } from "./receipts.js";
 import { newIdempotencyKey, post } from "./requests.js";
 
 const EXAMPLE = `Discharge note, 14 March 2024
@@ -298,6 +298,7 @@ async function rewrite() {
     const before = budget.consumed.epsilon;
     const released = await post("/v1/rewrite", fields, { idempotencyKey: sent.key });
     state.pending = null;
+    if (released.receipt) keep(released.receipt);
     await loadBudget().catch(() => null);
     if (fields.text === state.text) drawReleased(released, before);
   } catch (error) {
