@@ -96,7 +96,7 @@ def test_the_story_of_a_document(browser, address):
         slider.focus()
         for _ in range(20):
             page.keyboard.press("ArrowLeft")
-        api.expect(page.locator("#epsilon-means")).to_contain_text("at most 88.1\u00a0%; without the release, 50\u00a0%")
+        api.expect(page.locator("#epsilon-means")).to_contain_text("at most 88.1\u00a0% of the time; without the release, 50\u00a0%")
         assert "2: an attacker" in slider.get_attribute("aria-valuetext")
 
         meter = page.locator("#redactor-budget [role=meter]")
@@ -149,7 +149,7 @@ def test_the_mechanism_says_what_it_costs_and_guarantees(browser, address):
     with opened(browser, address) as page:
         paste(page)
         select, means, cost = page.get_by_label("Mechanism"), page.locator("#epsilon-means"), page.locator("#cost")
-        names = ["Randomized response (recommended)", "PrivUnit: a noisy direction", "Gaussian noise"]
+        names = ["Randomized response", "PrivUnit: a noisy direction", "Gaussian noise"]
         assert select.locator("option").all_inner_texts() == names
         assert select.input_value() == "randomized_response"
         page.get_by_label("Epsilon").first.press("Home")   # epsilon 0.1: 52.4979 %, and 0.0005 % more with delta

@@ -49,7 +49,7 @@ export async function verify(receipt, place) {
 function facts(receipt) {
   const found = [["Guarantee", guarantee(receipt)]];
   if (receipt.is_dp_claim) {
-    found.push(["Attacker", `who knows that it was one of two texts picks the right one with at most ${percentUp(amongTwo(receipt.epsilon, receipt.delta))}`]);
+    found.push(["Attacker", `who knows that it was one of two texts picks the right one at most ${percentUp(amongTwo(receipt.epsilon, receipt.delta))} of the time`]);
   }
   found.push(["Mechanism", receipt.label_count ? `${words(receipt.mechanism)} among ${receipt.label_count} public texts` : words(receipt.mechanism)]);
   found.push(["Unit", receipt.per === "release" ? "everything in it is about one person" : "each row is about another person"]);

@@ -27,8 +27,8 @@ const KINDS = {
 
 // What is guaranteed, and what kind of text comes out. The shares are measured by tests/serve/test_rewriting_mechanisms.py.
 const MECHANISMS = {
-  randomized_response: ["Randomized response (recommended)",
-    "Picks a public text at random; the nearest in meaning is the likeliest. The guarantee is epsilon, without exceptions. "
+  randomized_response: ["Randomized response",
+    "Recommended. Picks a public text at random; the nearest in meaning is the likeliest. The guarantee is epsilon, without exceptions. "
     + "At epsilon 8, 86\u00a0% of 80 test notes kept their subject; at epsilon 4, 16\u00a0%."],
   privunit: ["PrivUnit: a noisy direction",
     "Turns the text's vector in a random direction and shows the public text that fits best. The guarantee is epsilon, without exceptions. "
@@ -274,13 +274,13 @@ function drawEpsilon() {
   const most = percentUp(amongTwo(asked, delta));
   byId("mechanism-means").textContent = MECHANISMS[mechanism]?.[1] ?? "";
   byId("epsilon-value").textContent = formatted(asked);
-  byId("epsilon").setAttribute("aria-valuetext", `${formatted(asked)}: an attacker picks the right one of two texts with at most ${most}`);
-  byId("epsilon-means").replaceChildren("An attacker picks the right one of two texts with at most ", el("strong", {}, most),
-    `; without the release, 50\u00a0%. ${capital(strength(asked))}.`);
+  byId("epsilon").setAttribute("aria-valuetext", `${formatted(asked)}: an attacker who knows two texts, one of them yours, picks yours at most ${most} of the time`);
+  byId("epsilon-means").replaceChildren("An attacker who knows two texts, one of them yours, picks yours at most ", el("strong", {}, most),
+    ` of the time; without the release, 50\u00a0%. ${capital(strength(asked))}.`);
   const more = releasesLeft(asked, delta);
   const cost = delta ? `epsilon ${formatted(asked)} and delta ${formatted(delta)}` : `epsilon ${formatted(asked)}`;
   byId("cost").textContent = more
-    ? `This release takes ${cost} for the person in the text. ${more === 1 ? "One like it is" : `${formatted(more)} like it are`} left.`
+    ? `This release takes ${cost} for the person in the text. The budget covers ${formatted(more)} like it.`
     : `This release takes ${cost}: more than what is left.`;
   bar.plan(asked);
 }
