@@ -1,10 +1,10 @@
-"""Draws the pictures of README.md, for light and for dark pages, from measured data.
+"""Draws the pictures of README.md, for light and for dark pages, from measured data; and the data of the charts of `hushvec ui`.
 
-    python scripts/draw_pictures.py            # writes docs/pictures
+    python scripts/draw_pictures.py            # writes docs/pictures and python/hushvec/serve/page/study.json
     python scripts/draw_pictures.py --check    # writes nothing; exit code 1 names what differs
 
-    utility_and_attack    from studies/hushvec_studies/overview/results/utility_and_attack.json
-    speed                 from bench/results/amd-epyc-2-cores.json
+    utility_and_attack, study.json    from studies/hushvec_studies/overview/results/utility_and_attack.json
+    speed                             from bench/results/amd-epyc-2-cores.json
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs/pictures"
+PAGE_DATA = ROOT / "python/hushvec/serve/page/study.json"
 STUDY = ROOT / "studies/hushvec_studies/overview/results/utility_and_attack.json"
 SPEED = ROOT / "bench/results/amd-epyc-2-cores.json"
 Point = tuple[float, float]
@@ -129,6 +130,31 @@ def utility_and_attack(theme: Theme) -> str:
     return picture(880, 320, "Search quality and re-identification by epsilon, for three mechanisms", parts)
 
 
+# ---- the same for the page of the service, which is installed without the studies
+
+DECIMALS = 5  # one of 3,047 posts is 0.00033
+
+
+def page_data() -> str:
+    """The shares of the study as the page reads them: one list per line of its charts."""
+    study = json.loads(STUDY.read_text(encoding="utf-8"))
+    rows = study["rows"]
+    share = lambda number: round(number, DECIMALS)
+    lines = []
+    for name, _ in LINES:
+        own = [row for row in rows if row["mechanism"] == name]
+        lines.append({
+            "mechanism": name,
+            "epsilons": [row["epsilon"] for row in own],
+            "on_topic": [share(row["utility"][0]) for row in own],
+            "recognized": [share(row["attack"][0]) for row in own],
+        })
+    clean = next(row for row in rows if row["mechanism"] == "none")["utility"][0]
+    fields = {"public": study["public"], "private": study["private"], "clean": share(clean),
+              "chance": share(study["utility_by_chance"]), "lines": lines}
+    return json.dumps(fields, separators=(",", ":")) + "\n"
+
+
 # ---- speed
 
 BARS = (
@@ -174,20 +200,22 @@ DRAWN: dict[str, Callable[[Theme], str]] = {"utility_and_attack": utility_and_at
 
 def published() -> dict[Path, str]:
     """What the files should hold."""
-    return {PICTURES / f"{name}_{shade}.svg": draw(theme) for name, draw in DRAWN.items() for shade, theme in THEMES.items()}
+    pictures = {PICTURES / f"{name}_{shade}.svg": draw(theme) for name, draw in DRAWN.items() for shade, theme in THEMES.items()}
+    return {**pictures, PAGE_DATA: page_data()}
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a picture differs from the data")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a file differs from the data")
     check = parser.parse_args(arguments).check
-    differing = [(path, svg) for path, svg in published().items() if not path.exists() or path.read_text(encoding="utf-8") != svg]
-    for path, svg in differing:
+    holds = lambda path, content: path.exists() and path.read_text(encoding="utf-8") == content
+    differing = [(path, content) for path, content in published().items() if not holds(path, content)]
+    for path, content in differing:
         if check:
             print(f"{path.relative_to(ROOT)} differs from its data: run scripts/draw_pictures.py", file=sys.stderr)
         else:
             path.parent.mkdir(exist_ok=True)
-            path.write_text(svg, encoding="utf-8")
+            path.write_text(content, encoding="utf-8")
     return 1 if check and differing else 0
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hushvec.serve.routes import texts
+from hushvec.serve import rewriters
 from serve.services import client_of, policy_fields
 
 TEXT = "Mrs. Edith Varga, born 3 March 1947, or ines.varga@example.org; Edith Varga again."
@@ -70,14 +70,14 @@ class Recorded:
 
 
 def test_rewriters_with_allowed_texts_are_not_kept(monkeypatch):
-    monkeypatch.setattr(texts, "Rewriter", Recorded)
-    texts._kept_rewriter.cache_clear()
+    monkeypatch.setattr(rewriters, "Rewriter", Recorded)
+    rewriters._kept_rewriter.cache_clear()
     try:
-        made = texts.rewriter_for(2.0, ["date"], [CANARY, "Edith Varga"])
+        made = rewriters.rewriter_for(2.0, ["date"], [CANARY, "Edith Varga"])
         shown = made.settings["redactor"].redact(TEXT).text
         assert "Edith Varga" in shown and "1947" in shown and "example.org" not in shown
-        assert texts._kept_rewriter.cache_info().currsize == 0
-        assert texts.rewriter_for(2.0, ["date", "email"]) is texts.rewriter_for(2.0, ["email", "date", "date"])
-        assert texts._kept_rewriter.cache_info().currsize == 1
+        assert rewriters._kept_rewriter.cache_info().currsize == 0
+        assert rewriters.rewriter_for(2.0, ["date", "email"]) is rewriters.rewriter_for(2.0, ["email", "date", "date"])
+        assert rewriters._kept_rewriter.cache_info().currsize == 1
     finally:
-        texts._kept_rewriter.cache_clear()
+        rewriters._kept_rewriter.cache_clear()

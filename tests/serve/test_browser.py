@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from hushvec.serve.keys import new_key
+from hushvec.serve.keys import hash_of, new_key
 from serve.services import free_port, policy_fields, server, write_policy
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
@@ -96,7 +96,7 @@ def test_the_story_of_a_document(browser, address):
         slider.focus()
         for _ in range(20):
             page.keyboard.press("ArrowLeft")
-        api.expect(page.locator("#epsilon-means")).to_contain_text("at most 88.1\u00a0%; without the release, 50\u00a0%")
+        api.expect(page.locator("#epsilon-means")).to_contain_text("at most 88.1\u00a0% of the time; without the release, 50\u00a0%")
         assert "2: an attacker" in slider.get_attribute("aria-valuetext")
 
         meter = page.locator("#redactor-budget [role=meter]")
@@ -106,7 +106,9 @@ def test_the_story_of_a_document(browser, address):
         page.locator("#result").wait_for(timeout=FIRST_REWRITING)
         request = sent.value
         assert len(request.headers["idempotency-key"]) == 36
-        assert request.post_data_json == {"text": NOTE, "epsilon": 2.0, "allow_categories": ["date"], "allow_list": []}
+        assert request.post_data_json == {
+            "text": NOTE, "epsilon": 2.0, "mechanism": "randomized_response", "allow_categories": ["date"], "allow_list": [],
+        }
         api.expect(meter).to_have_attribute("aria-valuenow", f"{before + 2:g}")
         assert page.evaluate("document.querySelector('#redactor-budget .bar-fresh').getBoundingClientRect().width") > 5
         api.expect(page.locator("#spent")).to_contain_text(f"epsilon {before:g} → {before + 2:g}")
@@ -127,6 +129,13 @@ def test_the_story_of_a_document(browser, address):
         api.expect(row).to_contain_text("randomized_response")
         assert row.locator("td").nth(3).inner_text() == "2"
         api.expect(page.locator("#chain-verdict")).to_contain_text("The chain holds.")
+        page.get_by_role("button", name="Show the receipt of row").click()   # of the charge that paid for it
+        kept = page.locator("#receipts details[open]")
+        api.expect(kept.locator("summary").first).to_contain_text("epsilon 2, randomized response")
+        kept.get_by_role("button", name="Verify").click()
+        api.expect(kept.locator(".verdict")).to_contain_text("The receipt holds.")
+        kept.get_by_role("button", name="Show its charge, row").click()
+        assert row.evaluate("row => row === document.activeElement")
         for changed, verdict in ((receipt, "The receipt holds."), ({**receipt, "epsilon": 1.0}, "does not hold")):
             page.get_by_label("Verify a receipt").fill(json.dumps(changed))
             page.locator("#pasted-receipt-form button").click()
@@ -134,6 +143,69 @@ def test_the_story_of_a_document(browser, address):
         page.get_by_label("Verify a receipt").fill("no receipt")
         page.locator("#pasted-receipt-form button").click()
         api.expect(page.locator("#pasted-verdict")).to_contain_text("not a receipt")
+
+
+def test_the_mechanism_says_what_it_costs_and_guarantees(browser, address):
+    with opened(browser, address) as page:
+        paste(page)
+        select, means, cost = page.get_by_label("Mechanism"), page.locator("#epsilon-means"), page.locator("#cost")
+        names = ["Randomized response", "PrivUnit: a noisy direction", "Gaussian noise"]
+        assert select.locator("option").all_inner_texts() == names
+        assert select.input_value() == "randomized_response"
+        page.get_by_label("Epsilon").first.press("Home")   # epsilon 0.1: 52.4979 %, and 0.0005 % more with delta
+        api.expect(means).to_contain_text("at most 52.5\u00a0%")
+        api.expect(cost).not_to_contain_text("delta")
+        select.select_option("gaussian")
+        api.expect(page.locator("#mechanism-means")).to_contain_text("Expect texts about something else")
+        api.expect(cost).to_contain_text("epsilon 0.1 and delta 0.00001")
+        before = httpx.get(address + "v1/budgets").json()["consumed"]
+        page.get_by_role("button", name="Rewrite", exact=True).click()
+        page.locator("#result").wait_for(timeout=FIRST_REWRITING)
+        api.expect(page.locator("#receipt")).to_contain_text("differential privacy with epsilon 0.1, delta 0.00001")
+        after = httpx.get(address + "v1/budgets").json()["consumed"]
+        assert after["delta"] - before["delta"] == pytest.approx(1e-5) and after["epsilon"] - before["epsilon"] == pytest.approx(0.1)
+
+
+def test_a_budget_without_delta_offers_no_gaussian(browser, tmp_path):
+    port, fields = free_port(), policy_fields(tmp_path / "budget.sqlite", epsilon=4.0)
+    fields["tenants"]["alpha"]["budget"] = {"epsilon": 20.0, "delta": 0.0}
+    policy = write_policy(tmp_path / "policy.yaml", fields)
+    with server(policy, port, log=tmp_path / "log"), opened(browser, f"http://127.0.0.1:{port}/") as page:
+        paste(page)
+        values = page.locator("#mechanism option").evaluate_all("options => options.map(({ value }) => value)")
+        assert values == ["randomized_response", "privunit"]
+
+
+def test_an_operator_reads_the_ledgers_of_all(browser, tmp_path):
+    keys, port = {name: new_key() for name in ("alpha", "beta", "operator")}, free_port()
+    fields = policy_fields(tmp_path / "budget.sqlite", key=keys["alpha"], limit=20.0)
+    fields["tenants"]["beta"] = {**fields["tenants"]["alpha"], "keys": [hash_of(keys["beta"])]}
+    fields["operators"] = {"keys": [hash_of(keys["operator"])]}
+    address = f"http://127.0.0.1:{port}/"
+    with server(write_policy(tmp_path / "policy.yaml", fields), port, log=tmp_path / "log"):
+        sent = {"Authorization": f"Bearer {keys['beta']}"}
+        assert httpx.post(address + "v1/embeddings", json={"input": "a"}, headers=sent).status_code == 200
+        for who, width in (("operator", 1200), ("operator", 360), ("alpha", 1200)):
+            settings = {"viewport": {"width": width, "height": 800}, "reduced_motion": "reduce"}
+            with opened(browser, address + "#ledger", is_quiet=False, **settings) as page:   # 401 before the key is known
+                page.get_by_label("Your key").fill(keys[who])
+                page.get_by_role("button", name="Use this key").click()
+                page.locator("#access").wait_for(state="hidden")
+                if who == "alpha":
+                    api.expect(page.locator("#ledger-title")).to_have_text("Your budget")
+                    assert page.locator("#tenants-card").is_hidden() and "beta" not in page.locator("#ledger").inner_text()
+                    continue
+                assert page.get_by_role("tab").all_inner_texts() == ["Explorer", "Ledger"]
+                api.expect(page.locator("#ledger-title")).to_have_text("Budget of alpha")
+                api.expect(page.locator("#no-charges")).to_be_visible()
+                page.get_by_role("button", name="beta").click()
+                api.expect(page.locator("#ledger-title")).to_have_text("Budget of beta")
+                api.expect(page.get_by_role("button", name="beta")).to_have_attribute("aria-pressed", "true")
+                api.expect(page.locator("#charges tr")).to_have_count(1)
+                api.expect(page.locator("#chain-verdict")).to_contain_text("The chain holds. All 2 rows")
+                assert page.locator("#ledger-problem").is_hidden() and not is_wide(page) and violations(page) == []
+                page.get_by_role("tab", name="Ledger").press("ArrowRight")   # past the hidden tab
+                assert page.get_by_role("tab", name="Explorer").get_attribute("aria-selected") == "true"
 
 
 def test_a_release_beyond_the_budget_says_what_to_do(browser, address, tmp_path):
@@ -200,18 +272,44 @@ def test_the_explorer_draws_and_is_read_by_keyboard(browser, address):
         api.expect(page.locator("#attack")).to_contain_text("97.5\u00a0%")
         assert page.locator("#plot [tabindex='0']").count() == 1
         page.locator("#plot [tabindex='0']").focus()
-        api.expect(page.locator(".tip")).to_contain_text("The note: Mr. Oduya")
+        api.expect(page.locator("#plot .tip")).to_contain_text("The note: Mr. Oduya")
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowRight")
-        api.expect(page.locator(".tip")).to_contain_text("Release 2: the attacker names")
+        api.expect(page.locator("#plot .tip")).to_contain_text("Release 2: the attacker names")
         page.keyboard.press("ArrowDown")
-        api.expect(page.locator(".tip")).to_contain_text("Public sentence:")
-        page.get_by_label("Epsilon").last.press("Home")
+        api.expect(page.locator("#plot .tip")).to_contain_text("Public sentence:")
+        page.locator("#explorer-epsilon").press("Home")
         api.expect(page.locator("#explorer-status")).to_contain_text("At epsilon 0.5")
         page.locator("#as-table summary").click()
         api.expect(page.locator("#tables tbody tr")).to_have_count(380)
         page.locator("#note").select_option("0")
         api.expect(page.locator("#tables")).to_contain_text("The note “Marisa Quell")
+
+
+def test_the_curves_follow_the_slider_and_are_read_by_keyboard(browser, address):
+    with opened(browser, address + "#explorer") as page:
+        now = page.locator("#curves-now")
+        api.expect(now).to_contain_text("At epsilon 8. Public codebook: 79\u00a0% on topic, 5.6\u00a0% recognized.")
+        assert page.locator(".chart .line").count() == 6 and page.locator(".chart [role='img']").count() == 54
+        api.expect(page.locator("#curves-source")).to_contain_text("3,047 posts of 20 Newsgroups as MiniLM vectors")
+        chart, tip = page.locator("#recognized-curves"), page.locator("#recognized-curves .tip")
+        assert chart.locator("[tabindex='0']").count() == 1
+        chart.locator("[tabindex='0']").focus()
+        api.expect(tip).to_have_text("Public codebook, epsilon 1: 0.1\u00a0% of the posts are recognized")
+        for key in ("ArrowRight", "ArrowRight", "ArrowDown"):   # to epsilon 4, then to the next mechanism
+            page.keyboard.press(key)
+        api.expect(tip).to_have_text("PrivUnit, epsilon 4: 0.5\u00a0% of the posts are recognized")
+        where = chart.locator(".marker").get_attribute("x1")
+        slider = page.locator("#explorer-epsilon")
+        slider.press("ArrowLeft")
+        api.expect(now).to_contain_text("At epsilon 6, the measured one nearest to 6.73.")
+        assert float(chart.locator(".marker").get_attribute("x1")) < float(where)
+        slider.press("End")
+        api.expect(now).to_contain_text("epsilon, 64, is outside what was measured: 1 to 24")
+        assert page.locator(".chart .marker").count() == 0
+        page.locator("#explorer details summary").last.click()
+        api.expect(page.locator("#curves-tables tbody tr")).to_have_count(18)
+        api.expect(page.locator("#curves-tables")).to_contain_text("What search finds: share on topic among the 10 best answers")
 
 
 def test_a_key_is_asked_for_and_not_kept(browser, tmp_path):

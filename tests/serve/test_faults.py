@@ -14,7 +14,9 @@ import pytest
 from starlette.requests import Request
 
 import hushvec.budget.sqlite
+from hushvec.budget import PrivacyBudget
 from hushvec.cli import TERMINATED
+from hushvec.errors import BudgetError
 from hushvec.serve import bodies
 from hushvec.serve.failures import ServiceError
 from serve.services import client_of, free_port, policy_fields, server, write_policy
@@ -69,6 +71,22 @@ def test_a_ledger_that_another_program_holds(tmp_path, monkeypatch):
             holder.execute("ROLLBACK")
         assert client.post("/v1/embeddings", json={"input": "a"}).status_code == 200
         assert client.get("/v1/budgets").json()["charges"] == 1
+
+
+@pytest.mark.parametrize("path", ["/v1/budgets", "/v1/budgets/alpha", "/v1/budgets/alpha/ledger", "/v1/tenants"])
+def test_a_ledger_that_cannot_be_read(tmp_path, monkeypatch, path):
+    """It was open, and fails now."""
+
+    def fails(budget):
+        raise BudgetError("the store failed")
+
+    with client_of(policy_fields(tmp_path / "budget.sqlite")) as client:
+        assert client.get(path).status_code == 200
+        for name in ("state", "verify", "export"):
+            monkeypatch.setattr(PrivacyBudget, name, fails)
+        answer = client.get(path)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "ledger_unavailable")
+        assert answer.headers["retry-after"] and "the store failed" not in answer.text
 
 
 @pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "k"}])

@@ -1,6 +1,7 @@
 """The page: its files, its headers, and that it loads and runs nothing but them."""
 
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from serve.services import client_of, policy_fields
 FOLDER = Path(hushvec.__file__).parent / "serve" / "page"
 SOURCES = {name: (FOLDER / name).read_text(encoding="utf-8") for name in FILES}
 MODULES = sorted(name for name in FILES if name.endswith(".js"))
+KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "json": "application/json"}
 POLICY = {
     "default-src": "'none'",
     "script-src": "'self'",
@@ -42,8 +44,7 @@ def content_policy(answer):
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_is_served_as_it_is(client, name):
     answer = client.get(f"/page/{name}")
-    kind = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}[name.rpartition(".")[2]]
-    assert answer.status_code == 200 and answer.headers["content-type"].partition(";")[0] == kind
+    assert answer.status_code == 200 and answer.headers["content-type"].partition(";")[0] == KINDS[name.rpartition(".")[2]]
     assert answer.content == (FOLDER / name).read_bytes()
     assert answer.headers["cache-control"] == "no-cache" and answer.headers["x-content-type-options"] == "nosniff"
     assert content_policy(answer) == POLICY
@@ -177,3 +178,11 @@ def test_what_an_attacker_gains_is_never_rounded_down():
 
 def test_half_is_half():
     assert calculated("percentUp(0.5)") == "50.0\u00a0%"
+
+
+@pytest.mark.parametrize("epsilon, delta", [(0.1, 1e-5), (1, 0.1), (2, 0.9), (8, 1e-3), (40, 0.5), (1000, 0.5)])
+def test_what_an_attacker_gains_with_delta_is_what_the_worst_mechanism_gives(epsilon, delta):
+    """It shows the text with probability delta, and is randomized response between the two otherwise."""
+    worst = delta + (1 - delta) / (1 + math.exp(-epsilon))
+    assert calculated(f"amongTwo({epsilon}, {delta})") == pytest.approx(worst, rel=1e-12)
+    assert float(calculated(f"percentUp(amongTwo({epsilon}, {delta}))").replace("\u00a0%", "")) >= 100 * worst - 1e-6

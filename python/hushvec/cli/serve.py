@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hushvec._util.extras import needs_extra
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import print_json
 from hushvec.cli._printable import say
+
+if TYPE_CHECKING:
+    from hushvec.serve.policy import Policy
 from hushvec.serve.keys import hash_of, new_key
 
 _DEFAULT_PORT = 8321
@@ -92,7 +96,8 @@ def _check(policy: object, *, as_json: bool) -> int:
     for tenant in policy.tenants.values():
         redactor_of(tenant.redact)  # refuses categories that do not exist
     if as_json:
-        print_json({"tenants": {name: len(tenant.keys) for name, tenant in policy.tenants.items()}, "models": sorted(policy.models)})
+        tenants = {name: len(tenant.keys) for name, tenant in policy.tenants.items()}
+        print_json({"tenants": tenants, "operators": _operator_keys(policy), "models": sorted(policy.models)})
     else:
         for line in _summary(policy):
             say(line)
@@ -114,4 +119,10 @@ def _summary(policy: object) -> list[str]:
             f"tenant {name}: {tenant.mechanism}, epsilon {tenant.epsilon:g} per request, {requests} requests {when}; "
             f"models {', '.join(tenant.models)}; {access}"
         )
+    if operators := _operator_keys(policy):
+        lines.append(f"operators: {operators} keys, read every budget and release nothing")
     return lines
+
+
+def _operator_keys(policy: Policy) -> int:
+    return 0 if policy.operators is None else len(policy.operators.keys)

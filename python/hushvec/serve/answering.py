@@ -9,8 +9,10 @@ from fastapi import Request, Response
 from pydantic import BaseModel
 
 from hushvec.serve.bodies import read_body, require_type
+from hushvec.serve.failures import ServiceError
+from hushvec.serve.policy import OPERATOR
 from hushvec.serve.releases import Payload
-from hushvec.serve.service import Caller, Service, service_of
+from hushvec.serve.service import Caller, Operator, Service, service_of
 
 Asked = TypeVar("Asked")
 
@@ -52,10 +54,22 @@ async def answer(
 
 
 def identified(request: Request) -> Caller:
-    """Who a request is from; the log and the metrics name the tenant."""
-    caller = service_of(request).caller(request)
-    request.state.tenant = caller.name
-    return caller
+    """The tenant that a request is from.
+
+    Raises:
+        ServiceError: 401; 403 for an operator, who may release for nobody.
+    """
+    sender = reader(request)
+    if isinstance(sender, Operator):
+        raise ServiceError(403, "operator_key", "a tenant's key must be sent: an operator's key reads budgets and ledgers only")
+    return sender
+
+
+def reader(request: Request) -> Caller | Operator:
+    """Whom a request is from; the log and the metrics name the tenant."""
+    sender = service_of(request).sender(request)
+    request.state.tenant = OPERATOR if isinstance(sender, Operator) else sender.name
+    return sender
 
 
 def documented(model: type[BaseModel], more: dict[str, Any] | None = None) -> dict[str, Any]:

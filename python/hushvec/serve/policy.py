@@ -15,6 +15,8 @@ from hushvec.serve.keys import HASH_PATTERN
 
 MEGABYTE = 1_000_000
 
+OPERATOR = "(operator)"
+
 # Names stand in addresses, ledgers, metrics and logs.
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -121,6 +123,12 @@ class Tenant(_Strict):
         return self
 
 
+class Operators(_Strict):
+    """Who may read the budget and the ledger of every tenant, and release nothing."""
+
+    keys: Annotated[list[Annotated[str, Field(pattern=HASH_PATTERN)]], Field(min_length=1)]
+
+
 class Policy(_Strict):
     """The whole file."""
 
@@ -128,6 +136,7 @@ class Policy(_Strict):
     store: str | None = Field(default=None, description="where ledgers and answers are kept: a path, sqlite:///... or postgresql://...")
     models: Annotated[dict[Name, AnyModel], Field(min_length=1)]
     tenants: Annotated[dict[Name, Tenant], Field(min_length=1)]
+    operators: Operators | None = None
 
     @field_validator("tenants")
     @classmethod
@@ -146,10 +155,28 @@ class Policy(_Strict):
                 raise ValueError(f"tenants.{name}.models must be among {', '.join(self.models)}, got {unknown[0]}")
         return self
 
+    @model_validator(mode="after")
+    def _operators_stand_apart(self) -> Policy:
+        if self.operators is None:
+            return self
+        for name, tenant in self.tenants.items():
+            if not tenant.keys:
+                raise ValueError(f"tenants.{name}.keys must not be empty with operators, because anybody could release for it")
+            if not set(tenant.keys).isdisjoint(self.operators.keys):
+                raise ValueError(f"operators and tenants.{name} must not share a key")
+        return self
+
     @property
     def needs_keys(self) -> bool:
         """Whether every request must carry a key. A policy of one tenant without keys is for this machine alone."""
         return not (len(self.tenants) == 1 and not next(iter(self.tenants.values())).keys)
+
+    def owners_of_keys(self) -> Iterator[tuple[str, str]]:
+        """(who, hash) for every key that is known; operators are OPERATOR, which no tenant can be called."""
+        for name, tenant in self.tenants.items():
+            yield from ((name, known) for known in tenant.keys)
+        if self.operators is not None:
+            yield from ((OPERATOR, known) for known in self.operators.keys)
 
     def tenants_without_keys(self) -> list[str]:
         return [name for name, tenant in self.tenants.items() if not tenant.keys]

@@ -100,7 +100,7 @@ def run_here(policy: Policy, path: Path | None, listening: Listening, *, ready: 
         import uvicorn
 
         from hushvec.serve.app import create_app
-        from hushvec.serve.routes.texts import rewriter_for
+        from hushvec.serve.rewriters import rewriter_for
     require_keys_beyond_loopback(policy, listening.host)
     app = create_app(policy, path=path)
 

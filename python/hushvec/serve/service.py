@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from starlette.requests import Request
 
+from hushvec.budget import BudgetState, PrivacyBudget
+from hushvec.errors import BudgetError
 from hushvec.serve.answers import AnswerStore
 from hushvec.serve.failures import ServiceError, invalid
 from hushvec.serve.keys import owner_of
 from hushvec.serve.ledgers import Ledgers, answers_url
 from hushvec.serve.metrics import Metrics
 from hushvec.serve.models import ServedModel
-from hushvec.serve.policy import Policy, Redaction, Tenant, read_policy
+from hushvec.serve.policy import OPERATOR, Policy, Redaction, Tenant, now_utc, read_policy
 from hushvec.serve.releases import Asked, Releases
 from hushvec.serve.work import Work
 from hushvec.text.pii.redactor import Redactor
@@ -25,17 +29,21 @@ _log = logging.getLogger("hushvec.serve")
 
 
 @dataclass(frozen=True)
-class Caller:
-    """Who a request is from.
-
-    Args:
-        name: of the tenant.
-        tenant: its part of the policy, as it is for this request.
-        secret: the key that was sent; empty for the one tenant without keys.
-    """
+class Account:
+    """A tenant and its part of the policy, as it is for one request."""
 
     name: str
     tenant: Tenant
+
+
+@dataclass(frozen=True)
+class Caller(Account):
+    """Whom a request is from: the tenant that it releases for.
+
+    Args:
+        secret: the key that was sent; empty for the one tenant without keys.
+    """
+
     secret: str
 
     def asked(self, request: Request, body: bytes) -> Asked:
@@ -47,6 +55,17 @@ class Caller:
     def redactor(self) -> Redactor | None:
         """What replaces personal data in this tenant's texts; None where the policy asks for none."""
         return redactor_of(self.tenant.redact)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """Whom a request is from: somebody who reads the accounts of every tenant.
+
+    Args:
+        accounts: all of them.
+    """
+
+    accounts: tuple[Account, ...]
 
 
 class Service:
@@ -69,8 +88,8 @@ class Service:
 
     # ---- who ----
 
-    def caller(self, request: Request) -> Caller:
-        """Who a request is from.
+    def sender(self, request: Request) -> Caller | Operator:
+        """Whom a request is from.
 
         Raises:
             ServiceError: 401, the same for a missing, wrong and revoked key.
@@ -80,11 +99,26 @@ class Service:
             name, tenant = next(iter(policy.tenants.items()))
             return Caller(name, tenant, "")
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        hashes = ((name, known) for name, tenant in policy.tenants.items() for known in tenant.keys)
-        owner = owner_of(key.strip(), hashes) if scheme.lower() == "bearer" else None
+        owner = owner_of(key.strip(), policy.owners_of_keys()) if scheme.lower() == "bearer" else None
         if owner is None:
             raise ServiceError(401, "invalid_api_key", "a valid API key must be sent: Authorization: Bearer KEY")
+        if owner == OPERATOR:
+            return Operator(tuple(Account(name, tenant) for name, tenant in policy.tenants.items()))
         return Caller(owner, policy.tenants[owner], key.strip())
+
+    # ---- budgets ----
+
+    def ledger(self, account: Account) -> PrivacyBudget:
+        """The ledger that pays for a tenant in the present period."""
+        terms = account.tenant.budget
+        with readable_ledger():
+            return self.releases.ledgers.open(account.name, terms, terms.period(now_utc()))
+
+    def budget_state(self, account: Account) -> BudgetState:
+        """What is spent and left in it."""
+        budget = self.ledger(account)
+        with readable_ledger():
+            return budget.state()
 
     # ---- models ----
 
@@ -160,6 +194,15 @@ def redactor_of(settings: bool | Redaction) -> Redactor | None:
         allow_list=chosen.allow_list or None,
         replacement=chosen.replacement,
     )
+
+
+@contextlib.contextmanager
+def readable_ledger() -> Iterator[None]:
+    """A ledger that fails while it is read makes the answer 503."""
+    try:
+        yield
+    except BudgetError:
+        raise ServiceError(503, "ledger_unavailable", "the ledger cannot be read", retry_after=1) from None
 
 
 def service_of(request: Request) -> Service:

@@ -2,9 +2,18 @@
 
 const MOST_DECIMALS = 6;
 
-/** The most that an attacker reaches who knows that the text is one of two: e^epsilon / (1 + e^epsilon). */
-export function amongTwo(epsilon) {
-  return 1 / (1 + Math.exp(-epsilon));
+/**
+ * The most that an attacker reaches who knows that the text is one of two, equally likely: (e^epsilon + delta) / (1 + e^epsilon).
+ * Let a and b be the chances to be right about either text. The guarantee says a <= e^epsilon (1 - b) + delta, and the same with
+ * a and b exchanged. The sum of both is (a + b) (1 + e^epsilon) <= 2 e^epsilon + 2 delta, and (a + b) / 2 is the chance to be right.
+ */
+export function amongTwo(epsilon, delta = 0) {
+  return 1 / (1 + Math.exp(-epsilon)) + delta / (1 + Math.exp(epsilon));
+}
+
+/** The same among n candidates: e^epsilon / (e^epsilon + n - 1). */
+export function amongMany(candidates, epsilon) {
+  return 1 / (1 + (candidates - 1) * Math.exp(-epsilon));
 }
 
 /** A share as a percentage, rounded up, with as many decimals as it takes to stay below 100. */

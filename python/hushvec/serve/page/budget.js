@@ -32,7 +32,14 @@ export class BudgetBar {
     this.left = el("strong", { class: "budget-left" });
     this.words = el("span", { class: "quiet" });
     place.replaceChildren(el("p", { class: "budget-line" }, this.left, this.words), this.bar);
-    onBudget(() => this.draw());
+    this.account = null;
+    onBudget((found) => this.show(found));
+  }
+
+  /** Shows an account: an answer of the service about a budget. */
+  show(account) {
+    this.account = account;
+    this.draw();
   }
 
   /** Shows what a release of this epsilon would take. */
@@ -48,8 +55,8 @@ export class BudgetBar {
   }
 
   draw() {
-    if (budget === null) return;
-    const { limit, consumed, remaining } = budget;
+    if (this.account === null) return;
+    const { limit, consumed, remaining, exhausted } = this.account;
     const next = Math.min(this.next, remaining.epsilon);
     const share = (epsilon) => `${Math.min(100, (100 * epsilon) / limit.epsilon)}%`;
     this.used.style.width = share(Math.max(0, consumed.epsilon - this.latest));
@@ -57,11 +64,11 @@ export class BudgetBar {
     this.fresh.hidden = this.latest === 0;
     this.wanted.style.width = share(next);
     this.left.textContent = `epsilon ${formatted(remaining.epsilon)} left`;
-    this.words.textContent = ` of ${formatted(limit.epsilon)} ${renewal(budget)}`;
+    this.words.textContent = ` of ${formatted(limit.epsilon)} ${renewal(this.account)}`;
     this.bar.setAttribute("aria-valuemax", limit.epsilon);
     this.bar.setAttribute("aria-valuenow", consumed.epsilon);
     this.bar.setAttribute("aria-valuetext", `${formatted(consumed.epsilon)} of ${formatted(limit.epsilon)} consumed`);
-    this.bar.classList.toggle("is-full", budget.exhausted);
+    this.bar.classList.toggle("is-full", exhausted);
   }
 }
 

@@ -20,6 +20,14 @@ export function show(element, visible = true) {
   element.hidden = !visible;
 }
 
+/** A table that scrolls inside its own frame. */
+export function tableView(name, columns, rows) {
+  return el("div", { class: "table-scroll tall", tabindex: 0, role: "group", "aria-label": name },
+    el("table", {}, el("caption", {}, name),
+      el("thead", {}, el("tr", {}, ...columns.map((column) => el("th", { scope: "col" }, column)))),
+      el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((cell) => el("td", {}, cell)))))));
+}
+
 /** Hands a text to the user as a file. */
 export function download(name, text, type) {
   const address = URL.createObjectURL(new Blob([text], { type }));

@@ -1,18 +1,18 @@
 // The Explorer: releases of an invented note among public sentences, drawn as SVG, and the same as tables.
 
 import { formatted, percent, percentUp } from "./bounds.js";
-import { byId, el, paused, show, svg } from "./dom.js";
+import { markEpsilon, openCurves, setUpCurves } from "./curves.js";
+import { byId, el, paused, show, svg, tableView } from "./dom.js";
+import { Reader } from "./reader.js";
 import { get } from "./requests.js";
 
 const LOWEST = 0.5;
 const STEPS_PER_DOUBLING = 4;
 const MARGIN = 26;
-const REACH = 18; // pixels around a point that count as pointing at it
 
 let scene = null;
 let asking = null;
-let points = []; // groups: [note], releases, sentences
-let at = [0, 0]; // the point that the TAB key reaches: group, number
+let reader = null;
 
 export function setUpExplorer() {
   const later = paused(120, load);
@@ -23,10 +23,12 @@ export function setUpExplorer() {
   byId("note").addEventListener("change", load);
   byId("as-table").addEventListener("toggle", drawTables);
   new ResizeObserver(paused(60, () => scene && draw())).observe(byId("plot"));
+  setUpCurves();
   drawEpsilon();
 }
 
 export function openExplorer() {
+  openCurves();
   if (scene === null) load();
 }
 
@@ -37,6 +39,7 @@ function epsilon() {
 function drawEpsilon() {
   byId("explorer-epsilon-value").textContent = formatted(epsilon());
   byId("explorer-epsilon").setAttribute("aria-valuetext", `epsilon ${formatted(epsilon())}`);
+  markEpsilon(epsilon());
 }
 
 async function load() {
@@ -45,7 +48,7 @@ async function load() {
   try {
     const found = await get(`/v1/explore?note=${Number(byId("note").value || 1)}&epsilon=${epsilon()}`, controller.signal);
     scene = found;
-    at = [0, 0];
+    reader = null;
     show(byId("explorer-problem"), false);
     drawNotes();
     drawAttack();
@@ -90,29 +93,18 @@ function draw() {
     const x = toX(one.x), y = toY(one.y);
     return { x, y, label, shape: shape(x, y, label) };
   };
-  points = [
+  const points = [
     [placed(diamond, scene.note, `The note: ${scene.note.text}`)],
     scene.releases.map((one, number) => placed(one.right ? disc : cross, one, releaseLabel(one, number))),
     scene.sentences.map((one) => placed(dot, one, `Public sentence: ${one.text}`)),
   ];
+  const shapes = (group) => points[group].map(({ shape }) => shape);
   const picture = svg("svg", {
     width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-describedby": "plot-help",
     "aria-label": "Releases of the note among public sentences",
   }, svg("g", {}, ...shapes(2)), svg("g", {}, ...shapes(1)), ...shapes(0), noteName(points[0][0], width));
-  const tip = el("div", { class: "tip", "aria-hidden": "true", hidden: true });
-  place.replaceChildren(picture, tip);
-  picture.addEventListener("pointermove", (event) => pointAt(event, tip));
-  picture.addEventListener("pointerdown", (event) => pointAt(event, tip));
-  picture.addEventListener("pointerleave", () => unmark(tip));
-  picture.addEventListener("keydown", moveFocus);
-  picture.addEventListener("focusin", (event) => tell(points.flat().find(({ shape }) => shape === event.target), tip));
-  picture.addEventListener("focusout", () => unmark(tip));
-  current().shape.setAttribute("tabindex", 0);
+  reader = new Reader(place, picture, points, reader?.at);
   byId("plot-scale").textContent = scaleWords();
-}
-
-function shapes(group) {
-  return points[group].map(({ shape }) => shape);
 }
 
 /** The same scale on both axes, so that everything fits. */
@@ -162,54 +154,6 @@ function scaleWords() {
   return `Here the releases scatter ${words} the public sentences. The plane shows ${percent(scene.explained)} of how sentences differ; the attacker uses all 384 dimensions.`;
 }
 
-// ---- reading it ----
-
-function pointAt(event, tip) {
-  const box = event.currentTarget.getBoundingClientRect();
-  const x = event.clientX - box.left, y = event.clientY - box.top;
-  let best = null, closest = REACH ** 2;
-  for (const one of points.flat()) {
-    const distance = (one.x - x) ** 2 + (one.y - y) ** 2;
-    if (distance < closest) [best, closest] = [one, distance];
-  }
-  if (best) tell(best, tip);
-  else unmark(tip);
-}
-
-function tell(one, tip) {
-  unmark(tip);
-  if (!one) return;
-  one.shape.classList.add("is-marked");
-  tip.textContent = one.label;
-  show(tip);
-  const room = tip.parentElement.clientWidth;
-  tip.style.left = `${Math.max(0, Math.min(room - tip.offsetWidth, one.x - tip.offsetWidth / 2))}px`;
-  const above = one.y - tip.offsetHeight - 14;
-  tip.style.top = `${above >= 0 ? above : one.y + 14}px`;
-}
-
-function unmark(tip) {
-  show(tip, false);
-  byId("plot").querySelector(".is-marked")?.classList.remove("is-marked");
-}
-
-function current() {
-  return points[at[0]][at[1]];
-}
-
-function moveFocus(event) {
-  const along = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-  const across = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (along === undefined && across === undefined) return;
-  event.preventDefault();
-  current().shape.setAttribute("tabindex", -1);
-  const [group, number] = at;
-  if (along) at = [group, (number + along + points[group].length) % points[group].length];
-  else at = [(group + across + points.length) % points.length, 0];
-  current().shape.setAttribute("tabindex", 0);
-  current().shape.focus();
-}
-
 // ---- the same in words ----
 
 function drawTables() {
@@ -219,15 +163,8 @@ function drawTables() {
   const sentences = scene.sentences.map((one) => [one.text, place(one)]);
   byId("tables").replaceChildren(
     el("p", {}, `The note “${scene.note.text}” is at ${place(scene.note)}.`),
-    table("Releases", ["Release", "Right", "Note that the attacker names", "Nearest public sentence", "Place"], releases),
-    table("Public sentences", ["Sentence", "Place"], sentences));
-}
-
-function table(name, columns, rows) {
-  return el("div", { class: "table-scroll tall", tabindex: 0, role: "group", "aria-label": name },
-    el("table", {}, el("caption", {}, name),
-      el("thead", {}, el("tr", {}, ...columns.map((column) => el("th", { scope: "col" }, column)))),
-      el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((cell) => el("td", {}, cell)))))));
+    tableView("Releases", ["Release", "Right", "Note that the attacker names", "Nearest public sentence", "Place"], releases),
+    tableView("Public sentences", ["Sentence", "Place"], sentences));
 }
 
 function place({ x, y }) {

@@ -3,7 +3,7 @@
 import { loadBudget } from "./budget.js";
 import { byId, show } from "./dom.js";
 import { openExplorer, setUpExplorer } from "./explorer.js";
-import { loadLedger, setUpLedger } from "./ledger.js";
+import { loadLedger, setUpLedger, showTenants } from "./ledger.js";
 import { setUpRedactor } from "./redactor.js";
 import { access, useKey } from "./requests.js";
 import { setUpTabs } from "./tabs.js";
@@ -14,6 +14,19 @@ function opened(name) {
   current = name;
   if (name === "explorer") openExplorer();
   if (name === "ledger") loadLedger();
+}
+
+/** Loads the budget, or all of them for an operator, who can read and not release. */
+async function enter() {
+  try {
+    await loadBudget();
+  } catch (error) {
+    if (error.code !== "operator_key") throw error;
+    showTenants();
+    show(byId("tab-redactor"), false);
+    if (current === "redactor") openTab("ledger");
+    else opened(current);
+  }
 }
 
 access.addEventListener("needed", () => {
@@ -28,7 +41,7 @@ byId("access").addEventListener("submit", async (event) => {
   useKey(byId("api-key").value);
   const problem = byId("access-problem");
   try {
-    await loadBudget();
+    await enter();
     problem.textContent = "";
     byId("api-key").value = "";
     show(byId("access"), false);
@@ -41,8 +54,8 @@ byId("access").addEventListener("submit", async (event) => {
 setUpRedactor();
 setUpExplorer();
 setUpLedger();
-setUpTabs(byId("tabs"), opened);
-loadBudget().catch((error) => {
+const openTab = setUpTabs(byId("tabs"), opened);
+enter().catch((error) => {
   if (error.status === 401) return;
   byId("page-problem").textContent = error.message;
   show(byId("page-problem"));

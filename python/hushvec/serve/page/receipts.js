@@ -10,6 +10,13 @@ const VERDICTS = {
   "not a DP claim": ["bad", "The receipt claims no differential privacy."],
 };
 
+/** Receipts of releases that this tab made, latest first: {receipt, time}. They are gone with the tab. */
+export const kept = [];
+
+export function keep(receipt) {
+  kept.unshift({ receipt, time: new Date() });
+}
+
 /** A receipt: what it says in words, all of it as JSON, and buttons. */
 export function receiptView(receipt) {
   const raw = JSON.stringify(receipt, null, 2);
@@ -20,7 +27,7 @@ export function receiptView(receipt) {
         el("caption", { class: "hidden-words" }, "The receipt in words"),
         el("tbody", {}, ...facts(receipt).map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, value)))))),
     el("div", { class: "actions" },
-      el("button", { type: "button", class: "secondary", id: "verify-receipt", onclick: () => verify(receipt, verdict) }, "Verify"),
+      el("button", { type: "button", class: "secondary", onclick: () => verify(receipt, verdict) }, "Verify"),
       el("button", { type: "button", class: "secondary", onclick: (event) => copy(event.target, raw) }, "Copy the receipt"),
       el("button", { type: "button", class: "secondary", onclick: () => download("receipt.json", raw + "\n", "application/json") }, "Download it")),
     verdict,
@@ -41,8 +48,8 @@ export async function verify(receipt, place) {
 
 function facts(receipt) {
   const found = [["Guarantee", guarantee(receipt)]];
-  if (receipt.delta === 0) {
-    found.push(["Attacker", `who knows that it was one of two texts picks the right one with at most ${percentUp(amongTwo(receipt.epsilon))}`]);
+  if (receipt.is_dp_claim) {
+    found.push(["Attacker", `who knows that it was one of two texts picks the right one at most ${percentUp(amongTwo(receipt.epsilon, receipt.delta))} of the time`]);
   }
   found.push(["Mechanism", receipt.label_count ? `${words(receipt.mechanism)} among ${receipt.label_count} public texts` : words(receipt.mechanism)]);
   found.push(["Unit", receipt.per === "release" ? "everything in it is about one person" : "each row is about another person"]);
@@ -57,6 +64,6 @@ function guarantee({ epsilon, delta, is_dp_claim: isClaim }) {
   return isClaim ? `differential privacy with ${parameters}` : `none (${parameters})`;
 }
 
-function words(name) {
+export function words(name) {
   return String(name).replaceAll("_", " ");
 }

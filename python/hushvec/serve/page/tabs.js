@@ -1,6 +1,6 @@
 // Tabs by the ARIA pattern: one stop for the TAB key, arrows, Home and End between tabs.
 
-/** Makes a tablist work; `opened(name)` is called for the panel that is shown. */
+/** Makes a tablist work; `opened(name)` is called for the panel that is shown. Returns what opens a panel by its name. */
 export function setUpTabs(list, opened) {
   const tabs = [...list.querySelectorAll("[role=tab]")];
 
@@ -22,13 +22,15 @@ export function setUpTabs(list, opened) {
     if (tab) open(tab);
   });
   list.addEventListener("keydown", (event) => {
-    const at = tabs.indexOf(document.activeElement);
-    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[event.key];
+    const shown = tabs.filter((tab) => !tab.hidden);
+    const at = shown.indexOf(document.activeElement);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: shown.length - 1 }[event.key];
     if (at < 0 || to === undefined) return;
     event.preventDefault();
-    open(tabs[(to + tabs.length) % tabs.length], { focus: true });
+    open(shown[(to + shown.length) % shown.length], { focus: true });
   });
 
   const named = tabs.find((tab) => `#${tab.dataset.name}` === location.hash);
   open(named ?? tabs[0]);
+  return (name) => open(tabs.find((tab) => tab.dataset.name === name));
 }

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict
 
-from hushvec.budget import BudgetState
-from hushvec.errors import BudgetError, MissingExtraError, ReceiptError
+from hushvec.errors import MissingExtraError, ReceiptError
 from hushvec.receipts.verify import verify_receipt
-from hushvec.serve.answering import JSON, Run, answer, documented, identified
-from hushvec.serve.bodies import json_fields
+from hushvec.serve.answering import JSON, documented, identified, reader
+from hushvec.serve.bodies import json_fields, read_body, require_type
 from hushvec.serve.failures import ServiceError, invalid
-from hushvec.serve.policy import now_utc
-from hushvec.serve.releases import Payload
-from hushvec.serve.service import Caller, Service, service_of
+from hushvec.serve.policy import Limits, now_utc
+from hushvec.serve.rewriters import offers
+from hushvec.serve.service import Account, Caller, Operator, Service, readable_ledger, service_of
 
 router = APIRouter(tags=["accounts"])
 
@@ -30,9 +28,13 @@ class VerifyRequest(BaseModel):
 
 
 @router.post("/v1/receipts/verify", openapi_extra=documented(VerifyRequest))
-async def verify(request: Request) -> Response:
+async def verify(request: Request) -> dict[str, Any]:
     """The receipt's guarantee, computed again from its parameters."""
-    return await answer(request, lambda body, _: json_fields(body, VerifyRequest), _verify)
+    sender = reader(request)
+    limits = Limits() if isinstance(sender, Operator) else sender.tenant.limits
+    require_type(request, JSON)
+    body = await read_body(request, limits.body_bytes)
+    return await service_of(request).work.run(lambda: _verified(json_fields(body, VerifyRequest)))
 
 
 @router.get("/v1/budgets")
@@ -45,40 +47,59 @@ async def own_budget(request: Request) -> dict[str, Any]:
 
 @router.get("/v1/budgets/{tenant}")
 async def budget(request: Request, tenant: str) -> dict[str, Any]:
-    """The same by name. A caller sees its own budget only; another name answers as one that does not exist."""
+    """The same by name. A tenant sees its own budget only; another name answers as one that does not exist. Operators see all."""
     service = service_of(request)
-    caller = _own(identified(request), tenant)
-    return await service.work.run(lambda: _budget(service, caller))
+    account = _account(reader(request), tenant)
+    return await service.work.run(lambda: _budget(service, account))
 
 
 @router.get("/v1/budgets/{tenant}/ledger")
 async def ledger(request: Request, tenant: str) -> dict[str, Any]:
     """Every row of the present period's ledger, and whether the hash chain holds."""
     service = service_of(request)
-    caller = _own(identified(request), tenant)
-    return await service.work.run(lambda: _ledger(service, caller))
+    account = _account(reader(request), tenant)
+    return await service.work.run(lambda: _ledger(service, account))
 
 
-def _own(caller: Caller, tenant: str) -> Caller:
-    if tenant != caller.name:
-        raise ServiceError(404, "not_found", "there is no such budget")
-    return caller
+@router.get("/v1/tenants")
+async def tenants(request: Request) -> dict[str, Any]:
+    """Every tenant's budget, for operators. Without keys, that of the one local tenant."""
+    service = service_of(request)
+    accounts = _all_accounts(reader(request))
+    return await service.work.run(lambda: {"tenants": [_budget(service, account) for account in accounts]})
 
 
-def _verify(service: Service, caller: Caller, asked: VerifyRequest, run: Run) -> Payload:
+def _account(sender: Caller | Operator, tenant: str) -> Account:
+    """The account of this name, among those that the sender may read."""
+    accounts = sender.accounts if isinstance(sender, Operator) else (sender,)
+    for account in accounts:
+        if account.name == tenant:
+            return account
+    raise ServiceError(404, "not_found", "there is no such budget")
+
+
+def _all_accounts(sender: Caller | Operator) -> tuple[Account, ...]:
+    if isinstance(sender, Operator):
+        return sender.accounts
+    if sender.secret:
+        raise ServiceError(403, "operators_only", "an operator's key must be sent: a tenant reads its own budget at /v1/budgets")
+    return (sender,)
+
+
+def _verified(asked: VerifyRequest) -> dict[str, Any]:
     try:
         found = verify_receipt(asked.receipt)
     except (ReceiptError, MissingExtraError, TypeError, ValueError):
         raise invalid("receipt must be a receipt of hushvec, complete and unchanged in its kinds", "receipt") from None
-    return Payload(json.dumps({"status": found.status, "reasons": list(found.reasons)}).encode(), JSON, {})
+    return {"status": found.status, "reasons": list(found.reasons)}
 
 
-def _budget(service: Service, caller: Caller) -> dict[str, Any]:
-    terms, now = caller.tenant.budget, now_utc()
+def _budget(service: Service, account: Account) -> dict[str, Any]:
+    terms, now = account.tenant.budget, now_utc()
     renewal = terms.renewal(now)
-    state: BudgetState = _opened(service, caller).state()
+    state = service.budget_state(account)
     return {
-        "tenant": caller.name,
+        "tenant": account.name,
         "period": terms.period(now) or None,
         "renews_at": None if renewal is None else renewal.isoformat(),
         "limit": {"epsilon": state.max_epsilon, "delta": state.max_delta},
@@ -87,19 +108,13 @@ def _budget(service: Service, caller: Caller) -> dict[str, Any]:
         "exhausted": state.exhausted,
         "charges": state.rows - 1,
         "ledger": state.ledger,
-        "per_request": {"epsilon": caller.tenant.epsilon, "mechanism": caller.tenant.mechanism, "per": caller.tenant.per},
+        "per_request": {"epsilon": account.tenant.epsilon, "mechanism": account.tenant.mechanism, "per": account.tenant.per},
+        "rewriting": offers(account.tenant, state),
     }
 
 
-def _ledger(service: Service, caller: Caller) -> dict[str, Any]:
-    budget = _opened(service, caller)
-    report = budget.verify()
-    return {"tenant": caller.name, "holds": report.holds, "rows": report.rows, "reason": report.reason, "export": budget.export()}
-
-
-def _opened(service: Service, caller: Caller) -> Any:
-    terms = caller.tenant.budget
-    try:
-        return service.releases.ledgers.open(caller.name, terms, terms.period(now_utc()))
-    except BudgetError:
-        raise ServiceError(503, "ledger_unavailable", "the ledger cannot be read", retry_after=1) from None
+def _ledger(service: Service, account: Account) -> dict[str, Any]:
+    budget = service.ledger(account)
+    with readable_ledger():
+        report, export = budget.verify(), budget.export()
+    return {"tenant": account.name, "holds": report.holds, "rows": report.rows, "reason": report.reason, "export": export}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hushvec.data import private_note_vectors, private_notes, public_sentence_vectors, public_sentences
 from hushvec.release.vectors import privatize
-from hushvec.serve.answering import identified
+from hushvec.serve.answering import reader
 from hushvec.serve.failures import ServiceError, invalid
 from hushvec.serve.service import service_of
 
@@ -53,7 +53,7 @@ class _Scene:
 @router.get("/v1/explore")
 async def explore(request: Request, note: str = "0", epsilon: str = "8") -> dict[str, Any]:
     """Releases of one of the bundled notes, and what a nearest-neighbor attacker finds from each."""
-    identified(request)
+    reader(request)
     number, rounded = _note(note), _epsilon(epsilon)
     return await service_of(request).work.run(lambda: _explored(number, rounded))
 

@@ -15,6 +15,7 @@ _HTML = "text/html; charset=utf-8"
 _CSS = "text/css; charset=utf-8"
 _JAVASCRIPT = "text/javascript; charset=utf-8"
 _SVG = "image/svg+xml"
+_JSON = "application/json"
 
 INDEX = "index.html"
 
@@ -25,14 +26,17 @@ FILES = {
     "page.js": _JAVASCRIPT,
     "bounds.js": _JAVASCRIPT,
     "budget.js": _JAVASCRIPT,
+    "curves.js": _JAVASCRIPT,
     "dom.js": _JAVASCRIPT,
     "explorer.js": _JAVASCRIPT,
     "ledger.js": _JAVASCRIPT,
+    "reader.js": _JAVASCRIPT,
     "receipts.js": _JAVASCRIPT,
     "redactor.js": _JAVASCRIPT,
     "requests.js": _JAVASCRIPT,
     "tabs.js": _JAVASCRIPT,
     "icon.svg": _SVG,
+    "study.json": _JSON,
 }
 
 _HEADERS = {

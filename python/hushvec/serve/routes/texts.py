@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-from functools import lru_cache
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
@@ -12,22 +10,26 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hushvec.serve.answering import JSON, Run, answer, documented
 from hushvec.serve.bodies import json_fields
-from hushvec.serve.failures import ServiceError, invalid
 from hushvec.serve.noise import epsilon_of
 from hushvec.serve.policy import Redaction
 from hushvec.serve.receipts import receipt_headers
 from hushvec.serve.releases import Payload
+from hushvec.serve.rewriters import (
+    DEFAULT_MECHANISM,
+    RewritingMechanism,
+    delta_of,
+    out_of_range,
+    require_offered,
+    rewriter_for,
+    unknown_category,
+)
 from hushvec.serve.service import Caller, Service, redactor_of, require_texts
 from hushvec.text.pii.redactor import Redactor
-from hushvec.text.rewriting.rewriter import Rewriter
 
 router = APIRouter(tags=["texts"])
 
 _AllowedCategories = Annotated[list[str], Field(max_length=100, description="categories that are not looked for")]
 _AllowedTexts = Annotated[list[str], Field(max_length=1000, description="finds that stay: exact texts")]
-
-# The first rewriter loads a model and embeds the public texts. Requests that come meanwhile wait for it.
-_building = threading.Lock()
 
 
 class RedactRequest(BaseModel):
@@ -49,6 +51,7 @@ class RewriteRequest(BaseModel):
     allow_categories: _AllowedCategories = []
     allow_list: _AllowedTexts = []
     epsilon: float | None = Field(default=None, gt=0, description="at most the policy's")
+    mechanism: RewritingMechanism = Field(default=DEFAULT_MECHANISM, description="gaussian costs the policy's delta as well")
 
 
 @router.post("/v1/redact", openapi_extra=documented(RedactRequest))
@@ -59,7 +62,7 @@ async def redact(request: Request) -> Response:
 
 @router.post("/v1/rewrite", openapi_extra=documented(RewriteRequest))
 async def rewrite(request: Request) -> Response:
-    """The text as a public one, chosen with differential privacy. Charged."""
+    """The text as a public one, by a mechanism of differential privacy. Charged."""
     return await answer(request, lambda body, _: json_fields(body, RewriteRequest), _rewrite)
 
 
@@ -82,51 +85,27 @@ def _redactor(caller: Caller, asked: RedactRequest) -> Redactor:
     try:
         redactor = redactor_of(settings.model_copy(update=allowed))
     except ValueError:
-        raise _unknown_category() from None
+        raise unknown_category() from None
     assert redactor is not None
     return redactor
 
 
 def _rewrite(service: Service, caller: Caller, asked: RewriteRequest, run: Run) -> Payload:
     require_texts([asked.text], caller, "text")
-    rewriter = rewriter_for(epsilon_of(caller.tenant, asked.epsilon), asked.allow_categories, asked.allow_list)
+    epsilon, mechanism = epsilon_of(caller.tenant, asked.epsilon), asked.mechanism
+    delta = delta_of(caller.tenant, mechanism)
+    if delta:
+        require_offered(caller.tenant, mechanism, service.budget_state(caller))
+    rewriter = rewriter_for(epsilon, asked.allow_categories, asked.allow_list, mechanism=mechanism, delta=delta)
 
     def make(budget: Any) -> Payload:
-        rewriting = rewriter.rewrite(asked.text, budget=budget)
+        try:
+            rewriting = rewriter.rewrite(asked.text, budget=budget)
+        except ValueError:  # before the charge, as every error about arguments
+            raise out_of_range(mechanism) from None
         service.metrics.released(caller.name, rewriting.n_chunks, rewriting.epsilon_total)
         fields = rewriting.to_dict(private=False)
         headers = {} if rewriting.receipt is None else receipt_headers(rewriting.receipt)
         return Payload(json.dumps(fields, ensure_ascii=False).encode(), JSON, headers)
 
     return run(make)
-
-
-def rewriter_for(epsilon: float, allow_categories: list[str] | None = None, allow_list: list[str] | None = None) -> Rewriter:
-    """A rewriter at this epsilon. Those with an `allow_list` are made anew: its texts are private and must not be kept."""
-    categories = tuple(sorted(set(allow_categories or ())))
-    try:
-        with _building:
-            if not allow_list:
-                return _kept_rewriter(epsilon, categories)
-            return Rewriter(epsilon=epsilon, redactor=Redactor(allow_categories=categories or None, allow_list=allow_list))
-    except ValueError:
-        if categories and not _are_known(categories):
-            raise _unknown_category() from None
-        raise
-
-
-@lru_cache(maxsize=64)
-def _kept_rewriter(epsilon: float, allow_categories: tuple[str, ...]) -> Rewriter:
-    return Rewriter(epsilon=epsilon, allow_categories=allow_categories or None)
-
-
-def _are_known(categories: tuple[str, ...]) -> bool:
-    try:
-        Redactor(allow_categories=categories)
-    except ValueError:
-        return False
-    return True
-
-
-def _unknown_category() -> ServiceError:
-    return invalid("allow_categories must name categories of personal data", "allow_categories")

@@ -1,0 +1,94 @@
+"""Rewriters of the service: which mechanisms it offers for a text, what they cost, and rewriters kept for the next request."""
+
+from __future__ import annotations
+
+import threading
+from functools import lru_cache
+from typing import Literal, get_args
+
+from hushvec.budget import BudgetState
+from hushvec.serve.failures import ServiceError, invalid
+from hushvec.serve.policy import Tenant
+from hushvec.text.pii.redactor import Redactor
+from hushvec.text.rewriting.rewriter import Rewriter
+
+# Not here: "l2_laplace", whose releases are no DP claim, and "laplacian", whose guarantee is that of "privunit", which keeps the
+# subject of more texts. "gaussian" hardly ever keeps it; it is here because people ask for it, and the page says what to expect.
+RewritingMechanism = Literal["randomized_response", "privunit", "gaussian"]
+DEFAULT_MECHANISM: RewritingMechanism = "randomized_response"
+
+# Everything in the output follows from one release. Chunks would show where finds stood among them, without a guarantee.
+_LEVEL = "document"
+
+# The first rewriter loads a model and embeds the public texts. Requests that come meanwhile wait for it.
+_building = threading.Lock()
+
+
+def delta_of(tenant: Tenant, mechanism: str) -> float:
+    """What a rewriting costs besides epsilon."""
+    return tenant.delta if mechanism == "gaussian" else 0.0
+
+
+def is_offered(tenant: Tenant, mechanism: str, state: BudgetState) -> bool:
+    """Whether the whole budget of a period has room for one such release."""
+    delta = delta_of(tenant, mechanism)
+    return delta == 0 or delta <= (state.max_delta or 0.0)
+
+
+def offers(tenant: Tenant, state: BudgetState) -> list[dict[str, str | float]]:
+    """The mechanisms that a tenant may ask for, the default first, with their delta."""
+    names = get_args(RewritingMechanism)
+    return [{"mechanism": name, "delta": delta_of(tenant, name)} for name in names if is_offered(tenant, name, state)]
+
+
+def require_offered(tenant: Tenant, mechanism: str, state: BudgetState) -> None:
+    if not is_offered(tenant, mechanism, state):
+        rule = f"mechanism {mechanism} costs delta {tenant.delta:g}, and the whole budget has delta {state.max_delta or 0.0:g}"
+        raise ServiceError(403, "not_in_policy", rule, param="mechanism")
+
+
+def rewriter_for(
+    epsilon: float,
+    allow_categories: list[str] | None = None,
+    allow_list: list[str] | None = None,
+    *,
+    mechanism: str = DEFAULT_MECHANISM,
+    delta: float = 0.0,
+) -> Rewriter:
+    """A rewriter at this epsilon. Those with an `allow_list` are made anew: its texts are private and must not be kept.
+
+    Raises:
+        ServiceError: a category that does not exist, or an epsilon for which the mechanism has no noise.
+    """
+    categories = tuple(sorted(set(allow_categories or ())))
+    try:
+        with _building:
+            if not allow_list:
+                return _kept_rewriter(epsilon, categories, mechanism, delta)
+            redactor = Redactor(allow_categories=categories or None, allow_list=allow_list)
+            return Rewriter(epsilon=epsilon, delta=delta, mechanism=mechanism, level=_LEVEL, redactor=redactor)
+    except ValueError:
+        if categories and not _are_known(categories):
+            raise unknown_category() from None
+        raise out_of_range(mechanism) from None
+
+
+@lru_cache(maxsize=64)
+def _kept_rewriter(epsilon: float, allow_categories: tuple[str, ...], mechanism: str, delta: float) -> Rewriter:
+    return Rewriter(epsilon=epsilon, delta=delta, mechanism=mechanism, level=_LEVEL, allow_categories=allow_categories or None)
+
+
+def _are_known(categories: tuple[str, ...]) -> bool:
+    try:
+        Redactor(allow_categories=categories)
+    except ValueError:
+        return False
+    return True
+
+
+def unknown_category() -> ServiceError:
+    return invalid("allow_categories must name categories of personal data", "allow_categories")
+
+
+def out_of_range(mechanism: str) -> ServiceError:
+    return invalid(f"epsilon must be in the range of mechanism {mechanism}", "epsilon")
