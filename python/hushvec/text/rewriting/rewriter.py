@@ -320,8 +320,8 @@ def _redactor(redactor: Any, allow_categories: Iterable[str] | None) -> Redactor
 
 
 def _mean_rows(rows: NDArray[np.float32], numbers: Sequence[int]) -> NDArray[np.float32]:
-    """The mean of the rows that have one number, for each number from 0: of chunks that are joined, every word counts, where their text
-    as one would be cut at what the model reads."""
+    """The mean of the rows that have one number, for each number from 0. So every word of joined chunks counts; a model that read them
+    as one text would stop at what it reads."""
     if len(set(numbers)) == len(rows):
         return rows
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))

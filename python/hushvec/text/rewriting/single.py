@@ -59,9 +59,9 @@ def rewrite(
             train-inverter`. Or an object with `invert(embeddings) -> texts`.
         composition: for "gaussian". "joint": all chunks are one Gaussian release, the exact bound. "basic": epsilon/K and delta/K for
             each chunk, as older receipts have it; more noise.
-        max_chunks: a public number of chunks: shorter texts are filled up to it, neighboring chunks of longer ones are joined (their row
-            is the mean), and placeholders come behind all chunks, so that neither K nor the places of placeholders say anything about
-            the text.
+        max_chunks: a public number of chunks: shorter texts are filled up to it, neighboring chunks of longer ones are joined (their
+            row is the mean), and placeholders come behind all chunks, so that neither K nor the places of placeholders say anything
+            about the text.
         mechanism: "auto": what keeps most of a text at this price: "randomized_response" where the inverter has public texts, else
             "privunit" or what a trained decoder was trained for, and the receipt says so. "randomized_response": the nearest of the
             inverter's public texts, or another by chance, pure epsilon. "privunit": directions only, pure epsilon, the most that a
