@@ -188,17 +188,20 @@ def _name_of(generator: _core.Generator) -> str:
     return name
 
 
-@cache
 def _import_jax() -> Any:
     with needs_extra("hushvec.integrations.jax", "jax"):
         import jax
         import jax.custom_batching
         import jax.experimental
         import jax.ffi
-    for target, handler in _core.xla_handlers().items():
-        for platform in _PLATFORMS:
-            jax.ffi.register_ffi_target(target, handler, platform=platform)
+    _register_handlers(jax)
     return jax
+
+
+@cache
+def _register_handlers(jax: Any) -> None:
+    for target, handler in _core.xla_handlers().items():
+        jax.ffi.register_ffi_target(target, handler, platform="cpu")
 
 
 def _require_array(jax: Any, x: Any) -> None:
