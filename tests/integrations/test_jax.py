@@ -33,7 +33,7 @@ def all_different(results):
 def way(request, monkeypatch):
     """As on the CPU, and as on an accelerator."""
     if request.param == "by callback":
-        monkeypatch.setattr(ours, "_PLATFORMS", ("none",))
+        monkeypatch.setattr(ours, "_platforms", lambda jax: ())
     for programs in (ours._clip_program, ours._noise_program):
         programs.cache_clear()
     yield request.param
@@ -194,6 +194,33 @@ def test_a_program_kept_on_disk_repeats_no_noise(tmp_path, generator):
         runs.append(json.loads(done.stdout))
     assert [run["found"] for run in runs] == ([0, 1] if generator == "none" else [0, 0])
     assert len({noise for run in runs for noise in run["noise"]}) == 4
+
+
+SPREAD = """
+import jax, numpy as np
+import hushvec as hv
+from jax.sharding import NamedSharding, PartitionSpec
+from hushvec.integrations.jax import clip, clip_and_noise
+mesh = jax.make_mesh((2,), ("devices",))
+everywhere = NamedSharding(mesh, PartitionSpec())
+rows = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
+for spec in (("devices",), (None, "devices"), ()):
+    x = jax.device_put(rows, NamedSharding(mesh, PartitionSpec(*spec)))
+    generator, expected = hv.Generator.unsafe_seeded(3), hv.Generator.unsafe_seeded(3)
+    program = jax.jit(lambda x: clip_and_noise(x, 1.0, 0.5, generator=generator), out_shardings=everywhere)
+    for _ in range(2):
+        wanted = hv.clip_and_noise(rows, 1.0, 0.5, generator=expected)
+        copies = [np.asarray(shard.data) for shard in program(x).addressable_shards]
+        assert len(copies) == 2 and all(np.array_equal(copy, wanted) for copy in copies), (spec, copies, wanted)
+    assert np.array_equal(jax.jit(lambda x: clip(x, 1.0), out_shardings=everywhere)(x), hv.clip(rows, 1.0))
+"""
+
+
+def test_a_program_on_several_devices_draws_once(monkeypatch):
+    """Where every device has a copy of the result, the copies are one release."""
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+    done = subprocess.run([sys.executable, "-c", SPREAD], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_a_program_is_not_exported():

@@ -1,7 +1,9 @@
 """hushvec inside JAX programs: `clip` and `clip_and_noise` for jax.Array, also under jax.jit.
 
 On the CPU a compiled program calls the core itself, by XLA's foreign function interface (jax.ffi). On an accelerator rows are
-processed on the host: JAX copies them there and back around a call of Python (jax.pure_callback, jax.experimental.io_callback).
+processed on the host: JAX copies them there and back around a call of Python (jax.pure_callback, jax.experimental.io_callback). So
+are they where JAX has several CPU devices: XLA refuses calls with a side effect in programs that span devices, and JAX sends Python's
+to one of them.
 
 XLA may merge equal calls, drop those whose result nobody reads, and compute constants while it compiles. So the call that draws is
 one with a side effect, which XLA makes once for each time that the program comes to it.
@@ -31,9 +33,6 @@ from hushvec.noise.clipping import law_of
 
 # Compiled programs do not say when they are gone: a generator that one of them was traced with lives as long as the process.
 _names: dict[_core.Generator, str] = {}
-
-# Where a program calls the core itself; elsewhere it calls Python.
-_PLATFORMS = ("cpu",)
 
 # Calls outside jax.jit find their program here; its arguments are part of it.
 _KEPT_PROGRAMS = 256
@@ -164,7 +163,7 @@ def _by_platform(jax: Any, in_program: Callable[[Any], Any], by_callback: Callab
 
     @jax.custom_batching.custom_vmap  # type: ignore[untyped-decorator]
     def program(x: Any) -> Any:
-        return jax.lax.platform_dependent(x, **dict.fromkeys(_PLATFORMS, in_program), default=by_callback)
+        return jax.lax.platform_dependent(x, **dict.fromkeys(_platforms(jax), in_program), default=by_callback)
 
     @program.def_vmap  # type: ignore[untyped-decorator]
     def all_rows(_size: int, _batched: list[bool], x: Any) -> tuple[Any, bool]:
@@ -173,6 +172,14 @@ def _by_platform(jax: Any, in_program: Callable[[Any], Any], by_callback: Callab
 
     compiled: Callable[[Any], Any] = jax.jit(program, inline=True)
     return compiled
+
+
+def _platforms(jax: Any) -> tuple[str, ...]:
+    """Where a program calls the core itself; elsewhere it calls Python."""
+    try:
+        return ("cpu",) if jax.device_count("cpu") == 1 else ()
+    except RuntimeError:  # JAX was told to use accelerators alone
+        return ()
 
 
 def _call(jax: Any, target: str, x: Any, *, has_side_effect: bool) -> Callable[..., Any]:
