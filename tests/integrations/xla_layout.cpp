@@ -9,7 +9,7 @@ namespace ours = hushvec::xla;
 // A struct of theirs may have more at its end: such fields are added from version to version.
 #define SAME_SIZE(OURS, THEIRS) static_assert(sizeof(ours::OURS) == sizeof(THEIRS))
 #define NOT_LARGER(OURS, THEIRS) static_assert(sizeof(ours::OURS) <= sizeof(THEIRS))
-#define SAME_PLACE(OURS, FIELD, THEIRS, THEIR_FIELD)                          \
+#define SAME_PLACE(OURS, FIELD, THEIRS, THEIR_FIELD)                              \
     static_assert(offsetof(ours::OURS, FIELD) == offsetof(THEIRS, THEIR_FIELD) && \
                   sizeof(ours::OURS::FIELD) == sizeof(THEIRS::THEIR_FIELD))
 
