@@ -21,6 +21,7 @@ LONG_FILES = (
     "audit/test_audit_mutants.py",
     "scripts/test_notebooks.py",
     "evidence/statistical/test_independence.py",
+    "integrations/test_jax.py",
     "docs/test_blocks.py",
     "docs/test_commands.py",
     "_util/test_torch_recording.py",

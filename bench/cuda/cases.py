@@ -10,6 +10,8 @@ ROUNDS = (20, 12, 8)
 DIMENSIONS = (384, 768, 1024, 1536)
 FILL_DTYPES = ("float32", "bfloat16")
 FUSED_DTYPES = ("float32", "bfloat16", "float16")
+RELEASED_DTYPES, RELEASED_DIMENSIONS = ("float32", "bfloat16"), (384, 768)  # of the laws without a peer
+EPSILON, LABELS, CODES = 10.0, 1000, 256
 PEER_DIMENSION = 768  # where torch, new arrays and graph replays are timed too
 SMALL = (8, 768)
 
@@ -39,6 +41,22 @@ def torch_fused(peer: str, dtype: str) -> str:
     return f"{peer}, {dtype}, d = {PEER_DIMENSION}"
 
 
+def privunit(dtype: str, d: int, rounds: int) -> str:
+    return f"PrivUnitG, {dtype}, d = {d}, {rounds} rounds"
+
+
+def l2_laplace(dtype: str, d: int, rounds: int) -> str:
+    return f"clip and L2-Laplace noise, {dtype}, d = {d}, {rounds} rounds"
+
+
+def response(rounds: int) -> str:
+    return f"randomized response, int64, {rounds} rounds"
+
+
+def nearest(dtype: str, d: int) -> str:
+    return f"nearest of {CODES} codes, {dtype}, d = {d}"
+
+
 NEW_ARRAY, REPLAYED = "new array", "graph replay"
 SUM = "clip, sum and noise, float32, 12 rounds"
 
@@ -55,6 +73,11 @@ def all_names() -> list[str]:
                 names += [fused(grade, dtype, d, rounds) for grade in ("exact", "float")]
                 if d == PEER_DIMENSION:
                     names += [fused("exact", dtype, d, rounds, how) for how in (NEW_ARRAY, REPLAYED)]
+    for dtype in RELEASED_DTYPES:
+        for d in RELEASED_DIMENSIONS:
+            names += [name(dtype, d, rounds) for name in (privunit, l2_laplace) for rounds in ROUNDS]
+            names.append(nearest(dtype, d))
+    names += [response(rounds) for rounds in ROUNDS]
     names += [SUM, *(cupy_fill(generator) for generator in CUPY_GENERATORS)]
     return names + [torch_fused(peer, dtype) for dtype in FUSED_DTYPES for peer in TORCH_FUSED]
 

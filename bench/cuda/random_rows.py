@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 PIECE = 1 << 24  # elements of float32 scratch at a time
+SHORTEST = 1e-30  # among millions of rows of one element some are 0
 
 
 def rows_of(rows: int, d: int, dtype: torch.dtype, device: str) -> torch.Tensor:
@@ -13,5 +14,6 @@ def rows_of(rows: int, d: int, dtype: torch.dtype, device: str) -> torch.Tensor:
     for piece in x.split(max(1, PIECE // d)):
         values = torch.randn(piece.shape, device=device)
         norm = torch.empty(len(piece), 1, device=device).uniform_(-1.6, 1.6).exp_()
-        piece.copy_(values * (norm / values.norm(dim=1, keepdim=True)))
+        length = values.norm(dim=1, keepdim=True).clamp(min=SHORTEST)
+        piece.copy_(values * (norm / length))
     return x

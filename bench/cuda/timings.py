@@ -26,6 +26,7 @@ from random_rows import rows_of
 from table import summary
 
 import hushvec as hv
+from hushvec import mechanisms
 from hushvec._native.clipped_sums import ClippedSum
 
 CLIP_NORM, SIGMA = 1.0, 0.6
@@ -195,6 +196,34 @@ class Bench:
                 with self.leaving_out(name):
                     self.add(name, [replay_of(lambda x=x, out=out, f=noised: f(x, out, True)) for x, out in zip(xs, outs)], **facts)
 
+    def released(self, dtype: str, d: int) -> None:
+        """Rows by PrivUnitG and with L2-Laplace noise, and the codes of rows, whose bytes are those of the input."""
+        kind = getattr(torch, dtype)
+        xs = [rows_of(self._sizes.array // (d * kind.itemsize), d, kind, self._device) for _ in range(BUFFERS)]
+        outs = [torch.empty_like(x) for x in xs]
+        size, samples = xs[0].numel() * kind.itemsize, xs[0].numel()
+        laws = {
+            cases.privunit: mechanisms.PrivUnit(epsilon=cases.EPSILON, dimension=d),
+            cases.l2_laplace: mechanisms.L2Laplace(epsilon=cases.EPSILON, dimension=d),
+        }
+        for name, law in laws.items():
+            for rounds in cases.ROUNDS:
+                generator = hv.Generator(rounds=rounds)
+                calls = [lambda x=x, out=out, law=law, g=generator: law.apply(x, out, g) for x, out in zip(xs, outs)]
+                self.add(name(dtype, d, rounds), calls, bytes=2 * size, samples=samples, ceiling=cases.COPY)
+        book = mechanisms.PublicCodebook.of(rows_of(cases.CODES, d, torch.float32, "cpu"))
+        calls = [lambda x=x: book.encode(x) for x in xs]
+        self.add(cases.nearest(dtype, d), calls, bytes=size, samples=samples, ceiling=cases.COPY)
+
+    def responses(self) -> None:
+        """Answers in a new array, which is what the call makes."""
+        count = self._sizes.array // 8
+        labels = [torch.randint(cases.LABELS, (count,), device=self._device) for _ in range(BUFFERS)]
+        for rounds in cases.ROUNDS:
+            generator = hv.Generator(rounds=rounds)
+            calls = [lambda x=x, g=generator: hv.randomized_response(x, range(cases.LABELS), cases.EPSILON, generator=g) for x in labels]
+            self.add(cases.response(rounds), calls, bytes=2 * self._sizes.array, samples=count, ceiling=cases.COPY)
+
     def torch_fused(self, dtype: str, peer: str) -> None:
         kind, d = getattr(torch, dtype), cases.PEER_DIMENSION
         xs = [rows_of(self._sizes.array // (d * kind.itemsize), d, kind, self._device) for _ in range(BUFFERS)]
@@ -308,10 +337,15 @@ def groups(bench: Bench) -> dict[str, Callable[[], None]]:
         for dtype in cases.FUSED_DTYPES
         for peer in cases.TORCH_FUSED
     }
+    released = {
+        (dtype, d): (f"other releases, {dtype}, d = {d}", lambda dtype=dtype, d=d: bench.released(dtype, d))
+        for dtype in cases.RELEASED_DTYPES
+        for d in cases.RELEASED_DIMENSIONS
+    }
     d = cases.PEER_DIMENSION
     first = [
         ("ceilings", bench.ceilings), fused["float32", d], fused["bfloat16", d], fills["float32"],
-        peers["float32", "torch eager"], peers["float32", "torch.compile"],
+        peers["float32", "torch eager"], peers["float32", "torch.compile"], *released.values(), ("randomized response", bench.responses),
     ]  # fmt: skip
     rest = [("sums", bench.sums), ("launches", bench.launches), ("cupy fills", bench.cupy_fills), *fills.values(), *peers.values(), *fused.values()]
     return dict([*first, *rest])

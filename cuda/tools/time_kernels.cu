@@ -1,6 +1,6 @@
 // Times the launchers with CUDA events, beside a copy, a fill and cuRAND's device code in the same run.
 //
-//   time_kernels [--work fill,clip,rows] [--law gaussian,laplacian] [--grade exact,float] [--dtype float32,float64,float16,bfloat16]
+//   time_kernels [--work fill,clip,rows,privunit,l2_laplace,response,codes] [--law gaussian,laplacian] [--grade exact,float] [--dtype float32,float64,float16,bfloat16]
 //                [--rounds 20,12,8] [--d 384,768,1024,1536] [--source value,memory] [--rows N] [--bytes N] [--repeats N] [--warm-up N]
 //   time_kernels --list [...]     the names of the cases that these arguments choose, and no device
 //
@@ -22,7 +22,12 @@
 #include <vector>
 
 #include "hushvec/clip.hpp"
+#include "hushvec/discrete.hpp"
+#include "hushvec/privunit.hpp"
+#include "hushvec_cuda/discrete.hpp"
 #include "hushvec_cuda/launch.hpp"
+#include "hushvec_cuda/privunit.hpp"
+#include "hushvec_cuda/row_passes.hpp"
 
 #if HUSHVEC_CURAND
 #include <curand_kernel.h>
@@ -32,7 +37,9 @@ namespace {
 
 using namespace hushvec;
 
-constexpr double kClipNorm = 1, kSigma = 0.6;
+constexpr double kClipNorm = 1, kSigma = 0.6, kEpsilon = 10;
+constexpr std::uint64_t kLabels = 1000;
+constexpr std::size_t kCodes = 256;
 constexpr int kBuffers = 2;   // in turn, so that a call finds nothing of the one before in the cache
 constexpr unsigned kThreads = 256;
 constexpr int kBadArguments = 2, kDeviceFailed = 3, kNoDevice = 77;
@@ -56,7 +63,7 @@ const std::map<std::string, Cipher, std::less<>> kRounds = {{"20", Cipher::chach
 
 struct Arguments {
     std::map<std::string, std::vector<std::string>, std::less<>> lists = {
-        {"--work", {"fill", "clip", "rows"}}, {"--law", {"gaussian", "laplacian"}}, {"--grade", {"exact", "float"}}, {"--dtype", {"float32", "bfloat16", "float16"}}, {"--rounds", {"20", "12", "8"}}, {"--d", {"384", "768", "1024", "1536"}}, {"--source", {"value"}}};
+        {"--work", {"fill", "clip", "rows", "privunit", "l2_laplace", "response", "codes"}}, {"--law", {"gaussian", "laplacian"}}, {"--grade", {"exact", "float"}}, {"--dtype", {"float32", "bfloat16", "float16"}}, {"--rounds", {"20", "12", "8"}}, {"--d", {"384", "768", "1024", "1536"}}, {"--source", {"value"}}};
     std::map<std::string, std::size_t, std::less<>> numbers = {
         {"--rows", 0}, {"--bytes", std::size_t{2} << 30}, {"--repeats", 40}, {"--warm-up", 4}};
     bool list_only = false;
@@ -115,13 +122,20 @@ Arguments read_arguments(int count, char** words) {
 // ---- cases ----
 
 struct Case {
-    std::string kind;   // fill, clip or rows
+    std::string kind;   // as --work names it
     std::string name, work, ceiling, law, grade, dtype, rounds, source;
-    std::size_t rows = 0, columns = 0;   // a fill has one row
+    std::size_t rows = 0, columns = 0;   // a fill has one row, and so have labels
 
     std::size_t samples() const { return rows * columns; }
     std::size_t array_bytes() const { return samples() * item_size(kDtypes.at(dtype)); }
-    std::size_t bytes() const { return kind == "fill" ? array_bytes() : 2 * array_bytes(); }
+    std::size_t bytes() const { return kind == "fill" || kind == "codes" ? array_bytes() : 2 * array_bytes(); }
+    std::size_t workspace_bytes() const {
+        const DType type = kDtypes.at(dtype);
+        if (kind == "response") return cuda::report_bytes();
+        if (kind == "privunit") return cuda::privunit_workspace_bytes(rows, columns, type);
+        if (kind == "l2_laplace") return cuda::l2_laplace_workspace_bytes(rows, columns, type);
+        return cuda::workspace_bytes(rows, columns, type);
+    }
 };
 
 std::string rounds_and_source(const Case& c) { return ", " + c.rounds + " rounds" + (c.source == "memory" ? ", key in memory" : ""); }
@@ -159,9 +173,39 @@ void add_rows(const Arguments& arguments, Case c, std::vector<Case>& cases) {
     }
 }
 
+void add_responses(const Arguments& arguments, std::vector<Case>& cases) {
+    Case c;
+    c.kind = "response";
+    c.dtype = "float64";   // of the size of a label
+    c.ceiling = "device copy";
+    c.rows = 1;
+    c.columns = arguments.numbers.at("--bytes") / sizeof(std::int64_t);
+    c.work = "randomized response, int64";
+    for (const std::string& rounds : arguments.lists.at("--rounds")) {
+        c.rounds = rounds;
+        c.name = c.work + rounds_and_source(c);
+        cases.push_back(c);
+    }
+}
+
+// Of rows by one of the laws that have no grade and no state.
+void add_releases(const Arguments& arguments, Case c, std::vector<Case>& cases) {
+    const std::string shape = ", " + c.dtype + ", d = " + std::to_string(c.columns);
+    c.work = (c.kind == "privunit" ? "PrivUnitG" : "clip and L2-Laplace noise") + shape;
+    for (const std::string& rounds : arguments.lists.at("--rounds")) {
+        c.rounds = rounds;
+        c.name = c.work + rounds_and_source(c);
+        cases.push_back(c);
+    }
+}
+
 std::vector<Case> chosen(const Arguments& arguments) {
     std::vector<Case> cases;
     for (const std::string& work : arguments.lists.at("--work")) {
+        if (work == "response") {
+            add_responses(arguments, cases);
+            continue;
+        }
         for (const std::string& dtype : arguments.lists.at("--dtype")) {
             Case c;
             c.kind = work;
@@ -170,6 +214,7 @@ std::vector<Case> chosen(const Arguments& arguments) {
                 add_fills(arguments, c, cases);
                 continue;
             }
+            if (work == "codes" && dtype == "float64") continue;   // their rows become float32 first
             c.ceiling = "device copy";
             for (const std::string& d : arguments.lists.at("--d")) {
                 c.columns = number_in(d, "--d");
@@ -177,6 +222,11 @@ std::vector<Case> chosen(const Arguments& arguments) {
                 c.rows = given > 0 ? given : std::max<std::size_t>(1, arguments.numbers.at("--bytes") / (c.columns * item_size(kDtypes.at(dtype))));
                 if (work == "rows") {
                     add_rows(arguments, c, cases);
+                } else if (work == "privunit" || work == "l2_laplace") {
+                    add_releases(arguments, c, cases);
+                } else if (work == "codes") {
+                    c.name = c.work = "nearest of " + std::to_string(kCodes) + " codes, " + dtype + ", d = " + d;
+                    cases.push_back(c);
                 } else {
                     c.name = c.work = "clip, " + dtype + ", d = " + d;
                     cases.push_back(c);
@@ -258,10 +308,12 @@ public:
         must(cudaGetDeviceProperties(&properties_, 0), "cudaGetDeviceProperties");
         blocks_ = static_cast<unsigned>(properties_.multiProcessorCount) * 16;
         bytes_ = arguments.numbers.at("--bytes") / sizeof(uint4) * sizeof(uint4);
-        std::size_t array = std::max(bytes_, sizeof(uint4)), workspace = cuda::fill_workspace_bytes();
+        std::size_t array = std::max(bytes_, sizeof(uint4)), workspace = cuda::fill_workspace_bytes(), columns = 1;
         for (const Case& c : cases) {
             array = std::max(array, c.array_bytes());
-            workspace = std::max(workspace, cuda::workspace_bytes(c.rows, c.columns, kDtypes.at(c.dtype)));
+            workspace = std::max(workspace, c.workspace_bytes());
+            if (c.kind == "codes") columns = std::max(columns, c.columns);
+            array = std::max(array, c.kind == "codes" ? c.rows * sizeof(std::int32_t) : 0);
         }
         for (int i = 0; i < kBuffers; ++i) {
             must(cudaMalloc(&x_[i], array), "cudaMalloc");
@@ -269,8 +321,10 @@ public:
         }
         must(cudaMalloc(&workspace_, workspace), "cudaMalloc");
         must(cudaMalloc(&memory_, sizeof *memory_), "cudaMalloc");
+        must(cudaMalloc(&codes_, kCodes * columns * sizeof(float)), "cudaMalloc");
         for (std::uint32_t i = 0; i < 8; ++i) stream_.key[i] = 0x9E3779B9u * (i + 1);
         must(cuda::load_kernels(), "load_kernels");
+        must(cuda::fill_noise({next(), nullptr}, Law::gaussian, 1, {codes_, DType::float32, kCodes * columns}, nullptr, nullptr), "codes");
     }
 
     void print_facts() const {
@@ -331,6 +385,11 @@ private:
             std::memcpy(words.key, stream_.key, sizeof words.key);
             must(cudaMemcpy(memory_, &words, sizeof words, cudaMemcpyHostToDevice), "cudaMemcpy");
         }
+        if (c.kind == "response") {
+            filled_.clear();
+            for (void* const x : x_) must(cudaMemset(x, 0, c.array_bytes()), "labels");
+            return;
+        }
         const std::string filled = c.dtype + " " + std::to_string(c.columns) + " " + std::to_string(c.rows);
         if (c.kind == "fill" || filled == filled_) return;
         filled_ = filled;
@@ -352,6 +411,14 @@ private:
         if (c.kind == "fill") return cuda::fill_noise(source, law, kSigma, {out_[i], dtype, c.samples()}, workspace_, nullptr);
         const cuda::RowsArgument rows = {x_[i], out_[i], dtype, c.rows, c.columns};
         if (c.kind == "clip") return cuda::clip(rows, kClipNorm, workspace_, nullptr);
+        if (c.kind == "privunit") return cuda::privunit(source.stream, rows, law_, privunit_grid(kSigma), workspace_, nullptr);
+        if (c.kind == "l2_laplace") return cuda::l2_laplace(source, rows, kClipNorm, kSigma, workspace_, nullptr);
+        if (c.kind == "codes") return cuda::nearest_codes(rows, codes_, kCodes, static_cast<std::int32_t*>(out_[i]), nullptr);
+        if (c.kind == "response") {
+            const cudaError_t error = cuda::copy_codes({x_[i], out_[i], sizeof(std::int64_t), c.samples()}, kLabels, workspace_, nullptr);
+            if (error != cudaSuccess) return error;
+            return cuda::randomized_response(source.stream, response_law_, {out_[i], out_[i], sizeof(std::int64_t), c.samples()}, nullptr);
+        }
         const ExactGrid grid = c.grade == "exact" ? exact_grid(kSigma, kClipNorm) : ExactGrid{0, 0};
         return cuda::clip_and_noise(source, rows, kClipNorm, kSigma, law, grid, workspace_, nullptr);
     }
@@ -362,7 +429,10 @@ private:
     std::size_t bytes_ = 0;   // of the arrays of ceilings
     void *x_[kBuffers] = {}, *out_[kBuffers] = {}, *workspace_ = nullptr;
     cuda::DeviceStream* memory_ = nullptr;
+    float* codes_ = nullptr;
     KeyStream stream_;
+    const PrivUnitLaw law_ = privunit_law(kEpsilon);
+    const ResponseLaw response_law_ = response_law(kEpsilon, kLabels);
     std::string filled_;
     double copy_ = 0, fill_ = 0;
 };

@@ -2,12 +2,12 @@
 
 #include <pybind11/pybind11.h>
 
-#include <string>
 #include <string_view>
 #include <utility>
 
 #include "array_argument.hpp"
 #include "bindings.hpp"
+#include "law_argument.hpp"
 #include "noise_source.hpp"
 
 namespace hushvec::python {
@@ -15,13 +15,6 @@ namespace hushvec::python {
 namespace py = pybind11;
 
 namespace {
-
-Law law_named(std::string_view name) {
-    if (name == "gaussian") return Law::gaussian;
-    if (name == "laplacian") return Law::laplacian;
-    if (name == "l2_laplace") return Law::l2_laplace;
-    throw py::value_error("law must be gaussian, laplacian or l2_laplace, got " + std::string(name));
-}
 
 Output output_state(bool out_is_fresh) { return out_is_fresh ? Output::fresh : Output::in_use; }
 

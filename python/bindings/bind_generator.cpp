@@ -95,11 +95,6 @@ Generator::Key key_of_seed(const py::int_& seed) {
     return key;
 }
 
-std::shared_ptr<Generator> default_generator() {
-    static const auto generator = std::make_shared<Generator>();
-    return generator;
-}
-
 using StateArray = py::array_t<std::int64_t, py::array::c_style>;
 
 void check_state(const StateArray& state) {
@@ -137,6 +132,11 @@ WipedStream reserve_from(py::handle source) {
     if (is_key_capsule(source)) return WipedStream(stream_of(source));
     if (py::isinstance<Generator>(source)) return source.cast<Generator&>().reserve();
     throw py::type_error("source must be a Generator or a stream it reserved, got " + std::string(py::str(py::type::of(source).attr("__name__"))));
+}
+
+std::shared_ptr<Generator> default_generator() {
+    static const auto generator = std::make_shared<Generator>();
+    return generator;
 }
 
 Cipher cipher_named(const py::object& value) {

@@ -29,6 +29,7 @@ void bind_discrete(pybind11::module_& module);
 void bind_collect(pybind11::module_& module);
 void bind_machine(pybind11::module_& module);
 void bind_memory(pybind11::module_& module);
+void bind_xla(pybind11::module_& module);
 void bind_testing(pybind11::module_& module);
 
 }  // namespace hushvec::python

@@ -28,5 +28,6 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_used()) {
     python::bind_collect(module);
     python::bind_machine(module);
     python::bind_memory(module);
+    python::bind_xla(module);
     python::bind_testing(module);
 }

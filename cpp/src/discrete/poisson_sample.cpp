@@ -9,17 +9,18 @@ namespace {
 
 constexpr std::size_t kGroupsAtOnce = 8;   // two buffers of 8 KiB stay in the first-level cache
 
+// The upper half of a uniform decides but for 1 in 2^32 of them: the lower halves are drawn where one has the threshold's.
 void keep_of_groups(const KeyStream& stream, std::uint64_t threshold, std::size_t first_group, std::size_t groups, std::size_t count,
                     std::vector<std::int64_t>& kept) {
     alignas(64) std::uint32_t high[kGroupsAtOnce * kGroupSamples];
     alignas(64) std::uint32_t low[kGroupsAtOnce * kGroupSamples];
-    active_kernels().keystream(stream, domain::kPoissonHigh, first_group, groups, high);
-    active_kernels().keystream(stream, domain::kPoissonLow, first_group, groups, low);
     const std::size_t begin = first_group * kGroupSamples;
-    const std::size_t end = std::min(count, begin + groups * kGroupSamples);
-    for (std::size_t i = begin; i < end; ++i) {
-        const std::uint64_t uniform = (std::uint64_t{high[i - begin]} << 32) | low[i - begin];
-        if (uniform < threshold) kept.push_back(static_cast<std::int64_t>(i));
+    const std::size_t size = std::min(count - begin, groups * kGroupSamples);
+    const auto limit = static_cast<std::uint32_t>(threshold >> 32), low_limit = static_cast<std::uint32_t>(threshold);
+    active_kernels().keystream(stream, domain::kPoissonHigh, first_group, groups, high);
+    if (std::find(high, high + size, limit) != high + size) active_kernels().keystream(stream, domain::kPoissonLow, first_group, groups, low);
+    for (std::size_t i = 0; i < size; ++i) {
+        if (high[i] < limit || (high[i] == limit && low[i] < low_limit)) kept.push_back(static_cast<std::int64_t>(begin + i));
     }
 }
 

@@ -1,15 +1,23 @@
 """hushvec inside JAX programs: `clip` and `clip_and_noise` for jax.Array, also under jax.jit.
 
-XLA may merge equal calls, drop those whose result nobody reads, and compute constants while it compiles. So the call that draws is
-one with a side effect (jax.experimental.io_callback), which XLA makes once for each time that the program comes to it. JAX keeps
-programs with such calls out of its compilation cache and exports none.
+On the CPU a compiled program calls the core itself, by XLA's foreign function interface (jax.ffi). On an accelerator rows are
+processed on the host: JAX copies them there and back around a call of Python (jax.pure_callback, jax.experimental.io_callback). So
+are they where JAX has several CPU devices: XLA refuses calls with a side effect in programs that span devices, and JAX sends Python's
+to one of them.
 
-Rows are processed on the host. An array on an accelerator is copied there and back.
+XLA may merge equal calls, drop those whose result nobody reads, and compute constants while it compiles. So the call that draws is
+one with a side effect, which XLA makes once for each time that the program comes to it.
+
+A program may outlive the process that compiled it, in JAX's compilation cache or exported. It draws from the process-wide generator of
+whatever process runs it. A Generator that was given is known to the program by a random name that only this process can resolve.
 """
 
 from __future__ import annotations
 
+import math
+import secrets
 from collections.abc import Callable
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,18 +25,24 @@ from numpy.typing import NDArray
 
 from hushvec import noise
 from hushvec._native import _core
-from hushvec._native.arrays import NUMPY_DTYPES
+from hushvec._native.arrays import TORCH_DTYPES
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
 from hushvec._util.extras import needs_extra
 from hushvec.noise.clipping import law_of
+
+# Compiled programs do not say when they are gone: a generator that one of them was traced with lives as long as the process.
+_names: dict[_core.Generator, str] = {}
+
+# Calls outside jax.jit find their program here; its arguments are part of it.
+_KEPT_PROGRAMS = 256
 
 
 def clip(x: Any, clip_norm: float) -> Any:
     """`hushvec.clip` of a jax.Array.
 
     Args:
-        x: float32, float64 or float16 [d] (one row) or [n, d].
+        x: float32, float64, float16 or bfloat16 [d] (one row) or [n, d].
         clip_norm: a Python number, fixed when the program is compiled.
 
     Returns:
@@ -45,14 +59,8 @@ def clip(x: Any, clip_norm: float) -> Any:
         >>> jax.jit(lambda x: clip(x, 1.0))(jax.numpy.ones((4, 384))).shape
         (4, 384)
     """
-    jax = _import_jax()
-    _require_array(jax, x)
-    norm = validate.clip_norm(clip_norm)
-
-    def on_host(rows: Any) -> NDArray[Any]:
-        return noise.clip(np.asarray(rows), norm)
-
-    return jax.pure_callback(on_host, jax.ShapeDtypeStruct(x.shape, x.dtype), x, vmap_method="sequential")
+    _require_array(_import_jax(), x)
+    return _clip_program(validate.clip_norm(clip_norm))(x)
 
 
 def clip_and_noise(
@@ -67,7 +75,7 @@ def clip_and_noise(
     """`hushvec.clip_and_noise` of a jax.Array: new noise each time the program runs.
 
     Args:
-        x: float32, float64 or float16 [d] (one row) or [n, d].
+        x: float32, float64, float16 or bfloat16 [d] (one row) or [n, d].
         clip_norm, sigma, scale, exact: as there; Python numbers, fixed when the program is compiled.
         generator: as there; the process-wide one, keyed by the operating system, if None. A jax.random key is none.
 
@@ -76,16 +84,19 @@ def clip_and_noise(
 
     Raises:
         MissingExtraError: JAX is not installed.
-        TypeError, ValueError: as `hushvec.clip_and_noise`, at once or while the program is traced; bfloat16. NaN or Inf in x: an error
-            of JAX that quotes ours, when the program runs. jax.grad through it, and jax.export: JAX's errors.
+        TypeError, ValueError: as `hushvec.clip_and_noise`, at once or while the program is traced. NaN or Inf in x, bfloat16 on an
+            accelerator, and a program that draws from a `generator` of another process: an error of JAX that quotes ours, when the
+            program runs. jax.grad through it, and jax.export: JAX's errors.
 
     Guarantees:
         Those of `hushvec.clip_and_noise`, and its bits. Every run of the program draws, so do equal calls within it, every turn of
-        jax.lax.scan and every row of jax.vmap. A call is neither merged with another nor left out.
+        jax.lax.scan and every row of jax.vmap. A call is neither merged with another nor left out. A program from JAX's compilation
+        cache draws from the process-wide generator of the process that runs it; one with a `generator` is compiled anew there.
 
     Edge cases:
         XLA does not fix the order of several calls in one program: with a seeded generator, which of them draws first may change.
-        Under jax.vmap rows are released one by one; give a matrix instead.
+        Under jax.vmap all rows are one release, with the bits of one matrix. An x that does not depend on the mapped axis is released
+        once, and the result repeated. A `generator` that was given lives as long as the process.
 
     Reference:
         docs/performance.md, "JAX".
@@ -97,32 +108,113 @@ def clip_and_noise(
         >>> release(jax.numpy.ones((4, 384))).shape
         (4, 384)
     """
-    jax = _import_jax()
-    _require_array(jax, x)
+    _require_array(_import_jax(), x)
     norm = validate.clip_norm(clip_norm)
-    _, name, value = law_of(sigma, scale)
+    law, name, value = law_of(sigma, scale)
     value = validate.positive(name, value) if validate.flag("exact", exact) else validate.not_negative(name, value)
     source = require_generator(generator)
-    chosen: Any = {name: value}
+    return _noise_program(norm, law, name, value, exact, source, "" if generator is None else _name_of(source))(x)
+
+
+@lru_cache(_KEPT_PROGRAMS)
+def _clip_program(clip_norm: float) -> Callable[[Any], Any]:
+    jax = _import_jax()
 
     def on_host(rows: Any) -> NDArray[Any]:
-        return noise.clip_and_noise(np.asarray(rows), norm, exact=exact, generator=source, **chosen)
+        return noise.clip(np.asarray(rows), clip_norm)
 
-    callback: Callable[..., Any] = jax.experimental.io_callback
-    return callback(on_host, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+    def by_callback(x: Any) -> Any:
+        return jax.pure_callback(on_host, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    def in_program(x: Any) -> Any:
+        return _call(jax, "hushvec_clip", x, has_side_effect=False)(x, clip_norm=np.float64(clip_norm))
+
+    return _by_platform(jax, in_program, by_callback)
+
+
+@lru_cache(_KEPT_PROGRAMS)
+def _noise_program(
+    clip_norm: float, law: str, parameter: str, value: float, exact: bool, source: _core.Generator, source_name: str
+) -> Callable[[Any], Any]:
+    jax = _import_jax()
+    chosen: Any = {parameter: value}
+    attributes = {
+        "clip_norm": np.float64(clip_norm),
+        "noise": np.float64(value),
+        "law": law,
+        "exact": exact,
+        "generator": source_name,
+    }
+
+    def on_host(rows: Any) -> NDArray[Any]:
+        return noise.clip_and_noise(np.asarray(rows), clip_norm, exact=exact, generator=source, **chosen)
+
+    def by_callback(x: Any) -> Any:
+        return jax.experimental.io_callback(on_host, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    def in_program(x: Any) -> Any:
+        return _call(jax, "hushvec_clip_and_noise", x, has_side_effect=True)(x, **attributes)
+
+    return _by_platform(jax, in_program, by_callback)
+
+
+def _by_platform(jax: Any, in_program: Callable[[Any], Any], by_callback: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A compiled function of x that is one of the two, by the platform that it is compiled for. jax.vmap gives it all rows at once."""
+
+    @jax.custom_batching.custom_vmap  # type: ignore[untyped-decorator]
+    def program(x: Any) -> Any:
+        return jax.lax.platform_dependent(x, **dict.fromkeys(_platforms(jax), in_program), default=by_callback)
+
+    @program.def_vmap  # type: ignore[untyped-decorator]
+    def all_rows(_size: int, _batched: list[bool], x: Any) -> tuple[Any, bool]:
+        matrix = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+        return program(matrix).reshape(x.shape), True
+
+    compiled: Callable[[Any], Any] = jax.jit(program, inline=True)
+    return compiled
+
+
+def _platforms(jax: Any) -> tuple[str, ...]:
+    """Where a program calls the core itself; elsewhere it calls Python."""
+    try:
+        return ("cpu",) if jax.device_count("cpu") == 1 else ()
+    except RuntimeError:  # JAX was told to use accelerators alone
+        return ()
+
+
+def _call(jax: Any, target: str, x: Any, *, has_side_effect: bool) -> Callable[..., Any]:
+    """The call of one of the core's handlers."""
+    result = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    call: Callable[..., Any] = jax.ffi.ffi_call(target, result, has_side_effect=has_side_effect)
+    return call
+
+
+def _name_of(generator: _core.Generator) -> str:
+    name = _names.setdefault(generator, secrets.token_hex(16))
+    _core.name_generator(name, generator)
+    return name
 
 
 def _import_jax() -> Any:
     with needs_extra("hushvec.integrations.jax", "jax"):
         import jax
+        import jax.custom_batching
         import jax.experimental
+        import jax.ffi
+    _register_handlers(jax)
     return jax
+
+
+@cache
+def _register_handlers(jax: Any) -> None:
+    for target, handler in _core.xla_handlers().items():
+        jax.ffi.register_ffi_target(target, handler, platform="cpu")
 
 
 def _require_array(jax: Any, x: Any) -> None:
     if not isinstance(x, jax.Array):
         raise TypeError(f"x must be a jax.Array, got {validate.kind(x)}")
-    if x.dtype.name not in NUMPY_DTYPES:
-        raise TypeError(f"x must be {' or '.join(NUMPY_DTYPES)}, got {x.dtype.name}")
+    if x.dtype.name not in TORCH_DTYPES:
+        raise TypeError(f"x must be {' or '.join(TORCH_DTYPES)}, got {x.dtype.name}")
     if x.ndim not in (1, 2):
         raise ValueError(f"x must have 1 or 2 dimensions, got {x.ndim}")

@@ -288,17 +288,25 @@ void poisson_samples() {
     const std::vector<std::int64_t> kept = poisson_sample(stream, count, std::uint64_t{1} << 62);
     std::size_t next = 0;
     bool agrees = true;
-    for (std::size_t i = 0; i < 3000; ++i) {   // docs/format.md section 11, one word at a time
+    const auto uniform_of = [&](std::size_t i) {   // docs/format.md section 11, one word at a time
         const std::uint64_t block = i / kGroupSamples * kGroupBlocks + i % kGroupBlocks;
         const Block high = chacha_block(stream, block_counter(25, block)), low = chacha_block(stream, block_counter(26, block));
         const std::size_t word = i % kGroupSamples / kGroupBlocks;
-        const bool keep = ((std::uint64_t{high[word]} << 32) | low[word]) < std::uint64_t{1} << 62;
+        return (std::uint64_t{high[word]} << 32) | low[word];
+    };
+    for (std::size_t i = 0; i < 3000; ++i) {
+        const bool keep = uniform_of(i) < std::uint64_t{1} << 62;
         agrees &= keep == (next < kept.size() && kept[next] == static_cast<std::int64_t>(i));
         next += keep;
     }
     check(agrees, "the sample is that of the key stream");
     check(std::fabs(static_cast<double>(kept.size()) - count / 4.0) < 6 * std::sqrt(count * 0.1875), "its size");
     check(poisson_sample(stream, count, 0).empty(), "nothing at probability 0");
+    for (const std::size_t i : {std::size_t{0}, std::size_t{777}, count - 1}) {   // the lower half of its uniform decides
+        const std::vector<std::int64_t> below = poisson_sample(stream, count, uniform_of(i)), with = poisson_sample(stream, count, uniform_of(i) + 1);
+        const auto index = static_cast<std::int64_t>(i);
+        check(!std::binary_search(below.begin(), below.end(), index) && std::binary_search(with.begin(), with.end(), index), "the last bit of a threshold");
+    }
 }
 
 }  // namespace

@@ -191,6 +191,16 @@ def test_a_step_that_cannot_start_is_a_failed_one(bench, tmp_path):
     assert result["passed"] is False and "nothing" in result["why"]
 
 
+def test_rows_of_zeros_are_finite(monkeypatch):
+    """Of millions of rows of one element, some are 0."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(str(FOLDER))
+    random_rows = importlib.import_module("random_rows")
+    assert (random_rows.rows_of(100, 1, torch.float32, "cpu").abs() > 0.1).all()
+    monkeypatch.setattr(torch, "randn", torch.zeros)
+    assert (random_rows.rows_of(100, 1, torch.float32, "cpu") == 0).all()
+
+
 def test_plan_runs_without_a_device():
     plan = subprocess.run([sys.executable, str(FOLDER / "run.py"), "--plan"], capture_output=True, text=True, check=True).stdout
     for expected in ("check_device_bounds", "memcheck", "racecheck", "time_kernels", "--clock-control none", "device copy", "torch.compile, float32, d = 768"):

@@ -71,6 +71,8 @@ def test_a_whole_rehearsal(stand_ins, tmp_path):
     assert result["variants"]["left_out"] == {"wrong": "test_launchers.wrong did not pass"}
     names = set(result["timings"])
     assert {"device copy", "torch eager, float32, d = 768", "exact clip and noise, float32, d = 768, 12 rounds"} <= names
+    assert {"PrivUnitG, float32, d = 384, 20 rounds", "clip and L2-Laplace noise, bfloat16, d = 768, 12 rounds"} <= names
+    assert {"nearest of 256 codes, float32, d = 384", "randomized response, int64, 8 rounds"} <= names
     assert "torch.compile, float32, d = 768" in names | {f"{name}, d = 768" for name in result["left_out"]}
     assert result["left_out"]["cupy fills"] == "RuntimeError: CuPy needs a CUDA device"
 
@@ -214,3 +216,8 @@ def test_the_program_names_its_cases_as_the_aims_do(monkeypatch):
         for d in module.DIMENSIONS:
             for grade in ("exact", "float"):
                 assert {module.fused(grade, dtype, d, rounds) for rounds in module.ROUNDS} <= set(listed)
+    for dtype in module.RELEASED_DTYPES:
+        for d in module.RELEASED_DIMENSIONS:
+            names = {name(dtype, d, rounds) for name in (module.privunit, module.l2_laplace) for rounds in module.ROUNDS}
+            assert names | {module.nearest(dtype, d)} <= set(listed)
+    assert {module.response(rounds) for rounds in module.ROUNDS} <= set(listed)
