@@ -27,6 +27,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import httpx
 import numpy as np
 
+import hushvec as hv
 from hushvec.data import public_sentences
 from hushvec.serve.arrow import MEDIA_TYPE, write_vectors
 
@@ -52,7 +53,7 @@ def main():
     options = parser.parse_args()
     with service() as (address, process):
         report = {
-            "machine": {"processor": processor(), "cores": os.cpu_count()},
+            "machine": {"processor": processor(), "cores": os.cpu_count(), "instructions": hv.backends()["active"]},
             "embeddings": embeddings(address, options.seconds),
             "arrow": arrow(address, options.seconds),
             "memory": memory(address, process, options.requests),
@@ -116,8 +117,6 @@ def embeddings(address, seconds):
 
 def arrow(address, seconds):
     """Megabytes of float32 rows per second through /v1/privatize with privunit, in one direction; the kernel alone beside it."""
-    import hushvec as hv
-
     rows = np.random.default_rng(0).standard_normal((BODY_BYTES // (4 * DIMENSION), DIMENSION), np.float32)
     body = write_vectors(rows, {})
     alone, served = [], {1: [], 2: []}

@@ -79,7 +79,7 @@ class Clients:
             try:
                 answer = client.post(f"{address}/v1/embeddings", json={"input": key}, headers={"Idempotency-Key": key})
             except httpx.HTTPError:
-                time.sleep(0.02)
+                time.sleep(0.1)   # while the service starts, the processor is its own
                 continue
             self.statuses[answer.status_code] += 1
             if answer.status_code == 200:
