@@ -18,6 +18,7 @@ from hushvec.text.pii.document import Document
 from hushvec.text.pii.gazetteer import Gazetteer, Names, gazetteer_of
 from hushvec.text.pii.registry import RuleInfo, chosen, describe, known_categories, names_of, own_rules
 from hushvec.text.pii.rule import Rule
+from hushvec.text.pii.shadow import Shadow
 from hushvec.text.pii.spans import SURE, Detector, Found, Span, found_at, settled
 
 GAZETTEER_RULE = "gazetteer"
@@ -162,7 +163,7 @@ class Redactor:
                 found.append(found_at(start, end, score, len(sources)))
                 sources.append((category, name, score))
         if self._keep:
-            found = [one for one in found if text[one[0] : one[1]] not in self._keep]
+            found = [one for one in found if text[slice(*document.shadow.in_original(one[0], one[1]))] not in self._keep]
         if not found:
             return ()
         shown = {category: self._placeholder(category) for category, _, _ in sources}
@@ -171,7 +172,7 @@ class Redactor:
         return tuple(
             [
                 new(Span, (start, end, text[start:end], *ready[source]))
-                for start, end, source in settled(text, found, document.placeholders)
+                for start, end, source in _places(document, settled(document.readable, found, document.placeholders))
             ]
         )
 
@@ -182,7 +183,9 @@ class Redactor:
                 yield start, end, category, GAZETTEER_RULE, GAZETTEER_SCORE
         for detector in self._detectors:
             for span in detector.detect(text):
-                yield _checked_span(text, span, detector)
+                start, end, category, name, score = _checked_span(text, span, detector)
+                first, last = document.shadow.from_original(start, end)
+                yield first, last, category, name, score
 
     def _placeholder(self, category: str) -> str:
         own = self._replacements.get(category, self._replacement)
@@ -353,6 +356,22 @@ def _checked_span(text: str, span: Any, detector: Detector) -> tuple[int, int, s
     if not 0 <= span.start <= span.end <= len(text):
         raise ValueError(f"{name}: a span must lie within the {len(text)} characters of the text, got {span.start} to {span.end}")
     return span.start, span.end, require_category_name(name, span.category), str(span.rule), validate.number("score", span.score)
+
+
+def _places(document: Document, found: Sequence[tuple[int, int, int]]) -> Iterable[tuple[int, int, int]]:
+    """The finds with their places in the original text."""
+    shadow = document.shadow
+    return found if shadow.is_original else _moved(shadow, found)
+
+
+def _moved(shadow: Shadow, found: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
+    """Without overlaps: of two finds that share a character, such as a ligature, the first one has it."""
+    taken = 0
+    for start, end, source in found:
+        start, end = shadow.in_original(start, end)
+        start = max(start, taken)
+        if start < end:
+            yield start, (taken := end), source
 
 
 def _replaced(text: str, spans: Sequence[Span]) -> str:
