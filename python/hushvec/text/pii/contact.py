@@ -1,4 +1,4 @@
-"""Rules for e-mail addresses and for web addresses."""
+"""Rules for e-mail addresses, web addresses and handles."""
 
 from __future__ import annotations
 
@@ -87,6 +87,25 @@ def _domains(document: Document) -> Iterator[tuple[int, int]]:
         yield start, _trimmed(lower, rest.end()) if rest.end() > end else end
 
 
+# What stands after @ in programs, style sheets and comments.
+_NOT_HANDLES = word_list("words_after_at_signs")
+_HANDLE = re.compile(r"@(?<![\w@./:+\-]@)([a-z0-9_](?:[a-z0-9_.]{0,30}[a-z0-9_])?)(@[a-z0-9][a-z0-9.\-]{0,62}[a-z0-9])?(?![\w@/(=])")
+
+
+def _handles(document: Document) -> Iterator[tuple[int, int]]:
+    """`@maple_rivers`, `@maple@example.social`; not the domain of an address that is cut off, and not a word of a program."""
+    lower = document.lower
+    if "@" not in lower:
+        return
+    for match in _HANDLE.finditer(lower):
+        name, ending = match[1], match[1].rpartition(".")[2]
+        if len(name) < 2 or name in _NOT_HANDLES or not any(map(str.isalpha, name)):
+            continue
+        if "." in name and ending in _SURE_ENDINGS and not match[2]:
+            continue
+        yield match.span()
+
+
 def _trimmed(text: str, end: int) -> int:
     """The address without the punctuation of the sentence around it."""
     while text[end - 1] in ".,;:!?'\")]":
@@ -98,4 +117,5 @@ RULES = (
     Rule("email", "email address", 0.95, "local part, @ and a domain with an ending of letters", _emails),
     Rule("url", "web address", 0.95, "http, https, ftp, sftp, ssh, wss addresses, with path and query", _urls),
     Rule("domain", "web address", 0.8, "host names by their endings, with path; not words after a missing space", _domains),
+    Rule("handle", "social handle", 0.75, "@ and a name of 2 to 32 letters, digits, _; not domains, not words of programs", _handles),
 )
