@@ -10,10 +10,8 @@ from hushvec.text.pii.letters import words
 from hushvec.text.pii.rule import Rule
 from hushvec.text.pii.wordlists import word_list
 
-# Each run of such characters is read from its beginning only, so that the time is linear without a bound on its length.
-_EMAIL = re.compile(
-    r"[a-z0-9!#$%&'*+/=?^_`{|}~.\-\u00a1-\uffff]+(?<![.])@[a-z0-9\u00a1-\uffff][a-z0-9.\-\u00a1-\uffff]*[a-z0-9\u00a1-\uffff]"
-)
+_LOCAL = re.compile(r"[a-z0-9!#$%&'*+/=?^_`{|}~.\-\u00a1-\uffff]")
+_DOMAIN = re.compile(r"@[a-z0-9\u00a1-\uffff][a-z0-9.\-\u00a1-\uffff]*[a-z0-9\u00a1-\uffff]")
 _SCHEME = re.compile(
     r"://(?:(?<=http://)|(?<=https://)|(?<=ftp://)|(?<=ftps://)|(?<=sftp://)|(?<=ssh://)|(?<=wss://))[^\s<>\"`{}|\\^]+"
 )
@@ -32,20 +30,20 @@ _FILE_ENDINGS = words("py rs pl sh md cc ps so ml mk st ms tf ts js vb pm cs")
 
 
 def _emails(document: Document) -> Iterator[tuple[int, int]]:
+    """Around each @: no part of the text is read for two of them, since neither side may hold one."""
     lower = document.lower
-    if "@" not in lower:
-        return
     position = 0
-    for match in _EMAIL.finditer(lower):
-        start, end = match.span()
-        if start < position:
-            continue
-        at = lower.index("@", start)
-        domain = lower[at + 1 : end]
-        labels = domain.split(".")
+    for match in _DOMAIN.finditer(lower):
+        at, end = match.span()
+        labels = lower[at + 1 : end].split(".")
         if len(labels) < 2 or "" in labels or not labels[-1][0].isalpha() or len(labels[-1]) < 2:
             continue
-        while not (lower[start].isalnum() or lower[start] in "_+"):
+        start = at
+        while start > position and _LOCAL.match(lower, start - 1):
+            start -= 1
+        if start == at or lower[at - 1] == ".":
+            continue
+        while not (lower[start].isalnum() or lower[start] in "_+@"):
             start += 1
         if start < at:
             yield start, end

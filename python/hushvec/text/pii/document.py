@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from functools import cached_property
 from typing import TypeVar
 
@@ -62,8 +62,11 @@ class Document:
 
     @cached_property
     def all_lower(self) -> bool:
-        """Whether the text has no capitals, so that names cannot be recognized by them."""
-        return self.text.islower()
+        """Whether the text has no capitals, so that names cannot be recognized by them.
+
+        Those of placeholders count: a sentence whose only capitals have been redacted is not one written without.
+        """
+        return self.readable.islower()
 
     @cached_property
     def words_as_written(self) -> frozenset[str]:
@@ -81,11 +84,10 @@ class Document:
                 positions[word] = [match.end()]
         return positions
 
-    def after_words(self, words: frozenset[str]) -> Iterator[tuple[str, int]]:
+    def after_words(self, words: Set[str]) -> Iterator[tuple[str, int]]:
         """(word, where it ends) of every whole word in `words`, in lower case."""
         positions = self._ends_of_words
-        # Iterate over the shorter one.
-        for word in words.intersection(positions) if len(positions) < len(words) else positions.keys() & words:
+        for word in positions.keys() & words:  # reads the shorter one
             for end in positions[word]:
                 yield word, end
 

@@ -59,7 +59,7 @@ def _countries(document: Document) -> Iterator[tuple[int, int]]:
 
 def _listed(document: Document, names: dict[str, tuple[str, ...]]) -> Iterator[tuple[int, int]]:
     text = document.text
-    for word, end in document.after_words(frozenset(names)):
+    for word, end in document.after_words(names.keys()):
         start = end - len(word)
         for name in names[word]:
             there = text[start : start + len(name)]

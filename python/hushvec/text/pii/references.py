@@ -31,6 +31,7 @@ _COURT_MARK = re.compile(r"[ \t]{1,2}\(?(?:nos?|numbers?|nrs?)(?!\w)\.?[ \t]{1,2
 # A number and a year, as courts and registries write them.
 _DOCKET = re.compile(r"[0-9]{1,6}/[0-9]{2,6}(?![\w/])")
 _NEXT_DOCKET = re.compile(r"(?:,|,? and|;)[ \n]{1,2}(?=[0-9])")
+_US_KINDS = ("-cv-", "-cr-", "-mj-", "-bk-", "-md-")
 _US_DOCKET = re.compile(r"[0-9]:(?<![\w:]..)[0-9]{2}-(?:cv|cr|mj|bk|md)-[0-9]{3,6}(?:-[a-z]{2,4}){0,3}(?!\w)")
 
 
@@ -74,8 +75,9 @@ def _dockets(document: Document) -> Iterator[tuple[int, int]]:
             yield docket.span()
             gap = _NEXT_DOCKET.match(lower, docket.end())
             docket = _DOCKET.match(lower, gap.end()) if gap else None
-    for match in _US_DOCKET.finditer(lower):
-        yield match.span()
+    if any(kind in lower for kind in _US_KINDS):  # a search that costs nothing, before one at every digit
+        for match in _US_DOCKET.finditer(lower):
+            yield match.span()
 
 
 RULES = (
