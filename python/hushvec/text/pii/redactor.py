@@ -138,12 +138,16 @@ class Redactor:
                 if not spans:
                     break
                 everything = _merged(text, everything, _in_original(everything, spans)) if everything else spans
-                shown = _replaced(text, everything)
+                shown = replaced(text, everything)
         return shown, everything
 
     def rules(self) -> list[RuleInfo]:
         """The rules in use, in the order that settles ties."""
         return describe(self._rules)
+
+    def placeholder(self, category: str, value: str = "") -> str | None:
+        """What `redact` writes for a value of a category, whatever the value; None if it does not look for that category."""
+        return self._placeholder(category) if any(rule.category == category for rule in self._rules) else None
 
     def _pass(self, text: str) -> tuple[Span, ...]:
         document = Document(text)
@@ -374,7 +378,8 @@ def _moved(shadow: Shadow, found: Sequence[tuple[int, int, int]]) -> Iterator[tu
             yield start, (taken := end), source
 
 
-def _replaced(text: str, spans: Sequence[Span]) -> str:
+def replaced(text: str, spans: Sequence[Span]) -> str:
+    """The text with the placeholder of each span in its place."""
     parts: list[str] = []
     position = 0
     for span in spans:
