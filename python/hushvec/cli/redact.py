@@ -21,8 +21,9 @@ from hushvec.cli._output import print_json, table
 from hushvec.cli._printable import say
 from hushvec.text.pii.mail_headers import StandIn
 from hushvec.text.pii.pseudonyms import SCOPES, Pseudonymizer, restoring
-from hushvec.text.pii.redactor import Redaction, Redactor, replaced
+from hushvec.text.pii.redactor import Redaction, Redactor
 from hushvec.text.pii.structured import Find, redact_csv, redact_json, redact_mail
+from hushvec.text.pii.substitution import replaced
 from hushvec.text.pii.vault import new_key, read_key, read_vault, write_vault
 
 FORMATS = ("text", "json", "jsonl", "csv", "mail")

@@ -9,8 +9,8 @@ from email.header import Header, decode_header, make_header
 
 from hushvec.text.pii.in_context import Find
 from hushvec.text.pii.letters import words
-from hushvec.text.pii.redactor import replaced
 from hushvec.text.pii.spans import Span
+from hushvec.text.pii.substitution import replaced
 
 # With the folded lines that belong to it.
 _HEADER = re.compile(r"([!-9;-~]{1,76}):((?:[^\n]|\n[ \t](?=[^\n]*[^\s]))*)(?:\n|$)")

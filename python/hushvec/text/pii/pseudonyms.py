@@ -13,9 +13,10 @@ import hmac
 from collections.abc import Callable, Iterable, Mapping
 
 from hushvec.text.pii.categories import PLACEHOLDER, default_placeholder
-from hushvec.text.pii.redactor import Redaction, Redactor, replaced
+from hushvec.text.pii.redactor import Redaction, Redactor
 from hushvec.text.pii.shadow import Shadow
 from hushvec.text.pii.spans import Span
+from hushvec.text.pii.substitution import replaced
 
 SCOPES = ("document", "collection")
 FEWEST_KEY_BYTES = 32
@@ -42,7 +43,7 @@ class Pseudonymizer:
         >>> names = Pseudonymizer(bytes(range(32)))
         >>> shown = names.pseudonymize("Jane Doe called. I told Jane Doe no.").text
         >>> shown
-        '[PERSON_6B3OJ2SQQOZY] called. I told [PERSON_6B3OJ2SQQOZY] no.'
+        '[PERSON_DBSAAJHNFQS4] called. I told [PERSON_DBSAAJHNFQS4] no.'
         >>> restore(shown, names.known)
         'Jane Doe called. I told Jane Doe no.'
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,8 +18,8 @@ from hushvec.text.pii.document import Document
 from hushvec.text.pii.gazetteer import Gazetteer, Names, gazetteer_of
 from hushvec.text.pii.registry import RuleInfo, chosen, describe, known_categories, names_of, own_rules
 from hushvec.text.pii.rule import Rule
-from hushvec.text.pii.shadow import Shadow
 from hushvec.text.pii.spans import SURE, Detector, Found, Span, found_at, settled
+from hushvec.text.pii.substitution import in_original, merged, places_in_original, replaced
 
 GAZETTEER_RULE = "gazetteer"
 GAZETTEER_SCORE = 0.98
@@ -137,7 +137,7 @@ class Redactor:
                 spans = self._pass(shown)
                 if not spans:
                     break
-                everything = _merged(text, everything, _in_original(everything, spans)) if everything else spans
+                everything = merged(text, everything, in_original(everything, spans)) if everything else spans
                 shown = replaced(text, everything)
         return shown, everything
 
@@ -176,7 +176,7 @@ class Redactor:
         return tuple(
             [
                 new(Span, (start, end, text[start:end], *ready[source]))
-                for start, end, source in _places(document, settled(document.readable, found, document.placeholders))
+                for start, end, source in places_in_original(document.shadow, settled(document.readable, found, document.placeholders))
             ]
         )
 
@@ -360,58 +360,3 @@ def _checked_span(text: str, span: Any, detector: Detector) -> tuple[int, int, s
     if not 0 <= span.start <= span.end <= len(text):
         raise ValueError(f"{name}: a span must lie within the {len(text)} characters of the text, got {span.start} to {span.end}")
     return span.start, span.end, require_category_name(name, span.category), str(span.rule), validate.number("score", span.score)
-
-
-def _places(document: Document, found: Sequence[tuple[int, int, int]]) -> Iterable[tuple[int, int, int]]:
-    """The finds with their places in the original text."""
-    shadow = document.shadow
-    return found if shadow.is_original else _moved(shadow, found)
-
-
-def _moved(shadow: Shadow, found: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
-    """Without overlaps: of two finds that share a character, such as a ligature, the first one has it."""
-    taken = 0
-    for start, end, source in found:
-        start, end = shadow.in_original(start, end)
-        start = max(start, taken)
-        if start < end:
-            yield start, (taken := end), source
-
-
-def replaced(text: str, spans: Sequence[Span]) -> str:
-    """The text with the placeholder of each span in its place."""
-    parts: list[str] = []
-    position = 0
-    for span in spans:
-        parts += (text[position : span.start], span.placeholder)
-        position = span.end
-    return "".join((*parts, text[position:]))
-
-
-def _in_original(earlier: Sequence[Span], later: Sequence[Span]) -> list[Span]:
-    """Spans of the redacted text as spans of the original one; they lie between placeholders."""
-    moved, shift, index = [], 0, 0
-    for span in later:
-        while index < len(earlier) and earlier[index].start + shift <= span.start:
-            shift += len(earlier[index].placeholder) - (earlier[index].end - earlier[index].start)
-            index += 1
-        moved.append((span, shift))
-    return [
-        Span(span.start - by, span.end - by, span.text, span.category, span.placeholder, span.rule, span.score)
-        for span, by in moved
-    ]
-
-
-def _merged(text: str, earlier: Sequence[Span], later: Sequence[Span]) -> tuple[Span, ...]:
-    """All of the earlier spans, and the later ones that lie outside them: a find within a replacement text is none."""
-    taken = bytearray(len(text))
-    for span in earlier:
-        taken[span.start : span.end] = b"\1" * (span.end - span.start)
-    new = [
-        span
-        for span in later
-        if 0 <= span.start < span.end <= len(text)
-        and text[span.start : span.end] == span.text
-        and taken.find(1, span.start, span.end) < 0
-    ]
-    return tuple(sorted((*earlier, *new), key=lambda span: span.start))

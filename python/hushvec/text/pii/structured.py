@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from hushvec.text.pii import csv_fields, json_values, mail_headers
-from hushvec.text.pii.redactor import Redaction, Redactor, replaced
+from hushvec.text.pii.redactor import Redaction, Redactor
 from hushvec.text.pii.spans import Span
+from hushvec.text.pii.substitution import replaced
 
 Find = Callable[[str], Sequence[Span]]
 
