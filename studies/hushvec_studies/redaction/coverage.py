@@ -133,6 +133,39 @@ def detectors_here(spacy_folder: str | None) -> dict[str, Detector]:
     return found
 
 
+def found_table(results: Mapping[str, Any]) -> str:
+    """What the versions in the file find of the examples, and how much they flag in posts, as a table of docs/redaction.md."""
+    names = list(results)
+    rows = [
+        ("examples of the 33 rules", [f"{one['examples']['found']} of {one['examples']['examples']}" for one in results.values()]),
+        ("phone numbers with 555", [f"{one['phones']['found']} of {one['phones']['examples']}" for one in results.values()]),
+        ("finds in 1000 posts", [f"{1000 * one['posts']['finds'] / one['posts']['posts']:.0f}" for one in results.values()]),
+    ]
+    categories = sorted({category for one in results.values() for category in one["posts"]["finds_for_1000_posts"]})
+    for category in categories:
+        finds = [one["posts"]["finds_for_1000_posts"].get(category, 0.0) for one in results.values()]
+        rows.append((f"of them: {category}", [f"{count:.1f}" for count in finds]))
+    return _table(["", *names], [[label, *cells] for label, cells in rows])
+
+
+def ladder_table(result: Mapping[str, Any]) -> str:
+    """What each rung of the ladder finds, as a table of docs/redaction.md."""
+    header = ["", "TAB: direct", "quasi", "precision", "PERSON", "precision", "ORGANIZATION", "precision", "GPE", "precision"]
+    rows = []
+    for name, judged in result["judgments"].items():
+        sentences = result["sentences"][name]
+        cells = [judged["recall"]["DIRECT"], judged["recall"]["QUASI"], judged["precision_of_words"]]
+        for kind in ("PERSON", "ORGANIZATION", "GPE"):
+            cells += [sentences[kind]["recall"], sentences[kind]["precision"]]
+        rows.append([name, *("-" if cell is None else f"{cell:.3f}" for cell in cells)])
+    return _table(header, rows)
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
@@ -143,7 +176,7 @@ def main() -> None:
     kept = json.loads(options.output.read_text(encoding="utf-8")) if options.output.exists() else {}
     kept[options.name] = measured(options.folder, detectors_here(options.spacy))
     write_json(options.output, kept)
-    print(json.dumps(kept[options.name], indent=1, ensure_ascii=False))
+    print(found_table(kept), ladder_table(kept[options.name]), json.dumps(kept[options.name]["megabytes_per_second"]), sep="\n\n")
 
 
 if __name__ == "__main__":
