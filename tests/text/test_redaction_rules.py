@@ -191,7 +191,8 @@ NOT_FOUND = [
     ("person_initial", "Vitamin C Tablets, Hepatitis B Virus"),
     ("organization_form", "the corp, in an inc"),
     ("country", "a turkey in a chad, Indianapolis"),
-    ("handle", "a@b.org, x @netcom.com, @property, @Override, 3 @ 5, @a, @12, git@host:x, @types/node"),
+    ("handle", "a@b.org, x @netcom.com, "
+               "@property, @Override, 3 @ 5, @a, @12, git@host:x, @types/node, 5 @NYI 2-4, M_[@4M>>^O:, x=@name;"),
     ("us_ein", "07-1234567, 147-1234567, 47-12345678, 4-7-1234567"),
     ("bic", "swift kick, SWIFT PROGRESS, Taylor Swift AWARDS12, bank holiday DEUTDEFF"),
     ("wallet", "1BoatSLRHtKNngkdXEeobR76b53LETtpyU, "

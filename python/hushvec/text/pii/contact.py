@@ -87,7 +87,12 @@ def _domains(document: Document) -> Iterator[tuple[int, int]]:
 
 # What stands after @ in programs, style sheets and comments.
 _NOT_HANDLES = word_list("words_after_at_signs")
-_HANDLE = re.compile(r"@(?<![\w@./:+\-]@)([a-z0-9_](?:[a-z0-9_.]{0,30}[a-z0-9_])?)(@[a-z0-9][a-z0-9.\-]{0,62}[a-z0-9])?(?![\w@/(=])")
+# Between spaces or the punctuation of a sentence: other signs beside it are those of programs and of encoded files.
+LONGEST_INITIALS = 3  # "@NYI" is a team that plays at home
+_HANDLE = re.compile(
+    r"@(?<![^\s,;:(\[{\"'“‘*<>|]@)([a-z0-9_](?:[a-z0-9_.]{0,30}[a-z0-9_])?)"
+    r"(@[a-z0-9][a-z0-9.\-]{0,62}[a-z0-9])?(?=[\s,.;:!?)\]}\"'’”*>|]|\Z)"
+)
 
 
 def _handles(document: Document) -> Iterator[tuple[int, int]]:
@@ -98,6 +103,8 @@ def _handles(document: Document) -> Iterator[tuple[int, int]]:
     for match in _HANDLE.finditer(lower):
         name, ending = match[1], match[1].rpartition(".")[2]
         if len(name) < 2 or name in _NOT_HANDLES or not any(map(str.isalpha, name)):
+            continue
+        if len(name) <= LONGEST_INITIALS and document.text[match.start() : match.end()].isupper():
             continue
         if "." in name and ending in _SURE_ENDINGS and not match[2]:
             continue

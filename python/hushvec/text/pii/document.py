@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Set
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TypeVar
 
@@ -75,16 +76,12 @@ class Document:
 
     @cached_property
     def _ends_of_words(self) -> dict[str, list[int]]:
-        positions: dict[str, list[int]] = {}
+        positions: defaultdict[str, list[int]] = defaultdict(list)
         for match in _WORD.finditer(self.lower):
-            word = match.group()
-            if word in positions:
-                positions[word].append(match.end())
-            else:
-                positions[word] = [match.end()]
+            positions[match.group()].append(match.end())
         return positions
 
-    def after_words(self, words: Set[str]) -> Iterator[tuple[str, int]]:
+    def after_words(self, words: frozenset[str]) -> Iterator[tuple[str, int]]:
         """(word, where it ends) of every whole word in `words`, in lower case."""
         positions = self._ends_of_words
         for word in positions.keys() & words:  # reads the shorter one

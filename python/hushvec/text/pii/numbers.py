@@ -94,14 +94,19 @@ def _parts(text: str) -> tuple[str, str, str]:
     return text[:3], text[4:6], text[7:]
 
 
+def _grouped(document: Document) -> list[re.Match[str]]:
+    """Numbers in groups of three, two and four digits, which two rules look at."""
+    return list(_SSN.finditer(document.text))
+
+
 def _ssns(document: Document) -> Iterator[tuple[int, int]]:
-    for match in _SSN.finditer(document.text):
+    for match in document.once(_grouped):
         if is_ssn(*_parts(match.group())):
             yield match.span()
 
 
 def _itins(document: Document) -> Iterator[tuple[int, int]]:
-    for match in _SSN.finditer(document.text):
+    for match in document.once(_grouped):
         area, group, _ = _parts(match.group())
         if is_itin(area, group):
             yield match.span()
@@ -129,9 +134,10 @@ def _eins(document: Document) -> Iterator[tuple[int, int]]:
     """By shape where the first two digits are in use; after its name in any case."""
     if not document.has_digits:
         return
-    for match in _EIN.finditer(document.text):
-        if is_ein(match.group()[:2]):
-            yield match.span()
+    if "-" in document.text:
+        for match in _EIN.finditer(document.text):
+            if is_ein(match.group()[:2]):
+                yield match.span()
     for _, end in document.after_words(_EIN_WORDS):
         bare = _BARE_EIN.match(document.lower, end)
         if bare:

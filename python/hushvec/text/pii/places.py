@@ -35,31 +35,31 @@ _PLACE_BEFORE = re.compile(r"(?:\b(?:in|near|around|from|to|at|via|outside|insid
 
 
 @cache
-def _countries_by_first_word() -> dict[str, tuple[str, ...]]:
+def _countries_by_first_word() -> tuple[dict[str, tuple[str, ...]], frozenset[str]]:
     return _by_first_word(countries())
 
 
 @cache
-def _cities_by_first_word() -> dict[str, tuple[str, ...]]:
+def _cities_by_first_word() -> tuple[dict[str, tuple[str, ...]], frozenset[str]]:
     return _by_first_word(cities())
 
 
-def _by_first_word(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """First word in lower case -> the names that begin with it, longest first."""
+def _by_first_word(names: tuple[str, ...]) -> tuple[dict[str, tuple[str, ...]], frozenset[str]]:
+    """(first word in lower case -> the names that begin with it, longest first; all first words)."""
     found: dict[str, list[str]] = {}
     for name in sorted(names, key=len, reverse=True):
         found.setdefault(re.split(r"[ \-.]", name)[0].lower(), []).append(name)
-    return {word: tuple(listed) for word, listed in found.items()}
+    return {word: tuple(listed) for word, listed in found.items()}, frozenset(found)
 
 
 def _countries(document: Document) -> Iterator[tuple[int, int]]:
     """Capitalized as in the list, or in a text without capitals."""
-    return _listed(document, _countries_by_first_word())
+    return _listed(document, *_countries_by_first_word())
 
 
-def _listed(document: Document, names: dict[str, tuple[str, ...]]) -> Iterator[tuple[int, int]]:
+def _listed(document: Document, names: dict[str, tuple[str, ...]], first_words: frozenset[str]) -> Iterator[tuple[int, int]]:
     text = document.text
-    for word, end in document.after_words(names.keys()):
+    for word, end in document.after_words(first_words):
         start = end - len(word)
         for name in names[word]:
             there = text[start : start + len(name)]
@@ -72,7 +72,7 @@ def _listed(document: Document, names: dict[str, tuple[str, ...]]) -> Iterator[t
 def _cities(document: Document) -> Iterator[tuple[int, int]]:
     """A city of the list after in, near, from, ..., or before a postal code."""
     text, lower = document.text, document.lower
-    for start, end in _listed(document, _cities_by_first_word()):
+    for start, end in _listed(document, *_cities_by_first_word()):
         if _LONGER_NAME.match(text, end):
             continue
         if _ZIP_BEHIND.match(text, end) or _PLACE_BEFORE.search(lower, max(0, start - 16), start):

@@ -82,8 +82,10 @@ def _documents(document: Document) -> Iterator[tuple[int, int]]:
 
 
 def _nhs_numbers(document: Document) -> Iterator[tuple[int, int]]:
+    if "nhs" not in document.lower:
+        return
     for match in _NHS.finditer(document.text):
-        if nhs_number_holds(match.group().replace(" ", "")) and "nhs" in document.lower:
+        if nhs_number_holds(match.group().replace(" ", "")):
             yield match.span()
 
 
@@ -109,7 +111,7 @@ def _zips(document: Document) -> Iterator[tuple[int, int]]:
         match = _ZIP_VALUE.match(lower, end)
         if match and 3 <= sum(map(str.isalnum, match[1])) <= 10 and sum(map(str.isdigit, match[1])) >= 2:
             yield match.span(1)
-    for pattern in (_UK_POSTCODE, _CANADA_POSTCODE, _ZIP_PLUS_4):
+    for pattern in (_UK_POSTCODE, _CANADA_POSTCODE, *((_ZIP_PLUS_4,) if "-" in lower else ())):
         for found in pattern.finditer(document.text):
             yield found.span()
 

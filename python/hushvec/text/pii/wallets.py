@@ -6,13 +6,14 @@ import hashlib
 import re
 from collections.abc import Iterator
 
+from hushvec.text.pii.credentials import long_tokens
 from hushvec.text.pii.document import Document
 from hushvec.text.pii.rule import Rule
 
 _BASE58_LETTERS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BECH32_LETTERS = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 
-_BASE58 = re.compile(rf"[13mn2LM](?<!\w.)[{_BASE58_LETTERS}]{{25,34}}(?!\w)")
+_BASE58 = re.compile(rf"[13mn2LM][{_BASE58_LETTERS}]{{25,34}}")
 _BECH32 = re.compile(rf"1(?:(?<=bc1)|(?<=tb1)|(?<=ltc1))[{_BECH32_LETTERS}]{{11,71}}(?!\w)")
 _ETHEREUM = re.compile(r"0(?<!\w.)x[0-9a-f]{40}(?!\w)")
 _NETWORKS = ("ltc", "bc", "tb")
@@ -25,9 +26,9 @@ _BECH32_GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 def _wallets(document: Document) -> Iterator[tuple[int, int]]:
     if not document.has_digits:
         return
-    for match in _BASE58.finditer(document.text):
-        if base58_holds(match.group()):
-            yield match.span()
+    for start, token in document.once(long_tokens):
+        if _BASE58.fullmatch(token) and base58_holds(token):
+            yield start, start + len(token)
     lower = document.lower
     for match in _BECH32.finditer(lower):
         network = next(name for name in _NETWORKS if lower.endswith(name, 0, match.start()))
