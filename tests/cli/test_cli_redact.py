@@ -136,3 +136,83 @@ def test_who_may_read_the_input_may_read_the_output(tmp_path):
         assert (tmp_path / "out.txt").stat().st_mode & 0o777 == mode
     redacted("--text", TEXT, "-o", tmp_path / "text.txt")
     assert (tmp_path / "text.txt").stat().st_mode & 0o777 == 0o600
+
+
+NOTE = "Jane Doe wrote to a@b.com. Jane Doe called."
+
+
+def test_pseudonyms_and_back(tmp_path):
+    pytest.importorskip("cryptography")
+    vault, key, out = tmp_path / "names.vault", tmp_path / "names.key", tmp_path / "out.txt"
+    (tmp_path / "in.txt").write_text(NOTE)
+    redacted(tmp_path / "in.txt", "--pseudonyms", vault, "--key-file", key, "-o", out)
+    hidden = out.read_text()
+    assert "Jane" not in hidden and "a@b.com" not in hidden and hidden.count(hidden.split(" ")[0]) == 2
+    assert {path.stat().st_mode & 0o777 for path in (vault, key)} == {0o600}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "names.key", "names.vault", "out.txt"]
+    assert redacted(out, "--restore", vault, "--key-file", key) == NOTE
+    # A second document knows the same people and leaves the first ones in the vault.
+    again = redacted("--text", "Ask Jane Doe or Max Muster.", "--pseudonyms", vault, "--key-file", key)
+    assert hidden.split(" ")[0] in again
+    assert redacted(out, "--restore", vault, "--key-file", key) == NOTE
+    other = redacted("--text", "Ask Jane Doe.", "--pseudonyms", vault, "--key-file", key, "--scope", "document")
+    assert hidden.split(" ")[0] not in other
+
+
+def test_pseudonyms_line_by_line_and_in_json_lines(tmp_path):
+    pytest.importorskip("cryptography")
+    keyed = ("--key-file", tmp_path / "names.key")
+    (tmp_path / "in.txt").write_text("Jane Doe\n\nask Jane Doe\n")
+    hidden = redacted(tmp_path / "in.txt", "--lines", "--pseudonyms", tmp_path / "v", *keyed)
+    assert len(set(hidden.replace("ask ", "").split())) == 1
+    content = '{"id": 1, "note": "say \\"a@b.com\\""}\n\n{"note": ["é 10.0.0.1"]}\n'
+    (tmp_path / "in.jsonl").write_text(content)
+    out = tmp_path / "out.jsonl"
+    redacted(tmp_path / "in.jsonl", "--format", "jsonl", "--pseudonyms", tmp_path / "v", *keyed, "-o", out)
+    assert "a@b.com" not in out.read_text() and "10.0.0.1" not in out.read_text()
+    assert redacted(out, "--format", "jsonl", "--restore", tmp_path / "v", *keyed) == content
+
+
+def test_formats(tmp_path):
+    (tmp_path / "in.csv").write_bytes(b"id,note\r\n7,mail a@b.com\r\n")
+    assert redacted(tmp_path / "in.csv", "--format", "csv", "--columns", "note") == "id,note\r\n7,mail [EMAIL]\r\n"
+    assert redacted("--text", "a;b\n1;c@d.com", "--format", "csv", "--delimiter", ";") == "a;b\n1;[EMAIL]\n"
+    (tmp_path / "in.json").write_text('{"to": "a@b.com", "n": 1.0}')
+    assert redacted(tmp_path / "in.json", "--format", "json") == '{"to": "[EMAIL]", "n": 1.0}'
+    (tmp_path / "in.eml").write_text("From: Xyzzy <a@b.com>\n\nHi\n")
+    assert redacted(tmp_path / "in.eml", "--format", "mail") == "From: [PERSON] <[EMAIL]>\n\nHi\n"
+    assert redacted(tmp_path / "in.eml", "--format", "mail", "--patterns", "email") == "From: Xyzzy <[EMAIL]>\n\nHi\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--pseudonyms", "v"], "--pseudonyms and --restore must come with --key-file"),
+        (["--key-file", "good.key"], "--key-file must come with --pseudonyms or --restore"),
+        (["--columns", "a"], "--columns must come with --format csv"),
+        (["--format", "csv", "--columns", "a"], "columns must name columns of the header, got 'a'"),
+        (["--format", "json"], "text must be JSON"),
+        (["--format", "jsonl"], "standard input: line 1: text must be JSON"),
+        (["--format", "mail"], "text must begin with a header"),
+        (["--format", "csv", "--lines"], "not allowed with argument"),
+        (["--restore", "absent", "--key-file", "good.key"], "No such file or directory: 'absent'"),
+        (["--restore", "broken", "--key-file", "good.key"], "broken: must be a vault of pseudonyms, is another kind of file"),
+        (["--restore", "v", "--key-file", "other.key"], "v: must be opened with the key that it was written with, unchanged"),
+        (["--pseudonyms", "v", "--key-file", "other.key"], "v: must be opened with the key that it was written with, unchanged"),
+        (["--pseudonyms", "v", "--key-file", "absent.key"], "No such file or directory: 'absent.key'"),
+        (["--pseudonyms", "new", "--key-file", "broken"], "broken: must hold a key of at least 32 bytes in hexadecimal"),
+    ],
+)
+def test_bad_pseudonyms_and_formats(tmp_path, arguments, text):
+    pytest.importorskip("cryptography")
+    from hushvec.text import write_vault
+
+    (tmp_path / "good.key").write_text("01" * 32)
+    (tmp_path / "other.key").write_text("02" * 32)
+    (tmp_path / "broken").write_text("x")
+    write_vault(tmp_path / "v", {"[PERSON_AAAA]": "Jane Doe"}, b"\1" * 32)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    finished = hushvec_here("redact", "--text", "secret a@b.com", *arguments, cwd=tmp_path)
+    assert_one_line(finished, text)
+    assert "secret" not in finished.err and "Jane" not in finished.err
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -53,8 +53,18 @@ def test_words_around_count(detector):
 def test_in_redact(detector):
     text = "bitcoin 16Yeky6GMjeNkAiNcBY7ZhrLoMSgg1BoyZ"
     result = redact(text, detectors=[detector])
-    assert result.text == "bitcoin [CRYPTO]"
+    assert result.text == "bitcoin [WALLET]"
+    assert redact(text, detectors=[detector], patterns=["email"]).text == "bitcoin [WALLET]"
     assert redact(text, detectors=[detector], allow_categories=["crypto"], patterns=["email"]).text == text
+
+
+def test_categories_of_its_types():
+    from hushvec.integrations.presidio import category_of
+
+    assert category_of("US_SSN") == "social security number"
+    assert category_of("IBAN_CODE") == "bank account number"
+    assert category_of("CRYPTO") == "wallet address"
+    assert category_of("SG_NRIC_FIN") == "sg nric fin"
 
 
 def test_an_analyzer_of_ones_own():

@@ -188,6 +188,12 @@ def test_any_text(text):
     assert all(text[span.start : span.end] == span.text for span in result.spans)
 
 
+def test_a_sentence_whose_capitals_were_redacted_is_not_one_without():
+    """The second reading saw no capitals, and took "write" for a name after "told"."""
+    assert redact("Jane Doe was told: write to jane@example.com.").text == "[PERSON] was told: write to [EMAIL]."
+    assert redact("jane doe was told: write to me").text == "[PERSON] was told: [PERSON] to me"
+
+
 def test_offsets_are_characters():
     text = "\U0001f600İ é \ud800 a@b.com"
     (found,) = redact(text).spans

@@ -67,12 +67,29 @@ AGAINST = {
     "country": ("France ", "united "),
     "place_after_words": ("lives in Aa ", "lives in "),
     "city_and_state": ("Aa, CA ", ", CA"),
+    "handle": ("@", "@a", "@aa ", "@aa@", "@aa@a.", " @a."),
+    "us_ein": ("47-1234567 ", "ein ", "47-", "employer identification "),
+    "bic": ("swift ", "bic: deutdeff ", "bank code "),
+    "wallet": ("1" * 40, "bc1", "bc1q", "0x", "1a ", "bc1" + "q" * 60),
+    "person_number": ("employee id ", "student no. 1-", "badge #1 "),
+    "order_number": ("order ", "order 1-", "ticket abc-123 "),
+    "docket_number": ("case no. 1/99, ", "1/99, ", "no. ", "1:21-cv-"),
+    "zip_after_city": ("Paris 12345 ", "Paris ", "Francisco "),
+    "street_alone": ("Aa Street ", "Street ", "near Aa Aa Aa Drive "),
+    "marital_status": ("i am single ", "single ", "status: "),
+    "partner": ("my wife ", "ex-", "wife "),
+    "parting": ("we broke up with ", "broke up ", "break"),
+    "person_pair": ("by Aa Bb ", "by ", "with Aaaa Bbbb, "),
+    "city": ("in Paris ", "Paris ", "San Francisco 94110 "),
 }
+# For the normalization of what is not ASCII.
+MARKS = ("\u0301", "a\u0301", "\u200b", "a\u200b", "\u200b\u0301", "\uff11", "\ufb01 ", "\u0940", "A\u0301\u200b ")
 REPEATED = sorted(
     {text for texts in AGAINST.values() for text in texts} | {"a", " ", "\n", "é", "\U0001f600", "\ud800", "[EMAIL]", "[", "A"}
+    | set(MARKS)
 )
 # One for each kind of work in the default run; all of them with HUSHVEC_TEST_SCALE=full.
-CHOSEN = REPEATED if FULL else ["Dr Aa ", "1 Aa ", "a@"]
+CHOSEN = REPEATED if FULL else ["Dr Aa ", "1 Aa ", "a@", "a\u0301"]
 
 
 @pytest.fixture(scope="module")

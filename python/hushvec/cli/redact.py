@@ -1,12 +1,13 @@
-"""`hushvec redact`: personal data in a text, a file or standard input replaced by placeholders; the list of rules."""
+"""`hushvec redact`: personal data in a text, a file or standard input replaced by placeholders or pseudonyms; the list of rules."""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -18,7 +19,14 @@ from hushvec.cli._arguments import Subparsers, add_command, comma_separated
 from hushvec.cli._documents import mode_of_output, read_utf8, source_name
 from hushvec.cli._output import print_json, table
 from hushvec.cli._printable import say
+from hushvec.text.pii.mail_headers import StandIn
+from hushvec.text.pii.pseudonyms import SCOPES, Pseudonymizer, restoring
 from hushvec.text.pii.redactor import Redaction, Redactor
+from hushvec.text.pii.structured import Find, redact_csv, redact_json, redact_mail
+from hushvec.text.pii.substitution import replaced
+from hushvec.text.pii.vault import new_key, read_key, read_vault, write_vault
+
+FORMATS = ("text", "json", "jsonl", "csv", "mail")
 
 
 def add_to(subparsers: Subparsers) -> None:
@@ -31,11 +39,18 @@ def add_to(subparsers: Subparsers) -> None:
             "not differential privacy. --list-rules shows what is looked for.\n\n"
             "The input is one text, unless --lines (every line is a text) or --text-key (JSON lines: the text under that key is\n"
             "redacted, other keys are copied unprotected). OUT is written atomically.\n\n"
+            "--format keeps the structure: json and jsonl redact values and keep keys, csv redacts --columns and keeps the header,\n"
+            "mail redacts names and addresses in headers, and the body.\n\n"
+            "--pseudonyms VAULT writes pseudonyms such as [PERSON_K3M9QXA7R2TW], the same for the same value, and keeps what\n"
+            "they stand for in an encrypted file; --restore VAULT puts it back. Whoever has the key and the vault can do that.\n\n"
             "--json gives the place and category of every find; the redacted text itself is printed only with --show-original."
         ),
         examples=(
             ("one text", "hushvec redact --text 'Call Ann on +44 20 7946 0958 or write to ann@example.org'"),
             ("every line of a file, keeping dates", "hushvec redact notes.txt --lines -o redacted.txt --allow-categories date"),
+            ("one column of a table", "hushvec redact tickets.csv --format csv --columns body -o clean.csv"),
+            ("pseudonyms", "hushvec redact notes.txt --pseudonyms names.vault --key-file names.key -o shared.txt"),
+            ("and back", "hushvec redact answer.txt --restore names.vault --key-file names.key"),
             ("what is looked for", "hushvec redact --list-rules"),
         ),
     )
@@ -60,6 +75,18 @@ def add_to(subparsers: Subparsers) -> None:
     split = parser.add_mutually_exclusive_group()
     split.add_argument("--lines", action="store_true", help="every line is a separate text")
     split.add_argument("--text-key", metavar="KEY", help="JSON lines: redact the text under this key")
+    split.add_argument("--format", choices=FORMATS, default="text", help="of the input, which the output keeps (default text)")
+    parser.add_argument("--columns", metavar="NAMES", help="csv: columns to redact, separated by commas (default all)")
+    parser.add_argument("--delimiter", metavar="CHARACTER", default=",", help="csv: between fields (default a comma)")
+    keyed = parser.add_mutually_exclusive_group()
+    keyed.add_argument("--pseudonyms", metavar="VAULT", type=Path, help="write pseudonyms, and what they stand for to this file")
+    keyed.add_argument("--restore", metavar="VAULT", type=Path, help="replace pseudonyms by what they stand for")
+    parser.add_argument(
+        "--key-file", metavar="KEY", type=Path, help="the key of the vault; made if neither it nor the vault is there"
+    )
+    parser.add_argument(
+        "--scope", choices=SCOPES, default="collection", help="a value has one pseudonym in a document, or in all (default collection)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -72,9 +99,75 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("--show-original must come with --json, without --output and --text-key, which have no place for it")
     if options.output is not None and not options.output.parent.is_dir():
         raise ValueError(f"{options.output}: the folder {options.output.parent} must exist")
-    if options.lines or options.text_key is not None:
-        return _many(options, redactor)
-    return _one(options, redactor)
+    _check_formats(options)
+    work = _work(options, redactor)
+    if options.lines or options.text_key is not None or options.format == "jsonl":
+        return _many(options, work)
+    return _one(options, work)
+
+
+def _check_formats(options: argparse.Namespace) -> None:
+    if options.columns is not None and options.format != "csv":
+        raise ValueError("--columns must come with --format csv")
+    if (options.pseudonyms or options.restore) and options.key_file is None:
+        raise ValueError("--pseudonyms and --restore must come with --key-file")
+    if options.key_file is not None and not (options.pseudonyms or options.restore):
+        raise ValueError("--key-file must come with --pseudonyms or --restore")
+
+
+class _Work:
+    """How a text is changed, and what must be kept for it.
+
+    Args:
+        find: of a document: what finds spans in its parts.
+        placeholder: of a document: what stands for a value of a category in it.
+        save: keeps what the results need to be undone; called before a file of results takes its place.
+    """
+
+    def __init__(self, find: Callable[[str], Find], placeholder: Callable[[str], StandIn], save: Callable[[], None]) -> None:
+        self.find = find
+        self.placeholder = placeholder
+        self.save = save
+
+    def redact(self, text: str) -> Redaction:
+        spans = tuple(self.find(text)(text))
+        return Redaction(replaced(text, spans), spans)
+
+
+def _work(options: argparse.Namespace, redactor: Redactor) -> _Work:
+    if options.restore is not None:
+        kept = read_vault(options.restore, read_key(options.key_file))
+        return _Work(lambda document: restoring(kept), lambda document: lambda category, value: kept.get(value), _nothing)
+    if options.pseudonyms is None:
+        return _Work(lambda document: redactor.detect, lambda document: redactor.placeholder, _nothing)
+    key, known = _opened(options)
+    names = Pseudonymizer(key, redactor=redactor, scope=options.scope, known=known)
+
+    def find(document: str) -> Find:
+        return lambda text: names.spans(text, document=_digest(document))
+
+    def placeholder(document: str) -> StandIn:
+        return lambda category, value: names.placeholder(category, value, document=_digest(document))
+
+    return _Work(find, placeholder, lambda: write_vault(options.pseudonyms, names.known, key))
+
+
+def _digest(text: str) -> str:
+    """A name for a document that has none: of its text, so that another document is another name."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _nothing() -> None:
+    return None
+
+
+def _opened(options: argparse.Namespace) -> tuple[bytes, dict[str, str]]:
+    """The key and what the vault holds: both new if neither is there."""
+    there = options.pseudonyms.exists()
+    if not there and not options.key_file.exists():
+        return new_key(options.key_file), {}
+    key = read_key(options.key_file)
+    return key, read_vault(options.pseudonyms, key) if there else {}
 
 
 def _redactor(options: argparse.Namespace) -> Redactor:
@@ -111,9 +204,10 @@ def _list_rules(redactor: Redactor, *, as_json: bool) -> int:
     return 0
 
 
-def _one(options: argparse.Namespace, redactor: Redactor) -> int:
+def _one(options: argparse.Namespace, work: _Work) -> int:
     text = options.text if options.text is not None else read_utf8(options.source)
-    redaction = redactor.redact(text)
+    redaction = _structured(options, work, text)
+    work.save()
     if options.output is not None:
         with published_text(options.output, mode=mode_of_output(options.source)) as file:
             file.write(redaction.text)
@@ -126,28 +220,42 @@ def _one(options: argparse.Namespace, redactor: Redactor) -> int:
     return 0
 
 
-def _many(options: argparse.Namespace, redactor: Redactor) -> int:
+def _structured(options: argparse.Namespace, work: _Work, text: str) -> Redaction:
+    if options.format == "json":
+        return redact_json(text, work.find(text))
+    if options.format == "csv":
+        return redact_csv(text, work.find(text), columns=comma_separated(options.columns), delimiter=options.delimiter)
+    if options.format == "mail":
+        return redact_mail(text, work.find(text), placeholder=work.placeholder(text))
+    return work.redact(text)
+
+
+def _many(options: argparse.Namespace, work: _Work) -> int:
     content = options.text if options.text is not None else read_utf8(options.source)
     lines = lines_with_ends(content)
     name = source_name(options.source)
     counts: Counter[str] = Counter()
     with Progress("texts", len(lines)) as progress, _sink(options) as file:
         for number, line in enumerate(lines, 1):
-            for part, redaction in _redacted(redactor, line, options, f"{name}: line {number}"):
+            for part, redaction in _redacted(work, line, options, f"{name}: line {number}"):
                 file.write(part)
                 counts.update(span.category for span in redaction.spans)
             progress.advance(1)
+        work.save()
     if options.output is not None:
         _report(options, counts, texts=len(lines))
     return 0
 
 
-def _redacted(redactor: Redactor, line: str, options: argparse.Namespace, where: str) -> Iterator[tuple[str, Redaction]]:
+def _redacted(work: _Work, line: str, options: argparse.Namespace, where: str) -> Iterator[tuple[str, Redaction]]:
     """What to write for one line of the input, and what was found in it."""
     ending = line[len(line.rstrip("\r\n")) :]
     content = line[: len(line) - len(ending)]
-    if options.text_key is None:
-        redaction = redactor.redact(content)
+    if options.format == "jsonl":
+        redaction = _json_line(work, content, where) if content.strip() else Redaction(content, ())
+        yield redaction.text + ending, redaction
+    elif options.text_key is None:
+        redaction = work.redact(content)
         if options.json and options.output is None:
             shown = json.dumps(redaction.to_dict(private=options.show_original), ensure_ascii=False)
         else:
@@ -155,8 +263,15 @@ def _redacted(redactor: Redactor, line: str, options: argparse.Namespace, where:
         yield shown + ending, redaction
     elif content.strip():
         fields, text = json_record(content, options.text_key, where)
-        redaction = redactor.redact(text)
+        redaction = work.redact(text)
         yield json.dumps({**fields, options.text_key: redaction.text}, ensure_ascii=False) + (ending or "\n"), redaction
+
+
+def _json_line(work: _Work, content: str, where: str) -> Redaction:
+    try:
+        return redact_json(content, work.find(content))
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
 
 
 @contextmanager

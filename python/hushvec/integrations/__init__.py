@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hushvec.integrations import chroma as chroma
     from hushvec.integrations import dask as dask
     from hushvec.integrations import datasets as datasets
+    from hushvec.integrations import gliner as gliner
     from hushvec.integrations import haystack as haystack
     from hushvec.integrations import haystack_store as haystack_store
     from hushvec.integrations import jax as jax
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from hushvec.integrations import ray as ray
     from hushvec.integrations import sentence_transformers as sentence_transformers
     from hushvec.integrations import sklearn as sklearn
+    from hushvec.integrations import spacy as spacy
     from hushvec.integrations import spark as spark
     from hushvec.integrations import tables as tables
     from hushvec.integrations import token_classifier as token_classifier
@@ -44,6 +46,7 @@ _ADAPTERS = (
     "chroma",
     "dask",
     "datasets",
+    "gliner",
     "haystack",
     "haystack_store",
     "jax",
@@ -56,6 +59,7 @@ _ADAPTERS = (
     "ray",
     "sentence_transformers",
     "sklearn",
+    "spacy",
     "spark",
     "tables",
     "token_classifier",

@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from hushvec.text.inverters.trained.inverter import TrainedInverter
     from hushvec.text.inverters.trained.training import train_inverter
     from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
+    from hushvec.text.pii.pseudonyms import Pseudonymizer, restore
     from hushvec.text.pii.redactor import Redaction, Redactor, detect, redact, rules
     from hushvec.text.pii.registry import RuleInfo
     from hushvec.text.pii.spans import Detector, Span
+    from hushvec.text.pii.structured import redact_csv, redact_json, redact_mail
+    from hushvec.text.pii.vault import new_key, read_key, read_vault, write_vault
     from hushvec.text.public_choice import PublicChoice
     from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
     from hushvec.text.rewriting.rewriter import Rewriter
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Detector",
     "MiniLMEmbedder",
+    "Pseudonymizer",
     "PublicChoice",
     "PublicCorpus",
     "PublicInverter",
@@ -38,10 +42,18 @@ __all__ = [
     "TrainedInverter",
     "Vec2TextInverter",
     "detect",
+    "new_key",
+    "read_key",
+    "read_vault",
     "redact",
+    "redact_csv",
+    "redact_json",
+    "redact_mail",
+    "restore",
     "rewrite",
     "rules",
     "train_inverter",
+    "write_vault",
 ]
 
 __getattr__, __dir__ = at_first_use(
@@ -49,6 +61,7 @@ __getattr__, __dir__ = at_first_use(
     {
         "Detector": "pii.spans",
         "MiniLMEmbedder": "hushvec.embedders.minilm",
+        "Pseudonymizer": "pii.pseudonyms",
         "PublicChoice": "public_choice",
         "PublicCorpus": "corpus",
         "PublicInverter": "inverters.public",
@@ -62,9 +75,17 @@ __getattr__, __dir__ = at_first_use(
         "TrainedInverter": "inverters.trained.inverter",
         "Vec2TextInverter": "inverters.vec2text.inverter",
         "detect": "pii.redactor",
+        "new_key": "pii.vault",
+        "read_key": "pii.vault",
+        "read_vault": "pii.vault",
         "redact": "pii.redactor",
+        "redact_csv": "pii.structured",
+        "redact_json": "pii.structured",
+        "redact_mail": "pii.structured",
+        "restore": "pii.pseudonyms",
         "rewrite": "rewriting.single",
         "rules": "pii.redactor",
         "train_inverter": "inverters.trained.training",
+        "write_vault": "pii.vault",
     },
 )

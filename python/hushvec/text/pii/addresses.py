@@ -338,6 +338,36 @@ def _is_field(text: str, end: int) -> bool:
     return text[end : end + 2].lstrip()[:1] == ":"
 
 
+_STREET_WORDS = words("street road avenue boulevard lane terrace crescent parkway")
+_AFTER_PREPOSITION = words("drive court square place")
+_ON = re.compile(r"\b(?:on|near|off|along|down|up|at|around|from|to|opposite|behind|across) (?:the )?$")
+_NOT_STREETS = word_list("words_before_other_streets")
+
+
+def _streets(document: Document) -> Iterator[tuple[int, int]]:
+    """`Oxford Street`, `near Elm Drive`: a street without a number."""
+    text, lower = document.text, document.lower
+    if document.all_lower:
+        return
+    for word, end in document.after_words(_STREET_WORDS | _AFTER_PREPOSITION):
+        start = end - len(word)
+        if not text[start].isupper() or text[start - 1 : start] != " " or _LONGER.match(text, end):
+            continue
+        first = start_of_name(text, start - 1, 3)
+        while first < start and text[first:start].partition(" ")[0].lower() in NOT_NAMES | _PLACE_WORDS - _STREET_NAMES:
+            first = text.index(" ", first, start) + 1
+        name = lower[first : start - 1]
+        if first >= start - 1 or name.rpartition(" ")[2] in _NOT_STREETS:
+            continue
+        if word in _STREET_WORDS or _ON.search(lower, max(0, first - 14), first):
+            yield first, end
+
+
+_LONGER = re.compile(rf"[ ]{WORD}|['’]s|[\-_@]\w")
+# Streets are called after them, and they do not belong to the sentence.
+_STREET_NAMES = words("north south east west great upper lower new old second third first main market church hotel office mail")
+
+
 RULES = (
     Rule(
         "street_number_first",
@@ -353,4 +383,5 @@ RULES = (
     Rule("corner", "street address", 0.7, "the corner or junction of one and another", _corners),
     Rule("flat", "street address", 0.6, "Apt., Suite, Flat with a number", _units),
     Rule("named_place", "street address", 0.6, "a name and a number after address, lives on, located at, ...", _named_places),
+    Rule("street_alone", "street address", 0.55, "a name and Street, Road, Avenue, ... without a number; near Elm Drive", _streets),
 )

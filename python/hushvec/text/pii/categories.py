@@ -19,18 +19,23 @@ CATEGORIES = (
     Category("email address", "[EMAIL]", ("email", "email_address", "mail")),
     Category("phone number", "[PHONE]", ("phone", "phone_number", "telephone")),
     Category("social security number", "[SSN]", ("ssn", "us_ssn")),
-    Category("tax number", "[TAX_ID]", ("tax_id", "itin", "us_itin")),
+    Category("tax number", "[TAX_ID]", ("tax_id", "itin", "us_itin", "ein", "us_ein")),
     Category("card number", "[CARD]", ("card", "credit_card", "credit card")),
     Category("bank account number", "[IBAN]", ("iban", "iban_code")),
+    Category("bank code", "[BIC]", ("bic", "swift", "swift_bic")),
     Category("account number", "[ACCOUNT]", ("account",)),
+    Category("wallet address", "[WALLET]", ("wallet", "crypto", "crypto_wallet")),
+    Category("reference number", "[REFERENCE]", ("reference", "order_number", "employee_id", "student_id", "case_number")),
     Category("medical record number", "[MRN]", ("mrn", "medical_record")),
     Category("identity document number", "[ID]", ("id", "passport", "driver_license", "us_driver_license", "us_passport")),
     Category("credential", "[CREDENTIAL]", ("credentials", "secret", "password", "api_key")),
+    Category("social handle", "[HANDLE]", ("handle", "social_handle", "username")),
     Category("web address", "[URL]", ("url", "domain", "domain_name")),
     Category("ip address", "[IP]", ("ip", "ip_address")),
     Category("hardware address", "[MAC]", ("mac", "mac_address")),
     Category("full person name", "[PERSON]", ("person", "name", "per")),
     Category("title", "[TITLE]", ()),
+    Category("relationship", "[RELATIONSHIP]", ("relationship_detail", "marital_status")),
     Category("organization", "[ORG]", ("org", "organisation")),
     Category("street address", "[ADDRESS]", ("address", "street_address")),
     Category("postal code", "[ZIP]", ("zip", "zip_code", "postcode")),
@@ -48,7 +53,8 @@ _NAME = re.compile(r"[^\W\d_][\w -]{0,47}")
 def canonical(name: str) -> str:
     """The name of a category that may be written short, with underscores or in capitals; other names in lower case."""
     plain = " ".join(name.lower().split())
-    found = _BY_NAME.get(plain) or _BY_NAME.get(plain.replace("_", " ")) or _BY_NAME.get(plain.replace("-", " "))
+    written = (plain, plain.replace("_", " "), plain.replace("-", " "), plain.replace(" ", "_"))
+    found = next((_BY_NAME[name] for name in written if name in _BY_NAME), None)
     return found.name if found else plain
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hushvec.text.pii.wordlists import word_list
+
 # Leading digits of card numbers: (first, last, lengths), compared at the length of `first`.
 _ISSUERS = (
     (34, 34, (15,)),  # American Express
@@ -83,6 +85,19 @@ def is_itin(area: str, group: str) -> bool:
     """The groups of the US individual taxpayer number."""
     number = int(group)
     return area[0] == "9" and (50 <= number <= 65 or 70 <= number <= 88 or 90 <= number <= 92 or 94 <= number <= 99)
+
+
+# First two digits of employer identification numbers that the Internal Revenue Service has not given out.
+_UNUSED_EIN = frozenset(("00", "07", "08", "09", "17", "18", "19", "28", "29", "49", "69", "70", "78", "79", "89", "96", "97"))
+
+
+def is_ein(prefix: str) -> bool:
+    """First two digits of an employer identification number of the US that are in use."""
+    return prefix not in _UNUSED_EIN
+
+
+# ISO 3166-1, two letters, and xk, which banks use for Kosovo.
+COUNTRY_CODES = word_list("country_codes")
 
 
 def nhs_number_holds(digits: str) -> bool:

@@ -1,4 +1,4 @@
-"""Rules for e-mail addresses and for web addresses."""
+"""Rules for e-mail addresses, web addresses and handles."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from hushvec.text.pii.letters import words
 from hushvec.text.pii.rule import Rule
 from hushvec.text.pii.wordlists import word_list
 
-# Each run of such characters is read from its beginning only, so that the time is linear without a bound on its length.
-_EMAIL = re.compile(
-    r"[a-z0-9!#$%&'*+/=?^_`{|}~.\-\u00a1-\uffff]+(?<![.])@[a-z0-9\u00a1-\uffff][a-z0-9.\-\u00a1-\uffff]*[a-z0-9\u00a1-\uffff]"
-)
+_LOCAL = re.compile(r"[a-z0-9!#$%&'*+/=?^_`{|}~.\-\u00a1-\uffff]")
+_DOMAIN = re.compile(r"@[a-z0-9\u00a1-\uffff][a-z0-9.\-\u00a1-\uffff]*[a-z0-9\u00a1-\uffff]")
 _SCHEME = re.compile(
     r"://(?:(?<=http://)|(?<=https://)|(?<=ftp://)|(?<=ftps://)|(?<=sftp://)|(?<=ssh://)|(?<=wss://))[^\s<>\"`{}|\\^]+"
 )
@@ -32,20 +30,20 @@ _FILE_ENDINGS = words("py rs pl sh md cc ps so ml mk st ms tf ts js vb pm cs")
 
 
 def _emails(document: Document) -> Iterator[tuple[int, int]]:
+    """Around each @: no part of the text is read for two of them, since neither side may hold one."""
     lower = document.lower
-    if "@" not in lower:
-        return
     position = 0
-    for match in _EMAIL.finditer(lower):
-        start, end = match.span()
-        if start < position:
-            continue
-        at = lower.index("@", start)
-        domain = lower[at + 1 : end]
-        labels = domain.split(".")
+    for match in _DOMAIN.finditer(lower):
+        at, end = match.span()
+        labels = lower[at + 1 : end].split(".")
         if len(labels) < 2 or "" in labels or not labels[-1][0].isalpha() or len(labels[-1]) < 2:
             continue
-        while not (lower[start].isalnum() or lower[start] in "_+"):
+        start = at
+        while start > position and _LOCAL.match(lower, start - 1):
+            start -= 1
+        if start == at or lower[at - 1] == ".":
+            continue
+        while not (lower[start].isalnum() or lower[start] in "_+@"):
             start += 1
         if start < at:
             yield start, end
@@ -87,6 +85,32 @@ def _domains(document: Document) -> Iterator[tuple[int, int]]:
         yield start, _trimmed(lower, rest.end()) if rest.end() > end else end
 
 
+# What stands after @ in programs, style sheets and comments.
+_NOT_HANDLES = word_list("words_after_at_signs")
+# Between spaces or the punctuation of a sentence: other signs beside it are those of programs and of encoded files.
+LONGEST_INITIALS = 3  # "@NYI" is a team that plays at home
+_HANDLE = re.compile(
+    r"@(?<![^\s,;:(\[{\"'“‘*<>|]@)([a-z0-9_](?:[a-z0-9_.]{0,30}[a-z0-9_])?)"
+    r"(@[a-z0-9][a-z0-9.\-]{0,62}[a-z0-9])?(?=[\s,.;:!?)\]}\"'’”*>|]|\Z)"
+)
+
+
+def _handles(document: Document) -> Iterator[tuple[int, int]]:
+    """`@maple_rivers`, `@maple@example.social`; not the domain of an address that is cut off, and not a word of a program."""
+    lower = document.lower
+    if "@" not in lower:
+        return
+    for match in _HANDLE.finditer(lower):
+        name, ending = match[1], match[1].rpartition(".")[2]
+        if len(name) < 2 or name in _NOT_HANDLES or not any(map(str.isalpha, name)):
+            continue
+        if len(name) <= LONGEST_INITIALS and document.text[match.start() : match.end()].isupper():
+            continue
+        if "." in name and ending in _SURE_ENDINGS and not match[2]:
+            continue
+        yield match.span()
+
+
 def _trimmed(text: str, end: int) -> int:
     """The address without the punctuation of the sentence around it."""
     while text[end - 1] in ".,;:!?'\")]":
@@ -98,4 +122,5 @@ RULES = (
     Rule("email", "email address", 0.95, "local part, @ and a domain with an ending of letters", _emails),
     Rule("url", "web address", 0.95, "http, https, ftp, sftp, ssh, wss addresses, with path and query", _urls),
     Rule("domain", "web address", 0.8, "host names by their endings, with path; not words after a missing space", _domains),
+    Rule("handle", "social handle", 0.75, "@ and a name of 2 to 32 letters, digits, _; not domains, not words of programs", _handles),
 )

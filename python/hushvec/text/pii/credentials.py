@@ -57,18 +57,18 @@ def _private_keys(document: Document) -> Iterator[tuple[int, int]]:
 
 
 def _tokens(document: Document) -> Iterator[tuple[int, int]]:
-    for start, token in document.once(_long_tokens):
+    for start, token in document.once(long_tokens):
         if _KNOWN.match(token):
             yield start, start + len(token)
 
 
 def _random_tokens(document: Document) -> Iterator[tuple[int, int]]:
-    for start, token in document.once(_long_tokens):
+    for start, token in document.once(long_tokens):
         if SHORTEST_RANDOM <= len(token) <= LONGEST_RANDOM and _looks_random(token):
             yield start, start + len(token)
 
 
-def _long_tokens(document: Document) -> list[tuple[int, str]]:
+def long_tokens(document: Document) -> list[tuple[int, str]]:
     """Words that hold a digit, without the punctuation of the sentence."""
     if not document.has_digits:
         return []

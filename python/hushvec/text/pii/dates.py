@@ -49,6 +49,14 @@ _AGE_AFTER = re.compile(
 _AGE_WORDS = frozenset({"aged", "age", "turned", "turning", "turns"})
 _WAS_AGE = re.compile(r"[ \t](?:was|is|were)[ \t](?:only |just )?([1-9][0-9]{0,2})(?![\w%]|[.,:/\-][0-9]| [a-z])")
 _PRONOUNS = frozenset({"he", "she"})
+_I_AM = re.compile(r"(?:\bi(?:['’´`]m|m| am)|\b(?:he|she)['’]s)$")
+# What may follow an age that no word names: "I'm 23 and new here", not "I'm 23 minutes late".
+_AGE_STANDS_ALONE = re.compile(
+    r"[ \t](?:only |just |now |almost |nearly |already |about )?([1-9][0-9]{0,2})(?=[ \t]{0,2}(?:$|[\n;!?)]|[.,](?![0-9])"
+    r"|[ ](?:and|but|so|now|today|this|next|male|female|m|f|years?|yrs?|living|single|married|divorced|pregnant|with|who|since|if)\b))"
+)
+_VERBS_OF_BEING = frozenset({"m", "am", "im", "s"})
+YOUNGEST_ALONE = 3
 OLDEST = 120
 
 
@@ -107,10 +115,14 @@ def _ages(document: Document) -> Iterator[tuple[int, int]]:
             found = pattern.match(lower, end)
             if found and int(found[1]) <= OLDEST:
                 yield found.span(1)
+    for _, end in document.after_words(_VERBS_OF_BEING):
+        found = _AGE_STANDS_ALONE.match(lower, end)
+        if found and YOUNGEST_ALONE <= int(found[1]) <= OLDEST and _I_AM.search(lower, max(0, end - 6), end):
+            yield found.span(1)
 
 
 RULES = (
     Rule("date", "date", 0.85, "days in figures, year first or last, with time; the day must exist", _dates),
     Rule("date_in_words", "date", 0.85, "12 March 2021, March 12th, with month names of six languages", _dates_in_words),
-    Rule("age", "age", 0.7, "31 years old, 31 y/o, aged 31, turned 31; up to 120", _ages),
+    Rule("age", "age", 0.7, "31 years old, 31 y/o, aged 31, turned 31, I'm 31; up to 120", _ages),
 )

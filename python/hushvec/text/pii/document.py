@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TypeVar
 
 from hushvec.text.pii.categories import PLACEHOLDER
+from hushvec.text.pii.shadow import Shadow
 
 Result = TypeVar("Result")
 
@@ -20,20 +22,22 @@ _ANY = re.compile(r"\w")
 
 
 class Document:
-    """A text with a lower-case copy of the same length, so that offsets agree.
+    """What rules read of a text: its shadow, and a lower-case copy of the same length, so that offsets agree.
 
-    The letters of placeholders are blanked: no rule reads the word in "[PHONE]", so that redacting twice changes nothing.
+    Offsets are those of the shadow; `shadow` leads back to the original. The letters of placeholders are blanked: no rule reads the
+    word in "[PHONE]", so that redacting twice changes nothing.
     """
 
     def __init__(self, text: str) -> None:
-        self.text = PLACEHOLDER.sub(_blank, text) if "[" in text else text
-        self._original = text
+        self.shadow = Shadow(text)
+        self.readable = self.shadow.text
+        self.text = PLACEHOLDER.sub(_blank, self.readable) if "[" in self.readable else self.readable
         self._results: dict[object, object] = {}
 
     @cached_property
     def placeholders(self) -> list[tuple[int, int]]:
         """Where the placeholders are."""
-        return [match.span() for match in PLACEHOLDER.finditer(self._original)] if "[" in self._original else []
+        return [match.span() for match in PLACEHOLDER.finditer(self.readable)] if "[" in self.readable else []
 
     def once(self, function: Callable[[Document], Result]) -> Result:
         """The result of a function on this text, computed once."""
@@ -59,25 +63,28 @@ class Document:
 
     @cached_property
     def all_lower(self) -> bool:
-        """Whether the text has no capitals, so that names cannot be recognized by them."""
-        return self.text.islower()
+        """Whether the text has no capitals, so that names cannot be recognized by them.
+
+        Those of placeholders count: a sentence whose only capitals have been redacted is not one written without.
+        """
+        return self.readable.islower()
+
+    @cached_property
+    def words_as_written(self) -> frozenset[str]:
+        """Every word of the text with its capitals: a word in small letters here is no name that only looks rare."""
+        return frozenset(_WORD.findall(self.text))
 
     @cached_property
     def _ends_of_words(self) -> dict[str, list[int]]:
-        positions: dict[str, list[int]] = {}
+        positions: defaultdict[str, list[int]] = defaultdict(list)
         for match in _WORD.finditer(self.lower):
-            word = match.group()
-            if word in positions:
-                positions[word].append(match.end())
-            else:
-                positions[word] = [match.end()]
+            positions[match.group()].append(match.end())
         return positions
 
     def after_words(self, words: frozenset[str]) -> Iterator[tuple[str, int]]:
         """(word, where it ends) of every whole word in `words`, in lower case."""
         positions = self._ends_of_words
-        # Iterate over the shorter one.
-        for word in words.intersection(positions) if len(positions) < len(words) else positions.keys() & words:
+        for word in positions.keys() & words:  # reads the shorter one
             for end in positions[word]:
                 yield word, end
 

@@ -19,6 +19,7 @@ _MAC = re.compile(r"[0-9a-f](?<![\w:\-]\w)[0-9a-f]([:\-])(?:[0-9a-f]{2}\1){4}[0-
 _VERSION = re.compile(r"(?:version|release|firmware|build|\bv)[\s:.]{0,2}$")
 _HEX = frozenset("0123456789abcdef")
 LONGEST_IPV6 = 45
+FEWEST_SIGNS = 5  # in a hardware address
 
 
 def _ipv4(document: Document) -> Iterator[tuple[int, int]]:
@@ -57,6 +58,8 @@ def _ipv6(document: Document) -> Iterator[tuple[int, int]]:
 
 
 def _macs(document: Document) -> Iterator[tuple[int, int]]:
+    if max(document.lower.count(":"), document.lower.count("-")) < FEWEST_SIGNS:
+        return
     for match in _MAC.finditer(document.lower):
         yield match.span()
 

@@ -1,4 +1,4 @@
-"""Rules for numbers with check digits or known ranges: payment cards, IBAN, social security and taxpayer numbers of the US."""
+"""Rules for numbers with check digits or known ranges: cards, IBAN, bank codes, social security and taxpayer numbers of the US."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from hushvec.text.pii.checks import IBAN_LENGTHS, iban_holds, is_card, is_itin, is_repeated, is_ssn, luhn_holds
+from hushvec.text.pii.checks import (
+    COUNTRY_CODES,
+    IBAN_LENGTHS,
+    iban_holds,
+    is_card,
+    is_ein,
+    is_itin,
+    is_repeated,
+    is_ssn,
+    luhn_holds,
+)
 from hushvec.text.pii.document import Document
 from hushvec.text.pii.letters import words
 from hushvec.text.pii.rule import Rule
@@ -84,14 +94,19 @@ def _parts(text: str) -> tuple[str, str, str]:
     return text[:3], text[4:6], text[7:]
 
 
+def _grouped(document: Document) -> list[re.Match[str]]:
+    """Numbers in groups of three, two and four digits, which two rules look at."""
+    return list(_SSN.finditer(document.text))
+
+
 def _ssns(document: Document) -> Iterator[tuple[int, int]]:
-    for match in _SSN.finditer(document.text):
+    for match in document.once(_grouped):
         if is_ssn(*_parts(match.group())):
             yield match.span()
 
 
 def _itins(document: Document) -> Iterator[tuple[int, int]]:
-    for match in _SSN.finditer(document.text):
+    for match in document.once(_grouped):
         area, group, _ = _parts(match.group())
         if is_itin(area, group):
             yield match.span()
@@ -107,6 +122,52 @@ def _ssns_after_words(document: Document) -> Iterator[tuple[int, int]]:
             yield match.start(1), match.end(4)
 
 
+_EIN = re.compile(r"[0-9](?<![\w\-./]\w)[0-9]-[0-9]{7}(?![\w\-]|[./][0-9])")
+_EIN_WORDS = frozenset({"ein", "fein", "employer"})
+_BARE_EIN = re.compile(
+    r"(?:[ \t]{1,2}identification)?(?:[ \t]{1,2}(?:number|no|id))?\.?(?:[ \t]{0,2}\(?(?:f?ein)\)?)?"
+    r"[ \t]{0,2}(?:[:#=]|is\b|was\b)?[ \t]{0,2}([0-9]{2}[\- ]?[0-9]{7})(?![\w\-])"
+)
+
+
+def _eins(document: Document) -> Iterator[tuple[int, int]]:
+    """By shape where the first two digits are in use; after its name in any case."""
+    if not document.has_digits:
+        return
+    if "-" in document.text:
+        for match in _EIN.finditer(document.text):
+            if is_ein(match.group()[:2]):
+                yield match.span()
+    for _, end in document.after_words(_EIN_WORDS):
+        bare = _BARE_EIN.match(document.lower, end)
+        if bare:
+            yield bare.span(1)
+
+
+_BIC_WORDS = frozenset({"swift", "bic", "bank"})
+_BIC = re.compile(
+    r"(?:/bic|/swift| bic|[ \t]?\((?:bic|swift)\))?(?:[ \t]{1,2}(?:code|number|no|address))?\.?"
+    r"[ \t]{0,2}(?:[:#=\-]|is\b|was\b)?[ \t]{0,2}([a-z]{4}([a-z]{2})[a-z0-9]{2}(?:[a-z0-9]{3})?)(?!\w)"
+)
+
+
+def _bics(document: Document) -> Iterator[tuple[int, int]]:
+    """Eight or eleven letters and digits with a country in their middle, after SWIFT, BIC or bank code."""
+    for word, end in document.after_words(_BIC_WORDS):
+        match = _BIC.match(document.lower, end)
+        if match is None or match[2] not in COUNTRY_CODES:
+            continue
+        start, stop = match.span(1)
+        if not (document.text[start:stop].isupper() or document.all_lower):
+            continue
+        # "SWIFT PROGRESS" is a headline; a digit, a colon or the word code says that a code follows.
+        if not document.lower[end:start].strip() and match[1].isalpha():
+            continue
+        if word == "bank" and not document.lower.startswith(" code", end):
+            continue
+        yield start, stop
+
+
 RULES = (
     Rule("card", "card number", 1.0, "12 to 19 digits: issuer, length and Luhn check digit", _cards),
     Rule(
@@ -119,5 +180,7 @@ RULES = (
     Rule("iban", "bank account number", 1.0, "length of the country and mod 97 check", _ibans),
     Rule("us_ssn", "social security number", 0.9, "3-2-4 digits; not areas 000, 666, 9xx, group 00, serial 0000", _ssns),
     Rule("us_ssn_after_words", "social security number", 0.95, "nine digits after SSN, social security, TIN", _ssns_after_words),
+    Rule("us_ein", "tax number", 0.8, "2-7 digits with first digits that are in use; nine digits after EIN, employer", _eins),
+    Rule("bic", "bank code", 0.85, "8 or 11 capitals and digits with a country code, after SWIFT, BIC, bank code", _bics),
     Rule("us_itin", "tax number", 0.9, "3-2-4 digits beginning with 9, groups 50-65, 70-88, 90-92, 94-99", _itins),
 )

@@ -46,7 +46,8 @@ _introduce(
 _introduce(
     "husband wife spouse brother sister mother father mom dad mum son daughter uncle aunt cousin grandmother grandfather grandma "
     "grandpa nephew niece fiancé fiancée boyfriend girlfriend partner friend roommate neighbour neighbor colleague coworker boss "
-    "manager supervisor landlord secretary",
+    "manager supervisor landlord secretary flatmate housemate classmate worker teacher tutor coach therapist babysitter nanny "
+    "stepmother stepfather stepbrother stepsister stepson stepdaughter godmother godfather godson goddaughter ex",
     r"(?:[ ](?:is|was))?,?[ ](?:named[ ]|called[ ])?",
 )
 _introduce(
@@ -108,8 +109,16 @@ def _introduced(document: Document) -> Iterator[tuple[int, int]]:
             name = _name_at(document, between.end())
             if name:
                 yield name
+    for _, end in document.after_words(frozenset({"called"})):
+        if _CALLED_PERSON.search(document.lower, max(0, end - 24), end) and document.text[end : end + 1] == " ":
+            name = _name_at(document, end + 1)
+            if name:
+                yield name
 
 
+_CALLED_PERSON = re.compile(
+    r"\b(?:girl|boy|man|woman|guy|lady|kid|child|baby|friend|son|daughter|person|someone|somebody|student|teacher|doctor) called$"
+)
 _INTRODUCERS = frozenset(_BEFORE_NAME)
 
 
@@ -221,7 +230,7 @@ def _given(document: Document) -> Iterator[tuple[int, int]]:
             if len(word) > 3:
                 yield start, _lower_surname(lower, end)
             continue
-        if text[start].isupper():
+        if text[start].isupper() and not _BEGINS_PLACE.search(text, max(0, start - 7), start):
             last = _surname(text, end)
             if last == end and text[end : end + 1] == "-":
                 hyphened = re.compile(rf"-{WORD}").match(text, end)
@@ -250,6 +259,8 @@ def _looks_like_surname(words: str) -> bool:
     return last.endswith(_SURNAME_ENDINGS + _SURNAMES_AFTER_GIVEN) or last in _COMMON_SURNAMES
 
 
+# "San Francisco", "St. Louis", "Port Elizabeth": places, not people.
+_BEGINS_PLACE = re.compile(r"(?<!\w)(?:San|Santa|São|Sao|Saint|St\.?|Port|Fort|Mount|Lake|Cape) $")
 _COMMON_SURNAMES = word_list("common_surnames")
 
 
@@ -290,6 +301,34 @@ def _with_initials(document: Document) -> Iterator[tuple[int, int]]:
             yield before[0], last
 
 
+_BEFORE_PAIR = words("by with to for ask asked thank via beside alongside")
+_PAIR = re.compile(
+    rf"[ ]([{CAPITALS}][^\W\d_A-Z]{{2,20}})[ ]([{CAPITALS}][^\W\d_A-Z]{{2,20}})"
+    r"(?=[,.;:!?)\n\t]|$|[ ]"
+    r"(?:and|or|until|who|whom|at|on|about|said|has|had|is|was|for|in|to|will|after|before|did|does|would|could)\b)"
+)
+_ENDINGS_OF_WORDS = words_in_order("endings_of_common_words")
+_NO_SURNAMES = word_list("second_words_of_other_names")
+
+
+def _pairs(document: Document) -> Iterator[tuple[int, int]]:
+    """`with Thandiwe Mokoena until`: two capitalized words that the text uses in no other way, after by, with, to, for, ..."""
+    if document.all_lower:
+        return
+    for _, end in document.after_words(_BEFORE_PAIR):
+        match = _PAIR.match(document.text, end)
+        if match and _are_rare(document, match[1].lower(), match[2].lower()):
+            yield match.start(1), match.end(2)
+
+
+def _are_rare(document: Document, first: str, second: str) -> bool:
+    if second in _NO_SURNAMES or not {first, second}.isdisjoint(NOT_NAMES):
+        return False
+    if first.endswith(_ENDINGS_OF_WORDS) or second.endswith(_ENDINGS_OF_WORDS):
+        return False
+    return document.words_as_written.isdisjoint((first, second))
+
+
 RULES = (
     Rule("person_title", "full person name", 0.85, "the name after Mr, Ms, Dr, Prof, Herr, Mme, Judge, ...", _titled),
     Rule(
@@ -310,5 +349,12 @@ RULES = (
     Rule("person_given", "full person name", 0.65, "a common given name, with the capitalized words after it", _given),
     Rule("person_surname", "full person name", 0.6, "a surname by its ending, with the capitalized words before it", _surnames),
     Rule("person_initial", "full person name", 0.7, "a capitalized word, an initial, a capitalized word", _with_initials),
+    Rule(
+        "person_pair",
+        "full person name",
+        0.5,
+        "two capitalized words that occur in no other way, after by, with, to, for, ask",
+        _pairs,
+    ),
     Rule("title", "title", 0.6, "Mr, Ms, Dr, Prof, ... before a name", _titles),
 )

@@ -73,7 +73,7 @@ def _in_run(document: Document, run: re.Match[str], plan: _Plan, context: _Conte
         near = context.near(start)
         # Only saves work: these reasons rule out most rows of digits, and _is_phone would find them piece by piece.
         may_be_international = text[start] in "+(0"
-        fewest = FEWEST if near == "phone" or may_be_international else FEWEST_ALONE
+        fewest = FEWEST if near == "phone" or may_be_international or text.startswith("555", start) else FEWEST_ALONE
         longest = 0 if near == "other" and not may_be_international else min(most, len(pieces) - index)
         for count in range(longest, 0, -1):
             if not fewest <= sum(digits[index : index + count]) <= MOST + 2 + 1:
@@ -109,7 +109,7 @@ _UNITS = frozenset("%€$£°")
 
 def _looks_like_phone(written: str, plan: _Plan, near: str | None) -> bool:
     digits = _NOT_DIGITS.sub("", written)
-    if not FEWEST <= len(digits) <= MOST + 2 or len(set(digits)) == 1:
+    if not FEWEST <= len(digits) <= MOST + 2 or (len(set(digits)) == 1 and not _is_made_up(written)):
         return False
     if written[0] == "+" or written.startswith("(+"):
         return plan.is_international(_NOT_DIGITS.sub("", _TRUNK.sub("", written)))
@@ -129,14 +129,24 @@ def _stands_alone(written: str, digits: str, groups: Grouping, plan: _Plan) -> b
     """Without a word before it: the North American shape, or one that a country uses and that amounts of money do not have."""
     if groups in ((3, 3, 4), (1, 3, 3, 4), (10,)):
         national = digits[-10:]
-        return (
+        return _is_made_up(written) or (
             len(digits) - 10 == (len(groups) == 4) and (len(groups) == 4) <= (digits[0] == "1") and _is_north_american(national)
         )
+    if _is_made_up(written):
+        return True
     if len(digits) < FEWEST_ALONE or len(groups) < 2 or groups == (5, 4):
         return False
     if " " in written and set(groups[1:]) == {3} and digits[0] != "0" and "(" not in written:
         return False
     return (digits[0] == "0" or "(" in written or len(groups) >= 3) and plan.is_grouping(groups, digits)
+
+
+# 555 as area code or exchange: the numbers of films, forms and examples, which nobody is given, and local numbers written 555-0142.
+_MADE_UP = re.compile(r"(?:\+?1[ .\-])?(?:\(555\)[ .\-]?|555[ .\-])[0-9]{3}[ .\-][0-9]{4}|555[.\-][0-9]{4}|1?555[0-9]{7}")
+
+
+def _is_made_up(written: str) -> bool:
+    return _MADE_UP.fullmatch(written) is not None
 
 
 def _is_north_american(national: str) -> bool:

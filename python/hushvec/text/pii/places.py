@@ -1,4 +1,4 @@
-"""Rules for places: countries by a list, others by the words before them and by the state behind them."""
+"""Rules for places: countries and cities by lists, others by the words before them and by the state or the postal code behind them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from hushvec.text.pii.document import Document
 from hushvec.text.pii.letters import WORD, start_of_name
 from hushvec.text.pii.rule import Rule
-from hushvec.text.pii.wordlists import NOT_NAMES, countries
+from hushvec.text.pii.wordlists import NOT_NAMES, cities, countries
 
 _STATES = (
     "AL|AK|AZ|AR|CA|CO|CT|DE|FL|GA|HI|ID|IL|IN|IA|KS|KY|LA|ME|MD|MA|MI|MN|MS|MO|MT|NE|NV|NH|NJ|NM|NY|NC|ND|OH|OK|OR|PA|RI|SC|SD|TN|TX|"
@@ -30,19 +30,36 @@ _PREPOSITIONS = frozenset({"in", "from", "to", "at", "near"})
 _FROM_ONLY = re.compile(r"(?:\bis|\bam|i'm|originally|currently|here) $")
 
 
+_ZIP_BEHIND = re.compile(r",? [0-9]{5}(?:-[0-9]{4})?(?!\w)")
+_PLACE_BEFORE = re.compile(r"(?:\b(?:in|near|around|from|to|at|via|outside|inside|through|of downtown|downtown)) $")
+
+
 @cache
-def _countries_by_first_word() -> dict[str, tuple[str, ...]]:
+def _countries_by_first_word() -> tuple[dict[str, tuple[str, ...]], frozenset[str]]:
+    return _by_first_word(countries())
+
+
+@cache
+def _cities_by_first_word() -> tuple[dict[str, tuple[str, ...]], frozenset[str]]:
+    return _by_first_word(cities())
+
+
+def _by_first_word(names: tuple[str, ...]) -> tuple[dict[str, tuple[str, ...]], frozenset[str]]:
+    """(first word in lower case -> the names that begin with it, longest first; all first words)."""
     found: dict[str, list[str]] = {}
-    for name in sorted(countries(), key=len, reverse=True):
-        found.setdefault(re.split(r"[ \-]", name)[0].lower(), []).append(name)
-    return {word: tuple(names) for word, names in found.items()}
+    for name in sorted(names, key=len, reverse=True):
+        found.setdefault(re.split(r"[ \-.]", name)[0].lower(), []).append(name)
+    return {word: tuple(listed) for word, listed in found.items()}, frozenset(found)
 
 
 def _countries(document: Document) -> Iterator[tuple[int, int]]:
     """Capitalized as in the list, or in a text without capitals."""
+    return _listed(document, *_countries_by_first_word())
+
+
+def _listed(document: Document, names: dict[str, tuple[str, ...]], first_words: frozenset[str]) -> Iterator[tuple[int, int]]:
     text = document.text
-    names = _countries_by_first_word()
-    for word, end in document.after_words(frozenset(names)):
+    for word, end in document.after_words(first_words):
         start = end - len(word)
         for name in names[word]:
             there = text[start : start + len(name)]
@@ -50,6 +67,20 @@ def _countries(document: Document) -> Iterator[tuple[int, int]]:
             if (there == name or (document.all_lower and there == name.lower())) and not text[last : last + 1].isalnum():
                 yield start, last
                 break
+
+
+def _cities(document: Document) -> Iterator[tuple[int, int]]:
+    """A city of the list after in, near, from, ..., or before a postal code."""
+    text, lower = document.text, document.lower
+    for start, end in _listed(document, *_cities_by_first_word()):
+        if _LONGER_NAME.match(text, end):
+            continue
+        if _ZIP_BEHIND.match(text, end) or _PLACE_BEFORE.search(lower, max(0, start - 16), start):
+            yield start, end
+
+
+# "from Paris Hilton", "in London Bridge": the city is a part of another name.
+_LONGER_NAME = re.compile(rf"[ ]{WORD}|['’]s?(?=\w)|[\-@_]\w")
 
 
 def _by_words(document: Document) -> Iterator[tuple[int, int]]:
@@ -78,6 +109,7 @@ def _with_state(document: Document) -> Iterator[tuple[int, int]]:
 
 
 RULES = (
+    Rule("city", "location", 0.55, "a large city of a list after in, near, from, ..., or before a postal code", _cities),
     Rule("country", "location", 0.6, "names of countries, in English and their own language", _countries),
     Rule("place_after_words", "location", 0.55, "the name after lives in, born in, moved to, originally from, ...", _by_words),
     Rule(

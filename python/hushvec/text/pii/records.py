@@ -9,6 +9,7 @@ from hushvec.text.pii.checks import nhs_number_holds
 from hushvec.text.pii.document import Document
 from hushvec.text.pii.letters import words
 from hushvec.text.pii.rule import Rule
+from hushvec.text.pii.wordlists import cities
 
 # "number is", "no.:", "#" and the like between the word and the value
 _LEAD = (
@@ -30,6 +31,7 @@ _BEFORE_SORT = re.compile(r"^[ \t]code")
 
 _UK_POSTCODE = re.compile(r"[A-Z](?<!\w.)[A-Z]?[0-9][A-Z0-9]? [0-9][A-BD-HJLNP-UW-Z]{2}(?!\w)")
 _CANADA_POSTCODE = re.compile(r"[ABCEGHJ-NPRSTVXY](?<!\w.)[0-9][ABCEGHJ-NPRSTV-Z] [0-9][ABCEGHJ-NPRSTV-Z][0-9](?!\w)")
+_ZIP_PLUS_4 = re.compile(r"[0-9](?<![\w\-./+()]\w)[0-9]{4}-[0-9]{4}(?![\w\-]|[./][0-9])")
 _NHS = re.compile(r"[0-9](?<![\w\-]\w)[0-9]{2} [0-9]{3} [0-9]{4}(?![\w\-])")
 
 FEWEST_DIGITS = 4
@@ -80,9 +82,25 @@ def _documents(document: Document) -> Iterator[tuple[int, int]]:
 
 
 def _nhs_numbers(document: Document) -> Iterator[tuple[int, int]]:
+    if "nhs" not in document.lower:
+        return
     for match in _NHS.finditer(document.text):
-        if nhs_number_holds(match.group().replace(" ", "")) and "nhs" in document.lower:
+        if nhs_number_holds(match.group().replace(" ", "")):
             yield match.span()
+
+
+_BEFORE_ZIP = re.compile(r"[ ]((?:[A-Z]{2}[ ])?[0-9]{5})(?![\w\-]|[.,/:][0-9])")
+_LAST_WORDS_OF_CITIES = frozenset(name.rpartition(" ")[2].lower() for name in cities())
+
+
+def _zips_after_cities(document: Document) -> Iterator[tuple[int, int]]:
+    """`San Francisco 94110`, `Portland OR 97201`: five digits behind a city of the list."""
+    if not document.has_digits:
+        return
+    for word, end in document.after_words(_LAST_WORDS_OF_CITIES):
+        match = _BEFORE_ZIP.match(document.text, end) or _BEFORE_ZIP.match(document.text, end + 1)
+        if match and document.text[end - len(word)].isupper():
+            yield match.end(1) - 5, match.end(1)
 
 
 def _zips(document: Document) -> Iterator[tuple[int, int]]:
@@ -93,7 +111,7 @@ def _zips(document: Document) -> Iterator[tuple[int, int]]:
         match = _ZIP_VALUE.match(lower, end)
         if match and 3 <= sum(map(str.isalnum, match[1])) <= 10 and sum(map(str.isdigit, match[1])) >= 2:
             yield match.span(1)
-    for pattern in (_UK_POSTCODE, _CANADA_POSTCODE):
+    for pattern in (_UK_POSTCODE, _CANADA_POSTCODE, *((_ZIP_PLUS_4,) if "-" in lower else ())):
         for found in pattern.finditer(document.text):
             yield found.span()
 
@@ -121,5 +139,12 @@ RULES = (
         "four or more digits after license, passport, visa, identity, ...",
         _documents,
     ),
-    Rule("postal_code", "postal code", 0.7, "after zip, postcode, postal code; British and Canadian codes by their shape", _zips),
+    Rule(
+        "postal_code",
+        "postal code",
+        0.7,
+        "after zip, postcode, postal code; ZIP+4, British and Canadian codes by their shape",
+        _zips,
+    ),
+    Rule("zip_after_city", "postal code", 0.7, "five digits behind a large city of a list", _zips_after_cities),
 )

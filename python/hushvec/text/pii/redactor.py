@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,6 +19,7 @@ from hushvec.text.pii.gazetteer import Gazetteer, Names, gazetteer_of
 from hushvec.text.pii.registry import RuleInfo, chosen, describe, known_categories, names_of, own_rules
 from hushvec.text.pii.rule import Rule
 from hushvec.text.pii.spans import SURE, Detector, Found, Span, found_at, settled
+from hushvec.text.pii.substitution import in_original, merged, places_in_original, replaced
 
 GAZETTEER_RULE = "gazetteer"
 GAZETTEER_SCORE = 0.98
@@ -136,13 +137,17 @@ class Redactor:
                 spans = self._pass(shown)
                 if not spans:
                     break
-                everything = _merged(text, everything, _in_original(everything, spans)) if everything else spans
-                shown = _replaced(text, everything)
+                everything = merged(text, everything, in_original(everything, spans)) if everything else spans
+                shown = replaced(text, everything)
         return shown, everything
 
     def rules(self) -> list[RuleInfo]:
         """The rules in use, in the order that settles ties."""
         return describe(self._rules)
+
+    def placeholder(self, category: str, value: str = "") -> str | None:
+        """What `redact` writes for a value of a category, whatever the value; None if it does not look for that category."""
+        return self._placeholder(category) if any(rule.category == category for rule in self._rules) else None
 
     def _pass(self, text: str) -> tuple[Span, ...]:
         document = Document(text)
@@ -162,7 +167,7 @@ class Redactor:
                 found.append(found_at(start, end, score, len(sources)))
                 sources.append((category, name, score))
         if self._keep:
-            found = [one for one in found if text[one[0] : one[1]] not in self._keep]
+            found = [one for one in found if text[slice(*document.shadow.in_original(one[0], one[1]))] not in self._keep]
         if not found:
             return ()
         shown = {category: self._placeholder(category) for category, _, _ in sources}
@@ -171,7 +176,7 @@ class Redactor:
         return tuple(
             [
                 new(Span, (start, end, text[start:end], *ready[source]))
-                for start, end, source in settled(text, found, document.placeholders)
+                for start, end, source in places_in_original(document.shadow, settled(document.readable, found, document.placeholders))
             ]
         )
 
@@ -182,7 +187,9 @@ class Redactor:
                 yield start, end, category, GAZETTEER_RULE, GAZETTEER_SCORE
         for detector in self._detectors:
             for span in detector.detect(text):
-                yield _checked_span(text, span, detector)
+                start, end, category, name, score = _checked_span(text, span, detector)
+                first, last = document.shadow.from_original(start, end)
+                yield first, last, category, name, score
 
     def _placeholder(self, category: str) -> str:
         own = self._replacements.get(category, self._replacement)
@@ -353,41 +360,3 @@ def _checked_span(text: str, span: Any, detector: Detector) -> tuple[int, int, s
     if not 0 <= span.start <= span.end <= len(text):
         raise ValueError(f"{name}: a span must lie within the {len(text)} characters of the text, got {span.start} to {span.end}")
     return span.start, span.end, require_category_name(name, span.category), str(span.rule), validate.number("score", span.score)
-
-
-def _replaced(text: str, spans: Sequence[Span]) -> str:
-    parts: list[str] = []
-    position = 0
-    for span in spans:
-        parts += (text[position : span.start], span.placeholder)
-        position = span.end
-    return "".join((*parts, text[position:]))
-
-
-def _in_original(earlier: Sequence[Span], later: Sequence[Span]) -> list[Span]:
-    """Spans of the redacted text as spans of the original one; they lie between placeholders."""
-    moved, shift, index = [], 0, 0
-    for span in later:
-        while index < len(earlier) and earlier[index].start + shift <= span.start:
-            shift += len(earlier[index].placeholder) - (earlier[index].end - earlier[index].start)
-            index += 1
-        moved.append((span, shift))
-    return [
-        Span(span.start - by, span.end - by, span.text, span.category, span.placeholder, span.rule, span.score)
-        for span, by in moved
-    ]
-
-
-def _merged(text: str, earlier: Sequence[Span], later: Sequence[Span]) -> tuple[Span, ...]:
-    """All of the earlier spans, and the later ones that lie outside them: a find within a replacement text is none."""
-    taken = bytearray(len(text))
-    for span in earlier:
-        taken[span.start : span.end] = b"\1" * (span.end - span.start)
-    new = [
-        span
-        for span in later
-        if 0 <= span.start < span.end <= len(text)
-        and text[span.start : span.end] == span.text
-        and taken.find(1, span.start, span.end) < 0
-    ]
-    return tuple(sorted((*earlier, *new), key=lambda span: span.start))

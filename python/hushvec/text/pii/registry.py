@@ -7,7 +7,21 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from hushvec._util.near_names import nearest_of
-from hushvec.text.pii import addresses, contact, credentials, dates, network, numbers, organisations, persons, places, records
+from hushvec.text.pii import (
+    addresses,
+    contact,
+    credentials,
+    dates,
+    network,
+    numbers,
+    organisations,
+    persons,
+    places,
+    records,
+    references,
+    relationships,
+    wallets,
+)
 from hushvec.text.pii.categories import canonical, default_placeholder, is_known, short_names
 from hushvec.text.pii.phone import phone_rule
 from hushvec.text.pii.rule import Rule
@@ -31,13 +45,16 @@ def own_rules() -> tuple[Rule, ...]:
     return (
         *contact.RULES,
         *numbers.RULES,
+        *wallets.RULES,
         *network.RULES,
         *credentials.RULES,
         *dates.RULES,
         *records.RULES,
+        *references.RULES,
         phone_rule(),
         *addresses.RULES,
         *persons.RULES,
+        *relationships.RULES,
         *organisations.RULES,
         *places.RULES,
     )

@@ -1,4 +1,4 @@
-"""Lists of words that the rules for names read: given names, countries, and words that are not names."""
+"""Lists of words that the rules for names read: given names, countries, cities, and words that are not names."""
 
 from __future__ import annotations
 
@@ -38,7 +38,16 @@ def given_names() -> tuple[frozenset[str], frozenset[str]]:
 
 @cache
 def countries() -> tuple[str, ...]:
-    return tuple(name.strip() for line in _lines("countries.txt") for name in line.split(";") if name.strip())
+    return _names("countries.txt")
+
+
+@cache
+def cities() -> tuple[str, ...]:
+    return _names("cities.txt")
+
+
+def _names(name: str) -> tuple[str, ...]:
+    return tuple(name.strip() for line in _lines(name) for name in line.split(";") if name.strip())
 
 
 def _words(content: str) -> list[str]:

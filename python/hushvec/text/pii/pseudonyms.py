@@ -1,0 +1,192 @@
+"""Pseudonyms in the place of personal data: keyed, the same for the same value, and reversible with a vault.
+
+A pseudonym such as `[PERSON_K3M9QXA7R2TW]` is a keyed hash of the category and of the value without regard to capitals and spaces.
+A name that is a part of one other name in the same document, "Doe" beside "Jane Doe", counts as that person: it gets the same letters
+with a number of its own, `[PERSON_K3M9QXA7R2TW_2]`, so that restoring gives back what stood there.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Callable, Iterable, Mapping
+
+from hushvec.text.pii.categories import PLACEHOLDER, default_placeholder
+from hushvec.text.pii.redactor import Redaction, Redactor
+from hushvec.text.pii.shadow import Shadow
+from hushvec.text.pii.spans import Span
+from hushvec.text.pii.substitution import replaced
+
+SCOPES = ("document", "collection")
+FEWEST_KEY_BYTES = 32
+LETTERS = 12  # five bits each: among a million values two are alike with a probability of one in two million
+
+_PERSON = "full person name"
+
+
+class Pseudonymizer:
+    """Replaces personal data by pseudonyms, and keeps what they stand for. Not differential privacy: see docs/redaction.md.
+
+    Args:
+        key: secret bytes, 32 at least. Who has it can find out whether a pseudonym stands for a value that they guess.
+        redactor: what is looked for; None: `Redactor()`.
+        scope: "document": the same value has the same pseudonym within a document; "collection": in every document.
+        known: pseudonym -> value of earlier calls, as `known` of a vault; new ones are added to a copy.
+
+    Raises:
+        TypeError: key is no bytes.
+        ValueError: key is too short, or there is no such scope.
+
+    Example:
+        >>> from hushvec.text import Pseudonymizer, restore
+        >>> names = Pseudonymizer(bytes(range(32)))
+        >>> shown = names.pseudonymize("Jane Doe called. I told Jane Doe no.").text
+        >>> shown
+        '[PERSON_DBSAAJHNFQS4] called. I told [PERSON_DBSAAJHNFQS4] no.'
+        >>> restore(shown, names.known)
+        'Jane Doe called. I told Jane Doe no.'
+    """
+
+    def __init__(
+        self,
+        key: bytes,
+        *,
+        redactor: Redactor | None = None,
+        scope: str = "collection",
+        known: Mapping[str, str] | None = None,
+    ) -> None:
+        self._key = derived_key(key, "pseudonyms")
+        if scope not in SCOPES:
+            raise ValueError(f"scope must be one of {', '.join(SCOPES)}, got {scope!r:.80}")
+        self._scope = scope
+        self._redactor = Redactor() if redactor is None else redactor
+        self._known: dict[str, str] = dict(known or {})
+
+    @property
+    def known(self) -> dict[str, str]:
+        """Pseudonym -> what it stands for: private."""
+        return dict(self._known)
+
+    def pseudonymize(self, text: str, *, document: str | None = None) -> Redaction:
+        """Replace what is found by pseudonyms.
+
+        Args:
+            text: any string.
+            document: name of the document that the text belongs to, where scope is "document"; None: the text is one by itself.
+
+        Returns:
+            The text, and what was replaced, each span with its pseudonym as placeholder.
+
+        Raises:
+            TypeError: text is not a string.
+        """
+        spans = self.spans(text, document=document)
+        return Redaction(replaced(text, spans), spans)
+
+    def spans(self, text: str, *, document: str | None = None) -> tuple[Span, ...]:
+        """What `pseudonymize` replaces, each with its pseudonym as placeholder."""
+        found = self._redactor.detect(text)
+        people = _people(span.text for span in found if span.category == _PERSON)
+        within = self._document(text, document)
+        named = []
+        for span in found:
+            plain = _plain(span.text)
+            entity = people.get(plain, plain) if span.category == _PERSON else plain
+            named.append(span._replace(placeholder=self._pseudonym(span.category, span.text, entity, within)))
+        return tuple(named)
+
+    def placeholder(self, category: str, value: str, *, document: str | None = None) -> str | None:
+        """The pseudonym of a value, known to be of this category; None if the redactor does not look for that category.
+
+        Args:
+            category: as "full person name".
+            value: all of what is to be replaced.
+            document: as for `pseudonymize`.
+        """
+        if self._redactor.placeholder(category) is None:
+            return None
+        return self._pseudonym(category, value, _plain(value), self._document(value, document))
+
+    def _document(self, text: str, document: str | None) -> str:
+        if self._scope == "collection":
+            return ""
+        if document is not None:
+            return f"name:{document}"
+        return "text:" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+    def _pseudonym(self, category: str, value: str, entity: str, document: str) -> str:
+        """The pseudonym of a value, the first number of its entity that is free or its own."""
+        hashed = hmac.new(self._key, "\0".join((document, category, entity)).encode("utf-8", "replace"), hashlib.sha256)
+        letters = base64.b32encode(hashed.digest())[:LETTERS].decode()
+        kind = default_placeholder(category)[1:-1]
+        number = 1
+        while True:
+            name = f"[{kind}_{letters}]" if number == 1 else f"[{kind}_{letters}_{number}]"
+            if self._known.setdefault(name, value) == value:
+                return name
+            number += 1
+
+
+def restore(text: str, known: Mapping[str, str]) -> str:
+    """The text with every known pseudonym replaced by what it stands for; others stay.
+
+    Args:
+        text: with pseudonyms.
+        known: pseudonym -> value, as of `Pseudonymizer.known` or `read_vault`.
+
+    Returns:
+        The text; the original one if it was not changed in between.
+
+    Raises:
+        TypeError: text is not a string.
+
+    Example:
+        >>> from hushvec.text import restore
+        >>> restore("Ask [PERSON_AAAA].", {"[PERSON_AAAA]": "Jane Doe"})
+        'Ask Jane Doe.'
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a string, got {type(text).__name__}")
+    return replaced(text, restoring(known)(text))
+
+
+def restoring(known: Mapping[str, str]) -> Callable[[str], tuple[Span, ...]]:
+    """A function that finds known pseudonyms in a text, each with what it stands for as placeholder."""
+
+    def find(text: str) -> tuple[Span, ...]:
+        return tuple(
+            Span(match.start(), match.end(), match[0], "pseudonym", known[match[0]], "vault", 1.0)
+            for match in PLACEHOLDER.finditer(text)
+            if match[0] in known
+        )
+
+    return find
+
+
+def derived_key(key: bytes, purpose: str) -> bytes:
+    """A key for one purpose.
+
+    Raises:
+        TypeError, ValueError: key is no bytes, or too few.
+    """
+    if not isinstance(key, (bytes, bytearray)):
+        raise TypeError(f"key must be bytes, got {type(key).__name__}")
+    if len(key) < FEWEST_KEY_BYTES:
+        raise ValueError(f"key must have at least {FEWEST_KEY_BYTES} bytes, got {len(key)}")
+    return hmac.new(bytes(key), f"hushvec {purpose} 1".encode(), hashlib.sha256).digest()
+
+
+def _plain(value: str) -> str:
+    return " ".join(Shadow(value).text.casefold().split())
+
+
+def _people(names: Iterable[str]) -> dict[str, str]:
+    """A single first or last name -> the one fuller name in the document that begins or ends with it."""
+    full = {name for name in map(_plain, names) if " " in name}
+    owners: dict[str, set[str]] = {}
+    for name in full:
+        words = name.split(" ")
+        for word in {words[0], words[-1]}:
+            owners.setdefault(word, set()).add(name)
+    return {word: next(iter(found)) for word, found in owners.items() if len(found) == 1}

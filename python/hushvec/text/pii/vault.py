@@ -1,0 +1,133 @@
+"""The encrypted file that keeps what pseudonyms stand for, and the file of its key. Needs `pip install 'hushvec[secure]'`.
+
+A vault is a mark, a nonce and the pseudonyms as JSON under AES-256-GCM with a key derived from the secret one: a changed byte anywhere
+or another key is noticed. Both files are written beside their place and renamed, readable by their owner alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hushvec._util.extras import needs_extra
+from hushvec._util.publish import PRIVATE, published_bytes
+from hushvec.text.pii.pseudonyms import FEWEST_KEY_BYTES, derived_key
+
+MARK = b"hushvec vault 1\n"
+NONCE_BYTES = 12
+
+
+def write_vault(path: str | os.PathLike[str], known: Mapping[str, str], key: bytes) -> None:
+    """Encrypt pseudonyms and what they stand for into a file.
+
+    Args:
+        path: of the file, which is replaced if it exists.
+        known: pseudonym -> value.
+        key: the secret key of the pseudonyms, 32 bytes at least.
+
+    Raises:
+        MissingExtraError: cryptography is not installed.
+        OSError: the file cannot be written.
+
+    Example:
+        >>> from hushvec.text import read_vault, write_vault
+        >>> write_vault("names.vault", {"[PERSON_AAAA]": "Jane Doe"}, bytes(32))  # doctest: +SKIP
+        >>> read_vault("names.vault", bytes(32))  # doctest: +SKIP
+        {'[PERSON_AAAA]': 'Jane Doe'}
+    """
+    cipher = _cipher(key)
+    nonce = secrets.token_bytes(NONCE_BYTES)
+    content = json.dumps(dict(known), ensure_ascii=True, sort_keys=True).encode()
+    with published_bytes(Path(path), mode=PRIVATE) as file:
+        file.write(MARK + nonce + cipher.encrypt(nonce, content, MARK))
+
+
+def read_vault(path: str | os.PathLike[str], key: bytes) -> dict[str, str]:
+    """What the pseudonyms of a vault stand for.
+
+    Args:
+        path: of the file.
+        key: the key that it was written with.
+
+    Returns:
+        Pseudonym -> value: private.
+
+    Raises:
+        MissingExtraError: cryptography is not installed.
+        ValueError: it is no vault, the key is another one, or a byte was changed.
+        OSError: it cannot be read.
+
+    Example: see `write_vault`.
+    """
+    cipher = _cipher(key)
+    packed = Path(path).read_bytes()
+    if not packed.startswith(MARK):
+        raise ValueError(f"{path}: must be a vault of pseudonyms, is another kind of file")
+    nonce, sealed = packed[len(MARK) : len(MARK) + NONCE_BYTES], packed[len(MARK) + NONCE_BYTES :]
+    with needs_extra("a vault of pseudonyms", "secure"):
+        from cryptography.exceptions import InvalidTag
+    try:
+        content = cipher.decrypt(nonce, sealed, MARK)
+    except (InvalidTag, ValueError):
+        raise ValueError(f"{path}: must be opened with the key that it was written with, unchanged: key or content differ") from None
+    return dict(json.loads(content))
+
+
+def new_key(path: str | os.PathLike[str]) -> bytes:
+    """A new random key, written to a file in hexadecimal.
+
+    Args:
+        path: of the file, which must not exist.
+
+    Returns:
+        The key, 32 bytes.
+
+    Raises:
+        FileExistsError: there is such a file.
+
+    Example:
+        >>> from hushvec.text import new_key
+        >>> len(new_key("names.key"))  # doctest: +SKIP
+        32
+    """
+    if Path(path).exists():
+        raise FileExistsError(f"{path}: must not exist yet; a key is never overwritten")
+    key = secrets.token_bytes(FEWEST_KEY_BYTES)
+    with published_bytes(Path(path), mode=PRIVATE) as file:
+        file.write(key.hex().encode() + b"\n")
+    return key
+
+
+def read_key(path: str | os.PathLike[str]) -> bytes:
+    """The key of a file that `new_key` wrote.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        The key.
+
+    Raises:
+        ValueError: the file does not hold 32 bytes or more in hexadecimal.
+        OSError: it cannot be read.
+
+    Example: see `new_key`.
+    """
+    try:
+        key = bytes.fromhex(Path(path).read_text(encoding="ascii"))
+    except ValueError:
+        key = b""
+    if len(key) < FEWEST_KEY_BYTES:
+        raise ValueError(f"{path}: must hold a key of at least {FEWEST_KEY_BYTES} bytes in hexadecimal")
+    return key
+
+
+def _cipher(key: bytes) -> Any:
+    derived = derived_key(key, "vault")
+    with needs_extra("a vault of pseudonyms", "secure"):
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    return AESGCM(derived)

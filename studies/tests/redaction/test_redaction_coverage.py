@@ -1,0 +1,106 @@
+"""What redaction finds and flags: the measures by hand, the committed figures against today's rules, the page against the file."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from data_files import data_file
+from hushvec.text import Redactor
+from hushvec_studies.harness.json_lines import objects_of
+from hushvec_studies.redaction import coverage, tab
+from hushvec_studies.redaction.examples import EXAMPLES, PHONES, Example
+
+WRITTEN = Path(coverage.__file__).parent / "results" / "coverage.json"
+PAGE = Path(__file__).parents[3] / "docs" / "redaction.md"
+JUDGMENTS, needs_judgments = data_file(coverage.JUDGMENTS)
+MOST_MORE_FINDS = 1.1
+LEAST_DIRECT = 0.9
+
+
+@pytest.fixture(scope="module")
+def written():
+    return json.loads(WRITTEN.read_text(encoding="utf-8"))
+
+
+def test_the_examples():
+    assert len(EXAMPLES) == 42 and len({example.rule for example in EXAMPLES}) == 33
+    assert coverage.examples_found(Redactor(), EXAMPLES) == {"examples": 42, "found": 42, "missed": []}
+    pytest.importorskip("phonenumbers")
+    assert coverage.examples_found(Redactor(), PHONES)["missed"] == []
+
+
+def test_an_example_counts_only_if_all_of_it_is_hidden():
+    redactor = Redactor(patterns=["email"])
+    assert coverage.is_hidden(redactor, Example("", "to a@b.com", "a@b.com"))
+    assert coverage.is_hidden(redactor, Example("", "to a@b.com.", "a@b.com."))
+    assert not coverage.is_hidden(redactor, Example("", "to a@b.com", "to a@b.com"))
+    assert not coverage.is_hidden(redactor, Example("", "to ab.com", "ab.com"))
+
+
+def test_finds_are_counted_for_1000_posts():
+    assert coverage.finds_in_posts(Redactor(patterns=["email", "ip"]), ["a@b.com c@d.com", "10.0.0.1", "", ""]) == {
+        "posts": 4,
+        "finds": 3,
+        "finds_for_1000_posts": {"email address": 500.0, "ip address": 250.0},
+    }
+
+
+def test_the_measure_of_judgments():
+    """One direct identifier with two mentions of which one stays, one quasi identifier hidden but for its title and hyphen."""
+    text = "Mr Ann-Lee Roe met Mr Roe in Rome, case 7/99."
+    mentions = [("e1", "Mr Roe", "DIRECT", "PERSON"), ("e2", "Mr Ann-Lee", "QUASI", "PERSON"), ("e1", "Roe met", "DIRECT", "PERSON"),
+                ("e3", "Rome", "NO_MASK", "LOC"), ("e4", "7/99", "DIRECT", "CODE")]  # fmt: skip
+    entities = [
+        {"start_offset": text.index(words), "end_offset": text.index(words) + len(words), "entity_id": name, "entity_type": kind,
+         "identifier_type": identifier}
+        for name, words, identifier, kind in mentions
+    ]  # fmt: skip
+    hidden = ("Ann", "Lee", "Mr Roe", "Rome", "7/99")
+    spans = [(text.index(words), text.index(words) + len(words), "x") for words in hidden]
+    result = tab.rates([{"text": text, "entities": entities}], lambda _: spans)
+    assert result["entities"] == {"DIRECT": 2, "DIRECT CODE": 1, "DIRECT PERSON": 1, "QUASI": 1, "QUASI PERSON": 1}
+    assert result["recall"] == {"DIRECT": 0.5, "DIRECT CODE": 1.0, "DIRECT PERSON": 0.0, "QUASI": 1.0, "QUASI PERSON": 1.0}
+    assert (result["redacted_words"], result["precision_of_words"]) == (7, round(6 / 7, 4))
+
+
+def test_each_rung_adds_to_the_one_before():
+    class Fixed:
+        def __init__(self, start, end):
+            self.place = start, end
+
+        def detect(self, text):
+            from hushvec.text import Span
+
+            return [Span(*self.place, "", "animal", "", "fixed", 0.5)]
+
+    ladder = coverage.rungs({"one": Fixed(0, 3), "two": Fixed(4, 7)})
+    text = "cat dog a@b.com"
+    found = {name: sorted(one[:2] for one in detect(text)) for name, detect in ladder.items()}
+    assert list(found) == ["rules", "one", "rules + one", "two", "rules + one + two"]
+    assert found["rules"] == [(8, 15)] and found["two"] == [(4, 7)]
+    assert found["rules + one + two"] == [(0, 3), (4, 7), (8, 15)]
+
+
+def test_hardly_more_is_flagged_than_before(written):
+    before, after = written["before"]["posts"], written["after"]["posts"]
+    assert before["posts"] == after["posts"] == 7623
+    assert after["finds"] <= MOST_MORE_FINDS * before["finds"]
+
+
+def test_direct_identifiers_of_judgments(written):
+    for name, judged in written["after"]["judgments"].items():
+        if name.startswith("rules"):
+            assert judged["recall"]["DIRECT"] >= LEAST_DIRECT
+            assert judged["recall"]["DIRECT"] > written["before"]["judgments"]["rules"]["recall"]["DIRECT"]
+
+
+@needs_judgments
+def test_the_written_figures_of_judgments_are_the_measured_ones(written):
+    assert tab.rates(objects_of(JUDGMENTS), coverage.detect_with(Redactor())) == written["after"]["judgments"]["rules"]
+
+
+def test_the_page_has_the_figures(written):
+    page = PAGE.read_text(encoding="utf-8")
+    assert coverage.found_table(written) in page
+    assert coverage.ladder_table(written["after"]) in page
