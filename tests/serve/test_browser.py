@@ -26,6 +26,7 @@ AXE = os.environ.get("AXE")
 NOTE = "Mrs. Edith Varga (born 3 March 1947) checks her blood sugar; write to ines.varga@example.org about Edith Varga."
 MILLISECONDS = 30_000
 FIRST_REWRITING = 240_000   # loads a model
+api.expect.set_options(timeout=MILLISECONDS)
 
 
 @pytest.fixture(scope="module")
