@@ -102,6 +102,7 @@ def _run(options: argparse.Namespace, plan: Callable[[Configuration], list[Run]]
             [
                 ("runs", f"{done.runs}, {done.before} of them from before"),
                 ("rows", f"{len(done.rows)} in {folder / RESULTS}"),
+                ("documents left out", ", ".join(f"{count:,} {reason}" for reason, count in done.left_out) or "none"),
                 ("page", f"hushvec study report {shlex.quote(str(folder))}"),
             ]
         )
