@@ -30,9 +30,7 @@ def rendered(package: str, **values: Any) -> str:
         values: what the template names; a name that it lacks is an error.
     """
     loader = jinja2.ChoiceLoader([jinja2.PackageLoader(package, "."), jinja2.PackageLoader(__package__, ".")])
-    environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True
-    )
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     style = Markup(loader.get_source(environment, "style.css")[0])
     return environment.get_template("page.html").render(style=style, **values)
 

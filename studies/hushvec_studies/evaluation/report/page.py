@@ -1,0 +1,75 @@
+"""What the page of an evaluation shows; page.html says how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import hushvec
+from hushvec_studies.evaluation.findings import choice, sentences, task_results
+from hushvec_studies.evaluation.report.figures import evaluation_figures
+from hushvec_studies.evaluation.report.tables import attack_table, use_table
+from hushvec_studies.harness.charts import svg_of
+from hushvec_studies.harness.pages import rendered, themed
+
+# What the mechanisms and the attack are, for a reader who meets them here.
+_MECHANISMS = (
+    ("privunit", "the direction of a row by PrivUnitG, delta 0; no public data"),
+    ("gaussian", "Gaussian noise; no public data"),
+    ("privunit, public map; gaussian, public map", "the same behind a whitening map that was fitted on public rows"),
+    ("public codebook", "one of the codes of a k-means of public rows, by randomized response, delta 0"),
+    (
+        "private query, fetch 50",
+        "the question is released by a codebook or PrivUnit; the asker ranks 50 documents with the clean question",
+    ),
+)
+
+
+def page_of(study: Mapping[str, Any]) -> str:
+    """The whole HTML document, from what evaluation.json holds."""
+    results, settings = task_results(study["rows"]), study["settings"]
+    return rendered(
+        __package__,
+        title="Evaluation of private embeddings",
+        note=study["note"],
+        command=study["command"],
+        facts=_facts(study),
+        figures=[
+            {"title": figure.title, "caption": figure.caption, "svg": themed(svg_of(figure))}
+            for figure in evaluation_figures(results)
+        ],
+        tasks=[
+            {
+                "name": f"task-{number}",
+                "title": result.name[0].upper() + result.name[1:],
+                "choice": choice(result, settings["success"]),
+                "sentences": sentences(result, settings["success"]),
+                "tables": [use_table(result), attack_table(result, settings["success"])],
+                "command": study["commands"][result.name],
+            }
+            for number, result in enumerate(results)
+        ],
+        mechanisms=_MECHANISMS,
+        sources=[
+            (source["name"], source["files"], source["origin"], source["license"], source["reference"], source["left_out"])
+            for source in study["sources"]
+        ],
+        success=f"{100 * settings['success']:g} %",
+        confidence=f"{100 * settings['confidence']:g} %",
+        version=hushvec.__version__,
+    )
+
+
+def _facts(study: Mapping[str, Any]) -> list[tuple[str, str]]:
+    settings, around = study["settings"], study["surroundings"]
+    rows: Sequence[Mapping[str, Any]] = study["rows"]
+    return [
+        ("measurements", f"{len(rows):,}"),
+        ("processor time", f"{sum(row['seconds'] for row in rows) / 60:.0f} minutes, without embedding"),
+        ("machine", f"{around['processor']}, {around['cores']} cores"),
+        ("embedding model", settings["model"]),
+        ("delta of Gaussian noise", f"{settings['delta']:g}"),
+        ("seed", str(settings["seed"])),
+        ("hushvec", around["hushvec"]),
+        ("Python", around["python"]),
+    ]
