@@ -16,7 +16,7 @@ from hushvec_studies.evaluation.attack import attack_interval, bounds
 from hushvec_studies.evaluation.vectors import Labelled, Posts, Searched
 from hushvec_studies.harness.measurements import Measure, Measurement, noise_seed
 
-VERSION = 1  # of what a measurement does: another one makes kept measurements again
+VERSION = 2  # of what a measurement does: another one makes kept measurements again
 
 
 @dataclass(frozen=True, kw_only=True)

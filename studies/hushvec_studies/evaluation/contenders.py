@@ -16,12 +16,10 @@ from hushvec_studies.search_by_mechanism.measure import COMPONENTS, share_behind
 Rows = NDArray[np.float32]
 
 NONE = "none"
-PRIVUNIT, MAPPED_PRIVUNIT = "privunit", "privunit, public map"
-GAUSSIAN, MAPPED_GAUSSIAN = "gaussian", "gaussian, public map"
+PRIVUNIT, WHITENED_PRIVUNIT = "privunit", "whitened privunit"
+GAUSSIAN, WHITENED_GAUSSIAN = "gaussian", "whitened gaussian"
 CODEBOOK = "public codebook"
-MECHANISMS = (PRIVUNIT, MAPPED_PRIVUNIT, CODEBOOK, GAUSSIAN, MAPPED_GAUSSIAN)
-# Those that need public rows.
-INFORMED = (MAPPED_PRIVUNIT, CODEBOOK, MAPPED_GAUSSIAN)
+MECHANISMS = (PRIVUNIT, WHITENED_PRIVUNIT, CODEBOOK, GAUSSIAN, WHITENED_GAUSSIAN)
 
 DOCUMENTS, QUESTIONS = "documents", "questions"
 
@@ -82,11 +80,11 @@ def contender(
     if name == CODEBOOK:
         codebook = PublicCodebook.fit(public, epsilon=epsilon, purpose=purpose, seed=seed)
         return Contender(codebook.mechanism(epsilon), len(codebook), unit, 0.0)
-    mechanism_for = _privunit(searched=rows is not None) if name == MAPPED_PRIVUNIT else _gaussian(delta)
+    mechanism_for = _privunit(searched=rows is not None) if name == WHITENED_PRIVUNIT else _gaussian(delta)
     tried = [components for components in COMPONENTS if components <= min(dimension, len(public) // 4)] or [dimension]
     best = max(tried, key=lambda one: share_behind_map(public, one, epsilon, side, mechanism_for, generator))
     whitening = PublicProjection.fit(public, components=best, whiten=True)
-    found_delta = 0.0 if name == MAPPED_PRIVUNIT else delta
+    found_delta = 0.0 if name == WHITENED_PRIVUNIT else delta
     return Contender(
         mechanism_for(epsilon, whitening, rows or 0), best, lambda given: unit(whitening.transform(given)), found_delta
     )

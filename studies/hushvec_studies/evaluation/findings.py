@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from hushvec._util.statistics import clopper_pearson_lower
 from hushvec_studies.evaluation.contenders import NONE
 from hushvec_studies.evaluation.labels import BY_CODE, CENTROID, PROBE
 from hushvec_studies.harness.tables import Estimate, number_text
@@ -20,6 +21,7 @@ TITLES = {
     CENTROID: "accuracy of nearest centroid",
     BY_CODE: "accuracy on codebook labels",
 }
+_LUCK = 1e-4
 # Of the figure without noise: what people would still call usable.
 _USABLE = 0.5
 
@@ -63,6 +65,13 @@ def verdict(row: Row, success: float) -> str:
     if attack.low >= wanted:
         return SUCCEEDS
     return FAILS if attack.high < wanted else OPEN
+
+
+def refutes(row: Row) -> bool:
+    """Whether the attack recognized more rows than the claim allows. A page compares many settings, and an attack may well reach its
+    bound: so this is said only where luck has a chance of 1 in 10,000, whatever the confidence of the intervals."""
+    hits = round(row["attack"][0] * row["released"])
+    return clopper_pearson_lower(hits, row["released"], _LUCK) > row["bound"]
 
 
 def is_better(one: Row, other: Row, main: str) -> bool:
@@ -177,7 +186,7 @@ def _exposed(result: TaskResult) -> list[str]:
     return [
         f"The attack exceeds the bound of the claim: {_named(row)}, {percent(row)}. The claim is refuted."
         for row in result.rows
-        if row["attack"][1] > row["bound"]
+        if refutes(row)
     ]
 
 

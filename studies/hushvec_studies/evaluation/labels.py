@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import RidgeClassifierCV
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.naive_bayes import CategoricalNB
 
 from hushvec.mechanisms.codebook_response import CodebookResponse
@@ -20,9 +20,6 @@ from hushvec_studies.search_by_mechanism.measure import unit
 PROBE, CENTROID, BY_CODE = "accuracy_probe", "accuracy_centroid", "accuracy_codes"
 MEASURES = (PROBE, CENTROID, BY_CODE)
 TRAINING, TEST = "training", "test"
-
-# Of ridge regression; the one with the smallest leave-one-out error on the training rows is taken.
-ALPHAS = tuple(10.0**power for power in range(-2, 5))
 
 Rows = NDArray[np.float32]
 Classes = NDArray[np.int64]
@@ -60,8 +57,13 @@ def measure_labels(cell: Cell) -> dict[str, Any]:
 
 
 def probe(rows: Rows, classes: Classes, asked: Rows) -> Classes:
-    """The class of each asked row by a linear probe: ridge regression on the classes, one against all."""
-    return np.asarray(RidgeClassifierCV(ALPHAS).fit(rows, classes).predict(asked))
+    """The class of each asked row by a linear probe: linear discriminant analysis with the shrinkage of Ledoit and Wolf.
+
+    Classes have equal priors: otherwise the largest ones win as soon as there is much noise.
+    """
+    count = len(np.unique(classes))
+    model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto", priors=np.full(count, 1 / count))
+    return np.asarray(model.fit(rows, classes).predict(asked))
 
 
 def nearest_centroid(rows: Rows, classes: Classes, asked: Rows) -> Classes:
@@ -72,8 +74,8 @@ def nearest_centroid(rows: Rows, classes: Classes, asked: Rows) -> Classes:
 
 
 def by_code(codes: Classes, classes: Classes, asked: Classes, count: int) -> Classes:
-    """The likeliest class of each asked code, by naive Bayes on the code alone."""
-    model = CategoricalNB(min_categories=count).fit(codes[:, None], classes)
+    """The likeliest class of each asked code, by naive Bayes on the code alone, with equal priors."""
+    model = CategoricalNB(min_categories=count, fit_prior=False).fit(codes[:, None], classes)
     return np.asarray(model.predict(np.asarray(asked)[:, None]))
 
 

@@ -32,7 +32,7 @@ class Settings(harness.Settings):
         default=tuple(SOURCES), description=f"of {', '.join(SOURCES)}; not with --corpus"
     )
     mechanisms: Distinct[Annotated[str, one_of(MECHANISMS)]] = Field(
-        default=MECHANISMS, description=f"of {'; '.join(MECHANISMS)}"
+        default=MECHANISMS, description=f"of {', '.join(MECHANISMS)}"
     )
     epsilons: Distinct[Positive] = Field(default=EPSILONS, description="of one released row")
     delta: Share = Field(default=1e-5, description="of Gaussian noise")

@@ -18,7 +18,7 @@ from hushvec_studies.search_by_mechanism.measure import K, halves, index_of, mea
 
 MEASURES = (f"ndcg_at_{K}", f"recall_at_{K}", "mrr")
 FETCH = 50
-PRIVATE_QUERY = f"private query, fetch {FETCH}"
+PRIVATE_QUERY = "private query"
 
 Rows = NDArray[np.float32]
 

@@ -9,6 +9,7 @@ from hushvec_studies.evaluation.findings import (
     choice,
     dominators,
     is_better,
+    refutes,
     sentences,
     task_results,
     verdict,
@@ -21,6 +22,7 @@ def row(mechanism, epsilon, use, attack, bound=1.0):
         "mechanism": mechanism,
         "epsilon": epsilon,
         "candidates": 1000,
+        "released": 3000,
         "ndcg_at_10": use,
         "attack": attack,
         "bound": bound,
@@ -93,3 +95,9 @@ def test_nothing_useful_and_nothing_safe():
         "No mechanism kept at least half of the nDCG@10 without noise at any epsilon measured. At no setting measured does the attack "
         "fail. No setting keeps half of the nDCG@10 while the attack fails: choose which of the two matters more."
     )
+
+
+def test_a_claim_is_refuted_by_more_than_luck():
+    """3,000 releases and a bound of 1 %: 30 are expected at most. 40 may be luck in a page of many settings, 55 may not."""
+    assert not refutes(row("privunit", 4.0, [0.1, 0.0, 0.2], [40 / 3000, 0.0102, 0.02], bound=0.01))
+    assert refutes(row("privunit", 4.0, [0.1, 0.0, 0.2], [55 / 3000, 0.015, 0.022], bound=0.01))

@@ -16,10 +16,10 @@ from hushvec_studies.harness.pages import rendered, themed
 _MECHANISMS = (
     ("privunit", "the direction of a row by PrivUnitG, delta 0; no public data"),
     ("gaussian", "Gaussian noise; no public data"),
-    ("privunit, public map; gaussian, public map", "the same behind a whitening map that was fitted on public rows"),
+    ("whitened privunit, whitened gaussian", "the same behind a whitening map that was fitted on public rows"),
     ("public codebook", "one of the codes of a k-means of public rows, by randomized response, delta 0"),
     (
-        "private query, fetch 50",
+        "private query",
         "the question is released by a codebook or PrivUnit; the asker ranks 50 documents with the clean question",
     ),
 )
