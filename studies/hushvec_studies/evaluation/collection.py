@@ -73,7 +73,7 @@ def own(corpus: Path, queries: Path | None, qrels: Path | None, min_tokens: int 
     left_out: Counter[str] = Counter()
     documents = _texts(corpus, "documents", left_out)
     made = judged(name, documents, _texts(queries, "queries", left_out), grades_of(qrels), min_tokens, left_out)
-    source = Source(name, (corpus.name, queries.name, qrels.name), "files of the user", "the user's", "")
+    source = Source(name, name, (corpus.name, queries.name, qrels.name), "files of the user", "the user's", "")
     return source, made
 
 

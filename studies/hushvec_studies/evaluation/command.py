@@ -18,7 +18,7 @@ from hushvec_studies.evaluation.collection import own
 from hushvec_studies.evaluation.findings import choice, sentences, task_results
 from hushvec_studies.evaluation.plan import Settings, Task, benchmark_tasks, search_tasks
 from hushvec_studies.evaluation.report.page import page_of
-from hushvec_studies.evaluation.sources import SOURCES, Source
+from hushvec_studies.evaluation.sources import SOURCES, Source, titled
 from hushvec_studies.harness.embedding_cache import EmbeddingCache
 from hushvec_studies.harness.measurements import measured
 from hushvec_studies.harness.models import embedder
@@ -73,7 +73,7 @@ def run_evaluation(options: argparse.Namespace) -> int:
     study = evaluation(settings, sources, tasks, options.output, workers=options.workers)
     write_study(options.output / "evaluation.json", study)
     write_text(options.output / "evaluation.html", page_of(study))
-    lines = [line for told in study["findings"] for line in (told["task"], told["choice"], *told["sentences"], "")]
+    lines = [line for told in study["findings"] for line in (titled(told["task"]), told["choice"], *told["sentences"], "")]
     return show(options, study, lines)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hushvec._util.statistics import clopper_pearson_lower
-from hushvec_studies.evaluation.contenders import NONE
+from hushvec_studies.evaluation.contenders import NONE, WITHOUT_PUBLIC_ROWS
 from hushvec_studies.evaluation.labels import BY_CODE, CENTROID, PROBE
 from hushvec_studies.harness.tables import Estimate, number_text
 
@@ -140,13 +140,24 @@ def bound_text(bound: float | None) -> str:
 
 
 def _use(result: TaskResult) -> str:
-    """The best mechanism at each epsilon."""
-    title = TITLES[result.main]
+    """The best mechanism at each epsilon, of all and of those that need no public rows."""
+    told = f"{_capital(TITLES[result.main])} without noise is {said(result.clean, result.main)}."
+    told += f" The largest at each epsilon: {_best(result, result.rows)}."
+    alone = [row for row in result.rows if row["mechanism"] in WITHOUT_PUBLIC_ROWS]
+    return told + (f" Without public data: {_best(result, alone)}." if alone and len(alone) < len(result.rows) else "")
+
+
+def _best(result: TaskResult, rows: Sequence[Row]) -> str:
     parts = []
-    for epsilon in sorted({row["epsilon"] for row in result.rows}):
-        best = max((row for row in result.rows if row["epsilon"] == epsilon), key=lambda row: row[result.main][0])
+    for epsilon in sorted({row["epsilon"] for row in rows}):
+        best = max((row for row in rows if row["epsilon"] == epsilon), key=lambda row: row[result.main][0])
         parts.append(f"epsilon {epsilon:g}, {best['mechanism']}: {said(best, result.main)}")
-    return f"{title} without noise is {said(result.clean, result.main)}. The largest at each epsilon: {'; '.join(parts)}."
+    return "; ".join(parts)
+
+
+def _capital(title: str) -> str:
+    """accuracy -> Accuracy, but nDCG@10 stays."""
+    return title[0].upper() + title[1:] if title.startswith("accuracy") else title
 
 
 def _attacks(result: TaskResult, success: float) -> str:

@@ -12,7 +12,8 @@ class Source(NamedTuple):
     """Where data come from.
 
     Args:
-        name: that the page and the command use.
+        name: that the command uses.
+        title: that people read.
         files: that are read, in the folder of the benchmarks.
         origin: where a user gets them.
         license: of the texts.
@@ -20,6 +21,7 @@ class Source(NamedTuple):
     """
 
     name: str
+    title: str
     files: tuple[str, ...]
     origin: str
     license: str
@@ -28,6 +30,7 @@ class Source(NamedTuple):
 
 SCIFACT = Source(
     "scifact",
+    "SciFact",
     ("scifact_corpus.jsonl.xz", "scifact_claims.jsonl.xz"),
     "https://github.com/allenai/scifact, also a BEIR dataset",
     "claims CC BY 4.0, abstracts ODC-By",
@@ -35,6 +38,7 @@ SCIFACT = Source(
 )
 NEWSGROUPS = Source(
     "newsgroups",
+    "20 Newsgroups",
     ("20newsgroups_8.jsonl.xz",),
     "scikit-learn's fetch_20newsgroups (http://qwone.com/~jason/20Newsgroups), eight groups, by-date split",
     "no license stated; posts hold real names, so no text of them is shown or kept with the results",
@@ -42,12 +46,19 @@ NEWSGROUPS = Source(
 )
 BANKING = Source(
     "banking77",
+    "Banking77",
     ("banking77.jsonl.xz",),
     "https://github.com/PolyAI-LDN/task-specific-datasets",
     "CC BY 4.0",
     "Casanueva et al., Efficient intent detection with dual sentence encoders (2020)",
 )
 SOURCES = {source.name: source for source in (SCIFACT, NEWSGROUPS, BANKING)}
+
+
+def titled(task: str) -> str:
+    """A task as people read it: newsgroups, private documents -> 20 Newsgroups, private documents."""
+    name, comma, rest = task.partition(",")
+    return (SOURCES[name].title if name in SOURCES else name) + comma + rest
 
 
 def paths_of(source: Source, folder: Path) -> list[Path]:

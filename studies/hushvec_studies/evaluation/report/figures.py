@@ -7,13 +7,17 @@ from functools import partial
 
 from hushvec_studies.evaluation.contenders import MECHANISMS
 from hushvec_studies.evaluation.findings import TITLES, Row, TaskResult, estimate
+from hushvec_studies.evaluation.labels import PROBE
 from hushvec_studies.evaluation.search import PRIVATE_QUERY
+from hushvec_studies.evaluation.sources import titled
 from hushvec_studies.harness.charts import Figure, Panel, Series
 from hushvec_studies.harness.tables import Estimate, number_text
 
 # A mechanism keeps its color in all figures.
 _STYLES = {name: number for number, name in enumerate((*MECHANISMS, PRIVATE_QUERY))}
 _COLUMNS = 3
+_LEAST = 0.0001  # of a share on a logarithmic axis
+_SHORT = {PROBE: "accuracy"}
 
 
 def evaluation_figures(results: Sequence[TaskResult]) -> list[Figure]:
@@ -22,16 +26,18 @@ def evaluation_figures(results: Sequence[TaskResult]) -> list[Figure]:
 
 
 def _frontier(results: Sequence[TaskResult]) -> Figure:
-    panels = [_use_panel(result, partial(estimate, name="attack"), named=True) for result in results]
+    panels = [_use_panel(result, _recognized, named=True) for result in results]
     return Figure(
         "frontier",
         "figures",
         "Use over attack",
         "Up is more useful, left is less recognized; numbers are epsilon. A point below and to the right of another is dominated by "
-        "it if their intervals, the bars, are apart.",
+        "it if their intervals, the bars, are apart. Shares below 0.0001 are drawn there.",
         tuple(panels),
         "share of rows recognized",
         _use_label(results),
+        ticks=((_LEAST, f"{_LEAST:g}"), (0.001, "0.001"), (0.01, "0.01"), (0.1, "0.1"), (1, "1")),
+        log_x=True,
         y_range=(0, 0.5),
         columns=_COLUMNS,
     )
@@ -57,7 +63,7 @@ def _over_epsilon(results: Sequence[TaskResult]) -> Figure:
 def _attacks(results: Sequence[TaskResult]) -> Figure:
     panels = [
         Panel(
-            result.name,
+            titled(result.name),
             (
                 *(_series(result, name, _epsilon, partial(estimate, name="attack")) for name in _mechanisms(result)),
                 _bound(result),
@@ -85,7 +91,7 @@ def _use_panel(result: TaskResult, x: Callable[[Row], Estimate], named: bool = F
     """The use of every mechanism, and a line for that without noise."""
     use = partial(estimate, name=result.main)
     series = tuple(_series(result, name, x, use, named) for name in _mechanisms(result))
-    return Panel(result.name, series, (("without noise", use(result.clean)),))
+    return Panel(titled(result.name), series, (("without noise", use(result.clean)),))
 
 
 def _series(
@@ -118,10 +124,15 @@ def _epsilon(row: Row) -> Estimate:
     return Estimate(row["epsilon"])
 
 
+def _recognized(row: Row) -> Estimate:
+    """The share of rows recognized, where a logarithmic axis can show it."""
+    return Estimate(*(max(one, _LEAST) for one in row["attack"]))
+
+
 def _ticks(results: Sequence[TaskResult]) -> tuple[tuple[float, str], ...]:
     epsilons = sorted({row["epsilon"] for result in results for row in result.rows})
     return tuple((one, number_text(one)) for one in epsilons)
 
 
 def _use_label(results: Sequence[TaskResult]) -> str:
-    return " or ".join(dict.fromkeys(TITLES[result.main] for result in results))
+    return " or ".join(dict.fromkeys(_SHORT.get(result.main, TITLES[result.main]) for result in results))

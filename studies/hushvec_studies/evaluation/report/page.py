@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 import hushvec
 from hushvec_studies.evaluation.findings import choice, sentences, task_results
 from hushvec_studies.evaluation.report.figures import evaluation_figures
 from hushvec_studies.evaluation.report.tables import attack_table, use_table
-from hushvec_studies.harness.charts import svg_of
+from hushvec_studies.evaluation.sources import titled
+from hushvec_studies.harness.charts import Figure, svg_of
 from hushvec_studies.harness.pages import rendered, themed
 
 # What the mechanisms and the attack are, for a reader who meets them here.
@@ -32,16 +35,12 @@ def page_of(study: Mapping[str, Any]) -> str:
         __package__,
         title="Evaluation of private embeddings",
         note=study["note"],
-        command=study["command"],
         facts=_facts(study),
-        figures=[
-            {"title": figure.title, "caption": figure.caption, "svg": themed(svg_of(figure))}
-            for figure in evaluation_figures(results)
-        ],
+        figures=[_figure(figure, study["command"]) for figure in evaluation_figures(results)],
         tasks=[
             {
                 "name": f"task-{number}",
-                "title": result.name[0].upper() + result.name[1:],
+                "title": titled(result.name),
                 "choice": choice(result, settings["success"]),
                 "sentences": sentences(result, settings["success"]),
                 "tables": [use_table(result), attack_table(result, settings["success"])],
@@ -51,13 +50,19 @@ def page_of(study: Mapping[str, Any]) -> str:
         ],
         mechanisms=_MECHANISMS,
         sources=[
-            (source["name"], source["files"], source["origin"], source["license"], source["reference"], source["left_out"])
+            (source["title"], source["files"], source["origin"], source["license"], source["reference"], source["left_out"])
             for source in study["sources"]
         ],
         success=f"{100 * settings['success']:g} %",
         confidence=f"{100 * settings['confidence']:g} %",
         version=hushvec.__version__,
     )
+
+
+def _figure(figure: Figure, command: str) -> dict[str, Any]:
+    """A figure with the command that measures it again in its caption."""
+    caption = Markup("{} Reproduce: <code>{}</code>").format(figure.caption, command)
+    return {"title": figure.title, "caption": caption, "svg": themed(svg_of(figure))}
 
 
 def _facts(study: Mapping[str, Any]) -> list[tuple[str, str]]:
