@@ -18,7 +18,7 @@ from hushvec_studies.evaluation.collection import own
 from hushvec_studies.evaluation.findings import choice, sentences, task_results
 from hushvec_studies.evaluation.plan import Settings, Task, benchmark_tasks, search_tasks
 from hushvec_studies.evaluation.report.page import page_of
-from hushvec_studies.evaluation.sources import SOURCES, Source, titled
+from hushvec_studies.evaluation.sources import NEWSGROUPS, SOURCES, Source, titled
 from hushvec_studies.harness.embedding_cache import EmbeddingCache
 from hushvec_studies.harness.measurements import measured
 from hushvec_studies.harness.models import embedder
@@ -110,7 +110,7 @@ def command_for(settings: Settings, sources: Sequence[Source]) -> str:
     words = ["hushvec", "study", "evaluation", "-o", "DIR", *(["--data", "DATA"] if known else _own_words(sources[0]))]
     values = {**settings.model_dump(), "benchmarks": tuple(source.name for source in known) or settings.benchmarks}
     for name, field in Settings.model_fields.items():
-        if values[name] != field.default:
+        if values[name] != field.default and (name != "max_posts" or NEWSGROUPS in known):
             listed = values[name] if isinstance(values[name], tuple) else (values[name],)
             words += [f"--{name.replace('_', '-')}", *(f"{one:g}" if isinstance(one, float) else str(one) for one in listed)]
     return shlex.join(words)

@@ -71,11 +71,14 @@ def refutes(row: Row) -> bool:
     """Whether the attack recognized more rows than the claim allows. A page compares many settings, and an attack may well reach its
     bound: so this is said only where luck has a chance of 1 in 10,000, whatever the confidence of the intervals."""
     hits = round(row["attack"][0] * row["released"])
-    return clopper_pearson_lower(hits, row["released"], _LUCK) > row["bound"]
+    return clopper_pearson_lower(hits, row["released"], _LUCK) > float(row["bound"])
 
 
 def is_better(one: Row, other: Row, main: str) -> bool:
-    """Whether `one` dominates `other`: their intervals are apart in use or in attack, and in neither is `one` the worse."""
+    """Whether `one` dominates `other`: its claim is no weaker, their intervals are apart in use or in attack, and in neither is `one`
+    the worse."""
+    if one["epsilon"] > other["epsilon"] or one["delta"] > other["delta"]:
+        return False
     use, other_use, attack, other_attack = (estimate(row, name) for name in (main, "attack") for row in (one, other))
     more_useful, less_recognized = use[1] > other_use[2], attack[2] < other_attack[1]  # type: ignore[operator]
     return (more_useful and attack.value <= other_attack.value) or (less_recognized and use.value >= other_use.value)
@@ -111,7 +114,8 @@ def choice(result: TaskResult, success: float) -> str:
         best = max(safe, key=lambda row: row[result.main][0])
         told.append(
             f"Where the attack fails, the most useful setting is {_named(best)}: {title} {said(best, result.main)}, "
-            f"{_share_of_clean(best, result)} of the figure without noise."
+            f"{_share_of_clean(best, result)} of the figure without noise. By the claim, any attack "
+            f"recognizes {bound_text(best['bound'])} there on average."
         )
     else:
         told.append("At no setting measured does the attack fail.")

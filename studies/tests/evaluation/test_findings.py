@@ -16,11 +16,12 @@ from hushvec_studies.evaluation.findings import (
 )
 
 
-def row(mechanism, epsilon, use, attack, bound=1.0):
+def row(mechanism, epsilon, use, attack, bound=1.0, delta=0.0):
     return {
         "task": "notes, private documents",
         "mechanism": mechanism,
         "epsilon": epsilon,
+        "delta": delta,
         "candidates": 1000,
         "released": 3000,
         "ndcg_at_10": use,
@@ -54,6 +55,9 @@ def test_who_dominates():
     assert not is_better(row("codebook", 8.0, [0.36, 0.31, 0.41], [0.09, 0.07, 0.11]), base, "ndcg_at_10")
     # more useful and more recognized
     assert not is_better(row("codebook", 8.0, [0.5, 0.45, 0.55], [0.2, 0.18, 0.22]), base, "ndcg_at_10")
+    # a weaker claim
+    assert not is_better(row("codebook", 9.0, [0.5, 0.45, 0.55], [0.09, 0.07, 0.11]), base, "ndcg_at_10")
+    assert not is_better(row("codebook", 8.0, [0.5, 0.45, 0.55], [0.09, 0.07, 0.11], delta=1e-5), base, "ndcg_at_10")
     assert not is_better(base, base, "ndcg_at_10")
 
 

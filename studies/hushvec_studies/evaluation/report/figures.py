@@ -32,7 +32,7 @@ def _frontier(results: Sequence[TaskResult]) -> Figure:
         "figures",
         "Use over attack",
         "Up is more useful, left is less recognized; numbers are epsilon. A point below and to the right of another is dominated by "
-        "it if their intervals, the bars, are apart. Shares below 0.0001 are drawn there.",
+        "it if their intervals, the bars, are apart and its epsilon is no larger. Shares below 0.0001 are drawn there.",
         tuple(panels),
         "share of rows recognized",
         _use_label(results),

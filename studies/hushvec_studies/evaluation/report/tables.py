@@ -25,8 +25,9 @@ def use_table(result: TaskResult) -> Table:
 def attack_table(result: TaskResult, success: float) -> Table:
     """Who is recognized at every setting, beside what the claim allows."""
     note = (
-        f"The adversary has a list of {result.clean['candidates']:,} clean rows. “Dominated by” names the most useful setting that is "
-        "no worse in use and attack, and better in one of them with intervals that do not overlap."
+        f"The adversary has a list of {result.clean['candidates']:,} clean rows. “Dominated by” names the most useful setting "
+        "whose epsilon and delta are no larger, which is no worse in use and attack, and better in one of them with intervals that "
+        "do not overlap."
     )
     headings = (
         *_SETTING,
