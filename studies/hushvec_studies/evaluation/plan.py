@@ -21,6 +21,7 @@ from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.measurements import Measure, Measurement
 from hushvec_studies.harness.settings import Distinct, Positive, Seed, Share, Text, one_of
 
+FEWEST_DOCUMENTS = 64
 EPSILONS = (2.0, 4.0, 8.0, 16.0, 32.0)
 SearchedData = vectors.Searched | vectors.Posts | vectors.Labelled
 
@@ -115,7 +116,15 @@ def benchmark_tasks(settings: Settings, folder: Path, embed: vectors.Embed) -> l
 def search_tasks(
     settings: Settings, embed: vectors.Embed, given: collection.Collection, asked: collection.Collection | None = None
 ) -> list[Task]:
-    """Private documents of a collection, and private questions of it or of `asked`."""
+    """Private documents of a collection, and private questions of it or of `asked`.
+
+    Raises:
+        ValueError: too few documents for maps and codebooks from a half of them.
+    """
+    if len(given.documents) < FEWEST_DOCUMENTS:
+        raise ValueError(
+            f"{given.name}: must have at least {FEWEST_DOCUMENTS} documents, half of which are public, got {len(given.documents)}"
+        )
     documents = vectors.searched(given, embed)
     questions = documents if asked is None else vectors.searched(asked, embed)
     kinds = (*settings.mechanisms, PRIVATE_QUERY)

@@ -81,3 +81,23 @@ def test_options_that_are_refused(tmp_path, given, said):
     finished = study(tmp_path, *given)
     assert_one_line(finished, said)
     assert not (tmp_path / "out" / "measured").exists()
+
+
+def test_a_collection_that_is_too_small_is_refused(tmp_path):
+    corpus = beir_folder(tmp_path / "mine")
+    kept = (corpus / "corpus.jsonl").read_text().splitlines()[:60]
+    (corpus / "corpus.jsonl").write_text("\n".join(kept) + "\n")
+    finished = study(tmp_path, "--corpus", corpus)
+    assert_one_line(finished, "mine: must have at least 64 documents, half of which are public, got 60")
+
+
+def test_workers_give_the_same_rows(done, tmp_path):
+    """Two processes measure what one did; only times differ."""
+    folder, given, _ = done
+    assert study(tmp_path, *given, "--resamples", "50", "--workers", "2").code == 0
+
+    def rows(path):
+        found = json.loads((path / "out" / "evaluation.json").read_text())["rows"]
+        return [{name: value for name, value in row.items() if name != "seconds"} for row in found]
+
+    assert rows(tmp_path) == rows(folder)
