@@ -13,6 +13,9 @@ from hushvec.cli._output import facts, print_json, table
 from hushvec.cli._printable import say
 from hushvec_studies.clinical.command import DESCRIPTION as CLINICAL
 from hushvec_studies.clinical.command import add_arguments, run_clinical
+from hushvec_studies.evaluation.command import DESCRIPTION as EVALUATION
+from hushvec_studies.evaluation.command import add_arguments as add_evaluation_arguments
+from hushvec_studies.evaluation.command import run_evaluation
 from hushvec_studies.personalize.command import DESCRIPTION as PERSONALIZE
 from hushvec_studies.personalize.command import add_arguments as add_personalize_arguments
 from hushvec_studies.personalize.command import run_personalize
@@ -50,6 +53,15 @@ def add_to(subparsers: Subparsers) -> None:
     report.add_argument("folder", metavar="DIR", type=Path, help="folder of a study")
     add_arguments(
         add_command(commands, "clinical", run_clinical, help="patients' vectors under local noise", description=CLINICAL)
+    )
+    add_evaluation_arguments(
+        add_command(
+            commands,
+            "evaluation",
+            run_evaluation,
+            help="search, classification and attacks on benchmarks or your own data",
+            description=EVALUATION,
+        )
     )
     add_personalize_arguments(
         add_command(
@@ -102,6 +114,7 @@ def _run(options: argparse.Namespace, plan: Callable[[Configuration], list[Run]]
             [
                 ("runs", f"{done.runs}, {done.before} of them from before"),
                 ("rows", f"{len(done.rows)} in {folder / RESULTS}"),
+                ("documents left out", ", ".join(f"{count:,} {reason}" for reason, count in done.left_out) or "none"),
                 ("page", f"hushvec study report {shlex.quote(str(folder))}"),
             ]
         )

@@ -16,6 +16,7 @@ mechanisms draw fresh noise, so another run gives slightly different figures.
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +67,7 @@ def choices(public, public_groups, private, epsilon):
     yield "codebook", len(codebook), private, codebook.mechanism(epsilon)
 
 
-def searched(rows, queries, k):
+def searched(rows: Any, queries: Any, k: int) -> Any:
     index = PrivateIndex(rows.shape[1], store="numpy")
     index.add(rows)
     return index.search(queries, k).ids
@@ -79,7 +80,7 @@ def precision(released, clean, groups):
     return (groups[np.take_along_axis(ids, others, axis=1)] == groups[:, None]).mean(axis=1)
 
 
-def recognized(released, clean):
+def recognized(released: Any, clean: Any) -> Any:
     """[n]: whether the clean row nearest to each released row is its own."""
     return (searched(clean, released, 1)[:, 0] == np.arange(len(released))).astype(np.float64)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -102,6 +103,15 @@ class InputFolder:
         if not folder.is_dir():
             self._make(folder, corpus, configuration, other)
         return folder
+
+    @property
+    def left_out(self) -> tuple[tuple[str, int], ...]:
+        """Why documents of the sources that were read are not among the inputs, and how many for each reason."""
+        counts: Counter[str] = Counter()
+        for corpus in self._corpora.values():
+            # of one source under several settings, the setting that leaves out the most
+            counts |= Counter(dict(corpus.left_out))
+        return tuple(counts.items())
 
     def _corpus(self, configuration: Configuration) -> Corpus:
         data = configuration.data

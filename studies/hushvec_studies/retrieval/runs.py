@@ -63,12 +63,15 @@ class Done:
         runs: how many the command asked for.
         before: how many of them were there already.
         rows: all rows of the study, those of other commands among them.
+        left_out: why documents of the source are not in the study (`data.min_tokens`, another category, second copies), and how many
+            for each reason.
     """
 
     folder: Path
     runs: int
     before: int
     rows: list[Row]
+    left_out: tuple[tuple[str, int], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for strict JSON."""
@@ -78,6 +81,7 @@ class Done:
             "runs": self.runs,
             "runs_before": self.before,
             "rows": len(self.rows),
+            "left_out": dict(self.left_out),
         }
 
 
@@ -129,7 +133,8 @@ def do_runs(
     commit = commit_of(Path.cwd())
     wanted = [(RunOnInputs(run, inputs.of(run), commit), partial(row_of, perform=perform)) for run in runs]
     made = measured(wanted, folder, "runs", workers=workers, progress=progress)
-    return Done(folder=folder, runs=len(made.rows), before=made.before, rows=place.write_results())
+    rows = place.write_results()
+    return Done(folder=folder, runs=len(made.rows), before=made.before, rows=rows, left_out=inputs.left_out)
 
 
 def row_of(one: RunOnInputs, perform: Perform) -> dict[str, Any]:

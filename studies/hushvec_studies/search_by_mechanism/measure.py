@@ -17,7 +17,9 @@ claims or posts, 95 %. The mechanisms draw fresh noise, so another run gives sli
 
 import argparse
 import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +39,7 @@ DRAWS, SPLITS = 3, 3
 K = 10
 
 
-def unit(rows):
+def unit(rows: Any) -> Any:
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
@@ -51,17 +53,17 @@ def read_scifact(folder):
     return unit(documents), unit(claims), relevant, validation
 
 
-def searched(index, rows):
+def searched(index: PrivateIndex, rows: Any) -> Any:
     return index.search(rows, K).ids
 
 
-def index_of(rows):
+def index_of(rows: Any) -> PrivateIndex:
     index = PrivateIndex(rows.shape[1], store="numpy")
     index.add(rows)
     return index
 
 
-def measures(ids, relevant):
+def measures(ids: Any, relevant: Any) -> dict[str, Any]:
     """Of one run: [m] for each measure."""
     return per_query(judge(ids, relevant), (K,))
 
@@ -121,16 +123,26 @@ def coded(codebook, epsilon, index, claims, relevant):
     return measures(searched(index, hv.privatize(claims, mechanism=codebook.mechanism(epsilon)).values), relevant)
 
 
-def whitened_privunit(epsilon, whitening, rows):
+def whitened_privunit(epsilon: float, whitening: PublicProjection, rows: int) -> PrivUnit:
     return PrivUnit(epsilon=epsilon, dimension=whitening.output_dimension, corpus_size=rows)
 
 
-def share_behind_map(public, components, epsilon, released_side):
-    """On public halves: how much of a row's neighborhood is found where one side of the search is released behind the map."""
+def share_behind_map(
+    public: Any,
+    components: int,
+    epsilon: float,
+    released_side: str,
+    mechanism_for: Callable[[float, PublicProjection, int], Any] = whitened_privunit,
+    generator: hv.Generator | None = None,
+) -> float:
+    """On public halves: how much of a row's neighborhood is found where one side of the search is released behind the map.
+
+    `mechanism_for(epsilon, whitening, rows)` makes the mechanism behind a map; `generator` is the noise's.
+    """
     seen, held_out = public[::2], public[1::2]
     whitening = PublicProjection.fit(seen, components=components, whiten=True)
     mapped = unit(whitening.transform(held_out))
-    released = hv.privatize(mapped, mechanism=whitened_privunit(epsilon, whitening, len(mapped))).values
+    released = hv.privatize(mapped, mechanism=mechanism_for(epsilon, whitening, len(mapped)), generator=generator).values
     return found_share(held_out, *((released, mapped) if released_side == "questions" else (mapped, unit(released))))
 
 
@@ -150,21 +162,30 @@ def releases(public, private, epsilon, purpose):
     yield "codebook", len(codebook), unit, hv.privatize(private, mechanism=codebook.mechanism(epsilon)).values
 
 
+def halves(
+    count: int, relevant: Sequence[Mapping[int, float]], splits: int = SPLITS
+) -> Iterator[tuple[Any, Any, Any, list[Any]]]:
+    """For each split: places of the public half of so many documents and of the private one, the queries that a private document
+    answers, and the grades of those documents by their place in the private half."""
+    for split in range(splits):
+        order = np.random.default_rng(split).permutation(count)
+        public, private = order[: count // 2], order[count // 2 :]
+        place = {int(document): number for number, document in enumerate(private)}
+        here = [{place[one]: grade for one, grade in wanted.items() if one in place} for wanted in relevant]
+        asking = np.flatnonzero([bool(wanted) for wanted in here])
+        yield public, private, asking, [here[query] for query in asking]
+
+
 def documents_by_halves(results, documents, claims, relevant):
+    graded = [dict.fromkeys(wanted, 1.0) for wanted in relevant]
     for epsilon in (None, *EPSILONS):
         runs, groups, chosen = {}, [], {}
-        for split in range(SPLITS):
-            order = np.random.default_rng(split).permutation(len(documents))
-            public, private = documents[order[: len(order) // 2]], order[len(order) // 2 :]
-            place = {int(document): number for number, document in enumerate(private)}
-            here = [[place[one] for one in wanted if one in place] for wanted in relevant]
-            asking = np.flatnonzero([bool(wanted) for wanted in here])
-            wanted = [here[claim] for claim in asking]
+        for public, private, asking, wanted in halves(len(documents), graded):
             groups.append(asking)
             kinds = (
                 [("none", None, unit, documents[private])]
                 if epsilon is None
-                else releases(public, documents[private], epsilon, "search")
+                else releases(documents[public], documents[private], epsilon, "search")
             )
             for name, choice, beside, released in kinds:
                 runs.setdefault(name, []).append(measures(searched(index_of(released), beside(claims[asking])), wanted))

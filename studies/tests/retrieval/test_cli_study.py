@@ -30,6 +30,7 @@ def test_run_says_what_was_measured_and_what_it_shows(tmp_path):
     assert lines[2].split()[:4] == ["document", "pure", "20", "5"]
     assert "retrieval survives" in finished.out
     assert "2, 0 of them from before" in finished.out
+    assert lines[-2].split() == ["documents", "left", "out", "none"]
     assert lines[-1].split() == ["page", "hushvec", "study", "report", str(tmp_path / "study")]
     rows = read_rows(tmp_path / "study" / "results.csv")
     assert [(row["sides"], row["k"]) for row in rows] == [("none", 1), ("none", 5), ("document", 1), ("document", 5)]
@@ -43,6 +44,18 @@ def test_run_says_what_was_measured_and_what_it_shows(tmp_path):
     assert {row["sides"] for row in read_rows(tmp_path / "study" / "results.csv")} == {
         "none", "document", "query", "score", "document+query"
     }  # fmt: skip
+
+
+def test_documents_that_min_tokens_leaves_out_are_counted(tmp_path):
+    """Texts of the stand-in have 14 words; two more are too short, and one is a second copy."""
+    sets = [word for one in [*stand_ins.settings(tmp_path), "data.min_tokens=14"] for word in ("--set", one)]
+    source = tmp_path / "texts.jsonl"
+    first = json.loads(source.read_text().splitlines()[0])
+    with source.open("a", encoding="utf-8") as file:
+        for name, text in (("s1", "too short"), ("s2", "short too"), ("copy", first["text"])):
+            file.write(json.dumps({"id": name, "text": text, "category": first["category"]}) + "\n")
+    finished = hushvec_here("study", "run", "baseline", "-o", tmp_path / "study", "--workers", 0, "--json", *sets)
+    assert answer(finished)["left_out"] == {"fewer than 14 words": 2, "the text of another": 1}
 
 
 def test_ablate_and_robustness(tmp_path):

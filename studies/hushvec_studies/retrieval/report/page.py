@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jinja2
-from markupsafe import Markup
-
 import hushvec
-from hushvec_studies.harness.charts import COLOURS, FAINT, GRID, INK, RAMP, Figure
+from hushvec_studies.harness.charts import Figure
+from hushvec_studies.harness.pages import rendered, themed
 from hushvec_studies.harness.tables import Table, number_text
 from hushvec_studies.retrieval.columns import COLUMNS, Row
 from hushvec_studies.retrieval.configuration import to_values
@@ -50,16 +47,6 @@ _SHOWN = (
     ("performance", "Time and memory", ("performance",), ()),
     ("settings", "Every setting", ("summary",), ()),
 )
-# Colours of figures as they are drawn, and the names that the style sheet has for them, for light and for dark.
-_THEMED = {
-    INK: "ink",
-    FAINT: "faint",
-    GRID: "grid",
-    **{colour: f"c{number}" for number, colour in enumerate(COLOURS)},
-    **{colour: f"r{number}" for number, colour in enumerate(RAMP)},
-}
-_COLOUR = re.compile("|".join(_THEMED))
-_METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
 
 
 class Section(NamedTuple):
@@ -96,15 +83,9 @@ def page_of(
     asked = configuration.queries.per_document, configuration.privacy.projections[0]
     main = (configuration.data.split, configuration.embedding.model, configuration.seed, *asked)
     here = [frontier for frontier in found.frontiers if (*frontier.texts[:-1], frontier.projection) == main]
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(__package__, "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template("page.html").render(
+    return rendered(
+        __package__,
         title=f"Private retrieval: {configuration.name}",
-        style=Markup(environment.loader.get_source(environment, "style.css")[0]),  # type: ignore[union-attr]
         facts=_facts(rows),
         sections=[
             Section("finding", "Finding"),
@@ -167,8 +148,7 @@ def _section(name: str, title: str, names: Sequence[str], figures: Sequence[Draw
 
 def _figure(one: Figure, drawn: str) -> dict[str, Any]:
     """A figure, as `svg_of` drew it, in the colours of the page."""
-    svg = _COLOUR.sub(lambda match: f"var(--{_THEMED[match.group()]})", _METADATA.sub("", drawn))
-    return {"title": one.title, "caption": one.caption, "svg": Markup(svg)}
+    return {"title": one.title, "caption": one.caption, "svg": themed(drawn)}
 
 
 def _named(figures: Sequence[Drawn], beginnings: tuple[str, ...]) -> list[Drawn]:

@@ -1,0 +1,151 @@
+"""`hushvec study evaluation`: its arguments, and the study from data to the files of its folder."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._util.progress import Progress
+from hushvec_studies.evaluation.collection import own
+from hushvec_studies.evaluation.findings import choice, sentences, task_results
+from hushvec_studies.evaluation.plan import Settings, Task, benchmark_tasks, search_tasks
+from hushvec_studies.evaluation.report.page import page_of
+from hushvec_studies.evaluation.sources import NEWSGROUPS, SOURCES, Source, titled
+from hushvec_studies.harness.embedding_cache import EmbeddingCache
+from hushvec_studies.harness.measurements import measured
+from hushvec_studies.harness.models import embedder
+from hushvec_studies.harness.outputs import show, surroundings, write_study, write_text
+from hushvec_studies.harness.settings import add_options, checked, given
+
+NOTE = "Noise comes from a seed here, so that every figure can be reproduced: these are measurements, and no private releases."
+
+DESCRIPTION = """\
+Search and classification on public benchmarks or on your own data, over epsilon and mechanisms, beside an attack and its bound.
+
+Writes evaluation.html and evaluation.json into the folder, from one file for each measurement in its folder "measured": what
+is there is not measured again. The benchmarks are SciFact, 20 Newsgroups and Banking77; --data names the folder of their files.
+Your own data: --corpus with a BEIR folder, or with --queries and --qrels (TREC or BEIR)."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the study. `--json` is the caller's."""
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the study")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the files of the benchmarks")
+    parser.add_argument("--corpus", type=Path, metavar="PATH", help="your own documents: a BEIR folder, or a file of JSON lines")
+    parser.add_argument(
+        "--queries", type=Path, metavar="FILE", help="your own queries: JSON lines (default: those of the folder)"
+    )
+    parser.add_argument(
+        "--qrels", type=Path, metavar="FILE", help="relevance judgments, TREC or BEIR (default: those of the folder)"
+    )
+    parser.add_argument("--embeddings", type=Path, metavar="DIR", help="folder that keeps embeddings (default: in the study's)")
+    parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes, one thread each (default 0: this one)")
+    add_options(parser, Settings)
+
+
+def run_evaluation(options: argparse.Namespace) -> int:
+    """Run the study that the options ask for, write its files, and print the findings or, with options.json, all of it.
+
+    Raises:
+        TypeError, ValueError: options that are out of range or do not go together; nothing is measured then.
+        OSError: a file cannot be read or written.
+    """
+    settings = checked(Settings, given(options, Settings))
+    if (options.data is None) == (options.corpus is None):
+        raise ValueError("--data or --corpus must be given, and not both: benchmarks, or data of your own")
+    if options.corpus is None and (options.queries is not None or options.qrels is not None):
+        raise ValueError("--queries and --qrels must go with --corpus")
+    cache = EmbeddingCache(options.embeddings or options.output / "embeddings", embedder(settings.model))
+    if options.corpus is not None:
+        source, collection = own(options.corpus, options.queries, options.qrels, settings.min_tokens)
+        sources, tasks = [source], search_tasks(settings, _embed(cache), collection)
+    else:
+        sources = [SOURCES[name] for name in settings.benchmarks]
+        tasks = benchmark_tasks(settings, options.data, _embed(cache))
+    study = evaluation(settings, sources, tasks, options.output, workers=options.workers)
+    write_study(options.output / "evaluation.json", study)
+    write_text(options.output / "evaluation.html", page_of(study))
+    lines = [line for told in study["findings"] for line in (titled(told["task"]), told["choice"], *told["sentences"], "")]
+    return show(options, study, lines)
+
+
+def evaluation(
+    settings: Settings, sources: Sequence[Source], tasks: Sequence[Task], folder: Path, *, workers: int = 0
+) -> dict[str, Any]:
+    """What evaluation.json holds, after everything that is missing was measured."""
+    wanted = [pair for task in tasks for pair in task.cells(settings)]
+    made = measured(wanted, folder, "measuring", workers=workers).rows
+    rows = [made[one.digest] for one, _ in wanted]
+    results = task_results(rows)
+    return {
+        "note": NOTE,
+        "command": command_for(settings, sources),
+        "commands": {task.name: command_for(settings, _sources_of(task, sources)) for task in tasks},
+        "settings": settings.model_dump(mode="json"),
+        "surroundings": {**surroundings(), **_machine()},
+        "sources": [_described(source, tasks) for source in sources],
+        "findings": [
+            {
+                "task": result.name,
+                "choice": choice(result, settings.success),
+                "sentences": sentences(result, settings.success),
+            }
+            for result in results
+        ],
+        "rows": rows,
+    }
+
+
+def command_for(settings: Settings, sources: Sequence[Source]) -> str:
+    """The command that measures these sources again; DATA, DIR and the files of the user stand for the reader's own."""
+    known = [source for source in sources if source.name in SOURCES]
+    words = ["hushvec", "study", "evaluation", "-o", "DIR", *(["--data", "DATA"] if known else _own_words(sources[0]))]
+    values = {**settings.model_dump(), "benchmarks": tuple(source.name for source in known) or settings.benchmarks}
+    for name, field in Settings.model_fields.items():
+        if values[name] != field.default and (name != "max_posts" or NEWSGROUPS in known):
+            listed = values[name] if isinstance(values[name], tuple) else (values[name],)
+            words += [f"--{name.replace('_', '-')}", *(f"{one:g}" if isinstance(one, float) else str(one) for one in listed)]
+    return shlex.join(words)
+
+
+def _own_words(source: Source) -> list[str]:
+    return ["--corpus", source.files[0], "--queries", source.files[1], "--qrels", source.files[2]]
+
+
+def _sources_of(task: Task, sources: Sequence[Source]) -> list[Source]:
+    return [source for source in sources if source.name == task.data.name]
+
+
+def _described(source: Source, tasks: Sequence[Task]) -> dict[str, str]:
+    """A source for people, with what was left out of it."""
+    left_out = dict.fromkeys(
+        f"{count:,} {reason}" for task in tasks if task.data.name == source.name for reason, count in task.data.left_out
+    )
+    return {**source._asdict(), "files": ", ".join(source.files), "left_out": "; ".join(left_out) or "nothing"}
+
+
+def _machine() -> dict[str, Any]:
+    """The processor, without the name of the machine."""
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    except OSError:
+        found = None
+    return {"processor": found[1] if found else "unknown processor", "cores": len(os.sched_getaffinity(0))}
+
+
+def _embed(cache: EmbeddingCache) -> Any:
+    """A function of texts that shows how far it is."""
+
+    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
+        with Progress("embedding", len(texts)) as progress:
+            return cache.embed(texts, progress.advance)
+
+    return embed

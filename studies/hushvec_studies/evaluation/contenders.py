@@ -1,0 +1,114 @@
+"""The mechanisms that are compared: each made from public rows alone, for one epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import hushvec
+from hushvec.mechanisms import Gaussian, PrivUnit, PublicCodebook, PublicProjection
+from hushvec_studies.search_by_mechanism.measure import COMPONENTS, share_behind_map, unit, whitened_privunit
+
+Rows = NDArray[np.float32]
+
+NONE = "none"
+PRIVUNIT, WHITENED_PRIVUNIT = "privunit", "whitened privunit"
+GAUSSIAN, WHITENED_GAUSSIAN = "gaussian", "whitened gaussian"
+CODEBOOK = "public codebook"
+MECHANISMS = (PRIVUNIT, WHITENED_PRIVUNIT, CODEBOOK, GAUSSIAN, WHITENED_GAUSSIAN)
+
+WITHOUT_PUBLIC_ROWS = (PRIVUNIT, GAUSSIAN)
+
+DOCUMENTS, QUESTIONS = "documents", "questions"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A mechanism with what stands before it.
+
+    Args:
+        mechanism: that releases rows; None releases them as they are.
+        chosen: components of the public map, or codes; None where nothing is chosen.
+        beside: brings clean rows to where releases are: behind the map, to unit length.
+        delta: of one row.
+    """
+
+    mechanism: Any
+    chosen: int | None
+    beside: Callable[[Rows], Rows]
+    delta: float
+
+    def released(self, rows: Rows, generator: hushvec.Generator) -> Rows:
+        """Each row with its own noise."""
+        clean = self.beside(rows)
+        if self.mechanism is None:
+            return clean
+        return np.asarray(hushvec.privatize(clean, mechanism=self.mechanism, generator=generator).values)
+
+
+def contender(
+    name: str,
+    public: Rows,
+    epsilon: float,
+    delta: float,
+    *,
+    rows: int | None,
+    purpose: str,
+    side: str,
+    seed: int,
+    generator: hushvec.Generator,
+) -> Contender:
+    """A mechanism by name.
+
+    Args:
+        name: one of MECHANISMS.
+        public: rows that nobody needs protection from, none of those that are released.
+        epsilon, delta: of one row; delta for Gaussian noise alone.
+        rows: how many are searched, for PrivUnit's split of epsilon; None where they are averaged and not searched.
+        purpose: of `PublicCodebook.fit`.
+        side: of the search that is released, by which a map is chosen.
+        seed: of the codebook.
+        generator: of the noise by which a map is chosen.
+    """
+    dimension = public.shape[1]
+    if name == PRIVUNIT:
+        return Contender(PrivUnit(epsilon=epsilon, dimension=dimension, corpus_size=rows), None, unit, 0.0)
+    if name == GAUSSIAN:
+        return Contender(Gaussian(epsilon=epsilon, delta=delta, dimension=dimension), None, unit, delta)
+    if name == CODEBOOK:
+        codebook = PublicCodebook.fit(public, epsilon=epsilon, purpose=purpose, seed=seed)
+        return Contender(codebook.mechanism(epsilon), len(codebook), unit, 0.0)
+    mechanism_for = _privunit(searched=rows is not None) if name == WHITENED_PRIVUNIT else _gaussian(delta)
+    tried = [components for components in COMPONENTS if components <= min(dimension, len(public) // 4)] or [dimension]
+    best = max(tried, key=lambda one: share_behind_map(public, one, epsilon, side, mechanism_for, generator))
+    whitening = PublicProjection.fit(public, components=best, whiten=True)
+    found_delta = 0.0 if name == WHITENED_PRIVUNIT else delta
+    return Contender(
+        mechanism_for(epsilon, whitening, rows or 0), best, lambda given: unit(whitening.transform(given)), found_delta
+    )
+
+
+def clean() -> Contender:
+    """Rows without noise."""
+    return Contender(None, None, unit, 0.0)
+
+
+def _privunit(searched: bool) -> Callable[[float, PublicProjection, int], PrivUnit]:
+    """PrivUnit behind a map, as it serves a search among so many rows, or a mean of them."""
+    if searched:
+        return whitened_privunit
+    return lambda epsilon, whitening, rows: PrivUnit(epsilon=epsilon, dimension=whitening.output_dimension)
+
+
+def _gaussian(delta: float) -> Callable[[float, PublicProjection, int], Gaussian]:
+    return lambda epsilon, whitening, rows: Gaussian(epsilon=epsilon, delta=delta, dimension=whitening.output_dimension)
+
+
+def generators(seed: int, draws: int) -> Iterator[hushvec.Generator]:
+    """A key stream for each draw, made from a seed: measurements, and no private releases."""
+    for draw in range(draws):
+        yield hushvec.Generator.unsafe_seeded(seed + draw)

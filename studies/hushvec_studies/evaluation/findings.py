@@ -1,0 +1,217 @@
+"""What the figures of an evaluation say, in sentences. Nothing is said that an interval does not carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from hushvec._util.statistics import clopper_pearson_lower
+from hushvec_studies.evaluation.contenders import NONE, WITHOUT_PUBLIC_ROWS
+from hushvec_studies.evaluation.labels import BY_CODE, CENTROID, PROBE
+from hushvec_studies.harness.tables import Estimate, number_text
+
+Row = Mapping[str, Any]
+
+SUCCEEDS, FAILS, OPEN = "succeeds", "fails", "not shown to succeed"
+TITLES = {
+    "ndcg_at_10": "nDCG@10",
+    "recall_at_10": "recall@10",
+    "mrr": "MRR",
+    PROBE: "accuracy of the linear probe",
+    CENTROID: "accuracy of nearest centroid",
+    BY_CODE: "accuracy on codebook labels",
+}
+_LUCK = 1e-4
+# Of the figure without noise: what people would still call usable.
+_USABLE = 0.5
+
+
+class TaskResult(NamedTuple):
+    """A task's rows, the one without noise apart.
+
+    Args:
+        name: of the task.
+        main: the measure that stands for its use.
+        clean: the row without noise.
+        rows: the others.
+    """
+
+    name: str
+    main: str
+    clean: Row
+    rows: list[Row]
+
+
+def task_results(rows: Sequence[Row]) -> list[TaskResult]:
+    """Rows by task, in the order of first sight."""
+    found = []
+    for name in dict.fromkeys(row["task"] for row in rows):
+        here = [row for row in rows if row["task"] == name]
+        clean = next(row for row in here if row["mechanism"] == NONE)
+        main = next(measure for measure in TITLES if measure in clean)
+        found.append(TaskResult(name, main, clean, [row for row in here if row["mechanism"] != NONE]))
+    return found
+
+
+def estimate(row: Row, name: str) -> Estimate:
+    return Estimate(*row[name])
+
+
+def verdict(row: Row, success: float) -> str:
+    """Whether the attack succeeds: names at least a share `success` of rows more than a guess does. Said only where the interval
+    leaves no doubt."""
+    attack, wanted = estimate(row, "attack"), success + 1 / row["candidates"]
+    assert attack.low is not None and attack.high is not None
+    if attack.low >= wanted:
+        return SUCCEEDS
+    return FAILS if attack.high < wanted else OPEN
+
+
+def refutes(row: Row) -> bool:
+    """Whether the attack recognized more rows than the claim allows. A page compares many settings, and an attack may well reach its
+    bound: so this is said only where luck has a chance of 1 in 10,000, whatever the confidence of the intervals."""
+    hits = round(row["attack"][0] * row["released"])
+    return clopper_pearson_lower(hits, row["released"], _LUCK) > float(row["bound"])
+
+
+def is_better(one: Row, other: Row, main: str) -> bool:
+    """Whether `one` dominates `other`: its claim is no weaker, their intervals are apart in use or in attack, and in neither is `one`
+    the worse."""
+    if one["epsilon"] > other["epsilon"] or one["delta"] > other["delta"]:
+        return False
+    use, other_use, attack, other_attack = (estimate(row, name) for name in (main, "attack") for row in (one, other))
+    more_useful, less_recognized = use[1] > other_use[2], attack[2] < other_attack[1]  # type: ignore[operator]
+    return (more_useful and attack.value <= other_attack.value) or (less_recognized and use.value >= other_use.value)
+
+
+def dominators(result: TaskResult, row: Row) -> list[Row]:
+    """The rows of other mechanisms that dominate this one, the most useful first."""
+    others = [one for one in result.rows if one["mechanism"] != row["mechanism"] and is_better(one, row, result.main)]
+    return sorted(others, key=lambda one: -one[result.main][0])
+
+
+def sentences(result: TaskResult, success: float) -> list[str]:
+    """The findings of one task, for people."""
+    return [_use(result), _attacks(result, success), *_dominated(result), *_exposed(result)]
+
+
+def choice(result: TaskResult, success: float) -> str:
+    """What the figures of a task mean for somebody who chooses epsilon."""
+    title, wanted = TITLES[result.main], _USABLE * result.clean[result.main][0]
+    useful = [row for row in result.rows if row[result.main][1] >= wanted]
+    told = []
+    if useful:
+        first = min(useful, key=lambda row: (row["epsilon"], row["attack"][0]))
+        told.append(
+            f"To keep at least half of the {title} without noise, the smallest epsilon measured is {first['epsilon']:g}, "
+            f"with {first['mechanism']}: {said(first, result.main)}. There the attack {verdict(first, success)}: it recognizes "
+            f"{percent(first)} of the rows, where the claim allows {bound_text(first['bound'])}."
+        )
+    else:
+        told.append(f"No mechanism kept at least half of the {title} without noise at any epsilon measured.")
+    safe = [row for row in result.rows if verdict(row, success) == FAILS]
+    if safe:
+        best = max(safe, key=lambda row: row[result.main][0])
+        told.append(
+            f"Where the attack fails, the most useful setting is {_named(best)}: {title} {said(best, result.main)}, "
+            f"{_share_of_clean(best, result)} of the figure without noise. By the claim, any attack "
+            f"recognizes {bound_text(best['bound'])} there on average."
+        )
+    else:
+        told.append("At no setting measured does the attack fail.")
+    both = [row for row in useful if verdict(row, success) == FAILS]
+    if both:
+        told.append(f"Both hold at {_listed([_named(row) for row in both])}.")
+    else:
+        told.append(f"No setting keeps half of the {title} while the attack fails: choose which of the two matters more.")
+    return " ".join(told)
+
+
+def said(row: Row, name: str) -> str:
+    """0.512 [0.498, 0.527]"""
+    value, low, high = row[name]
+    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def percent(row: Row) -> str:
+    """The share of rows recognized: 1.2 % [0.9 %, 1.6 %]"""
+    value, low, high = (f"{100 * one:.3g} %" for one in row["attack"])
+    return f"{value} [{low}, {high}]"
+
+
+def bound_text(bound: float | None) -> str:
+    return "any share" if bound is None else f"at most {100 * bound:.3g} %"
+
+
+def _use(result: TaskResult) -> str:
+    """The best mechanism at each epsilon, of all and of those that need no public rows."""
+    told = f"{_capital(TITLES[result.main])} without noise is {said(result.clean, result.main)}."
+    told += f" The largest at each epsilon: {_best(result, result.rows)}."
+    alone = [row for row in result.rows if row["mechanism"] in WITHOUT_PUBLIC_ROWS]
+    return told + (f" Without public data: {_best(result, alone)}." if alone and len(alone) < len(result.rows) else "")
+
+
+def _best(result: TaskResult, rows: Sequence[Row]) -> str:
+    parts = []
+    for epsilon in sorted({row["epsilon"] for row in rows}):
+        best = max((row for row in rows if row["epsilon"] == epsilon), key=lambda row: row[result.main][0])
+        parts.append(f"epsilon {epsilon:g}, {best['mechanism']}: {said(best, result.main)}")
+    return "; ".join(parts)
+
+
+def _capital(title: str) -> str:
+    """accuracy -> Accuracy, but nDCG@10 stays."""
+    return title[0].upper() + title[1:] if title.startswith("accuracy") else title
+
+
+def _attacks(result: TaskResult, success: float) -> str:
+    """For each outcome the settings that have it."""
+    told = []
+    for outcome in (FAILS, OPEN, SUCCEEDS):
+        there: dict[str, list[float]] = {}
+        for row in result.rows:
+            if verdict(row, success) == outcome:
+                there.setdefault(row["mechanism"], []).append(row["epsilon"])
+        if there:
+            settings = "; ".join(f"{name} at epsilon {_listed([number_text(one) for one in own])}" for name, own in there.items())
+            told.append(f"It {'is ' if outcome == OPEN else ''}{outcome}: {settings}.")
+    return (
+        f"The adversary names one of {result.clean['candidates']:,} rows; a guess is right for "
+        f"{100 / result.clean['candidates']:.2g} %, and an attack succeeds with {100 * success:g} % more. {' '.join(told)}"
+    )
+
+
+def _dominated(result: TaskResult) -> list[str]:
+    """A sentence for each mechanism that has dominated settings."""
+    told = []
+    for mechanism in dict.fromkeys(row["mechanism"] for row in result.rows):
+        own = [row for row in result.rows if row["mechanism"] == mechanism]
+        beaten = [(row, better) for row in own if (better := dominators(result, row))]
+        if not beaten:
+            continue
+        there = _listed([number_text(row["epsilon"]) for row, _ in beaten])
+        where = "at every epsilon measured" if len(beaten) == len(own) else f"at epsilon {there}"
+        examples = "; ".join(f"epsilon {row['epsilon']:g} by {_named(better[0])}" for row, better in beaten)
+        told.append(f"{mechanism} is dominated {where}: {examples}.")
+    return told
+
+
+def _exposed(result: TaskResult) -> list[str]:
+    """A claim that an attack refutes is an error in the mechanism or in the claim."""
+    return [
+        f"The attack exceeds the bound of the claim: {_named(row)}, {percent(row)}. The claim is refuted."
+        for row in result.rows
+        if refutes(row)
+    ]
+
+
+def _share_of_clean(row: Row, result: TaskResult) -> str:
+    return f"{100 * row[result.main][0] / result.clean[result.main][0]:.0f} %"
+
+
+def _named(row: Row) -> str:
+    return f"{row['mechanism']} at epsilon {row['epsilon']:g}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

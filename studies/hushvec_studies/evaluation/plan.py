@@ -1,0 +1,145 @@
+"""Settings of the evaluation, and the measurements that they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from hushvec_studies.evaluation import collection, vectors
+from hushvec_studies.evaluation.cell import Cell, timed
+from hushvec_studies.evaluation.contenders import DOCUMENTS, MECHANISMS, NONE, QUESTIONS
+from hushvec_studies.evaluation.labels import MEASURES as LABEL_MEASURES
+from hushvec_studies.evaluation.labels import TEST, TRAINING, measure_labels
+from hushvec_studies.evaluation.search import MEASURES as SEARCH_MEASURES
+from hushvec_studies.evaluation.search import PRIVATE_QUERY, measure_search
+from hushvec_studies.evaluation.sources import BANKING, NEWSGROUPS, SCIFACT, SOURCES
+from hushvec_studies.harness import settings as harness
+from hushvec_studies.harness.measurements import Measure, Measurement
+from hushvec_studies.harness.settings import Distinct, Positive, Seed, Share, Text, one_of
+
+FEWEST_DOCUMENTS = 64
+EPSILONS = (2.0, 4.0, 8.0, 16.0, 32.0)
+SearchedData = vectors.Searched | vectors.Posts | vectors.Labelled
+
+
+class Settings(harness.Settings):
+    """The study's arguments."""
+
+    benchmarks: Distinct[Annotated[str, one_of(SOURCES)]] = Field(
+        default=tuple(SOURCES), description=f"of {', '.join(SOURCES)}; not with --corpus"
+    )
+    mechanisms: Distinct[Annotated[str, one_of(MECHANISMS)]] = Field(
+        default=MECHANISMS, description=f"of {', '.join(MECHANISMS)}"
+    )
+    epsilons: Distinct[Positive] = Field(default=EPSILONS, description="of one released row")
+    delta: Share = Field(default=1e-5, description="of Gaussian noise")
+    draws: Annotated[int, Field(ge=1)] = Field(
+        default=3, description="releases of each row, or splits into public and private documents"
+    )
+    min_tokens: Annotated[int, Field(ge=0)] = Field(
+        default=1, description="documents of fewer words are left out, and the page counts them"
+    )
+    max_posts: Annotated[int, Field(ge=64)] | None = Field(
+        default=None, description="public posts of 20 Newsgroups, and private ones, at most (default: all)"
+    )
+    success: Share = Field(default=0.01, description="share of rows that an attack has to recognize beyond a guess to succeed")
+    model: Text = Field(default="all-MiniLM-L6-v2", description="embedding model")
+    seed: Seed = Field(default=2026, description="of noise, codebooks and resampling")
+    confidence: Share = Field(default=0.95, description="of the intervals")
+    resamples: Annotated[int, Field(ge=1)] = Field(default=1000, description="of the bootstrap")
+
+
+class Task:
+    """One use of one data set.
+
+    Args:
+        name: on the page and in the rows.
+        side: that is released.
+        data: vectors.
+        measure: makes the row of a cell.
+        measures: of the use, the main one first.
+        mechanisms: that are compared.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        side: str,
+        data: SearchedData,
+        measure: Measure,
+        measures: Sequence[str],
+        mechanisms: Sequence[str],
+    ) -> None:
+        self.name, self.side, self.data = name, side, data
+        self.measure, self.measures, self.mechanisms = measure, tuple(measures), tuple(mechanisms)
+
+    def cells(self, settings: Settings) -> list[tuple[Measurement, Measure]]:
+        """Every mechanism at every epsilon, after the measurement without noise."""
+        wanted: list[tuple[str, float | None]] = [(NONE, None)]
+        wanted += [(mechanism, epsilon) for mechanism in self.mechanisms for epsilon in settings.epsilons]
+        return [(self._cell(settings, mechanism, epsilon), partial(timed, self.measure)) for mechanism, epsilon in wanted]
+
+    def _cell(self, settings: Settings, mechanism: str, epsilon: float | None) -> Cell:
+        return Cell(
+            task=self.name,
+            side=self.side,
+            data=self.data,
+            mechanism=mechanism,
+            epsilon=epsilon,
+            delta=settings.delta,
+            draws=settings.draws,
+            seed=settings.seed,
+            confidence=settings.confidence,
+            resamples=settings.resamples,
+        )
+
+
+def benchmark_tasks(settings: Settings, folder: Path, embed: vectors.Embed) -> list[Task]:
+    """The tasks of the benchmarks that are asked for."""
+    made: dict[str, Callable[[], list[Task]]] = {
+        SCIFACT.name: lambda: search_tasks(
+            settings,
+            embed,
+            collection.scifact(folder, settings.min_tokens, validation=False),
+            collection.scifact(folder, settings.min_tokens, validation=True),
+        ),
+        NEWSGROUPS.name: lambda: _posts(settings, vectors.newsgroups(folder, embed, settings.min_tokens, settings.max_posts)),
+        BANKING.name: lambda: _labels(settings, vectors.banking(folder, embed)),
+    }
+    return [task for name in settings.benchmarks for task in made[name]()]
+
+
+def search_tasks(
+    settings: Settings, embed: vectors.Embed, given: collection.Collection, asked: collection.Collection | None = None
+) -> list[Task]:
+    """Private documents of a collection, and private questions of it or of `asked`.
+
+    Raises:
+        ValueError: too few documents for maps and codebooks from a half of them.
+    """
+    if len(given.documents) < FEWEST_DOCUMENTS:
+        raise ValueError(
+            f"{given.name}: must have at least {FEWEST_DOCUMENTS} documents, half of which are public, got {len(given.documents)}"
+        )
+    documents = vectors.searched(given, embed)
+    questions = documents if asked is None else vectors.searched(asked, embed)
+    kinds = (*settings.mechanisms, PRIVATE_QUERY)
+    return [
+        Task(f"{given.name}, private documents", DOCUMENTS, documents, measure_search, SEARCH_MEASURES, settings.mechanisms),
+        Task(f"{given.name}, private questions", QUESTIONS, questions, measure_search, SEARCH_MEASURES, kinds),
+    ]
+
+
+def _posts(settings: Settings, data: vectors.Posts) -> list[Task]:
+    return [Task(f"{data.name}, private documents", DOCUMENTS, data, measure_search, SEARCH_MEASURES, settings.mechanisms)]
+
+
+def _labels(settings: Settings, data: vectors.Labelled) -> list[Task]:
+    return [
+        Task(f"{data.name}, private {side} rows", side, data, measure_labels, LABEL_MEASURES, settings.mechanisms)
+        for side in (TRAINING, TEST)
+    ]

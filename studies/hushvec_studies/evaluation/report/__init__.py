@@ -1,0 +1,1 @@
+"""Tables, figures and the page of an evaluation, from its rows."""

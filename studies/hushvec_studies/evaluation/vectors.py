@@ -1,0 +1,117 @@
+"""The benchmarks as vectors: rows of documents and queries, public and private parts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+
+from hushvec_studies.evaluation.collection import Collection
+from hushvec_studies.evaluation.sources import BANKING, NEWSGROUPS, paths_of, records_of
+from hushvec_studies.retrieval.corpora import load_corpus
+
+Rows = NDArray[np.float32]
+Embed = Callable[[Sequence[str]], Rows]
+LeftOut = tuple[tuple[str, int], ...]
+
+_SEED = 2026  # of the splits; no secret
+
+
+class _Hashed:
+    """Data that a measurement's key names by their content."""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of every array and list."""
+        content = hashlib.sha256()
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                content.update(f"{value.dtype.str} {value.shape}\n".encode() + np.ascontiguousarray(value).tobytes())
+            else:
+                content.update(repr(value).encode())
+        return content.hexdigest()
+
+
+@dataclass(frozen=True)
+class Searched(_Hashed):
+    """Documents, queries, and for each query the grades of the documents that answer it, by place."""
+
+    name: str
+    documents: Rows
+    queries: Rows
+    relevant: list[dict[int, float]]
+    left_out: LeftOut = ()
+
+
+@dataclass(frozen=True)
+class Posts(_Hashed):
+    """Public posts and private ones with the number of the group of each: a post's own group answers it."""
+
+    name: str
+    public: Rows
+    private: Rows
+    groups: NDArray[np.int64]
+    left_out: LeftOut = ()
+
+
+@dataclass(frozen=True)
+class Labelled(_Hashed):
+    """Public rows, and training and test rows with the number of the class of each."""
+
+    name: str
+    public: Rows
+    training: Rows
+    training_classes: NDArray[np.int64]
+    test: Rows
+    test_classes: NDArray[np.int64]
+    left_out: LeftOut = ()
+
+
+def searched(collection: Collection, embed: Embed) -> Searched:
+    """A collection's documents and queries."""
+    place = {document: number for number, document in enumerate(collection.documents)}
+    relevant = [{place[one]: grade for one, grade in collection.grades[query].items()} for query in collection.queries]
+    documents, queries = embed(list(collection.documents.values())), embed(list(collection.queries.values()))
+    return Searched(collection.name, documents, queries, relevant, collection.left_out)
+
+
+def newsgroups(folder: Path, embed: Embed, min_tokens: int, most: int | None = None) -> Posts:
+    """20 Newsgroups by date: train posts are public, test posts private; at most so many of each, drawn by a fixed seed. A text that
+    is there twice is left out, so no private post is a public one."""
+    (path,) = paths_of(NEWSGROUPS, folder)
+    corpus = load_corpus(path, min_tokens=min_tokens, splits="given")
+    parts, numbers = np.array(corpus.splits), np.unique(corpus.categories, return_inverse=True)[1]
+    # in random order, as equal releases come in order of arrival
+    order = np.random.default_rng(_SEED).permutation(len(corpus))
+    public, private = (order[parts[order] == part][:most] for part in ("train", "test"))
+    not_drawn = len(corpus) - len(public) - len(private)
+    left_out = (*corpus.left_out, ("posts that were not drawn", not_drawn)) if not_drawn else corpus.left_out
+    rows = embed([corpus.texts[place] for place in (*public, *private)])
+    return Posts(NEWSGROUPS.name, rows[: len(public)], rows[len(public) :], numbers[private], left_out)
+
+
+def banking(folder: Path, embed: Embed) -> Labelled:
+    """Banking77: half of the train questions, the same share of every class, is public; the other half trains classifiers, and the
+    test questions test them. A question that was there before is left out, so the three parts have no text in common."""
+    (path,) = paths_of(BANKING, folder)
+    records = records_of(path, "split", "text", "label")
+    first: dict[str, Any] = {}
+    for record in records:
+        first.setdefault(_folded(record["text"]), record)
+    kept = list(first.values())
+    rows, classes = embed([one["text"] for one in kept]), np.unique([one["label"] for one in kept], return_inverse=True)[1]
+    test = np.array([one["split"] == "test" for one in kept])
+    public, training = train_test_split(np.flatnonzero(~test), test_size=0.5, random_state=_SEED, stratify=classes[~test])
+    left_out = (("questions that were there before", len(records) - len(kept)),) if len(kept) < len(records) else ()
+    return Labelled(BANKING.name, rows[public], rows[training], classes[training], rows[test], classes[test], left_out)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.lower().split())
