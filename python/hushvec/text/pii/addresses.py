@@ -97,12 +97,15 @@ def _numbers_first(document: Document) -> Iterator[tuple[int, int]]:
     """`12 Baker Street`, `12b rue de la Paix`, `6750 Long Road 25`."""
     if not document.has_digits:
         return
-    taken = 0
+    taken = read = 0
     for lead in _NUMBER_FIRST.finditer(document.text):
         if lead.start() < taken:
             continue
         second = _SECOND_NUMBER.match(document.text, lead.end())
-        words = _words_from(document.text, second.end() if second else lead.end())
+        start = second.end() if second else lead.end()
+        if start == read and document.all_lower:
+            continue  # the second number of a lead that came to nothing: without capitals only the words decide
+        words, read = _words_from(document.text, start), start
         found = _street_of(document, lead.start(), words) if words else None
         if found is not None:
             yield found[0], (taken := _continued(document, found[1]))
@@ -177,7 +180,7 @@ def _name_between_numbers(document: Document, start: int, words: list[tuple[str,
         if plain in _LINKS:
             continue
         number = _TRAILING_NUMBER.match(text, end)
-        if number and _digits_at(text, start) >= 3 and not document.all_lower:
+        if number and not document.all_lower and _three_digits_at(text, start):
             return start, number.end()
         unit = _UNIT_PART.match(text, number.end() if number else end)
         if unit:
@@ -185,11 +188,8 @@ def _name_between_numbers(document: Document, start: int, words: list[tuple[str,
     return None
 
 
-def _digits_at(text: str, start: int) -> int:
-    end = start
-    while end < len(text) and text[end].isdigit():
-        end += 1
-    return end - start
+def _three_digits_at(text: str, start: int) -> bool:
+    return start + 3 <= len(text) and text[start : start + 3].isdigit()
 
 
 _LINKS = frozenset(_LINK[3:-1].split("|"))

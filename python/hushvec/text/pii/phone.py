@@ -64,7 +64,7 @@ def _in_run(document: Document, run: re.Match[str], plan: _Plan, context: _Conte
     """
     text, base, written = document.text, run.start(), run.group()
     pieces = [match.span() for match in _PIECE.finditer(written)]
-    digits = [len(_NOT_DIGITS.sub("", written[start:end])) for start, end in pieces]
+    digits = [_digits_in(written[start:end]) for start, end in pieces]
     most = MOST_PIECES if len(pieces) <= TABLE else 1
     index = 0
     while index < len(pieces):
@@ -93,6 +93,10 @@ def _in_run(document: Document, run: re.Match[str], plan: _Plan, context: _Conte
         index += taken
 
 
+def _digits_in(piece: str) -> int:
+    return len(piece) if piece.isdecimal() else len(_NOT_DIGITS.sub("", piece))
+
+
 def _spaces_are_single(pieces: list[tuple[int, int]]) -> bool:
     return all(after[0] - before[1] == 1 for before, after in pairwise(pieces))
 
@@ -108,7 +112,8 @@ _UNITS = frozenset("%€$£°")
 
 
 def _looks_like_phone(written: str, plan: _Plan, near: str | None) -> bool:
-    digits = _NOT_DIGITS.sub("", written)
+    parts = _DIGITS.findall(written)
+    digits = "".join(parts)
     if not FEWEST <= len(digits) <= MOST + 2 or (len(set(digits)) == 1 and not _is_made_up(written)):
         return False
     if written[0] == "+" or written.startswith("(+"):
@@ -117,9 +122,9 @@ def _looks_like_phone(written: str, plan: _Plan, near: str | None) -> bool:
         return True
     if len(digits) > 13 or (len(digits) == 13 and digits.startswith("97")):
         return False
-    groups = tuple(map(len, _DIGITS.findall(written)))
     if near == "other":
         return False
+    groups = tuple(map(len, parts))
     if near == "phone":
         return len(groups) <= MOST_PIECES and (len(groups) == 1 or max(groups) >= 2)
     return _stands_alone(written, digits, groups, plan)
