@@ -45,6 +45,7 @@ def test_one_run_misses_2c_written_as_c_at_epsilon_4(confidence):
         assert not found.flagged and found.epsilon_lower < 3.6
 
 
+@pytest.mark.full
 def test_2c_written_as_c_in_gaussian_384():
     assert pair(samplers.GaussianForC(epsilon=3.0, dimension=384), 2, samples=120_000).flagged
     assert not pair(Gaussian(epsilon=3.0, dimension=384), 2, samples=120_000).flagged
@@ -66,6 +67,7 @@ def test_root_of_d_dropped_in_laplacian(dimension):
         assert found.epsilon_lower <= math.sqrt(dimension) * 2.0  # what the mutant really has
 
 
+@pytest.mark.full
 def test_root_of_d_dropped_in_laplacian_384():
     assert pair(samplers.LaplacianWithoutRoot(epsilon=3.0, dimension=384), 5, samples=30_000).flagged
     assert not pair(Laplacian(epsilon=3.0, dimension=384), 5, samples=30_000).flagged
@@ -81,6 +83,7 @@ def test_wrong_split_in_privunit(epsilon, dimension):
         assert not audit(samplers.privunit(epsilon, dimension), 6).flagged
 
 
+@pytest.mark.full
 def test_wrong_split_in_privunit_384():
     assert pair(samplers.privunit_with_p_of_more(4.0, 384), 7, samples=30_000).flagged
     assert not pair(samplers.privunit(4.0, 384), 7, samples=30_000).flagged

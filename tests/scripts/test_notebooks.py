@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from evidence.reference.sizes import scaled
 from scripts.test_loop_scripts import ROOT, script
 
 notebooks = script("notebooks")
@@ -114,8 +115,11 @@ def test_tutorials_without_a_model_run():
     assert set(run("auditing", "collecting_words")) == {"auditing", "collecting_words"}
 
 
+WITH_A_MODEL = scaled(("private_search",), ("langchain", "private_search", "rewriting"))
+
+
 def test_tutorials_with_a_model_run():
-    assert set(run("langchain", "private_search", "rewriting")) == {"langchain", "private_search", "rewriting"}
+    assert set(run(*WITH_A_MODEL)) == set(WITH_A_MODEL)
 
 
 @pytest.mark.full

@@ -78,6 +78,7 @@ def tracked_files():
     return {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
 
 
+@pytest.mark.full
 def test_the_source_distribution_has_every_file_that_a_build_and_its_tests_need(tmp_path, monkeypatch):
     backend = pytest.importorskip("scikit_build_core.build", reason="scikit-build-core is not installed: pip install '.[release]'")
     expected = {name for name in tracked_files() if not name.startswith(EXCLUDED)}

@@ -10,8 +10,10 @@ import pytest
 from evidence.exact.calls import LAYOUTS, Call, outputs
 from evidence.exact.rows import around_the_ball
 from evidence.reference import chacha, exact, release
+from evidence.reference.sizes import scaled
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
+DIMENSIONS = scaled((1, 31, 257), (1, 31, 257, 768))
 SEED = 2024
 CIPHERS = ("chacha20", "aes256")
 
@@ -51,7 +53,7 @@ def test_dtypes(backend, law, cipher):
                 cipher=cipher,
             )
             for dtype in DTYPES
-            for dimension in (1, 31, 257, 768)
+            for dimension in DIMENSIONS
             for clip_norm, sigma in ((1.0, 0.3), (20.0, 0.01))
         ],
     )
@@ -77,7 +79,7 @@ def test_layouts(backend, layout):
         [
             Call(around_the_ball(rng, 7, dimension, 1.0, dtype), dtype, sigma=0.3, seed=SEED, layout=layout, law=law)
             for dtype in dtypes
-            for dimension in (1, 15, 128, 300)
+            for dimension in scaled((1, 15, 128), (1, 15, 128, 300))
             for law in ("gaussian", "laplacian")
         ],
     )

@@ -49,6 +49,7 @@ def ended(pid):
     return False
 
 
+@pytest.mark.full
 @pytest.mark.skipif(importlib.util.find_spec("hushvec._native._cuda") is None, reason=WITHOUT_CUDA)
 def test_a_whole_rehearsal(stand_ins, tmp_path):
     """Every step with its own arguments; the Python programs are the real ones. Variants: one better, and one faster but wrong."""
