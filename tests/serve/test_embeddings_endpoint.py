@@ -105,3 +105,20 @@ def test_redaction_comes_before_the_model(tmp_path):
         toy_models.seen.clear()
         assert client.post("/v1/embeddings", json={"input": "write to jane@example.com"}).status_code == 200
     assert toy_models.seen == ["write to [EMAIL]"]
+
+
+def test_a_detector_of_the_policy_reads_before_the_model(tmp_path):
+    nlp = pytest.importorskip("spacy").blank("en")
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "PERSON", "pattern": "Thandiwe Mokoena"}])
+    nlp.to_disk(tmp_path / "pipeline")
+    redaction = {"categories": ["email"], "detectors": [f"spacy={tmp_path / 'pipeline'}"]}
+    with client_of(policy_fields(tmp_path / "b.sqlite", redact=redaction)) as client:
+        toy_models.seen.clear()
+        assert client.post("/v1/embeddings", json={"input": "Thandiwe Mokoena, tm@example.org"}).status_code == 200
+    assert toy_models.seen == ["[PERSON], [EMAIL]"]
+
+
+@pytest.mark.parametrize("wrong", [{"detectors": ["spacy"]}, {"categories": ["no such category"]}])
+def test_a_redaction_that_cannot_be_is_refused_at_the_start(tmp_path, wrong):
+    with pytest.raises(ValueError, match=r"^tenants\.alpha\.redact: "):
+        client_of(policy_fields(tmp_path / "b.sqlite", redact=wrong))

@@ -19,6 +19,7 @@ from hushvec.cli._arguments import Subparsers, add_command, comma_separated
 from hushvec.cli._documents import mode_of_output, read_utf8, source_name
 from hushvec.cli._output import print_json, table
 from hushvec.cli._printable import say
+from hushvec.integrations.detectors import detector
 from hushvec.text.pii.mail_headers import StandIn
 from hushvec.text.pii.pseudonyms import SCOPES, Pseudonymizer, restoring
 from hushvec.text.pii.redactor import Redaction, Redactor
@@ -51,6 +52,7 @@ def add_to(subparsers: Subparsers) -> None:
             ("one column of a table", "hushvec redact tickets.csv --format csv --columns body -o clean.csv"),
             ("pseudonyms", "hushvec redact notes.txt --pseudonyms names.vault --key-file names.key -o shared.txt"),
             ("and back", "hushvec redact answer.txt --restore names.vault --key-file names.key"),
+            ("with a model that finds names", "hushvec redact letter.txt --detector spacy=en_core_web_sm -o clean.txt"),
             ("what is looked for", "hushvec redact --list-rules"),
         ),
     )
@@ -72,6 +74,13 @@ def add_to(subparsers: Subparsers) -> None:
         "--pattern", metavar="NAME=REGEX", action="append", default=[], help="a custom pattern; may be repeated"
     )
     parser.add_argument("--gazetteer", metavar="FILE", help="names to find: lines `category: name`, or .json")
+    parser.add_argument(
+        "--detector",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a model beside the rules: presidio, spacy=PIPELINE, classifier=FOLDER or gliner=FOLDER; may be repeated",
+    )
     split = parser.add_mutually_exclusive_group()
     split.add_argument("--lines", action="store_true", help="every line is a separate text")
     split.add_argument("--text-key", metavar="KEY", help="JSON lines: redact the text under this key")
@@ -179,6 +188,7 @@ def _redactor(options: argparse.Namespace) -> Redactor:
         allow_categories=comma_separated(options.allow_categories),
         allow_list=options.allow_list,
         gazetteer=options.gazetteer,
+        detectors=[detector(entry) for entry in options.detector] or None,
     )
 
 

@@ -90,11 +90,10 @@ def _new_key(*, as_json: bool) -> int:
 
 def _check(policy: object, *, as_json: bool) -> int:
     from hushvec.serve.policy import Policy
-    from hushvec.serve.service import redactor_of
+    from hushvec.serve.service import require_redactors
 
     assert isinstance(policy, Policy)
-    for tenant in policy.tenants.values():
-        redactor_of(tenant.redact)  # refuses categories that do not exist
+    require_redactors(policy)
     if as_json:
         tenants = {name: len(tenant.keys) for name, tenant in policy.tenants.items()}
         print_json({"tenants": tenants, "operators": _operator_keys(policy), "models": sorted(policy.models)})

@@ -6,8 +6,10 @@ pattern recognizers and their context words need; names of persons, which need a
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from hushvec._util.extras import needs_extra
@@ -98,7 +100,8 @@ def pattern_analyzer(language: str = "en") -> Any:
         from tldextract import TLDExtract
     engine = _word_engine(language)
     registry = RecognizerRegistry(supported_languages=[language])
-    registry.load_predefined_recognizers(languages=[language], nlp_engine=engine)
+    with _without_warnings():
+        registry.load_predefined_recognizers(languages=[language], nlp_engine=engine)
     registry.recognizers = [one for one in registry.recognizers if not isinstance(one, SpacyRecognizer)]
     # Its e-mail recognizer would fetch the list of domain endings from the web; the list that the package brings does as well.
     extract = TLDExtract(cache_dir=None, suffix_list_urls=())
@@ -106,6 +109,18 @@ def pattern_analyzer(language: str = "en") -> Any:
         if isinstance(one, EmailRecognizer):
             vars(one)["validate_result"] = lambda pattern_text: extract(pattern_text).fqdn != ""
     return AnalyzerEngine(registry=registry, nlp_engine=engine, supported_languages=[language])
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Presidio warns of each of its recognizers that is for another language."""
+    log = logging.getLogger("presidio-analyzer")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def _word_engine(language: str) -> Any:

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hushvec._native._core import __version__
+from hushvec.errors import MissingExtraError
 from hushvec.serve.failures import ServiceError
 from hushvec.serve.policy import Policy, local_policy, read_policy
 from hushvec.serve.routes import accounts, embeddings, explore, page, questions, status, texts, vectors
@@ -197,7 +198,7 @@ async def _look_after(service: Service) -> None:
         try:
             await asyncio.to_thread(service.reload)
             _log.warning("policy: read again, in force")
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, MissingExtraError) as error:
             _log.error("policy: the old one stays in force: %s", error)
 
 

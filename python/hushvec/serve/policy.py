@@ -88,6 +88,9 @@ class Redaction(_Strict):
     allow_categories: list[str] = []
     allow_list: list[str] = []
     replacement: str | None = None
+    detectors: list[str] = Field(
+        default=[], description="models beside the rules: presidio, spacy=PIPELINE, classifier=FOLDER or gliner=FOLDER"
+    )
 
 
 class Limits(_Strict):

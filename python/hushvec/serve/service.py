@@ -14,6 +14,7 @@ from starlette.requests import Request
 
 from hushvec.budget import BudgetState, PrivacyBudget
 from hushvec.errors import BudgetError
+from hushvec.integrations.detectors import detector
 from hushvec.serve.answers import AnswerStore
 from hushvec.serve.failures import ServiceError, invalid
 from hushvec.serve.keys import owner_of
@@ -74,9 +75,13 @@ class Service:
     Args:
         policy: what is in force.
         path: of its file, for `reload`; None without one.
+
+    Raises:
+        ValueError, OSError, MissingExtraError: as for `require_redactors`.
     """
 
     def __init__(self, policy: Policy, path: Path | None = None) -> None:
+        require_redactors(policy)
         self.policy = policy
         self.path = path
         self.metrics = Metrics()
@@ -166,6 +171,7 @@ class Service:
 
         Raises:
             ValueError, OSError: the file is no policy, names another store, or leaves a tenant without keys.
+            ValueError, OSError, MissingExtraError: as for `require_redactors`.
         """
         if self.path is None:
             raise ValueError("there is no policy file to read again")
@@ -174,6 +180,7 @@ class Service:
             raise ValueError("store must stay the same while the service runs")
         if self.policy.needs_keys and fresh.tenants_without_keys():
             raise ValueError(f"tenants.{fresh.tenants_without_keys()[0]}.keys must not be empty while the service runs")
+        require_redactors(fresh)
         self.policy = fresh
 
     def close(self) -> None:
@@ -182,6 +189,21 @@ class Service:
         self.releases.ledgers.close()
         self.releases.answers.close()
         self.metrics.close()
+
+
+def require_redactors(policy: Policy) -> None:
+    """Make every tenant's redactor once: its models are loaded before the first request, and what is missing is said now.
+
+    Raises:
+        ValueError: a category that does not exist, or an entry that names no detector.
+        OSError: there is no such model.
+        MissingExtraError: the library of a detector is not installed.
+    """
+    for name, tenant in policy.tenants.items():
+        try:
+            redactor_of(tenant.redact)
+        except ValueError as error:
+            raise ValueError(f"tenants.{name}.redact: {error}") from None
 
 
 def redactor_of(settings: bool | Redaction) -> Redactor | None:
@@ -193,6 +215,7 @@ def redactor_of(settings: bool | Redaction) -> Redactor | None:
         allow_categories=chosen.allow_categories or None,
         allow_list=chosen.allow_list or None,
         replacement=chosen.replacement,
+        detectors=[detector(entry) for entry in chosen.detectors] or None,
     )
 
 
