@@ -22,6 +22,7 @@ SLOW = {
 # Pages whose blocks run in another test, which says more about what they print or charge.
 ELSEWHERE = {
     "docs/integrations.md": "tests/integrations/test_integration_snippets.py",
+    "docs/lora.md": "tests/training/test_fine_tuning_examples.py",
     "docs/retrieval_measures.md": "tests/retrieval/test_measures_guide.py",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -42,7 +43,11 @@ def require_independent_examples(model: torch.nn.Module) -> None:
 
 
 def per_example_gradients(
-    model: torch.nn.Module, loss: Callable[..., torch.Tensor], *batch: torch.Tensor, chunk_size: int | None = None
+    model: torch.nn.Module,
+    loss: Callable[..., torch.Tensor],
+    *batch: torch.Tensor,
+    chunk_size: int | None = None,
+    vectorize: bool = True,
 ) -> torch.Tensor:
     """Write per-example gradients to p.grad_sample of every parameter that requires a gradient.
 
@@ -52,6 +57,8 @@ def per_example_gradients(
             from `batch`: what works on a batch works here. It must use nothing else of the batch, such as its number of tokens.
         *batch: tensors [B, ...], or mappings, lists and tuples of them.
         chunk_size: examples computed at once; all if None. 1: the bits of a gradient depend on nothing but its example.
+        vectorize: False: a backward pass for each example in place of torch.func.vmap, slower by about the batch size on small
+            models. For models whose forward pass looks at values, as those of transformers do with an attention mask.
 
     Returns:
         The losses [B], detached. They are not private.
@@ -60,7 +67,8 @@ def per_example_gradients(
         TypeError: wrong kinds.
         ValueError: tensors of different B; a layer that mixes examples; a model in DistributedDataParallel or
             FSDP; p.grad_sample is there already; no parameter requires a
-            gradient.
+            gradient; chunk_size without vectorize.
+        RuntimeError: from torch.func.vmap, about a forward pass that looks at values.
         ModelChangedError: the forward pass has written into a parameter or buffer (running statistics, max_norm).
 
     Guarantees:
@@ -89,6 +97,8 @@ def per_example_gradients(
         raise TypeError(f"loss must be callable, got {validate.kind(loss)}")
     if chunk_size is not None:
         chunk_size = validate.whole_number("chunk_size", chunk_size, at_least=1)
+    if not validate.flag("vectorize", vectorize) and chunk_size is not None:
+        raise ValueError(f"chunk_size must be None without vectorize, got {chunk_size}")
     size = batch_size(batch)
     parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if not parameters:
@@ -114,13 +124,16 @@ def per_example_gradients(
         value = loss(predict, *map_tensors(example, lambda part: part[None]))
         return value, value.detach()
 
-    per_example = torch.func.vmap(
-        torch.func.grad(of_one, has_aux=True),
-        in_dims=(None, *(0 for _ in batch)),
-        randomness="different",
-        chunk_size=chunk_size,
-    )
-    gradients, losses = per_example({name: parameter.detach() for name, parameter in parameters.items()}, *batch)
+    of_each = torch.func.grad(of_one, has_aux=True)
+    trained = {name: parameter.detach() for name, parameter in parameters.items()}
+    if vectorize:
+        in_dims = (None, *(0 for _ in batch))
+        per_example = torch.func.vmap(of_each, in_dims=in_dims, randomness="different", chunk_size=chunk_size)
+        gradients, losses = per_example(trained, *batch)
+    else:
+        rows = [of_each(trained, *map_tensors(batch, itemgetter(row))) for row in range(size)]
+        gradients = {name: torch.stack([found[name] for found, _ in rows]) for name in parameters}
+        losses = torch.stack([value for _, value in rows])
     model_watch.require_untouched(model, before)
     for name, parameter in parameters.items():
         parameter.grad_sample = gradients[name]  # type: ignore[attr-defined]
