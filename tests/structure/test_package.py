@@ -45,6 +45,7 @@ PUBLIC = [
     "l2_laplace_noise",
     "laplace_scale",
     "laplacian_noise",
+    "lookup_sensitivity",
     "pii_redaction_middleware",
     "privatize",
     "privatize_labels",
