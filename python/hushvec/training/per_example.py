@@ -58,7 +58,8 @@ def per_example_gradients(
         *batch: tensors [B, ...], or mappings, lists and tuples of them.
         chunk_size: examples computed at once; all if None. 1: the bits of a gradient depend on nothing but its example.
         vectorize: False: a backward pass for each example in place of torch.func.vmap, slower by about the batch size on small
-            models. For models whose forward pass looks at values, as those of transformers do with an attention mask.
+            models. For models whose forward pass looks at values, as those of transformers do with an attention mask, and for layers
+            that torch.func does not know, as those of bitsandbytes.
 
     Returns:
         The losses [B], detached. They are not private.
@@ -124,21 +125,36 @@ def per_example_gradients(
         value = loss(predict, *map_tensors(example, lambda part: part[None]))
         return value, value.detach()
 
-    of_each = torch.func.grad(of_one, has_aux=True)
     trained = {name: parameter.detach() for name, parameter in parameters.items()}
     if vectorize:
+        of_each = torch.func.grad(of_one, has_aux=True)
         in_dims = (None, *(0 for _ in batch))
         per_example = torch.func.vmap(of_each, in_dims=in_dims, randomness="different", chunk_size=chunk_size)
         gradients, losses = per_example(trained, *batch)
     else:
-        rows = [of_each(trained, *map_tensors(batch, itemgetter(row))) for row in range(size)]
-        gradients = {name: torch.stack([found[name] for found, _ in rows]) for name in parameters}
-        losses = torch.stack([value for _, value in rows])
+        gradients, losses = _one_by_one(of_one, trained, batch, size)
     model_watch.require_untouched(model, before)
     for name, parameter in parameters.items():
         parameter.grad_sample = gradients[name]  # type: ignore[attr-defined]
     batch_gradients.mark(parameters.values())
     return losses  # type: ignore[no-any-return]
+
+
+def _one_by_one(
+    of_one: Callable[..., tuple[torch.Tensor, torch.Tensor]], trained: dict[str, torch.Tensor], batch: tuple[Any, ...], size: int
+) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """(gradients [B, *shape] by name, losses [B]), by an ordinary backward pass for each example: every layer that trains has one."""
+    found: list[tuple[torch.Tensor, ...]] = []
+    losses: list[torch.Tensor] = []
+    with torch.enable_grad():
+        leaves = {name: parameter.requires_grad_() for name, parameter in trained.items()}
+        for row in range(size):
+            value, loss = of_one(leaves, *map_tensors(batch, itemgetter(row)))
+            if not value.requires_grad:  # the loss uses none of them
+                value = value + sum(leaf.sum() * 0 for leaf in leaves.values())
+            found.append(torch.autograd.grad(value, list(leaves.values()), allow_unused=True, materialize_grads=True))
+            losses.append(loss)
+    return {name: torch.stack(parts) for name, parts in zip(leaves, zip(*found))}, torch.stack(losses)
 
 
 def _trained_names(model: torch.nn.Module, parameters: dict[str, torch.nn.Parameter]) -> dict[str, str]:
