@@ -105,16 +105,25 @@ def lookup_sensitivity(model_id: str) -> float:
         ValueError: the model is not in the table. `get_sensitivity` answers 2.0 for it too, which holds once its rows are clipped or
             normalized.
 
-    Guarantees, Edge cases, Reference:
-        As `get_sensitivity`.
+    Guarantees:
+        It bounds embeddings of unit norm, which models of the table make. Nothing is measured here: `dp_embedding_middleware` clips.
+
+    Edge cases:
+        Names are compared without regard to case and to the part before the last slash. `nomic-embed-text` is not in the table, as
+        no package says that it normalizes.
+
+    Reference:
+        docs/middleware.md lists the table.
 
     Example:
         >>> import hushvec as hv
         >>> hv.lookup_sensitivity("Xenova/bge-small-en-v1.5")
         2.0
-        >>> hv.lookup_sensitivity("nomic-embed-text")
-        Traceback (most recent call last):
-        ValueError: model_id must be in the table of models that make unit vectors, got 'nomic-embed-text': give clip_norm= ...
+        >>> try:
+        ...     hv.lookup_sensitivity("nomic-embed-text")
+        ... except ValueError as error:
+        ...     print(str(error).partition(":")[0])
+        model_id must be in the table of models that make unit vectors, got 'nomic-embed-text'
     """
     if not isinstance(model_id, str):
         raise TypeError(f"model_id must be a str, got {validate.kind(model_id)}")
