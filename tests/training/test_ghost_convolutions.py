@@ -231,3 +231,30 @@ def test_a_weight_that_is_computed_from_others_is_refused():
     layer = nn.utils.parametrizations.weight_norm(nn.Conv1d(2, 2, 1))
     with pytest.raises(ValueError, match="trainable parameters must belong to"):
         GhostClipping(layer, 1.0)
+
+
+def test_contributions_are_within_the_clip_norm_in_fractions():
+    """What one example adds, as it is multiplied into the sum: weights and rounded products, in two groups and with a bias."""
+    torch.manual_seed(8)
+    layer = nn.Conv1d(4, 4, 2, stride=2, groups=2)
+    rows = torch.randn(12, 4, 5) * torch.logspace(-2, 2, 12)[:, None, None]
+    clip_norm, noted = 0.37, []
+    with GhostClipping(layer, clip_norm) as ghost:
+        scales = ghost._scales
+
+        def keep(*given):
+            noted.append(scales(*given))
+            return noted[-1]
+
+        ghost._scales = keep
+        ghost.backward(layer(rows).square().sum((1, 2)))
+    weighted = ((2 * layer(rows)).detach() * noted[0][0][:, None, None].float()).tolist()
+    largest = Fraction(0)
+    for row, gradient in zip(rows.tolist(), weighted):
+        squared = sum(sum(map(Fraction, channel)) ** 2 for channel in gradient)   # the bias
+        for to, source, at in product(range(4), range(2), range(2)):
+            seen = row[source + 2 * (to // 2)][at::2]
+            squared += sum(Fraction(g) * Fraction(a) for g, a in zip(gradient[to], seen)) ** 2
+        assert squared <= Fraction(clip_norm) ** 2
+        largest = max(largest, squared)
+    assert largest > (Fraction(clip_norm) * Fraction(99999, 100000)) ** 2, "clipped no more than it must be"
