@@ -1,7 +1,9 @@
 """Private training under Accelerate: in one process as it stands, or in several with one noise and one account.
 
     python examples/private_accelerate.py
-    accelerate launch --cpu --num_processes 2 examples/private_accelerate.py
+    torchrun --nproc_per_node 2 examples/private_accelerate.py
+
+On the CPU it is torchrun that starts several: `accelerate launch --cpu --num_processes 2` of 1.15 starts one.
 """
 
 import sys

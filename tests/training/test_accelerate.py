@@ -19,9 +19,9 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "private_accelerate.py"
 @pytest.mark.full   # test_distributed.py has two processes always
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without torch.distributed")
 def test_the_example_in_two_processes(tmp_path):
-    """Started by torchrun's own agent, which is what `accelerate launch` runs."""
+    """As the example says, by torchrun."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(EXAMPLE)]
-    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     lines = re.findall(r"rank (\d): (\d+) steps, epsilon ([\d.]+), charged ([\d.]+), weights (\S+)", done.stdout)
