@@ -109,7 +109,7 @@ SELECTION = {
 REPORTS = {
     **SHARED, "receipt_kind": one_of("reports"), "per": PER, "mechanism": one_of("k_rr", "unary", "hadamard", "bloom"),
     "dictionary_digest": digest, "reports": whole(0), "words_of_one": whole(1), "memoised": boolean, "cells": whole(2, 2**24),
-    "truth_values": whole_text(1, WORDS - 1), "other_values": whole_text(1, WORDS - 1), "hashes": whole(0),
+    "truth_values": whole_text(1, WORDS), "other_values": whole_text(0, WORDS - 1), "hashes": whole(0),
     "one_values": whole_text(0, WORDS), "zero_values": whole_text(0, WORDS - 1),
 }  # fmt: skip
 TRAINING = {
@@ -373,6 +373,8 @@ def report_faults(receipt):
         faults.append("hashes, one_values and zero_values must be 0")
     if mechanism == "bloom" and (hashes < 1 or one <= zero or (zero == 0) != (one == WORDS)):
         faults.append("hashes must be >= 1, and one_values > zero_values > 0, or 2^64 and 0")
+    if receipt["other_values"] == "0" and (mechanism != "bloom" or receipt["memoised"] or zero == 0):
+        faults.append("other_values must be >= 1 but for bloom with an instantaneous response and without a memo")
     if receipt["per"] == "record" and (words != 1 or receipt["memoised"]):
         faults.append("words_of_one must be 1, and nothing memoised, where every report is another person's")
     if receipt["per"] == "release" and not receipt["memoised"] and words < reports:

@@ -16,6 +16,7 @@ from hushvec.collect import BloomFilter, Memo
 from hushvec.collect.bloom_decoding import _inverse
 from mechanisms.discrete.discrete_reference import ball, ctx
 from mechanisms.discrete.laws import ALPHA
+from receipts.forgeries import SCRIPT, module_of
 
 WORDS = [f"word{i}" for i in range(12)]
 
@@ -251,8 +252,8 @@ def test_words_that_look_the_same_are_refused():
         ({"epsilon": 0}, ValueError, "epsilon must be > 0, got 0.0"),
         ({"epsilon": math.nan}, ValueError, "epsilon must be finite, got nan"),
         ({"epsilon": 1e-300}, ValueError, "epsilon must leave reports that carry something"),
-        ({"epsilon": None, "f": 0}, ValueError, "f must be > 0 and < 1"),
-        ({"epsilon": None, "f": 1}, ValueError, "f must be > 0 and < 1"),
+        ({"epsilon": None, "f": -0.1}, ValueError, "f must be >= 0 and < 1"),
+        ({"epsilon": None, "f": 1}, ValueError, "f must be >= 0 and < 1, got 1"),
         ({"epsilon": None, "f": True}, TypeError, "f must be a number, got bool"),
         ({"p": 0.75, "q": 0.5}, ValueError, "p and q must hold 0 < p < q < 1, or be 0 and 1, got 0.75 and 0.5"),
         ({"p": 0, "q": 0.5}, ValueError, "p and q must hold"),
@@ -276,3 +277,95 @@ def test_candidates_are_told_apart_down_to_the_smallest_eigenvalue(smallest, tol
             _inverse(gram)
         return
     assert np.allclose(_inverse(gram) @ gram, np.eye(4), atol=1e-5)
+
+
+# ---- f = 0: no permanent response ----
+
+
+@pytest.mark.parametrize(("p", "q", "hashes"), [(0.5, 0.75, 2), (0.1, 0.2, 1), (0.25, 0.9, 4)])
+def test_without_a_permanent_response_epsilon_is_of_single_reports(p, q, hashes):
+    ours = BloomFilter(128, hashes, f=0, p=p, q=q, words_per_person=3)
+    one_report = hashes * math.log(q * (1 - p) / (p * (1 - q)))
+    assert ours.f == 0 and ours.is_instantaneous and ours.word_epsilon == math.inf
+    assert ours.report_epsilon == pytest.approx(one_report, rel=1e-12)
+    assert ours.epsilon == ours.true_epsilon == pytest.approx(3 * one_report, rel=1e-12)
+
+
+def test_no_report_without_a_permanent_response_tells_more():
+    """All reports of a filter of 4 bits and 2 hashes, exactly: the largest ratio is within the stated epsilon, and reaches it. That of
+    two reports of one word is its square: they cost anew."""
+    ours = BloomFilter(4, 2, f=0, p=0.2, q=0.75)
+    one, zero = (Fraction(v, 2**64) for v in ours.instantaneous_law)
+    filters = [bits for bits in itertools.product((0, 1), repeat=4) if 1 <= sum(bits) <= 2]
+    chance = {1: one, 0: zero}
+    laws = [
+        {r: math.prod(chance[b] if x else 1 - chance[b] for b, x in zip(bits, r)) for r in itertools.product((0, 1), repeat=4)}
+        for bits in filters
+    ]
+    largest = max(a[r] / b[r] for a in laws for b in laws for r in a)
+    assert ball(largest).log() <= ball(ours.report_epsilon)
+    assert float(ball(largest).log()) == pytest.approx(ours.report_epsilon, rel=1e-12)
+    two = ours.release(["w"], per="release").receipt.epsilon * 2
+    assert float(ball(largest**2).log()) == pytest.approx(two, rel=1e-12)
+
+
+def test_law_of_the_bits_without_a_permanent_response():
+    """20,000 reports of one word: each bit binomial with q or p, each of the 64 p-values above 1e-6 / 64."""
+    ours, n = BloomFilter(64, 2, f=0, p=0.25, q=0.75, cohorts=1), 20_000
+    reports = ours.report(["insulin"] * n, generator=hv.Generator.unsafe_seeded(1))
+    ones = np.unpackbits(reports.bits.view(np.uint8), axis=1, bitorder="little").sum(axis=0)
+    true = set(ours.positions(["insulin"])[0, 0].tolist())
+    p_values = [stats.binomtest(int(count), n, 0.75 if i in true else 0.25).pvalue for i, count in enumerate(ones)]
+    assert min(p_values) > ALPHA / 64
+    # neither the true filter nor one with a permanent response of f = 0.1 would pass
+    others = int(np.delete(ones, list(true)).sum())
+    assert stats.binomtest(others, n * (64 - len(true)), 0.95 * 0.25 + 0.05 * 0.75).pvalue < ALPHA
+    assert stats.binomtest(0, n * (64 - len(true)), 0.25).pvalue < ALPHA
+
+
+def test_its_receipt_says_what_it_protects():
+    ours = BloomFilter(64, 2, f=0, p=0.5, q=0.75, words_per_person=2)
+    budget = hv.PrivacyBudget(max_epsilon=10.0)
+    receipt = ours.release(["a", "a"], per="release", budget=budget).receipt
+    assert (receipt.truth_values, receipt.other_values, receipt.memoised) == (2**64, 0, False)
+    assert receipt.epsilon == pytest.approx(2 * ours.report_epsilon) and budget.consumed() == pytest.approx(receipt.epsilon)
+    assert any(note.startswith("no permanent response: epsilon is of these reports alone") for note in receipt.notes)
+    assert hv.verify_receipt(receipt).status == "holds"
+    assert not any("no permanent" in note for note in BloomFilter(64, 2, f=0.5).release("a").receipt.notes)
+    text = " ".join(ours.describe())
+    assert "no permanent response (f = 0)" in text and "n times that" in text and "memo" not in text
+
+
+def test_a_memo_is_refused_and_so_is_no_response_at_all():
+    memo = Memo()
+    with pytest.raises(ValueError, match="memo must be None with f = 0"):
+        BloomFilter(64, 2, f=0).release("a", per="release", memo=memo)
+    assert BloomFilter(64, 2, f=0.5).release("a", per="release", memo=memo).receipt.words_of_one == 1, "nothing was noted"
+    with pytest.raises(ValueError, match="0 < p < q < 1 with f = 0, which leaves no other response"):
+        BloomFilter(64, 2, f=0, p=0, q=1)
+
+
+FORGED = [
+    {"memoised": True},
+    {"one_values": 2**64, "zero_values": 0},
+    {"epsilon": 2.0},
+    {"mechanism": "unary", "hashes": 0, "one_values": 0, "zero_values": 0},
+    {"other_values": 1},
+]
+
+
+@pytest.mark.parametrize("changed", FORGED, ids=str)
+def test_forged_receipts_without_a_permanent_response(changed):
+    check = module_of(SCRIPT.read_text("utf-8")).check_receipt   # the checker that shares no code with the library
+    good = BloomFilter(64, 2, f=0, p=0.5, q=0.75).release("a", per="release").receipt.to_dict()
+    assert hv.verify_receipt(good).status == "holds"
+    forged = {**good, **{name: str(value) if name.endswith("_values") else value for name, value in changed.items()}}
+    assert hv.verify_receipt(forged).status == "does not hold"
+    assert [check(one)[0] for one in (good, forged)] == ["holds", "does not hold"]
+
+
+def test_decoding_without_a_permanent_response():
+    """20,000 people over 3 words: every estimate within 5.5 of its stated standard errors."""
+    ours, counts = BloomFilter(32, 2, f=0, p=0.3, q=0.7, cohorts=4), np.array([12_000, 6_000, 2_000])
+    found = reported(ours, counts, seed=5).decode([f"word{i}" for i in range(3)])
+    assert (np.abs(found.frequencies - counts / counts.sum()) < 5.5 * found.standard_errors).all()

@@ -6,6 +6,7 @@ from docs.blocks import ROOT, pages, program_of, python_blocks
 
 # Words of a block, the only one on its page that has them, and why it cannot run here.
 NOT_HERE = {
+    ("README.md", "add_lora("): "tests/training/test_fine_tuning_examples.py runs it and looks at the receipt",
     ("docs/inverters.md", '"jxm/gtr__nq__32"'): "it downloads checkpoints",
     ("docs/inverters.md", '"models/gtr__nq__32"'): "it reads downloaded checkpoints",
     ("docs/performance.md", 'device="cuda"'): "it needs a GPU",
@@ -22,6 +23,7 @@ SLOW = {
 # Pages whose blocks run in another test, which says more about what they print or charge.
 ELSEWHERE = {
     "docs/integrations.md": "tests/integrations/test_integration_snippets.py",
+    "docs/lora.md": "tests/training/test_fine_tuning_examples.py",
     "docs/retrieval_measures.md": "tests/retrieval/test_measures_guide.py",
 }
 

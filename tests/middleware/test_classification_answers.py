@@ -1,6 +1,7 @@
 """Private classifiers over callables: every shape of an answer, every kind of bad one, and that only releases are charged."""
 
 import re
+import types
 
 import numpy as np
 import pytest
@@ -65,6 +66,8 @@ MODELS = {
     "objects": lambda texts: [Answer(truth_of(text), 0.5) for text in texts],
     "ranked lists": lambda texts: [ranked(text) for text in texts],
     "numpy strings": lambda texts: [np.str_(truth_of(text)) for text in texts],
+    "results": lambda texts: {"results": [{"label": truth_of(text), "score": 0.5} for text in texts], "usage": {"tokens": 3}},
+    "an object with results": lambda texts: types.SimpleNamespace(results=list(map(truth_of, texts)), usage={"tokens": 3}),
     "one label": lambda text: truth_of(text),
     "one (label, score)": lambda text: (truth_of(text), 0.5),
     "one mapping": lambda text: {"label": truth_of(text), "score": 0.5},

@@ -26,6 +26,27 @@ def test_names_are_compared_by_their_last_part():
         assert not is_unit_norm_model(name), name
 
 
+def test_a_lookup_is_of_models_in_the_table_alone():
+    for name in ("sentence-transformers/all-MiniLM-L6-v2", "Snowflake/snowflake-arctic-embed-m", "jina-embeddings-v2-small-en"):
+        assert hv.lookup_sensitivity(name) == hv.get_sensitivity(name) == 2.0
+    for name in ("nomic-embed-text", "nomic-ai/nomic-embed-text-v1.5", "unknown-model", ""):
+        with pytest.raises(ValueError, match=r"model_id must be in the table .*: give clip_norm= .*normalize=True") as caught:
+            hv.lookup_sensitivity(name)
+        assert repr(name) in str(caught.value)
+    with pytest.raises(TypeError, match="model_id must be a str, got NoneType"):
+        hv.lookup_sensitivity(None)
+
+
+def test_the_lookup_is_what_the_middleware_goes_by():
+    """A model outside of the table is embedded with one of the two arguments that the message names, and refused without."""
+    wide = Answering(np.full((1, 4), 3.0, np.float32))
+    with pytest.raises(ValueError, match="norm"):
+        hv.wrap_embedding_model(wide, hv.dp_embedding_middleware(epsilon=1.0, model_id="nomic-embed-text")).embed(["x"])
+    for setting in ({"clip_norm": 6.0}, {"normalize": True}):
+        middleware = hv.dp_embedding_middleware(epsilon=1.0, model_id="nomic-embed-text", **setting)
+        assert hv.wrap_embedding_model(wide, middleware).embed(["x"]).receipt.is_dp_claim
+
+
 class Normalize: ...
 
 

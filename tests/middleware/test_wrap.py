@@ -222,6 +222,7 @@ BAD_ANSWERS = {
     "masked": (np.ma.masked_less(np.eye(2), 0.5), TypeError, "model output must be a plain numpy array, got MaskedArray"),
     "a mapping without vectors": ({"usage": 3}, TypeError, "model output must be rows of numbers, got dict"),
     "an empty mapping": ({"data": []}, ValueError, "model output must be 2 rows"),
+    "too few results": ({"results": [[1.0, 0.0]], "usage": {}}, ValueError, "model output must have 2 rows"),
 }
 
 
@@ -252,6 +253,11 @@ GOOD_ANSWERS = {
     "lists of integers": ([[1, 0], [0, 1]], np.float32),
     "a tuple of rows": (tuple(np.eye(2, dtype=np.float32)), np.float32),
     "an iterator": ((1.0 * row for row in np.eye(2)), np.float64),
+    "results that are rows": ({"results": [[1.0, 0.0], [0.0, 1.0]], "usage": {"tokens": 7}}, np.float32),
+    "results with embeddings": (
+        {"results": [{"index": 1, "embedding": [0.0, 1.0]}, {"index": 0, "embedding": [1.0, 0.0]}], "usage": {"tokens": 7}},
+        np.float32,
+    ),
     "data": ({"data": [{"index": 1, "embedding": [0.0, 1.0]}, {"index": 0, "embedding": [1.0, 0.0]}]}, np.float32),
 }
 
@@ -260,6 +266,12 @@ GOOD_ANSWERS = {
 def test_answers_of_many_kinds(answer, dtype):
     rows = hv.wrap_embedding_model(Answering(answer), NOTHING).embed(["x", "y"])
     assert np.array_equal(rows, np.eye(2)) and rows.dtype == dtype
+
+
+def test_usage_beside_results_is_kept():
+    answer = {"results": np.eye(2, dtype=np.float32), "usage": {"tokens": 7}, "model": "some-model"}
+    rows = hv.wrap_embedding_model(Answering(answer), hv.dp_embedding_middleware(epsilon=8.0)).embed(["x", "y"])
+    assert rows.usage == {"tokens": 7} and rows.metadata == {"model": "some-model"} and rows.receipt.is_dp_claim
 
 
 def test_torch_rows_in_a_list():

@@ -65,6 +65,9 @@ def _paid_by(budget):
         words = BloomFilter(64, 2, epsilon=2.0, **settings)
         receipts.append(words.release("word1", budget=budget).receipt)
         receipts.append(words.release("word1", per="release", memo=Memo(), budget=budget).receipt)
+    instantaneous = BloomFilter(64, 2, f=0, words_per_person=2)
+    receipts.append(instantaneous.release("word1", budget=budget).receipt)
+    receipts.append(instantaneous.release(["word1", "word2"], per="release", budget=budget).receipt)
     selection = SelectionReceipt(
         epsilon=3.0, delta=0.0, selections=3, picks=2, candidates=8, score_low=-1.0, score_high=1.0, sensitivity=1.0,
         epsilon_per_pick=0.5, key_source="os", cipher="chacha20", rounds=20, format_version=1, is_dp_claim=True,
@@ -199,10 +202,10 @@ def _law(rng, receipt):
         return _promise(rng, receipt)
     name = "cells" if "cells" in receipt else "label_count"
     cells = _pick(rng, [2, 3, 4, 5, 6, 64, 1000, 2**24, receipt[name]])
-    other = int(_pick(rng, [1, 2, 2**40, UNIFORM // cells, UNIFORM // (2 * cells), int(receipt["other_values"])]))
+    other = int(_pick(rng, [0, 1, 2, 2**40, UNIFORM // cells, UNIFORM // (2 * cells), int(receipt["other_values"])]))
     truth = UNIFORM - (cells - 1) * other + _pick(rng, [0, 0, 0, 0, 1, -1])
     changed = {**receipt, name: cells, "truth_values": str(truth), "other_values": str(other)}
-    if rng.random() < 0.8 and truth > other:
+    if rng.random() < 0.8 and truth > other > 0:
         rows = receipt.get("words_of_one", receipt.get("answers", 1))
         changed["epsilon"] = rows * math.log(truth / other) * max(1, 2 * receipt.get("hashes", 0)) * _about_1(rng)
     if "hashes" in receipt and rng.random() < 0.3:

@@ -109,9 +109,9 @@ BAD = [
     (dict(true_labels=["a", "x"]), ValueError, "true_labels must be among the 3 labels ['a', 'b', 'c'], got 'x' at position 1"),
     (dict(true_labels=["a", None]), ValueError, "got None at position 1"),
     (dict(true_labels=["a", ["b"]]), TypeError, "true_labels must be hashable, got list"),
-    (dict(true_labels="abc"), TypeError, "true_labels must be a list, tuple or numpy array of labels, got str"),
-    (dict(true_labels=None), TypeError, "true_labels must be a list, tuple or numpy array of labels, got NoneType"),
-    (dict(true_labels={"a"}), TypeError, "true_labels must be a list, tuple or numpy array of labels, got set"),
+    (dict(true_labels=None), TypeError, "true_labels must be a label, or a list, tuple or numpy array of them, got NoneType"),
+    (dict(true_labels={"a"}), TypeError, "true_labels must be a label, or a list, tuple or numpy array of them, got set"),
+    (dict(true_labels=b"a"), TypeError, "true_labels must be a label, or a list, tuple or numpy array of them, got bytes"),
     (
         dict(true_labels=[True], labels=[0, 1]),
         ValueError,
@@ -173,3 +173,20 @@ def test_long_labels_do_not_flood_an_error():
     with pytest.raises(ValueError) as caught:
         privatize_labels(["x" * 10_000], ["a" * 10_000, "b" * 10_000], epsilon=1.0)
     assert len(str(caught.value)) < 300
+
+
+ONE = [("a", "abc"), (1, range(3)), (True, [False, True]), (np.int64(2), range(3)), (0.5, [0.5, 1.5])]
+
+
+@pytest.mark.parametrize(("label", "labels"), ONE)
+def test_one_label_is_as_a_list_of_one(label, labels):
+    """At an epsilon where a lie has chance below 1e-17."""
+    release = privatize_labels(label, list(labels), epsilon=40.0)
+    assert release.values == [label] and release.receipt.answers == 1 and hv.verify_receipt(release.receipt).status == "holds"
+
+
+def test_one_unknown_label_is_refused():
+    budget = hv.PrivacyBudget(1.0)
+    with pytest.raises(ValueError, match="true_labels"):
+        privatize_labels("d", ["a", "b"], epsilon=1.0, budget=budget)
+    assert budget.consumed() == 0

@@ -10,6 +10,7 @@ import pytest
 import torch
 from scipy import stats
 
+import hushvec as hv
 from hushvec.training import GhostClipping, per_example_gradients
 from training.small_runs import examples_of, loss, model_of
 from training.two_processes import EXAMPLES, optimizer_of, share_of, weights
@@ -97,6 +98,31 @@ def test_noise_is_drawn_once(seen):
     assert not variance_is(apart[0] + apart[1], 1.0)
     assert not variance_is((apart[0] + apart[1]) / 2, 1.0)
     assert abs(torch.corrcoef(torch.stack(apart))[0, 1]) < 0.02
+
+
+def test_sum_and_noise_have_the_bits_of_one_process_with_the_same_noise(seen):
+    first, second = of_both(seen, "seeded_noise")
+    model = model_of()
+    optimizer = optimizer_of(model, distributed=None, generator=hv.Generator.unsafe_seeded(7), model=model)
+    everything = [torch.cat(parts) for parts in zip(share_of(0), share_of(1))]
+    for _ in range(2):
+        per_example_gradients(model, loss, *everything)
+        optimizer.step()
+    assert same(first, second) and same(first, weights(model))
+    other = model_of()
+    optimizer = optimizer_of(other, distributed=None, generator=hv.Generator.unsafe_seeded(8), model=other)
+    per_example_gradients(other, loss, *everything)
+    optimizer.step()
+    assert not same(first, weights(other)), "with the noise of the second process they would be other weights"
+
+
+def test_there_is_one_charge_in_the_ledger(seen):
+    """Both processes had the same ledger open, as a job that starts the same program twice does."""
+    (rows, epsilon, charge), (second_rows, second_epsilon, second_charge) = of_both(seen, "ledger")
+    assert rows == second_rows and epsilon == second_epsilon
+    charged = [row for row in rows if row["kind"] == "charge"]
+    assert len(charged) == 1 and float(charged[0]["epsilon"]) >= epsilon
+    assert charge["entry_hash"] == charged[0]["entry_hash"] and second_charge is None
 
 
 def test_there_is_one_account(seen):

@@ -70,7 +70,7 @@ def frozen():
 
 
 MODELS = [
-    (lambda: torch.nn.Conv1d(3, 3, 1), ValueError, "got weight of Conv1d"),
+    (lambda: torch.nn.ConvTranspose1d(3, 3, 1), ValueError, "got weight of ConvTranspose1d"),
     (lambda: torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3)), ValueError, "1 is a BatchNorm1d that"),
     (lambda: torch.nn.MultiheadAttention(4, 2), ValueError, "got in_proj_weight of MultiheadAttention"),
     (lambda: torch.nn.LayerNorm((2, 3)), ValueError, "got weight of LayerNorm over several axes"),

@@ -11,10 +11,10 @@ def rows_of(model):
     return [parameter.grad_sample for parameter in model.parameters()]
 
 
-@pytest.mark.parametrize("chunk_size", [None, 1, 4])
-def test_they_are_those_of_one_backward_pass_each(chunk_size):
+@pytest.mark.parametrize("how", [{}, {"chunk_size": 1}, {"chunk_size": 4}, {"vectorize": False}], ids=str)
+def test_they_are_those_of_one_backward_pass_each(how):
     model, (rows, labels) = model_of(dtype=torch.float64), examples_of(9, dtype=torch.float64)
-    losses = per_example_gradients(model, loss, rows, labels, chunk_size=chunk_size)
+    losses = per_example_gradients(model, loss, rows, labels, **how)
     for found, expected in zip(rows_of(model), gradients_by_loop(model, rows, labels)):
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
     expected = torch.nn.functional.cross_entropy(model(rows), labels, reduction="none")
@@ -22,14 +22,35 @@ def test_they_are_those_of_one_backward_pass_each(chunk_size):
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_one_at_a_time_a_gradient_has_no_bits_of_other_examples():
+@pytest.mark.parametrize("how", [{"chunk_size": 1}, {"vectorize": False}], ids=str)
+def test_one_at_a_time_a_gradient_has_no_bits_of_other_examples(how):
     model, (rows, labels) = model_of(), examples_of(33)
-    per_example_gradients(model, loss, rows, labels, chunk_size=1)
+    per_example_gradients(model, loss, rows, labels, **how)
     together = rows_of(model)
     for parameter in model.parameters():
         parameter.grad_sample = None
-    per_example_gradients(model, loss, rows[7:8], labels[7:8], chunk_size=1)
+    per_example_gradients(model, loss, rows[7:8], labels[7:8], **how)
     assert all(torch.equal(part[7], alone[0]) for part, alone in zip(together, rows_of(model)))
+
+
+def test_a_forward_pass_that_looks_at_values_needs_a_pass_for_each_example():
+    class Looks(torch.nn.Linear):
+        def forward(self, rows):
+            return super().forward(rows) if bool((rows > 0).all()) else -super().forward(rows)
+
+    torch.manual_seed(0)
+    model, rows = Looks(3, 1), torch.tensor([[1.0, 2.0, 3.0], [1.0, -2.0, 3.0]])
+    with pytest.raises(RuntimeError, match="vmap"):
+        per_example_gradients(model, lambda predict, row: predict(row).sum(), rows)
+    per_example_gradients(model, lambda predict, row: predict(row).sum(), rows, vectorize=False)
+    assert model.weight.grad_sample[:, 0].tolist() == [[1, 2, 3], [-1, 2, -3]]
+
+
+def test_vectorize_and_chunk_size():
+    with pytest.raises(ValueError, match="chunk_size must be None without vectorize, got 2"):
+        per_example_gradients(model_of(), loss, *examples_of(4), chunk_size=2, vectorize=False)
+    with pytest.raises(TypeError, match="vectorize must be True or False, got int"):
+        per_example_gradients(model_of(), loss, *examples_of(4), vectorize=1)
 
 
 def test_frozen_parameters_and_buffers_take_part_without_gradients():

@@ -105,6 +105,28 @@ def noise(rank):
     return found
 
 
+def seeded_noise(rank):
+    """Two steps with the noise of a seeded stream, rank 0's."""
+    model = model_of()
+    optimizer = optimizer_of(model, generator=hv.Generator.unsafe_seeded(7 + rank), model=model)
+    for _ in range(2):
+        per_example_gradients(model, loss, *share_of(rank))
+        optimizer.step()
+    return weights(model)
+
+
+def ledger(rank, folder):
+    """Three steps with a budget on disk that both processes have opened."""
+    model = model_of()
+    with hv.PrivacyBudget(max_epsilon=100.0, max_delta=1e-3, persist_key="run", store=f"{folder}/budget.sqlite") as budget:
+        optimizer = optimizer_of(model, budget=budget, steps=3, model=model)
+        for _ in range(3):
+            per_example_gradients(model, loss, *share_of(rank))
+            optimizer.step()
+        distributed.barrier()
+        return budget.export()["rows"], optimizer.epsilon(), optimizer.guarantee().charge
+
+
 def account(rank):
     model, budget = model_of(), Charges()
     optimizer = optimizer_of(model, budget=budget, steps=3, sampling_probability=0.5, model=model)
@@ -267,7 +289,8 @@ def main(rank, folder):
     torch.set_num_threads(1)
     hv.set_num_threads(1)
     distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
-    seen = {one.__name__: one(rank) for one in (without_noise, ghost, noise, account, failures, refusals, opacus)}
+    seen = {one.__name__: one(rank) for one in (without_noise, ghost, noise, seeded_noise, account, failures, refusals, opacus)}
+    seen["ledger"] = ledger(rank, folder)
     seen["checkpoint"] = checkpoint(rank, folder)
     torch.save(seen, f"{folder}/seen{rank}.pt")
     distributed.destroy_process_group()

@@ -40,7 +40,8 @@ class BloomFilter(BloomParameters, Collection):
         bits: of the filter, 2 to 2^20.
         hashes: h, 1 to 32.
         epsilon: > 0, of all of a person's words together however often they are reported with a memo; f follows from it. Or else:
-        f: > 0 and < 1, longitudinal privacy of one bit; epsilon follows from it.
+        f: >= 0 and < 1, longitudinal privacy of one bit; epsilon follows from it. 0: no permanent response. Then epsilon is of
+            words_per_person single reports, and each further report costs as much again: there is no memo.
         p, q: of the instantaneous response, 0 < p < q < 1; or p = 0 and q = 1 for none. As sampled they are whole numbers over 2^64.
         cohorts: 1 to 2^16. Several let the collector tell words apart that share bits in one of them.
         words_per_person: >= 1, how many different words a person reports.
@@ -52,7 +53,9 @@ class BloomFilter(BloomParameters, Collection):
     Guarantees:
         `epsilon` = words_per_person * 2 h ln((1 - f/2) / (f/2)): two words differ in at most 2 h bits. It bounds everything that is
         ever reported of a person's words with a memo. `report_epsilon` = h ln(q* (1 - p*) / (p* (1 - q*))) is of one report of one
-        word, seen alone. Both are computed from the probabilities as sampled and rounded up. Local model, replace-one. The randomized
+        word, seen alone. With f = 0 there is no bound on all reports of a word (`word_epsilon` is infinite): `epsilon` is
+        words_per_person * `report_epsilon`, of as many reports. All are computed from the probabilities as sampled and rounded up.
+        Local model, replace-one. The randomized
         responses protect the word; the hashes hide nothing. When a person reports, and which reports are of the same word, is public.
 
     Reference:
@@ -75,6 +78,13 @@ class BloomFilter(BloomParameters, Collection):
         """An empty sketch for the collector."""
         return BloomSketch(self)
 
+    def _require_memo_allowed(self) -> None:
+        if self.is_instantaneous:
+            raise ValueError(
+                "memo must be None with f = 0: there is no permanent response to keep, and every report of a word costs as much as "
+                "the first"
+            )
+
     def _known(self, words: Sequence[str]) -> list[str]:
         listed = list(words)
         require_words("words", listed)
@@ -82,8 +92,13 @@ class BloomFilter(BloomParameters, Collection):
 
     def _drawn(self, words: list[str], generator: _core.Generator) -> BloomReports:
         cohorts = self._any_cohorts(len(words), generator)
-        permanent = _core.perturb_bits(self._filters(words, cohorts), self.bits, self.permanent_law, generator)
-        return BloomReports(cohorts, self._instantaneous(permanent, generator))
+        return BloomReports(cohorts, self._instantaneous(self._permanent(self._filters(words, cohorts), generator), generator))
+
+    def _permanent(self, filters: NDArray[np.uint32], generator: _core.Generator) -> NDArray[np.uint32]:
+        """The filters after their permanent response: themselves for f = 0, which must not leave without the instantaneous one."""
+        if self.is_instantaneous:
+            return filters
+        return _core.perturb_bits(filters, self.bits, self.permanent_law, generator)
 
     def _any_cohorts(self, count: int, generator: _core.Generator) -> NDArray[np.uint32]:
         """Uniform up to 2^-64: randomized response without a preferred answer."""

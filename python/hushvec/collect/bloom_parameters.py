@@ -55,8 +55,13 @@ class BloomParameters:
         self.salt = _salt(salt)
         self.permanent_law = self._permanent_law(epsilon, f)
         self.instantaneous_law = _instantaneous_law(p, q)
-        self.epsilon = product_up(self.words_per_person, self.word_epsilon) if epsilon is None else float(epsilon)
-        self.true_epsilon = fraction_up(permanent_epsilon(self.hashes * self.words_per_person, *self.permanent_law))
+        if self.is_instantaneous:
+            if self.instantaneous_law[1] == 0:
+                raise ValueError("p and q must hold 0 < p < q < 1 with f = 0, which leaves no other response, got 0 and 1")
+            self.epsilon = self.true_epsilon = product_up(self.words_per_person, self.report_epsilon)
+        else:
+            self.epsilon = product_up(self.words_per_person, self.word_epsilon) if epsilon is None else float(epsilon)
+            self.true_epsilon = fraction_up(permanent_epsilon(self.hashes * self.words_per_person, *self.permanent_law))
         self.digest = self._digest()
 
     def _permanent_law(self, epsilon: float | None, f: float | None) -> tuple[int, int]:
@@ -67,11 +72,19 @@ class BloomParameters:
             of_a_word = quotient_down(validate.positive("epsilon", epsilon), self.words_per_person)
             kept, flipped = RandomizedResponse(epsilon=quotient_down(of_a_word, 2 * self.hashes), k=2).law
         else:
-            flipped = math.ceil(Fraction(validate.probability("f", f)) * VALUES / 2)
+            longitudinal = validate.number("f", f)
+            if not 0 <= longitudinal < 1:
+                raise ValueError(f"f must be >= 0 and < 1, got {f!r}")
+            flipped = math.ceil(Fraction(longitudinal) * VALUES / 2)
             kept = VALUES - flipped
         if kept <= flipped:
             raise ValueError(f"{'f' if epsilon is None else 'epsilon'} must leave reports that carry something, got {f or epsilon!r}")
         return kept, flipped
+
+    @property
+    def is_instantaneous(self) -> bool:
+        """Whether f = 0: there is no permanent response, and every report of a word costs anew."""
+        return self.permanent_law[1] == 0
 
     @property
     def f(self) -> float:
@@ -90,7 +103,9 @@ class BloomParameters:
 
     @cached_property
     def word_epsilon(self) -> float:
-        """Of one word and all its reports with a memo, as sampled: 2 h ln((1 - f/2) / (f/2)), rounded up."""
+        """Of one word and all its reports with a memo, as sampled: 2 h ln((1 - f/2) / (f/2)), rounded up; infinite for f = 0."""
+        if self.is_instantaneous:
+            return math.inf
         return fraction_up(permanent_epsilon(self.hashes, *self.permanent_law))
 
     @cached_property
@@ -114,6 +129,12 @@ class BloomParameters:
     def describe(self) -> tuple[str, ...]:
         """Lines that say what reports cost."""
         words = "1 word" if self.words_per_person == 1 else f"{self.words_per_person} words"
+        if self.is_instantaneous:
+            return (
+                f"RAPPOR, {self.bits:,} bits, {self.hashes} hashes, {self.cohorts:,} cohorts, no permanent response (f = 0)",
+                f"one report: epsilon = {self.report_epsilon:.6g} (p = {self.p:.3g}, q = {self.q:.3g})",
+                f"n reports of a person: epsilon = n times that, whether of one word or of several; {words} in a call",
+            )
         step = f"p = {self.p:.3g}, q = {self.q:.3g}" if self.instantaneous_law[1] else "no instantaneous response"
         return (
             f"RAPPOR, {self.bits:,} bits, {self.hashes} hashes, {self.cohorts:,} cohorts, f = {self.f:.3g}",

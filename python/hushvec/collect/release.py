@@ -27,6 +27,10 @@ from hushvec.release.charging import Budget, entry_of_charge, require_budget, re
 
 NOTE_PATTERN = "memoised: when a person reports, and which reports are of the same word, is treated as public"
 NOTE_NEW = "memoised: epsilon is of the words that were new to the memo; those reported before cost nothing more"
+NOTE_THESE = (
+    "no permanent response: epsilon is of these reports alone, and every further report of the same person costs as much again, of "
+    "the same word too"
+)
 NOTE_COUNT = "how many words a person reports is treated as public"
 
 
@@ -74,6 +78,12 @@ class Collection(ABC):
     @abstractmethod
     def report_epsilon(self) -> float:
         """Of one report that is not memoized."""
+
+    def _require_memo_allowed(self) -> None:
+        """Raises:
+        ValueError: reports of this collection cannot be kept in a memo.
+        """
+        return
 
     @abstractmethod
     def _known(self, words: Sequence[str]) -> list[str]:
@@ -182,6 +192,7 @@ class Collection(ABC):
             require_budget(budget)
             require_secret_key(source)
         if memo is not None:
+            self._require_memo_allowed()
             return self._release_from_memo(known, require_memo(memo), per, budget, generator)
         if per == "release" and len(known) > self.words_per_person:
             raise ValueError(f"words must be at most {self.words_per_person}, words_per_person, of one person, got {len(known)}")
@@ -240,7 +251,13 @@ class Collection(ABC):
     def _receipt(
         self, *, reports: int, per: str, words_of_one: int, memoised: bool, epsilon: float, source: _core.Generator
     ) -> ReportReceipt:
-        applies = {NOTE_SEED: source.seeded, NOTE_PATTERN: memoised, NOTE_NEW: memoised, NOTE_COUNT: per == "release"}
+        applies = {
+            NOTE_SEED: source.seeded,
+            NOTE_PATTERN: memoised,
+            NOTE_NEW: memoised,
+            NOTE_COUNT: per == "release",
+            NOTE_THESE: self._receipt_law["other_values"] == 0,
+        }
         return ReportReceipt(
             **self._receipt_law,
             per=per,

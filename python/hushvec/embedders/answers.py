@@ -15,7 +15,7 @@ from hushvec.embedders.results import EmbeddingResult, on_host
 from hushvec.receipts.labels import RowReceipt
 
 # The names that models give to their vectors, in the order in which they are looked for.
-_VECTOR_NAMES = ("embeddings", "values", "data")
+_VECTOR_NAMES = ("embeddings", "values", "data", "results")
 
 
 def read_answer(answer: Any, texts: int, *, first_row: int = 0) -> EmbeddingResult:
@@ -23,7 +23,8 @@ def read_answer(answer: Any, texts: int, *, first_row: int = 0) -> EmbeddingResu
 
     Args:
         answer: an array or tensor [n, d]; a sequence or an iterator of rows; an EmbeddingResult or Embeddings; a mapping or object
-            with `embeddings`, `values` or (as OpenAI-style services answer) `data`, and perhaps `usage` and others.
+            with `embeddings`, `values`, `results` or (as OpenAI-style services answer) `data`, and perhaps `usage` and others. The
+            rows of the last two may be objects with an `embedding`, and an `index` that orders them.
         texts: n, how many rows there must be.
         first_row: number of the first row, for errors.
 
@@ -94,7 +95,7 @@ def _reported_by(answer: Any, vectors: Sequence[str]) -> dict[str, Mapping[str, 
 
 
 def _vectors(found: Any) -> Any:
-    """Rows themselves, or the items of an OpenAI-style `data`: objects with an `embedding` and the `index` of its text."""
+    """Rows themselves, or the items of `data` and `results`: objects with an `embedding` and the `index` of its text."""
     if _is_array(found):
         return found
     items = list(found)

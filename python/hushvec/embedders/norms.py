@@ -7,6 +7,8 @@ from typing import Any
 from hushvec._util import validate
 
 # Models whose vectors have unit norm, by the last part of their names: their own last step normalizes, or their service says so.
+# jina-embeddings-v2, mxbai-embed-large and snowflake-arctic-embed: fastembed 0.9.1 divides their rows by their norm. It does not do
+# so for nomic-embed-text, and no package says that the model itself does: it is left out.
 UNIT_NORM_MODELS = frozenset(
     {
         "all-distilroberta-v1",
@@ -25,12 +27,24 @@ UNIT_NORM_MODELS = frozenset(
         "gte-small",
         "gtr-t5-base",
         "gtr-t5-large",
+        "jina-embeddings-v2-base-code",
+        "jina-embeddings-v2-base-de",
+        "jina-embeddings-v2-base-en",
+        "jina-embeddings-v2-base-es",
+        "jina-embeddings-v2-base-zh",
+        "jina-embeddings-v2-small-en",
         "multi-qa-minilm-l6-cos-v1",
         "multi-qa-mpnet-base-cos-v1",
         "multilingual-e5-base",
         "multilingual-e5-large",
         "multilingual-e5-small",
+        "mxbai-embed-large-v1",
         "sentence-t5-base",
+        "snowflake-arctic-embed-l",
+        "snowflake-arctic-embed-m",
+        "snowflake-arctic-embed-m-long",
+        "snowflake-arctic-embed-s",
+        "snowflake-arctic-embed-xs",
         "text-embedding-3-large",
         "text-embedding-3-small",
         "text-embedding-ada-002",

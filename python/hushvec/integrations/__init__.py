@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hushvec.integrations import tables as tables
     from hushvec.integrations import token_classifier as token_classifier
     from hushvec.integrations import torch_ops as torch_ops
+    from hushvec.integrations import transformers as transformers
 
 _ADAPTERS = (
     "chroma",
@@ -64,6 +65,7 @@ _ADAPTERS = (
     "tables",
     "token_classifier",
     "torch_ops",
+    "transformers",
 )
 
 __getattr__, __dir__ = at_first_use(globals(), {}, below=_ADAPTERS)

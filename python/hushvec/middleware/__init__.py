@@ -16,7 +16,7 @@ from hushvec.middleware.classification import (
 from hushvec.middleware.classification_results import Classification, Classifications, PrivateLabels
 from hushvec.middleware.privacy import dp_embedding_middleware
 from hushvec.middleware.redaction import pii_redaction_middleware
-from hushvec.middleware.sensitivity import EmpiricalSensitivity, calibrate_sensitivity, get_sensitivity
+from hushvec.middleware.sensitivity import EmpiricalSensitivity, calibrate_sensitivity, get_sensitivity, lookup_sensitivity
 from hushvec.middleware.wrap import (
     EmbeddingMiddleware,
     WrappedEmbeddingModel,
@@ -44,6 +44,7 @@ __all__ = [
     "dp_classification_middleware",
     "dp_embedding_middleware",
     "get_sensitivity",
+    "lookup_sensitivity",
     "pii_redaction_middleware",
     "wrap_classification_model",
     "wrap_embedding_model",

@@ -217,8 +217,8 @@ def estimator_classes(model: Any) -> list[Any] | None:
 
 
 def read_answers(returned: Any, count: int) -> Answers:
-    """The answers in what a model returned for `count` inputs."""
-    values = _listed(returned)
+    """The answers in what a model returned for `count` inputs: a list, or a mapping or object with `results` (and `usage`, say)."""
+    values = _listed(_results(returned))
     if len(values) != count:
         raise ValueError(f"model must return one answer per input, got {len(values)} for {count}")
     if _PLAIN.issuperset(map(type, values)):
@@ -280,11 +280,20 @@ def _joined(read: list[tuple[Any, float | None, Mapping[Any, float] | None]]) ->
 
 def _is_batch(returned: Any) -> bool:
     """Whether this can only be a sequence of answers."""
+    returned = _results(returned)
     if isinstance(returned, np.ndarray):
         return returned.ndim > 0
     if isinstance(returned, str | bytes | tuple | Mapping):
         return False
     return isinstance(returned, Sequence) or (hasattr(returned, "tolist") and not np.isscalar(returned))
+
+
+def _results(returned: Any) -> Any:
+    """The list in an answer such as {"results": [...], "usage": ...}; what is no such answer as it is."""
+    if isinstance(returned, Mapping):
+        return returned["results"] if "results" in returned and "label" not in returned else returned
+    found = getattr(returned, "results", None)
+    return found if isinstance(found, list) and not hasattr(returned, "label") else returned
 
 
 def _listed(returned: Any) -> list[Any]:

@@ -91,6 +91,50 @@ def get_sensitivity(model_id: str | None = None) -> float:
     return UNIT_SENSITIVITY
 
 
+def lookup_sensitivity(model_id: str) -> float:
+    """The L2 sensitivity of a model that is known to make unit vectors; refused for any other.
+
+    Args:
+        model_id: the model's name, with or without the part before the slash.
+
+    Returns:
+        2.0, when one text is replaced by another.
+
+    Raises:
+        TypeError: model_id is not a string.
+        ValueError: the model is not in the table. `get_sensitivity` answers 2.0 for it too, which holds once its rows are clipped or
+            normalized.
+
+    Guarantees:
+        It bounds embeddings of unit norm, which models of the table make. Nothing is measured here: `dp_embedding_middleware` clips.
+
+    Edge cases:
+        Names are compared without regard to case and to the part before the last slash. `nomic-embed-text` is not in the table, as
+        no package says that it normalizes.
+
+    Reference:
+        docs/middleware.md lists the table.
+
+    Example:
+        >>> import hushvec as hv
+        >>> hv.lookup_sensitivity("Xenova/bge-small-en-v1.5")
+        2.0
+        >>> try:
+        ...     hv.lookup_sensitivity("nomic-embed-text")
+        ... except ValueError as error:
+        ...     print(str(error).partition(":")[0])
+        model_id must be in the table of models that make unit vectors, got 'nomic-embed-text'
+    """
+    if not isinstance(model_id, str):
+        raise TypeError(f"model_id must be a str, got {validate.kind(model_id)}")
+    if not is_unit_norm_model(model_id):
+        raise ValueError(
+            f"model_id must be in the table of models that make unit vectors, got {model_id!r:.80}: give clip_norm= (the sensitivity "
+            "is then twice that), or normalize=True if only directions count (2.0); calibrate_sensitivity(model) only estimates"
+        )
+    return UNIT_SENSITIVITY
+
+
 def calibrate_sensitivity(model: Any, samples: Sequence[str] | None = None) -> float:
     """Estimate how far a model's embeddings can be apart, from some texts.
 

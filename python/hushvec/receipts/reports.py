@@ -67,7 +67,7 @@ class ReportReceipt(ReceiptFields):
         memoised: whether the same word of the person always gives the same permanent report.
         cells: how many outcomes the law below chooses among: k, 2 for bits, 2 B for Hadamard response, B a power of two.
         truth_values, other_values: of the 2^64 values of a uniform, those of the truth and those of each other cell; for "bloom" of
-            the permanent response.
+            the permanent response, 2^64 and 0 where there is none: the epsilon is then of these reports alone.
         hashes: for "bloom" the bits that a word sets, at most; else 0.
         one_values, zero_values: for "bloom" the values of a uniform that report a 1 for a permanent bit that is 1 and that is 0;
             2^64 and 0 without an instantaneous response. 0 and 0 for the others.
@@ -232,11 +232,15 @@ def _step_fault(receipt: ReportReceipt) -> str | None:
     if receipt.mechanism != "bloom":
         if (receipt.hashes, receipt.one_values, receipt.zero_values) != (0, 0, 0):
             return f"hashes, one_values and zero_values must be 0 for {receipt.mechanism}"
+        if receipt.other_values == 0:
+            return f"other_values must be >= 1 for {receipt.mechanism}, got 0"
         return None
     if receipt.hashes < 1:
         return f"hashes must be >= 1 for bloom, got {receipt.hashes}"
     if receipt.one_values <= receipt.zero_values or (receipt.zero_values == 0) != (receipt.one_values == _WORDS):
         return f"one_values must be > zero_values > 0, or 2^64 and 0; got {receipt.one_values} and {receipt.zero_values}"
+    if receipt.other_values == 0 and (receipt.memoised or receipt.zero_values == 0):
+        return "other_values must be >= 1 for bloom with a memo or without an instantaneous response, got 0"
     return None
 
 
@@ -254,8 +258,8 @@ _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
     "words_of_one": WholeNumber(1),
     "memoised": boolean,
     "cells": WholeNumber(2, below=_MOST_CELLS + 1),
-    "truth_values": WholeNumber(1, below=_WORDS),
-    "other_values": WholeNumber(1, below=_WORDS),
+    "truth_values": WholeNumber(1, below=_WORDS + 1),
+    "other_values": WholeNumber(0, below=_WORDS),
     "hashes": WholeNumber(0),
     "one_values": WholeNumber(0, below=_WORDS + 1),
     "zero_values": WholeNumber(0, below=_WORDS),

@@ -56,7 +56,7 @@ def privatize_labels(
     """Release labels by randomized response, and a receipt that states the guarantee.
 
     Args:
-        true_labels: a list, tuple or numpy array of labels.
+        true_labels: a list, tuple or numpy array of labels, or one label, which is as a list of one.
         labels: the k possible labels, str, int, float or bool, all different; public. `range(k)` for codes.
         epsilon: > 0; of one answer for per="record", of all of them for per="release".
         budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged (epsilon, 0) before anything is drawn; what it
@@ -97,8 +97,10 @@ def privatize_labels(
     if isinstance(true_labels, np.ndarray):
         drawn, receipt = plan.release(plan.codes(true_labels.ravel().tolist(), "true_labels"))
         return LabelRelease(plan.in_numpy(drawn).reshape(true_labels.shape), receipt)
+    if isinstance(true_labels, str | bool | int | float | np.generic):
+        true_labels = [true_labels]
     if not isinstance(true_labels, list | tuple):
-        raise TypeError(f"true_labels must be a list, tuple or numpy array of labels, got {validate.kind(true_labels)}")
+        raise TypeError(f"true_labels must be a label, or a list, tuple or numpy array of them, got {validate.kind(true_labels)}")
     drawn, receipt = plan.release(plan.codes(true_labels, "true_labels"))
     return LabelRelease(plan.named(drawn), receipt)
 

@@ -132,6 +132,11 @@ class SecureBuffer:
         """Zeros, now; the buffer and its views stay in use."""
         self._open().scrub()
 
+    def interrupt(self) -> None:
+        """Zeros, now, whatever the buffer is used for; nothing if it was released. What `BackgroundScrub` calls."""
+        if self._pages is not None:
+            self._pages.scrub()
+
     def release(self) -> None:
         """Zeros, now, and no further use. May be called again."""
         pages, self._pages = self._pages, None

@@ -72,6 +72,7 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
         self._first_capacity = capacity
         self._strict = strict
         self._length = 0
+        self._interrupted = False
         self.pass_ends: list[int] = []
 
     # ---- what transformers calls ----
@@ -140,6 +141,15 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
         self._forget()
         self._show(0)
 
+    def interrupt(self) -> None:
+        """Zeros, now, and no use until `scrub` or `release`: whoever is in the middle of a pass must not go on."""
+        if self.held is None:
+            return
+        self.held.buffer.scrub()
+        if self._spare is not None:
+            self._spare.buffer.scrub()
+        self._interrupted = True
+
     def release(self) -> None:
         """Zeros, now, and the pages go back when no view of them is left."""
         if self.held is not None:
@@ -184,6 +194,8 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
             raise ValueError(f"keys and values must go with {_shown(self.held.tensors())}, got {_shown(states)}")
 
     def _require_contents(self) -> None:
+        if self._interrupted:
+            raise SecureMemoryError("this cache was scrubbed when the program went to the background: scrub() it and begin again")
         if self.held is not None and self.held.buffer.wiped_by_fork:
             raise SecureMemoryError("this cache was filled in the parent process and is zeros here: scrub() it, or make another")
 
@@ -242,7 +254,7 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
         self._show(length)
 
     def _forget(self) -> None:
-        self._length, self.pass_ends = 0, []
+        self._length, self.pass_ends, self._interrupted = 0, [], False
 
     def _drop_spare(self) -> None:
         if self._spare is not None:

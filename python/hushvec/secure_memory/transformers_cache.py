@@ -92,6 +92,14 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         for layer in self.layers:
             layer.scrub()
 
+    def interrupt(self) -> None:
+        """Zeros, now, and SecureMemoryError for every use until `scrub`, `release` or `load`. What `BackgroundScrub` calls.
+
+        It may come in the middle of a pass, which must not go on from zeros. An empty cache has nothing to lose and stays in use.
+        """
+        for layer in self.layers:
+            layer.interrupt()
+
     def release(self) -> None:
         """Zeros, now, and the pages go back to the operating system when no view of them is left. The cache can be used again."""
         for layer in self.layers:

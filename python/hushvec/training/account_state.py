@@ -37,7 +37,8 @@ def require_loadable(account: RunAccount, state: Any) -> dict[str, Any]:
         raise ValueError("state_dict must be that of a DPOptimizer, got something else")
     if stored["version"] != VERSION:
         raise ValueError(f"version must be {VERSION}, got {stored['version']!r}")
-    _require_unused(account)
+    if not is_own(account, stored):
+        _require_unused(account)
     account.settings.require_same(stored["settings"])
     validate.whole_number("steps", stored["steps"], at_least=0)
     if account.journal is not None:
@@ -46,8 +47,19 @@ def require_loadable(account: RunAccount, state: Any) -> dict[str, Any]:
     return stored
 
 
+def is_own(account: RunAccount, stored: Mapping[str, Any]) -> bool:
+    """Whether a run that has not begun loads its own state back, as Accelerate does when it wraps an optimizer.
+
+    That is no resumption: nothing has been drawn that anybody could have seen.
+    """
+    not_begun = stored["steps"] == account.record.steps == 0 and not account.drawn_here
+    return not_begun and stored["run_id"] == account.record.run_id
+
+
 def take_over(account: RunAccount, stored: Mapping[str, Any]) -> None:
     """Load what `require_loadable` returned."""
+    if is_own(account, stored):
+        return
     for loss, count in _others(stored, account.schedule):
         account.accountant.add(loss, count)
     now, goes_on = account.record, _goes_on(account.journal, stored)

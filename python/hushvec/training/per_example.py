@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -42,7 +43,11 @@ def require_independent_examples(model: torch.nn.Module) -> None:
 
 
 def per_example_gradients(
-    model: torch.nn.Module, loss: Callable[..., torch.Tensor], *batch: torch.Tensor, chunk_size: int | None = None
+    model: torch.nn.Module,
+    loss: Callable[..., torch.Tensor],
+    *batch: torch.Tensor,
+    chunk_size: int | None = None,
+    vectorize: bool = True,
 ) -> torch.Tensor:
     """Write per-example gradients to p.grad_sample of every parameter that requires a gradient.
 
@@ -52,6 +57,9 @@ def per_example_gradients(
             from `batch`: what works on a batch works here. It must use nothing else of the batch, such as its number of tokens.
         *batch: tensors [B, ...], or mappings, lists and tuples of them.
         chunk_size: examples computed at once; all if None. 1: the bits of a gradient depend on nothing but its example.
+        vectorize: False: a backward pass for each example in place of torch.func.vmap, slower by about the batch size on small
+            models. For models whose forward pass looks at values, as those of transformers do with an attention mask, and for layers
+            that torch.func does not know, as those of bitsandbytes.
 
     Returns:
         The losses [B], detached. They are not private.
@@ -60,7 +68,8 @@ def per_example_gradients(
         TypeError: wrong kinds.
         ValueError: tensors of different B; a layer that mixes examples; a model in DistributedDataParallel or
             FSDP; p.grad_sample is there already; no parameter requires a
-            gradient.
+            gradient; chunk_size without vectorize.
+        RuntimeError: from torch.func.vmap, about a forward pass that looks at values.
         ModelChangedError: the forward pass has written into a parameter or buffer (running statistics, max_norm).
 
     Guarantees:
@@ -89,6 +98,8 @@ def per_example_gradients(
         raise TypeError(f"loss must be callable, got {validate.kind(loss)}")
     if chunk_size is not None:
         chunk_size = validate.whole_number("chunk_size", chunk_size, at_least=1)
+    if not validate.flag("vectorize", vectorize) and chunk_size is not None:
+        raise ValueError(f"chunk_size must be None without vectorize, got {chunk_size}")
     size = batch_size(batch)
     parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if not parameters:
@@ -114,18 +125,36 @@ def per_example_gradients(
         value = loss(predict, *map_tensors(example, lambda part: part[None]))
         return value, value.detach()
 
-    per_example = torch.func.vmap(
-        torch.func.grad(of_one, has_aux=True),
-        in_dims=(None, *(0 for _ in batch)),
-        randomness="different",
-        chunk_size=chunk_size,
-    )
-    gradients, losses = per_example({name: parameter.detach() for name, parameter in parameters.items()}, *batch)
+    trained = {name: parameter.detach() for name, parameter in parameters.items()}
+    if vectorize:
+        of_each = torch.func.grad(of_one, has_aux=True)
+        in_dims = (None, *(0 for _ in batch))
+        per_example = torch.func.vmap(of_each, in_dims=in_dims, randomness="different", chunk_size=chunk_size)
+        gradients, losses = per_example(trained, *batch)
+    else:
+        gradients, losses = _one_by_one(of_one, trained, batch, size)
     model_watch.require_untouched(model, before)
     for name, parameter in parameters.items():
         parameter.grad_sample = gradients[name]  # type: ignore[attr-defined]
     batch_gradients.mark(parameters.values())
     return losses  # type: ignore[no-any-return]
+
+
+def _one_by_one(
+    of_one: Callable[..., tuple[torch.Tensor, torch.Tensor]], trained: dict[str, torch.Tensor], batch: tuple[Any, ...], size: int
+) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """(gradients [B, *shape] by name, losses [B]), by an ordinary backward pass for each example: every layer that trains has one."""
+    found: list[tuple[torch.Tensor, ...]] = []
+    losses: list[torch.Tensor] = []
+    with torch.enable_grad():
+        leaves = {name: parameter.requires_grad_() for name, parameter in trained.items()}
+        for row in range(size):
+            value, loss = of_one(leaves, *map_tensors(batch, itemgetter(row)))
+            if not value.requires_grad:  # the loss uses none of them
+                value = value + sum(leaf.sum() * 0 for leaf in leaves.values())
+            found.append(torch.autograd.grad(value, list(leaves.values()), allow_unused=True, materialize_grads=True))
+            losses.append(loss)
+    return {name: torch.stack(parts) for name, parts in zip(leaves, zip(*found))}, torch.stack(losses)
 
 
 def _trained_names(model: torch.nn.Module, parameters: dict[str, torch.nn.Parameter]) -> dict[str, str]:

@@ -45,7 +45,7 @@ class Shape:
 
 
 SHAPES = {
-    "tiny": Shape(width=32, layers=1, heads=2, vocabulary=500, context=36, steps=60),
+    "tiny": Shape(width=32, layers=1, heads=2, vocabulary=500, context=36, steps=250),
     "small": Shape(width=64, layers=2, heads=4, vocabulary=800, context=36, steps=250),
 }
 

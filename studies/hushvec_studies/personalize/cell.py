@@ -23,7 +23,7 @@ from hushvec_studies.personalize.measures import Worth, worth
 from hushvec_studies.personalize.texts import Texts
 
 # Raised when a change of this package changes what is measured.
-VERSION = 1
+VERSION = 2
 
 Train = Callable[..., Learned]
 
@@ -101,7 +101,7 @@ def measure(cell: Cell) -> dict[str, Any]:
         "seed": cell.seed,
         **_price(cell.schedule, learned),
         **_columns(before, "before"),
-        **_columns(worth(learned.model, coding, test), "after"),
+        **_columns(worth(learned.model, coding, test, train), "after"),
         "train_notes": len(train),
         "test_notes": len(test),
         "expected_batch": cell.schedule.batch,
@@ -181,7 +181,8 @@ def price(epsilon: float) -> str:
 @lru_cache(maxsize=4)
 def _worth_of_base(base: Base, cache: Path, texts: Texts) -> Worth:
     model, coding = ready(base, cache)
-    return worth(model, coding, coded(texts, coding, base.context)[1])
+    train, test = coded(texts, coding, base.context)
+    return worth(model, coding, test, train)
 
 
 def _price(schedule: Schedule, learned: Learned) -> dict[str, Any]:

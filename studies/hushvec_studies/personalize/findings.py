@@ -9,7 +9,8 @@ from typing import Any
 Row = Mapping[str, Any]
 
 # Columns that a summary has the mean, the least and the largest of, over seeds.
-MEASURES = ("perplexity_before", "perplexity_after", "accuracy_before", "accuracy_after", "f1_before", "f1_after", "seconds")
+_WORTHS = ("perplexity", "accuracy", "accuracy_frequent", "accuracy_rare", "f1", "f1_least", "f1_most", "f1_chance")
+MEASURES = (*(f"{name}_{when}" for name in _WORTHS for when in ("before", "after")), "seconds")
 # What is the same for all seeds of an epsilon.
 _SHARED = (
     "texts",
@@ -61,12 +62,23 @@ def claim(row: Row) -> str:
 
 
 def _worth(line: Row) -> str:
-    task = "" if line["f1_after"] is None else f", F1 of entities {line['f1_before']:.3f} to {line['f1_after']:.3f}"
+    task = "" if line["f1_after"] is None else f", F1 of entities {line['f1_before']:.3f} to {line['f1_after']:.3f} {_beside(line)}"
+    kinds = [(kind, line[f"accuracy_{kind}_after"]) for kind in ("frequent", "rare")]
+    words = "".join(f", {kind} words {share:.3f}" for kind, share in kinds if share is not None)
     return (
         f"{claim(line)}: perplexity {line['perplexity_before']:.2f} to {line['perplexity_after']:.2f}, "
-        f"next token {line['accuracy_before']:.3f} to {line['accuracy_after']:.3f}{task}; noise multiplier "
+        f"next token {line['accuracy_before']:.3f} to {line['accuracy_after']:.3f}{words}{task}; noise multiplier "
         f"{line['noise_multiplier']:.4g}, {line['steps']} steps of sampling probability {line['sampling_probability']:.4g}."
     )
+
+
+def _beside(line: Row) -> str:
+    """What an F1 is compared with: chance, and for one run its interval."""
+    chance = f"{line['f1_chance_after']:.3f} by chance"
+    if line["seeds"] > 1:
+        return f"(mean of {line['seeds']} runs, {chance})"
+    verdict = "" if line["f1_least_after"] > line["f1_chance_after"] else ", not shown to be above it"
+    return f"(95 % interval {line['f1_least_after']:.3f} to {line['f1_most_after']:.3f}, {chance}{verdict})"
 
 
 def _audit(row: Row) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from hushvec_studies.personalize.coding import Coded, coding_of, fitted_tokenizer
 from hushvec_studies.personalize.findings import sentences, summary
-from hushvec_studies.personalize.measures import _count, _entities
+from hushvec_studies.personalize.measures import F1, _counts, _entities, _told, f1_of, words_of, worth
 from hushvec_studies.personalize.notes import ENTITIES, Note, Span, draw_notes
 from hushvec_studies.personalize.outputs import write_figure, write_latex
 from hushvec_studies.personalize.texts import notes_of_file, shipped_texts, texts_of_file
@@ -141,9 +141,66 @@ def test_entities_are_counted_from_what_is_likeliest():
     note = Coded((9, 5, 3, 6, 3, 7, 4, 8), (1, 3, 5), (1, 1, 2))
     chances = np.zeros((7, 2))
     chances[1], chances[3], chances[5] = (0.6, 0.1), (0.5, 0.2), (0.2, 0.3)  # the last: no mark is likelier
-    right, wanted, given = np.zeros(2), np.zeros(2), np.zeros(2)
-    _count(note, chances, right, wanted, given)
-    assert (right.tolist(), wanted.tolist(), given.tolist()) == ([1, 0], [1, 1], [1, 0])
+    told = _told(note, chances)
+    assert told == [1, 1, 0]
+    assert _counts([note], [told], 2).tolist() == [[[1, 0], [1, 1], [1, 0]]]
+
+
+def test_words_are_found_among_marks():
+    note = Coded((9, 5, 6, 3, 7, 2, 8), (2, 4, 5), (1, 0, 0))   # a word of two tokens with its mark, and two words
+    assert words_of(note) == [((5, 6), slice(1, 3)), ((7,), slice(4, 5)), ((2,), slice(5, 6))]
+
+
+def marked_notes(count=200):
+    """Ten words each, one entity of kind 1 and one of kind 2 at other places in every note."""
+    drawn = np.random.default_rng(3)
+    notes = []
+    for _ in range(count):
+        tags = [0] * 10
+        for kind, place in enumerate(drawn.choice(10, size=2, replace=False), start=1):
+            tags[place] = kind
+        notes.append(Coded(tuple(range(12)), tuple(range(1, 11)), tuple(tags)))
+    return notes
+
+
+def test_right_marks_are_above_chance_and_marks_in_any_order_are_not():
+    """200 notes, two entities in ten words. Right marks have F1 1; the interval of other notes' marks has chance inside."""
+    notes = marked_notes()
+    right = f1_of(notes, [note.word_tags for note in notes], 2)
+    assert right.value == right.least == right.most == 1.0 and right.chance < 0.2
+    shifted = f1_of(notes, [notes[place - 1].word_tags for place in range(len(notes))], 2)
+    assert shifted.least <= shifted.value <= shifted.most
+    assert shifted.least < shifted.chance < shifted.most, "nothing is shown for them"
+    nothing = f1_of(notes, [[0] * 10] * len(notes), 2)
+    assert (nothing.value, nothing.most, nothing.chance) == (0, 0, 0)
+    unmarked = [Coded((1, 2, 3), (1, 2), (0, 0))]
+    assert f1_of(unmarked, [[1, 0]], 2) == F1()
+
+
+def test_words_are_judged_by_how_often_the_notes_for_training_have_them(coding):
+    """A model that always says the same token: right for one frequent word, wrong for all others."""
+    import types
+
+    import torch
+
+    frequent, rare = coding.code(Note("insulin", ()), 30), coding.code(Note("zebra", ()), 30)
+    assert len(words_of(frequent)) == len(words_of(rare)) == 1
+    first = words_of(frequent)[0][0]
+
+    class Says(torch.nn.Module):
+        """Each token of the frequent word after the one before it."""
+
+        def forward(self, input_ids, attention_mask):
+            logits = torch.zeros(*input_ids.shape, 2000)
+            for before, token in zip((coding.begin, *first), first):
+                logits[..., token] += 5.0 * (input_ids == before)
+            return types.SimpleNamespace(logits=logits)
+
+    train = [frequent] * 11 + [rare] * 10
+    found = worth(Says(), coding, [frequent, rare], train)
+    assert (found.accuracy_frequent, found.accuracy_rare) == (1.0, 0.0)
+    found = worth(Says(), coding, [frequent, rare], train[1:])
+    assert found.accuracy_frequent is None and found.accuracy_rare == 0.5, "10 times are not more than 10"
 
 
 def row(asked, seed, after):
@@ -163,8 +220,18 @@ def row(asked, seed, after):
         "perplexity_after": after,
         "accuracy_before": 0.2,
         "accuracy_after": 0.4,
+        "accuracy_frequent_before": 0.3,
+        "accuracy_frequent_after": 0.5,
+        "accuracy_rare_before": 0.0,
+        "accuracy_rare_after": 0.1,
         "f1_before": 0.5,
         "f1_after": 0.8,
+        "f1_least_before": 0.4,
+        "f1_least_after": 0.7,
+        "f1_most_before": 0.6,
+        "f1_most_after": 0.9,
+        "f1_chance_before": 0.1,
+        "f1_chance_after": 0.1,
         "seconds": 2.0,
         "train_notes": 100,
         "test_notes": 10,
@@ -192,12 +259,20 @@ def test_sentences_say_what_was_accounted():
     audit |= {"canaries": 64, "audit_epsilon_lower": 0.1, "audit_confidence": 0.999, "audit_epsilon_ceiling": 2.0}
     said = sentences(ROWS, [audit])
     assert said[0].startswith("no DP: perplexity 90.00 to 20.00") and "noise multiplier 0," in said[0]
+    assert "frequent words 0.500, rare words 0.100" in said[0]
+    assert "F1 of entities 0.500 to 0.800 (95 % interval 0.700 to 0.900, 0.100 by chance)" in said[0]
+    assert "(mean of 2 runs, 0.100 by chance)" in said[1]
+    low = sentences([{**ROWS[0], "f1_least_after": 0.05}], [])[0]
+    assert "0.100 by chance, not shown to be above it" in low
     assert said[1].startswith("epsilon 1.999, delta 1e-05: perplexity 90.00 to 41.00")
     assert "claims 0.6 at delta 1e-06; 20 of 32 guesses" in said[3] and "refuted" not in said[3]
     assert "which is refuted" in sentences([], [{**audit, "audit_flagged": True}])[0]
 
 
-@pytest.mark.parametrize("some", [ROWS, ROWS[1:2], ROWS[2:], [{**one, "f1_before": None, "f1_after": None} for one in ROWS]])
+WITHOUT_ENTITIES = [{**one, **{name: None for name in one if "f1" in name}} for one in ROWS]
+
+
+@pytest.mark.parametrize("some", [ROWS, ROWS[1:2], ROWS[2:], WITHOUT_ENTITIES])
 def test_tables_and_figures(tmp_path, some):
     lines = summary(some)
     write_latex(tmp_path / "a.tex", lines, [])

@@ -202,6 +202,21 @@ def test_words_that_argparse_refuses(tmp_path, words):
         options(tmp_path, *words)
 
 
+@pytest.mark.full
+def test_the_smallest_preset_says_something(tmp_path, monkeypatch):
+    """`--config tiny` as it is: F1 is above chance by its 95 % interval before and after an adapter without DP, and frequent words
+    are guessed more often than rare ones."""
+    monkeypatch.undo()
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    given = parser.parse_args(["-o", str(tmp_path), "--config", "tiny", "--epsilons", "inf", "--no-figure"])
+    (row,) = command.personalize_study(settings_of(given), tmp_path, figure=False)["rows"]
+    for when in ("before", "after"):
+        assert row[f"f1_least_{when}"] > 2 * row[f"f1_chance_{when}"] > 0
+    assert row["accuracy_frequent_after"] > row["accuracy_rare_after"]
+    assert row["perplexity_after"] < row["perplexity_before"]
+
+
 def test_it_is_a_subcommand():
     from hushvec.cli import main
 

@@ -40,8 +40,8 @@ class GhostClipping:
         optimizer.step()                                       # hushvec.training.DPOptimizer adds the noise
 
     Args:
-        model: a torch module whose trainable parameters all belong to Linear, Embedding, LayerNorm or transformers' Conv1D layers, the
-            layers inside PEFT's LoRA among them. Freeze the others.
+        model: a torch module whose trainable parameters all belong to Linear, Embedding, LayerNorm, RMSNorm, GroupNorm, Conv1d,
+            Conv2d, Conv3d or transformers' Conv1D layers, the layers inside PEFT's LoRA among them. Freeze the others.
         clip_norm: C in [2^-100, 2^100], the largest L2 norm of an example's gradient.
         check: whether the first batch of two or more examples is looked at more closely: that the loss of one example has no
             gradient in the rows of others, and that the sum over examples is the gradient that autograd finds. This takes the
@@ -59,7 +59,8 @@ class GhostClipping:
         gradients as they were computed (docs/proofs/ghost_clipping.md). The additions of shares round, as float32 does: a sum from
         here is of grade "float".
         Memory beyond that of one ordinary gradient: the gradients of the outputs of all layers at once (about as much as their
-        activations), 64 MiB, and one more gradient. Never a gradient for each example.
+        activations), 64 MiB, and one more gradient. Never a gradient for each example. The windows of a convolution are made for a
+        few examples at a time, for one at least.
         If `backward` raises, no parameter has changed, and neither has any sum.
 
     Edge cases:
@@ -68,8 +69,9 @@ class GhostClipping:
         until `remove`, or the end of the `with` block.
 
     Reference:
-        Goodfellow, "Efficient per-example gradient computations" (2015); Li, Tramèr, Liang, Hashimoto (2022); Bu, Mao, Xu (2022), on
-        which way to the norm is cheaper; Bu, Wang, Zha, Karypis (2023), for one backward pass instead of two.
+        Goodfellow, "Efficient per-example gradient computations" (2015); Rochette, Manoel, Tramel (2019), on convolutions; Li, Tramèr,
+        Liang, Hashimoto (2022); Bu, Mao, Xu (2022), on which way to the norm is cheaper; Bu, Wang, Zha, Karypis (2023), for one
+        backward pass instead of two.
 
     Example:
         >>> import torch

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from hushvec.training.ghost.convolutions import ConvolutionPiece
 from hushvec.training.ghost.pieces import MatrixPiece, Piece, TablePiece, VectorPiece
+
+# In words, for messages. Conv1D is that of transformers.
+SUPPORTED = "Linear, Embedding, LayerNorm, RMSNorm, GroupNorm, Conv1d, Conv2d, Conv3d or Conv1D"
 
 
 class Use(NamedTuple):
@@ -25,10 +30,11 @@ def reason_to_refuse(module: Any) -> str | None:
             if getattr(module, option):
                 return f"{type(module).__name__} with {option}"
         return None
-    if isinstance(module, torch.nn.LayerNorm):
-        return None if len(module.normalized_shape) == 1 else "LayerNorm over several axes"
-    # A quantized or otherwise special Linear may not compute what its weight says.
-    return None if type(module) is torch.nn.Linear or _is_conv1d(module) else type(module).__name__
+    if isinstance(module, (torch.nn.LayerNorm, torch.nn.RMSNorm)):
+        return None if len(module.normalized_shape) == 1 else f"{type(module).__name__} over several axes"
+    # A quantized or otherwise special layer may not compute what its weight says.
+    known = type(module) in (torch.nn.Linear, torch.nn.GroupNorm) or _is_conv1d(module) or _is_convolution(module)
+    return None if known else type(module).__name__
 
 
 def pieces_of(module: Any, name: str, uses: Sequence[tuple[Use, Any]], examples: int) -> dict[str, Piece]:
@@ -43,43 +49,76 @@ def pieces_of(module: Any, name: str, uses: Sequence[tuple[Use, Any]], examples:
     Raises:
         ValueError: an input whose first axis is not the batch, or that was overwritten after the pass.
     """
-    import torch
-
-    inputs, outputs = [], []
+    passes = []
     for use, gradient in uses:
         if use.inputs._version != use.version:
             raise ValueError(f"the input of {name} must not be changed in place after the layer has seen it")
-        positions_only = isinstance(module, torch.nn.Embedding)
-        if use.inputs.dim() < (1 if positions_only else 2) or len(use.inputs) != examples or len(gradient) != examples:
+        fewest, most = _axes(module)
+        if not fewest <= use.inputs.dim() <= most or len(use.inputs) != examples or len(gradient) != examples:
             raise ValueError(
                 f"the first axis of the input of {name} must be the batch of {examples} examples, got {list(use.inputs.shape)}"
             )
-        if use.inputs.numel() == 0:
-            continue
-        inputs.append(use.inputs.reshape(examples, -1) if positions_only else _in_positions(use.inputs))
-        outputs.append(_in_positions(gradient))
-    if not inputs:
+        if use.inputs.numel() and gradient.numel():
+            passes.append((use.inputs, gradient))
+    if not passes:
         return {}
-    together, asked = torch.cat(inputs, 1), torch.cat(outputs, 1)
     trainable = {key: parameter for key, parameter in module.named_parameters(recurse=False) if parameter.requires_grad}
-    return {key: _piece(module, key, together, asked) for key in trainable}
+    return {key: _piece(module, key, passes) for key in trainable}
 
 
-def _piece(module: Any, key: str, inputs: Any, outputs: Any) -> Piece:
+def _axes(module: Any) -> tuple[int, float]:
+    """(fewest, most) axes of an input that has a batch axis."""
     import torch
 
+    if _is_convolution(module):
+        return len(module.kernel_size) + 2, len(module.kernel_size) + 2
+    return (1 if isinstance(module, torch.nn.Embedding) else 2), math.inf
+
+
+def _piece(module: Any, key: str, passes: Sequence[tuple[Any, Any]]) -> Piece:
+    import torch
+
+    if key == "weight" and _is_convolution(module):
+        return ConvolutionPiece(module, passes)
+    outputs = torch.cat([_in_positions(module, gradient) for _, gradient in passes], 1)
     if key == "bias":
         return VectorPiece(outputs)
     if isinstance(module, torch.nn.Embedding):
-        return TablePiece(inputs, outputs, module.num_embeddings, module.padding_idx)
+        ids = torch.cat([inputs.reshape(len(inputs), -1) for inputs, _ in passes], 1)
+        return TablePiece(ids, outputs, module.num_embeddings, module.padding_idx)
+    seen = torch.cat([_in_positions(module, _normalized(module, inputs)) for inputs, _ in passes], 1)
+    if isinstance(module, (torch.nn.LayerNorm, torch.nn.RMSNorm, torch.nn.GroupNorm)):
+        return VectorPiece(outputs, seen)
+    return MatrixPiece(seen, outputs, transposed=_is_conv1d(module))
+
+
+def _normalized(module: Any, inputs: Any) -> Any:
+    """What a layer's weight is multiplied with: the normalized input of a norm layer, the input itself of others."""
+    import torch
+
+    functional = torch.nn.functional
     if isinstance(module, torch.nn.LayerNorm):
-        return VectorPiece(outputs, torch.nn.functional.layer_norm(inputs, module.normalized_shape, eps=module.eps))
-    return MatrixPiece(inputs, outputs, transposed=_is_conv1d(module))
+        return functional.layer_norm(inputs, module.normalized_shape, eps=module.eps)
+    if isinstance(module, torch.nn.RMSNorm):
+        return functional.rms_norm(inputs, module.normalized_shape, eps=module.eps)
+    if isinstance(module, torch.nn.GroupNorm):
+        return functional.group_norm(inputs, module.num_groups, eps=module.eps)
+    return inputs
 
 
-def _in_positions(rows: Any) -> Any:
-    """[B, ..., d] as [B, T, d]."""
+def _in_positions(module: Any, rows: Any) -> Any:
+    """[B, ..., d] as [B, T, d]; of layers whose channels come before the space, [B, d, ...]."""
+    import torch
+
+    if isinstance(module, torch.nn.GroupNorm) or _is_convolution(module):
+        rows = rows.movedim(1, -1)
     return rows.reshape(len(rows), -1, rows.shape[-1])
+
+
+def _is_convolution(module: Any) -> bool:
+    import torch
+
+    return type(module) in (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)
 
 
 def _is_conv1d(module: Any) -> bool:

@@ -7,7 +7,7 @@ number for each element). docs/proofs/ghost_clipping.md has the statements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 # Rounding of float64, and what one chunk of examples may take of memory.
@@ -49,7 +49,7 @@ class MatrixPiece:
         held = 2 * positions**2 if grams_are_cheaper else across * out
         terms = across + out + positions**2 if grams_are_cheaper else across * out + positions
         squared, spread = [], []
-        for rows in _chunks(self.examples, 8 * (held + positions * (across + out))):
+        for rows in chunks(self.examples, 8 * (held + positions * (across + out))):
             inputs, outputs = self._inputs[rows].double(), self._outputs[rows].double()
             if grams_are_cheaper:
                 some = (torch.bmm(inputs, inputs.mT) * torch.bmm(outputs, outputs.mT)).sum((1, 2))
@@ -77,7 +77,7 @@ class VectorPiece:
 
         positions, size = self._outputs.shape[1:]
         squared, spread = [], []
-        for rows in _chunks(self.examples, 16 * positions * size):
+        for rows in chunks(self.examples, 16 * positions * size):
             terms = self._terms(rows)
             squared.append(terms.sum(1).square().sum(1))
             spread.append(terms.norm(dim=2).sum(1))
@@ -85,7 +85,7 @@ class VectorPiece:
 
     def weighted_sum(self, weights: Any) -> Any:
         total = weights.new_zeros(self._outputs.shape[2]).double()
-        for rows in _chunks(self.examples, 16 * self._outputs[0].numel()):
+        for rows in chunks(self.examples, 16 * self._outputs[0].numel()):
             total += (self._terms(rows).sum(1) * weights[rows, None].double()).sum(0)
         return total.to(weights.dtype)
 
@@ -108,7 +108,7 @@ class TablePiece:
 
         positions, size = self._outputs.shape[1:]
         squared, spread = [], []
-        for rows in _chunks(self.examples, 8 * positions * (positions + size)):
+        for rows in chunks(self.examples, 8 * positions * (positions + size)):
             ids, outputs = self._ids[rows], self._outputs[rows].double()
             same = ids[:, :, None] == ids[:, None, :]
             squared.append(torch.bmm(outputs, outputs.mT).masked_fill_(~same, 0.0).sum((1, 2)))
@@ -120,10 +120,20 @@ class TablePiece:
         return weights.new_zeros(self._rows, outputs.shape[1]).index_add_(0, self._ids.flatten(), outputs)
 
 
-def _chunks(examples: int, bytes_each: int) -> Iterator[slice]:
+def chunks(examples: int, bytes_each: int) -> Iterator[slice]:
     """Slices of the examples that stay within the memory of a chunk, one example at least."""
     step = max(1, _CHUNK_BYTES // max(1, bytes_each))
     return (slice(start, min(start + step, examples)) for start in range(0, examples, step))
+
+
+def joined(parts: Sequence[Norms]) -> Norms:
+    """Of gradients that stand side by side in one parameter: squares add up, and are enlarged by what their additions round."""
+    import torch
+
+    enlarged = 1 + 4 * (len(parts) + 8) * _UNIT
+    squared = torch.stack([part.squared for part in parts]).sum(0)
+    spread = torch.stack([part.spread for part in parts]).norm(dim=0)
+    return Norms(squared * enlarged, spread * enlarged)
 
 
 def _rounded_up(squared: Any, spread: Any, terms: int) -> Norms:

@@ -9,7 +9,7 @@ from typing import Any
 
 from hushvec._util import validate
 from hushvec.errors import HushvecError
-from hushvec.training.ghost.layers import reason_to_refuse
+from hushvec.training.ghost.layers import SUPPORTED, reason_to_refuse
 from hushvec.training.ghost.pieces import Piece
 
 # Relative to both losses: rounding of batched kernels is far below it, half of a divisor far above.
@@ -34,7 +34,7 @@ def trainable(model: Any) -> tuple[dict[str, Any], list[tuple[str, Any]]]:
             name = f"{layer}.{key}" if layer else key
             if reason is not None:
                 raise ValueError(
-                    f"trainable parameters must belong to Linear, Embedding, LayerNorm or Conv1D layers, got {name} of {reason}; "
+                    f"trainable parameters must belong to {SUPPORTED} layers, got {name} of {reason}; "
                     "clip per-example gradients instead, or freeze it if its forward pass writes nothing, as max_norm does"
                 )
             if not parameter.is_floating_point():
