@@ -19,6 +19,7 @@ from hushvec_studies.harness.pages import rendered, themed
 _MECHANISMS = (
     ("privunit", "the direction of a row by PrivUnitG, delta 0; no public data"),
     ("gaussian", "Gaussian noise; no public data"),
+    ("laplacian, l2 laplace", "Laplace noise on each element, or of the Euclidean length; delta 0, no public data"),
     ("whitened privunit, whitened gaussian", "the same behind a whitening map that was fitted on public rows"),
     ("public codebook", "one of the codes of a k-means of public rows, by randomized response, delta 0"),
     (
