@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.progress import Progress
+from hushvec_studies.evaluation.attacks.findings import attack_results, attack_sentences
 from hushvec_studies.evaluation.collection import own
 from hushvec_studies.evaluation.findings import choice, sentences, task_results
 from hushvec_studies.evaluation.plan import Settings, Task, benchmark_tasks, search_tasks
@@ -74,6 +75,7 @@ def run_evaluation(options: argparse.Namespace) -> int:
     write_study(options.output / "evaluation.json", study)
     write_text(options.output / "evaluation.html", page_of(study))
     lines = [line for told in study["findings"] for line in (titled(told["task"]), told["choice"], *told["sentences"], "")]
+    lines += [line for told in study["attack_findings"] for line in (titled(told["task"]), *told["sentences"], "")]
     return show(options, study, lines)
 
 
@@ -82,9 +84,11 @@ def evaluation(
 ) -> dict[str, Any]:
     """What evaluation.json holds, after everything that is missing was measured."""
     wanted = [pair for task in tasks for pair in task.cells(settings)]
-    made = measured(wanted, folder, "measuring", workers=workers).rows
-    rows = [made[one.digest] for one, _ in wanted]
+    attacking = [pair for task in tasks for pair in task.attack_cells(settings)]
+    made = measured([*wanted, *attacking], folder, "measuring", workers=workers).rows
+    rows, attacks = ([made[one.digest] for one, _ in part] for part in (wanted, attacking))
     results = task_results(rows)
+    use = {result.name: result for result in results}
     return {
         "note": NOTE,
         "command": command_for(settings, sources),
@@ -100,7 +104,12 @@ def evaluation(
             }
             for result in results
         ],
+        "attack_findings": [
+            {"task": one.task, "sentences": attack_sentences(one, use[one.task], settings.success)}
+            for one in attack_results(attacks)
+        ],
         "rows": rows,
+        "attacks": attacks,
     }
 
 

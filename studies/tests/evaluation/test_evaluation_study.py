@@ -39,15 +39,32 @@ def test_the_files(done):
             assert 0 <= low <= value <= high <= 1
 
 
+def test_the_other_attacks(done):
+    """Without noise and two mechanisms at two epsilons, on private documents: each figure with its chance and its bound."""
+    folder, _, _ = done
+    found = json.loads((folder / "out" / "evaluation.json").read_text())
+    assert len(found["attacks"]) == 1 + 2 * 2
+    for row in found["attacks"]:
+        # 20 documents were not released: too few for rates of 1 % and less, and for 100 pairs
+        assert set(row["figures"]) == {"pair", "membership_auc", "alignment tfidf-svd 10"}
+        for figure in row["figures"].values():
+            value, low, high = figure["value"]
+            assert 0 <= low <= value <= high <= 1 and 0 < figure["chance"] <= 0.5
+            assert (figure["bound"] is None) == (row["epsilon"] is None)
+    (told,) = found["attack_findings"]
+    assert told["sentences"][1].startswith("One of two rows told apart: 1.000 [")
+    assert "is refuted" not in json.dumps(told)
+
+
 def test_the_page_needs_nothing_else(done):
     folder, _, _ = done
     page = (folder / "out" / "evaluation.html").read_text()
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 5
     assert not re.search(r'(src|href)="(?!#)', page)
     assert "measurements, and no private releases" in page
-    # every figure and both tasks' tables
+    # every figure, both tasks' tables and the attacks on private documents
     commands = re.findall(r"Reproduce: <code>(.*?)</code>", page)
-    assert len(commands) == 3 + 2
+    assert len(commands) == 5 + 2 + 1
     assert set(commands) == {
         "hushvec study evaluation -o DIR --corpus corpus.jsonl --queries queries.jsonl --qrels test.tsv --mechanisms privunit "
         "&#39;public codebook&#39; --epsilons 4 32 --draws 1 --model hashed-words --resamples 50"

@@ -8,9 +8,10 @@ from typing import Any
 from markupsafe import Markup
 
 import hushvec
+from hushvec_studies.evaluation.attacks.findings import attack_results, attack_sentences
 from hushvec_studies.evaluation.findings import choice, sentences, task_results
-from hushvec_studies.evaluation.report.figures import evaluation_figures
-from hushvec_studies.evaluation.report.tables import attack_table, use_table
+from hushvec_studies.evaluation.report.figures import attack_figures, evaluation_figures
+from hushvec_studies.evaluation.report.tables import attack_table, other_attack_tables, use_table
 from hushvec_studies.evaluation.sources import titled
 from hushvec_studies.harness.charts import Figure, svg_of
 from hushvec_studies.harness.pages import rendered, themed
@@ -32,6 +33,7 @@ _MECHANISMS = (
 def page_of(study: Mapping[str, Any]) -> str:
     """The whole HTML document, from what evaluation.json holds."""
     results, settings = task_results(study["rows"]), study["settings"]
+    attacks, use = attack_results(study["attacks"]), {result.name: result for result in results}
     return rendered(
         __package__,
         title="Evaluation of private embeddings",
@@ -48,6 +50,17 @@ def page_of(study: Mapping[str, Any]) -> str:
                 "command": study["commands"][result.name],
             }
             for number, result in enumerate(results)
+        ],
+        attack_figures=[_figure(figure, study["command"]) for figure in attack_figures(results, attacks)],
+        attacks=[
+            {
+                "name": f"attacks-{number}",
+                "title": titled(result.task),
+                "sentences": attack_sentences(result, use[result.task], settings["success"]),
+                "tables": other_attack_tables(result),
+                "command": study["commands"][result.task],
+            }
+            for number, result in enumerate(attacks)
         ],
         mechanisms=_MECHANISMS,
         sources=[
@@ -68,7 +81,7 @@ def _figure(figure: Figure, command: str) -> dict[str, Any]:
 
 def _facts(study: Mapping[str, Any]) -> list[tuple[str, str]]:
     settings, around = study["settings"], study["surroundings"]
-    rows: Sequence[Mapping[str, Any]] = study["rows"]
+    rows: Sequence[Mapping[str, Any]] = [*study["rows"], *study["attacks"]]
     return [
         ("measurements", f"{len(rows):,}"),
         ("processor time", f"{sum(row['seconds'] for row in rows) / 60:.0f} minutes, without embedding"),
