@@ -97,11 +97,10 @@ def sentences(result: TaskResult, success: float) -> list[str]:
 
 def choice(result: TaskResult, success: float) -> str:
     """What the figures of a task mean for somebody who chooses epsilon."""
-    title, wanted = TITLES[result.main], _USABLE * result.clean[result.main][0]
-    useful = [row for row in result.rows if row[result.main][1] >= wanted]
+    title, useful = TITLES[result.main], useful_rows(result)
     told = []
     if useful:
-        first = min(useful, key=lambda row: (row["epsilon"], row["attack"][0]))
+        first = useful[0]
         told.append(
             f"To keep at least half of the {title} without noise, the smallest epsilon measured is {first['epsilon']:g}, "
             f"with {first['mechanism']}: {said(first, result.main)}. There the attack {verdict(first, success)}: it recognizes "
@@ -119,12 +118,19 @@ def choice(result: TaskResult, success: float) -> str:
         )
     else:
         told.append("At no setting measured does the attack fail.")
-    both = [row for row in useful if verdict(row, success) == FAILS]
+    both = [row for row in result.rows if row in useful and verdict(row, success) == FAILS]
     if both:
         told.append(f"Both hold at {_listed([_named(row) for row in both])}.")
     else:
         told.append(f"No setting keeps half of the {title} while the attack fails: choose which of the two matters more.")
     return " ".join(told)
+
+
+def useful_rows(result: TaskResult) -> list[Row]:
+    """The settings that keep at least half of the use without noise; the smallest epsilon first, then the weakest attack."""
+    wanted = _USABLE * result.clean[result.main][0]
+    useful = [row for row in result.rows if row[result.main][1] >= wanted]
+    return sorted(useful, key=lambda row: (row["epsilon"], row["attack"][0]))
 
 
 def said(row: Row, name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -18,9 +18,10 @@ from hushvec_studies.evaluation.cell import Cell, timed
 from hushvec_studies.evaluation.contenders import DOCUMENTS, MECHANISMS, NONE, QUESTIONS
 from hushvec_studies.evaluation.labels import MEASURES as LABEL_MEASURES
 from hushvec_studies.evaluation.labels import TEST, TRAINING, measure_labels
+from hushvec_studies.evaluation.redacted import text_cell
 from hushvec_studies.evaluation.search import MEASURES as SEARCH_MEASURES
 from hushvec_studies.evaluation.search import PRIVATE_QUERY, measure_search
-from hushvec_studies.evaluation.sources import BANKING, NEWSGROUPS, SCIFACT, SOURCES
+from hushvec_studies.evaluation.sources import BANKING, NEWSGROUPS, SCIFACT, SOURCES, TEXT_SOURCES
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.measurements import Measure, Measurement
 from hushvec_studies.harness.settings import Distinct, Positive, Seed, Share, Text, one_of
@@ -138,7 +139,13 @@ def benchmark_tasks(settings: Settings, folder: Path, embed: vectors.Embed) -> l
         NEWSGROUPS.name: lambda: _posts(settings, vectors.newsgroups(folder, embed, settings.min_tokens, settings.max_posts)),
         BANKING.name: lambda: _labels(settings, vectors.banking(folder, embed)),
     }
-    return [task for name in settings.benchmarks for task in made[name]()]
+    return [task for name in settings.benchmarks if name in made for task in made[name]()]
+
+
+def text_cells(settings: Settings, folder: Path) -> list[tuple[Measurement, Measure]]:
+    """The measurements of redaction that are asked for."""
+    of: dict[str, Any] = {"confidence": settings.confidence, "resamples": settings.resamples, "seed": settings.seed}
+    return [text_cell(source, folder, **of) for source in TEXT_SOURCES if source.name in settings.benchmarks]
 
 
 def search_tasks(

@@ -52,7 +52,24 @@ BANKING = Source(
     "CC BY 4.0",
     "Casanueva et al., Efficient intent detection with dual sentence encoders (2020)",
 )
-SOURCES = {source.name: source for source in (SCIFACT, NEWSGROUPS, BANKING)}
+TAB = Source(
+    "tab",
+    "Text Anonymization Benchmark",
+    ("tab_113.jsonl.xz",),
+    "https://github.com/NorskRegnesentral/text-anonymization-benchmark, 113 judgments of the train and dev splits",
+    "MIT; judgments hold real names, so no text of them is shown or kept with the results",
+    "Pilan et al., The Text Anonymization Benchmark (2022)",
+)
+SENTENCES = Source(
+    "sentences",
+    "Presidio's sentences",
+    ("pii_synth.json",),
+    "https://github.com/microsoft/presidio-research, data/synth_dataset_v2.json",
+    "MIT; synthetic",
+    "presidio-research, synthetic sentences with known spans",
+)
+TEXT_SOURCES = (TAB, SENTENCES)
+SOURCES = {source.name: source for source in (SCIFACT, NEWSGROUPS, BANKING, *TEXT_SOURCES)}
 
 
 def titled(task: str) -> str:

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from evaluation.invented import beir_folder
+from evaluation.test_vectors import pack
 
 from cli.command import assert_one_line, hushvec_here
 
@@ -90,7 +91,7 @@ def test_what_is_there_is_not_measured_again(done):
         ((), "--data or --corpus must be given, and not both: benchmarks, or data of your own"),
         (("--data", ".", "--corpus", "."), "--data or --corpus must be given, and not both: benchmarks, or data of your own"),
         (("--data", ".", "--qrels", "judged.tsv"), "--queries and --qrels must go with --corpus"),
-        (("--data", ".", "--benchmarks", "scifcat"), "must be one of scifact, newsgroups, banking77, got 'scifcat'"),
+        (("--data", ".", "--benchmarks", "scifcat"), "must be one of scifact, newsgroups, banking77, tab, sentences, got 'scifcat'"),
         (("--data", ".", "--epsilons", "0"), "epsilons[0] must be > 0, got 0.0"),
     ],
 )
@@ -106,6 +107,21 @@ def test_a_collection_that_is_too_small_is_refused(tmp_path):
     (corpus / "corpus.jsonl").write_text("\n".join(kept) + "\n")
     finished = study(tmp_path, "--corpus", corpus)
     assert_one_line(finished, "mine: must have at least 64 documents, half of which are public, got 60")
+
+
+def test_redaction_alone(tmp_path):
+    """The command beside a table of texts; no vectors are measured, so there is no figure."""
+    text = "Write to jane@example.com."
+    mail = {"start_offset": 9, "end_offset": 25, "entity_type": "CODE", "entity_id": "e", "identifier_type": "DIRECT"}
+    pack(tmp_path / "tab_113.jsonl.xz", [{"text": text, "entities": [mail]}] * 2)
+    finished = study(tmp_path, "--data", tmp_path, "--benchmarks", "tab", "--resamples", "50")
+    assert finished.code == 0, finished.err
+    found = json.loads((tmp_path / "out" / "evaluation.json").read_text())
+    assert found["rows"] == found["attacks"] == []
+    assert found["texts"][0]["figures"]["recall_direct"] == pytest.approx([1.0, 0.025**0.5, 1.0])
+    page = (tmp_path / "out" / "evaluation.html").read_text()
+    assert "direct identifiers protected" in page and "<svg" not in page
+    assert "Text Anonymization Benchmark: direct identifiers protected, every mention of them 100 % [15.8 %, 100 %]" in finished.out
 
 
 def test_workers_give_the_same_rows(done, tmp_path):

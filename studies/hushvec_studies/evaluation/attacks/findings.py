@@ -9,7 +9,7 @@ from hushvec_studies.evaluation.attacks.figures import exceeds, outcome
 from hushvec_studies.evaluation.attacks.measure import AREA, FPRS, PAIR, WORDS, rate_name
 from hushvec_studies.evaluation.attacks.measure_inversion import EXACT, FOUND, NAMED, START
 from hushvec_studies.evaluation.contenders import NONE
-from hushvec_studies.evaluation.findings import Row, TaskResult, by_outcome, dominators, settings_text
+from hushvec_studies.evaluation.findings import Row, TaskResult, by_outcome, dominators, settings_text, useful_rows
 from hushvec_studies.harness.tables import Estimate
 
 TITLES = {
@@ -94,10 +94,32 @@ def attack_sentences(result: AttackResult, use: TaskResult, success: float) -> l
     return told
 
 
+def attack_choice(result: AttackResult, use: TaskResult, success: float) -> str:
+    """What the attacks mean for somebody who chooses epsilon: what they reach at the smallest epsilon that is useful."""
+    measured = {(row["mechanism"], row["epsilon"]): row for row in result.rows}
+    useful = [row for row in useful_rows(use) if (row["mechanism"], row["epsilon"]) in measured]
+    if useful:
+        first, which = useful[0], "the smallest epsilon that keeps at least half of the use without noise"
+    else:
+        first = max(use.rows, key=lambda row: row[use.main][0])
+        which = "the most useful setting, which keeps less than half of the use"
+    figures = measured[first["mechanism"], first["epsilon"]]["figures"]
+    said = [_reached(name, figure, success) for name, figure in figures.items()]
+    return f"At {first['mechanism']} at epsilon {first['epsilon']:g}, {which}: {'; '.join(said)}."
+
+
+def _reached(name: str, figure: dict[str, Any], success: float) -> str:
+    value, low, high = figure["value"]
+    allowed = "" if figure["bound"] is None else f", where the claim allows {figure['bound']:.3g}"
+    return f"{title(name)} {value:.3f} [{low:.3f}, {high:.3f}]{allowed} ({outcome(figure, success)})"
+
+
 def _dominated(result: AttackResult, use: TaskResult, name: str) -> str:
     """Which settings are no better in use and in this attack than another mechanism's of no larger epsilon."""
     values = {(row["mechanism"], row["epsilon"]): row["figures"][name]["value"] for row in result.having(name)}
-    rows: list[Row] = [{**row, name: values[place]} for row in use.rows if (place := (row["mechanism"], row["epsilon"])) in values]
+    rows: list[Row] = [
+        {**row, name: values[place]} for row in use.rows if (place := (row["mechanism"], row["epsilon"])) in values
+    ]
     joined = use._replace(rows=rows)
     beaten = [row for row in rows if dominators(joined, row, name)]
     return f"In use against this attack, dominated: {settings_text(beaten)}." if beaten else ""

@@ -29,13 +29,17 @@ _SHORT_ATTACKS = {
 
 
 def evaluation_figures(results: Sequence[TaskResult]) -> list[Figure]:
-    """All figures, with one panel for each task."""
+    """All figures, with one panel for each task; none without a task."""
+    if not results:
+        return []
     return [_frontier(results), _over_epsilon(results), _attacks(results)]
 
 
 def attack_figures(results: Sequence[TaskResult], attacks: Sequence[AttackResult]) -> list[Figure]:
     """The attacks beside re-identification: use over attack, and attack over epsilon, a panel for each attack and task."""
     drawn = [(name, result) for name in _drawn(attacks) for result in attacks if name in result.clean]
+    if not drawn:
+        return []
     use = {result.name: result for result in results}
     columns = len(attacks) if len(attacks) > 1 else _COLUMNS
     return [

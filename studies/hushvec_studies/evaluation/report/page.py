@@ -8,11 +8,12 @@ from typing import Any
 from markupsafe import Markup
 
 import hushvec
-from hushvec_studies.evaluation.attacks.findings import attack_results, attack_sentences
+from hushvec_studies.evaluation.attacks.findings import attack_choice, attack_results, attack_sentences
 from hushvec_studies.evaluation.findings import choice, sentences, task_results
 from hushvec_studies.evaluation.report.figures import attack_figures, evaluation_figures
-from hushvec_studies.evaluation.report.tables import attack_table, other_attack_tables, use_table
+from hushvec_studies.evaluation.report.tables import attack_table, other_attack_tables, redaction_table, use_table
 from hushvec_studies.evaluation.sources import titled
+from hushvec_studies.evaluation.text_findings import text_sentence
 from hushvec_studies.harness.charts import Figure, svg_of
 from hushvec_studies.harness.pages import rendered, themed
 
@@ -56,11 +57,16 @@ def page_of(study: Mapping[str, Any]) -> str:
             {
                 "name": f"attacks-{number}",
                 "title": titled(result.task),
+                "choice": attack_choice(result, use[result.task], settings["success"]),
                 "sentences": attack_sentences(result, use[result.task], settings["success"]),
                 "tables": other_attack_tables(result),
                 "command": study["commands"][result.task],
             }
             for number, result in enumerate(attacks)
+        ],
+        texts=[
+            {"sentence": text_sentence(row), "table": redaction_table(row), "command": study["commands"][row["data"]]}
+            for row in study["texts"]
         ],
         mechanisms=_MECHANISMS,
         sources=[

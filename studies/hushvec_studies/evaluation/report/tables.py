@@ -8,7 +8,9 @@ from hushvec_studies.evaluation.attacks.findings import AttackResult, estimate_o
 from hushvec_studies.evaluation.attacks.measure import AREA, FPRS, PAIR, WORDS, rate_name
 from hushvec_studies.evaluation.contenders import NONE
 from hushvec_studies.evaluation.findings import TITLES, Row, TaskResult, dominators, estimate, verdict
-from hushvec_studies.harness.tables import Cell, Heading, Table, number_text
+from hushvec_studies.evaluation.sources import SOURCES
+from hushvec_studies.evaluation.text_findings import TEXT_TITLES
+from hushvec_studies.harness.tables import Cell, Estimate, Heading, Table, number_text
 
 
 def use_table(result: TaskResult) -> Table:
@@ -45,6 +47,19 @@ def attack_table(result: TaskResult, success: float) -> Table:
     )
     lines = tuple(_attack_line(result, row, success) for row in (result.clean, *result.rows))
     return Table(f"{_file_name(result.name)}_attack", "Who is recognized", note, headings, lines)
+
+
+def redaction_table(row: Row) -> Table:
+    """What redaction protects in one data set."""
+    lines = tuple((TEXT_TITLES[name], Estimate(*figure)) for name, figure in row["figures"].items())
+    note = f"By the rules of hushvec.text alone, on {row['documents']:,} documents."
+    return Table(
+        f"{row['data']}_redaction",
+        SOURCES[row["data"]].title,
+        note,
+        (Heading("figure", "figure"), Heading("share", "share")),
+        lines,
+    )
 
 
 def other_attack_tables(result: AttackResult) -> list[Table]:
