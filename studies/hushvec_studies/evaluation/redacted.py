@@ -16,7 +16,8 @@ import numpy as np
 import hushvec
 from hushvec._util.statistics import clopper_pearson
 from hushvec.text import Redactor
-from hushvec_studies.evaluation.sources import TAB, Source, paths_of, records_of
+from hushvec_studies.evaluation.sources import TAB, Source, paths_of
+from hushvec_studies.harness.json_lines import records_of
 from hushvec_studies.harness.measurements import Measure, Measurement
 from hushvec_studies.redaction import recall, tab
 

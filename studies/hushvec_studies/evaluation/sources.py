@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from hushvec_studies.harness.json_lines import objects_of
+from typing import NamedTuple
 
 
 class Source(NamedTuple):
@@ -89,17 +87,3 @@ def paths_of(source: Source, folder: Path) -> list[Path]:
         if not path.is_file():
             raise FileNotFoundError(f"{path}: must be a file of {source.name} ({source.origin}), is not there")
     return paths
-
-
-def records_of(path: Path, *fields: str) -> list[Any]:
-    """The objects of a file of JSON lines, each with these fields.
-
-    Raises:
-        ValueError: a line without one of them; a file that is damaged.
-    """
-    records = objects_of(path)
-    for number, record in enumerate(records, 1):
-        missing = next((field for field in fields if not isinstance(record, dict) or field not in record), None)
-        if missing is not None:
-            raise ValueError(f"{path}: line {number} must have {missing!r}")
-    return records

@@ -4,7 +4,7 @@ The stranger has pairs: public texts of which it saw the releases. A map that it
 own space, where it names the text whose embedding is nearest.
 
 Reference:
-    Chen, Xu, Bjerva, "ALGEN: few-shot inversion attacks on textual embeddings via cross-model alignment and generation" (2025). Its
+    Chen, Xu, Bjerva, "ALGEN: few-shot inversion attacks on textual embeddings using alignment and generation" (2025). Its
     generator is left out: texts are named from a list, which a bound can be said of.
 """
 
