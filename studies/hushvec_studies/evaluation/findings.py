@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -184,16 +185,25 @@ def by_outcome(rows: Sequence[Row], outcome_of: Callable[[Row], str]) -> str:
     for outcome in (FAILS, OPEN, SUCCEEDS):
         there = [row for row in rows if outcome_of(row) == outcome]
         if there:
-            told.append(f"It {'is ' if outcome == OPEN else ''}{outcome}: {settings_text(there)}.")
+            told.append(f"It {'is ' if outcome == OPEN else ''}{outcome}: {settings_text(there, rows)}.")
     return " ".join(told)
 
 
-def settings_text(rows: Sequence[Row]) -> str:
-    """privunit at epsilon 2 and 4; gaussian at epsilon 8"""
+def settings_text(rows: Sequence[Row], among: Sequence[Row]) -> str:
+    """privunit at every epsilon; gaussian at epsilon 8 and 16
+
+    Args:
+        rows: that are named.
+        among: all rows: a mechanism of which every one is named is said to be so at every epsilon, if it has several.
+    """
     there: dict[str, list[str]] = {}
     for row in rows:
         there.setdefault(row["mechanism"], []).append(number_text(row["epsilon"]))
-    return "; ".join(f"{name} at epsilon {_listed(own)}" for name, own in there.items())
+    measured = Counter(row["mechanism"] for row in among)
+    return "; ".join(
+        f"{name} at every epsilon" if 1 < len(own) == measured[name] else f"{name} at epsilon {_listed(own)}"
+        for name, own in there.items()
+    )
 
 
 def _dominated(result: TaskResult) -> list[str]:

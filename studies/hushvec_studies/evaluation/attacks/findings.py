@@ -71,6 +71,15 @@ def title(name: str) -> str:
     return f"named through {stranger} from {int(pairs):,} pairs"
 
 
+def main_figures(names: Sequence[str]) -> list[str]:
+    """One or two of each attack: of each stranger the one with most pairs."""
+    most = {name.rpartition(" ")[0]: name for name in names if name.startswith("alignment")}
+    return [name for name in (PAIR, rate_name(PAIR, FPRS[0]), AREA, WORDS) if name in names] + [
+        *most.values(),
+        *(name for name in (FOUND, NAMED) if name in names),
+    ]
+
+
 def estimate_of(figure: Mapping[str, Any]) -> Estimate:
     return Estimate(*figure["value"])
 
@@ -86,7 +95,7 @@ def attack_sentences(result: AttackResult, use: TaskResult, success: float) -> l
         said = f"{_capital(title(name))}: {reached}. {outcomes}"
         told.append(f"{said} {dominated}" if (dominated := _dominated(result, use, name)) else said)
     told += [
-        f"{_capital(title(name))} exceeds the bound of the claim at {settings_text([row])}. The claim is refuted."
+        f"{_capital(title(name))} exceeds the bound of the claim at {settings_text([row], [row])}. The claim is refuted."
         for name in result.names
         for row in result.having(name)
         if exceeds(row["figures"][name])
@@ -104,13 +113,14 @@ def attack_choice(result: AttackResult, use: TaskResult, success: float) -> str:
         first = max(use.rows, key=lambda row: row[use.main][0])
         which = "the most useful setting, which keeps less than half of the use"
     figures = measured[first["mechanism"], first["epsilon"]]["figures"]
-    said = [_reached(name, figure, success) for name, figure in figures.items()]
+    said = [_reached(name, figures[name], success) for name in main_figures(result.names) if name in figures]
     return f"At {first['mechanism']} at epsilon {first['epsilon']:g}, {which}: {'; '.join(said)}."
 
 
 def _reached(name: str, figure: dict[str, Any], success: float) -> str:
     value, low, high = figure["value"]
-    allowed = "" if figure["bound"] is None else f", where the claim allows {figure['bound']:.3g}"
+    bound = f"{figure['bound']:.3g}"
+    allowed = ", where the claim allows nearly all" if bound == "1" else f", where the claim allows {bound}"
     return f"{title(name)} {value:.3f} [{low:.3f}, {high:.3f}]{allowed} ({outcome(figure, success)})"
 
 
@@ -122,7 +132,7 @@ def _dominated(result: AttackResult, use: TaskResult, name: str) -> str:
     ]
     joined = use._replace(rows=rows)
     beaten = [row for row in rows if dominators(joined, row, name)]
-    return f"In use against this attack, dominated: {settings_text(beaten)}." if beaten else ""
+    return f"In use against this attack, dominated: {settings_text(beaten, rows)}." if beaten else ""
 
 
 def _capital(text: str) -> str:

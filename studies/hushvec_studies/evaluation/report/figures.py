@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from hushvec_studies.evaluation.attacks.findings import AttackResult, estimate_of
+from hushvec_studies.evaluation.attacks.findings import AttackResult, estimate_of, main_figures
 from hushvec_studies.evaluation.attacks.measure import AREA, PAIR, WORDS, rate_name
 from hushvec_studies.evaluation.contenders import MECHANISMS
 from hushvec_studies.evaluation.findings import TITLES, Row, TaskResult, estimate
@@ -37,7 +37,7 @@ def evaluation_figures(results: Sequence[TaskResult]) -> list[Figure]:
 
 def attack_figures(results: Sequence[TaskResult], attacks: Sequence[AttackResult]) -> list[Figure]:
     """The attacks beside re-identification: use over attack, and attack over epsilon, a panel for each attack and task."""
-    drawn = [(name, result) for name in _drawn(attacks) for result in attacks if name in result.clean]
+    drawn = [(name, result) for name in _drawn(attacks) for result in attacks]
     if not drawn:
         return []
     use = {result.name: result for result in results}
@@ -71,10 +71,9 @@ def attack_figures(results: Sequence[TaskResult], attacks: Sequence[AttackResult
 
 
 def _drawn(attacks: Sequence[AttackResult]) -> list[str]:
-    """The attacks that have panels: of each stranger the one with most pairs."""
+    """The attacks that have panels: those that all tasks have."""
     names = list(dict.fromkeys(name for result in attacks for name in result.names))
-    most = {name.rpartition(" ")[0]: name for name in names if name.startswith("alignment")}
-    return [name for name in (PAIR, rate_name(PAIR, 0.01), AREA, WORDS) if name in names] + list(most.values())
+    return [name for name in main_figures(names) if all(name in result.clean for result in attacks)]
 
 
 def _panel_title(result: AttackResult, name: str) -> str:
