@@ -65,7 +65,8 @@ def test_the_tables_of_the_other_attacks(attacked):
             own = [row["figures"][name] for row in rows if row["mechanism"] == mechanism]
             assert f"| {mechanism} | {' | '.join(share(figure['value']) for figure in own)} |" in here
         pure = [row for row in rows if row["mechanism"] == "privunit"]
-        assert f"| bound where delta is 0 | {' | '.join(f'{row["figures"][name]["bound"]:.4f}' for row in pure)} |" in here
+        bounds = [f"{row['figures'][name]['bound']:.4f}" for row in pure]
+        assert f"| bound where delta is 0 | {' | '.join(bounds)} |" in here
         assert share(attacked.clean[name]["value"]) in here
     assert attack_choice(attacked, BY_NAME[attacked.task], SUCCESS) in here.replace("\n", " ")
 
