@@ -17,10 +17,10 @@ from hushvec._util.progress import Progress
 from hushvec_studies.evaluation.attacks.findings import attack_choice, attack_results, attack_sentences
 from hushvec_studies.evaluation.collection import own
 from hushvec_studies.evaluation.findings import choice, sentences, task_results
-from hushvec_studies.evaluation.plan import Settings, Task, benchmark_tasks, search_tasks, text_cells
+from hushvec_studies.evaluation.plan import Settings, Task, benchmark_tasks, rewritings, search_tasks, text_cells
 from hushvec_studies.evaluation.report.page import page_of
 from hushvec_studies.evaluation.sources import NEWSGROUPS, SOURCES, TEXT_SOURCES, Source, titled
-from hushvec_studies.evaluation.text_findings import text_sentence
+from hushvec_studies.evaluation.text_findings import rewriting_sentence, text_sentence
 from hushvec_studies.harness.embedding_cache import EmbeddingCache
 from hushvec_studies.harness.measurements import Measure, Measurement, measured
 from hushvec_studies.harness.models import embedder
@@ -66,6 +66,7 @@ def run_evaluation(options: argparse.Namespace) -> int:
     if options.corpus is None and (options.queries is not None or options.qrels is not None):
         raise ValueError("--queries and --qrels must go with --corpus")
     texts: list[tuple[Measurement, Measure]] = []
+    rewriting: list[tuple[Measurement, Measure]] = []
     cache = EmbeddingCache(options.embeddings or options.output / "embeddings", embedder(settings.model))
     if options.corpus is not None:
         source, collection = own(options.corpus, options.queries, options.qrels, settings.min_tokens)
@@ -73,8 +74,9 @@ def run_evaluation(options: argparse.Namespace) -> int:
     else:
         sources = [SOURCES[name] for name in settings.benchmarks]
         texts = text_cells(settings, options.data)
+        rewriting = rewritings(settings, options.data, _embed(cache))
         tasks = benchmark_tasks(settings, options.data, _embed(cache))
-    study = evaluation(settings, sources, tasks, options.output, texts, workers=options.workers)
+    study = evaluation(settings, sources, tasks, options.output, texts, rewriting, workers=options.workers)
     write_study(options.output / "evaluation.json", study)
     write_text(options.output / "evaluation.html", page_of(study))
     lines = [line for told in study["findings"] for line in (titled(told["task"]), told["choice"], *told["sentences"], "")]
@@ -82,6 +84,7 @@ def run_evaluation(options: argparse.Namespace) -> int:
         line for told in study["attack_findings"] for line in (titled(told["task"]), told["choice"], *told["sentences"], "")
     ]
     lines += [text_sentence(row) for row in study["texts"]]
+    lines += [rewriting_sentence(study["rewriting"])] if study["rewriting"] else []
     return show(options, study, lines)
 
 
@@ -91,14 +94,16 @@ def evaluation(
     tasks: Sequence[Task],
     folder: Path,
     texts: Sequence[tuple[Measurement, Measure]] = (),
+    rewriting: Sequence[tuple[Measurement, Measure]] = (),
     *,
     workers: int = 0,
 ) -> dict[str, Any]:
     """What evaluation.json holds, after everything that is missing was measured."""
     wanted = [pair for task in tasks for pair in task.cells(settings)]
     attacking = [pair for task in tasks for pair in task.attack_cells(settings)]
-    made = measured([*wanted, *attacking, *texts], folder, "measuring", workers=workers).rows
-    rows, attacks, redacted = ([made[one.digest] for one, _ in part] for part in (wanted, attacking, texts))
+    made = measured([*wanted, *attacking, *texts, *rewriting], folder, "measuring", workers=workers).rows
+    parts = (wanted, attacking, texts, rewriting)
+    rows, attacks, redacted, rewritten = ([made[one.digest] for one, _ in part] for part in parts)
     results = task_results(rows)
     use = {result.name: result for result in results}
     return {
@@ -130,6 +135,7 @@ def evaluation(
         "rows": rows,
         "attacks": attacks,
         "texts": redacted,
+        "rewriting": rewritten,
     }
 
 

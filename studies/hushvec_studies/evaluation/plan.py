@@ -19,9 +19,10 @@ from hushvec_studies.evaluation.contenders import DOCUMENTS, MECHANISMS, NONE, Q
 from hushvec_studies.evaluation.labels import MEASURES as LABEL_MEASURES
 from hushvec_studies.evaluation.labels import TEST, TRAINING, measure_labels
 from hushvec_studies.evaluation.redacted import text_cell
+from hushvec_studies.evaluation.rewritten import rewriting_cells, sentences
 from hushvec_studies.evaluation.search import MEASURES as SEARCH_MEASURES
 from hushvec_studies.evaluation.search import PRIVATE_QUERY, measure_search
-from hushvec_studies.evaluation.sources import BANKING, NEWSGROUPS, SCIFACT, SOURCES, TEXT_SOURCES
+from hushvec_studies.evaluation.sources import BANKING, NEWSGROUPS, SCIFACT, SENTENCES, SOURCES, TEXT_SOURCES
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.measurements import Measure, Measurement
 from hushvec_studies.harness.settings import Distinct, Positive, Seed, Share, Text, one_of
@@ -146,6 +147,14 @@ def text_cells(settings: Settings, folder: Path) -> list[tuple[Measurement, Meas
     """The measurements of redaction that are asked for."""
     of: dict[str, Any] = {"confidence": settings.confidence, "resamples": settings.resamples, "seed": settings.seed}
     return [text_cell(source, folder, **of) for source in TEXT_SOURCES if source.name in settings.benchmarks]
+
+
+def rewritings(settings: Settings, folder: Path, embed: vectors.Embed) -> list[tuple[Measurement, Measure]]:
+    """The measurements of rewriting, where the sentences are asked for."""
+    if SENTENCES.name not in settings.benchmarks:
+        return []
+    of: dict[str, Any] = {"confidence": settings.confidence, "resamples": settings.resamples, "seed": settings.seed}
+    return rewriting_cells(sentences(folder, embed, settings.model, settings.seed), settings.epsilons, **of)
 
 
 def search_tasks(

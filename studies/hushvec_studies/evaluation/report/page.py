@@ -11,8 +11,14 @@ import hushvec
 from hushvec_studies.evaluation.attacks.findings import attack_choice, attack_results, attack_sentences
 from hushvec_studies.evaluation.findings import choice, sentences, task_results
 from hushvec_studies.evaluation.report.figures import attack_figures, evaluation_figures
-from hushvec_studies.evaluation.report.tables import attack_table, other_attack_tables, redaction_table, use_table
-from hushvec_studies.evaluation.sources import titled
+from hushvec_studies.evaluation.report.tables import (
+    attack_table,
+    other_attack_tables,
+    redaction_table,
+    rewriting_table,
+    use_table,
+)
+from hushvec_studies.evaluation.sources import SENTENCES, titled
 from hushvec_studies.evaluation.text_findings import text_sentence
 from hushvec_studies.harness.charts import Figure, svg_of
 from hushvec_studies.harness.pages import rendered, themed
@@ -68,6 +74,8 @@ def page_of(study: Mapping[str, Any]) -> str:
             {"sentence": text_sentence(row), "table": redaction_table(row), "command": study["commands"][row["data"]]}
             for row in study["texts"]
         ],
+        rewriting=rewriting_table(study["rewriting"]) if study["rewriting"] else None,
+        rewriting_command=study["commands"].get(SENTENCES.name),
         mechanisms=_MECHANISMS,
         sources=[
             (source["title"], source["files"], source["origin"], source["license"], source["reference"], source["left_out"])

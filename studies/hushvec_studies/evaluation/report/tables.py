@@ -9,7 +9,7 @@ from hushvec_studies.evaluation.attacks.measure import AREA, FPRS, PAIR, WORDS, 
 from hushvec_studies.evaluation.contenders import NONE
 from hushvec_studies.evaluation.findings import TITLES, Row, TaskResult, dominators, estimate, verdict
 from hushvec_studies.evaluation.sources import SOURCES
-from hushvec_studies.evaluation.text_findings import TEXT_TITLES
+from hushvec_studies.evaluation.text_findings import REWRITING_TITLES, TEXT_TITLES
 from hushvec_studies.harness.tables import Cell, Estimate, Heading, Table, number_text
 
 
@@ -60,6 +60,31 @@ def redaction_table(row: Row) -> Table:
         (Heading("figure", "figure"), Heading("share", "share")),
         lines,
     )
+
+
+def rewriting_table(rows: Sequence[Row]) -> Table:
+    """What rewritten sentences keep and give away."""
+    note = (
+        f"{rows[0]['documents']:,} private sentences. “Words, metric” replaces each word by the one nearest to its noisy vector; its "
+        "epsilon is of a word and a unit of distance. “Text, PrivUnit” is hushvec's Rewriter on whole texts. Epsilon of a text: "
+        "the most for two texts of the mean number of words."
+    )
+    headings = (
+        Heading("method", "method"),
+        Heading("epsilon", "ε", 0),
+        Heading("epsilon_of_text", "ε of a text", 0),
+        *(Heading(name, title) for name, title in REWRITING_TITLES.items()),
+    )
+    lines = tuple(
+        (
+            row["method"],
+            number_text(float("inf") if row["epsilon"] is None else row["epsilon"]),
+            row["epsilon_of_text"],
+            *(Estimate(*row["figures"][name]) for name in REWRITING_TITLES),
+        )
+        for row in rows
+    )
+    return Table("rewriting", "Rewriting beside word-level metric privacy", note, headings, lines)
 
 
 def other_attack_tables(result: AttackResult) -> list[Table]:
