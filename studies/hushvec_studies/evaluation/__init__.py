@@ -7,6 +7,7 @@ contenders      the mechanisms that are compared, by name
 attacks         what adversaries learn from released rows, beside what the claim allows
 search, labels  one measurement each: a mechanism at an epsilon on a task
 redacted        what redaction protects in texts with known identifiers
-findings        what the figures say, in sentences
+rewritten       what rewritten texts keep and give away, beside word-level metric privacy
+findings        what the figures say, in sentences; text_findings: of redaction and rewriting
 report          tables, figures and the page
 """

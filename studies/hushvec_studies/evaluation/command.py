@@ -30,10 +30,11 @@ from hushvec_studies.harness.settings import add_options, checked, given
 NOTE = "Noise comes from a seed here, so that every figure can be reproduced: these are measurements, and no private releases."
 
 DESCRIPTION = """\
-Search and classification on public benchmarks or on your own data, over epsilon and mechanisms, beside an attack and its bound.
+Search and classification on public benchmarks or on your own data, over epsilon and mechanisms, beside attacks and their bounds.
 
 Writes evaluation.html and evaluation.json into the folder, from one file for each measurement in its folder "measured": what
-is there is not measured again. The benchmarks are SciFact, 20 Newsgroups and Banking77; --data names the folder of their files.
+is there is not measured again. The benchmarks are SciFact, 20 Newsgroups and Banking77, and for redaction and rewriting the Text
+Anonymization Benchmark and Presidio's sentences; --data names the folder of their files.
 Your own data: --corpus with a BEIR folder, or with --queries and --qrels (TREC or BEIR)."""
 
 

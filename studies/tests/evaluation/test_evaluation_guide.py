@@ -11,7 +11,7 @@ from hushvec_studies.evaluation.attacks.findings import attack_choice, attack_re
 from hushvec_studies.evaluation.findings import SUCCEEDS, choice, refutes, sentences, task_results, verdict
 from hushvec_studies.evaluation.report.page import page_of
 from hushvec_studies.evaluation.sources import SOURCES, titled
-from hushvec_studies.evaluation.text_findings import TEXT_TITLES, text_sentence
+from hushvec_studies.evaluation.text_findings import REWRITING_TITLES, TEXT_TITLES, rewriting_sentence, text_sentence
 
 ROOT = Path(__file__).parents[3]
 STUDY = json.loads((ROOT / "studies/hushvec_studies/evaluation/results/evaluation.json").read_text())
@@ -78,6 +78,12 @@ def test_redaction(row):
         assert f"| {TEXT_TITLES[name]} | {percent(figure)} |" in GUIDE
 
 
+def test_rewriting():
+    assert rewriting_sentence(STUDY["rewriting"]) in GUIDE.replace("\n", " ")
+    for row in STUDY["rewriting"]:
+        assert f" | {' | '.join(share(row['figures'][name]) for name in REWRITING_TITLES)} |" in GUIDE
+
+
 def test_the_findings_of_the_other_attacks_are_those_of_the_rows():
     for told, one in zip(STUDY["attack_findings"], ATTACKS, strict=True):
         use = BY_NAME[one.task]
@@ -135,5 +141,5 @@ def test_the_page_of_the_results():
     page = page_of(STUDY)
     assert page.count("<svg") == 5
     inverted = [one for one in ATTACKS if "inversion_f1" in one.clean]
-    assert page.count("<caption>") == 2 * len(RESULTS) + 2 * len(ATTACKS) + len(inverted) + len(STUDY["texts"])
-    assert page.count("Reproduce:") == 5 + len(RESULTS) + len(ATTACKS) + len(STUDY["texts"])
+    assert page.count("<caption>") == 2 * len(RESULTS) + 2 * len(ATTACKS) + len(inverted) + len(STUDY["texts"]) + 1
+    assert page.count("Reproduce:") == 5 + len(RESULTS) + len(ATTACKS) + len(STUDY["texts"]) + 1
