@@ -76,7 +76,7 @@ def main_figures(names: Sequence[str]) -> list[str]:
     most = {name.rpartition(" ")[0]: name for name in names if name.startswith("alignment")}
     return [name for name in (PAIR, rate_name(PAIR, FPRS[0]), AREA, WORDS) if name in names] + [
         *most.values(),
-        *(name for name in (FOUND, NAMED) if name in names),
+        *(name for name in (START, FOUND, NAMED) if name in names),
     ]
 
 

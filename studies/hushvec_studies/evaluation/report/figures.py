@@ -77,7 +77,7 @@ def _drawn(attacks: Sequence[AttackResult]) -> list[str]:
 
 
 def _panel_title(result: AttackResult, name: str) -> str:
-    short = _SHORT_ATTACKS.get(name) or "named through {1}, {2} pairs".format(*name.split(" "))
+    short = _SHORT_ATTACKS.get(name) or "{1}, {2} pairs".format(*name.split(" "))
     return f"{titled(result.task).partition(',')[0]}: {short}"
 
 

@@ -109,8 +109,9 @@ _GROUPS = {
     ),
     "inversion": (
         "Inversion",
-        "A search over texts that the embedding guides. Chance of F1 is that of the other texts, and its interval is that of the "
-        "difference. The bound of F1 follows from that chance.",
+        "A search over texts that the embedding guides, from the public text that explains the release best. In noise the search "
+        "follows the noise, and may end farther away than it began. Chance of F1 is that of the other texts, and its interval is that "
+        "of the difference. The bound of F1 follows from that chance.",
     ),
 }
 _MEMBERSHIP = (
