@@ -48,8 +48,8 @@ def test_outcomes_and_what_is_dominated():
     assert rule.startswith("An attack succeeds if it is at least 0.01 better than chance")
     assert said == (
         "One of two rows told apart: 0.996 [0.992, 1.000] without noise, 0.5 by chance. It fails: good at epsilon 2. It is not shown "
-        "to succeed: bad at epsilon 4. It succeeds: good at epsilon 4; bad at epsilon 8. In use against this attack, dominated: bad at "
-        "every epsilon."
+        "to succeed: bad at epsilon 4. It succeeds: good at epsilon 4; bad at epsilon 8. In use against this attack, dominated: bad "
+        "at every epsilon."
     )
 
 
