@@ -64,7 +64,8 @@ def _words_in_common(cell: Cell, delta: float, outputs: Sequence[str], wanted: S
     """Token F1 of each output and its text. Chance is the same with the other texts, and the interval is that of the difference.
 
     F1 lies in [0, 1], so its expectation with the true text behind the release is bounded by that with another one, as a rate of true
-    positives is by one of false positives; the upper end of the interval stands for the latter.
+    positives is by one of false positives; the upper end of the interval stands for the latter, so that this bound is one with the
+    confidence of the interval.
     """
     f1: Callable[[str, str], float] = token_f1
     table = np.array([[f1(text, output) for text in wanted] for output in outputs])

@@ -1,5 +1,8 @@
 """Which words stand in the text behind a release: a decoder that was trained on public texts with the same noise.
 
+Releases of texts with a word and of texts without it are mixtures of laws that are pairwise (epsilon, delta)-close, and so close
+themselves: what bounds the area of a membership attack bounds that of each word.
+
 Reference:
     Song and Raghunathan, "Information leakage in embedding models" (2020), section 4.2: inversion to sets of words.
 """
