@@ -168,10 +168,18 @@ def test_a_stranger_names_texts_through_a_linear_map():
 
 
 def test_a_stranger_without_a_model():
-    public, private = stranger("tfidf-svd")(["red apple", "green apple", "red car", "blue"], ["red apple", "unknown words"])
+    public, private = stranger("tfidf-svd")(["red apple", "red car", "green apple", "green car"], ["red apple", "unknown words"])
     assert np.allclose(np.linalg.norm(public, axis=1), 1.0)
-    assert private[0] @ public[0] > 0.99
+    assert private[0] @ public[0] > 0.99 > private[0] @ public[1]
     assert np.isfinite(private).all()
+
+
+@pytest.mark.parametrize("texts", [["one", "two", "three"], ["a", "b", "c"], ["same", "same", "other"]])
+def test_a_stranger_of_texts_without_common_words(texts):
+    """Nothing tells them apart, or one word does."""
+    public, private = stranger("tfidf-svd")(texts, texts[:2])
+    assert len(public) == 3 and len(private) == 2 and public.shape[1] == private.shape[1]
+    assert np.isfinite(public).all() and np.isfinite(private).all()
 
 
 # ---- figures ----

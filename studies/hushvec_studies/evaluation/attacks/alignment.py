@@ -75,14 +75,16 @@ def _tfidf(public: Sequence[str], private: Sequence[str]) -> tuple[Rows, Rows]:
     weighted = TfidfVectorizer(sublinear_tf=True, min_df=2, max_features=20_000)
     try:
         counted = weighted.fit_transform(public)
-    except ValueError:  # no word twice
-        weighted = TfidfVectorizer(sublinear_tf=True)
-        counted = weighted.fit_transform(public)
-    axes = TruncatedSVD(min(_COMPONENTS, counted.shape[1] - 1, len(public) - 1), random_state=_SEED).fit(counted)
+    except ValueError:  # no word stands in two texts: there is nothing to tell texts apart by
+        return _directions(np.zeros((len(public), 1))), _directions(np.zeros((len(private), 1)))
+    components = min(_COMPONENTS, counted.shape[1] - 1, len(public) - 1)
+    if components < 1:
+        return _directions(counted.toarray()), _directions(weighted.transform(private).toarray())
+    axes = TruncatedSVD(components, random_state=_SEED).fit(counted)
     return _directions(axes.transform(counted)), _directions(axes.transform(weighted.transform(private)))
 
 
 def _directions(rows: Any) -> Rows:
-    """Unit rows; a text of unknown words stays zero."""
+    """Unit rows; texts without a known word all get the same one."""
     found: Rows = unit(np.where(np.any(rows, axis=1, keepdims=True), rows, 1e-12))
     return found
