@@ -65,8 +65,8 @@ def redaction_table(row: Row) -> Table:
 def rewriting_table(rows: Sequence[Row]) -> Table:
     """What rewritten sentences keep and give away."""
     note = (
-        f"{rows[0]['documents']:,} private sentences. “Words, metric” replaces each word by the one nearest to its noisy vector; its "
-        "epsilon is of a word and a unit of distance. “Text, PrivUnit” is hushvec's Rewriter on whole texts. Epsilon of a text: "
+        f"{rows[0]['documents']:,} private sentences. “Words, metric” replaces each word by the public word nearest to its noisy "
+        "vector, so that a name that no public text has cannot come out; its epsilon is of a word and a unit of distance. “Text, PrivUnit” is hushvec's Rewriter on whole texts. Epsilon of a text: "
         "the most for two texts of the mean number of words."
     )
     headings = (
