@@ -98,7 +98,7 @@ def _facts(study: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows: Sequence[Mapping[str, Any]] = [*study["rows"], *study["attacks"]]
     return [
         ("measurements", f"{len(rows):,}"),
-        ("processor time", f"{sum(row['seconds'] for row in rows) / 60:.0f} minutes, without embedding"),
+        ("processor time", f"{sum(row['seconds'] for row in rows) / 60:.0f} minutes, without embedding the data"),
         ("machine", f"{around['processor']}, {around['cores']} cores"),
         ("embedding model", settings["model"]),
         ("delta of Gaussian noise", f"{settings['delta']:g}"),

@@ -66,8 +66,8 @@ def rewriting_table(rows: Sequence[Row]) -> Table:
     """What rewritten sentences keep and give away."""
     note = (
         f"{rows[0]['documents']:,} private sentences. “Words, metric” replaces each word by the public word nearest to its noisy "
-        "vector, so that a name that no public text has cannot come out; its epsilon is of a word and a unit of distance. “Text, PrivUnit” is hushvec's Rewriter on whole texts. Epsilon of a text: "
-        "the most for two texts of the mean number of words."
+        "vector, so that a name that no public text has cannot come out; its epsilon is of a word and a unit of distance. “Text, "
+        "PrivUnit” is hushvec's Rewriter on whole texts. Epsilon of a text: the most for two texts of the mean number of words."
     )
     headings = (
         Heading("method", "method"),
