@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.progress import Progress
+from hushvec_studies.evaluation.attacks.alignment import require_strangers
 from hushvec_studies.evaluation.attacks.findings import attack_choice, attack_results, attack_sentences
 from hushvec_studies.evaluation.collection import own
 from hushvec_studies.evaluation.findings import choice, sentences, task_results
@@ -62,6 +63,7 @@ def run_evaluation(options: argparse.Namespace) -> int:
         OSError: a file cannot be read or written.
     """
     settings = checked(Settings, given(options, Settings))
+    require_strangers(settings.strangers)
     if (options.data is None) == (options.corpus is None):
         raise ValueError("--data or --corpus must be given, and not both: benchmarks, or data of your own")
     if options.corpus is None and (options.queries is not None or options.qrels is not None):

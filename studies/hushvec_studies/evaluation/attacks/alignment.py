@@ -11,6 +11,7 @@ Reference:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -47,26 +48,31 @@ def named_by_stranger(pairs: Rows, own: Rows, released: Rows, candidates: Rows) 
     return found
 
 
+def require_strangers(names: Sequence[str]) -> None:
+    """Refuse a stranger whose package is not installed.
+
+    Raises:
+        ValueError: the package of one is not there.
+    """
+    if WORDLLAMA in names and find_spec(WORDLLAMA) is None:
+        raise ValueError(
+            f"strangers: {WORDLLAMA} needs the package wordllama, which is not installed (pip install 'hushvec-studies[rewriting]')"
+        )
+
+
 def stranger(name: str) -> Callable[[Sequence[str], Sequence[str]], tuple[Rows, Rows]]:
     """An embedder of the stranger's: public and private texts -> unit rows of both.
 
     Args:
         name: "wordllama": static vectors of Llama 2's tokens, of the package of that name; "tfidf-svd": TF-IDF of words, then the
             largest singular vectors of the public texts, which is no trained model but needs none.
-
-    Raises:
-        ValueError: the package is not installed.
     """
     return _wordllama() if name == WORDLLAMA else _tfidf
 
 
 def _wordllama() -> Callable[[Sequence[str], Sequence[str]], tuple[Rows, Rows]]:
-    try:
-        import wordllama
-    except ImportError:
-        raise ValueError(
-            f"strangers: {WORDLLAMA!r} must have the package wordllama (pip install 'hushvec-studies[rewriting]'), is not there"
-        ) from None
+    import wordllama
+
     model: Any = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
     return lambda public, private: (_directions(model.embed(list(public))), _directions(model.embed(list(private))))
 
