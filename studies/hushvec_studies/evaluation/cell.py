@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 import hushvec
 from hushvec.audit.bootstrap import bootstrap
-from hushvec_studies.evaluation.attack import attack_interval, bounds
-from hushvec_studies.evaluation.vectors import Labelled, Posts, Searched
+from hushvec_studies.evaluation.attacks.recognition import attack_interval, bounds
+from hushvec_studies.evaluation.vectors import Hashed
 from hushvec_studies.harness.measurements import Measure, Measurement, noise_seed
 
 VERSION = 2  # of what a measurement does: another one makes kept measurements again
@@ -37,7 +37,7 @@ class Cell(Measurement):
 
     task: str
     side: str
-    data: Searched | Posts | Labelled
+    data: Hashed
     mechanism: str
     epsilon: float | None
     delta: float

@@ -14,13 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.progress import Progress
+from hushvec_studies.evaluation.attacks.alignment import require_strangers
+from hushvec_studies.evaluation.attacks.findings import attack_choice, attack_results, attack_sentences
 from hushvec_studies.evaluation.collection import own
 from hushvec_studies.evaluation.findings import choice, sentences, task_results
-from hushvec_studies.evaluation.plan import Settings, Task, benchmark_tasks, search_tasks
+from hushvec_studies.evaluation.plan import Settings, Task, benchmark_tasks, rewritings, search_tasks, text_cells
 from hushvec_studies.evaluation.report.page import page_of
-from hushvec_studies.evaluation.sources import NEWSGROUPS, SOURCES, Source, titled
+from hushvec_studies.evaluation.sources import NEWSGROUPS, SOURCES, TEXT_SOURCES, Source, titled
+from hushvec_studies.evaluation.text_findings import rewriting_sentence, text_sentence
 from hushvec_studies.harness.embedding_cache import EmbeddingCache
-from hushvec_studies.harness.measurements import measured
+from hushvec_studies.harness.measurements import Measure, Measurement, measured
 from hushvec_studies.harness.models import embedder
 from hushvec_studies.harness.outputs import show, surroundings, write_study, write_text
 from hushvec_studies.harness.settings import add_options, checked, given
@@ -28,10 +31,11 @@ from hushvec_studies.harness.settings import add_options, checked, given
 NOTE = "Noise comes from a seed here, so that every figure can be reproduced: these are measurements, and no private releases."
 
 DESCRIPTION = """\
-Search and classification on public benchmarks or on your own data, over epsilon and mechanisms, beside an attack and its bound.
+Search and classification on public benchmarks or on your own data, over epsilon and mechanisms, beside attacks and their bounds.
 
 Writes evaluation.html and evaluation.json into the folder, from one file for each measurement in its folder "measured": what
-is there is not measured again. The benchmarks are SciFact, 20 Newsgroups and Banking77; --data names the folder of their files.
+is there is not measured again. The benchmarks are SciFact, 20 Newsgroups and Banking77, and for redaction and rewriting the Text
+Anonymization Benchmark and Presidio's sentences; --data names the folder of their files.
 Your own data: --corpus with a BEIR folder, or with --queries and --qrels (TREC or BEIR)."""
 
 
@@ -59,36 +63,59 @@ def run_evaluation(options: argparse.Namespace) -> int:
         OSError: a file cannot be read or written.
     """
     settings = checked(Settings, given(options, Settings))
+    require_strangers(settings.strangers)
     if (options.data is None) == (options.corpus is None):
         raise ValueError("--data or --corpus must be given, and not both: benchmarks, or data of your own")
     if options.corpus is None and (options.queries is not None or options.qrels is not None):
         raise ValueError("--queries and --qrels must go with --corpus")
+    texts: list[tuple[Measurement, Measure]] = []
+    rewriting: list[tuple[Measurement, Measure]] = []
     cache = EmbeddingCache(options.embeddings or options.output / "embeddings", embedder(settings.model))
     if options.corpus is not None:
         source, collection = own(options.corpus, options.queries, options.qrels, settings.min_tokens)
         sources, tasks = [source], search_tasks(settings, _embed(cache), collection)
     else:
         sources = [SOURCES[name] for name in settings.benchmarks]
+        texts = text_cells(settings, options.data)
+        rewriting = rewritings(settings, options.data, _embed(cache))
         tasks = benchmark_tasks(settings, options.data, _embed(cache))
-    study = evaluation(settings, sources, tasks, options.output, workers=options.workers)
+    study = evaluation(settings, sources, tasks, options.output, texts, rewriting, workers=options.workers)
     write_study(options.output / "evaluation.json", study)
     write_text(options.output / "evaluation.html", page_of(study))
     lines = [line for told in study["findings"] for line in (titled(told["task"]), told["choice"], *told["sentences"], "")]
+    lines += [
+        line for told in study["attack_findings"] for line in (titled(told["task"]), told["choice"], *told["sentences"], "")
+    ]
+    lines += [text_sentence(row) for row in study["texts"]]
+    lines += [rewriting_sentence(study["rewriting"])] if study["rewriting"] else []
     return show(options, study, lines)
 
 
 def evaluation(
-    settings: Settings, sources: Sequence[Source], tasks: Sequence[Task], folder: Path, *, workers: int = 0
+    settings: Settings,
+    sources: Sequence[Source],
+    tasks: Sequence[Task],
+    folder: Path,
+    texts: Sequence[tuple[Measurement, Measure]] = (),
+    rewriting: Sequence[tuple[Measurement, Measure]] = (),
+    *,
+    workers: int = 0,
 ) -> dict[str, Any]:
     """What evaluation.json holds, after everything that is missing was measured."""
     wanted = [pair for task in tasks for pair in task.cells(settings)]
-    made = measured(wanted, folder, "measuring", workers=workers).rows
-    rows = [made[one.digest] for one, _ in wanted]
+    attacking = [pair for task in tasks for pair in task.attack_cells(settings)]
+    made = measured([*wanted, *attacking, *texts, *rewriting], folder, "measuring", workers=workers).rows
+    parts = (wanted, attacking, texts, rewriting)
+    rows, attacks, redacted, rewritten = ([made[one.digest] for one, _ in part] for part in parts)
     results = task_results(rows)
+    use = {result.name: result for result in results}
     return {
         "note": NOTE,
         "command": command_for(settings, sources),
-        "commands": {task.name: command_for(settings, _sources_of(task, sources)) for task in tasks},
+        "commands": {
+            **{task.name: command_for(settings, _sources_of(task, sources)) for task in tasks},
+            **{source.name: command_for(settings, [source]) for source in sources if source in TEXT_SOURCES},
+        },
         "settings": settings.model_dump(mode="json"),
         "surroundings": {**surroundings(), **_machine()},
         "sources": [_described(source, tasks) for source in sources],
@@ -100,7 +127,18 @@ def evaluation(
             }
             for result in results
         ],
+        "attack_findings": [
+            {
+                "task": one.task,
+                "choice": attack_choice(one, use[one.task], settings.success),
+                "sentences": attack_sentences(one, use[one.task], settings.success),
+            }
+            for one in attack_results(attacks)
+        ],
         "rows": rows,
+        "attacks": attacks,
+        "texts": redacted,
+        "rewriting": rewritten,
     }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hushvec
-from hushvec.mechanisms import Gaussian, PrivUnit, PublicCodebook, PublicProjection
+from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicCodebook, PublicProjection
 from hushvec_studies.search_by_mechanism.measure import COMPONENTS, share_behind_map, unit, whitened_privunit
 
 Rows = NDArray[np.float32]
@@ -19,9 +19,10 @@ NONE = "none"
 PRIVUNIT, WHITENED_PRIVUNIT = "privunit", "whitened privunit"
 GAUSSIAN, WHITENED_GAUSSIAN = "gaussian", "whitened gaussian"
 CODEBOOK = "public codebook"
-MECHANISMS = (PRIVUNIT, WHITENED_PRIVUNIT, CODEBOOK, GAUSSIAN, WHITENED_GAUSSIAN)
+LAPLACIAN, L2_LAPLACE = "laplacian", "l2 laplace"
+MECHANISMS = (PRIVUNIT, WHITENED_PRIVUNIT, CODEBOOK, GAUSSIAN, WHITENED_GAUSSIAN, LAPLACIAN, L2_LAPLACE)
 
-WITHOUT_PUBLIC_ROWS = (PRIVUNIT, GAUSSIAN)
+WITHOUT_PUBLIC_ROWS = (PRIVUNIT, GAUSSIAN, LAPLACIAN, L2_LAPLACE)
 
 DOCUMENTS, QUESTIONS = "documents", "questions"
 
@@ -79,6 +80,9 @@ def contender(
         return Contender(PrivUnit(epsilon=epsilon, dimension=dimension, corpus_size=rows), None, unit, 0.0)
     if name == GAUSSIAN:
         return Contender(Gaussian(epsilon=epsilon, delta=delta, dimension=dimension), None, unit, delta)
+    if name in (LAPLACIAN, L2_LAPLACE):
+        kind = Laplacian if name == LAPLACIAN else L2Laplace
+        return Contender(kind(epsilon=epsilon, dimension=dimension), None, unit, 0.0)
     if name == CODEBOOK:
         codebook = PublicCodebook.fit(public, epsilon=epsilon, purpose=purpose, seed=seed)
         return Contender(codebook.mechanism(epsilon), len(codebook), unit, 0.0)

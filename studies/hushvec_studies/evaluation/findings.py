@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hushvec._util.statistics import clopper_pearson_lower
+from hushvec_studies.evaluation.attacks.figures import FAILS, OPEN, SUCCEEDS
 from hushvec_studies.evaluation.contenders import NONE, WITHOUT_PUBLIC_ROWS
 from hushvec_studies.evaluation.labels import BY_CODE, CENTROID, PROBE
 from hushvec_studies.harness.tables import Estimate, number_text
 
 Row = Mapping[str, Any]
 
-SUCCEEDS, FAILS, OPEN = "succeeds", "fails", "not shown to succeed"
 TITLES = {
     "ndcg_at_10": "nDCG@10",
     "recall_at_10": "recall@10",
@@ -74,19 +75,19 @@ def refutes(row: Row) -> bool:
     return clopper_pearson_lower(hits, row["released"], _LUCK) > float(row["bound"])
 
 
-def is_better(one: Row, other: Row, main: str) -> bool:
-    """Whether `one` dominates `other`: its claim is no weaker, their intervals are apart in use or in attack, and in neither is `one`
-    the worse."""
+def is_better(one: Row, other: Row, main: str, by: str = "attack") -> bool:
+    """Whether `one` dominates `other`: its claim is no weaker, their intervals are apart in use or in the attack `by`, and in neither
+    is `one` the worse."""
     if one["epsilon"] > other["epsilon"] or one["delta"] > other["delta"]:
         return False
-    use, other_use, attack, other_attack = (estimate(row, name) for name in (main, "attack") for row in (one, other))
+    use, other_use, attack, other_attack = (estimate(row, name) for name in (main, by) for row in (one, other))
     more_useful, less_recognized = use[1] > other_use[2], attack[2] < other_attack[1]  # type: ignore[operator]
     return (more_useful and attack.value <= other_attack.value) or (less_recognized and use.value >= other_use.value)
 
 
-def dominators(result: TaskResult, row: Row) -> list[Row]:
+def dominators(result: TaskResult, row: Row, by: str = "attack") -> list[Row]:
     """The rows of other mechanisms that dominate this one, the most useful first."""
-    others = [one for one in result.rows if one["mechanism"] != row["mechanism"] and is_better(one, row, result.main)]
+    others = [one for one in result.rows if one["mechanism"] != row["mechanism"] and is_better(one, row, result.main, by)]
     return sorted(others, key=lambda one: -one[result.main][0])
 
 
@@ -97,11 +98,10 @@ def sentences(result: TaskResult, success: float) -> list[str]:
 
 def choice(result: TaskResult, success: float) -> str:
     """What the figures of a task mean for somebody who chooses epsilon."""
-    title, wanted = TITLES[result.main], _USABLE * result.clean[result.main][0]
-    useful = [row for row in result.rows if row[result.main][1] >= wanted]
+    title, useful = TITLES[result.main], useful_rows(result)
     told = []
     if useful:
-        first = min(useful, key=lambda row: (row["epsilon"], row["attack"][0]))
+        first = useful[0]
         told.append(
             f"To keep at least half of the {title} without noise, the smallest epsilon measured is {first['epsilon']:g}, "
             f"with {first['mechanism']}: {said(first, result.main)}. There the attack {verdict(first, success)}: it recognizes "
@@ -119,12 +119,19 @@ def choice(result: TaskResult, success: float) -> str:
         )
     else:
         told.append("At no setting measured does the attack fail.")
-    both = [row for row in useful if verdict(row, success) == FAILS]
+    both = [row for row in result.rows if row in useful and verdict(row, success) == FAILS]
     if both:
         told.append(f"Both hold at {_listed([_named(row) for row in both])}.")
     else:
         told.append(f"No setting keeps half of the {title} while the attack fails: choose which of the two matters more.")
     return " ".join(told)
+
+
+def useful_rows(result: TaskResult) -> list[Row]:
+    """The settings that keep at least half of the use without noise; the smallest epsilon first, then the weakest attack."""
+    wanted = _USABLE * result.clean[result.main][0]
+    useful = [row for row in result.rows if row[result.main][1] >= wanted]
+    return sorted(useful, key=lambda row: (row["epsilon"], row["attack"][0]))
 
 
 def said(row: Row, name: str) -> str:
@@ -165,19 +172,37 @@ def _capital(title: str) -> str:
 
 
 def _attacks(result: TaskResult, success: float) -> str:
-    """For each outcome the settings that have it."""
-    told = []
-    for outcome in (FAILS, OPEN, SUCCEEDS):
-        there: dict[str, list[float]] = {}
-        for row in result.rows:
-            if verdict(row, success) == outcome:
-                there.setdefault(row["mechanism"], []).append(row["epsilon"])
-        if there:
-            settings = "; ".join(f"{name} at epsilon {_listed([number_text(one) for one in own])}" for name, own in there.items())
-            told.append(f"It {'is ' if outcome == OPEN else ''}{outcome}: {settings}.")
     return (
         f"The adversary names one of {result.clean['candidates']:,} rows; a guess is right for "
-        f"{100 / result.clean['candidates']:.2g} %, and an attack succeeds with {100 * success:g} % more. {' '.join(told)}"
+        f"{100 / result.clean['candidates']:.2g} %, and an attack succeeds with {100 * success:g} % more. "
+        + by_outcome(result.rows, lambda row: verdict(row, success))
+    )
+
+
+def by_outcome(rows: Sequence[Row], outcome_of: Callable[[Row], str]) -> str:
+    """For each outcome of an attack the settings that have it."""
+    told = []
+    for outcome in (FAILS, OPEN, SUCCEEDS):
+        there = [row for row in rows if outcome_of(row) == outcome]
+        if there:
+            told.append(f"It {'is ' if outcome == OPEN else ''}{outcome}: {settings_text(there, rows)}.")
+    return " ".join(told)
+
+
+def settings_text(rows: Sequence[Row], among: Sequence[Row]) -> str:
+    """privunit at every epsilon; gaussian at epsilon 8 and 16
+
+    Args:
+        rows: that are named.
+        among: all rows: a mechanism of which every one is named is said to be so at every epsilon, if it has several.
+    """
+    there: dict[str, list[str]] = {}
+    for row in rows:
+        there.setdefault(row["mechanism"], []).append(number_text(row["epsilon"]))
+    measured = Counter(row["mechanism"] for row in among)
+    return "; ".join(
+        f"{name} at every epsilon" if 1 < len(own) == measured[name] else f"{name} at epsilon {_listed(own)}"
+        for name, own in there.items()
     )
 
 

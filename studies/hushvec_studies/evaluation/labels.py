@@ -11,7 +11,7 @@ from sklearn.naive_bayes import CategoricalNB
 
 from hushvec.mechanisms.codebook_response import CodebookResponse
 from hushvec.mechanisms.public_arrays import nearest_codes
-from hushvec_studies.evaluation.attack import recognized_rows, released_codes
+from hushvec_studies.evaluation.attacks.recognition import recognized_rows, released_codes
 from hushvec_studies.evaluation.cell import Cell, row_of
 from hushvec_studies.evaluation.contenders import DOCUMENTS, NONE, Contender, clean, contender, generators
 from hushvec_studies.evaluation.vectors import Labelled

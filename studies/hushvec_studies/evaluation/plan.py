@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from hushvec_studies.evaluation import collection, vectors
+from hushvec_studies.evaluation.attacks.alignment import TFIDF_SVD, WORDLLAMA
+from hushvec_studies.evaluation.attacks.measure import measure_attacks
+from hushvec_studies.evaluation.attacks.measure_inversion import INVERTED, measure_inversion
+from hushvec_studies.evaluation.attacks.targets import Target, sought, target
 from hushvec_studies.evaluation.cell import Cell, timed
 from hushvec_studies.evaluation.contenders import DOCUMENTS, MECHANISMS, NONE, QUESTIONS
 from hushvec_studies.evaluation.labels import MEASURES as LABEL_MEASURES
 from hushvec_studies.evaluation.labels import TEST, TRAINING, measure_labels
+from hushvec_studies.evaluation.redacted import text_cell
+from hushvec_studies.evaluation.rewritten import rewriting_cells, sentences
 from hushvec_studies.evaluation.search import MEASURES as SEARCH_MEASURES
 from hushvec_studies.evaluation.search import PRIVATE_QUERY, measure_search
-from hushvec_studies.evaluation.sources import BANKING, NEWSGROUPS, SCIFACT, SOURCES
+from hushvec_studies.evaluation.sources import BANKING, NEWSGROUPS, SCIFACT, SENTENCES, SOURCES, TEXT_SOURCES
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.measurements import Measure, Measurement
 from hushvec_studies.harness.settings import Distinct, Positive, Seed, Share, Text, one_of
@@ -48,6 +54,10 @@ class Settings(harness.Settings):
     )
     success: Share = Field(default=0.01, description="share of rows that an attack has to recognize beyond a guess to succeed")
     model: Text = Field(default="all-MiniLM-L6-v2", description="embedding model")
+    strangers: Distinct[Annotated[str, one_of((TFIDF_SVD, WORDLLAMA))]] = Field(
+        default=(TFIDF_SVD,), description=f"embedders of an adversary without the model, of {TFIDF_SVD}, {WORDLLAMA}"
+    )
+    inverted: Annotated[int, Field(ge=2)] = Field(default=24, description="questions of Banking77 that a search looks for")
     seed: Seed = Field(default=2026, description="of noise, codebooks and resampling")
     confidence: Share = Field(default=0.95, description="of the intervals")
     resamples: Annotated[int, Field(ge=1)] = Field(default=1000, description="of the bootstrap")
@@ -63,6 +73,8 @@ class Task:
         measure: makes the row of a cell.
         measures: of the use, the main one first.
         mechanisms: that are compared.
+        target: what the other attacks are measured on; None: on the rows of this task none is.
+        inverted: texts that are looked for by their releases; None: none are.
     """
 
     def __init__(
@@ -73,21 +85,39 @@ class Task:
         measure: Measure,
         measures: Sequence[str],
         mechanisms: Sequence[str],
+        target: Target | None = None,
+        inverted: Target | None = None,
     ) -> None:
         self.name, self.side, self.data = name, side, data
         self.measure, self.measures, self.mechanisms = measure, tuple(measures), tuple(mechanisms)
+        self.target, self.inverted = target, inverted
 
     def cells(self, settings: Settings) -> list[tuple[Measurement, Measure]]:
         """Every mechanism at every epsilon, after the measurement without noise."""
-        wanted: list[tuple[str, float | None]] = [(NONE, None)]
-        wanted += [(mechanism, epsilon) for mechanism in self.mechanisms for epsilon in settings.epsilons]
-        return [(self._cell(settings, mechanism, epsilon), partial(timed, self.measure)) for mechanism, epsilon in wanted]
+        return self._measured(settings, self.data, self.measure, self.mechanisms)
 
-    def _cell(self, settings: Settings, mechanism: str, epsilon: float | None) -> Cell:
+    def attack_cells(self, settings: Settings) -> list[tuple[Measurement, Measure]]:
+        """The same for the attacks beside re-identification."""
+        cells = []
+        if self.target is not None:
+            cells += self._measured(settings, self.target, measure_attacks, self.mechanisms)
+        if self.inverted is not None:
+            attacked = [mechanism for mechanism in self.mechanisms if mechanism in INVERTED]
+            cells += self._measured(settings, self.inverted, measure_inversion, attacked)
+        return cells
+
+    def _measured(
+        self, settings: Settings, data: vectors.Hashed, measure: Measure, mechanisms: Sequence[str]
+    ) -> list[tuple[Measurement, Measure]]:
+        wanted: list[tuple[str, float | None]] = [(NONE, None)]
+        wanted += [(mechanism, epsilon) for mechanism in mechanisms for epsilon in settings.epsilons]
+        return [(self._cell(settings, data, mechanism, epsilon), partial(timed, measure)) for mechanism, epsilon in wanted]
+
+    def _cell(self, settings: Settings, data: vectors.Hashed, mechanism: str, epsilon: float | None) -> Cell:
         return Cell(
             task=self.name,
             side=self.side,
-            data=self.data,
+            data=data,
             mechanism=mechanism,
             epsilon=epsilon,
             delta=settings.delta,
@@ -110,7 +140,21 @@ def benchmark_tasks(settings: Settings, folder: Path, embed: vectors.Embed) -> l
         NEWSGROUPS.name: lambda: _posts(settings, vectors.newsgroups(folder, embed, settings.min_tokens, settings.max_posts)),
         BANKING.name: lambda: _labels(settings, vectors.banking(folder, embed)),
     }
-    return [task for name in settings.benchmarks for task in made[name]()]
+    return [task for name in settings.benchmarks if name in made for task in made[name]()]
+
+
+def text_cells(settings: Settings, folder: Path) -> list[tuple[Measurement, Measure]]:
+    """The measurements of redaction that are asked for."""
+    of: dict[str, Any] = {"confidence": settings.confidence, "resamples": settings.resamples, "seed": settings.seed}
+    return [text_cell(source, folder, **of) for source in TEXT_SOURCES if source.name in settings.benchmarks]
+
+
+def rewritings(settings: Settings, folder: Path, embed: vectors.Embed) -> list[tuple[Measurement, Measure]]:
+    """The measurements of rewriting, where the sentences are asked for."""
+    if SENTENCES.name not in settings.benchmarks:
+        return []
+    of: dict[str, Any] = {"confidence": settings.confidence, "resamples": settings.resamples, "seed": settings.seed}
+    return rewriting_cells(sentences(folder, embed, settings.model, settings.seed), settings.epsilons, **of)
 
 
 def search_tasks(
@@ -129,17 +173,28 @@ def search_tasks(
     questions = documents if asked is None else vectors.searched(asked, embed)
     kinds = (*settings.mechanisms, PRIVATE_QUERY)
     return [
-        Task(f"{given.name}, private documents", DOCUMENTS, documents, measure_search, SEARCH_MEASURES, settings.mechanisms),
+        Task(
+            f"{given.name}, private documents",
+            DOCUMENTS,
+            documents,
+            measure_search,
+            SEARCH_MEASURES,
+            settings.mechanisms,
+            target(documents, settings.strangers),
+        ),
         Task(f"{given.name}, private questions", QUESTIONS, questions, measure_search, SEARCH_MEASURES, kinds),
     ]
 
 
 def _posts(settings: Settings, data: vectors.Posts) -> list[Task]:
-    return [Task(f"{data.name}, private documents", DOCUMENTS, data, measure_search, SEARCH_MEASURES, settings.mechanisms)]
+    attacked = target(data, settings.strangers)
+    name = f"{data.name}, private documents"
+    return [Task(name, DOCUMENTS, data, measure_search, SEARCH_MEASURES, settings.mechanisms, attacked)]
 
 
 def _labels(settings: Settings, data: vectors.Labelled) -> list[Task]:
+    attacked = target(data, settings.strangers), sought(data, settings.model, settings.inverted, settings.seed)
     return [
-        Task(f"{data.name}, private {side} rows", side, data, measure_labels, LABEL_MEASURES, settings.mechanisms)
-        for side in (TRAINING, TEST)
+        Task(f"{data.name}, private {side} rows", side, data, measure_labels, LABEL_MEASURES, settings.mechanisms, *given)
+        for side, given in ((TRAINING, attacked), (TEST, ()))
     ]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from hushvec_studies.harness.json_lines import objects_of
+from typing import NamedTuple
 
 
 class Source(NamedTuple):
@@ -52,7 +50,24 @@ BANKING = Source(
     "CC BY 4.0",
     "Casanueva et al., Efficient intent detection with dual sentence encoders (2020)",
 )
-SOURCES = {source.name: source for source in (SCIFACT, NEWSGROUPS, BANKING)}
+TAB = Source(
+    "tab",
+    "Text Anonymization Benchmark",
+    ("tab_113.jsonl.xz",),
+    "https://github.com/NorskRegnesentral/text-anonymization-benchmark, 113 judgments of the train and dev splits",
+    "MIT; judgments hold real names, so no text of them is shown or kept with the results",
+    "Pilan et al., The Text Anonymization Benchmark (2022)",
+)
+SENTENCES = Source(
+    "sentences",
+    "Presidio's sentences",
+    ("pii_synth.json",),
+    "https://github.com/microsoft/presidio-research, data/synth_dataset_v2.json",
+    "MIT; synthetic",
+    "presidio-research, synthetic sentences with known spans",
+)
+TEXT_SOURCES = (TAB, SENTENCES)
+SOURCES = {source.name: source for source in (SCIFACT, NEWSGROUPS, BANKING, *TEXT_SOURCES)}
 
 
 def titled(task: str) -> str:
@@ -72,17 +87,3 @@ def paths_of(source: Source, folder: Path) -> list[Path]:
         if not path.is_file():
             raise FileNotFoundError(f"{path}: must be a file of {source.name} ({source.origin}), is not there")
     return paths
-
-
-def records_of(path: Path, *fields: str) -> list[Any]:
-    """The objects of a file of JSON lines, each with these fields.
-
-    Raises:
-        ValueError: a line without one of them; a file that is damaged.
-    """
-    records = objects_of(path)
-    for number, record in enumerate(records, 1):
-        missing = next((field for field in fields if not isinstance(record, dict) or field not in record), None)
-        if missing is not None:
-            raise ValueError(f"{path}: line {number} must have {missing!r}")
-    return records

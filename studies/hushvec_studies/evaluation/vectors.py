@@ -14,56 +14,62 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from hushvec_studies.evaluation.collection import Collection
-from hushvec_studies.evaluation.sources import BANKING, NEWSGROUPS, paths_of, records_of
+from hushvec_studies.evaluation.sources import BANKING, NEWSGROUPS, paths_of
+from hushvec_studies.harness.json_lines import records_of
 from hushvec_studies.retrieval.corpora import load_corpus
 
 Rows = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Rows]
 LeftOut = tuple[tuple[str, int], ...]
+Texts = tuple[list[str], ...]
 
 _SEED = 2026  # of the splits; no secret
 
 
-class _Hashed:
+class Hashed:
     """Data that a measurement's key names by their content."""
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of every array and list."""
+        """SHA-256 of every array and list, and of other data in it; not of `texts`, whose rows are there."""
         content = hashlib.sha256()
-        for value in vars(self).values():
+        for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
                 content.update(f"{value.dtype.str} {value.shape}\n".encode() + np.ascontiguousarray(value).tobytes())
-            else:
+            elif isinstance(value, tuple) and value and all(isinstance(one, Hashed) for one in value):
+                content.update("\n".join(one.digest for one in value).encode())
+            elif name != "texts":
                 content.update(repr(value).encode())
         return content.hexdigest()
 
 
 @dataclass(frozen=True)
-class Searched(_Hashed):
-    """Documents, queries, and for each query the grades of the documents that answer it, by place."""
+class Searched(Hashed):
+    """Documents, queries, and for each query the grades of the documents that answer it, by place; `texts` of the documents."""
 
     name: str
     documents: Rows
     queries: Rows
     relevant: list[dict[int, float]]
     left_out: LeftOut = ()
+    texts: Texts = ()
 
 
 @dataclass(frozen=True)
-class Posts(_Hashed):
-    """Public posts and private ones with the number of the group of each: a post's own group answers it."""
+class Posts(Hashed):
+    """Public posts and private ones with the number of the group of each: a post's own group answers it; `texts` of both."""
 
     name: str
     public: Rows
     private: Rows
     groups: NDArray[np.int64]
     left_out: LeftOut = ()
+    texts: Texts = ()
 
 
 @dataclass(frozen=True)
-class Labelled(_Hashed):
-    """Public rows, and training and test rows with the number of the class of each."""
+class Labelled(Hashed):
+    """Public rows, and training and test rows with the number of the class of each; `texts` of public and training rows."""
 
     name: str
     public: Rows
@@ -72,14 +78,16 @@ class Labelled(_Hashed):
     test: Rows
     test_classes: NDArray[np.int64]
     left_out: LeftOut = ()
+    texts: Texts = ()
 
 
 def searched(collection: Collection, embed: Embed) -> Searched:
     """A collection's documents and queries."""
     place = {document: number for number, document in enumerate(collection.documents)}
     relevant = [{place[one]: grade for one, grade in collection.grades[query].items()} for query in collection.queries]
-    documents, queries = embed(list(collection.documents.values())), embed(list(collection.queries.values()))
-    return Searched(collection.name, documents, queries, relevant, collection.left_out)
+    texts = list(collection.documents.values())
+    documents, queries = embed(texts), embed(list(collection.queries.values()))
+    return Searched(collection.name, documents, queries, relevant, collection.left_out, (texts,))
 
 
 def newsgroups(folder: Path, embed: Embed, min_tokens: int, most: int | None = None) -> Posts:
@@ -93,8 +101,9 @@ def newsgroups(folder: Path, embed: Embed, min_tokens: int, most: int | None = N
     public, private = (order[parts[order] == part][:most] for part in ("train", "test"))
     not_drawn = len(corpus) - len(public) - len(private)
     left_out = (*corpus.left_out, ("posts that were not drawn", not_drawn)) if not_drawn else corpus.left_out
-    rows = embed([corpus.texts[place] for place in (*public, *private)])
-    return Posts(NEWSGROUPS.name, rows[: len(public)], rows[len(public) :], numbers[private], left_out)
+    texts = [corpus.texts[place] for place in (*public, *private)]
+    rows, first = embed(texts), len(public)
+    return Posts(NEWSGROUPS.name, rows[:first], rows[first:], numbers[private], left_out, (texts[:first], texts[first:]))
 
 
 def banking(folder: Path, embed: Embed) -> Labelled:
@@ -106,11 +115,13 @@ def banking(folder: Path, embed: Embed) -> Labelled:
     for record in records:
         first.setdefault(_folded(record["text"]), record)
     kept = list(first.values())
-    rows, classes = embed([one["text"] for one in kept]), np.unique([one["label"] for one in kept], return_inverse=True)[1]
+    texts = [one["text"] for one in kept]
+    rows, classes = embed(texts), np.unique([one["label"] for one in kept], return_inverse=True)[1]
     test = np.array([one["split"] == "test" for one in kept])
     public, training = train_test_split(np.flatnonzero(~test), test_size=0.5, random_state=_SEED, stratify=classes[~test])
     left_out = (("questions that were there before", len(records) - len(kept)),) if len(kept) < len(records) else ()
-    return Labelled(BANKING.name, rows[public], rows[training], classes[training], rows[test], classes[test], left_out)
+    of_parts = tuple([texts[place] for place in part] for part in (public, training))
+    return Labelled(BANKING.name, rows[public], rows[training], classes[training], rows[test], classes[test], left_out, of_parts)
 
 
 def _folded(text: str) -> str:

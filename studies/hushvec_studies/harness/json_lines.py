@@ -42,3 +42,17 @@ def lines_of(path: Path) -> Iterator[tuple[str, str]]:
 def objects_of(path: Path) -> list[Any]:
     """What the lines say."""
     return [json.loads(line) for _, line in lines_of(path)]
+
+
+def records_of(path: Path, *fields: str) -> list[Any]:
+    """The objects of a file of JSON lines, each with these fields.
+
+    Raises:
+        ValueError: a line without one of them; a file that is damaged.
+    """
+    records = objects_of(path)
+    for number, record in enumerate(records, 1):
+        missing = next((field for field in fields if not isinstance(record, dict) or field not in record), None)
+        if missing is not None:
+            raise ValueError(f"{path}: line {number} must have {missing!r}")
+    return records

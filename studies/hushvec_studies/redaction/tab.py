@@ -12,14 +12,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from hushvec.text.pii.letters import words
 
 Detect = Callable[[str], Iterable[tuple[int, int, str]]]
 
 KINDS = ("DIRECT", "QUASI")
-_WORD = re.compile(r"\w+")
+WORD = re.compile(r"\w+")
 # Titles, determiners, possessives, conjunctions and prepositions.
 _IGNORED = words(
     "mr mrs ms no nr about the a an this that these those his her their its and or of in on at by for from to with as into near "
@@ -28,30 +28,61 @@ _IGNORED = words(
 _PUNCTUATION = frozenset(" ,.-;:/&()[]–'\"’“”")
 
 
+class Counts(NamedTuple):
+    """Of one document.
+
+    Args:
+        protected, total: entities by kind of identifier, and by kind and type.
+        redacted: words that are redacted.
+        right: those of them that lie in a mention of a direct or a quasi identifier.
+        kept: words that lie in none, redacted or not.
+    """
+
+    protected: Counter[str]
+    total: Counter[str]
+    redacted: list[str]
+    right: list[str]
+    kept: list[str]
+
+
+def counts(document: dict[str, Any], detect: Detect) -> Counts:
+    """What of a document's entities is protected, and which of its words are redacted."""
+    found = Counts(Counter(), Counter(), [], [], [])
+    text = document["text"]
+    covered = bytearray(len(text))
+    for start, end, _ in detect(text):
+        covered[start:end] = b"\1" * (end - start)
+    for (kind, entity_type), mentions in _entities(document).items():
+        safe = all(_is_protected(text, covered, start, end) for start, end in mentions)
+        for name in (kind[0], f"{kind[0]} {entity_type}"):
+            found.total[name] += 1
+            found.protected[name] += safe
+    personal = bytearray(len(text))
+    for one in document["entities"]:
+        if one["identifier_type"] in KINDS:
+            start, end = one["start_offset"], one["end_offset"]
+            personal[start:end] = b"\1" * (end - start)
+    for word in WORD.finditer(text):
+        if covered[word.start()]:
+            found.redacted.append(word.group())
+            if personal[word.start()]:
+                found.right.append(word.group())
+        if not personal[word.start()]:
+            found.kept.append(word.group())
+    return found
+
+
 def rates(documents: Iterable[dict[str, Any]], detect: Detect) -> dict[str, Any]:
     """Recall of entities by kind of identifier and by type, and precision of words."""
     protected: Counter[str] = Counter()
     total: Counter[str] = Counter()
     redacted = right = 0
     for document in documents:
-        text = document["text"]
-        covered = bytearray(len(text))
-        for start, end, _ in detect(text):
-            covered[start:end] = b"\1" * (end - start)
-        for (kind, entity_type), mentions in _entities(document).items():
-            safe = all(_is_protected(text, covered, start, end) for start, end in mentions)
-            for name in (kind[0], f"{kind[0]} {entity_type}"):
-                total[name] += 1
-                protected[name] += safe
-        personal = bytearray(len(text))
-        for one in document["entities"]:
-            if one["identifier_type"] in KINDS:
-                start, end = one["start_offset"], one["end_offset"]
-                personal[start:end] = b"\1" * (end - start)
-        for word in _WORD.finditer(text):
-            if covered[word.start()]:
-                redacted += 1
-                right += personal[word.start()]
+        one = counts(document, detect)
+        protected += one.protected
+        total += one.total
+        redacted += len(one.redacted)
+        right += len(one.right)
     return {
         "entities": dict(sorted(total.items())),
         "recall": {name: round(protected[name] / count, 4) for name, count in sorted(total.items())},
@@ -74,7 +105,7 @@ def _is_protected(text: str, covered: bytearray, start: int, end: int) -> bool:
     open_places = {place for place in range(start, end) if not covered[place] and text[place] not in _PUNCTUATION}
     if not open_places:
         return True
-    for word in _WORD.finditer(text, start, end):
+    for word in WORD.finditer(text, start, end):
         if word.group().lower() in _IGNORED:
             open_places -= set(range(*word.span()))
     return not open_places

@@ -18,11 +18,13 @@ from hushvec._util import validate
 from hushvec._util.lines import decoded, json_record, require_utf8
 from hushvec.data import records
 from hushvec_studies.harness.json_lines import SUFFIXES, lines_of, suffix_of
+from hushvec_studies.harness.judgments import text_of
 from hushvec_studies.retrieval.key_phrases import word_count
 from hushvec_studies.retrieval.splits import PARTS, checked_fractions, stratified_split
 
 NEWSGROUPS = "20newsgroups"
 SHIPPED = "hushvec.data"
+BEIR_CORPUS = "corpus.jsonl"
 # The eight categories of the published retrieval study.
 EIGHT_CATEGORIES = (
     "alt.atheism",
@@ -131,9 +133,11 @@ def load_corpus(
         source: one of
             "20newsgroups": both parts of scikit-learn's data set, which scikit-learn downloads into data_home if it is not there;
             "hushvec.data": the 1,200 invented records that ship with hushvec (`hushvec.data.records`); nothing is downloaded;
-            a folder: its .txt files at any depth, one document each; the folder a file is in is its category;
-            a file .jsonl, .jsonl.xz or .jsonl.gz: one object a line with `text`, and `id` (default: the line's number), `category`
-            (default: the name of the file) and `split` if they are there.
+            a BEIR folder, which has corpus.jsonl: that file;
+            another folder: its .txt files at any depth, one document each; the folder a file is in is its category;
+            a file .jsonl, .jsonl.xz or .jsonl.gz: one object a line with `text`, and `id` or `_id` (default: the line's number),
+            `category` (default: the name of the file) and `split` if they are there. With `_id`, as BEIR has it, `title` comes before
+            the text.
         data_home: folder of scikit-learn's data sets; None: scikit-learn's own. Only with "20newsgroups".
         categories: which to keep; None: all.
         min_tokens: documents of fewer words are left out; words as `key_phrases` sees them, stop words among them.
@@ -225,6 +229,8 @@ def _documents(source: str | os.PathLike[str], data_home: str | os.PathLike[str]
     if source == SHIPPED:
         return SHIPPED, _of_hushvec()
     path = Path(source)
+    if path.is_dir() and (path / BEIR_CORPUS).is_file():
+        path /= BEIR_CORPUS
     if path.is_dir():
         return str(path), _of_folder(path)
     suffix = suffix_of(path)
@@ -269,15 +275,17 @@ def _of_json_lines(path: Path, suffix: str) -> Iterator[_Document]:
     for number, (where, line) in enumerate(lines_of(path), 1):
         record = json_record(line, "text", where)
         # ids of other systems are often numbers
-        given_id = record.fields.get("id", number)
+        given_id = record.fields.get("id", record.fields.get("_id", number))
         if isinstance(given_id, int) and not isinstance(given_id, bool):
             given_id = str(given_id)
-        fields = {"id": given_id, "category": record.fields.get("category", path.name.removesuffix(suffix)), "text": record.text}
+        # lines of BEIR, whose id is `_id`, have their title apart
+        text = text_of({**record.fields, "text": record.text}) if "_id" in record.fields else record.text
+        fields = {"id": given_id, "category": record.fields.get("category", path.name.removesuffix(suffix)), "text": text}
         for key, value in fields.items():
             if not isinstance(value, str):
                 raise ValueError(f"{where}: {key!r} must be a string, got {type(value).__name__}")
             require_utf8(value, where)
-        yield _Document(fields["id"], record.text, fields["category"], _split_of(record.fields, where), where)
+        yield _Document(fields["id"], text, fields["category"], _split_of(record.fields, where), where)
 
 
 def _split_of(fields: dict[str, Any], where: str) -> str | None:

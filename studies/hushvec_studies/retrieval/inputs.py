@@ -23,11 +23,13 @@ from hushvec_studies.harness.embedding_cache import EmbeddingCache
 from hushvec_studies.retrieval.configuration import to_values
 from hushvec_studies.retrieval.corpora import Corpus, load_corpus
 from hushvec_studies.retrieval.key_phrases import key_phrases
+from hushvec_studies.retrieval.own_queries import OwnQueries, own_queries
 from hushvec_studies.retrieval.plan import Run
-from hushvec_studies.retrieval.schema import Configuration
+from hushvec_studies.retrieval.schema import Configuration, Queries
 
 FORMAT = 1
 _ARRAYS = ("documents", "queries", "query_documents", "categories", "public")
+_JUDGED = "judged"
 _SAID = "inputs.json"
 
 
@@ -38,10 +40,12 @@ class Inputs:
     Args:
         documents: float32 [n, d].
         queries: float32 [m, d], those of one document beside each other.
-        query_documents: int64 [m], the row of the document that each query is a key phrase of, ascending.
+        query_documents: int64 [m], the row of the document that each query is of, ascending.
         categories: int64 [n], a number for each category.
         public: float32 [p, d], rows of another split that public maps are fitted on; no rows where none is asked for.
         digest: SHA-256 of all of it.
+        judged: float64 [j, 3], of queries of the user's own: number of a query, row of a document that answers it, grade. None for
+            key phrases, each of which its own document answers. `query_documents` is then the document that answers best.
     """
 
     documents: NDArray[np.float32]
@@ -50,6 +54,22 @@ class Inputs:
     categories: NDArray[np.int64]
     public: NDArray[np.float32]
     digest: str
+    judged: NDArray[np.float64] | None = None
+
+    @cached_property
+    def relevant(self) -> Any:
+        """What answers each query, as `hushvec.retrieval.evaluate` takes it."""
+        if self.judged is None:
+            return self.query_documents
+        grades: list[dict[int, float]] = [{} for _ in self.queries]
+        for query, document, grade in self.judged:
+            grades[int(query)][int(document)] = float(grade)
+        return grades
+
+    @property
+    def groups(self) -> NDArray[np.int64]:
+        """Queries that are resampled together: key phrases of one document; of the user's own each for itself."""
+        return self.query_documents if self.judged is None else np.arange(len(self.queries))
 
     @cached_property
     def asked(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -89,6 +109,7 @@ class InputFolder:
         self._folder, self._cache, self._embedder, self._progress = folder, cache, embedder, progress
         self._corpora: dict[str, Corpus] = {}
         self._caches: dict[str, EmbeddingCache] = {}
+        self._own: dict[str, tuple[tuple[str, int], ...]] = {}
 
     def of(self, run: Run) -> Path:
         """The sub-folder with the inputs of a run.
@@ -99,18 +120,23 @@ class InputFolder:
         configuration = run.configuration
         corpus = self._corpus(configuration)
         other = None if run.projection == "none" else public_split(configuration)
-        folder = self._folder / _name(corpus, configuration, other)
+        part = _searched(corpus, configuration)
+        own = None if configuration.queries.file is None else own_queries(configuration.queries, part)
+        if own is not None:
+            self._own[str(configuration.queries)] = own.left_out
+        folder = self._folder / _name(corpus, configuration, other, own)
         if not folder.is_dir():
-            self._make(folder, corpus, configuration, other)
+            self._make(folder, corpus, part, configuration, other, own)
         return folder
 
     @property
     def left_out(self) -> tuple[tuple[str, int], ...]:
-        """Why documents of the sources that were read are not among the inputs, and how many for each reason."""
+        """Why documents of the sources that were read, and queries of the user's own, are not among the inputs, and how many for each
+        reason."""
         counts: Counter[str] = Counter()
-        for corpus in self._corpora.values():
+        for left_out in (*(corpus.left_out for corpus in self._corpora.values()), *self._own.values()):
             # of one source under several settings, the setting that leaves out the most
-            counts |= Counter(dict(corpus.left_out))
+            counts |= Counter(dict(left_out))
         return tuple(counts.items())
 
     def _corpus(self, configuration: Configuration) -> Corpus:
@@ -127,25 +153,22 @@ class InputFolder:
             )
         return self._corpora[said]
 
-    def _make(self, folder: Path, corpus: Corpus, configuration: Configuration, other: str | None) -> None:
-        part = _searched(corpus, configuration)
-        asked = configuration.queries
-        phrases = [key_phrases(text, count=asked.per_document, tokens=asked.tokens) for text in part.texts]
-        texts = [phrase for own in phrases for phrase in own]
-        if not texts:
-            raise ValueError(
-                f"data.source must have texts with key phrases of {asked.tokens[0]} to {asked.tokens[1]} words, got none"
-            )
+    def _make(
+        self, folder: Path, corpus: Corpus, part: Corpus, configuration: Configuration, other: str | None, own: OwnQueries | None
+    ) -> None:
+        texts, of_documents = _phrases(configuration.queries, part) if own is None else (own.texts, own.documents)
         numbers = {category: number for number, category in enumerate(sorted(set(part.categories)))}
         public = () if other is None else corpus.part(other).texts
         documents, queries, fitted_on = self._embedded(configuration.embedding.model, (part.texts, texts, public))
         arrays: dict[str, NDArray[Any]] = {
             "documents": documents,
             "queries": queries,
-            "query_documents": np.repeat(np.arange(len(part)), [len(own) for own in phrases]),
+            "query_documents": of_documents,
             "categories": np.array([numbers[category] for category in part.categories]),
             "public": fitted_on,
         }
+        if own is not None:
+            arrays[_JUDGED] = own.judged
         _publish(folder, arrays)
 
     def _embedded(self, name: str, groups: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
@@ -155,6 +178,17 @@ class InputFolder:
         with Progress("embedding", len(texts) if self._progress else 0) as progress:
             rows = self._caches[name].embed(texts, progress.advance if self._progress else None)
         return np.split(rows, np.cumsum([len(group) for group in groups])[:-1])
+
+
+def _phrases(asked: Queries, part: Corpus) -> tuple[list[str], NDArray[np.int64]]:
+    """Key phrases of the documents, and the row of the document of each."""
+    phrases = [key_phrases(text, count=asked.per_document, tokens=asked.tokens) for text in part.texts]
+    texts = [phrase for own in phrases for phrase in own]
+    if not texts:
+        raise ValueError(
+            f"data.source must have texts with key phrases of {asked.tokens[0]} to {asked.tokens[1]} words, got none"
+        )
+    return texts, np.repeat(np.arange(len(part)), [len(own) for own in phrases])
 
 
 def drawn(count: int, most: int | None, seed: int) -> NDArray[np.intp]:
@@ -172,7 +206,8 @@ def load_inputs(folder: Path) -> Inputs:
     """
     try:
         digest = json.loads((folder / _SAID).read_text(encoding="utf-8"))["digest"]
-        return Inputs(**{name: np.load(folder / f"{name}.npy") for name in _ARRAYS}, digest=digest)
+        names = (*_ARRAYS, _JUDGED) if (folder / f"{_JUDGED}.npy").is_file() else _ARRAYS
+        return Inputs(**{name: np.load(folder / f"{name}.npy") for name in names}, digest=digest)
     except (KeyError, ValueError, EOFError) as error:
         raise ValueError(f"{folder}: must hold the inputs of a study; remove it to make them again ({error})") from None
 
@@ -188,7 +223,7 @@ def _source_values(configuration: Configuration) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in ("split", "max_documents")}
 
 
-def _name(corpus: Corpus, configuration: Configuration, other: str | None) -> str:
+def _name(corpus: Corpus, configuration: Configuration, other: str | None, own: OwnQueries | None) -> str:
     values = to_values(configuration)
     said = [
         FORMAT,
@@ -196,9 +231,11 @@ def _name(corpus: Corpus, configuration: Configuration, other: str | None) -> st
         values["data"]["split"],
         values["data"]["max_documents"],
         values["embedding"]["model"],
-        values["queries"],
+        {name: value for name, value in values["queries"].items() if value is not None},
         other,
     ]
+    if own is not None:
+        said.append([own.texts, own.documents.tolist(), own.judged.tolist()])
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
 

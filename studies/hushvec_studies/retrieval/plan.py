@@ -30,6 +30,7 @@ _OF_THE_PLAN = frozenset(
         "robustness",
     }
 )
+_OF_KEY_PHRASES = ("queries.per_document", "queries.tokens")
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ class Run:
         del values["retrieval"]["k"]
         if self.projection == "none":
             del values["privacy"]["public_split"]
+        # without queries of one's own the key is what it was before there were any
+        values["queries"] = {name: value for name, value in values["queries"].items() if value is not None}
         return values | {
             "sides": list(self.sides),
             "noise": None if self.noise is None else self.noise.model_dump(mode="json"),
@@ -103,8 +106,14 @@ def grid(configuration: Configuration) -> list[Run]:
 
 def ablations(configuration: Configuration) -> list[Run]:
     """The configured runs, and those with each setting of `ablate` at each of its values, one at a time."""
-    variants = (with_settings(configuration, {key: value}) for key, values in configuration.ablate.items() for value in values)
+    varied = {key: values for key, values in configuration.ablate.items() if _decides(configuration, key)}
+    variants = (with_settings(configuration, {key: value}) for key, values in varied.items() for value in values)
     return _distinct(run for variant in (configuration, *variants) for run in _runs(variant))
+
+
+def _decides(configuration: Configuration, key: str) -> bool:
+    """Whether a setting decides anything: those of key phrases do not where queries are the user's."""
+    return configuration.queries.file is None or key not in _OF_KEY_PHRASES
 
 
 def robustness(configuration: Configuration) -> list[Run]:

@@ -180,13 +180,13 @@ def _evaluated(run: Run, data: Inputs, index: PrivateIndex) -> tuple[_Watched, E
     evaluation = evaluate(
         watched,
         data.queries,
-        data.query_documents,
+        data.relevant,
         k=_depths(run),
         confidence=settings.statistics.confidence,
         resamples=settings.statistics.resamples,
         seed=settings.seed,
         clean=data.documents,
-        groups=data.query_documents,
+        groups=data.groups,
         latency_queries=settings.retrieval.latency_queries,
     )
     return watched, evaluation
@@ -222,7 +222,7 @@ def _category_precision(settings: Configuration, data: Inputs, found: NDArray[An
     statistics = settings.statistics
     return bootstrap(
         {"precision": shares},
-        groups=data.query_documents,
+        groups=data.groups,
         confidence=statistics.confidence,
         resamples=statistics.resamples,
         seed=settings.seed,

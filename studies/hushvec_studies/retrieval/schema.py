@@ -192,7 +192,7 @@ class Data(Settings):
 
     source: Text = Field(
         default="20newsgroups",
-        description="20newsgroups, hushvec.data (the records that ship), a folder of .txt, or a .jsonl file (.xz, .gz)",
+        description="20newsgroups, hushvec.data (the records that ship), a BEIR folder, a folder of .txt, or a .jsonl file (.xz, .gz)",
     )
     data_home: Text | None = Field(default=None, description="folder in which scikit-learn keeps 20 Newsgroups")
     categories: Distinct[Text] | None = Field(default=None, description="of these only; null: all")
@@ -217,6 +217,12 @@ class Queries(Settings):
     per_document: Annotated[int, Field(ge=1, le=50)] = Field(default=3, description="key phrases of each document, at most")
     tokens: Annotated[tuple[Tokens, Tokens], BeforeValidator(as_tuple), AfterValidator(_in_order)] = Field(
         default=(3, 5), description="least and most tokens of a key phrase"
+    )
+    file: Text | None = Field(
+        default=None, description="queries of your own, instead of key phrases: JSON lines, or a BEIR folder with its judgments"
+    )
+    judgments: Text | None = Field(
+        default=None, description="which documents answer them, by TREC or BEIR; null: test.tsv of the folder, or its only file"
     )
 
 
@@ -307,6 +313,12 @@ class Configuration(Settings):
         description="settings that `study ablate` varies, one at a time, with their values",
     )
     robustness: Robustness = Robustness()
+
+    @model_validator(mode="after")
+    def _judged_queries(self) -> Configuration:
+        if self.queries.judgments is not None and self.queries.file is None:
+            raise ValueError(f"queries.judgments must come with queries.file, got {self.queries.judgments!r} alone")
+        return self
 
     @model_validator(mode="after")
     def _enough_shadows(self) -> Configuration:

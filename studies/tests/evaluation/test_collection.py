@@ -3,8 +3,10 @@
 import pytest
 from evaluation.invented import beir_folder, write_lines
 
-from hushvec_studies.evaluation.collection import grades_of, own
-from hushvec_studies.evaluation.sources import SCIFACT, paths_of, records_of
+from hushvec_studies.evaluation.collection import own
+from hushvec_studies.evaluation.sources import SCIFACT, paths_of
+from hushvec_studies.harness.json_lines import records_of
+from hushvec_studies.harness.judgments import grades_of
 
 
 def test_a_beir_folder(tmp_path):
@@ -65,7 +67,7 @@ def test_files_that_are_refused(tmp_path):
         own(folder / "corpus.jsonl", None, None)
     (folder / "qrels" / "test.tsv").rename(folder / "qrels" / "dev.tsv")
     (folder / "qrels" / "train.tsv").write_text("")
-    with pytest.raises(ValueError, match=r"must hold test.tsv or one .tsv file \(else give --qrels\), got dev.tsv, train.tsv"):
+    with pytest.raises(ValueError, match=r"must hold test.tsv or one .tsv file \(else name one\), got dev.tsv, train.tsv"):
         own(folder, None, None)
     (folder / "qrels" / "test.tsv").write_text("q1\tnowhere\t1\n")
     with pytest.raises(ValueError, match="must have a query with a relevant document, got none"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from hushvec_studies.evaluation.attacks.findings import AttackResult, estimate_of, main_figures
+from hushvec_studies.evaluation.attacks.measure import AREA, PAIR, WORDS, rate_name
 from hushvec_studies.evaluation.contenders import MECHANISMS
 from hushvec_studies.evaluation.findings import TITLES, Row, TaskResult, estimate
 from hushvec_studies.evaluation.labels import PROBE
@@ -18,11 +20,107 @@ _STYLES = {name: number for number, name in enumerate((*MECHANISMS, PRIVATE_QUER
 _COLUMNS = 3
 _LEAST = 0.0001  # of a share on a logarithmic axis
 _SHORT = {PROBE: "accuracy"}
+_SHORT_ATTACKS = {
+    PAIR: "one of two told apart",
+    rate_name(PAIR, 0.01): "confirmed at 1 % false alarms",
+    AREA: "membership, AUC",
+    WORDS: "words, AUC",
+}
 
 
 def evaluation_figures(results: Sequence[TaskResult]) -> list[Figure]:
-    """All figures, with one panel for each task."""
+    """All figures, with one panel for each task; none without a task."""
+    if not results:
+        return []
     return [_frontier(results), _over_epsilon(results), _attacks(results)]
+
+
+def attack_figures(results: Sequence[TaskResult], attacks: Sequence[AttackResult]) -> list[Figure]:
+    """The attacks beside re-identification: use over attack, and attack over epsilon, a panel for each attack and task."""
+    drawn = [(name, result) for name in _drawn(attacks) for result in attacks]
+    if not drawn:
+        return []
+    use = {result.name: result for result in results}
+    columns = len(attacks) if len(attacks) > 1 else _COLUMNS
+    return [
+        Figure(
+            "frontier_attacks",
+            "figures",
+            "Use over each attack",
+            "As above, for the other attacks. Chance is the dotted vertical line.",
+            tuple(_attack_use_panel(use[result.task], result, name) for name, result in drawn),
+            "share or area under the curve that the attack reaches",
+            _use_label([use[result.task] for result in attacks]),
+            y_range=(0, 0.5),
+            columns=columns,
+        ),
+        Figure(
+            "attacks",
+            "figures",
+            "Each attack over epsilon",
+            "The dashed line is the bound of the claim where delta is 0; the dotted one is the attack without noise.",
+            tuple(_attack_panel(result, name) for name, result in drawn),
+            "epsilon of a row",
+            "share or area under the curve",
+            ticks=_ticks(results),
+            log_x=True,
+            y_range=(0, 1),
+            columns=columns,
+        ),
+    ]
+
+
+def _drawn(attacks: Sequence[AttackResult]) -> list[str]:
+    """The attacks that have panels: those that all tasks have."""
+    names = list(dict.fromkeys(name for result in attacks for name in result.names))
+    return [name for name in main_figures(names) if all(name in result.clean for result in attacks)]
+
+
+def _panel_title(result: AttackResult, name: str) -> str:
+    short = _SHORT_ATTACKS.get(name) or "{1}, {2} pairs".format(*name.split(" "))
+    return f"{titled(result.task).partition(',')[0]}: {short}"
+
+
+def _attack_use_panel(use: TaskResult, result: AttackResult, name: str) -> Panel:
+    kept = {(row["mechanism"], row["epsilon"]): estimate(row, use.main) for row in use.rows}
+    series = tuple(
+        _attack_series(
+            result, name, mechanism, lambda row: estimate_of(row["figures"][name]), lambda row: kept[_setting(row)], True
+        )
+        for mechanism in _attacked(result, name)
+    )
+    level = (("without noise", estimate(use.clean, use.main)),)
+    return Panel(_panel_title(result, name), series, level, result.clean[name]["chance"])
+
+
+def _attack_panel(result: AttackResult, name: str) -> Panel:
+    series = [
+        _attack_series(result, name, mechanism, _epsilon, lambda row: estimate_of(row["figures"][name]))
+        for mechanism in _attacked(result, name)
+    ]
+    bounded = [{**row, "bound": row["figures"][name]["bound"]} for row in result.having(name)]
+    return Panel(_panel_title(result, name), (*series, _bound(bounded)), (("without noise", estimate_of(result.clean[name])),))
+
+
+def _attack_series(
+    result: AttackResult,
+    name: str,
+    mechanism: str,
+    x: Callable[[Row], Estimate],
+    y: Callable[[Row], Estimate],
+    named: bool = False,
+) -> Series:
+    rows = [row for row in result.having(name) if row["mechanism"] == mechanism]
+    names = tuple(number_text(row["epsilon"]) for row in rows) if named else ()
+    return Series(mechanism, tuple(map(x, rows)), tuple(map(y, rows)), _STYLES[mechanism], names)
+
+
+def _attacked(result: AttackResult, name: str) -> list[str]:
+    return list(dict.fromkeys(row["mechanism"] for row in result.having(name)))
+
+
+def _setting(row: Row) -> tuple[str, float]:
+    return row["mechanism"], row["epsilon"]
 
 
 def _frontier(results: Sequence[TaskResult]) -> Figure:
@@ -66,7 +164,7 @@ def _attacks(results: Sequence[TaskResult]) -> Figure:
             titled(result.name),
             (
                 *(_series(result, name, _epsilon, partial(estimate, name="attack")) for name in _mechanisms(result)),
-                _bound(result),
+                _bound(result.rows),
             ),
         )
         for result in results
@@ -102,10 +200,8 @@ def _series(
     return Series(mechanism, tuple(map(x, rows)), tuple(map(y, rows)), _STYLES[mechanism], names)
 
 
-def _bound(result: TaskResult) -> Series:
-    pure = {row["epsilon"]: row["bound"] for row in result.rows if row["delta"] == 0} or {
-        row["epsilon"]: row["bound"] for row in result.rows
-    }
+def _bound(rows: Sequence[Row]) -> Series:
+    pure = {row["epsilon"]: row["bound"] for row in rows if row["delta"] == 0} or {row["epsilon"]: row["bound"] for row in rows}
     epsilons = sorted(pure)
     return Series(
         "bound of the claim",

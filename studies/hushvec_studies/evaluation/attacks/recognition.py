@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from hushvec._util.statistics import Estimate, clopper_pearson
 from hushvec.audit.indexes.bounds import identification_bound
-from hushvec.mechanisms import top_1_bound
+from hushvec.mechanisms import Laplacian, top_1_bound
 from hushvec.mechanisms.codebook_response import CodebookResponse
 from hushvec.mechanisms.public_arrays import nearest_codes
 from hushvec_studies.evaluation.contenders import Contender
@@ -17,13 +18,16 @@ from hushvec_studies.overview.measure import recognized
 
 Rows = NDArray[np.float32]
 
+_ROWS_AT_ONCE = 1000
+
 
 def recognized_rows(contender: Contender, released: Rows, rows: Rows) -> NDArray[np.bool_]:
     """For each released row, whether the adversary names the row behind it.
 
     The adversary has all clean rows, knows the mechanism and its public parts, and names a row of the largest likelihood. Under
-    Gaussian noise that is the row with the largest inner product; under PrivUnit, whose density has two levels, that row is among
-    the likeliest; under a codebook the likeliest rows are those whose nearest code was released.
+    Gaussian and L2-Laplace noise that is the row with the largest inner product, as clean rows have one length; under Laplacian noise
+    the row at the smallest sum of absolute differences; under PrivUnit, whose density has two levels, the row with the largest inner
+    product is among the likeliest; under a codebook the likeliest rows are those whose nearest code was released.
 
     Args:
         released: [n, e], the release of each row.
@@ -32,6 +36,8 @@ def recognized_rows(contender: Contender, released: Rows, rows: Rows) -> NDArray
     clean = contender.beside(rows)
     if isinstance(contender.mechanism, CodebookResponse):
         return np.equal(_named_by_code(contender.mechanism, released, clean), np.arange(len(rows)))
+    if isinstance(contender.mechanism, Laplacian):
+        return np.equal(_nearest_by_l1(released, clean), np.arange(len(rows)))
     found: NDArray[np.bool_] = recognized(released, clean) > 0
     return found
 
@@ -54,6 +60,14 @@ def released_codes(mechanism: CodebookResponse, released: Rows) -> NDArray[np.in
     """The number of the code behind each released row."""
     numbers = {row.tobytes(): number for number, row in enumerate(mechanism.table)}
     return np.array([numbers[row.tobytes()] for row in np.ascontiguousarray(released, np.float32)])
+
+
+def _nearest_by_l1(released: Rows, clean: Rows) -> NDArray[np.intp]:
+    blocks = [
+        cdist(released[first : first + _ROWS_AT_ONCE], clean, "cityblock").argmin(axis=1)
+        for first in range(0, len(released), _ROWS_AT_ONCE)
+    ]
+    return np.concatenate(blocks)
 
 
 def _named_by_code(mechanism: CodebookResponse, released: Rows, clean: Rows) -> NDArray[np.int64]:
