@@ -47,6 +47,7 @@ _ADAPTERS = (
     "chroma",
     "dask",
     "datasets",
+    "detectors",
     "gliner",
     "haystack",
     "haystack_store",
