@@ -39,9 +39,9 @@ from hushvec_studies.harness.models import embedder
 from hushvec_studies.rewriting import documents, metrics, rewriters
 from hushvec_studies.search_by_mechanism.measure import unit
 
-VERSION = 1  # of what a measurement does
+VERSION = 2  # of what a measurement does
 AS_IT_IS, WORDS, WHOLE = "as it is", "words, metric", "text, PrivUnit"
-MEANING, LEAK, LENGTH, BITS = "meaning", "leaked", "length", "bits_per_word"
+MEANING, UNRELATED, LEAK, LENGTH, BITS = "meaning", "meaning_by_chance", "leaked", "length", "bits_per_word"
 WORD_EPSILONS = (50.0, 100.0, 200.0, 400.0)
 MOST = 300  # sentences
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
@@ -184,6 +184,7 @@ def _figures(cell: RewritingCell, model: Any, outputs: list[str], judge: list[st
     made, given = (unit(np.asarray(model.embed(part), np.float32) + np.float32(1e-9)) for part in texts)
     columns: dict[str, NDArray[np.float64]] = {
         MEANING: np.einsum("nd,nd->n", made, given, dtype=np.float64),
+        UNRELATED: np.einsum("nd,nd->n", made, np.roll(given, 1, axis=0), dtype=np.float64),
         LENGTH: np.array([length(text, output) for text, output in zip(data.private, outputs, strict=True)]),
     }
     means = bootstrap(columns, confidence=cell.confidence, resamples=cell.resamples, seed=cell.seed)

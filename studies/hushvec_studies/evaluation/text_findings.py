@@ -15,7 +15,7 @@ from hushvec_studies.evaluation.redacted import (
     PRECISION_OF_FINDS,
     QUASI,
 )
-from hushvec_studies.evaluation.rewritten import AS_IT_IS, BITS, LEAK, LENGTH, MEANING, WORDS
+from hushvec_studies.evaluation.rewritten import AS_IT_IS, BITS, LEAK, LENGTH, MEANING, UNRELATED, WORDS
 from hushvec_studies.evaluation.sources import SOURCES
 
 TEXT_TITLES = {
@@ -31,6 +31,7 @@ TEXT_TITLES = {
 
 REWRITING_TITLES = {
     MEANING: "meaning: cosine with the text",
+    UNRELATED: "cosine with another text",
     LEAK: "identifying strings that stand in the output",
     LENGTH: "length, of the text's",
     BITS: "bits per word (less is more fluent)",
@@ -59,7 +60,8 @@ def rewriting_sentence(rows: Sequence[Row]) -> str:
             figures = row["figures"]
             of_text = f"{row['epsilon_of_text']:,.0f} of a text"
             told.append(
-                f"{method} at epsilon {row['epsilon']:g} ({of_text}): meaning {_number(figures[MEANING])}, "
+                f"{method} at epsilon {row['epsilon']:g} ({of_text}): meaning {_number(figures[MEANING])}, by chance "
+                f"{figures[UNRELATED][0]:.3f}, "
                 f"leak {_share(figures[LEAK])}"
             )
     note = f"epsilon of {WORDS} is of a word and a unit of distance, and adds up over the words of a text"

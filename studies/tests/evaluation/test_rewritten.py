@@ -12,6 +12,7 @@ from hushvec_studies.evaluation.rewritten import (
     LEAK,
     LENGTH,
     MEANING,
+    UNRELATED,
     WHOLE,
     WORDS,
     Bigrams,
@@ -101,10 +102,13 @@ def test_what_is_measured(data):
     whole = row(data, AS_IT_IS)
     assert whole["figures"][MEANING][0] == pytest.approx(1.0)
     assert whole["figures"][LEAK][0] == 1.0 and whole["figures"][LENGTH][0] == 1.0
+    assert whole["figures"][MEANING][0] > whole["figures"][UNRELATED][0] + 0.1
     assert whole["epsilon_of_text"] is None
     little, much = row(data, WORDS, 1000.0), row(data, WORDS, 1.0)
     assert little["figures"][MEANING][0] > much["figures"][MEANING][0] + 0.2
     assert little["figures"][LEAK][0] > much["figures"][LEAK][0] + 0.3
+    gains = [one["figures"][MEANING][0] - one["figures"][UNRELATED][0] for one in (little, much)]
+    assert gains[0] > gains[1] + 0.1
     # four words, at most 2 apart each
     assert little["epsilon_of_text"] == 8000.0
     text = row(data, WHOLE, 8.0)

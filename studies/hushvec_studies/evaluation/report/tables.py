@@ -68,7 +68,8 @@ def rewriting_table(rows: Sequence[Row]) -> Table:
         f"{rows[0]['documents']:,} private sentences. “Words, metric” replaces each word by the public word nearest to its noisy "
         "vector, so that a name that no public text has cannot come out; its epsilon is of a word and a unit of distance. “Text, "
         "PrivUnit” is hushvec's Rewriter on whole texts. Epsilon of a text: the most for two texts of the mean number of words. "
-        "Unrelated sentences have a cosine above 0 too, which is not measured here: compare methods, and do not read one alone."
+        "Unrelated sentences have a cosine above 0 too: an output keeps of the meaning what it has in common with its own text beyond "
+        "what it has with another one."
     )
     headings = (
         Heading("method", "method"),
