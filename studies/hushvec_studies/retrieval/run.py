@@ -75,6 +75,8 @@ def perform(run: Run, inputs: Path, config_hash: str, commit: str | None) -> Rec
         receipts=_receipts(index, searched),
         promises=tuple(index.describe()),
         curves=curves,
+        ranks=_ranks(data, searched.found),
+        queries_of=tuple(np.unique(data.query_documents, return_counts=True)[1].tolist()),
     )
 
 
@@ -228,6 +230,11 @@ def _category_precision(settings: Configuration, data: Inputs, found: NDArray[An
         seed=settings.seed,
         limits=(0.0, 1.0),
     )["precision"]
+
+
+def _ranks(data: Inputs, found: NDArray[Any]) -> tuple[int, ...]:
+    hits = found == data.query_documents[:, None]
+    return tuple(np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, 0).tolist())
 
 
 def _recall_at(k: int, evaluation: Evaluation) -> Row:
