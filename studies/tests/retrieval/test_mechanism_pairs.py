@@ -1,6 +1,8 @@
 """Mechanism against mechanism: which are paired, and that difference, p and effect are those of the paired queries."""
 
+import csv
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import study_stand_ins as stand_ins
 from made_rows import made_row
 
 from hushvec.retrieval.measures.paired import paired_test
+from hushvec_studies.retrieval import mechanism_pairs as module
 from hushvec_studies.retrieval.comparisons import holm
 from hushvec_studies.retrieval.mechanism_pairs import mechanism_pairs
 from hushvec_studies.retrieval.plan import planned
@@ -95,3 +98,20 @@ def test_the_ranks_of_a_run_give_its_recall(tmp_path):
     assert {(line["first"], line["second"]) for line in columns(table)} == set(
         itertools.combinations(["document, gaussian", "document, pure", "score, gaussian", "score, pure"], 2)
     )
+
+
+def test_the_page_has_the_committed_comparison():
+    with (Path(module.__file__).parent / "results" / "records_mechanisms.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    page = (Path(__file__).parents[3] / "docs" / "studies.md").read_text(encoding="utf-8")
+    told = [line for line in page.splitlines() if line.startswith(("| document, gaussian | ", "| document, pure | "))]
+    assert len(rows) == 36 and len(told) == 18
+    assert set(told) <= {_line_of(row) for row in rows}
+
+
+def _line_of(row):
+    names = ("recall_first", "recall_second", "difference", "difference_ci_lower", "difference_ci_upper")
+    first, second, difference, low, high = (f"{float(row[name]):.3f}" for name in names)
+    p, adjusted = (f"{float(row[name]):.4f}" for name in ("p_value", "p_value_holm"))
+    cells = (row["first"], row["second"], f"{float(row['epsilon']):g}", first, second, f"{difference} [{low}, {high}]", p, adjusted)
+    return f"| {' | '.join(cells)} | {float(row['cohens_d']):.2f} |"
