@@ -19,6 +19,7 @@ from scipy import stats
 
 import hushvec as hv
 from hushvec_studies.harness.charts import Panel
+from hushvec_studies.harness.settings import checked
 from hushvec_studies.harness.tables import Estimate
 from hushvec_studies.rewriting import (
     attack_decoder,
@@ -220,6 +221,13 @@ def test_sentences_have_their_gold_strings(records, tmp_path):
     assert [one.identifying for one in documents.sentences(path, 1, 0, parity=0)] == [("Cleo Vale",)]
 
 
+def test_shipped_records_of_other_people_are_public():
+    private, public = documents.shipped_records(50, 3)
+    assert len(private) == 50 and all(one.gold == one.identifying and one.gold[0] in one.text for one in private)
+    assert not any(one.gold[0] in text for one in private for text in public)
+    assert documents.shipped_records(50, 3) == (private, public) != documents.shipped_records(50, 4)
+
+
 def test_variants_hold_other_peoples_data(records):
     values = variants.values_of(records)
     assert values == {"PERSON": ["Ann Other", "Bo Li", "Cleo Vale"], "AGE": ["31", "54", "9"]}
@@ -289,6 +297,28 @@ def test_the_comparison(toy, tmp_path):
     assert all(row["seconds"] > 0 for row in rows[::2]) and not any("seconds" in row for row in rows[1::2])
     comparison.draw({"rows": rows}, tmp_path)
     assert (tmp_path / "comparison.svg").read_text().startswith("<svg ")
+
+
+def test_a_token_classifier_is_one_more_redactor(monkeypatch):
+    for name in ("presidio_patterns", "rules"):
+        monkeypatch.setattr(comparison.redactors, name, lambda: str)
+    monkeypatch.setattr(comparison.redactors, "token_classifier", lambda folder: lambda text: f"{folder.name}: {text}")
+    named = dict(comparison.baselines(None, Path("models/filter")))
+    assert list(named) == ["nothing done", "Presidio, patterns", "token classifier, filter", "rules alone"]
+    assert named["token classifier, filter"]("x") == "filter: x"
+    assert list(dict(comparison.baselines(None))) == ["nothing done", "Presidio, patterns", "rules alone"]
+
+
+def test_the_comparison_needs_no_file_for_the_records(toy, monkeypatch):
+    model, inverter, _ = toy
+    monkeypatch.setattr(comparison.rewriters, "shipped", lambda given: inverter)
+    settings = comparison.Settings(data=("records",), quick=True, posts=Path("nowhere"), sentences=Path("nowhere"))
+    private, sources = comparison.with_records(settings, 5, [], model)
+    assert len(private) == 5 and {name: set(one) for name, one in sources.items()} == {
+        "shipped": {"chunk", "document"}, "own file": {"chunk", "document"}
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="must be one of sentences, posts, records"):
+        checked(comparison.Settings, {"data": ("letters",)})
 
 
 def test_the_decoder(toy, tmp_path):
