@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hushvec
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json, table
 from hushvec.cli._printable import say
@@ -16,6 +17,7 @@ from hushvec_studies.clinical.command import add_arguments, run_clinical
 from hushvec_studies.evaluation.command import DESCRIPTION as EVALUATION
 from hushvec_studies.evaluation.command import add_arguments as add_evaluation_arguments
 from hushvec_studies.evaluation.command import run_evaluation
+from hushvec_studies.harness.logs import logged_to, stage
 from hushvec_studies.personalize.command import DESCRIPTION as PERSONALIZE
 from hushvec_studies.personalize.command import add_arguments as add_personalize_arguments
 from hushvec_studies.personalize.command import run_personalize
@@ -93,6 +95,7 @@ def _add_plan(commands: Subparsers, name: str, plan: Callable[[Configuration], l
         "--set", metavar="KEY=VALUE", action="append", default=[], help="another value for a setting; may be repeated"
     )
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes, one thread each (default 1; 0: this one)")
+    parser.add_argument("--log", metavar="FILE", type=Path, help="append one line of JSON for each stage; no text of a document")
 
 
 def _run(options: argparse.Namespace, plan: Callable[[Configuration], list[Run]]) -> int:
@@ -101,7 +104,8 @@ def _run(options: argparse.Namespace, plan: Callable[[Configuration], list[Run]]
     from hushvec_studies.retrieval.runs import do_runs
 
     folder = options.output or Path(f"study-{configuration.name}")
-    done = do_runs(configuration, runs, folder, workers=options.workers)
+    with logged_to(options.log), stage("study", study=configuration.name, version=hushvec.__version__):
+        done = do_runs(configuration, runs, folder, workers=options.workers)
     found = finding(done.rows)
     if options.json:
         print_json(done.to_dict() | found.to_dict())

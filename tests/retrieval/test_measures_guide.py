@@ -21,6 +21,13 @@ def test_coverage():
     assert max(errors) <= 0.008 and f"{RESULTS['data sets']:,} data sets" in GUIDE
 
 
+def test_paired_differences():
+    """The size of the test: at most 0.05 but for three standard errors of 4,000 data sets."""
+    for row in RESULTS["paired differences"]:
+        assert f"| {row['queries each']} | {row['difference']:g} | {row['coverage']:.3f} | {row['rejected']:.3f} |" in GUIDE
+        assert row["coverage"] > 0.94 and (row["difference"] > 0 or row["rejected"] <= 0.05 + 3 * (0.05 * 0.95 / 4000) ** 0.5)
+
+
 def test_times():
     times = RESULTS["seconds of ten metrics, 22,000 queries, 1,000 resamples"]
     assert f"take {times['functions of a rank']:.3f} s" in GUIDE.replace("\n", " ")

@@ -19,7 +19,10 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
+
+from hushvec_studies.harness import logs
 
 Task = Callable[[Any], Any]
 
@@ -44,7 +47,8 @@ def results_of(task: Task, jobs: Sequence[Any], workers: int) -> Iterator[Any]:
     if workers == 0 or not jobs:
         return
     before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(min(workers, len(jobs)), multiprocessing.get_context("spawn"), initializer=_begin)
+    spawned = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(workers, len(jobs)), spawned, initializer=_begin, initargs=(logs.current_file(),))
     # No more jobs than workers at a time: after an error none is begun.
     left = iter(jobs)
     done = partial(_done, task)
@@ -75,8 +79,9 @@ def results_of(task: Task, jobs: Sequence[Any], workers: int) -> Iterator[Any]:
         pool.shutdown(cancel_futures=True)
 
 
-def _begin() -> None:
+def _begin(log: Path | None) -> None:
     """In a new worker: leave Ctrl-C to the study's own process, which ends its workers, and leave with that process."""
+    logs.join(log)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from hushvec._util.progress import Progress
 from hushvec._util.publish import published_folder
 from hushvec_studies.harness.embedding_cache import EmbeddingCache
+from hushvec_studies.harness.logs import stage
 from hushvec_studies.retrieval.configuration import to_values
 from hushvec_studies.retrieval.corpora import Corpus, load_corpus
-from hushvec_studies.retrieval.key_phrases import key_phrases
+from hushvec_studies.retrieval.key_phrases import key_phrases, prepared_text
 from hushvec_studies.retrieval.own_queries import OwnQueries, own_queries
 from hushvec_studies.retrieval.plan import Run
 from hushvec_studies.retrieval.schema import Configuration, Queries
@@ -143,23 +144,27 @@ class InputFolder:
         data = configuration.data
         said = json.dumps([_source_values(configuration), configuration.seed])
         if said not in self._corpora:
-            self._corpora[said] = load_corpus(
-                data.source,
-                data_home=data.data_home,
-                categories=data.categories,
-                min_tokens=data.min_tokens,
-                splits=data.splits,  # type: ignore[arg-type]
-                seed=configuration.seed,
-            )
+            with stage("corpus") as facts:
+                self._corpora[said] = load_corpus(
+                    data.source,
+                    data_home=data.data_home,
+                    categories=data.categories,
+                    min_tokens=data.min_tokens,
+                    splits=data.splits,  # type: ignore[arg-type]
+                    seed=configuration.seed,
+                )
+                facts["documents"] = len(self._corpora[said])
         return self._corpora[said]
 
     def _make(
         self, folder: Path, corpus: Corpus, part: Corpus, configuration: Configuration, other: str | None, own: OwnQueries | None
     ) -> None:
         texts, of_documents = _phrases(configuration.queries, part) if own is None else (own.texts, own.documents)
+        prepare = partial(prepared_text, lower_case=configuration.data.lower_case, drop=configuration.data.drop_stop_words)
         numbers = {category: number for number, category in enumerate(sorted(set(part.categories)))}
         public = () if other is None else corpus.part(other).texts
-        documents, queries, fitted_on = self._embedded(configuration.embedding.model, (part.texts, texts, public))
+        groups = [[prepare(text) for text in group] for group in (part.texts, texts, public)]
+        documents, queries, fitted_on = self._embedded(configuration.embedding.model, groups)
         arrays: dict[str, NDArray[Any]] = {
             "documents": documents,
             "queries": queries,
@@ -173,9 +178,10 @@ class InputFolder:
 
     def _embedded(self, name: str, groups: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
         if name not in self._caches:
-            self._caches[name] = EmbeddingCache(self._cache, self._embedder(name))
+            with stage("model", model=name):
+                self._caches[name] = EmbeddingCache(self._cache, self._embedder(name))
         texts = [text for group in groups for text in group]
-        with Progress("embedding", len(texts) if self._progress else 0) as progress:
+        with stage("embedding", texts=len(texts)), Progress("embedding", len(texts) if self._progress else 0) as progress:
             rows = self._caches[name].embed(texts, progress.advance if self._progress else None)
         return np.split(rows, np.cumsum([len(group) for group in groups])[:-1])
 
@@ -218,9 +224,9 @@ def digest_of(folder: Path) -> str:
 
 
 def _source_values(configuration: Configuration) -> dict[str, Any]:
-    """Settings of the corpus, whichever part of it is searched."""
+    """Settings of the corpus, whichever part of it is searched and however its texts are embedded."""
     data = to_values(configuration)["data"]
-    return {name: value for name, value in data.items() if name not in ("split", "max_documents")}
+    return {name: value for name, value in data.items() if name not in ("split", "max_documents", "lower_case", "drop_stop_words")}
 
 
 def _name(corpus: Corpus, configuration: Configuration, other: str | None, own: OwnQueries | None) -> str:
@@ -236,6 +242,8 @@ def _name(corpus: Corpus, configuration: Configuration, other: str | None, own: 
     ]
     if own is not None:
         said.append([own.texts, own.documents.tolist(), own.judged.tolist()])
+    if configuration.data.lower_case or configuration.data.drop_stop_words:
+        said.append([configuration.data.lower_case, configuration.data.drop_stop_words])
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
 

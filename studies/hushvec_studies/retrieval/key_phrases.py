@@ -27,6 +27,7 @@ from hushvec._util import validate
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 # Between the words of one fragment there are spaces only: punctuation, line ends and tabs delimit.
 _FRAGMENT = re.compile(rf"{_WORD.pattern}(?: +{_WORD.pattern})*")
+_WORD_AND_SPACES = re.compile(rf"({_WORD.pattern})[ \t]*")
 _STOP_WORDS = "stop_words.txt"
 
 
@@ -55,6 +56,30 @@ def stop_words() -> frozenset[str]:
 def word_count(text: str) -> int:
     """Words of a text as key phrases see them, stop words among them."""
     return sum(1 for _ in _WORD.finditer(text))
+
+
+def prepared_text(text: str, *, lower_case: bool = False, drop: bool = False) -> str:
+    """A text as it is embedded: in lower case, without stop words, or as it is.
+
+    Args:
+        lower_case: bring it to lower case.
+        drop: leave out the words of `stop_words()`, whatever their case, and with each the spaces behind it.
+
+    Edge cases:
+        A text of nothing but stop words keeps them: an empty text has no meaning that could be embedded.
+
+    Example:
+        >>> prepared_text("It is the Noise of all Vectors, isn't it?", lower_case=True, drop=True)
+        'noise vectors, ?'
+    """
+    kept = _WORD_AND_SPACES.sub(lambda match: "" if _is_stop_word(match[1]) else match[0], text) if drop else text
+    if not _WORD.search(kept):
+        kept = text
+    return kept.lower() if lower_case else kept
+
+
+def _is_stop_word(word: str) -> bool:
+    return word.lower().replace("’", "'") in stop_words()
 
 
 def candidates(text: str, stop: Collection[str], longest: int | None = None) -> list[Candidate]:

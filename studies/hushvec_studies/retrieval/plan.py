@@ -28,9 +28,14 @@ _OF_THE_PLAN = frozenset(
         "privacy.projections",
         "ablate",
         "robustness",
+        "retrieval.prepared",
     }
 )
 _OF_KEY_PHRASES = ("queries.per_document", "queries.tokens")
+# Settings that came later. At their defaults they are no part of a run, so that runs from before keep their names and their noise.
+_LATER = ("data.lower_case", "data.drop_stop_words")
+# Settings that say how answers are judged, after all noise has been drawn: other values of them see the same noise.
+_OF_THE_JUDGEMENT = ("retrieval.latency_queries", "attack.attacks", "statistics.confidence", "statistics.resamples")
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,10 @@ class Run:
             else:
                 del values[section]
         del values["retrieval"]["k"]
+        for name in _LATER:
+            section, _, key = name.partition(".")
+            if values[section][key] == KEYS[name].default:
+                del values[section][key]
         if self.projection == "none":
             del values["privacy"]["public_split"]
         # without queries of one's own the key is what it was before there were any
@@ -88,6 +97,18 @@ class Run:
     def key(self, inputs: str, version: str) -> dict[str, Any]:
         """Everything that decides the figures of the run on inputs of this digest by this version of the package."""
         return {**self.settings(), "inputs": inputs, "version": version}
+
+    def drawing(self, inputs: str, version: str) -> dict[str, Any]:
+        """Everything that decides noise, indexes and their answers: the key without what only judges them."""
+        key, default = self.key(inputs, version), to_values(Configuration())
+        for name in _OF_THE_JUDGEMENT:
+            section, _, inner = name.partition(".")
+            key[section][inner] = default[section][inner]
+        return key
+
+    def seed(self, purpose: str) -> int:
+        """A seed of its own for every run and purpose, the same however the run is judged."""
+        return int(digest_of(self.drawing(purpose, ""))[:15], 16)
 
     def fingerprint(self, inputs: str, version: str) -> str:
         """The config_hash of the run: 32 hexadecimal digits of its key's digest."""
@@ -135,7 +156,7 @@ def first_difference(one: Configuration, other: Mapping[str, Any]) -> str | None
         if name in _OF_THE_PLAN or section in _OF_THE_PLAN:
             continue
         here = values[section][key] if key else values[section]
-        there = other.get(section, {}).get(key) if key else other.get(section)
+        there = other.get(section, {}).get(key, KEYS[name].default if name in _LATER else None) if key else other.get(section)
         if here != there:
             return f"{name} is {there!r} there and {here!r} here"
     return None

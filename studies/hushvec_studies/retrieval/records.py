@@ -40,12 +40,16 @@ class Record:
             receipts say what was done, and are no claims of privacy.
         promises: sentences of the index about what it promises whom.
         curves: attack -> {"k", "fpr", "tpr"}: its ROC curve at the largest k.
+        ranks: place of the right document in the answer to each query, from 1; 0 where it was not returned.
+        queries_of: how many queries in a row ask for the same document.
     """
 
     rows: tuple[Row, ...]
     receipts: Mapping[str, Any]
     promises: tuple[str, ...]
     curves: Mapping[str, Any]
+    ranks: tuple[int, ...] = ()
+    queries_of: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for strict JSON."""
@@ -54,6 +58,9 @@ class Record:
             "receipts": dict(self.receipts),
             "promises": list(self.promises),
             "curves": dict(self.curves),
+            # thousands of small numbers: one line of the file instead of one line for each
+            "ranks": " ".join(map(str, self.ranks)),
+            "queries_of": " ".join(map(str, self.queries_of)),
         }
 
     @classmethod
@@ -66,7 +73,14 @@ class Record:
         if not said["rows"] or any(set(row) != set(columns.NAMES) for row in said["rows"]):
             raise ValueError("not a run of this version of hushvec")
         rows = tuple(columns.from_json(row) for row in said["rows"])
-        return cls(rows=rows, receipts=said["receipts"], promises=tuple(said["promises"]), curves=said["curves"])
+        return cls(
+            rows=rows,
+            receipts=said["receipts"],
+            promises=tuple(said["promises"]),
+            curves=said["curves"],
+            ranks=_numbers(said.get("ranks", "")),
+            queries_of=_numbers(said.get("queries_of", "")),
+        )
 
 
 class StudyFolder:
@@ -138,6 +152,10 @@ class StudyFolder:
         if not isinstance(said, dict) or said.get("format") != FORMAT or not isinstance(said.get("configuration"), dict):
             raise ValueError(f"{path}: is not the beginning of a study of this version of hushvec")
         return said
+
+
+def _numbers(said: str) -> tuple[int, ...]:
+    return tuple(map(int, said.split()))
 
 
 def _place(row: Row) -> tuple[Any, ...]:

@@ -22,12 +22,15 @@ import hushvec
 from hushvec.audit.bootstrap import bootstrap
 from hushvec.audit.indexes.membership import MembershipResult, judge
 from hushvec.audit.indexes.shadows import Game, play
+from hushvec.audit.indexes.statistics import observe
 from hushvec.mechanisms import PrivUnit, PublicProjection
 from hushvec.retrieval import Estimate, PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.evaluation import Evaluation, compare, evaluate
+from hushvec_studies.harness.logs import stage
 from hushvec_studies.retrieval.columns import FALSE_POSITIVE_RATES, RECALL_DEPTHS, Row, attack_column, empty_row
 from hushvec_studies.retrieval.inputs import Inputs, drawn, load_inputs
 from hushvec_studies.retrieval.plan import Run
+from hushvec_studies.retrieval.prepared import Prepared, prepared_for
 from hushvec_studies.retrieval.records import Record
 from hushvec_studies.retrieval.schema import Configuration
 
@@ -58,16 +61,16 @@ def perform(run: Run, inputs: Path, config_hash: str, commit: str | None) -> Rec
     start = time.perf_counter()
     data = _inputs(inputs)
     make_index = _maker(run, inputs)
-    index = make_index(_stream(run, "index"))
-    began = time.perf_counter()
-    index.add(data.documents)
-    build_seconds = time.perf_counter() - began
-    searched, evaluation = _evaluated(run, data, index)
+    prepared = prepared_for(run, data.digest)
+    with stage("index", documents=len(data.documents)) as facts:
+        index, build_seconds, facts["loaded"] = _index(run, data, make_index, prepared)
+    with stage("search", queries=len(data.queries)):
+        searched, evaluation = _evaluated(run, data, index)
     row = empty_row() | _about(run, data, config_hash, commit) | _utility(run, data, searched, evaluation)
     row["index_build_time_s"] = build_seconds
     row |= _epsilons(run, index, searched)
     row |= _difference(run, inputs, evaluation)
-    attacked, curves = _attacks(run, data, make_index)
+    attacked, curves = _attacks(run, data, make_index, prepared)
     row["timestamp"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     row["run_seconds"] = time.perf_counter() - start
     return Record(
@@ -75,6 +78,8 @@ def perform(run: Run, inputs: Path, config_hash: str, commit: str | None) -> Rec
         receipts=_receipts(index, searched),
         promises=tuple(index.describe()),
         curves=curves,
+        ranks=_ranks(data, searched.found),
+        queries_of=tuple(np.unique(data.query_documents, return_counts=True)[1].tolist()),
     )
 
 
@@ -93,15 +98,27 @@ def _without_noise(run: Run, inputs: Path) -> Evaluation:
 
 
 def _stream(run: Run, purpose: str) -> hushvec.Generator:
-    return hushvec.Generator.unsafe_seeded(_seed(run, purpose))
-
-
-def _seed(run: Run, purpose: str) -> int:
-    """A seed of its own for every run and purpose, from the run's settings, of which the seed is one."""
-    return int(run.fingerprint(purpose, "")[:15], 16)
+    return hushvec.Generator.unsafe_seeded(run.seed(purpose))
 
 
 # ---- the index ----
+
+
+def _index(
+    run: Run, data: Inputs, make_index: Callable[[hushvec.Generator], PrivateIndex], prepared: Prepared | None
+) -> tuple[PrivateIndex, float, bool]:
+    """The index with its documents, the seconds that it took to build, now or when it was kept, and whether it was loaded."""
+    stream = _stream(run, "index")
+    kept = None if prepared is None else prepared.index(stream)
+    if kept is not None:
+        return *kept, True
+    index = make_index(stream)
+    began = time.perf_counter()
+    index.add(data.documents)
+    seconds = time.perf_counter() - began
+    if prepared is not None:
+        prepared.keep_index(index, seconds)
+    return index, seconds, False
 
 
 def _maker(run: Run, inputs: Path) -> Callable[[hushvec.Generator], PrivateIndex]:
@@ -230,6 +247,11 @@ def _category_precision(settings: Configuration, data: Inputs, found: NDArray[An
     )["precision"]
 
 
+def _ranks(data: Inputs, found: NDArray[Any]) -> tuple[int, ...]:
+    hits = found == data.query_documents[:, None]
+    return tuple(np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, 0).tolist())
+
+
 def _recall_at(k: int, evaluation: Evaluation) -> Row:
     row: Row = {"k": k}
     _put(row, "recall_at_k", evaluation.metrics[f"recall_at_{k}"])
@@ -251,35 +273,46 @@ def _difference(run: Run, inputs: Path, evaluation: Evaluation) -> Row:
 
 
 def _attacks(
-    run: Run, data: Inputs, make_index: Callable[[hushvec.Generator], PrivateIndex]
+    run: Run, data: Inputs, make_index: Callable[[hushvec.Generator], PrivateIndex], prepared: Prepared | None
 ) -> tuple[dict[int, Row], dict[str, Any]]:
     """Columns of the attacks for each k, and the curves at the largest k. All of them see the same game."""
-    settings = run.configuration.attack
     attacks = _attacks_on(run)
     if not attacks:
         return {}, {}
+    kept = None if prepared is None else prepared.attack()
+    with stage("attack models", shadow_models=run.configuration.attack.shadow_models, loaded=kept is not None):
+        game, classifiers = (_played(run, data, make_index), {}) if kept is None else kept
+    rows: dict[int, Row] = {}
+    curves: dict[str, Any] = {}
+    with stage("attacks", attacks=len(attacks), ks=len(run.ks)):
+        of_rows = {attack: _judged(run, game, attack) for attack in attacks if attack == "released"}
+        for k in run.ks:
+            cut = game.at(k)
+            classifiers[k] = observe(cut, classifiers.get(k)).classifier
+            results = {attack: of_rows[attack] if attack in of_rows else _judged(run, cut, attack) for attack in attacks}
+            rows[k] = _attack_row(run, game, results)
+            if k == max(run.ks):
+                curves = {attack: _curve(result, k) for attack, result in results.items()}
+    if prepared is not None and kept is None:
+        prepared.keep_attack(game, classifiers)
+    return rows, curves
+
+
+def _played(run: Run, data: Inputs, make_index: Callable[[hushvec.Generator], PrivateIndex]) -> Game:
+    settings = run.configuration.attack
     candidates, queries = data.asked
     if settings.own_vector:
         queries = np.concatenate([queries, data.documents[candidates][:, None, :]], axis=1)
     places = drawn(len(candidates), settings.candidates, run.configuration.seed)
-    game = play(
+    return play(
         make_index,
         data.documents[candidates[places]],
         queries[places],
         k=max(run.ks),
         shadow_models=settings.shadow_models,
         target_models=settings.target_models,
-        seed=_seed(run, "game"),
+        seed=run.seed("game"),
     )
-    rows: dict[int, Row] = {}
-    curves: dict[str, Any] = {}
-    of_rows = {attack: _judged(run, game, attack) for attack in attacks if attack == "released"}
-    for k in run.ks:
-        results = {attack: of_rows[attack] if attack in of_rows else _judged(run, game.at(k), attack) for attack in attacks}
-        rows[k] = _attack_row(run, game, results)
-        if k == max(run.ks):
-            curves = {attack: _curve(result, k) for attack, result in results.items()}
-    return rows, curves
 
 
 def _attacks_on(run: Run) -> tuple[str, ...]:

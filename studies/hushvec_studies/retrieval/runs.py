@@ -11,6 +11,7 @@ from typing import Any
 import hushvec
 from hushvec._util import validate
 from hushvec_studies.harness.commit import commit_of
+from hushvec_studies.harness.logs import Fact, stage
 from hushvec_studies.harness.measurements import Measurement, measured
 from hushvec_studies.harness.models import embedder
 from hushvec_studies.retrieval.columns import Row
@@ -131,9 +132,15 @@ def do_runs(
     cache = Path(configuration.embedding.cache or folder / EMBEDDINGS)
     inputs = InputFolder(place.inputs, cache, embedder, progress)
     commit = commit_of(Path.cwd())
-    wanted = [(RunOnInputs(run, inputs.of(run), commit), partial(row_of, perform=perform)) for run in runs]
-    made = measured(wanted, folder, "runs", workers=workers, progress=progress)
-    rows = place.write_results()
+    with stage("inputs", model=configuration.embedding.model) as facts:
+        wanted = [(RunOnInputs(run, inputs.of(run), commit), partial(row_of, perform=perform)) for run in runs]
+        facts["left_out"] = sum(count for _, count in inputs.left_out)
+    with stage("runs", runs=len(runs), workers=workers) as facts:
+        made = measured(wanted, folder, "runs", workers=workers, progress=progress)
+        facts["before"] = made.before
+    with stage("results") as facts:
+        rows = place.write_results()
+        facts["rows"] = len(rows)
     return Done(folder=folder, runs=len(made.rows), before=made.before, rows=rows, left_out=inputs.left_out)
 
 
@@ -144,7 +151,19 @@ def row_of(one: RunOnInputs, perform: Perform) -> dict[str, Any]:
         ValueError, TypeError: settings that do not fit the texts; the message begins with the run.
     """
     try:
-        return perform(one.run, one.inputs, one.digest, one.commit).to_dict()
+        with stage("run", config_hash=one.digest, **_facts_of(one.run)):
+            return perform(one.run, one.inputs, one.digest, one.commit).to_dict()
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"run {one.label!r}: {error}") from error
+
+
+def _facts_of(run: Run) -> dict[str, Fact]:
+    return {
+        "mechanism": run.mechanism,
+        "sides": "+".join(run.sides) or "none",
+        "noise": "none" if run.noise is None else run.noise.name,
+        "epsilon": run.epsilon,
+        "projection": run.projection,
+        "seed": run.configuration.seed,
+    }

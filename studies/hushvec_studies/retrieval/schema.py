@@ -197,6 +197,8 @@ class Data(Settings):
     data_home: Text | None = Field(default=None, description="folder in which scikit-learn keeps 20 Newsgroups")
     categories: Distinct[Text] | None = Field(default=None, description="of these only; null: all")
     min_tokens: Annotated[int, Field(ge=0)] = Field(default=50, description="shorter texts are left out")
+    lower_case: bool = Field(default=False, description="embed documents and queries in lower case")
+    drop_stop_words: bool = Field(default=False, description="embed documents and queries without English stop words")
     splits: Annotated[
         Listed[Share], Field(min_length=3, max_length=3), WrapValidator(_shares), PlainSerializer(_plain, when_used="json")
     ] = Field(default=(0.70, 0.15, 0.15), description="shares of train, val, test; given: those of the file")
@@ -259,6 +261,9 @@ class Retrieval(Settings):
     )
     store: Annotated[str, one_of(STORES)] = Field(default="flat", description="index that holds the vectors")
     latency_queries: Annotated[int, Field(ge=1, le=100_000)] = Field(default=200, description="queries that are timed one by one")
+    prepared: Text | None = Field(
+        default=None, description="folder that keeps indexes and attack models, and gives them to a rerun; null: none are kept"
+    )
 
 
 class Attack(Settings):

@@ -70,8 +70,13 @@ def write_tables(rows: Iterable[Mapping[str, Any]], folder: str | os.PathLike[st
         known. LaTeX is a `tabular` of booktabs, or a `longtable` where it is longer than a page; its first line says which packages
         it needs.
     """
+    return write_each(study_tables(rows, main), folder)
+
+
+def write_each(tables: Iterable[Table], folder: str | os.PathLike[str]) -> list[Path]:
+    """Write tables as `write_tables` does."""
     written = []
-    for table in study_tables(rows, main):
+    for table in tables:
         for kind, suffix, write in (("csv", "csv", table.write_csv), ("latex", "tex", table.write_latex)):
             path = Path(folder) / kind / f"{table.name}.{suffix}"
             path.parent.mkdir(parents=True, exist_ok=True)

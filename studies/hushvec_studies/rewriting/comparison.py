@@ -1,13 +1,17 @@
 """Three ways to make a text safe to hand out: Presidio, the rules of hushvec.text alone, and rewriting. Leak, likeness, length, time.
 
     python -m hushvec_studies.rewriting.comparison --embeddings FOLDER
+    python -m hushvec_studies.rewriting.comparison --data records        # no files needed
 
 sentences   the synthetic sentences whose template_id is odd: the rules were not tuned on them. Gold: the labels of the data
 posts       posts of 20 Newsgroups, of the newer half. Gold: address and name of the sender, as the From line gives them. Many
             senders wrote public posts of the older half, too; "identifying" are the strings that stand in none of those
+records     the invented records that ship with hushvec, those of half of the people. Gold: the name of the person
+
+--token-classifier FOLDER adds a token classification model of transformers, such as a privacy filter, as another redactor.
 
 Rewriting decodes to the sentences that ship with hushvec ("shipped"), or to public texts of the same kind ("own file"):
-sentences whose template_id is even, posts of the older half; pieces of them where chunks are rewritten.
+sentences whose template_id is even, posts of the older half, records of the other people; pieces of them where chunks are rewritten.
 
 leak               share of gold strings that stand in the output, as substrings, upper and lower case alike
 leak_identifying   sentences: the same for names, addresses and numbers of at least five characters
@@ -21,10 +25,13 @@ Lines "another document's" are the controls: the outputs above them, each given 
 
 import math
 import time
+from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
 from hushvec.text import MiniLMEmbedder
+from hushvec_studies.harness.settings import Several, one_of
 from hushvec_studies.rewriting import documents, figures, judges, measured, models, options, redactors, rewriters
 from hushvec_studies.rewriting.rewriters import Setting
 
@@ -42,12 +49,14 @@ SHOWN = ("leak", "leak_identifying", "length_ratio", "seconds")
 PIECED_POSTS = 100
 
 
-def baselines(spacy_model):
-    """(name, redactor); Presidio with a model only where there is one."""
+def baselines(spacy_model, classifier=None):
+    """(name, redactor); Presidio with a model, and a token classifier, only where there is one."""
     yield "nothing done", lambda text: text
     yield "Presidio, patterns", redactors.presidio_patterns()
     if spacy_model is not None:
         yield f"Presidio, {spacy_model}", redactors.presidio_model(spacy_model)
+    if classifier is not None:
+        yield f"token classifier, {classifier.name}", redactors.token_classifier(classifier)
     yield "rules alone", redactors.rules()
 
 
@@ -85,8 +94,9 @@ def settings_rows(name, private, sources, embedder, opinions, seed):
             yield row | {"system": f"{label}: another document's"} | control
 
 
-def rows(name, private, sources, embedder, opinions, spacy_model, seed):
-    for label, redact in baselines(spacy_model):
+def rows(name, private, sources, embedder, opinions, redacting, seed):
+    """Rows of every system; `redacting` are the arguments of `baselines`."""
+    for label, redact in baselines(*redacting):
         options.stage(f"{name}: {label}")
         redact(private[0].text)
         outputs, seconds = timed(lambda: [redact(one.text) for one in private], len(private))
@@ -102,40 +112,68 @@ def rows(name, private, sources, embedder, opinions, spacy_model, seed):
         )
 
 
+def with_sentences(settings, count, posts, model):
+    even = documents.sentences(settings.sentences, 50 if settings.quick else None, settings.seed, parity=0)
+    return documents.sentences(settings.sentences, count, settings.seed), {
+        "shipped": both(rewriters.shipped(model)),
+        "own file": pieced([one.text for one in even], model),
+    }
+
+
+def with_posts(settings, count, posts, model):
+    older = documents.public_posts(posts, 50 if settings.quick else None, settings.seed)
+    pieces = rewriters.pieces(older[:PIECED_POSTS], model)
+    private = documents.private_posts(posts, count, settings.seed)
+    return private, {"own file": {"chunk": pieces, "document": rewriters.whole(older, model)}}
+
+
+def with_records(settings, count, posts, model):
+    private, others = documents.shipped_records(count, settings.seed)
+    others = others[: 50 if settings.quick else None]
+    return private, {"shipped": both(rewriters.shipped(model)), "own file": pieced(others, model)}
+
+
+def both(inverter):
+    return {"chunk": inverter, "document": inverter}
+
+
+def pieced(texts, model):
+    """Whole texts for documents, pieces of them for chunks."""
+    return {"chunk": rewriters.pieces(texts, model), "document": rewriters.whole(texts, model)}
+
+
+# What --data can name: (settings, count, posts, model) -> (private documents, {corpus name: {level: inverter}}).
+DATA = {"sentences": with_sentences, "posts": with_posts, "records": with_records}
+
+
 class Settings(options.Settings):
     spacy_model: str | None = Field(default=redactors.installed_spacy_model(), description="for Presidio")
     judges: options.Judges = Field(default=tuple(judges.SECOND_OPINIONS), description="beside minilm")
     documents: options.Count = Field(default=500, description="at most, of each kind")
+    data: Several[Annotated[str, one_of(DATA)]] = Field(default=("sentences", "posts"), description=f"of {', '.join(DATA)}")
+    token_classifier: Path | None = Field(default=None, description="folder of a token classification model of transformers")
 
 
 def studied(settings):
     count = 20 if settings.quick else settings.documents
-    posts = documents.read_posts(settings.posts)
-    embedder, kept = MiniLMEmbedder(), models.minilm(settings.embeddings, posts)
+    posts = documents.read_posts(settings.posts) if "posts" in settings.data else []
+    embedder, kept = MiniLMEmbedder(), models.minilm(settings.embeddings if posts else None, posts)
     opinions = judges.judges(kept, [] if settings.quick else settings.judges)
-    options.stage("embedding the public texts")
-    older = documents.public_posts(posts, 50 if settings.quick else None, settings.seed)
-    even = [one.text for one in documents.sentences(settings.sentences, 50 if settings.quick else None, settings.seed, parity=0)]
-    shipped = rewriters.shipped(kept)
-    private = {
-        "sentences": (
-            documents.sentences(settings.sentences, count, settings.seed),
-            {
-                "shipped": dict(chunk=shipped, document=shipped),
-                "own file": dict(chunk=rewriters.pieces(even, kept), document=rewriters.whole(even, kept)),
-            },
-        ),
-        "posts": (
-            documents.private_posts(posts, count, settings.seed),
-            {"own file": dict(chunk=rewriters.pieces(older[:PIECED_POSTS], kept), document=rewriters.whole(older, kept))},
-        ),
-    }
-    found = [
-        row
-        for name, (chosen, sources) in private.items()
-        for row in rows(name, chosen, sources, embedder, opinions, settings.spacy_model, settings.seed)
-    ]
-    others = dict(documents=count, epsilon=EPSILON, spacy_model=settings.spacy_model, judges=list(settings.judges))
+    redacting = settings.spacy_model, settings.token_classifier
+    found = []
+    for name in settings.data:
+        options.stage(f"{name}: embedding the public texts")
+        private, sources = DATA[name](settings, count, posts, kept)
+        found += rows(name, private, sources, embedder, opinions, redacting, settings.seed)
+    classifier = None if settings.token_classifier is None else settings.token_classifier.name
+    others = dict(
+        data=list(settings.data),
+        documents=count,
+        epsilon=EPSILON,
+        spacy_model=settings.spacy_model,
+        token_classifier=classifier,
+        judges=list(settings.judges),
+    )
     return others, found
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from email.utils import parseaddr
 from pathlib import Path
 
+from hushvec.data import records as records_that_ship
 from hushvec_studies.harness.json_lines import objects_of
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
@@ -114,6 +115,20 @@ def _half(posts, split, count, seed):
     chosen = [post["text"] for post in posts if post["split"] == split]
     random.Random(seed).shuffle(chosen)
     return chosen[:count]
+
+
+def shipped_records(count, seed):
+    """Of the invented records that ship with hushvec: those of half of the people as private documents, those of the others as public
+    texts, both in random order. Gold is the name of the person.
+    """
+    found = records_that_ship()
+    people = sorted({record.person for record in found})
+    chance = random.Random(seed)
+    chance.shuffle(people)
+    mine = set(people[: len(people) // 2])
+    chance.shuffle(found)
+    private = [Document(one.text, (one.person,), (one.person,)) for one in found if one.person in mine and one.person in one.text]
+    return private[:count], [one.text for one in found if one.person not in mine]
 
 
 def sender(text):

@@ -13,6 +13,14 @@ def rules():
     return lambda text: redactor.redact(text).text
 
 
+def token_classifier(folder):
+    """A token classification model of transformers alone, without rules: what a neural privacy filter does."""
+    from hushvec.integrations.token_classifier import TokenClassifierDetector
+
+    redactor = Redactor(patterns=[], detectors=[TokenClassifierDetector(folder)])
+    return lambda text: redactor.redact(text).text
+
+
 def presidio(analyzer):
     """Presidio's analyzer and anonymizer, each find replaced by its type."""
     from presidio_anonymizer import AnonymizerEngine

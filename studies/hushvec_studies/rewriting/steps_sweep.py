@@ -1,19 +1,21 @@
-"""What rounds of correction buy: vec2text checkpoints with num_steps 0 to 20, with noise and without.
+"""What rounds of correction buy: vec2text checkpoints with num_steps 0 to 50, with noise and without.
 
-    python -m hushvec_studies.rewriting.steps_sweep --inverter FOLDER_OR_ID [--embedder FOLDER_OR_ID]
+    python -m hushvec_studies.rewriting.steps_sweep --inverter FOLDER_OR_ID [--embedder FOLDER_OR_ID] [--texts held_out.jsonl]
 
 It needs checkpoints in the format of vec2text: --inverter jxm/gtr__nq__32 (with its corrector, jxm/gtr__nq__32__correct) and
 for --embedder sentence-transformers/gtr-t5-base, from the hub or as folders that were downloaded before: FOLDER with
 config.json, model.safetensors and tokenizer.json, the corrector's beside it in FOLDER__correct. None comes with hushvec, so
-there is no default.
+there is no default; train_pair.py trains a small pair, whose held-out sentences --texts takes.
 
-Private are synthetic sentences whose template_id is odd, rewritten in chunks of 32 tokens, clip_norm 1.5, delta = 1e-3,
-epsilons composed jointly. The vectors that are noised are GTR's: both judges, MiniLM and WordLlama, are other embedders. A
-decoder of `hushvec train-inverter` works too, but has no corrector: all steps are the same then.
+Private are the documents of --texts, or synthetic sentences whose template_id is odd, rewritten in chunks of 32 tokens, clip_norm
+1.5, delta = 1e-3, epsilons composed jointly. The vectors that are noised are GTR's: both judges, MiniLM and WordLlama, are other
+embedders; for a pair of train_pair.py they are MiniLM's, and WordLlama alone is independent. A decoder of `hushvec train-inverter`
+works too, but has no corrector: all steps are the same then.
 """
 
 import math
 import time
+from pathlib import Path
 
 from pydantic import Field, field_validator
 
@@ -21,11 +23,16 @@ from hushvec import Generator
 from hushvec._util.progress import Progress
 from hushvec.text import MiniLMEmbedder, Rewriter
 from hushvec_studies.harness.charts import Panel
-from hushvec_studies.rewriting import documents, figures, judges, measured, options, rewriters
+from hushvec_studies.rewriting import documents, figures, judges, measured, options, pair_texts, pooled, rewriters
 
-STEPS = (0, 1, 5, 10, 20)
+STEPS = (0, 1, 5, 10, 20, 50)
 EPSILONS = (16.0, 1000.0, math.inf)
 CLIP_NORM = 1.5
+
+
+def embedder_for(arguments):
+    """The one that was named; else that of train_pair.py where the checkpoint was trained on it; else the checkpoint's own."""
+    return pooled.embedder_of(pooled.trained_on(arguments.inverter), arguments.embedder)
 
 
 def rewriter(arguments, epsilon, steps):
@@ -37,7 +44,7 @@ def rewriter(arguments, epsilon, steps):
         max_length=rewriters.TOKENS,
         device=arguments.device,
         generator=Generator.unsafe_seeded(arguments.seed),
-        embedder=arguments.embedder,
+        embedder=embedder_for(arguments),
         inverter=arguments.inverter,
         mechanism="gaussian",
     )
@@ -84,6 +91,7 @@ class Settings(options.Settings):
         default=None, description="folder or hub id of its embedder (default: the one that the checkpoint carries or names)"
     )
     device: str | None = Field(default=None, description="that models are on")
+    texts: Path | None = Field(default=None, description="private texts, one JSON object per line: text, and gold if known")
     documents: options.Count = Field(default=50, description="at most")
     judges: options.Judges = Field(default=("wordllama",), description="beside minilm")
 
@@ -98,11 +106,16 @@ class Settings(options.Settings):
 
 
 def studied(settings):
-    private = documents.sentences(settings.sentences, 4 if settings.quick else settings.documents, settings.seed)
+    count = 4 if settings.quick else settings.documents
+    if settings.texts is None:
+        private = documents.sentences(settings.sentences, count, settings.seed)
+    else:
+        private = pair_texts.read_documents(settings.texts)[:count]
     opinions = judges.judges(MiniLMEmbedder(), settings.judges)
     steps, epsilons = (STEPS[:2], EPSILONS[::2]) if settings.quick else (STEPS, EPSILONS)
     found = list(swept(private, settings, opinions, steps, epsilons))
-    return dict(documents=len(private), delta=rewriters.DELTA, clip_norm=CLIP_NORM), found
+    texts = "sentences" if settings.texts is None else settings.texts.name
+    return dict(texts=texts, documents=len(private), delta=rewriters.DELTA, clip_norm=CLIP_NORM), found
 
 
 def table(rows, settings):

