@@ -41,7 +41,8 @@ def mechanism_pairs(records: Sequence[Record], main: Conditions | None, statisti
     return Table(
         "mechanisms",
         "Mechanism against mechanism",
-        "Paired by query, at one epsilon of each side with noise. The difference is recall of the first less that of the second. "
+        "Paired by query, at one epsilon of each side with noise. Recall is the share of queries that one of the first k documents "
+        "answers; the difference is that of the first less that of the second. "
         "p is of the sign-flip test that there is none, 9,999 draws; the next column is p after Holm's correction for all lines. d "
         "is Cohen's d of the paired differences. Queries are resampled, noise is not: each mechanism is one draw of it.",
         (
@@ -79,7 +80,7 @@ class _Run:
         return {setting.k for setting in self.settings}
 
     def found_within(self, k: int) -> NDArray[np.float64]:
-        """1 for every query whose document is among the first k."""
+        """1 for every query that one of the first k documents answers."""
         ranks = np.asarray(self.record.ranks)
         return ((ranks > 0) & (ranks <= k)).astype(np.float64)
 

@@ -40,7 +40,7 @@ class Record:
             receipts say what was done, and are no claims of privacy.
         promises: sentences of the index about what it promises whom.
         curves: attack -> {"k", "fpr", "tpr"}: its ROC curve at the largest k.
-        ranks: place of the right document in the answer to each query, from 1; 0 where it was not returned.
+        ranks: place of the first document that answers each query among those returned, from 1; 0 where there is none.
         queries_of: how many queries in a row ask for the same document.
     """
 

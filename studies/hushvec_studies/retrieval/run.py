@@ -78,8 +78,8 @@ def perform(run: Run, inputs: Path, config_hash: str, commit: str | None) -> Rec
         receipts=_receipts(index, searched),
         promises=tuple(index.describe()),
         curves=curves,
-        ranks=_ranks(data, searched.found),
-        queries_of=tuple(np.unique(data.query_documents, return_counts=True)[1].tolist()),
+        ranks=ranks_of(data, searched.found),
+        queries_of=tuple(np.unique(data.groups, return_counts=True)[1].tolist()),
     )
 
 
@@ -247,8 +247,12 @@ def _category_precision(settings: Configuration, data: Inputs, found: NDArray[An
     )["precision"]
 
 
-def _ranks(data: Inputs, found: NDArray[Any]) -> tuple[int, ...]:
-    hits = found == data.query_documents[:, None]
+def ranks_of(data: Inputs, found: NDArray[Any]) -> tuple[int, ...]:
+    """The place of the first document that answers each query, from 1; 0 where none was returned."""
+    if data.judged is None:
+        hits = found == data.query_documents[:, None]
+    else:
+        hits = np.array([[document in answers for document in row] for row, answers in zip(found.tolist(), data.relevant)])
     return tuple(np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, 0).tolist())
 
 

@@ -12,6 +12,7 @@ from hushvec_studies.retrieval.columns import read_rows
 from hushvec_studies.retrieval.configuration import load_configuration
 from hushvec_studies.retrieval.inputs import InputFolder, load_inputs
 from hushvec_studies.retrieval.plan import ablations, planned
+from hushvec_studies.retrieval.run import ranks_of
 
 YAML = """\
 extends: doc_ldp
@@ -59,6 +60,7 @@ def test_judgments_of_several_documents(tmp_path):
     assert found.query_documents.tolist() == [1, 3]
     assert found.relevant == [{1: 1.0}, {7: 1.0, 3: 2.0}]
     assert found.groups.tolist() == [0, 1]
+    assert ranks_of(found, np.array([[5, 1, 3], [9, 7, 3]])) == (2, 2)
     assert dict(left_out) == {
         "relevant documents that are not among the documents": 1,
         "queries without a relevant document": 28 - 1,
