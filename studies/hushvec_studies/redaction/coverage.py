@@ -1,6 +1,6 @@
 """What redaction finds and what it flags for nothing: example sentences, posts, court judgments, synthetic sentences, speed.
 
-    python -m hushvec_studies.redaction.coverage ../shared/data -o studies/hushvec_studies/redaction/results/coverage.json
+    python -m hushvec_studies.redaction.coverage DATA -o studies/hushvec_studies/redaction/results/coverage.json
 
 Other entries of the file stay: with `--as before` the figures of another version are kept beside those of this one.
 

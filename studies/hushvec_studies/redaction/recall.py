@@ -1,6 +1,6 @@
 """How much personal data the rules of hushvec.text find, beside the pattern recognisers of Presidio, on sentences with known answers.
 
-    python -m hushvec_studies.redaction.recall ../shared/data/pii_synth.json -o studies/hushvec_studies/redaction/results/recall.json
+    python -m hushvec_studies.redaction.recall DATA/pii_synth.json -o studies/hushvec_studies/redaction/results/recall.json
 
 The data: 1,500 synthetic sentences of presidio-research (synth_dataset_v2.json). The rules were tuned on the sentences whose
 template_id is even; those with an odd one are reported apart.

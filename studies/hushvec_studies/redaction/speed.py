@@ -1,6 +1,6 @@
 """Megabytes a second of hushvec.text.redact on ordinary text: newsgroup posts, joined and one by one.
 
-    python -m hushvec_studies.redaction.speed ../shared/data/20newsgroups_8.jsonl.xz
+    python -m hushvec_studies.redaction.speed DATA/20newsgroups_8.jsonl.xz
 
 Processor time of one core, the best of three.
 """
