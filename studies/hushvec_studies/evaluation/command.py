@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_evaluation(options: argparse.Namespace) -> int:
-    """Run the study that the options ask for, write its files, and print the findings or, with options.json, all of it.
+    """Run the study that the options ask for, write its files, and print what is found, in short, or, with options.json, all of it.
 
     Raises:
         TypeError, ValueError: options that are out of range or do not go together; nothing is measured then.
@@ -82,13 +82,23 @@ def run_evaluation(options: argparse.Namespace) -> int:
     study = evaluation(settings, sources, tasks, options.output, texts, rewriting, workers=options.workers)
     write_study(options.output / "evaluation.json", study)
     write_text(options.output / "evaluation.html", page_of(study))
-    lines = [line for told in study["findings"] for line in (titled(told["task"]), told["choice"], *told["sentences"], "")]
-    lines += [
-        line for told in study["attack_findings"] for line in (titled(told["task"]), told["choice"], *told["sentences"], "")
-    ]
-    lines += [text_sentence(row) for row in study["texts"]]
-    lines += [rewriting_sentence(study["rewriting"])] if study["rewriting"] else []
-    return show(options, study, lines)
+    return show(options, study, list(_in_short(study, options.output / "evaluation.html")))
+
+
+def _in_short(study: Mapping[str, Any], page: Path) -> Iterator[str]:
+    """What a reader who chooses epsilon wants to know first."""
+    attacks = {told["task"]: told["choice"] for told in study["attack_findings"]}
+    for told in study["findings"]:
+        yield titled(told["task"])
+        yield told["choice"]
+        if told["task"] in attacks:
+            yield attacks[told["task"]]
+        yield ""
+    for row in study["texts"]:
+        yield text_sentence(row)
+    if study["rewriting"]:
+        yield rewriting_sentence(study["rewriting"])
+    yield f"Every figure with its interval, and what it says: {page}"
 
 
 def evaluation(
