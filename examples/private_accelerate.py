@@ -56,7 +56,7 @@ for some_rows, labels in loader:
 
 private = optimizer.optimizer   # the DPOptimizer inside Accelerate's
 accelerator.print(private.describe())
-print(f"rank {accelerator.process_index}: {private.steps_taken} steps, epsilon {private.epsilon():.4f}, charged {budget.consumed():.4f}, "
-      f"weights {model.weight.detach().double().sum().item()!r}")
+print(f"rank {accelerator.process_index}: {private.steps_taken} steps, epsilon {private.epsilon():.4f}, "
+      f"charged {budget.consumed():.4f}, weights {model.weight.detach().double().sum().item()!r}")
 sys.stdout.flush()
 accelerator.end_training()
