@@ -56,7 +56,7 @@ class PrivateDocumentStore:
         >>> from haystack import Document
         >>> from hushvec.integrations.haystack_store import PrivateDocumentStore, PrivateEmbeddingRetriever
         >>> from hushvec.retrieval import PrivateIndex, VectorNoise
-        >>> store = PrivateDocumentStore(PrivateIndex(4, documents=VectorNoise(epsilon=200.0)))
+        >>> store = PrivateDocumentStore(PrivateIndex(4, documents=VectorNoise(epsilon=200.0, mechanism="gaussian")))
         >>> rows = {"a": [1.0, 0.0, 0.0, 0.0], "b": [0.0, 1.0, 0.0, 0.0]}
         >>> store.write_documents([Document(content=text, embedding=row) for text, row in rows.items()])
         2

@@ -59,7 +59,7 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
         >>> from llama_index.core.vector_stores.types import VectorStoreQuery
         >>> from hushvec.integrations.llama_index_store import PrivateVectorStore
         >>> from hushvec.retrieval import PrivateIndex, VectorNoise
-        >>> store = PrivateVectorStore(PrivateIndex(4, documents=VectorNoise(epsilon=200.0)))
+        >>> store = PrivateVectorStore(PrivateIndex(4, documents=VectorNoise(epsilon=200.0, mechanism="gaussian")))
         >>> store.add([TextNode(text="a", id_="1", embedding=[1.0, 0, 0, 0]), TextNode(text="b", id_="2", embedding=[0, 1.0, 0, 0])])
         ['1', '2']
         >>> found = store.query(VectorStoreQuery(query_embedding=[0, 1.0, 0, 0]))
