@@ -155,5 +155,5 @@ def test_a_function_that_does_not_is_noticed(tmp_path):
 
 
 def test_names_of_functions():
-    text = "std::fma(a, b) + std::bit_cast<std::uint32_t>(x) + std::numeric_limits<double>::max() + __builtin_clz (y) + std::min (1, 2)"
+    text = "std::fma(a, b) + std::bit_cast<std::uint32_t>(x) + std::numeric_limits<double>::max() + __builtin_clz (y) + std::min(1, 2)"
     assert used_functions(text) == {"std::fma", "std::bit_cast", "__builtin_clz", "std::min"}
