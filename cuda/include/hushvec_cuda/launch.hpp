@@ -60,8 +60,7 @@ std::size_t l2_laplace_workspace_bytes(std::size_t rows, std::size_t columns, DT
 cudaError_t settle(const KeyStream& source, const OutArgument& out, Law law, ExactGrid grid, void* workspace, cudaStream_t stream);
 
 // Sums of clipped rows (docs/format.md section 7). A row is cut into parts, each a matrix of its own, and rows come in any number of
-// batches: sum_scales for a batch, add_to_sum for each of its parts, and release_sum for each part at the end.
-// Parts are float32, float16 or bfloat16.
+// batches: sum_scales for a batch, add_to_sum for each of its parts, and release_sums for all parts at the end.
 struct PartArgument {
     const void* x;
     DType dtype;
@@ -72,15 +71,24 @@ struct PartArgument {
 // How much of each row enters the sum, by the norm of all its parts, into the workspace, which the batch's add_to_sum read.
 // The report names the first row with NaN or Inf.
 cudaError_t sum_scales(std::span<const PartArgument> parts, double clip_norm, void* workspace, cudaStream_t stream);
-std::size_t sum_scales_workspace_bytes(std::size_t rows, std::size_t most_columns);
+std::size_t sum_scales_workspace_bytes(std::span<const PartArgument> parts);
 
 // sums[columns] += the part of the batch's rows, in whole units.
 cudaError_t add_to_sum(const PartArgument& part, const void* workspace, double* sums, cudaStream_t stream);
 
-// out[columns] = the sums plus Gaussian noise, exactly rounded to the grid; settle as for clip_and_noise.
-cudaError_t release_sum(const KeyStream& source, const double* sums, const OutArgument& out, double clip_norm, ExactGrid grid, void* workspace,
-                        cudaStream_t stream);
-std::size_t release_sum_workspace_bytes(std::size_t columns);
+// The sums of one part and where they are released to.
+struct SumArgument {
+    const double* sums;
+    float* out;
+    std::size_t columns;
+};
+
+// out[columns] = the sums plus Gaussian noise, exactly rounded to the grid, of all parts at once. Part i draws from nonce source.nonce + i.
+// settle_sums must follow once Report::open_samples is seen to be above 0.
+cudaError_t release_sums(const KeyStream& source, std::span<const SumArgument> parts, double clip_norm, ExactGrid grid, void* workspace,
+                         cudaStream_t stream);
+cudaError_t settle_sums(const KeyStream& source, std::span<const SumArgument> parts, ExactGrid grid, void* workspace, cudaStream_t stream);
+std::size_t release_sums_workspace_bytes(std::span<const SumArgument> parts);
 
 // Loads every kernel onto the current device. The driver loads one at its first launch otherwise, which a graph capture must not contain.
 cudaError_t load_kernels();

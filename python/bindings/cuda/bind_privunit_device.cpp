@@ -31,10 +31,10 @@ BadRow privunit_on_device(py::handle x, double cap_probability, double threshold
     if (launch.capturing) throw std::runtime_error("privunit cannot be captured in a CUDA graph");
     check_cuda(cuda::privunit(stream, rows, law, grid, launch.workspace, launch.stream), "launching privunit");
     const cuda::Report report = launch.wait_for_report();
-    refuse_overflow(report);
     if (report.open_samples > 0) {
         check_cuda(cuda::settle_privunit(stream, rows, law, grid, report, launch.workspace, launch.stream), "settling rows of privunit");
     }
+    refuse_overflow(report);
     return bad_row(report);
 }
 

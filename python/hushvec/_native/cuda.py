@@ -132,11 +132,13 @@ def add_to_sum(part: Any, scales: Any, sums: Any) -> None:
     cuda.add_to_sum(part, scales, sums, _current_stream(cuda, part))
 
 
-def release_sum(sums: Any, clip_norm: float, sigma: float, out: Any, source: _core.Generator) -> None:
-    """out[d] = the sums + N(0, sigma^2), exactly rounded."""
-    cuda = _backend("out", out)
-    workspace = new_array(out, (cuda.release_workspace_bytes(out.shape[0]),), dtype="uint8")
-    cuda.release_sum(sums, clip_norm, sigma, out, source._reserve_for_device(), workspace, _current_stream(cuda, out))
+def release_sums(sums: Sequence[Any], clip_norm: float, sigma: float, out: Sequence[Any], source: _core.Generator) -> None:
+    """out[i][d] = sums[i][d] + N(0, sigma^2), exactly rounded, with a nonce for each part."""
+    cuda = _backend("out", out[0])
+    size = cuda.release_workspace_bytes([part.shape[0] for part in out])
+    workspace = new_array(out[0], (size,), dtype="uint8")
+    drawn = source._reserve_for_device(len(sums))
+    cuda.release_sums(sums, clip_norm, sigma, out, drawn, workspace, _current_stream(cuda, out[0]))
 
 
 def randomized_response(codes: Any, labels: int, law: tuple[int, int], source: _core.Generator) -> Any:
