@@ -103,10 +103,9 @@ void check_state(const StateArray& state) {
 }
 
 StateArray state_words(const py::capsule& stream) {
-    StateWords words = words_of(stream_of(stream));
+    const StateWords words(stream_of(stream));
     StateArray state(kStateWords);
     std::memcpy(state.mutable_data(), words.data(), sizeof words);
-    explicit_bzero(words.data(), sizeof words);
     return state;
 }
 
@@ -122,7 +121,6 @@ py::capsule take_from_state(StateArray state) {
     }
     ++words[4];
     std::memcpy(state.mutable_data(), words.data(), sizeof words);
-    explicit_bzero(words.data(), sizeof words);
     return key_capsule(stream);
 }
 

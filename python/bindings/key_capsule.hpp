@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <stdexcept>
 
@@ -43,15 +44,19 @@ inline const KeyStream& stream_of(py::handle capsule) {
 // A stream as six 64-bit words in an array: the key in little-endian order, the next nonce, the rounds of ChaCha. Such an array is ordinary
 // memory: captured graphs and compiled programs need their stream in a tensor.
 inline constexpr std::size_t kStateWords = 6;
-using StateWords = std::array<std::uint64_t, kStateWords>;
 
-inline StateWords words_of(const KeyStream& stream) {
-    StateWords words = {};
-    for (std::size_t i = 0; i < 8; ++i) words[i / 2] |= std::uint64_t{stream.key[i]} << (32 * (i % 2));
-    words[4] = stream.nonce;
-    words[5] = static_cast<std::uint64_t>(rounds_of(stream.cipher));
-    return words;
-}
+// A copy of them on the host, wiped with its scope.
+struct StateWords : std::array<std::uint64_t, kStateWords> {
+    StateWords() = default;
+    explicit StateWords(const KeyStream& stream) : array() {
+        for (std::size_t i = 0; i < 8; ++i) (*this)[i / 2] |= std::uint64_t{stream.key[i]} << (32 * (i % 2));
+        (*this)[4] = stream.nonce;
+        (*this)[5] = static_cast<std::uint64_t>(rounds_of(stream.cipher));
+    }
+    ~StateWords() { explicit_bzero(data(), sizeof(array)); }
+    StateWords(const StateWords&) = delete;
+    StateWords& operator=(const StateWords&) = delete;
+};
 
 inline void load_words(KeyStream& stream, const StateWords& words) {
     for (std::size_t i = 0; i < 8; ++i) stream.key[i] = static_cast<std::uint32_t>(words[i / 2] >> (32 * (i % 2)));

@@ -22,13 +22,15 @@ def write_secret(name: int, target: memoryview) -> None:
 
 
 class Scanner:
-    """Finds the bytes that `write_secret(name, ...)` put down, wherever they are."""
+    """Finds the bytes that `write_secret(name, ...)` put down, or those of `turned` with all bits turned, wherever they are."""
 
-    def __init__(self, name: int) -> None:
+    def __init__(self, name: int = 0, *, turned: bytes = b"") -> None:
         self._secret = mmap.mmap(-1, mmap.PAGESIZE)
         self._window = mmap.mmap(-1, _WINDOW)
-        self._needle = memoryview(self._secret)[:SECRET_BYTES]
+        self._needle = memoryview(self._secret)[: len(turned) or SECRET_BYTES]
         write_secret(name, self._needle)
+        for place, byte in enumerate(turned):
+            self._needle[place] = byte ^ 255
         self._own = [_extent(self._secret), _extent(self._window)]
 
     def in_process(self, pid: int) -> int:
@@ -49,18 +51,18 @@ class Scanner:
     def _count(self, file: int, begin: int, end: int) -> int:
         found = 0
         at = begin
-        while end - at >= SECRET_BYTES:
+        while end - at >= len(self._needle):
             try:
                 got = os.preadv(file, [memoryview(self._window)[: min(_WINDOW, end - at)]], at)
             except OSError:
                 break
-            if got < SECRET_BYTES:
+            if got < len(self._needle):
                 break
             place = self._window.find(self._needle, 0, got)
             while place >= 0:
                 found += 1
                 place = self._window.find(self._needle, place + 1, got)
-            at += got - SECRET_BYTES + 1
+            at += got - len(self._needle) + 1
         return found
 
 

@@ -2,7 +2,7 @@
 //
 // A product is summed as cpp/src/products/product_kernels.hpp says, with a rounding a step, so the scores have the bits of AVX2, AVX-512 and
 // NEON, and the code of a row is the one that these find: lane l of half a warp is partial sum l, and holds those of a tile of rows and
-// codes. All halves of a block have its rows, and take turns at the codes.
+// codes. Halves with the same codes and other rows share a block, so that what one reads lies in the cache for the others.
 #pragma once
 
 #include <cmath>
@@ -16,10 +16,9 @@ namespace hushvec::cuda {
 inline constexpr unsigned kNearestThreads = 128;
 inline constexpr unsigned kPartialLanes = 16;
 inline constexpr unsigned kNearestHalfWarps = kNearestThreads / kPartialLanes;
-inline constexpr unsigned kNearestRows = 8;    // of a block
+inline constexpr unsigned kNearestRows = 8;    // of half a warp
 inline constexpr unsigned kNearestCodes = 8;   // of half a warp at a time
-inline constexpr unsigned kNearestCodesAtOnce = kNearestHalfWarps * kNearestCodes;
-static_assert(kNearestRows * kPartialLanes == kNearestThreads);   // when scores are compared, sixteen threads have a row
+inline constexpr unsigned kMostRowGroups = 4;
 
 inline constexpr std::uint32_t kNoCode = ~std::uint32_t{0};
 
@@ -37,16 +36,17 @@ struct Scored {
     }
 };
 
-// Shared by a block. Strides keep the lanes of a warp in different banks.
+// Shared by a block. Strides keep the lanes of a warp in different banks: when they write, and when they compare with all row groups.
 struct NearestMemory {
     static constexpr unsigned kPairStride = kPartialLanes + 1;
-    static constexpr unsigned kHalfWarpStride = kNearestRows * kNearestCodes * kPairStride + kPartialLanes;
+    static constexpr unsigned kRowStride = kNearestCodes * kPairStride + 4;
+    static constexpr unsigned kHalfWarpStride = kNearestRows * kRowStride + kPartialLanes;
 
     float partial[kNearestHalfWarps * kHalfWarpStride];
     Scored best[kNearestThreads];
 
     HUSHVEC_INLINE float* sums(unsigned half_warp, unsigned row, unsigned code) {
-        return partial + half_warp * kHalfWarpStride + (row * kNearestCodes + code) * kPairStride;
+        return partial + half_warp * kHalfWarpStride + row * kRowStride + code * kPairStride;
     }
 };
 
@@ -58,23 +58,27 @@ struct NearestBody {
     std::size_t count;    // below kNoCode
     std::size_t columns;
     std::int32_t* nearest;
+    unsigned row_groups;   // of a block: a power of two up to kMostRowGroups
+
+    HUSHVEC_INLINE unsigned rows_of_block() const { return row_groups * kNearestRows; }
 
     template <class Team>
     HUSHVEC_INLINE void run(std::size_t block, NearestMemory& memory, const Team& team) const {
-        const std::size_t first_row = block * kNearestRows;
+        const std::size_t first_row = block * rows_of_block();
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA { memory.best[thread] = {0, kNoCode}; });
-        for (std::size_t first_code = 0; first_code < count; first_code += kNearestCodesAtOnce) {
+        for (std::size_t first_code = 0; first_code < count; first_code += codes_at_once()) {
             team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
                 const unsigned half_warp = thread / kPartialLanes;
-                add_up(first_row, first_code + half_warp * kNearestCodes, thread % kPartialLanes, memory, half_warp);
+                const std::size_t row = first_row + half_warp % row_groups * kNearestRows;
+                add_up(row, first_code + half_warp / row_groups * kNearestCodes, thread % kPartialLanes, memory, half_warp);
             });
             team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA { compare(first_code, memory, thread); });
         }
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            if (thread >= kNearestRows || first_row + thread >= rows) return;
-            Scored best = memory.best[thread * kPartialLanes];
-            for (unsigned i = 1; i < kPartialLanes; ++i) {
-                const Scored& other = memory.best[thread * kPartialLanes + i];
+            if (thread >= rows_of_block() || first_row + thread >= rows) return;
+            Scored best = memory.best[thread * threads_of_row()];
+            for (unsigned i = 1; i < threads_of_row(); ++i) {
+                const Scored& other = memory.best[thread * threads_of_row() + i];
                 if (other.beats(best)) best = other;
             }
             nearest[first_row + thread] = static_cast<std::int32_t>(best.code);
@@ -82,6 +86,10 @@ struct NearestBody {
     }
 
 private:
+    HUSHVEC_INLINE unsigned codes_at_once() const { return kNearestHalfWarps / row_groups * kNearestCodes; }
+    // When scores are compared.
+    HUSHVEC_INLINE unsigned threads_of_row() const { return kNearestThreads / rows_of_block(); }
+
     static HUSHVEC_INLINE std::size_t at_most(std::size_t i, std::size_t last) { return i < last ? i : last; }
 
     // Rows and codes behind the last are the last again; nobody looks at their sums.
@@ -114,12 +122,13 @@ private:
         }
     }
 
-    // Each of a row's sixteen threads looks at every sixteenth code.
+    // A row's threads take turns at the codes.
     HUSHVEC_INLINE void compare(std::size_t first_code, NearestMemory& memory, unsigned thread) const {
-        const unsigned row = thread / kPartialLanes;
+        const unsigned row = thread / threads_of_row();
         Scored best = memory.best[thread];
-        for (unsigned i = thread % kPartialLanes; i < kNearestCodesAtOnce && first_code + i < count; i += kPartialLanes) {
-            const float* const partial = memory.sums(i / kNearestCodes, row, i % kNearestCodes);
+        for (unsigned i = thread % threads_of_row(); i < codes_at_once() && first_code + i < count; i += threads_of_row()) {
+            const unsigned half_warp = row / kNearestRows + i / kNearestCodes * row_groups;
+            const float* const partial = memory.sums(half_warp, row % kNearestRows, i % kNearestCodes);
             const Scored scored = {halved(partial), static_cast<std::uint32_t>(first_code + i)};
             if (scored.beats(best)) best = scored;
         }

@@ -5,8 +5,7 @@
 #include <cstdint>
 
 #include "bindings.hpp"
-#include "device.hpp"
-#include "device_array.hpp"
+#include "device_call.hpp"
 #include "hushvec_cuda/launch.hpp"
 
 namespace hushvec::python {
@@ -27,6 +26,18 @@ py::dict described(py::handle array) {
     return report;
 }
 
+// Makes an array of six 64-bit words on the device the start of a stream. Waits: whatever draws from it may be on another stream.
+void write_state(py::handle state, py::handle source, int device, std::uintptr_t stream_handle) {
+    void* const memory = device_memory(state, "state", cuda::kDeviceStreamBytes, device);
+    const WipedSource noise(source, device);
+    const StateWords words(noise.host_stream());
+    const py::gil_scoped_release unlocked;
+    const OnDevice current(device);
+    const auto stream = reinterpret_cast<cudaStream_t>(stream_handle);
+    check_cuda(cudaMemcpyAsync(memory, words.data(), sizeof words, cudaMemcpyHostToDevice, stream), "writing a state");
+    check_cuda(cudaStreamSynchronize(stream), "writing a state");
+}
+
 }  // namespace
 
 void bind_device(py::module_& module) {
@@ -41,6 +52,7 @@ void bind_device(py::module_& module) {
         const OnDevice current(device);
         check_cuda(cuda::load_kernels(), "loading the kernels");
     }, py::arg("device"));
+    module.def("write_state", &write_state, py::arg("state"), py::arg("source"), py::arg("device"), py::arg("stream"));
     py::module_ testing = module.def_submodule("_testing", "Hooks for the tests of hushvec; not part of its interface.");
     testing.def("describe", &described, py::arg("x"));
 }

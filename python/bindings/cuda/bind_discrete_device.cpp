@@ -48,7 +48,7 @@ void randomized_response(py::handle codes, std::uint64_t labels, const std::pair
     const ResponseLaw checked = response_law_argument(labels, law);
     check_labels(answers, labels);
     if (!is_key_capsule(source)) throw py::type_error("source must be a stream that a generator reserved");
-    const cuda::NoiseSource drawn = noise_source(source, answers.device);
+    const WipedSource drawn(source, answers.device);
     const py::gil_scoped_release unlocked;
     const Launch launch(answers.device, stream, nullptr);
     launch.require_replayable(drawn);

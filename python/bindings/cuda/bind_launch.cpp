@@ -48,7 +48,7 @@ void fill(py::handle out, const std::string& law_name, double scale, py::handle 
     const Law law = law_named(law_name);
     check_scale(law == Law::gaussian ? "sigma" : "scale", scale);
     const DeviceArray target = device_output(out, "out");
-    const NoiseSource noise = noise_source(source, target.device);
+    const WipedSource noise(source, target.device);
     void* memory = nullptr;
     if (law == Law::l2_laplace) memory = device_memory(workspace, "workspace", workspace_bytes(target, law), target.device);
     else if (noise.state != nullptr) memory = device_memory(workspace, "workspace", cuda::fill_workspace_bytes(), target.device);
@@ -132,7 +132,7 @@ BadRow clip_and_noise(py::handle x, double clip_norm, double sigma, py::handle o
     const Rows rows(x, out, workspace, law);
     if (sigma == 0) return clip_rows(rows, clip_norm, stream);
     const ExactGrid grid = exact ? exact_grid(sigma, clip_norm) : ExactGrid{0, 0};
-    const NoiseSource noise = noise_source(source, rows.x.device);
+    const WipedSource noise(source, rows.x.device);
     const py::gil_scoped_release unlocked;
     const Launch launch(rows.x.device, stream, rows.workspace);
     launch.require_replayable(noise);
@@ -242,14 +242,15 @@ void release_sums(const py::sequence& sums, double clip_norm, double sigma, cons
     const SumsAndOutputs arrays(sums, out);
     const ExactGrid grid = exact_grid(sigma, clip_norm);
     void* memory = device_memory(workspace, "workspace", cuda::release_sums_workspace_bytes(arrays.parts), arrays.device);
-    const NoiseSource noise = {host_stream(source, arrays.device)};
+    const WipedSource noise(source, arrays.device);
+    const KeyStream& drawn = noise.host_stream();
     const py::gil_scoped_release unlocked;
     const Launch launch(arrays.device, stream, memory);
     launch.refuse_capture_of_sums();
-    check_cuda(cuda::release_sums(noise.stream, arrays.parts, clip_norm, grid, launch.workspace, launch.stream), "launching the noise of sums");
+    check_cuda(cuda::release_sums(drawn, arrays.parts, clip_norm, grid, launch.workspace, launch.stream), "launching the noise of sums");
     const Report report = launch.wait_for_report();
     if (report.open_samples > 0) {
-        check_cuda(cuda::settle_sums(noise.stream, arrays.parts, grid, launch.workspace, launch.stream), "launching settle");
+        check_cuda(cuda::settle_sums(drawn, arrays.parts, grid, launch.workspace, launch.stream), "launching settle");
     }
     refuse_overflow(report);
 }

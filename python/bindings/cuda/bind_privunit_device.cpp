@@ -23,7 +23,8 @@ BadRow privunit_on_device(py::handle x, double cap_probability, double threshold
     const DeviceArray from = device_array(x, "x"), to = device_output(out, "out");
     check_device_output_for(from, to);
     void* memory = device_memory(workspace, "workspace", privunit_workspace_bytes(from), from.device);
-    const KeyStream stream = host_stream(source, from.device);
+    const WipedSource noise(source, from.device);
+    const KeyStream& stream = noise.host_stream();
     if (from.size() == 0) return std::nullopt;
     const cuda::RowsArgument rows = {from.data, to.data, from.dtype, from.rows, from.columns};
     const py::gil_scoped_release unlocked;

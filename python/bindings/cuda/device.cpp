@@ -1,5 +1,7 @@
 #include "device.hpp"
 
+#include <cuda.h>
+
 #include <stdexcept>
 #include <string>
 
@@ -8,6 +10,26 @@ namespace {
 
 // The oldest Linux driver for each CUDA version, from the release notes of the toolkit.
 constexpr const char* kOldestDriver = CUDART_VERSION >= 13000 ? "580" : "525";
+
+// The runtime has no such question, and asking the driver links nothing: null where it does not answer.
+auto* context_state() {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+    const cudaError_t error = cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &found, 12000, cudaEnableDefault, &result);
+#else
+    const cudaError_t error = cudaGetDriverEntryPoint("cuDevicePrimaryCtxGetState", &found, cudaEnableDefault, &result);
+#endif
+    if (error != cudaSuccess || result != cudaDriverEntryPointSuccess) found = nullptr;
+    return reinterpret_cast<decltype(&cuDevicePrimaryCtxGetState)>(found);
+}
+
+bool may_have_context(int device) {
+    static const auto state = context_state();
+    unsigned flags = 0;
+    int active = 0;
+    return state == nullptr || state(device, &flags, &active) != CUDA_SUCCESS || active != 0;
+}
 
 std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
 
@@ -38,11 +60,15 @@ bool is_capturing(cudaStream_t stream) {
     return status != cudaStreamCaptureStatusNone;
 }
 
-OnDevice::OnDevice(int device) {
+OnDevice::OnDevice(int device) : device_(device) {
     check_cuda(cudaGetDevice(&before_), "asking for the current device");
-    if (before_ != device) check_cuda(cudaSetDevice(device), "choosing a device");
+    if (before_ != device_) check_cuda(cudaSetDevice(device_), "choosing a device");
 }
 
-OnDevice::~OnDevice() { cudaSetDevice(before_); }
+// Since CUDA 12 cudaSetDevice makes a context, which takes hundreds of megabytes of the device. Where there is none nobody has chosen
+// `before_`: it is what a thread has that never chose, and stays behind, as with torch's guards.
+OnDevice::~OnDevice() {
+    if (before_ != device_ && may_have_context(before_)) cudaSetDevice(before_);
+}
 
 }  // namespace hushvec::python

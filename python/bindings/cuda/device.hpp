@@ -14,7 +14,7 @@ void check_cuda(cudaError_t error, const char* doing);
 // Inside a CUDA graph capture nothing may wait for the device.
 bool is_capturing(cudaStream_t stream);
 
-// Makes a device the current one of this thread until the scope ends.
+// Makes a device the current one of this thread until the scope ends; longer where the one before has no context, which setting it would make.
 class OnDevice {
 public:
     explicit OnDevice(int device);
@@ -23,6 +23,7 @@ public:
     OnDevice& operator=(const OnDevice&) = delete;
 
 private:
+    int device_;
     int before_ = 0;
 };
 

@@ -7,12 +7,14 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <stdexcept>
 
 #include "../key_capsule.hpp"
 #include "device.hpp"
 #include "device_array.hpp"
+#include "hushvec/stack_frames.hpp"
 #include "hushvec_cuda/source.hpp"
 
 namespace hushvec::python {
@@ -21,24 +23,31 @@ using BadRow = std::optional<std::uint64_t>;
 
 static_assert(sizeof(StateWords) == cuda::kDeviceStreamBytes);
 
-// A capsule of _core.Generator._reserve, or an array of six 64-bit words on the device.
-inline cuda::NoiseSource noise_source(py::handle source, int device) {
-    cuda::NoiseSource result;
-    if (is_key_capsule(source)) {
-        result.stream = stream_of(source);
-        if (result.stream.cipher == Cipher::aes256) throw py::value_error("source must be a stream of ChaCha on a device, got one of aes256");
-    } else {
-        result.state = static_cast<cuda::DeviceStream*>(device_memory(source, "state", cuda::kDeviceStreamBytes, device));
+// A capsule of _core.Generator._reserve, or an array of six 64-bit words on the device. The copy of the key is wiped when the call ends,
+// with the stack frames of what worked with it; what the driver keeps of a kernel's parameters is out of reach.
+struct WipedSource : cuda::NoiseSource {
+    WipedSource(py::handle source, int device) {
+        if (!is_key_capsule(source)) {
+            state = static_cast<cuda::DeviceStream*>(device_memory(source, "state", cuda::kDeviceStreamBytes, device));
+            return;
+        }
+        const KeyStream& reserved = stream_of(source);
+        if (reserved.cipher == Cipher::aes256) throw py::value_error("source must be a stream of ChaCha on a device, got one of aes256");
+        stream = reserved;
     }
-    return result;
-}
+    ~WipedSource() {
+        explicit_bzero(&stream, sizeof stream);
+        wipe_stack_below();
+    }
+    WipedSource(const WipedSource&) = delete;
+    WipedSource& operator=(const WipedSource&) = delete;
 
-// The same where a state will not do.
-inline KeyStream host_stream(py::handle source, int device) {
-    const cuda::NoiseSource noise = noise_source(source, device);
-    if (noise.state != nullptr) throw py::value_error("source must be a stream of a generator, got a state on a device");
-    return noise.stream;
-}
+    // For calls that a state will not do for.
+    const KeyStream& host_stream() const {
+        if (state != nullptr) throw py::value_error("source must be a stream of a generator, got a state on a device");
+        return stream;
+    }
+};
 
 // One call's device, stream and workspace.
 struct Launch {

@@ -1,8 +1,9 @@
 """Calls on arrays in CUDA memory: the compiled backend loaded at the first one, the caller's stream, scratch memory, key streams.
 
 A call draws from a nonce that its generator reserves on the host. Inside a CUDA graph capture that would make every replay
-repeat it, so there the noise comes from a state in device memory, whose nonce the kernels advance. A state is made at the
-first ordinary call of a generator on a device: it has its own key, or for a seeded generator its own nonces. Kernels draw from ChaCha.
+repeat it, so there the noise comes from a state in device memory, whose nonce the kernels advance. The first ordinary call that
+draws on a device makes it, with a key of its own, for all generators of that cipher but seeded ones, which have their own states
+with their own nonces. Kernels draw from ChaCha.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -21,9 +23,11 @@ from hushvec._native.arrays import device_of, device_scope, is_contiguous, is_to
 # Where the compiled backend may be, and what to install if it is of another version: that of a build with nvcc, then the wheels.
 _PLACES = {"hushvec._native._cuda": "hushvec", "hushvec_cuda13._cuda": "hushvec-cuda13", "hushvec_cuda12._cuda": "hushvec-cuda12"}
 
-# A forked child finds no state of its parent: the process is part of the key.
-_States = dict[tuple[int, str], Any]
-_states: WeakKeyDictionary[_core.Generator, _States] = WeakKeyDictionary()
+# What captured graphs draw from, by process (a forked child finds no state of its parent), device and cipher. Kernels take the nonces
+# of a state one by one, so any number of generators and graphs may share it.
+_States = dict[tuple[int, str, str], Any]
+_states: _States = {}
+_seeded_states: WeakKeyDictionary[_core.Generator, _States] = WeakKeyDictionary()
 
 # Graphs hold addresses, not references: what a captured call needs lives as long as the process. Torch sees to its own tensors, which
 # a capture takes from a pool of the graph.
@@ -227,32 +231,35 @@ def _index(x: Any) -> int:
 def _stream_or_state(cuda: ModuleType, source: Any, array: Any, stream: int) -> Any:
     if not isinstance(source, _core.Generator):
         return source
-    place, index = (os.getpid(), device_of(array)), _index(array)
-    if cuda.is_capturing(stream, index):
-        states = _states.get(source, {})
-        if place not in states:
-            raise RuntimeError(f"generator must have been used on {place[1]} before a graph is captured: run the call once outside")
-        _captured.append(states[place])
-        return states[place]
-    prepare_capture(source, array)
-    return source._reserve_for_device()
+    if not cuda.is_capturing(stream, _index(array)):
+        prepare_capture(source, array)
+        return source._reserve_for_device()
+    states, place = _states_of(source, array)
+    if place not in states:
+        raise RuntimeError(f"generator must have been used on {place[1]} before a graph is captured: run the call once outside")
+    _captured.append(states[place])
+    return states[place]
 
 
 def prepare_capture(generator: _core.Generator, array: Any) -> None:
     """Make the state that a graph captured on the device of `array` draws from, unless it exists. Not inside a capture."""
-    states = _states.setdefault(generator, {})
-    place = (os.getpid(), device_of(array))
+    states, place = _states_of(generator, array)
     if place not in states:
-        _backend("the array", array).load_kernels(_index(array))
-        states[place] = _state_on_device(generator._apart(_index(array)), array)
+        cuda, index = _backend("the array", array), _index(array)
+        _load_kernels(place[0], cuda, index)
+        state = new_array(array, (6,), dtype="int64")
+        cuda.write_state(state, generator._apart(index), index, _current_stream(cuda, array))
+        states.setdefault(place, state)  # another thread may have been faster, and a graph have its state
 
 
-def _state_on_device(stream: object, like: Any) -> Any:
-    words = _core._state_words(stream)
-    if is_torch(like):
-        return sys.modules["torch"].from_numpy(words).to(like.device)
-    with device_scope(like):
-        return sys.modules["cupy"].asarray(words)
+def _states_of(generator: _core.Generator, array: Any) -> tuple[_States, tuple[int, str, str]]:
+    states = _seeded_states.setdefault(generator, {}) if generator.seeded else _states
+    return states, (os.getpid(), device_of(array), generator.device_cipher)
+
+
+@cache
+def _load_kernels(process: int, cuda: ModuleType, index: int) -> None:
+    cuda.load_kernels(index)
 
 
 def _refuse_bad_row(x: Any, row: int | None) -> None:

@@ -53,7 +53,7 @@ def _disown_seeded_states() -> None:
 os.register_at_fork(after_in_child=_disown_seeded_states)
 
 # What is drawn from for the states in CUDA memory, by address: to read a token there would mean to wait for the device, and a
-# captured graph could not. Each has its own generator, so that graphs with different states may run at the same time; None if seeded.
+# captured graph could not. None if seeded.
 _on_device: dict[int, _core.Generator | None] = {}
 
 
@@ -82,7 +82,7 @@ def stream_state(device: Any = "cpu", *, rounds: int = 20, seed: int | None = No
 
     Edge cases:
         Recognizing a copy in CUDA memory takes a read that waits for the device, so a captured graph needs the tensor itself.
-        The graph draws from its own key in device memory.
+        The graph draws from a key in device memory, which no other call uses but graphs.
 
     Reference:
         docs/format.md sections 1 and 13.

@@ -113,8 +113,8 @@ def clip_and_noise(
         No rows or no columns: an empty array. sigma = 0 is accepted only with exact=False and clips alone. Values saturate
         at 2^24 g, float16 and bfloat16 results at their largest finite value. On CUDA the work runs on the caller's current
         stream, which is waited for. Inside a CUDA graph capture nothing waits: rows with NaN or Inf are released as zero rows
-        without an error; the generator must have been used on the device once before; every replay draws new noise; two graphs of
-        one generator must not run at the same time. Under torch.compile every call of the program draws new noise, on the CPU from the
+        without an error; the generator, or without a seed another one of its cipher, must have been used on the device once
+        before; every replay draws new noise. Under torch.compile every call of the program draws new noise, on the CPU from the
         process-wide generator and on CUDA from one for each device; `generator` must be None.
 
     Reference:

@@ -61,9 +61,9 @@ def gaussian_noise(
 
     Edge cases:
         A length of 0 gives an empty array; sigma = 0 gives zeros. On CUDA the work runs on the caller's current stream; inside
-        a CUDA graph capture the generator must have been used on the device once before, every replay draws new noise, and
-        two graphs of one generator must not run at the same time. Under torch.compile every call of the program draws new
-        noise, on the CPU from the process-wide generator and on CUDA from one for each device; `generator` must be None.
+        a CUDA graph capture the generator, or without a seed another one of its cipher, must have been used on the device once
+        before, and every replay draws new noise. Under torch.compile every call of the program draws new noise, on the CPU
+        from the process-wide generator and on CUDA from one for each device; `generator` must be None.
 
     Reference:
         Box and Muller, "A note on the generation of random normal deviates" (1958), equation 1; docs/format.md section 3.

@@ -154,11 +154,12 @@ std::vector<float> close_codes(std::size_t count, std::size_t columns) {
 }
 
 template <class Stored>
-std::vector<std::int32_t> nearest_on_device(const std::vector<Stored>& x, const std::vector<float>& codes, std::size_t rows, std::size_t columns) {
+std::vector<std::int32_t> nearest_on_device(const std::vector<Stored>& x, const std::vector<float>& codes, std::size_t rows, std::size_t columns,
+                                            unsigned row_groups = kMostRowGroups) {
     Guarded<std::int32_t> nearest(rows);
-    const NearestBody<Stored> body = {x.data(), codes.data(), rows, codes.size() / columns, columns, nearest.data()};
+    const NearestBody<Stored> body = {x.data(), codes.data(), rows, codes.size() / columns, columns, nearest.data(), row_groups};
     NearestMemory memory;
-    for (std::size_t block = 0; block * kNearestRows < rows; ++block) {
+    for (std::size_t block = 0; block * body.rows_of_block() < rows; ++block) {
         std::memset(static_cast<void*>(&memory), 0xFF, sizeof memory);   // nobody sets up shared memory
         body.run(block, memory, HostTeam{kNearestThreads});
     }
@@ -179,7 +180,10 @@ void codes_are_those_of_the_core(std::vector<Stored> x, std::vector<float> codes
         for (std::size_t c = 0; c < count; ++c) of_row.push_back(test::by_definition(&wide[row * columns], &codes[c * columns], columns, true));
         expected.push_back(largest_of(of_row));
     }
-    check(nearest_on_device(x, codes, rows, columns) == expected, "nearest codes by definition: " + what);
+    for (unsigned row_groups = 1; row_groups <= kMostRowGroups; row_groups *= 2) {
+        check(nearest_on_device(x, codes, rows, columns, row_groups) == expected,
+              "nearest codes by definition, " + std::to_string(row_groups) + " row groups: " + what);
+    }
     if (active_backend() == "portable") return;   // it rounds twice a step
     inner_products(test::view_of(wide, rows, columns), test::view_of(codes, count, columns), test::view_of(scores, rows, count));
     for (std::size_t row = 0; row < rows; ++row) of_core.push_back(largest_of({&scores[row * count], &scores[row * count] + count}));
@@ -193,6 +197,7 @@ void nearest_codes() {
             codes_are_those_of_the_core(test::rows_of<Stored>(19, columns), close_codes(count, columns), 19, columns, "close codes");
         }
         codes_are_those_of_the_core(test::rows_of<Stored>(8, columns), test::rows_of<float>(100, columns), 8, columns, "codes");
+        codes_are_those_of_the_core(test::rows_of<Stored>(67, columns), test::rows_of<float>(100, columns), 67, columns, "codes");
         codes_are_those_of_the_core(test::rows_of<Stored>(1, columns), test::rows_of<float>(100, columns), 1, columns, "codes");
     }
 }

@@ -72,13 +72,13 @@ def cupy_module():
 
 
 class Backend(types.ModuleType):
-    """hushvec._native._cuda. `calls` are the names of those that work on arrays, in order."""
+    """hushvec._native._cuda. `calls` are the names of those that work on arrays, in order; `drawn` the key and nonce of every fill."""
 
     __version__ = hv.__version__
 
     def __init__(self):
         super().__init__("hushvec._native._cuda")
-        self.calls, self.capturing = [], False
+        self.calls, self.drawn, self.capturing = [], [], False
 
     def check_driver(self):
         pass
@@ -94,6 +94,23 @@ class Backend(types.ModuleType):
 
     def workspace_bytes(self, x, law="gaussian"):
         return 4096
+
+    def fill_workspace_bytes(self):
+        return 256
+
+    def load_kernels(self, index):
+        self.calls.append("load_kernels")
+
+    def write_state(self, state, source, index, stream):
+        assert not self.capturing and stream == STREAM
+        self.calls.append("write_state")
+        state.host[...] = _core._state_words(source)
+
+    def fill(self, out, law, scale, source, workspace, stream):
+        self.calls.append("fill")
+        assert isinstance(source, ndarray) == self.capturing
+        taken = _core._take_from_state(source.host) if self.capturing else source
+        self.drawn.append(tuple(_core._state_words(taken)[:5]))
 
     def find_bad_row(self, x, workspace, stream):
         self.calls.append("find_bad_row")

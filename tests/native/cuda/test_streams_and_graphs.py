@@ -4,6 +4,7 @@ import pytest
 
 import hushvec as hv
 from hushvec._native import _core, rowwise
+from hushvec._native import cuda as dispatch
 from hushvec.mechanisms import L2Laplace
 
 torch = pytest.importorskip("torch")
@@ -157,7 +158,8 @@ def test_a_captured_generator_may_go():
     assert all((words == 7).all() for words in filler)
 
 
-def test_a_generator_that_was_not_used_before():
+def test_a_generator_that_was_not_used_before(monkeypatch):
+    monkeypatch.setattr(dispatch, "_states", {})
     x, generator = rows(), hv.Generator()
     hv.clip(x, 1.0)
     with pytest.raises(RuntimeError, match="generator must have been used on cuda:0 before a graph is captured"):

@@ -1,8 +1,10 @@
 """What a machine without a CUDA device sees: nothing at import, one clear error at the first call. Fake tensors stand in for CUDA ones."""
 
+import os
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -108,6 +110,7 @@ def test_the_law_decides_how_much_memory_a_call_takes(monkeypatch, cupy, law):
     backend = types.ModuleType("hushvec._native._cuda")
     backend.__version__, backend.check_driver = hv.__version__, lambda: None
     backend.load_kernels = lambda index: None
+    backend.write_state = lambda state, source, index, stream: None
     backend.workspace_bytes = lambda x, law="gaussian": sizes[law]
     backend.current_stream = lambda x, index: 7
     backend.is_capturing = lambda stream, index: False
@@ -115,7 +118,7 @@ def test_the_law_decides_how_much_memory_a_call_takes(monkeypatch, cupy, law):
     backend.clip_and_noise = lambda x, clip_norm, noise, out, drawn, law, exact, workspace, stream: used.append(workspace.shape)
     monkeypatch.setitem(sys.modules, backend.__name__, backend)
     monkeypatch.setattr(dispatch, "new_array", lambda like, shape, dtype=None: cupy.ndarray(shape, dtype))
-    monkeypatch.setattr(dispatch, "_state_on_device", lambda stream, like: None)
+    monkeypatch.setattr(dispatch, "_states", {})
     x = cupy.ndarray()
     dispatch.fill(x, law, 1.0, hv.Generator())
     dispatch.clip_and_noise(x, 1.0, 1.0, x, hv.Generator(), law, False)
@@ -219,3 +222,10 @@ def test_backends_say_what_cuda_can_do(monkeypatch):
     assert hv.backends()["cuda"] in ("not built", usable)
     monkeypatch.setitem(sys.modules, "hushvec._native._cuda", None)
     assert hv.backends()["cuda"] == "not built"
+
+
+def test_a_call_leaves_no_copy_of_its_key(cuda):
+    program = Path(__file__).with_name("keys_in_memory.py")
+    environment = {**os.environ, "PYTHONPATH": str(program.parents[2])}
+    printed = subprocess.run([sys.executable, str(program)], env=environment, check=True, capture_output=True, text=True).stdout
+    assert printed.split() == ["1", "0", "1"], "in the capsule, after it, and in an array"
