@@ -46,9 +46,10 @@ struct RowsArgument {
 // A row with NaN or Inf counts as a row of zeros and is reported.
 cudaError_t clip(const RowsArgument& rows, double clip_norm, void* workspace, cudaStream_t stream);
 
-// grid.grid = 0 is the float grade. Law::gaussian or Law::laplacian. Bad rows as in clip.
+// grid.grid = 0 is the float grade. Law::gaussian or Law::laplacian. Bad rows as in clip. With `whole` the values are not multiplied by
+// the grid: whole numbers for int8_values, and in_grid_units(grid) is what settle takes.
 cudaError_t clip_and_noise(const NoiseSource& source, const RowsArgument& rows, double clip_norm, double sigma, Law law, ExactGrid grid,
-                           void* workspace, cudaStream_t stream);
+                           void* workspace, cudaStream_t stream, bool whole = false);
 
 // out = clip(x) + L2-Laplace noise, or the noise alone where rows.x is null. Float grade. Bad rows as in clip. The workspace also holds
 // the standard normals of the whole call.

@@ -124,14 +124,15 @@ BadRow finish(const Launch& launch, const NoiseSource& source, const DeviceArray
 }
 
 BadRow clip_and_noise(py::handle x, double clip_norm, double sigma, py::handle out, py::handle source, const std::string& law_name,
-                      bool exact, py::handle workspace, std::uintptr_t stream) {
+                      bool exact, py::handle workspace, std::uintptr_t stream, bool whole) {
     check_clip_norm(clip_norm);
     const Law law = law_named(law_name);
     check_scale(law == Law::gaussian ? "sigma" : "scale", sigma);
     if (exact && law == Law::l2_laplace) throw py::value_error("exact must be False for law l2_laplace, got True");
+    if (whole) check_int8(law, sigma, exact);
     const Rows rows(x, out, workspace, law);
     if (sigma == 0) return clip_rows(rows, clip_norm, stream);
-    const ExactGrid grid = exact ? exact_grid(sigma, clip_norm) : ExactGrid{0, 0};
+    const ExactGrid grid = whole ? int8_grid(sigma, clip_norm) : exact ? exact_grid(sigma, clip_norm) : ExactGrid{0, 0};
     const WipedSource noise(source, rows.x.device);
     const py::gil_scoped_release unlocked;
     const Launch launch(rows.x.device, stream, rows.workspace);
@@ -140,9 +141,18 @@ BadRow clip_and_noise(py::handle x, double clip_norm, double sigma, py::handle o
         check_cuda(cuda::l2_laplace(noise, rows.argument(), clip_norm, sigma, launch.workspace, launch.stream), "launching l2_laplace");
         return launch.capturing ? std::nullopt : bad_row(launch.wait_for_report());
     }
-    check_cuda(cuda::clip_and_noise(noise, rows.argument(), clip_norm, sigma, law, grid, launch.workspace, launch.stream),
+    check_cuda(cuda::clip_and_noise(noise, rows.argument(), clip_norm, sigma, law, grid, launch.workspace, launch.stream, whole),
                "launching clip_and_noise");
-    return launch.capturing ? std::nullopt : finish(launch, noise, rows.out, law, grid);
+    return launch.capturing ? std::nullopt : finish(launch, noise, rows.out, law, whole ? in_grid_units(grid) : grid);
+}
+
+// What clip_and_noise and privunit have written with `whole`.
+void int8_values(py::handle numbers, py::handle out, std::uintptr_t stream) {
+    const DeviceArray from = device_array(numbers, "numbers");
+    const DeviceIntegers to = device_integers_like({from.data, 1, true, from.size(), from.device, "int8", from.owner}, out, "out");
+    const py::gil_scoped_release unlocked;
+    const Launch launch(from.device, stream, nullptr);
+    check_cuda(cuda::int8_values(samples_of(from), static_cast<std::int8_t*>(to.data), launch.stream), "launching int8_values");
 }
 
 // Exact rounding on a device takes sums of at most this many grids, which all rows pointing one way must not exceed.
@@ -265,7 +275,8 @@ void bind_launch(py::module_& module) {
     module.def("fill_workspace_bytes", &cuda::fill_workspace_bytes);
     module.def("clip", &clip, py::arg("x"), py::arg("clip_norm"), py::arg("out"), py::arg("workspace"), py::arg("stream"));
     module.def("clip_and_noise", &clip_and_noise, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"), py::arg("source"),
-               py::arg("law"), py::arg("exact"), py::arg("workspace"), py::arg("stream"));
+               py::arg("law"), py::arg("exact"), py::arg("workspace"), py::arg("stream"), py::arg("whole") = false);
+    module.def("int8_values", &int8_values, py::arg("numbers"), py::arg("out"), py::arg("stream"));
     module.def("report_bytes", &cuda::report_bytes);
     module.def("find_bad_row", &find_bad_row, py::arg("x"), py::arg("workspace"), py::arg("stream"));
     module.def("unit_rows", &unit_rows, py::arg("x"), py::arg("out"), py::arg("workspace"), py::arg("stream"));

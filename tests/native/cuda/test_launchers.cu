@@ -530,6 +530,53 @@ void nearest_codes_are_those_of_the_definition() {
     }
 }
 
+// int8 releases, by whole numbers in x's dtype, which the last kernel saturates.
+template <class Stored>
+void int8_values_equal_the_core(std::size_t rows, std::size_t columns) {
+    const std::string what = std::to_string(rows) + " x " + std::to_string(columns) + ", item " + std::to_string(sizeof(Stored));
+    const std::size_t count = rows * columns;
+    std::vector<Stored> x = rows_of<Stored>(rows, columns);
+    std::vector<std::int8_t> expected(count);
+    const MatrixView integers = {reinterpret_cast<std::byte*>(expected.data()), DType::int8, rows, columns, static_cast<std::ptrdiff_t>(columns), 1};
+    DeviceArray<Stored> numbers(x);
+    DeviceArray<std::int8_t> out(count);
+    const cuda::RowsArgument argument = {numbers.get(), numbers.get(), kDType<Stored>, rows, columns};
+    const cuda::OutArgument samples = {numbers.get(), kDType<Stored>, count};
+
+    hushvec::clip_and_noise(test_stream(), view_of(x, rows, columns), kClipNorm, kSigma, Law::gaussian, true, integers);
+    const ExactGrid grid = int8_grid(kSigma, kClipNorm);
+    DeviceArray<std::byte> workspace(cuda::workspace_bytes(rows, columns, kDType<Stored>));
+    must(cuda::clip_and_noise({test_stream(), nullptr}, argument, kClipNorm, kSigma, Law::gaussian, grid, workspace.get(), nullptr, true), "clip_and_noise");
+    if (report_in(workspace).open_samples > 0) must(cuda::settle(test_stream(), samples, Law::gaussian, in_grid_units(grid), workspace.get(), nullptr), "settle");
+    must(cuda::int8_values(samples, out.get(), nullptr), "int8_values");
+    check(out.to_host() == expected, "int8 values, " + what);
+
+    const PrivUnitLaw law = privunit_law(6.0);
+    hushvec::privunit(test_stream(), view_of(x, rows, columns), law, kSigma, integers);
+    DeviceArray<Stored> directions(x);
+    const cuda::RowsArgument rows_of_directions = {directions.get(), numbers.get(), kDType<Stored>, rows, columns};
+    const ExactGrid units = in_grid_units(privunit_int8_grid(kSigma, law.threshold));
+    DeviceArray<std::byte> memory(cuda::privunit_workspace_bytes(rows, columns, kDType<Stored>));
+    must(cuda::privunit(test_stream(), rows_of_directions, law, units, memory.get(), nullptr), "privunit");
+    must(cuda::settle_privunit(test_stream(), rows_of_directions, law, units, report_in(memory), memory.get(), nullptr), "settle_privunit");
+    must(cuda::int8_values(samples, out.get(), nullptr), "int8_values");
+    check(out.to_host() == expected, "int8 values of privunit, " + what);
+}
+
+template <class Stored>
+void int8_values_saturate() {
+    std::vector<Stored> numbers;
+    std::vector<std::int8_t> expected;
+    for (int n = -600; n <= 600; ++n) {
+        numbers.push_back(narrowed<Stored>(static_cast<Wide<Stored>>(n)));
+        expected.push_back(static_cast<std::int8_t>(std::clamp(n, -127, 127)));
+    }
+    DeviceArray<Stored> from(numbers);
+    DeviceArray<std::int8_t> out(numbers.size());
+    must(cuda::int8_values({from.get(), kDType<Stored>, numbers.size()}, out.get(), nullptr), "int8_values");
+    check(out.to_host() == expected, "int8 values saturate, item " + std::to_string(sizeof(Stored)));
+}
+
 // Calls test(Stored{}) for the types that arrays of rows have.
 template <class Test>
 void of_all_dtypes(Test test) {
@@ -588,12 +635,19 @@ void responses() {
     responses_equal_the_core<std::int64_t>();
 }
 
+void int8_values() {
+    of_all_dtypes([]<class Stored>(Stored) {
+        for (const std::size_t columns : {1, 257, 384, 1000}) int8_values_equal_the_core<Stored>(37, columns);
+        int8_values_saturate<Stored>();
+    });
+}
+
 struct Case {
     std::string name;
     void (*run)();
 };
 
-const std::vector<Case> kCases = {{"rows", rows}, {"privunit", privunit_rows}, {"l2_laplace", l2_laplace_rows}, {"fills", fills}, {"bad_rows", bad_rows_are_reported}, {"streams", streams}, {"sums", sums}, {"open_samples", open_samples}, {"codes", codes}, {"responses", responses}};
+const std::vector<Case> kCases = {{"rows", rows}, {"privunit", privunit_rows}, {"l2_laplace", l2_laplace_rows}, {"fills", fills}, {"bad_rows", bad_rows_are_reported}, {"streams", streams}, {"sums", sums}, {"open_samples", open_samples}, {"codes", codes}, {"responses", responses}, {"int8", int8_values}};
 
 bool is_case(const std::string& name) {
     return std::any_of(kCases.begin(), kCases.end(), [&](const Case& each) { return each.name == name; });
