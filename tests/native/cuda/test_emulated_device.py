@@ -5,6 +5,7 @@ import re
 import subprocess
 
 import pytest
+
 from native.cuda.ptx import build
 
 FULL = os.environ.get("HUSHVEC_TEST_SCALE") == "full"

@@ -1,4 +1,4 @@
-"""The emulated device sees what it must see (ptx/faults.ptx), and refuses what it does not know. Needs g++ on x86-64 and nothing of CUDA."""
+"""The emulated device sees what it must see (ptx/faults.ptx), and refuses what it does not know. Needs g++ on x86-64, and no CUDA."""
 
 import platform
 import shutil
@@ -6,6 +6,7 @@ import struct
 import subprocess
 
 import pytest
+
 from native.cuda.ptx.build import GENERATED, HERE
 from native.cuda.ptx.syntax import Refused
 from native.cuda.ptx.translate import translate
@@ -23,9 +24,8 @@ def launch(tmp_path_factory):
     subprocess.run([*GENERATED, "-O0", *map(str, sources), "-o", str(folder / "launch_one")], check=True)
 
     def run(kernel, blocks=1, order="forward"):
-        done = subprocess.run(
-            [folder / "launch_one", kernel, str(THREADS), str(blocks)], capture_output=True, text=True, env={"HUSHVEC_EMULATED_ORDER": order}
-        )
+        command = [folder / "launch_one", kernel, str(THREADS), str(blocks)]
+        done = subprocess.run(command, capture_output=True, text=True, env={"HUSHVEC_EMULATED_ORDER": order})
         return done.stdout.splitlines(), done.stderr
 
     return run
@@ -92,7 +92,8 @@ def test_instructions_do_what_the_manual_says(launch):
 
 
 @pytest.mark.parametrize(
-    "instruction", ["add.sat.s32 %r1, %r1, %r1", "mul.rn.ftz.f32 %r1, %r1, %r1", "vote.sync.any.pred %p1, %p1, -1", "bar.sync 1", "dp4a.u32.u32 %r1, %r1, %r1, %r1"]
+    "instruction",
+    ["add.sat.s32 %r1, %r1, %r1", "mul.rn.ftz.f32 %r1, %r1, %r1", "vote.sync.any.pred %p1, %p1, -1", "bar.sync 1", "membar.gl"],
 )
 def test_an_instruction_that_is_not_known_is_refused(instruction):
     text = f".visible .entry k() {{ .reg .b32 %r<2>; .reg .pred %p<2>; {instruction}; ret; }}"

@@ -2,24 +2,29 @@
 
     python tests/native/cuda/ptx/build.py [--arch compute_90] [--nvcc nvcc] [--work build/ptx] [-- arguments of test_launchers]
 
-Needs `make dev native` (the host's side of device code and test_launchers are taken from build/dev), nvcc and an x86-64 processor. What did not
-change since the last time is not made again.
+Needs `make dev native` (the host's side of device code and test_launchers are taken from build/dev), nvcc and an x86-64 processor.
+What did not change since the last time is not made again.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import json
 import os
+import platform
 import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[3]
@@ -31,6 +36,11 @@ from native.cuda.ptx.translate import translate  # noqa: E402
 # Not -march=native: a cached object may run on another machine. Registers hold bits, and contraction would change them.
 COMPILE = ["-std=c++20", "-w", f"-I{HERE / 'emulator'}"]
 GENERATED = ["g++", *COMPILE, "-O1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing"]
+
+
+LAUNCHERS = "tests/native/cuda/test_launchers"
+
+Item, Made = TypeVar("Item"), TypeVar("Made")
 
 
 class NotBuilt(Exception):
@@ -81,45 +91,45 @@ def _run(command: list[str]) -> None:
         raise RuntimeError(f"{shlex.join(command)}\n{(done.stderr or done.stdout)[-3000:]}")
 
 
-def _device_flags(host: Path) -> list[str]:
-    """Those of the build that decide what device code becomes."""
+def _device_flags(host: Path, source: str) -> list[str]:
+    """Those of the build that decide what the device code of a file becomes."""
     commands = json.loads((host / "compile_commands.json").read_text())
-    entry = next(entry for entry in commands if entry["file"].endswith("cuda/src/fill.cu"))
-    words = shlex.split(entry["command"])
-    return [word for word in words if word.startswith(("-D", "-O", "-std=", "-fmad", "--expt"))]
+    words = shlex.split(next(entry["command"] for entry in commands if entry["file"].endswith(source)))
+    system = [f"-I{words[i + 1]}" for i, word in enumerate(words) if word == "-isystem"]
+    return [word for word in words if word.startswith(("-D", "-O", "-std=", "-fmad", "--expt"))] + system
 
 
-def _sources(settings: Settings) -> list[Path]:
-    return sorted((settings.source / "cuda/src").glob("*.cu"))
+def device_sources(settings: Settings) -> list[str]:
+    return sorted(str(path.relative_to(settings.source)) for path in (settings.source / "cuda/src").glob("*.cu"))
 
 
 def _headers(settings: Settings) -> list[Path]:
     folders = ("cuda/src", "cuda/include", "cpp/src", "cpp/include")
-    return sorted(path for folder in folders for path in (settings.source / folder).rglob("*.[hc]*h*") if path.suffix in (".hpp", ".cuh"))
+    return sorted(path for folder in folders for ending in ("hpp", "cuh") for path in (settings.source / folder).rglob(f"*.{ending}"))
 
 
-def make_ptx(settings: Settings, cache: Cache) -> list[Path]:
-    folder = settings.folder
+def make_ptx(settings: Settings, cache: Cache, sources: Sequence[str]) -> list[Path]:
     version = subprocess.run([settings.nvcc, "--version"], capture_output=True, text=True, check=True).stdout
-    flags = [*_device_flags(settings.host), f"-arch={settings.arch}"]
     includes = [f"-I{settings.source / folder}" for folder in ("cuda/include", "cuda/src", "cpp/include", "cpp/src")]
-    shared = _digest(version, " ".join(flags), *_headers(settings))
+    headers = _digest(version, *_headers(settings))
 
-    def compile_one(source: Path) -> Path:
-        made, key = folder / f"{source.stem}.ptx", _digest(shared, source)
+    def compile_one(name: str) -> Path:
+        flags, source = [*_device_flags(settings.host, name), f"-arch={settings.arch}"], settings.source / name
+        made, key = settings.folder / f"{source.stem}.ptx", _digest(headers, " ".join(flags), source)
         if not cache.is_fresh(made, key):
             _run([settings.nvcc, *flags, "-ptx", *includes, str(source), "-o", str(made)])
             cache.remember(made, key)
         return made
 
-    return _at_once(compile_one, _sources(settings))
+    return _at_once(compile_one, sources)
 
 
-def make_objects(modules: list[Path], settings: Settings, cache: Cache) -> list[Path]:
-    """An object for each module with kernels, and those of the emulator."""
+def make_modules(modules: list[Path], cache: Cache) -> list[Path]:
+    """An object for each module with kernels."""
     translation = _digest(*(HERE / name for name in ("syntax.py", "instructions.py", "translate.py")))
-    emulator = _digest(" ".join(GENERATED), *sorted((HERE / "emulator").glob("*.hpp")))
-    def of_module(ptx: Path) -> Path | None:
+    included = _digest(" ".join(GENERATED), *(HERE / "emulator" / name for name in ("arithmetic.hpp", "thread.hpp")))
+
+    def compile_one(ptx: Path) -> Path | None:
         generated, made = ptx.with_suffix(".cpp"), ptx.with_suffix(".o")
         key = _digest(translation, ptx)
         if not cache.is_fresh(generated, key):
@@ -127,59 +137,93 @@ def make_objects(modules: list[Path], settings: Settings, cache: Cache) -> list[
             cache.remember(generated, key)
         if generated.stat().st_size == 0:
             return None
-        key = _digest(emulator, generated)
+        key = _digest(included, generated)
         if not cache.is_fresh(made, key):
             _run([*GENERATED, "-c", str(generated), "-o", str(made)])
             cache.remember(made, key)
         return made
 
-    def of_emulator(source: Path) -> Path:
-        made, key = settings.folder / f"emulator_{source.stem}.o", _digest(emulator, source)
+    made = _at_once(compile_one, sorted(modules, key=lambda path: -path.stat().st_size))   # the largest first
+    return [path for path in made if path is not None]
+
+
+def make_emulator(settings: Settings, cache: Cache) -> list[Path]:
+    # nvcc for the sake of the runtime's headers, whose place it knows.
+    command = [settings.nvcc, *COMPILE, "-x", "c++", "-O2", "-Xcompiler=-fPIC,-ffp-contract=off"]
+    headers = _digest(" ".join(command), *sorted((HERE / "emulator").glob("*.hpp")))
+
+    def compile_one(source: Path) -> Path:
+        made, key = settings.folder / f"emulator_{source.stem}.o", _digest(headers, source)
         if not cache.is_fresh(made, key):
-            # nvcc for the sake of the runtime's headers, whose place it knows.
-            _run([settings.nvcc, *COMPILE, "-x", "c++", "-O2", "-Xcompiler=-fPIC,-ffp-contract=off", "-c", str(source), "-o", str(made)])
+            _run([*command, "-c", str(source), "-o", str(made)])
             cache.remember(made, key)
         return made
 
-    own = _at_once(of_emulator, sorted((HERE / "emulator").glob("*.cpp")))
-    translated = _at_once(of_module, sorted(modules, key=lambda path: -path.stat().st_size))   # the largest first
-    return [path for path in translated if path is not None] + own
+    return _at_once(compile_one, sorted((HERE / "emulator").glob("*.cpp")))
 
 
-def _at_once(make, items):
+def _at_once(make: Callable[[Item], Made], items: Sequence[Item]) -> list[Made]:
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         return list(pool.map(make, items))
 
 
-def objects(settings: Settings) -> list[Path]:
+def objects(settings: Settings, sources: Sequence[str]) -> list[Path]:
+    """Those of these sources with device code, and of the emulator."""
+    if platform.machine() != "x86_64":
+        raise NotBuilt(f"device code cannot be run here: the processor is {platform.machine()}, not x86_64")
     if shutil.which(settings.nvcc) is None:
         raise NotBuilt(f"device code cannot be run here: {settings.nvcc} was not found")
     if not (settings.host / "libhushvec_cuda.a").exists():
         raise NotBuilt(f"device code cannot be run here: {settings.host} has no libhushvec_cuda.a (make dev)")
     settings.folder.mkdir(parents=True, exist_ok=True)
-    cache = Cache(settings.folder)
-    return make_objects(make_ptx(settings, cache), settings, cache)
+    with (settings.folder / "lock").open("w") as lock:   # tests run at the same time
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        cache = Cache(settings.folder)
+        return make_emulator(settings, cache) + make_modules(make_ptx(settings, cache, sources), cache)
 
 
-def _link(made: Path, inputs: list[Path | str], settings: Settings, *options: str) -> Path:
+def _link(made: Path, inputs: list[Path], settings: Settings, *options: str) -> Path:
     libraries = [settings.host / "libhushvec_cuda.a", settings.host / "libhushvec.a"]
-    _run(["g++", *options, "-o", str(made), *map(str, inputs), *map(str, libraries), "-lpthread", "-ldl", "-lrt"])
+    beside = made.with_name(f"{made.name}.{os.getpid()}")
+    _run(["g++", *options, "-o", str(beside), *map(str, inputs), *map(str, libraries), "-lpthread", "-ldl", "-lrt"])
+    return beside.replace(made)
+
+
+def _object_of(settings: Settings, place: str) -> Path:
+    folder, name = place.rsplit("/", 1)
+    made = settings.host / folder / f"CMakeFiles/{name}.dir/{name}.cu.o"
+    if not made.exists():
+        raise NotBuilt(f"device code cannot be run here: {made} is missing (make native)")
     return made
 
 
-def program(settings: Settings, object_name: str = "tests/native/cuda/CMakeFiles/test_launchers.dir/test_launchers.cu.o") -> Path:
-    """A program of the build, linked with the emulated device."""
-    own = settings.host / object_name
-    if not own.exists():
-        raise NotBuilt(f"device code cannot be run here: {own} is missing (make native)")
-    return _link(settings.folder / own.name.split(".")[0], [own, *objects(settings)], settings)
+def program(settings: Settings, place: str = LAUNCHERS, *, has_kernels: bool = False) -> Path:
+    """A program of the build, linked with the emulated device. `has_kernels`: in its own file too."""
+    own = _object_of(settings, place)
+    sources = [*device_sources(settings), *([f"{place}.cu"] if has_kernels else [])]
+    return _link(settings.folder / place.rsplit("/", 1)[1], [own, *objects(settings, sources)], settings)
+
+
+def mutant(settings: Settings, folder: Path, module: str, header: str, old: str, new: str) -> Path:
+    """test_launchers with one text of the device code replaced by another, as one module, `module`, is compiled."""
+    for name in ("cuda", "cpp"):
+        shutil.copytree(settings.source / name, folder / "source" / name)
+    path = folder / "source" / header
+    if path.read_text().count(old) != 1:
+        raise ValueError(f"{header} must hold the text once: {old}")
+    path.write_text(path.read_text().replace(old, new))
+    source = f"cuda/src/{module}.cu"
+    others = [made for made in objects(settings, device_sources(settings)) if made.name != f"{module}.o"]
+    changed = objects(replace(settings, source=folder / "source", work=folder), [source])
+    own = [made for made in changed if made.name == f"{module}.o"]
+    return _link(folder / "test_launchers", [_object_of(settings, LAUNCHERS), *others, *own], settings)
 
 
 def python_module(settings: Settings) -> Path:
     """hushvec._native._cuda, linked with the emulated device."""
     own = sorted((settings.host / "CMakeFiles/_cuda.dir").rglob("*.o"))
-    suffix = subprocess.run([sys.executable, "-c", "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))"], capture_output=True, text=True, check=True).stdout.strip()
-    return _link(settings.folder / f"_cuda{suffix}", [*own, *objects(settings)], settings, "-shared", "-Wl,-Bsymbolic")
+    made = settings.folder / f"_cuda{sysconfig.get_config_var('EXT_SUFFIX')}"
+    return _link(made, [*own, *objects(settings, device_sources(settings))], settings, "-shared", "-Wl,-Bsymbolic")
 
 
 def main() -> int:

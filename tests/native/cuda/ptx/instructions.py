@@ -193,32 +193,35 @@ def _(o: Operands, match: re.Match[str], ops: tuple[str, ...]) -> str:
     if to.startswith("{"):
         whole = o.read(of, f"b{width}")
         return "".join(o.write(part, f"b{narrow}", f"uint{narrow}_t({whole} >> {i * narrow})") for i, part in enumerate(parts))
-    return o.write(to, f"b{width}", " | ".join(f"uint{width}_t({o.read(part, f'b{narrow}')}) << {i * narrow}" for i, part in enumerate(parts)))
+    values = [f"uint{width}_t({o.read(part, f'b{narrow}')}) << {i * narrow}" for i, part in enumerate(parts)]
+    return o.write(to, f"b{width}", " | ".join(values))
 
 
 # ---- memory ----
 
-SPACES = {"": "generic", "global": "global", "shared": "shared", "local": "local", "param": "param"}
 _ACCESS = r"(?:\.(?P<space>global|shared|local|param))?(?:\.v(?P<n>[24]))?\.(?P<y>[usb](?:8|16|32|64)|f32|f64)"
 
 
-def _vector(operand: str, count: int) -> tuple[str, ...]:
-    return split_operands(operand.strip("{}")) if count > 1 else (operand,)
+def _elements(operand: str, match: re.Match[str]) -> tuple[str, list[tuple[int, str]], int]:
+    """The type of a load or a store, its registers with the place of each in bytes, and all its bytes."""
+    of, several = match["y"].replace("f", "b"), match["n"] is not None
+    registers = split_operands(operand.strip("{}")) if several else (operand,)
+    return of, [(i * bytes_of(of), register) for i, register in enumerate(registers)], len(registers) * bytes_of(of)
 
 
 @rule("ld" + _ACCESS)
 def _(o: Operands, match: re.Match[str], ops: tuple[str, ...]) -> str:
-    count, space, of = int(match["n"] or 1), SPACES[match["space"] or ""], match["y"].replace("f", "b")
-    at = f"const std::uint8_t* from = thread.readable<Space::{space}, {count * bytes_of(of)}>({o.address(ops[1])}, {o.place()});"
-    loads = [o.write(to, of, f"loaded<{c_type(of)}>(from + {i * bytes_of(of)})") for i, to in enumerate(_vector(ops[0], count)) if to != "_"]
-    return at + "".join(loads)
+    of, elements, size = _elements(ops[0], match)
+    place = f"thread.readable<Space::{match['space'] or 'generic'}, {size}>({o.address(ops[1])}, {o.place()})"
+    loads = [o.write(to, of, f"loaded<{c_type(of)}>(from + {at})") for at, to in elements if to != "_"]
+    return f"const std::uint8_t* from = {place};" + "".join(loads)
 
 
 @rule("st" + _ACCESS)
 def _(o: Operands, match: re.Match[str], ops: tuple[str, ...]) -> str:
-    count, space, of = int(match["n"] or 1), SPACES[match["space"] or ""], match["y"].replace("f", "b")
-    at = f"std::uint8_t* to = thread.writable<Space::{space}, {count * bytes_of(of)}>({o.address(ops[0])}, {o.place()});"
-    return at + "".join(f"stored<{c_type(of)}>(to + {i * bytes_of(of)}, {o.read(x, of)});" for i, x in enumerate(_vector(ops[1], count)))
+    of, elements, size = _elements(ops[1], match)
+    place = f"thread.writable<Space::{match['space'] or 'generic'}, {size}>({o.address(ops[0])}, {o.place()})"
+    return f"std::uint8_t* to = {place};" + "".join(f"stored<{c_type(of)}>(to + {at}, {o.read(x, of)});" for at, x in elements)
 
 
 @rule(r"cvta(\.to)?\.(global|shared|local|param|const)\.u64")

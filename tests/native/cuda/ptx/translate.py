@@ -97,7 +97,8 @@ class _Body:
             self._registers.update(statement.names)
             return "".join(f"{of} {identifier(name)};" for name in statement.names)
         if isinstance(statement, Array):
-            return "" if statement.space == "shared" else f"alignas(16) std::uint8_t {identifier(statement.name)}[{max(16, statement.size)}];"
+            bytes_of_it = max(16, statement.size)
+            return "" if statement.space == "shared" else f"alignas(16) std::uint8_t {identifier(statement.name)}[{bytes_of_it}];"
         if isinstance(statement, Label):
             return f"{self._label(statement.name)}:;"
         if isinstance(statement, Brace):
@@ -112,7 +113,7 @@ class _Body:
 
     def text(self) -> str:
         lines = [self.statement(statement) for statement in self.function.body or ()]
-        return f"{signature(self.function)} {{\nbool carry = false, ignored = false;\n" + "\n".join(line for line in lines if line) + "\n}\n"
+        return "\n".join([signature(self.function) + " {", "bool carry = false, ignored = false;", *filter(None, lines), "}", ""])
 
     def _instruction(self, instruction: Instruction) -> str:
         if instruction.name in ("bra", "bra.uni"):
@@ -152,9 +153,9 @@ def _constants(module: Module) -> list[str]:
         if array.space in ("const", "global"):
             if array.type[0] == "f" or array.count is None:
                 raise Refused(f"the array {array.name}")
-            constant = "const " if array.space == "const" else ""
-            lines.append(f"alignas({max(16, array.align)}) static {constant}{c_type(array.type)} {identifier(array.name)}[{array.count}] = {{{array.values}}};")
-            lines.append(f"static const Constant constant_{identifier(array.name)}({identifier(array.name)}, sizeof {identifier(array.name)});")
+            name, of = identifier(array.name), ("const " if array.space == "const" else "") + c_type(array.type)
+            lines.append(f"alignas({max(16, array.align)}) static {of} {name}[{array.count}] = {{{array.values}}};")
+            lines.append(f"static const Constant constant_{name}({name}, sizeof {name});")
     return lines
 
 

@@ -89,7 +89,7 @@ struct CUstream_st {
 
 namespace {
 
-// What the tests count; EmulatedCounts of emulated_module.py.
+// What the tests count; Counts of tests/native/cuda/emulated_backend.py.
 struct Counts {
     long kernels = 0, memsets = 0, copies = 0, waits = 0, faults = 0, attributes = 0, device_changes = 0;
 } counts;
@@ -400,6 +400,10 @@ cudaError_t cudaDriverGetVersion(int* version) {
     return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
+// No function of the driver is here.
+cudaError_t cudaGetDriverEntryPointByVersion(const char*, void**, unsigned, unsigned long long, cudaDriverEntryPointQueryResult*) {
+    return cudaErrorNotSupported;
+}
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
     switch (attribute) {
         case cudaDevAttrMultiProcessorCount: *value = kMultiprocessors; return cudaSuccess;
@@ -423,6 +427,9 @@ const char* cudaGetErrorString(cudaError_t error) { return error == cudaSuccess 
 
 // ---- for the tests ----
 
+// What an allocator that caches does: also in a capture, where cudaMalloc is refused.
+void* hushvec_emulated_allocate(size_t bytes, int device) { return memory().allocate(bytes, device); }
+void hushvec_emulated_wait() { finish_all(); }   // not counted
 void hushvec_emulated_counts(long* out) {
     counts.faults = static_cast<long>(fault_count());
     std::memcpy(out, &counts, sizeof counts);
