@@ -150,6 +150,11 @@ private:
         const std::size_t stretches = (part.columns + kNormStretch - 1) / kNormStretch;
         double* const of_stretches = partial + row * stretches;
         for (std::size_t k = 0; k < stretches; ++k) of_stretches[k] = reduced_stretch(part, row * part.columns, k * kNormStretch, exponent);
+        return joined(of_stretches, stretches);
+    }
+
+    // A function of its own, so that only one array of accumulators is on the stack.
+    HUSHVEC_COLD static double joined(const double* of_stretches, std::size_t stretches) {
         double accumulators[kWarp] = {};
         for (std::size_t k = 0; k < stretches; ++k) accumulators[k % kWarp] += of_stretches[k];
         return tree_sum(accumulators);
