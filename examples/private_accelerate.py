@@ -26,7 +26,7 @@ data = torch.utils.data.TensorDataset(rows, (rows[:, 0] > 0).long())
 share = torch.utils.data.Subset(data, range(accelerator.process_index, EXAMPLES, accelerator.num_processes))
 loader = poisson_loader(share, PROBABILITY, steps=STEPS)
 
-# Nor is the model: in DistributedDataParallel it would average gradients that are neither clipped nor noisy.
+# Nor is the model: the passes of DistributedDataParallel, which average gradients that are neither clipped nor noisy, are not used.
 model = torch.nn.Linear(5, 2).to(accelerator.device)
 budget = hv.PrivacyBudget(max_epsilon=2.5, max_delta=2e-5)   # rank 0's counts, the others' are not charged
 optimizer = accelerator.prepare(

@@ -9,7 +9,7 @@ std::size_t workspace_bytes(std::size_t rows, std::size_t columns, DType dtype) 
 }
 
 cudaError_t clip_and_noise(const NoiseSource& source, const RowsArgument& rows, double clip_norm, double sigma, Law law, ExactGrid grid,
-                           void* memory, cudaStream_t stream) {
+                           void* memory, cudaStream_t stream, bool whole) {
     const std::size_t samples = rows.rows * rows.columns;
     const Workspace workspace(memory, samples);
     CallStream taken;
@@ -20,8 +20,9 @@ cudaError_t clip_and_noise(const NoiseSource& source, const RowsArgument& rows, 
     const NoiseCall call = {taken, rows, clip_norm, grid.grid != 0 ? double{grid.grid} : 1.0, workspace, stream};
     if (grid.grid == 0) return gaussian ? float_gaussian(call, sigma) : float_laplace(call, sigma);
     const float s = grid.sigma / grid.grid;
-    error = gaussian ? exact_gaussian(call, s, grid.grid) : exact_laplace(call, s, grid.grid);
-    return error != cudaSuccess ? error : run_ladder(taken, {rows.out, rows.dtype, samples}, law, grid, workspace, stream);
+    const ExactGrid written = whole ? in_grid_units(grid) : grid;
+    error = gaussian ? exact_gaussian(call, s, written.grid) : exact_laplace(call, s, written.grid);
+    return error != cudaSuccess ? error : run_ladder(taken, {rows.out, rows.dtype, samples}, law, written, workspace, stream);
 }
 
 }  // namespace hushvec::cuda

@@ -1,5 +1,8 @@
 #include "hushvec/clipped_sum.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "kernels.cuh"
 #include "workspace.hpp"
 
@@ -8,54 +11,87 @@ namespace {
 
 std::size_t stretches_of(std::size_t columns) { return divide_up(columns, kNormStretch); }
 
-// What sum_scales needs: its report, then the rows' scales, their squared norms, and the sums of squares by stretch of one part at a time.
+// What sum_scales needs: its report, then the rows' scales, their squared norms, the sums of squares by stretch of one part at a time, and a
+// table of the parts.
 struct ScalesMemory {
     CallHeader* header;
     float* scales;
-    double* squares;
+    double* squares;   // the scales in float64, where a part is
     double* partial;
+    RowsPart* table;
+    std::size_t bytes = 0;
 
-    static std::size_t bytes(std::size_t rows, std::size_t most_columns) {
-        return Workspace::kHeaderBytes + aligned_bytes(rows * sizeof(float)) + aligned_bytes(rows * sizeof(double)) +
-               aligned_bytes(rows * stretches_of(most_columns) * sizeof(double));
+    ScalesMemory(void* memory, std::span<const PartArgument> parts) {
+        const std::size_t rows = parts.front().rows;
+        std::size_t most_columns = 0;
+        for (const PartArgument& part : parts) most_columns = std::max(most_columns, part.columns);
+        const auto take = [&](std::size_t size) {
+            void* const piece = static_cast<std::byte*>(memory) + bytes;
+            bytes += aligned_bytes(size);
+            return piece;
+        };
+        header = static_cast<CallHeader*>(take(sizeof(CallHeader)));
+        scales = static_cast<float*>(take(rows * sizeof(float)));
+        squares = static_cast<double*>(take(rows * sizeof(double)));
+        partial = static_cast<double*>(take(rows * stretches_of(most_columns) * sizeof(double)));
+        table = static_cast<RowsPart*>(take(parts.size() * sizeof(RowsPart)));
     }
-    ScalesMemory(void* memory, std::size_t rows) : header(static_cast<CallHeader*>(memory)) {
-        std::byte* rest = static_cast<std::byte*>(memory) + Workspace::kHeaderBytes;
-        scales = reinterpret_cast<float*>(rest);
-        squares = reinterpret_cast<double*>(rest += aligned_bytes(rows * sizeof(float)));
-        partial = reinterpret_cast<double*>(rest += aligned_bytes(rows * sizeof(double)));
+
+    template <class Value>
+    const Value* scales_of() const {
+        if constexpr (sizeof(Value) == sizeof(double)) return squares;
+        else return scales;
     }
 };
 
-template <class Body>
-__global__ void __launch_bounds__(kStreamThreads) columns_kernel(const __grid_constant__ Body body) {
-    body.run(blockIdx.x, blockIdx.y, DeviceTeam{});
-}
-
-__global__ void __launch_bounds__(kStreamThreads, 2) sum_noise_kernel(const __grid_constant__ SumNoiseBody body) {
-    body.run(blockIdx.x, DeviceTeam{});
-}
-
 dim3 blocks(std::size_t count) { return dim3(static_cast<unsigned>(count)); }
 
-// Calls with the part's elements; float64 rows have their scales in float64, which only the CPU makes.
+// Calls with the part's elements.
 template <class Call>
 cudaError_t with_elements(const PartArgument& part, const Call& call) {
-    return with_stored_type(part.dtype, [&]<class Stored>(Stored) {
-        if constexpr (sizeof(Stored) > sizeof(float)) return cudaErrorInvalidValue;
-        else return call(static_cast<const Stored*>(part.x));
-    });
+    return with_stored_type(part.dtype, [&]<class Stored>(Stored) { return call(static_cast<const Stored*>(part.x)); });
 }
+
+cudaError_t wide_scales(std::span<const PartArgument> parts, double clip_norm, const ScalesMemory& memory, cudaStream_t stream) {
+    std::vector<RowsPart> table;
+    for (const PartArgument& part : parts) table.push_back({part.x, part.dtype, part.columns});
+    const cudaError_t error = cudaMemcpyAsync(memory.table, table.data(), table.size() * sizeof(RowsPart), cudaMemcpyHostToDevice, stream);
+    if (error != cudaSuccess) return error;
+    const std::size_t rows = parts.front().rows;
+    const WideScalesBody body = {memory.table, static_cast<std::uint32_t>(parts.size()), rows, clip_norm, sum_unit(clip_norm), memory.partial,
+                                 memory.squares, memory.scales, &memory.header->report};
+    return launch<warps_kernel<WideScalesBody>>(blocks(divide_up(rows, kStreamThreads)), kStreamThreads, 0, stream, body);
+}
+
+// How a release cuts up its memory: as any exact call on so many groups, and a table of the parts.
+struct ReleaseMemory {
+    std::size_t groups = 0;
+    std::vector<SumPart> table;
+
+    explicit ReleaseMemory(std::span<const SumArgument> parts) {
+        for (const SumArgument& part : parts) {
+            table.push_back({part.sums, part.out, part.columns, groups});
+            groups += divide_up(part.columns, kGroupSamples);
+        }
+    }
+    std::size_t samples() const { return groups * kGroupSamples; }
+    std::size_t bytes() const { return Workspace::fixed_bytes(samples()) + aligned_bytes(table.size() * sizeof(SumPart)); }
+    SumParts parts(const KeyStream& source, ExactGrid grid, const Workspace& workspace) const {
+        return {source, reinterpret_cast<const SumPart*>(workspace.rest), static_cast<std::uint32_t>(table.size()), grid.grid};
+    }
+};
 
 }  // namespace
 
-std::size_t sum_scales_workspace_bytes(std::size_t rows, std::size_t most_columns) { return ScalesMemory::bytes(rows, most_columns); }
-std::size_t release_sum_workspace_bytes(std::size_t columns) { return Workspace::fixed_bytes(columns); }
+std::size_t sum_scales_workspace_bytes(std::span<const PartArgument> parts) { return ScalesMemory(nullptr, parts).bytes; }
+std::size_t release_sums_workspace_bytes(std::span<const SumArgument> parts) { return ReleaseMemory(parts).bytes(); }
 
 cudaError_t sum_scales(std::span<const PartArgument> parts, double clip_norm, void* workspace, cudaStream_t stream) {
     const std::size_t rows = parts.front().rows;
-    const ScalesMemory memory(workspace, rows);
+    const ScalesMemory memory(workspace, parts);
+    const bool wide = std::any_of(parts.begin(), parts.end(), [](const PartArgument& part) { return part.dtype == DType::float64; });
     cudaError_t error = reset(memory.header, stream);
+    if (rows == 0) return error;
     for (std::size_t i = 0; i < parts.size() && error == cudaSuccess; ++i) {
         const PartArgument& part = parts[i];
         const std::size_t stretches = stretches_of(part.columns);
@@ -67,38 +103,41 @@ cudaError_t sum_scales(std::span<const PartArgument> parts, double clip_norm, vo
             });
         }
         if (error != cudaSuccess) return error;
-        const JoinNormsBody join = {memory.partial, rows, stretches, i == 0, i + 1 == parts.size(), clip_norm, sum_unit(clip_norm),
+        const JoinNormsBody join = {memory.partial, rows, stretches, i == 0, i + 1 == parts.size() && !wide, clip_norm, sum_unit(clip_norm),
                                     memory.squares, memory.scales, &memory.header->report};
         error = launch<warps_kernel<JoinNormsBody>>(blocks(divide_up(rows, kStreamWarps)), kStreamThreads, 0, stream, join);
     }
-    return error;
+    return error == cudaSuccess && wide ? wide_scales(parts, clip_norm, memory, stream) : error;
 }
 
 cudaError_t add_to_sum(const PartArgument& part, const void* workspace, double* sums, cudaStream_t stream) {
-    if (part.columns == 0) return cudaSuccess;
-    const ScalesMemory memory(const_cast<void*>(workspace), part.rows);
+    if (part.rows * part.columns == 0) return cudaSuccess;
+    const ScalesMemory memory(const_cast<void*>(workspace), std::span(&part, 1));
     return with_elements(part, [&]<class Stored>(const Stored* x) {
         using Body = ColumnSumsBody<Stored>;
-        const dim3 grid(static_cast<unsigned>(divide_up(part.columns, kStreamThreads)), static_cast<unsigned>(divide_up(part.rows, kSumRows)));
-        return launch<columns_kernel<Body>>(grid, kStreamThreads, 0, stream, Body{x, part.rows, part.columns, memory.scales, sums});
+        const Body body = {x, part.rows, part.columns, memory.template scales_of<Wide<Stored>>(), sums};
+        return launch<warps_kernel<Body>>(blocks(body.blocks()), body.threads(), 0, stream, body);
     });
 }
 
-cudaError_t release_sum(const KeyStream& source, const double* sums, const OutArgument& out, double clip_norm, ExactGrid grid, void* memory,
-                        cudaStream_t stream) {
-    const Workspace workspace(memory, out.count);
+cudaError_t release_sums(const KeyStream& source, std::span<const SumArgument> parts, double clip_norm, ExactGrid grid, void* memory,
+                         cudaStream_t stream) {
+    const ReleaseMemory release(parts);
+    const Workspace workspace(memory, release.samples());
     cudaError_t error = reset(workspace.header, stream);
-    if (error != cudaSuccess || out.count == 0) return error;
-    const CallStream from = {source};
-    const SumNoiseBody noise = {from,
-                                {GaussianLevelOne(grid.sigma / grid.grid), grid.grid, workspace.open_pairs()},
-                                sums,
-                                sum_unit(clip_norm) / double{grid.grid},
-                                out.count,
-                                static_cast<float*>(out.data)};
-    const std::size_t groups = divide_up(out.count, kGroupSamples);
-    error = launch<sum_noise_kernel>(blocks(divide_up(groups, kStreamThreads / kGroupBlocks)), kStreamThreads, 0, stream, noise);
-    return error != cudaSuccess ? error : run_ladder(from, out, Law::gaussian, grid, workspace, stream);
+    if (error != cudaSuccess || release.groups == 0) return error;
+    error = cudaMemcpyAsync(workspace.rest, release.table.data(), release.table.size() * sizeof(SumPart), cudaMemcpyHostToDevice, stream);
+    if (error != cudaSuccess) return error;
+    const SumParts on_device = release.parts(source, grid, workspace);
+    const SumNoiseBody noise = {on_device, release.groups, {GaussianLevelOne(grid.sigma / grid.grid), grid.grid, workspace.open_pairs()}, sum_unit(clip_norm) / double{grid.grid}};
+    error = launch<warps_kernel<SumNoiseBody>>(blocks(divide_up(release.groups, kStreamThreads / kGroupBlocks)), kStreamThreads, 0, stream, noise);
+    return error != cudaSuccess ? error : run_ladder(on_device, grid, workspace, stream);
+}
+
+cudaError_t settle_sums(const KeyStream& source, std::span<const SumArgument> parts, ExactGrid grid, void* memory, cudaStream_t stream) {
+    const ReleaseMemory release(parts);
+    const Workspace workspace(memory, release.samples());
+    return run_settle(release.parts(source, grid, workspace), grid, workspace, stream);
 }
 
 }  // namespace hushvec::cuda

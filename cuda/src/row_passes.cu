@@ -1,6 +1,7 @@
 #include "hushvec_cuda/row_passes.hpp"
 
 #include "device/bad_row_body.hpp"
+#include "device/int8_body.hpp"
 #include "device/unit_rows_body.hpp"
 #include "kernels.cuh"
 #include "workspace.hpp"
@@ -17,6 +18,11 @@ template <class Stored>
 __global__ void __launch_bounds__(kUnitThreads, 4) unit_rows_kernel(const __grid_constant__ UnitRowsBody<Stored> body) {
     __shared__ UnitRowsMemory memory;
     body.run(blockIdx.x, memory, DeviceTeam{});
+}
+
+template <class Stored>
+__global__ void __launch_bounds__(kInt8Threads) int8_kernel(const __grid_constant__ Int8Body<Stored> body) {
+    body.run(blockIdx.x, gridDim.x, DeviceTeam{});
 }
 
 }  // namespace
@@ -44,6 +50,15 @@ cudaError_t unit_rows(const RowsArgument& rows, void* memory, cudaStream_t strea
     return with_stored_type(rows.dtype, [&]<class Stored>(Stored) {
         const UnitRowsBody<Stored> body = {static_cast<const Stored*>(rows.x), static_cast<Stored*>(rows.out), rows.rows, rows.columns, report};
         return launch<unit_rows_kernel<Stored>>(dim3(static_cast<unsigned>(divide_up(rows.rows, kUnitRows))), kUnitThreads, 0, stream, body);
+    });
+}
+
+cudaError_t int8_values(const OutArgument& numbers, std::int8_t* out, cudaStream_t stream) {
+    if (numbers.count == 0) return cudaSuccess;
+    return with_stored_type(numbers.dtype, [&]<class Stored>(Stored) {
+        const Int8Body<Stored> body = {static_cast<const Stored*>(numbers.data), out, numbers.count};
+        const unsigned blocks = striding_blocks(divide_up(numbers.count, 4 * kInt8Threads));
+        return launch<int8_kernel<Stored>>(dim3(blocks), kInt8Threads, 0, stream, body);
     });
 }
 

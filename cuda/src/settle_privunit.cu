@@ -24,8 +24,14 @@ cudaError_t settle_privunit(const KeyStream& stream, const RowsArgument& rows, P
         const cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, cuda_stream);
         return error != cudaSuccess ? error : cudaStreamSynchronize(cuda_stream);
     };
-    cudaError_t error = copy(numbers.data(), listed.rows, count * sizeof(std::uint64_t), cudaMemcpyDeviceToHost);
-    if (error == cudaSuccess) error = copy(directions.data(), listed.directions, directions.size() * sizeof(float), cudaMemcpyDeviceToHost);
+    // Copies what the device listed and leaves zeros there.
+    const auto take = [&](auto& to, void* from) {
+        const std::size_t bytes = to.size() * sizeof to[0];
+        const cudaError_t error = copy(to.data(), from, bytes, cudaMemcpyDeviceToHost);
+        return error != cudaSuccess ? error : cudaMemsetAsync(from, 0, bytes, cuda_stream);
+    };
+    cudaError_t error = take(numbers, listed.rows);
+    if (error == cudaSuccess) error = take(directions, listed.directions);
     for (std::size_t i = 0; i < count && error == cudaSuccess; ++i) {
         settle_row(stream, law, grid, numbers[i], {directions.data() + i * rows.columns, rows.columns}, y.data());
         scatter(y.data(), stored_row, 0, rows.columns, Rounding::nearest);

@@ -61,4 +61,9 @@ struct Workspace {
 // looks at its report, the multiprecision level too. settle.cu.
 cudaError_t run_ladder(const CallStream& source, const OutArgument& out, Law law, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
 
+// The same for the release of a sum, and what settle is for one array.
+struct SumParts;
+cudaError_t run_ladder(const SumParts& parts, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
+cudaError_t run_settle(const SumParts& parts, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
+
 }  // namespace hushvec::cuda

@@ -163,7 +163,8 @@ void bind_generator(py::module_& module) {
         .def_property_readonly("seeded", [](const Generator& self) { return self.key_source() == KeySource::seed; })
         .def_property_readonly("key_source", [](const Generator& self) { return self.key_source() == KeySource::seed ? "seed" : "os"; })
         .def("_reserve", [](Generator& self) { return key_capsule(self.reserve_key()); })
-        .def("_reserve_for_device", [](Generator& self) { return key_capsule(self.reserve_for_device()); })
+        .def("_reserve_for_device", [](Generator& self, std::uint64_t nonces) { return key_capsule(self.reserve_for_device(nonces)); },
+             py::arg("nonces") = 1)
         .def("_apart", [](Generator& self, std::uint64_t place) { return key_capsule(self.apart(place)); }, py::arg("place"))
         .def("__reduce__", [](const Generator&) -> py::object {
             throw py::type_error("a Generator cannot be copied or pickled: two copies would repeat one key stream");

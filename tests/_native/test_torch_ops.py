@@ -16,8 +16,10 @@ torch = pytest.importorskip("torch")
 
 from hushvec.integrations.torch_ops import (  # noqa: E402
     clip,
+    clip_,
     clip_and_laplacian_noise,
     clip_and_noise,
+    clip_and_noise_,
     gaussian_noise_,
     laplacian_noise_,
     stream_state,
@@ -213,9 +215,52 @@ def test_a_program_writes_the_callers_output():
     result = torch.compile(lambda x, out: hv.clip_and_noise(x, 1.0, 0.5, out=out), fullgraph=True)(x, out)
     assert out.data_ptr() == address
     assert torch.equal(result, out) and (out != 0).any()
-    in_place = torch.compile(lambda x: hv.clip(x, 1.0, out=x), fullgraph=True, backend="aot_eager")
-    expected = hv.clip(x, 1.0)
-    assert torch.equal(in_place(x), expected) and torch.equal(x, expected)
+
+
+WRITERS = {
+    "clip": lambda x, out, **generator: hv.clip(x, 1.0, out=out),
+    "gaussian": lambda x, out, **generator: hv.clip_and_noise(x, 1.0, 0.5, out=out, **generator),
+    "laplacian": lambda x, out, **generator: hv.clip_and_noise(x, 1.0, scale=0.5, exact=False, out=out, **generator),
+}
+
+
+@pytest.mark.parametrize(("name", "compiler"), [*((name, "inductor") for name in WRITERS), ("gaussian", "aot_eager")])
+def test_a_program_in_place_has_the_bits_of_eager_calls(name, compiler, monkeypatch):
+    from hushvec._native import torch_ops
+
+    monkeypatch.setattr(torch_ops, "_default_state_on_cpu", stream_state(seed=5))
+    write, generator = WRITERS[name], {"generator": hv.Generator.unsafe_seeded(5)}
+    compiled = torch.compile(lambda x, out: write(x, out), fullgraph=True, backend=compiler, dynamic=True)
+    for x in layouts(torch.float32)[:5]:
+        expected, given = write(x, None, **generator), x.clone()
+        assert compiled(x, x) is x and torch.equal(x, expected), x.stride()
+        expected, out = write(given, None, **generator), torch.zeros_like(given)
+        assert compiled(given, out) is out and torch.equal(out, expected), x.stride()
+
+
+def allocated(program, *arguments):
+    """Bytes of every allocation that the second run of a program makes in CPU memory."""
+    program(*arguments)
+    profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True)
+    with profile:
+        program(*arguments)
+    return sum(max(0, event.self_cpu_memory_usage) for event in profile.events())
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_compiled_program_makes_no_copy(name):
+    """By the compiler that torch.compile uses unless told otherwise; "aot_eager" copies what any operator writes to."""
+    write, x, out = WRITERS[name], torch.randn(64, 384), torch.empty(64, 384)
+    assert allocated(torch.compile(lambda x: write(x, None), fullgraph=True), x) >= x.nbytes, "what is measured"
+    assert allocated(torch.compile(lambda x: write(x, x), fullgraph=True), x) < 1024
+    assert allocated(torch.compile(lambda x, out: write(x, out), fullgraph=True), x, out) < 1024
+
+
+def test_a_compiled_program_works_on_what_it_made_in_place():
+    compiled = torch.compile(lambda x: WRITERS["clip"](y := x + x, y) * 2, fullgraph=True)
+    x = torch.randn(64, 384)
+    assert torch.equal(compiled(x), hv.clip(x + x, 1.0) * 2)
+    assert allocated(compiled, x) < 2 * x.nbytes  # y, and the result in its place or beside it
 
 
 @pytest.mark.parametrize(
@@ -241,6 +286,9 @@ def test_torchs_own_checks_of_an_operator(dtype):
     torch.library.opcheck(clip_and_laplacian_noise, (x, 1.0, 0.5, True, stream_state(seed=1)))
     torch.library.opcheck(clip, (x, 1.0))
     torch.library.opcheck(clip, (x.t()[::2], 1.0))
+    for given in (None, x):
+        torch.library.opcheck(clip_, (x.clone(), given, 1.0))
+        torch.library.opcheck(clip_and_noise_, (x.clone(), given, 1.0, "gaussian", 0.5, True, stream_state(seed=1)))
     torch.library.opcheck(gaussian_noise_, (torch.empty_like(x), 0.5, stream_state(seed=1)))
     torch.library.opcheck(laplacian_noise_, (torch.empty_like(x), 0.5, stream_state(seed=1)))
 
@@ -253,6 +301,11 @@ def test_schemas():
         "hushvec::clip_and_laplacian_noise(Tensor x, float clip_norm, float scale, bool exact, Tensor(a4!) state) -> Tensor"
     )
     assert str(torch.ops.hushvec.clip.default._schema) == "hushvec::clip(Tensor x, float clip_norm) -> Tensor"
+    assert str(torch.ops.hushvec.clip_.default._schema) == "hushvec::clip_(Tensor(a0!) out, Tensor? x, float clip_norm) -> ()"
+    assert str(torch.ops.hushvec.clip_and_noise_.default._schema) == (
+        "hushvec::clip_and_noise_(Tensor(a0!) out, Tensor? x, float clip_norm, str law, float noise, bool exact, "
+        "Tensor(a6!) state) -> ()"
+    )
     assert str(torch.ops.hushvec.gaussian_noise_.default._schema) == (
         "hushvec::gaussian_noise_(Tensor(a0!) out, float sigma, Tensor(a2!) state) -> ()"
     )
@@ -280,6 +333,10 @@ def test_schemas():
             ValueError,
             "x must be finite, got nan in row 1",
         ),
+        (lambda s: clip_(torch.ones(2, 4), torch.ones(3, 4), 1.0), ValueError, r"out must have shape \(3, 4\), got \(2, 4\)"),
+        (lambda s: clip_(torch.ones(3), torch.ones(3, dtype=torch.float64), 1.0), TypeError, "out must be float64, got float32"),
+        (lambda s: clip_and_noise_(torch.ones(3), None, 1.0, "cauchy", 1.0, True, s), ValueError, "law must be .*, got 'cauchy'"),
+        (lambda s: clip_and_noise_(torch.ones(3), None, 1.0, "laplacian", 0.0, True, s), ValueError, "scale must be > 0, got 0.0"),
         (lambda s: gaussian_noise_(torch.ones(3), 1.0, s[:5]), ValueError, r"state must be a tensor of 8 int64 words .*\(5,\)"),
         (lambda s: gaussian_noise_(torch.ones(3), 1.0, s.float()), ValueError, "state must be a tensor of 8 int64 words"),
         (lambda s: gaussian_noise_(torch.ones(3), 1.0, torch.ones_like(s)), RuntimeError, "state must come from stream_state"),

@@ -256,16 +256,6 @@ def test_noise_that_is_too_small():
         hv.privatize(some_rows((2, 8)), mechanism="privunit", epsilon=4096.0, dtype="int8")
 
 
-def test_arrays_on_a_device_are_refused():
-    plan = hv.release.plan.plan_release(
-        rows=1, dimension=8, dtype="float32", epsilon=8.0, delta=1e-5, clip_norm=1.0, mechanism="gaussian", sigma=None,
-        normalize=False, renormalize=False, per="record", generator=None, values_dtype="int8",
-    )  # fmt: skip
-    with pytest.raises(ValueError) as raised:
-        plan.receipt(1, on_device=True)
-    assert str(raised.value) == "x must be in CPU memory with dtype='int8', got an array on CUDA"
-
-
 def test_rows_with_nan_are_refused():
     x = some_rows((5, 8))
     x[3, 2] = np.nan

@@ -116,6 +116,18 @@ def test_sum_and_noise_have_the_bits_of_one_process_with_the_same_noise(seen):
     assert not same(first, weights(other)), "with the noise of the second process they would be other weights"
 
 
+def test_a_model_in_ddp_has_the_bits_of_one_process_and_one_charge(seen):
+    model = model_of()
+    optimizer = optimizer_of(model, distributed=None, generator=hv.Generator.unsafe_seeded(7), model=model)
+    everything = [torch.cat(parts) for parts in zip(share_of(0), share_of(1))]
+    for _ in range(2):
+        per_example_gradients(model, loss, *everything)
+        optimizer.step()
+    for rank, found in enumerate(of_both(seen, "wrapped")):
+        assert same(found["weights"], weights(model)) and same(found["checkpoint"], weights(model))
+        assert len(found["charges"]) == (rank == 0) and found["claim"]
+
+
 def test_there_is_one_charge_in_the_ledger(seen):
     """Both processes had the same ledger open, as a job that starts the same program twice does."""
     (rows, epsilon, charge), (second_rows, second_epsilon, second_charge) = of_both(seen, "ledger")
@@ -169,15 +181,23 @@ def test_a_resumed_run_counts_what_the_journal_of_rank_0_knows(seen):
     assert epsilon == second_epsilon and same(first, second)
 
 
+WRAPPED = (
+    "model must not be wrapped, got DistributedDataParallel for {}: it averages raw gradients. Give its .module, and distributed=True "
+    "to the DPOptimizer, which adds up clipped ones"
+)
+SHARDED = (
+    "an example is clipped by its norm over all parameters, so each process must hold them (no FSDP, no tensor parallelism): give "
+    "each the whole model, with distributed=True, or train an adapter of it"
+)
 REFUSALS = {
     "undeclared": "distributed must be True or False where torch.distributed has 2 processes, got None",
     "batch": "clipping must clip examples in a run of several processes",
-    "DDP gradients": "model must not be wrapped, got DistributedDataParallel",
-    "DDP ghost": "model must not be wrapped, got DistributedDataParallel",
-    "DDP model": "model must not be wrapped, got DistributedDataParallel",
-    "FSDP gradients": "model must have whole parameters, got FSDP",
-    "FSDP parameters": "parameters must be whole, got DTensor",
-    "FSDP Opacus": "model must have whole parameters, got FSDP",
+    "DDP inside gradients": WRAPPED.format("0"),
+    "DDP inside": WRAPPED.format("0"),
+    "DDP ghost": WRAPPED.format("the model"),
+    "FSDP gradients": "model must have whole parameters, got FSDP for the model: " + SHARDED,
+    "FSDP parameters": "parameters must be whole, got DTensor for param_groups[0]['params'][0]: " + SHARDED,
+    "FSDP Opacus": "model must have whole parameters, got FSDP for the model: " + SHARDED,
     "unwrapped Opacus": "module must be in Opacus's DifferentiallyPrivateDistributedDataParallel",
     "ghost Opacus": "grad_sample_mode must have per-example gradients in distributed training",
 }

@@ -115,6 +115,26 @@ def seeded_noise(rank):
     return weights(model)
 
 
+def wrapped(rank, folder):
+    """The same steps in DistributedDataParallel, which gives both processes the weights of rank 0; then a step that is charged."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    model = DistributedDataParallel(model_of(seed=rank))
+    optimizer = optimizer_of(model, generator=hv.Generator.unsafe_seeded(7 + rank), model=model)
+    for _ in range(2):
+        per_example_gradients(model, loss, *share_of(rank))
+        optimizer.step()
+    path, plain, budget = f"{folder}/wrapped{rank}.pt", model_of(), Charges()
+    save_checkpoint(path, optimizer, model)
+    load_checkpoint(path, optimizer_of(plain, model=plain), plain)
+    other = DistributedDataParallel(model_of())
+    charged = optimizer_of(other, model=other, budget=budget, steps=1)
+    charged.empty_batch()
+    charged.step()
+    claim = charged.guarantee().is_dp_claim
+    return {"weights": weights(model), "checkpoint": weights(plain), "charges": budget.taken, "claim": claim}
+
+
 def ledger(rank, folder):
     """Three steps with a budget on disk that both processes have opened."""
     model = model_of()
@@ -210,15 +230,16 @@ def refusals(rank):
     from torch.nn.parallel import DistributedDataParallel
 
     wrapped = DistributedDataParallel(model_of())
+    around = torch.nn.Sequential(wrapped)
     sharded = model_of()
     fully_shard(sharded, mesh=init_device_mesh("cpu", (2,)))
     rows, labels = share_of(rank)
     return {
         "undeclared": raised(lambda: optimizer_of(model_of(), distributed=None)),
         "batch": raised(lambda: optimizer_of(model_of(), clipping="batch", allow_batch_level=True)),
-        "DDP gradients": raised(lambda: per_example_gradients(wrapped, loss, rows, labels)),
+        "DDP inside gradients": raised(lambda: per_example_gradients(around, loss, rows, labels)),
+        "DDP inside": raised(lambda: optimizer_of(around, model=around)),
         "DDP ghost": raised(lambda: GhostClipping(wrapped, clip_norm=1.0)),
-        "DDP model": raised(lambda: optimizer_of(wrapped.module, model=wrapped)),
         "FSDP gradients": raised(lambda: per_example_gradients(sharded, loss, rows, labels)),
         "FSDP parameters": raised(lambda: optimizer_of(sharded)),
         "FSDP Opacus": raised(lambda: opacus_run(rank, sharded)),
@@ -290,6 +311,7 @@ def main(rank, folder):
     hv.set_num_threads(1)
     distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     seen = {one.__name__: one(rank) for one in (without_noise, ghost, noise, seeded_noise, account, failures, refusals, opacus)}
+    seen["wrapped"] = wrapped(rank, folder)
     seen["ledger"] = ledger(rank, folder)
     seen["checkpoint"] = checkpoint(rank, folder)
     torch.save(seen, f"{folder}/seen{rank}.pt")

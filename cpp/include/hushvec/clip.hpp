@@ -22,6 +22,9 @@ ExactGrid exact_grid(double sigma, double clip_norm);
 // Throws std::invalid_argument where s would be below 1, and as exact_grid.
 ExactGrid int8_grid(double sigma, double clip_norm);
 
+// The same noise in units of its grid: what int8 values are made of.
+inline ExactGrid in_grid_units(ExactGrid grid) { return {grid.sigma / grid.grid, 1}; }
+
 // Whether anyone can see `out` before the call returns. A fresh one may hold part of a result when the call throws,
 // and spares a second reading of x.
 enum class Output {

@@ -46,8 +46,8 @@ public:
     WipedStream reserve() { return WipedStream(reserve_key()); }
     WipedKey reserve_key() { return next_key(cipher_); }
 
-    // The same for a device: ChaCha. Throws std::invalid_argument where AES-256 was asked for.
-    WipedKey reserve_for_device() { return next_key(device_cipher()); }
+    // The same for a device: ChaCha, so many nonces from the stream's own on. Throws std::invalid_argument where AES-256 was asked for.
+    WipedKey reserve_for_device(std::uint64_t nonces = 1) { return next_key(device_cipher(), nonces); }
 
     // The start of a stream whose nonces are counted elsewhere, such as in device memory: a new key from the operating system, or
     // the seed's key from nonce 2^63 + place * 2^40, which reserve() never reaches. Throws like reserve_for_device().
@@ -60,7 +60,7 @@ public:
 private:
     void follow_fork();
     void draw_key();
-    WipedKey next_key(Cipher cipher);
+    WipedKey next_key(Cipher cipher, std::uint64_t nonces = 1);
 
     KeySlot slot_;
     Cipher cipher_;

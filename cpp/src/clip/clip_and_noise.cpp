@@ -161,8 +161,8 @@ struct Request {
 
     double unit() const { return grid.grid == 0 ? 1.0 : double{grid.grid}; }
 
-    // What the kernels multiply by: the grid, or for int8 the same noise in units of it.
-    ExactGrid written() const { return out.dtype == DType::int8 ? ExactGrid{grid.sigma / grid.grid, 1} : grid; }
+    // What the kernels multiply by.
+    ExactGrid written() const { return out.dtype == DType::int8 ? in_grid_units(grid) : grid; }
 };
 
 template <class Scale, class MakeWork>
@@ -192,11 +192,6 @@ void run_float64(const Request& r) {
 ExactGrid grid_of(double sigma, double clip_norm, bool exact, bool integers) {
     if (!exact) return {0, 0};
     return integers ? int8_grid(sigma, clip_norm) : exact_grid(sigma, clip_norm);
-}
-
-void check_int8(Law law, double sigma, bool exact) {
-    if (law != Law::gaussian) throw std::invalid_argument("law must be gaussian for an out of int8");
-    if (!exact || sigma == 0) throw std::invalid_argument("exact must be True and sigma > 0 for an out of int8");
 }
 
 }  // namespace

@@ -72,6 +72,11 @@ ExactGrid int8_grid(double sigma, double clip_norm) {
     return {rounded, grid};
 }
 
+void check_int8(Law law, double sigma, bool exact) {
+    if (law != Law::gaussian) throw std::invalid_argument("law must be gaussian for an out of int8");
+    if (!exact || sigma == 0) throw std::invalid_argument("exact must be True and sigma > 0 for an out of int8");
+}
+
 ExactGrid privunit_int8_grid(double sigma, double threshold) {
     constexpr int kRangeBits = 6;   // threshold * s <= 64
     const float rounded = exact_sigma(sigma);

@@ -90,7 +90,7 @@ public:
     HUSHVEC_DEVICE int top_bit() const {
         std::size_t i = limbs_.size() - 1;
         while (limbs_[i] == 0) --i;
-        return static_cast<int>(i) * kLimbBits + static_cast<int>(std::bit_width(limbs_[i])) - 1 - fraction_bits();
+        return (static_cast<int>(i) + 1) * kLimbBits - 1 - __builtin_clz(limbs_[i]) - fraction_bits();
     }
 
     HUSHVEC_DEVICE void negate() { negative_ = !negative_; }

@@ -50,10 +50,10 @@ HUSHVEC_DEVICE constexpr double to_double(Dyadic value) {
     return to_double(value.numerator) * reciprocal_power_of_two(value.bits);
 }
 
+// Of an integer above 0. Not std::bit_width: libstdc++ makes it of __builtin_clzl, which nvcc compiles to a constant in device code.
 HUSHVEC_DEVICE constexpr int bit_width(Uint128 integer) {
     const auto high = static_cast<std::uint64_t>(integer >> 64);
-    return high != 0 ? 64 + static_cast<int>(std::bit_width(high))
-                     : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(integer)));
+    return high != 0 ? 128 - __builtin_clzll(high) : 64 - __builtin_clzll(static_cast<std::uint64_t>(integer));
 }
 
 // coefficients[0] + coefficients[1] x + ..., by Horner's rule.

@@ -76,17 +76,18 @@ Cipher Generator::device_cipher() const {
     return Cipher::chacha20;
 }
 
-WipedKey Generator::next_key(Cipher cipher) {
+WipedKey Generator::next_key(Cipher cipher, std::uint64_t nonces) {
     WipedKey fresh;   // stays zero with a seed, whose streams can be repeated
     if (source_ == KeySource::os) fill_from_os(fresh.key, sizeof fresh.key);
     const std::lock_guard<std::mutex> lock(fork_lock());
     follow_fork();
     KeyStream& next = slot_->stream;
-    if (next.nonce >= (cipher == Cipher::aes256 ? limits_.aes_nonces : kFirstNonceApart)) {
+    if (next.nonce + nonces > (cipher == Cipher::aes256 ? limits_.aes_nonces : kFirstNonceApart)) {
         if (source_ == KeySource::seed) throw std::runtime_error("all nonces of this generator are used: make a new one");
         draw_key();
     }
-    return WipedKey(next, fresh, next.nonce++, cipher);
+    next.nonce += nonces;
+    return WipedKey(next, fresh, next.nonce - nonces, cipher);
 }
 
 WipedKey Generator::apart(std::uint64_t place) {

@@ -46,9 +46,10 @@ struct RowsArgument {
 // A row with NaN or Inf counts as a row of zeros and is reported.
 cudaError_t clip(const RowsArgument& rows, double clip_norm, void* workspace, cudaStream_t stream);
 
-// grid.grid = 0 is the float grade. Law::gaussian or Law::laplacian. Bad rows as in clip.
+// grid.grid = 0 is the float grade. Law::gaussian or Law::laplacian. Bad rows as in clip. With `whole` the values are not multiplied by
+// the grid: whole numbers for int8_values, and in_grid_units(grid) is what settle takes.
 cudaError_t clip_and_noise(const NoiseSource& source, const RowsArgument& rows, double clip_norm, double sigma, Law law, ExactGrid grid,
-                           void* workspace, cudaStream_t stream);
+                           void* workspace, cudaStream_t stream, bool whole = false);
 
 // out = clip(x) + L2-Laplace noise, or the noise alone where rows.x is null. Float grade. Bad rows as in clip. The workspace also holds
 // the standard normals of the whole call.
@@ -60,8 +61,7 @@ std::size_t l2_laplace_workspace_bytes(std::size_t rows, std::size_t columns, DT
 cudaError_t settle(const KeyStream& source, const OutArgument& out, Law law, ExactGrid grid, void* workspace, cudaStream_t stream);
 
 // Sums of clipped rows (docs/format.md section 7). A row is cut into parts, each a matrix of its own, and rows come in any number of
-// batches: sum_scales for a batch, add_to_sum for each of its parts, and release_sum for each part at the end.
-// Parts are float32, float16 or bfloat16.
+// batches: sum_scales for a batch, add_to_sum for each of its parts, and release_sums for all parts at the end.
 struct PartArgument {
     const void* x;
     DType dtype;
@@ -72,15 +72,24 @@ struct PartArgument {
 // How much of each row enters the sum, by the norm of all its parts, into the workspace, which the batch's add_to_sum read.
 // The report names the first row with NaN or Inf.
 cudaError_t sum_scales(std::span<const PartArgument> parts, double clip_norm, void* workspace, cudaStream_t stream);
-std::size_t sum_scales_workspace_bytes(std::size_t rows, std::size_t most_columns);
+std::size_t sum_scales_workspace_bytes(std::span<const PartArgument> parts);
 
 // sums[columns] += the part of the batch's rows, in whole units.
 cudaError_t add_to_sum(const PartArgument& part, const void* workspace, double* sums, cudaStream_t stream);
 
-// out[columns] = the sums plus Gaussian noise, exactly rounded to the grid; settle as for clip_and_noise.
-cudaError_t release_sum(const KeyStream& source, const double* sums, const OutArgument& out, double clip_norm, ExactGrid grid, void* workspace,
-                        cudaStream_t stream);
-std::size_t release_sum_workspace_bytes(std::size_t columns);
+// The sums of one part and where they are released to.
+struct SumArgument {
+    const double* sums;
+    float* out;
+    std::size_t columns;
+};
+
+// out[columns] = the sums plus Gaussian noise, exactly rounded to the grid, of all parts at once. Part i draws from nonce source.nonce + i.
+// settle_sums must follow once Report::open_samples is seen to be above 0.
+cudaError_t release_sums(const KeyStream& source, std::span<const SumArgument> parts, double clip_norm, ExactGrid grid, void* workspace,
+                         cudaStream_t stream);
+cudaError_t settle_sums(const KeyStream& source, std::span<const SumArgument> parts, ExactGrid grid, void* workspace, cudaStream_t stream);
+std::size_t release_sums_workspace_bytes(std::span<const SumArgument> parts);
 
 // Loads every kernel onto the current device. The driver loads one at its first launch otherwise, which a graph capture must not contain.
 cudaError_t load_kernels();

@@ -34,11 +34,13 @@ struct OpenPairs {
     std::uint32_t capacity;
     std::uint32_t* listed;     // may exceed the capacity
     std::uint32_t* overflow;   // of the report
+    std::uint64_t first_pair = 0;   // what the list's numbers are counted from
 
     HUSHVEC_INLINE void add(const OpenPair& pair) const {
         const std::uint32_t slot = atomic_increment(listed);
         if (slot < capacity) {
             list[slot] = pair;
+            list[slot].pair += first_pair;
         } else {
             *overflow = 1;
         }
@@ -52,7 +54,7 @@ struct OpenSample {
     std::uint64_t index;         // pair (Gaussian) or sample (Laplace)
     std::uint32_t first_word;    // A, or W
     std::uint32_t second_word;   // B
-    bool sine;
+    std::uint64_t sine;          // 0 or 1: a bool would leave bytes that nobody wipes
 };
 
 // Enough for 10^13 samples in one call, with a chance of 10^-100 of more.

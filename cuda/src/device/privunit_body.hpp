@@ -71,9 +71,8 @@ struct PrivUnitRowState {
     double sum_of_squares;   // of the row's elements
     double scale;            // from an element to X
     double sums[3];          // of X^2, X z, z^2
-    bool bounded;            // every z has a bound
-    bool open;               // level 1 left a sample open
-    bool undecided;          // float64 did too
+    DrawnComponent alpha;
+    bool of_warps[kPrivUnitThreads / kWarp];   // of Team::any
     float push;
     float per_direction;
     // level 2
@@ -93,7 +92,7 @@ struct PrivUnitBody {
     float s;
     float grid;
     level_one::Limits limits;
-    const DrawnComponent* components;
+    DrawnComponent* components;   // each is zeros when its row is done
     OpenRows open_rows;
     PrivUnitTrial trial;
 
@@ -130,23 +129,20 @@ private:
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
             if (thread != 0) return;
             state.scale = find_scale(at.row, state.sum_of_squares, memory.elements);
-            state.bounded = true;
-            state.open = state.undecided = false;
+            state.alpha = components[at.row];
+            components[at.row] = {};
         });
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA { find_direction(memory, state.scale, thread); });
-        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            if (!make_normals(at, memory.z, thread)) state.bounded = false;
-        });
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA { make_normals(at, memory.z, thread); });
         team.sums(
             3, [&](std::uint32_t i, unsigned t) HUSHVEC_INLINE_LAMBDA { return sum_of(i, at, memory, t); },
             [&](std::uint32_t i, double sum) HUSHVEC_INLINE_LAMBDA { state.sums[i] = sum; });
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            if (thread == 0) find_push(at.row, state);
+            if (thread == 0) find_push(state);
         });
-        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            if (!round_row(at, memory, state.push, state.per_direction, thread)) state.open = true;
-        });
-        if (state.open) settle_row(at, memory, state, team);
+        const bool open = team.any(
+            state.of_warps, [&](unsigned thread) HUSHVEC_INLINE_LAMBDA { return !round_row(at, memory, state.push, state.per_direction, thread); });
+        if (open) settle_row(at, memory, state, team);
     }
 
     template <class Value>
@@ -193,11 +189,10 @@ private:
         }
     }
 
-    // False where a z of this thread has no bound.
-    HUSHVEC_INLINE bool make_normals(const Place& at, float* z, unsigned thread) const {
+    // A z without a bound is infinite, and so are the sums of its row, which level 1 then leaves open.
+    HUSHVEC_INLINE void make_normals(const Place& at, float* z, unsigned thread) const {
         ChaChaLanes<Thread> chacha(stream, domain::kMain);
         const unsigned lane = thread % kLanes;
-        bool bounded = true;
         for (std::uint32_t group = thread / kLanes; group < at.groups; group += kPrivUnitHalfWarps) {
             std::uint32_t words[kBlockWords];
             const std::uint64_t block = (at.first_group + group) * kGroupBlocks + lane;
@@ -211,17 +206,17 @@ private:
                 LanePair<Thread> pair = {radius * normal.cosine, radius * normal.sine};
                 if (outside_window<Thread, kGaussianWindow>(radius_word)) [[unlikely]] {
                     pair = outside_pair(block, word, radius_word, angle_word);
-                    bounded = bounded && radius_word != 0;
                 }
                 target[word * kLanes] = pair.cosine;
                 target[word * kLanes + kHalf] = pair.sine;
             }
         }
-        return bounded;
     }
 
     // Float64 normals of 64 bits, rounded.
     HUSHVEC_COLD LanePair<Thread> outside_pair(std::uint64_t block, unsigned word, std::uint32_t radius_word, std::uint32_t angle_word) const {
+        constexpr float kNoBound = std::numeric_limits<float>::infinity();
+        if (radius_word == 0) return {kNoBound, kNoBound};
         Block low;
         ChaChaLanes<Thread>(stream, domain::kLowWords).blocks(block, low.data(), 1);
         const NormalVariates z = normal_variates(radius_word, angle_word, low[word], low[word + 8]);
@@ -239,12 +234,10 @@ private:
         return sum;
     }
 
-    HUSHVEC_INLINE void find_push(std::size_t row, PrivUnitRowState& state) const {
-        const DrawnComponent alpha = components[row];
+    HUSHVEC_INLINE void find_push(PrivUnitRowState& state) const {
         // Both samples of a pair count its squared radius: twice the sum of their squares.
-        const double radius_squares = state.bounded ? 2 * state.sums[2] : std::numeric_limits<double>::infinity();
-        const level_one::Push push = level_one::push_of(kUnitNormalBound, double{s}, shape.columns, {state.sums[0], state.sums[1]}, radius_squares,
-                                                        alpha.value, alpha.half_width);
+        const level_one::Push push = level_one::push_of(kUnitNormalBound, double{s}, shape.columns, {state.sums[0], state.sums[1]}, 2 * state.sums[2],
+                                                        state.alpha.value, state.alpha.half_width);
         const bool bounded = std::isfinite(push.error);   // else NaN opens the whole row
         const double error = push.error > level_one::kSmallestError ? push.error : level_one::kSmallestError;
         state.push = bounded ? push.value : std::numeric_limits<float>::quiet_NaN();
@@ -285,12 +278,11 @@ private:
             1, [&](std::uint32_t, unsigned t) HUSHVEC_INLINE_LAMBDA { return state.products[t] + state.products[t + kWarp]; },
             [&](std::uint32_t, double sum) HUSHVEC_INLINE_LAMBDA { state.product = sum; });
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            if (thread == 0) find_wide_push(at.row, state);
+            if (thread == 0) find_wide_push(state);
         });
-        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            if (!settle_samples(at, memory, state.wide_push, thread)) state.undecided = true;
-        });
-        if (!state.undecided) return;
+        const bool undecided = team.any(
+            state.of_warps, [&](unsigned thread) HUSHVEC_INLINE_LAMBDA { return !settle_samples(at, memory, state.wide_push, thread); });
+        if (!undecided) return;
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
             if (thread == 0) state.slot = open_rows.add(at.row);
         });
@@ -339,11 +331,11 @@ private:
         state.radii[thread] = radii;
     }
 
-    HUSHVEC_COLD void find_wide_push(std::size_t row, PrivUnitRowState& state) const {
+    HUSHVEC_COLD void find_wide_push(PrivUnitRowState& state) const {
         auto radii = float64_row::Radii::none();
         for (const float64_row::Radii& of_thread : state.radii) radii.add(of_thread);
-        const DrawnComponent alpha = components[row];
-        state.wide_push = float64_row::push_of(double{s}, shape.columns, state.sums[0], state.product, radii, alpha.value, alpha.half_width);
+        state.wide_push =
+            float64_row::push_of(double{s}, shape.columns, state.sums[0], state.product, radii, state.alpha.value, state.alpha.half_width);
     }
 
     // False where a sample of this thread stays open.

@@ -1,7 +1,8 @@
-// Where a settled sample goes, whatever the stored type.
+// Where a settled sample goes, whatever the stored type, and what its noise was drawn from.
 #pragma once
 
 #include "device/element.hpp"
+#include "device/source.hpp"
 #include "noise/ladder.hpp"
 
 namespace hushvec::cuda {
@@ -28,6 +29,21 @@ struct SettledOutput {
             case DType::int8: break;   // no array on a device has it
         }
     }
+};
+
+// What a listed pair or sample belongs to, and its number there.
+struct SettledPlace {
+    CallStream source;
+    SettledOutput out;
+    std::uint64_t index;
+};
+
+// The outputs of a call on one array.
+struct OneOutput {
+    CallStream source;
+    SettledOutput out;
+
+    HUSHVEC_INLINE SettledPlace place(std::uint64_t index) const { return {source, out, index}; }
 };
 
 }  // namespace hushvec::cuda

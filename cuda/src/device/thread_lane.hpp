@@ -52,7 +52,7 @@ struct Thread {
         asm("bfind.shiftamt.u32 %0, %1;" : "=r"(count) : "r"(a));
         return count;
 #else
-        return static_cast<U32>(std::countl_zero(a | 1u));
+        return static_cast<U32>(__builtin_clz(a | 1u));
 #endif
     }
 

@@ -116,22 +116,23 @@ BadRow unit_rows(py::handle x, py::handle out, const py::object& workspace, std:
 // Waits, and settles the samples that the kernels of an exact release left open.
 BadRow finish(const Launch& launch, const NoiseSource& source, const DeviceArray& out, Law law, ExactGrid grid) {
     const Report report = launch.wait_for_report();
-    refuse_overflow(report);
     if (report.open_samples > 0 && source.state == nullptr) {
         check_cuda(cuda::settle(source.stream, samples_of(out), law, grid, launch.workspace, launch.stream), "launching settle");
     }
+    refuse_overflow(report);
     return bad_row(report);
 }
 
 BadRow clip_and_noise(py::handle x, double clip_norm, double sigma, py::handle out, py::handle source, const std::string& law_name,
-                      bool exact, py::handle workspace, std::uintptr_t stream) {
+                      bool exact, py::handle workspace, std::uintptr_t stream, bool whole) {
     check_clip_norm(clip_norm);
     const Law law = law_named(law_name);
     check_scale(law == Law::gaussian ? "sigma" : "scale", sigma);
     if (exact && law == Law::l2_laplace) throw py::value_error("exact must be False for law l2_laplace, got True");
+    if (whole) check_int8(law, sigma, exact);
     const Rows rows(x, out, workspace, law);
     if (sigma == 0) return clip_rows(rows, clip_norm, stream);
-    const ExactGrid grid = exact ? exact_grid(sigma, clip_norm) : ExactGrid{0, 0};
+    const ExactGrid grid = whole ? int8_grid(sigma, clip_norm) : exact ? exact_grid(sigma, clip_norm) : ExactGrid{0, 0};
     const WipedSource noise(source, rows.x.device);
     const py::gil_scoped_release unlocked;
     const Launch launch(rows.x.device, stream, rows.workspace);
@@ -140,9 +141,18 @@ BadRow clip_and_noise(py::handle x, double clip_norm, double sigma, py::handle o
         check_cuda(cuda::l2_laplace(noise, rows.argument(), clip_norm, sigma, launch.workspace, launch.stream), "launching l2_laplace");
         return launch.capturing ? std::nullopt : bad_row(launch.wait_for_report());
     }
-    check_cuda(cuda::clip_and_noise(noise, rows.argument(), clip_norm, sigma, law, grid, launch.workspace, launch.stream),
+    check_cuda(cuda::clip_and_noise(noise, rows.argument(), clip_norm, sigma, law, grid, launch.workspace, launch.stream, whole),
                "launching clip_and_noise");
-    return launch.capturing ? std::nullopt : finish(launch, noise, rows.out, law, grid);
+    return launch.capturing ? std::nullopt : finish(launch, noise, rows.out, law, whole ? in_grid_units(grid) : grid);
+}
+
+// What clip_and_noise and privunit have written with `whole`.
+void int8_values(py::handle numbers, py::handle out, std::uintptr_t stream) {
+    const DeviceArray from = device_array(numbers, "numbers");
+    const DeviceIntegers to = device_integers_like({from.data, 1, true, from.size(), from.device, "int8", from.owner}, out, "out");
+    const py::gil_scoped_release unlocked;
+    const Launch launch(from.device, stream, nullptr);
+    check_cuda(cuda::int8_values(samples_of(from), static_cast<std::int8_t*>(to.data), launch.stream), "launching int8_values");
 }
 
 // Exact rounding on a device takes sums of at most this many grids, which all rows pointing one way must not exceed.
@@ -156,83 +166,103 @@ std::size_t most_rows_of_sum(double clip_norm, double sigma) {
     return std::min(kMostRowsOfASum, static_cast<std::size_t>(kLargestSum * double{exact_grid(sigma, clip_norm).grid} / clip_norm));
 }
 
-DeviceArray part_of_rows(py::handle x) {
-    DeviceArray part = device_array(x, "parts");
-    if (part.dtype == DType::float64) throw py::type_error("parts must have dtype float32, float16 or bfloat16, got float64");
-    return part;
-}
+cuda::PartArgument argument_of(const DeviceArray& part) { return {part.data, part.dtype, part.rows, part.columns}; }
 
 // The parts of one batch of rows.
 struct Parts {
-    std::vector<DeviceArray> arrays;
-    std::size_t most_columns = 0;
+    std::vector<cuda::PartArgument> arguments;
+    int device = 0;
 
     explicit Parts(const py::sequence& parts) {
         for (const py::handle part : parts) {
-            arrays.push_back(part_of_rows(part));
-            const DeviceArray& first = arrays.front();
-            const DeviceArray& last = arrays.back();
-            if (last.rows != first.rows) throw py::value_error("parts must have the same number of rows");
-            if (last.device != first.device) throw py::value_error("parts must be on one device");
-            most_columns = std::max(most_columns, last.columns);
+            const DeviceArray array = device_array(part, "parts");
+            if (arguments.empty()) device = array.device;
+            arguments.push_back(argument_of(array));
+            if (array.rows != arguments.front().rows) throw py::value_error("parts must have the same number of rows");
+            if (array.device != device) throw py::value_error("parts must be on one device");
         }
-        if (arrays.empty()) throw py::value_error("parts must hold at least one array, got none");
+        if (arguments.empty()) throw py::value_error("parts must hold at least one array, got none");
     }
 
-    std::size_t workspace_bytes() const { return cuda::sum_scales_workspace_bytes(arrays.front().rows, most_columns); }
+    std::size_t workspace_bytes() const { return cuda::sum_scales_workspace_bytes(arguments); }
 };
-
-cuda::PartArgument argument_of(const DeviceArray& part) { return {part.data, part.dtype, part.rows, part.columns}; }
 
 BadRow sum_scales(const py::sequence& parts, double clip_norm, py::handle workspace, std::uintptr_t stream) {
     check_clip_norm(clip_norm);
     const Parts rows(parts);
-    const int device = rows.arrays.front().device;
-    void* memory = device_memory(workspace, "workspace", rows.workspace_bytes(), device);
-    std::vector<cuda::PartArgument> arguments;
-    for (const DeviceArray& part : rows.arrays) arguments.push_back(argument_of(part));
+    void* memory = device_memory(workspace, "workspace", rows.workspace_bytes(), rows.device);
     const py::gil_scoped_release unlocked;
-    const Launch launch(device, stream, memory);
+    const Launch launch(rows.device, stream, memory);
     launch.refuse_capture_of_sums();
-    check_cuda(cuda::sum_scales(arguments, clip_norm, launch.workspace, launch.stream), "launching the norms of rows");
+    check_cuda(cuda::sum_scales(rows.arguments, clip_norm, launch.workspace, launch.stream), "launching the norms of rows");
     return bad_row(launch.wait_for_report());
 }
 
 // An array of one dimension, as long as a row of the part.
-void check_vector(const DeviceArray& vector, const char* name, std::size_t length, DType dtype, int device) {
+void check_vector(const DeviceArray& vector, const std::string& name, std::size_t length, DType dtype, int device) {
     const std::string shape = "(" + std::to_string(length) + ",)";
-    if (vector.shape != shape) throw py::value_error(std::string(name) + " must have shape " + shape + ", got " + vector.shape);
-    if (vector.dtype != dtype) throw py::type_error(std::string(name) + " must have dtype " + name_of(dtype) + ", got " + name_of(vector.dtype));
-    if (vector.device != device) throw py::value_error(std::string(name) + " must be on the device of the sum");
+    if (vector.shape != shape) throw py::value_error(name + " must have shape " + shape + ", got " + vector.shape);
+    if (vector.dtype != dtype) throw py::type_error(name + " must have dtype " + name_of(dtype) + ", got " + name_of(vector.dtype));
+    if (vector.device != device) throw py::value_error(name + " must be on the device of the sum");
 }
 
 void add_to_sum(py::handle x, py::handle workspace, py::handle sums, std::uintptr_t stream) {
-    const DeviceArray part = part_of_rows(x);
+    const DeviceArray part = device_array(x, "parts");
+    const cuda::PartArgument argument = argument_of(part);
     const DeviceArray target = device_output(sums, "sums");
     check_vector(target, "sums", part.columns, DType::float64, part.device);
-    void* memory = device_memory(workspace, "workspace", cuda::sum_scales_workspace_bytes(part.rows, part.columns), part.device);
+    void* memory = device_memory(workspace, "workspace", cuda::sum_scales_workspace_bytes({&argument, 1}), part.device);
     const py::gil_scoped_release unlocked;
     const Launch launch(part.device, stream, memory);
     launch.refuse_capture_of_sums();
-    check_cuda(cuda::add_to_sum(argument_of(part), launch.workspace, static_cast<double*>(target.data), launch.stream), "launching the sum of rows");
+    check_cuda(cuda::add_to_sum(argument, launch.workspace, static_cast<double*>(target.data), launch.stream), "launching the sum of rows");
 }
 
-void release_sum(py::handle sums, double clip_norm, double sigma, py::handle out, py::handle source, py::handle workspace, std::uintptr_t stream) {
+std::size_t release_workspace_bytes(const std::vector<std::size_t>& columns) {
+    std::vector<cuda::SumArgument> parts;
+    for (const std::size_t length : columns) parts.push_back({nullptr, nullptr, length});
+    return cuda::release_sums_workspace_bytes(parts);
+}
+
+// The parts of a sum and what their releases are written to.
+struct SumsAndOutputs {
+    std::vector<cuda::SumArgument> parts;
+    int device = 0;
+
+    SumsAndOutputs(const py::sequence& sums, const py::sequence& out) {
+        if (sums.size() == 0) throw py::value_error("sums must hold at least one array, got none");
+        if (out.size() != sums.size()) {
+            throw py::value_error("out must have " + std::to_string(sums.size()) + " arrays, got " + std::to_string(out.size()));
+        }
+        for (std::size_t i = 0; i < sums.size(); ++i) {
+            const std::string from_name = "sums[" + std::to_string(i) + "]", to_name = "out[" + std::to_string(i) + "]";
+            const DeviceArray from = device_array(sums[i], from_name.c_str()), to = device_output(out[i], to_name.c_str());
+            if (i == 0) device = from.device;
+            check_vector(from, from_name, from.size(), DType::float64, device);
+            check_vector(to, to_name, from.size(), DType::float32, device);
+            parts.push_back({static_cast<const double*>(from.data), static_cast<float*>(to.data), from.size()});
+        }
+    }
+};
+
+// Part i draws from the i-th nonce of the source, which has one reserved for each.
+void release_sums(const py::sequence& sums, double clip_norm, double sigma, const py::sequence& out, py::handle source, py::handle workspace,
+                  std::uintptr_t stream) {
     check_clip_norm(clip_norm);
-    const DeviceArray from = device_array(sums, "sums");
-    const DeviceArray target = device_output(out, "out");
-    check_vector(from, "sums", from.size(), DType::float64, from.device);
-    check_vector(target, "out", from.size(), DType::float32, from.device);
+    const SumsAndOutputs arrays(sums, out);
     const ExactGrid grid = exact_grid(sigma, clip_norm);
-    void* memory = device_memory(workspace, "workspace", cuda::release_sum_workspace_bytes(from.size()), from.device);
-    const WipedSource noise(source, from.device);
+    void* memory = device_memory(workspace, "workspace", cuda::release_sums_workspace_bytes(arrays.parts), arrays.device);
+    const WipedSource noise(source, arrays.device);
     const KeyStream& drawn = noise.host_stream();
     const py::gil_scoped_release unlocked;
-    const Launch launch(from.device, stream, memory);
+    const Launch launch(arrays.device, stream, memory);
     launch.refuse_capture_of_sums();
-    check_cuda(cuda::release_sum(drawn, static_cast<const double*>(from.data), samples_of(target), clip_norm, grid, launch.workspace, launch.stream),
-               "launching the noise of a sum");
-    finish(launch, noise, target, Law::gaussian, grid);
+    check_cuda(cuda::release_sums(drawn, arrays.parts, clip_norm, grid, launch.workspace, launch.stream), "launching the noise of sums");
+    const Report report = launch.wait_for_report();
+    if (report.open_samples > 0) {
+        check_cuda(cuda::settle_sums(drawn, arrays.parts, grid, launch.workspace, launch.stream), "launching settle");
+    }
+    refuse_overflow(report);
 }
 
 }  // namespace
@@ -245,7 +275,8 @@ void bind_launch(py::module_& module) {
     module.def("fill_workspace_bytes", &cuda::fill_workspace_bytes);
     module.def("clip", &clip, py::arg("x"), py::arg("clip_norm"), py::arg("out"), py::arg("workspace"), py::arg("stream"));
     module.def("clip_and_noise", &clip_and_noise, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"), py::arg("source"),
-               py::arg("law"), py::arg("exact"), py::arg("workspace"), py::arg("stream"));
+               py::arg("law"), py::arg("exact"), py::arg("workspace"), py::arg("stream"), py::arg("whole") = false);
+    module.def("int8_values", &int8_values, py::arg("numbers"), py::arg("out"), py::arg("stream"));
     module.def("report_bytes", &cuda::report_bytes);
     module.def("find_bad_row", &find_bad_row, py::arg("x"), py::arg("workspace"), py::arg("stream"));
     module.def("unit_rows", &unit_rows, py::arg("x"), py::arg("out"), py::arg("workspace"), py::arg("stream"));
@@ -253,8 +284,8 @@ void bind_launch(py::module_& module) {
     module.def("sum_workspace_bytes", [](const py::sequence& parts) { return Parts(parts).workspace_bytes(); }, py::arg("parts"));
     module.def("sum_scales", &sum_scales, py::arg("parts"), py::arg("clip_norm"), py::arg("workspace"), py::arg("stream"));
     module.def("add_to_sum", &add_to_sum, py::arg("part"), py::arg("workspace"), py::arg("sums"), py::arg("stream"));
-    module.def("release_workspace_bytes", &cuda::release_sum_workspace_bytes, py::arg("columns"));
-    module.def("release_sum", &release_sum, py::arg("sums"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"), py::arg("source"),
+    module.def("release_workspace_bytes", &release_workspace_bytes, py::arg("columns"));
+    module.def("release_sums", &release_sums, py::arg("sums"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"), py::arg("source"),
                py::arg("workspace"), py::arg("stream"));
 }
 

@@ -20,6 +20,7 @@ ArrayT = TypeVar("ArrayT")
 NUMPY_DTYPES = ("float32", "float64", "float16")
 TORCH_DTYPES = (*NUMPY_DTYPES, "bfloat16")
 DEFAULT_DTYPE = "float32"
+_JAX = "jax.Array (hushvec.integrations.jax works on it; torch.from_dlpack of it is the same memory, on a GPU too)"
 # numpy builds a dtype's name on every access, which takes a tenth of the time of a small release.
 _NAMES = {np.dtype(name): name for name in NUMPY_DTYPES}
 
@@ -107,7 +108,8 @@ def require_array(name: str, x: Any) -> None:
         _require_dtype(name, x, NUMPY_DTYPES)
     else:
         require_no_recorder()  # a recorder's stand-in is not an array
-        raise TypeError(f"{name} must be a numpy array, a torch tensor or a CuPy array, got {kind(x)}")
+        got = _JAX if isinstance(x, getattr(sys.modules.get("jax"), "Array", ())) else kind(x)
+        raise TypeError(f"{name} must be a numpy array, a torch tensor or a CuPy array, got {got}")
     if x.ndim not in (1, 2):
         raise ValueError(f"{name} must have 1 or 2 dimensions, got {x.ndim}")
 
@@ -148,7 +150,12 @@ def _require_values(name: str, x: Any) -> None:
         raise TypeError(f"{name} must be a dense tensor, got layout {x.layout}")
     if x.device.type not in ("cpu", "cuda"):
         raise ValueError(f"{name} must be on the CPU or a CUDA device, got {x.device}")
-    if type(x) is not torch.Tensor and _is_fake(x):
+    if type(x) is torch.Tensor:
+        return
+    if hasattr(x, "placements"):
+        ways = f"{name}.to_local(), this process's part, or {name}.full_tensor()"
+        raise TypeError(f"{name} must be a plain tensor, got DTensor (pass {ways})")
+    if _is_fake(x):
         require_no_recorder()
         raise recording_error("noise", "FakeTensorMode")
 

@@ -114,7 +114,7 @@ class ClippedSum:
         """Add rows: one array [B, *shape] for each part, B >= 1, float32, float16, bfloat16 or float64.
 
         Arrays of numpy, torch or CuPy, all on one device, where they are added. On a CUDA device the scale is the exact one for every
-        `clipping`, and float64 is refused. Errors call the parts by `names`: parts[0], parts[1], ... if None.
+        `clipping`. Errors call the parts by `names`: parts[0], parts[1], ... if None.
 
         Raises:
             ValueError: B differs or is 0, a shape does not fit, NaN or Inf (its part and row are named), or more than most_rows rows.

@@ -18,7 +18,16 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from hushvec._native import _core
-from hushvec._native.arrays import device_of, device_scope, is_contiguous, is_torch, new_array, nonfinite_error
+from hushvec._native.arrays import (
+    device_of,
+    device_scope,
+    dtype_name,
+    empty_like,
+    is_contiguous,
+    is_torch,
+    new_array,
+    nonfinite_error,
+)
 
 # Where the compiled backend may be, and what to install if it is of another version: that of a build with nvcc, then the wheels.
 _PLACES = {"hushvec._native._cuda": "hushvec", "hushvec_cuda13._cuda": "hushvec-cuda13", "hushvec_cuda12._cuda": "hushvec-cuda12"}
@@ -82,8 +91,11 @@ def clip_and_noise(x: Any, clip_norm: float, noise: float, out: Any, source: Any
     workspace = _workspace(cuda, x, law)
     stream = _current_stream(cuda, x)
     drawn = _stream_or_state(cuda, source, x, stream)
-    bad_row = cuda.clip_and_noise(x, clip_norm, noise, out, drawn, law, exact, workspace, stream)
+    values = _float_values(cuda, x, out)
+    bad_row = cuda.clip_and_noise(x, clip_norm, noise, values, drawn, law, exact, workspace, stream, values is not out)
     _refuse_bad_row(x, bad_row)
+    if values is not out:
+        cuda.int8_values(values, out, stream)
 
 
 def privunit(x: Any, cap_probability: float, threshold: float, sigma: float, out: Any, source: _core.Generator) -> None:
@@ -94,8 +106,11 @@ def privunit(x: Any, cap_probability: float, threshold: float, sigma: float, out
         raise RuntimeError("privunit cannot be captured in a CUDA graph: the host settles what float64 cannot decide")
     workspace = new_array(x, (cuda.privunit_workspace_bytes(x),), dtype="uint8")
     drawn = source._reserve_for_device()
-    bad_row = cuda.privunit(x, cap_probability, threshold, sigma, out, drawn, workspace, stream)
+    values = _float_values(cuda, x, out)
+    bad_row = cuda.privunit(x, cap_probability, threshold, sigma, values, drawn, workspace, stream, values is not out)
     _refuse_bad_row(x, bad_row)
+    if values is not out:
+        cuda.int8_values(values, out, stream)
 
 
 def takes(*arrays: Any) -> bool:
@@ -136,11 +151,13 @@ def add_to_sum(part: Any, scales: Any, sums: Any) -> None:
     cuda.add_to_sum(part, scales, sums, _current_stream(cuda, part))
 
 
-def release_sum(sums: Any, clip_norm: float, sigma: float, out: Any, source: _core.Generator) -> None:
-    """out[d] = the sums + N(0, sigma^2), exactly rounded."""
-    cuda = _backend("out", out)
-    workspace = new_array(out, (cuda.release_workspace_bytes(out.shape[0]),), dtype="uint8")
-    cuda.release_sum(sums, clip_norm, sigma, out, source._reserve_for_device(), workspace, _current_stream(cuda, out))
+def release_sums(sums: Sequence[Any], clip_norm: float, sigma: float, out: Sequence[Any], source: _core.Generator) -> None:
+    """out[i][d] = sums[i][d] + N(0, sigma^2), exactly rounded, with a nonce for each part."""
+    cuda = _backend("out", out[0])
+    size = cuda.release_workspace_bytes([part.shape[0] for part in out])
+    workspace = new_array(out[0], (size,), dtype="uint8")
+    drawn = source._reserve_for_device(len(sums))
+    cuda.release_sums(sums, clip_norm, sigma, out, drawn, workspace, _current_stream(cuda, out[0]))
 
 
 def randomized_response(codes: Any, labels: int, law: tuple[int, int], source: _core.Generator) -> Any:
@@ -201,7 +218,15 @@ def _workspace(cuda: ModuleType, x: Any, law: str = "gaussian") -> Any:
 
 
 def _scratch(cuda: ModuleType, x: Any, size: int) -> Any:
-    scratch = new_array(x, (size,), dtype="uint8")
+    return _kept_in_capture(cuda, x, new_array(x, (size,), dtype="uint8"))
+
+
+def _float_values(cuda: ModuleType, x: Any, out: Any) -> Any:
+    """Where the kernels of a release write: `out`, or for int8 a new array like x, for whole numbers."""
+    return _kept_in_capture(cuda, x, empty_like(x)) if dtype_name(out) == "int8" else out
+
+
+def _kept_in_capture(cuda: ModuleType, x: Any, scratch: Any) -> Any:
     if not is_torch(x) and cuda.is_capturing(_current_stream(cuda, x), _index(x)):
         _captured.append(scratch)
     return scratch

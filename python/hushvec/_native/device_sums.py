@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hushvec._native import _core, cuda
-from hushvec._native.arrays import device_of, dtype_name, in_order, new_array
+from hushvec._native.arrays import device_of, in_order, new_array
 from hushvec._native.rowwise import require_finite
 
 
@@ -38,8 +38,6 @@ class DeviceSums:
         for name, matrix in zip(names, matrices, strict=True):
             if device_of(matrix) != self.device:
                 raise ValueError(f"{name} must be on {self.device} like the rows added before, got {device_of(matrix)}")
-            if dtype_name(matrix) == "float64":
-                raise TypeError(f"{name} must be float32, float16 or bfloat16 on a CUDA device, got float64")
         given = [(in_order(matrix), sums) for matrix, sums in zip(matrices, self._sums, strict=True) if matrix.shape[1]]
         if given:
             scales, bad_row = cuda.sum_scales([matrix for matrix, _ in given], self._clip_norm)
@@ -66,11 +64,11 @@ class DeviceSums:
 
     def release(self, results: Sequence[Any], source: _core.Generator) -> None:
         """Write the sums plus noise: float32[length] for each part, in order in memory."""
-        for sums, result in zip(self._sums, results, strict=True):
-            if self._sigma == 0:
+        if self._sigma > 0:
+            cuda.release_sums(self._sums, self._clip_norm, self._sigma, results, source)
+        else:
+            for sums, result in zip(self._sums, results, strict=True):
                 result[...] = sums * _unit(self._clip_norm)
-            else:
-                cuda.release_sum(sums, self._clip_norm, self._sigma, result, source)
 
 
 def _unit(clip_norm: float) -> float:

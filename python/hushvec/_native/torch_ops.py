@@ -8,8 +8,11 @@ from is a tensor here, the state, which every operator declares it changes:
     hushvec::clip_and_noise(Tensor x, float clip_norm, float sigma, bool exact, Tensor(a!) state) -> Tensor
     hushvec::clip_and_laplacian_noise(Tensor x, float clip_norm, float scale, bool exact, Tensor(a!) state) -> Tensor
     hushvec::clip(Tensor x, float clip_norm) -> Tensor
+    hushvec::clip_and_noise_(Tensor(a!) out, Tensor? x, float clip_norm, str law, float noise, bool exact, Tensor(b!) state) -> ()
+    hushvec::clip_(Tensor(a!) out, Tensor? x, float clip_norm) -> ()
 
-`clip` draws nothing and has no state: equal calls may be merged, and torch.export and tracers may keep it.
+The last two write to `out`. Where that is also what they read, x is None: an operator must not get memory that it writes twice.
+`clip` and `clip_` draw nothing and have no state: equal calls may be merged, and torch.export and tracers may keep them.
 
 torch copies tensors, saves them and keeps them in programs, and a copied key stream would repeat its noise. So a state holds no
 key: it says "the generator of this process", in a token that no other process has. Only a seed, which is not secret, is in the
@@ -29,7 +32,7 @@ from typing import Any
 import torch
 
 from hushvec._native import _core, cuda, kernels
-from hushvec._native.arrays import device_of, dtype_name, new_array, require_array, require_form, require_same_kind
+from hushvec._native.arrays import device_of, dtype_name, output_like, require_array, require_form, require_same_kind
 from hushvec._util import validate
 from hushvec._util.recording import recording_error, require_no_recorder
 from hushvec._util.torch_recording import is_exporting
@@ -38,6 +41,7 @@ STREAM_WORDS = 6
 ROUNDS_WORD = 5
 STATE_WORDS = 8
 _TOKEN_BYTES = 16
+_LAWS = ("gaussian", "laplacian")
 
 # The two kinds of state of this process. They are random, but not secret.
 _keyed_by_os = secrets.token_bytes(_TOKEN_BYTES)
@@ -162,23 +166,33 @@ def laplacian_noise_(out: torch.Tensor, scale: float, state: torch.Tensor) -> No
 @torch.library.custom_op("hushvec::clip_and_noise", mutates_args=("state",))
 def clip_and_noise(x: torch.Tensor, clip_norm: float, sigma: float, exact: bool, state: torch.Tensor) -> torch.Tensor:
     """A new tensor, as `hushvec.clip_and_noise` makes it; the noise is drawn from `state`, which it advances."""
-    return _noisy(x, clip_norm, "sigma", sigma, "gaussian", exact, state)
+    return _noisy(x, clip_norm, "gaussian", sigma, exact, state)
 
 
 @torch.library.custom_op("hushvec::clip_and_laplacian_noise", mutates_args=("state",))
 def clip_and_laplacian_noise(x: torch.Tensor, clip_norm: float, scale: float, exact: bool, state: torch.Tensor) -> torch.Tensor:
     """A new tensor, as `hushvec.clip_and_noise` makes it for a `scale`; the noise is drawn from `state`, which it advances."""
-    return _noisy(x, clip_norm, "scale", scale, "laplacian", exact, state)
+    return _noisy(x, clip_norm, "laplacian", scale, exact, state)
+
+
+@torch.library.custom_op("hushvec::clip_and_noise_", mutates_args=("out", "state"))
+def clip_and_noise_(
+    out: torch.Tensor, x: torch.Tensor | None, clip_norm: float, law: str, noise: float, exact: bool, state: torch.Tensor
+) -> None:
+    """`hushvec.clip_and_noise` of x into out, or of out where x is None. `noise`: sigma of law "gaussian", scale of "laplacian"."""
+    _noisy(out if x is None else x, clip_norm, law, noise, exact, state, out)
 
 
 @torch.library.custom_op("hushvec::clip", mutates_args=())
 def clip(x: torch.Tensor, clip_norm: float) -> torch.Tensor:
     """A new tensor, as `hushvec.clip` makes it."""
-    require_array("x", x)
-    clip_norm = validate.clip_norm(clip_norm)
-    out: torch.Tensor = new_array(x, tuple(x.shape))
-    kernels.clip(x, clip_norm, out, out_is_fresh=True)
-    return out
+    return _clipped(x, clip_norm)
+
+
+@torch.library.custom_op("hushvec::clip_", mutates_args=("out",))
+def clip_(out: torch.Tensor, x: torch.Tensor | None, clip_norm: float) -> None:
+    """`hushvec.clip` of x into out, or of out where x is None."""
+    _clipped(out if x is None else x, clip_norm, out)
 
 
 @gaussian_noise_.register_fake
@@ -198,9 +212,19 @@ def _(x: torch.Tensor, clip_norm: float, noise: float, exact: bool, state: torch
     return x.new_empty(x.shape)
 
 
+@clip_and_noise_.register_fake
+def _(out: torch.Tensor, x: torch.Tensor | None, clip_norm: float, law: str, noise: float, exact: bool, state: torch.Tensor) -> None:
+    _refuse_export()
+
+
 @clip.register_fake
 def _(x: torch.Tensor, clip_norm: float) -> torch.Tensor:
     return x.new_empty(x.shape)
+
+
+@clip_.register_fake
+def _(out: torch.Tensor, x: torch.Tensor | None, clip_norm: float) -> None:
+    pass
 
 
 def _refuse_export() -> None:
@@ -210,15 +234,24 @@ def _refuse_export() -> None:
 
 
 def _noisy(
-    x: torch.Tensor, clip_norm: float, name: str, noise: float, law: str, exact: bool, state: torch.Tensor
+    x: torch.Tensor, clip_norm: float, law: str, noise: float, exact: bool, state: torch.Tensor, out: torch.Tensor | None = None
 ) -> torch.Tensor:
     require_array("x", x)
     source = _source(state, "x", x)
     clip_norm = validate.clip_norm(clip_norm)
+    name = "sigma" if validate.choice("law", law, _LAWS) == "gaussian" else "scale"
     noise = validate.positive(name, noise) if exact else validate.not_negative(name, noise)
-    out: torch.Tensor = new_array(x, tuple(x.shape))
-    kernels.clip_and_noise(x, clip_norm, noise, out, source, law, exact, out_is_fresh=True)
-    return out
+    target = output_like(x, out)
+    kernels.clip_and_noise(x, clip_norm, noise, target, source, law, exact, out_is_fresh=out is None)
+    return target
+
+
+def _clipped(x: torch.Tensor, clip_norm: float, out: torch.Tensor | None = None) -> torch.Tensor:
+    require_array("x", x)
+    clip_norm = validate.clip_norm(clip_norm)
+    target = output_like(x, out)
+    kernels.clip(x, clip_norm, target, out_is_fresh=out is None)
+    return target
 
 
 def _fill(out: torch.Tensor, law: str, scale: float, state: torch.Tensor) -> None:
@@ -245,20 +278,27 @@ def traced_clip_and_noise(
     _no_generator(generator)
     _no_gradient("x", x)
     _require_fitting(out, x)
+    state = _default_state(device_of(x))
+    if out is not None:
+        clip_and_noise_(out, None if out is x else x, float(clip_norm), law, float(noise), exact, state)
+        return out
     release = {"gaussian": clip_and_noise, "laplacian": clip_and_laplacian_noise}
-    noisy = release[law](x, float(clip_norm), float(noise), exact, _default_state(device_of(x)))
-    return noisy if out is None else out.copy_(noisy)
+    noisy: torch.Tensor = release[law](x, float(clip_norm), float(noise), exact, state)
+    return noisy
 
 
 def traced_clip(x: torch.Tensor, clip_norm: float, out: torch.Tensor | None) -> torch.Tensor:
     _no_gradient("x", x)
     _require_fitting(out, x)
+    if out is not None:
+        clip_(out, None if out is x else x, float(clip_norm))
+        return out
     clipped: torch.Tensor = clip(x, float(clip_norm))
-    return clipped if out is None else out.copy_(clipped)
+    return clipped
 
 
 def _require_fitting(out: torch.Tensor | None, x: torch.Tensor) -> None:
-    """What the eager functions ask of `out`: copy_ would broadcast to it, and convert."""
+    """What the eager functions ask of `out`, while the program is recorded."""
     if out is None:
         return
     require_form(out, tuple(x.shape), dtype_name(x))

@@ -1,7 +1,7 @@
 """torch custom operators for use inside torch.compile: torch.ops.hushvec, and the key streams they draw from.
 
 The public functions of hushvec turn into these by themselves while torch.compile records them, with one stream for each device.
-`clip` draws nothing: torch.export and tracers keep it too.
+`clip` and `clip_` draw nothing: torch.export and tracers keep them too.
 Importing this module imports torch.
 """
 
@@ -10,11 +10,22 @@ from hushvec._util.extras import needs_extra
 with needs_extra("hushvec.integrations.torch_ops", "torch"):
     from hushvec._native.torch_ops import (
         clip,
+        clip_,
         clip_and_laplacian_noise,
         clip_and_noise,
+        clip_and_noise_,
         gaussian_noise_,
         laplacian_noise_,
         stream_state,
     )
 
-__all__ = ["clip", "clip_and_laplacian_noise", "clip_and_noise", "gaussian_noise_", "laplacian_noise_", "stream_state"]
+__all__ = [
+    "clip",
+    "clip_",
+    "clip_and_laplacian_noise",
+    "clip_and_noise",
+    "clip_and_noise_",
+    "gaussian_noise_",
+    "laplacian_noise_",
+    "stream_state",
+]

@@ -40,8 +40,8 @@ def clip(x: ArrayT, clip_norm: float, *, out: ArrayT | None = None) -> ArrayT:
     Edge cases:
         A zero row stays zero. No rows or no columns: an empty array. On CUDA the work runs on the caller's current stream,
         which is waited for; not so inside a CUDA graph capture, where rows with NaN or Inf become zero rows without an error.
-        torch.compile, torch.export, torch.jit.trace and make_fx record the operator `hushvec::clip`, which a process that runs the
-        program has once it has imported hushvec.integrations.torch_ops.
+        torch.compile, torch.export, torch.jit.trace and make_fx record the operator `hushvec::clip` (`hushvec::clip_` with `out`),
+        which a process that runs the program has once it has imported hushvec.integrations.torch_ops.
 
     Reference:
         docs/format.md section 4.

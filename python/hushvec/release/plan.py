@@ -100,8 +100,7 @@ class ReleasePlan:
         """The receipt of a release of `rows` rows in total, with further notes of the caller and the map before the mechanism.
 
         Raises:
-            ValueError: a projection with a codebook; `on_device`, for rows in CUDA memory, and the generator was asked for AES-256,
-                or the values are int8.
+            ValueError: a projection with a codebook; `on_device`, for rows in CUDA memory, and the generator was asked for AES-256.
         """
         if isinstance(self.mechanism, VectorMechanism):
             return self.vector_receipt(rows, on_device=on_device, notes=notes, projection=projection)
@@ -136,8 +135,6 @@ class ReleasePlan:
         self, rows: int, *, on_device: bool = False, notes: tuple[str, ...] = (), projection: PublicProjection | None = None
     ) -> Receipt:
         """`receipt` for mechanisms that release noisy vectors."""
-        if on_device and self.dtype == INT8:
-            raise ValueError("x must be in CPU memory with dtype='int8', got an array on CUDA")
         mechanism = self.mechanism
         assert isinstance(mechanism, VectorMechanism)
         epsilon, delta = mechanism.cost

@@ -100,8 +100,8 @@ def privatize(
             its `output_dimension` columns (`projection.lift` takes them back). It must not have been fitted on the rows' own people.
         notes: sentences for a reader of the receipt, which keeps them beside its own.
         dtype: None for values of x's dtype. "int8" for integers in [-127, 127] and one scale, a power of two: `release.scale`, the
-            receipt's grid. For "gaussian", "empirical" and "privunit", x in CPU memory, and without renormalize. The release is
-            exact on this coarser grid, and the guarantee is the same. Values beyond the range saturate; the receipt bounds how often.
+            receipt's grid. For "gaussian", "empirical" and "privunit", and without renormalize. The release is exact on this coarser
+            grid, and the guarantee is the same. Values beyond the range saturate; the receipt bounds how often.
 
     Returns:
         Release(values, receipt).
@@ -111,7 +111,7 @@ def privatize(
         PrivacyBudgetExhaustedError: not enough of the budget is left; nothing was charged or released.
         BudgetError: the budget's store cannot be used; nothing was released.
         ValueError: a value out of its range; NaN or Inf in x (the row is named); arguments that contradict each other;
-            int8 values on CUDA, which has no kernel for them; int8 values of noise too small for them.
+            int8 values of noise too small for them.
             All arguments are checked before the budget is charged, and the budget before anything is released.
         RuntimeError: no CUDA backend or driver for an x on CUDA; a CUDA graph being captured; a caller that is being exported, traced,
             transformed by torch.func or run on fake tensors; floating-point numbers are not rounded to nearest in this thread.

@@ -12,6 +12,7 @@ from hushvec._util import validate
 from hushvec._util.publish import published_bytes
 from hushvec.training.dp_optimizer import DPOptimizer
 from hushvec.training.model_watch import require_module
+from hushvec.training.ranks import unwrapped
 
 FORMAT = "hushvec-training/1"
 
@@ -24,7 +25,7 @@ def save_checkpoint(
     Args:
         path: the file; an older one is replaced. Its folder must exist.
         optimizer: with no batch begun.
-        model: whose state_dict is written.
+        model: whose state_dict is written; of a DistributedDataParallel the module's in it.
         extra: more to keep (an epoch, a scheduler's state): tensors, numbers, texts, and lists and dicts of them.
 
     Raises:
@@ -55,7 +56,7 @@ def save_checkpoint(
         >>> resumed.epsilon() == optimizer.epsilon()
         True
     """
-    _require_kinds(optimizer, model)
+    model = _checked(optimizer, model)
     optimizer.require_unchanged(model)
     content = {
         "format": FORMAT,
@@ -86,7 +87,7 @@ def load_checkpoint(path: str | os.PathLike[str], optimizer: DPOptimizer, model:
         The account continues from the checkpoint. Noise and batches are drawn anew. Only tensors and plain values are read
         from the file (`weights_only`).
     """
-    _require_kinds(optimizer, model)
+    model = _checked(optimizer, model)
     content = _read(Path(path))
     _require_fitting(model, content["model"])
     optimizer.load_state_dict(content["optimizer"])
@@ -96,10 +97,11 @@ def load_checkpoint(path: str | os.PathLike[str], optimizer: DPOptimizer, model:
     return extra
 
 
-def _require_kinds(optimizer: Any, model: Any) -> None:
+def _checked(optimizer: Any, model: Any) -> Any:
     if not isinstance(optimizer, DPOptimizer):
         raise TypeError(f"optimizer must be a DPOptimizer, got {validate.kind(optimizer)}")
     require_module(model)
+    return unwrapped(model)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -53,9 +53,9 @@ class DPOptimizer(WrappingOptimizer):
         steps: the most steps there will be. Needed with a budget; one more is refused.
         journal: path of a file that counts steps before they are drawn, for runs whose lost steps may have been seen.
         allow_batch_level: account for clipping="batch" with its sensitivity 2 C.
-        model: the whole module that forward passes go through. Its parameters and buffers must change in private steps only. None:
-            the model that `per_example_gradients` or `GhostClipping` was given, from its first gradients on; with gradients of
-            another source no model is known, and no claim is made.
+        model: the whole module that forward passes go through; of a DistributedDataParallel around it, the module in it. Its
+            parameters and buffers must change in private steps only. None: the model that `per_example_gradients` or `GhostClipping`
+            was given, from its first gradients on; with gradients of another source no model is known, and no claim is made.
         allow_buffers: names of the model's buffers that a forward pass may write, since they hold nothing of the examples.
         distributed: True: all processes of torch.distributed are one run, each with examples of its own; noise is drawn and charged
             once, on rank 0. False: each has a run of its own. None is enough in a single process.
@@ -66,7 +66,7 @@ class DPOptimizer(WrappingOptimizer):
         TypeError: wrong kinds; steps or delta missing beside a budget.
         ValueError: a value out of its range; the optimizer needs a closure; no parameter requires a gradient; the accountant is
             another DPOptimizer's; a parameter is not the model's; `distributed` is None among several processes;
-            DistributedDataParallel around the model, or sharded parameters (FSDP).
+            sharded parameters (FSDP), or DistributedDataParallel inside the model.
 
     Guarantees:
         One step is the Gaussian mechanism on a Poisson sample: sum of gradients of norm at most C in real arithmetic, plus
@@ -126,6 +126,7 @@ class DPOptimizer(WrappingOptimizer):
         distributed: bool | None = None,
     ) -> None:
         super().__init__(optimizer)
+        model = ranks.unwrapped(model)
         self._steps = ranks.steps_of(distributed, self._all_parameters(), model, clips_batches=clipping == BATCH)
         self.settings = Settings(
             clip_norm=clip_norm,

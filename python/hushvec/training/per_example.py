@@ -11,7 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm  # the base of all kinds, whic
 
 from hushvec._util import validate
 from hushvec.training import batch_gradients, model_watch
-from hushvec.training.ranks import require_plain
+from hushvec.training.ranks import require_plain, unwrapped
 
 
 def require_independent_examples(model: torch.nn.Module) -> None:
@@ -52,7 +52,7 @@ def per_example_gradients(
     """Write per-example gradients to p.grad_sample of every parameter that requires a gradient.
 
     Args:
-        model: called through `loss`; not changed but for p.grad_sample and p.grad_batch.
+        model: called through `loss`; not changed but for p.grad_sample and p.grad_batch. In DistributedDataParallel: the module in it.
         loss: `loss(predict, *example) -> scalar tensor`. `predict` is the model as a function; the example is a batch of one, cut
             from `batch`: what works on a batch works here. It must use nothing else of the batch, such as its number of tokens.
         *batch: tensors [B, ...], or mappings, lists and tuples of them.
@@ -66,9 +66,8 @@ def per_example_gradients(
 
     Raises:
         TypeError: wrong kinds.
-        ValueError: tensors of different B; a layer that mixes examples; a model in DistributedDataParallel or
-            FSDP; p.grad_sample is there already; no parameter requires a
-            gradient; chunk_size without vectorize.
+        ValueError: tensors of different B; a layer that mixes examples; sharded parameters (FSDP); p.grad_sample is there already; no
+            parameter requires a gradient; chunk_size without vectorize.
         RuntimeError: from torch.func.vmap, about a forward pass that looks at values.
         ModelChangedError: the forward pass has written into a parameter or buffer (running statistics, max_norm).
 
@@ -92,6 +91,7 @@ def per_example_gradients(
         >>> bool((model.weight.grad_sample[:, 0] == rows).all())
         True
     """
+    model = unwrapped(model)
     require_independent_examples(model)
     require_plain(model)
     if not callable(loss):

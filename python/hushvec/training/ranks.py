@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from operator import or_
+from typing import Any
 
 import torch
 
@@ -27,10 +28,14 @@ from hushvec.training.batch_sum import BatchSum, exact_units, released, replace_
 from hushvec.training.model_watch import digest_of
 from hushvec.training.run_account import RunAccount, StepFacts
 
-_SHARDED = "an example is clipped by its norm over all parameters, so each process must hold them (no FSDP, no tensor parallelism)"
+_SHARDED = (
+    "an example is clipped by its norm over all parameters, so each process must hold them (no FSDP, no tensor parallelism): give "
+    "each the whole model, with distributed=True, or train an adapter of it"
+)
 _OTHER_FAILED = (
     "the step must succeed in all processes, got an error on rank {rank}: {what}, and the batch is dropped in all of them"
 )
+_DDP = torch.nn.parallel.DistributedDataParallel
 _OK, _FAILED, _FAILED_AFTER_CHARGE = 0, 1, 2
 _FLOAT, _SEEDED, _UNWATCHED = 1, 2, 4
 
@@ -71,6 +76,11 @@ def require_whole(parameters: Named) -> None:
             raise ValueError(f"parameters must be whole, got {validate.kind(parameter)} for {name}: " + _SHARDED)
 
 
+def unwrapped(model: Any) -> Any:
+    """The module in a DistributedDataParallel, whose own passes would average raw gradients; else the model itself."""
+    return model.module if isinstance(model, _DDP) else model
+
+
 def require_plain(model: torch.nn.Module) -> None:
     """Refuse wrappers whose backward pass averages or shards raw gradients.
 
@@ -78,7 +88,7 @@ def require_plain(model: torch.nn.Module) -> None:
         ValueError: the model, or a module in it, is wrapped.
     """
     for name, module in model.named_modules():
-        if isinstance(module, torch.nn.parallel.DistributedDataParallel):
+        if isinstance(module, _DDP):
             raise ValueError(
                 f"model must not be wrapped, got DistributedDataParallel for {name or 'the model'}: it averages raw gradients. Give "
                 "its .module, and distributed=True to the DPOptimizer, which adds up clipped ones"

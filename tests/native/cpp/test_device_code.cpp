@@ -92,11 +92,26 @@ void run_stream(const CallStream& source, const Noise& noise, const std::vector<
     for (std::size_t block = 0; block < 3; ++block) body.run(block, 3, HostTeam{kStreamThreads});
 }
 
+// Whether nothing of the noise is left.
+bool is_wiped(const Device& device) {
+    const auto zeros = [](const auto& list) {
+        const auto* const bytes = reinterpret_cast<const unsigned char*>(list.data());
+        return std::all_of(bytes, bytes + list.size() * sizeof list[0], [](unsigned char byte) { return byte == 0; });
+    };
+    return zeros(device.pairs) && zeros(device.samples);
+}
+
 // What follows a kernel in the exact grade: the ladder on what it left open, and the multiprecision level on what that did.
-void run_ladder(const CallStream& source, bool gaussian, float s, Device& device, const SettledOutput& out) {
-    const LadderBody ladder = {source, gaussian, s, device.open_pairs(), device.open_samples(), out};
+template <class Outputs>
+void run_ladder(const Outputs& outputs, bool gaussian, float s, Device& device) {
+    const LadderBody<Outputs> ladder = {outputs, gaussian, s, device.open_pairs(), device.open_samples()};
     for (unsigned block = 0; block < 3; ++block) ladder.run(block, 3, HostTeam{kLadderThreads});
-    SettleBody{source, gaussian, s, device.open_samples(), out}.run();
+    SettleBody<Outputs>{outputs, gaussian, s, device.open_samples()}.run();
+    check(is_wiped(device), "the lists of open pairs and samples are wiped");
+}
+
+void run_ladder(const CallStream& source, bool gaussian, float s, Device& device, const SettledOutput& out) {
+    run_ladder(OneOutput{source, out}, gaussian, s, device);
 }
 
 template <class Stored, class Noise>
@@ -465,7 +480,7 @@ std::vector<float> columns_of(const std::vector<float>& x, std::size_t rows, std
     return part;
 }
 
-// The kernels' scales, sums and release of rows in parts; the release of part i draws from nonce i.
+// The kernels' scales, sums and release of rows in parts.
 struct DeviceSum {
     static constexpr float kUntouched = 12345.0f;
 
@@ -488,24 +503,30 @@ struct DeviceSum {
             const std::size_t columns = part.size() / rows;
             std::vector<double>& sum = sums.emplace_back(columns);
             const ColumnSumsBody<float> add = {part.data(), rows, columns, scales.data(), sum.data()};
-            for (std::size_t column = 0; column * kStreamThreads < columns; ++column) {
-                for (std::size_t row = (rows - 1) / kSumRows + 1; row-- > 0;) add.run(column, row, HostTeam{kStreamThreads});
-            }
+            for (std::size_t block = add.blocks(); block-- > 0;) add.run(block, HostTeam{add.threads()});
         }
     }
 
-    std::vector<float> released(std::size_t part) {
+    // All parts at once.
+    std::vector<std::vector<float>> released() {
         const ExactGrid grid = exact_grid(kSigma, kClipNorm);
-        const std::size_t columns = sums[part].size();
-        std::vector<float> out(columns + 1, kUntouched);
         const float s = grid.sigma / grid.grid;
-        const CallStream source = {stream_of_part(part)};
-        const SumNoiseBody noise = {source, {GaussianLevelOne(s), grid.grid, device.open_pairs()}, sums[part].data(), sum_unit(kClipNorm) / double{grid.grid}, columns, out.data()};
-        for (std::size_t block = 0; block * (kStreamThreads / kGroupBlocks) * kGroupSamples < columns; ++block) noise.run(block, HostTeam{kStreamThreads});
-        run_ladder(source, true, s, device, {out.data(), DType::float32, columns, grid.grid});
-        device.listed_pairs = 0;   // of the next part
-        check(out.back() == kUntouched, "nothing is written behind the sum");
-        out.pop_back();
+        std::vector<std::vector<float>> out;
+        std::vector<SumPart> table;
+        std::size_t groups = 0;
+        for (const std::vector<double>& sum : sums) out.emplace_back(sum.size() + 1, kUntouched);
+        for (std::size_t i = 0; i < sums.size(); ++i) {
+            table.push_back({sums[i].data(), out[i].data(), sums[i].size(), groups});
+            groups += (sums[i].size() + kGroupSamples - 1) / kGroupSamples;
+        }
+        const SumParts parts = {stream_of_part(0), table.data(), static_cast<std::uint32_t>(table.size()), grid.grid};
+        const SumNoiseBody noise = {parts, groups, {GaussianLevelOne(s), grid.grid, device.open_pairs()}, sum_unit(kClipNorm) / double{grid.grid}};
+        for (std::size_t block = 0; block * (kStreamThreads / kGroupBlocks) < groups; ++block) noise.run(block, HostTeam{kStreamThreads});
+        run_ladder(parts, true, s, device);
+        for (std::vector<float>& part : out) {
+            check(part.back() == kUntouched, "nothing is written behind the sum");
+            part.pop_back();
+        }
         return out;
     }
 
@@ -548,10 +569,11 @@ void sums() {
         }
         ClippedSum on_host(lengths, kClipNorm, kSigma, rows, Clipping::exact);
         on_host.add(views);
+        const std::vector<std::vector<float>> released = on_device.released();
         for (std::size_t i = 0; i < parts.size(); ++i) {
             std::vector<float> from_host(lengths[i]);
             on_host.release(i, DeviceSum::stream_of_part(i), from_host.data());
-            check(from_host == on_device.released(i), "the CPU's bits, part " + std::to_string(i) + " of " + what);
+            check(from_host == released[i], "the CPU's bits, part " + std::to_string(i) + " of " + what);
         }
     }
 }
@@ -631,7 +653,8 @@ void listed_samples_are_settled() {
                 settled.expect(gaussian, index, 0x12345678u, 0x9ABCDEF0u, sine, 2.25);
             }
         }
-        SettleBody{settled.source, gaussian, settled.s, device.open_samples(), settled.output()}.run();
+        SettleBody<OneOutput>{{settled.source, settled.output()}, gaussian, settled.s, device.open_samples()}.run();
+        check(is_wiped(device), "listed samples are wiped");
         check(settled.out == settled.expected, gaussian ? "listed Gaussian samples" : "listed Laplace samples");
     }
     Device full;

@@ -1,4 +1,5 @@
-// The CUDA kernels' bodies for unit rows and for NaN and Inf, run on the host thread by thread. Unit rows have the CPU core's bits.
+// The CUDA kernels' bodies for unit rows, for NaN and Inf and for int8 values, run on the host thread by thread. Unit rows have the CPU
+// core's bits.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -8,6 +9,7 @@
 
 #include "check.hpp"
 #include "device/bad_row_body.hpp"
+#include "device/int8_body.hpp"
 #include "device/unit_rows_body.hpp"
 #include "device_rows.hpp"
 #include "hushvec/unit_rows.hpp"
@@ -191,8 +193,26 @@ void the_first_of_many_bad_rows() {
     }
 }
 
+// Every block strides over its own numbers; nothing behind the last is written.
+template <class Stored>
+void whole_numbers_saturate() {
+    for (const std::size_t blocks : {1u, 3u}) {
+        std::vector<Stored> numbers;
+        std::vector<std::int8_t> expected, out(2003, 99);
+        for (int n = -1000; n <= 1000; ++n) {
+            numbers.push_back(narrowed<Stored>(static_cast<Wide<Stored>>(n)));
+            expected.push_back(static_cast<std::int8_t>(std::clamp(n, -127, 127)));
+        }
+        expected.resize(out.size(), 99);
+        const Int8Body<Stored> body = {numbers.data(), out.data(), numbers.size()};
+        for (std::size_t block = 0; block < blocks; ++block) body.run(block, blocks, HostTeam{kInt8Threads});
+        check(out == expected, std::string("int8 values, ") + name_of(kDType<Stored>));
+    }
+}
+
 template <class Stored>
 void all_of() {
+    whole_numbers_saturate<Stored>();
     for (std::size_t columns = 1; columns <= 70; ++columns) unit_rows_equal_the_core<Stored>(23, columns);
     for (const std::size_t columns : {255u, 256u, 257u, 384u, 768u, 1000u, 1536u, 8193u}) unit_rows_equal_the_core<Stored>(23, columns);
     for (const std::size_t rows : {1u, 7u, 8u, 9u}) unit_rows_equal_the_core<Stored>(rows, 100);

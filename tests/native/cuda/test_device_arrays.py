@@ -214,11 +214,6 @@ def test_a_stream_of_aes_is_refused(cuda):
     [
         (lambda cuda: cuda.sum_scales([], 1.0, workspace(), 0), ValueError, "parts must hold at least one array, got none"),
         (
-            lambda cuda: cuda.sum_scales([OnDevice((4, 8), dtype="float64")], 1.0, workspace(), 0),
-            TypeError,
-            "parts must have dtype float32, float16 or bfloat16, got float64",
-        ),
-        (
             lambda cuda: cuda.sum_scales([OnDevice((4, 8)), OnDevice((3, 8))], 1.0, workspace(), 0),
             ValueError,
             "parts must have the same number of rows",
@@ -238,12 +233,15 @@ def test_a_stream_of_aes_is_refused(cuda):
             TypeError,
             "sums must have dtype float64, got float32",
         ),
+        (lambda cuda: released(cuda, OnDevice((8,))), ValueError, "out must have 2 arrays, got 1"),
+        (lambda cuda: cuda.release_sums([], 1.0, 1.0, [], None, workspace(), 0), ValueError, "sums must hold at least one array, got none"),
         (
-            lambda cuda: released(cuda, OnDevice((8,), dtype="float16")),
+            lambda cuda: released(cuda, OnDevice((8,)), OnDevice((5,), dtype="float16")),
             TypeError,
-            "out must have dtype float32, got float16",
+            "out[1] must have dtype float32, got float16",
         ),
-        (lambda cuda: released(cuda, OnDevice((8,), device=1)), ValueError, "out must be on the device of the sum"),
+        (lambda cuda: released(cuda, OnDevice((8,)), OnDevice((8,))), ValueError, "out[1] must have shape (5,), got (8,)"),
+        (lambda cuda: released(cuda, OnDevice((8,), device=1), OnDevice((5,))), ValueError, "out[0] must be on the device of the sum"),
     ],
 )
 def test_bad_arguments_of_a_sum(cuda, call, kind, text):
@@ -252,9 +250,10 @@ def test_bad_arguments_of_a_sum(cuda, call, kind, text):
     assert str(caught.value) == text
 
 
-def released(cuda, out):
-    source = hv.Generator()._reserve_for_device()
-    cuda.release_sum(OnDevice((8,), dtype="float64"), 1.0, 1.0, out, source, workspace(), 0)
+def released(cuda, *out):
+    source = hv.Generator()._reserve_for_device(2)
+    sums = [OnDevice((length,), dtype="float64") for length in (8, 5)]
+    cuda.release_sums(sums, 1.0, 1.0, out, source, workspace(), 0)
 
 
 def test_the_most_rows_of_a_sum(cuda):

@@ -79,6 +79,21 @@ def test_privatize(name):
     assert ours.receipt == expected.receipt
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", ["gaussian", "empirical", "privunit"])
+@pytest.mark.parametrize("shape", [(384,), (0, 5), (300, 33), (64, 384), (2, 70_001)], ids=str)
+def test_int8_values(name, shape, dtype):
+    x = some_rows(shape, dtype)
+    parameters = {"mechanism": name, "dtype": "int8", "normalize": name == "empirical"}
+    parameters |= {"sigma": 0.24} if name == "empirical" else {"epsilon": 8.0}
+    on_device, on_host = seeded(), seeded()
+    for _ in range(2):  # nonces count alike
+        ours, expected = hv.privatize(x.cuda(), generator=on_device, **parameters), hv.privatize(x, generator=on_host, **parameters)
+        assert_same_bits(ours.values, expected.values)
+        assert ours.values.dtype == torch.int8 and ours.receipt == expected.receipt
+        assert torch.equal(ours.to_float32().cpu(), expected.to_float32())
+
+
 def test_a_one_dimensional_row_and_empty_arrays():
     x = some_rows((384,), torch.float32)
     assert_same_bits(hv.clip_and_noise(x.cuda(), 1.0, 0.3, generator=seeded()), hv.clip_and_noise(x, 1.0, 0.3, generator=seeded()))

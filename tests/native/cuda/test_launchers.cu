@@ -1,5 +1,5 @@
 // Every launcher on a device, at awkward sizes, held against the CPU core: the same bits in the exact grade.
-// Small enough for compute-sanitizer. Needs a device: prints why and exits 77 without one.
+// Small enough for compute-sanitizer. Needs a device: prints why and exits 77 without one. Runs the cases that it is called with, or all.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "device/settled_output.hpp"
 #include "device_rows.hpp"
 #include "hushvec/clip.hpp"
 #include "hushvec/clipped_sum.hpp"
@@ -22,7 +23,9 @@
 #include "hushvec_cuda/launch.hpp"
 #include "hushvec_cuda/privunit.hpp"
 #include "hushvec_cuda/row_passes.hpp"
+#include "noise/ladder_first_step.hpp"
 #include "plain_products.hpp"
+#include "workspace.hpp"
 
 namespace {
 
@@ -60,6 +63,20 @@ cuda::Report report_in(DeviceArray<std::byte>& workspace) {
     return report;
 }
 
+DeviceArray<std::byte> zeros(std::size_t bytes) { return DeviceArray<std::byte>(std::vector<std::byte>(bytes)); }
+
+// Whether a workspace that was zeros holds nothing of the noise from `begin` on.
+bool is_wiped(const DeviceArray<std::byte>& workspace, std::size_t begin, std::size_t end) {
+    const std::vector<std::byte> left = workspace.to_host();
+    return std::all_of(left.begin() + static_cast<std::ptrdiff_t>(begin), left.begin() + static_cast<std::ptrdiff_t>(end),
+                       [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+// The lists of what an exact call on so many samples left open.
+bool lists_are_wiped(const DeviceArray<std::byte>& workspace, std::size_t samples) {
+    return is_wiped(workspace, cuda::Workspace::kHeaderBytes, cuda::Workspace::fixed_bytes(samples));
+}
+
 template <class Stored>
 void rows_equal_the_core(std::size_t rows, std::size_t columns) {
     const ExactGrid grid = exact_grid(kSigma, kClipNorm);
@@ -68,7 +85,7 @@ void rows_equal_the_core(std::size_t rows, std::size_t columns) {
         std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
         hushvec::clip_and_noise(test_stream(), view_of(x, rows, columns), kClipNorm, kSigma, law, true, view_of(expected, rows, columns));
         DeviceArray<Stored> in_place(x);
-        DeviceArray<std::byte> workspace(cuda::workspace_bytes(rows, columns, kDType<Stored>));
+        DeviceArray<std::byte> workspace = zeros(cuda::workspace_bytes(rows, columns, kDType<Stored>));
         const cuda::NoiseSource source = {test_stream(), nullptr};
         must(cuda::clip_and_noise(source, {in_place.get(), in_place.get(), kDType<Stored>, rows, columns}, kClipNorm, kSigma, law, grid,
                                   workspace.get(), nullptr),
@@ -76,6 +93,7 @@ void rows_equal_the_core(std::size_t rows, std::size_t columns) {
         if (report_in(workspace).open_samples > 0) must(cuda::settle(source.stream, {in_place.get(), kDType<Stored>, rows * columns}, law, grid, workspace.get(), nullptr), "settle");
         check(same_bits(in_place.to_host(), expected), "exact, " + what);
         check(report_in(workspace).first_bad_row == cuda::kNoRow, "no bad row, " + what);
+        check(lists_are_wiped(workspace, rows * columns), "open samples are wiped, " + what);
 
         DeviceArray<Stored> again(x);
         must(cuda::clip_and_noise(source, {again.get(), again.get(), kDType<Stored>, rows, columns}, kClipNorm, kSigma, law, {0, 0},
@@ -106,13 +124,15 @@ void privunit_equals_the_core(std::size_t rows, std::size_t columns) {
     std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
     hushvec::privunit(test_stream(), view_of(x, rows, columns), law, kSigma, view_of(expected, rows, columns));
     DeviceArray<Stored> in_place(x);
-    DeviceArray<std::byte> workspace(cuda::privunit_workspace_bytes(rows, columns, kDType<Stored>));
+    const std::size_t bytes = cuda::privunit_workspace_bytes(rows, columns, kDType<Stored>);
+    DeviceArray<std::byte> workspace = zeros(bytes);
     const cuda::RowsArgument argument = {in_place.get(), in_place.get(), kDType<Stored>, rows, columns};
     must(cuda::privunit(test_stream(), argument, law, grid, workspace.get(), nullptr), "privunit");
     const cuda::Report report = report_in(workspace);
     check(report.first_bad_row == cuda::kNoRow && report.overflow == 0, "report of privunit, " + what);
     must(cuda::settle_privunit(test_stream(), argument, law, grid, report, workspace.get(), nullptr), "settle_privunit");
     check(same_bits(in_place.to_host(), expected), "privunit, " + what);
+    check(is_wiped(workspace, cuda::aligned_bytes(sizeof(cuda::Report)), bytes), "the workspace of privunit is wiped, " + what);
 }
 
 template <class Stored>
@@ -158,10 +178,7 @@ void l2_laplace_is_close_to_the_core(std::size_t rows, std::size_t columns) {
         }
         check(worst <= (sizeof(Stored) == 8 ? 1e-12 : (sizeof(Stored) == 4 ? 1e-5 : 1.6e-2)), "L2-Laplace, " + what);
         check(report_in(workspace).first_bad_row == cuda::kNoRow, "no bad row of L2-Laplace, " + what);
-        const std::vector<std::byte> left = workspace.to_host();
-        check(std::all_of(left.begin() + static_cast<std::ptrdiff_t>(cuda::workspace_bytes(rows, columns, kDType<Stored>)), left.end(),
-                          [](std::byte byte) { return byte == std::byte{0}; }),
-              "the normals are wiped, " + what);
+        check(is_wiped(workspace, cuda::workspace_bytes(rows, columns, kDType<Stored>), bytes), "the normals are wiped, " + what);
     }
 }
 
@@ -237,43 +254,229 @@ void no_nonce_is_taken_twice() {
     for (const cudaStream_t stream : streams) cudaStreamDestroy(stream);
 }
 
-// Rows in two parts, added in two batches: the bits of the CPU's sum, and of its release.
-void sums() {
-    constexpr std::size_t batch = 130, batches = 2;
-    const std::vector<std::size_t> lengths = {20001, 77};
+struct PartShape {
+    DType dtype;
+    std::size_t columns;
+};
+
+// One part of a batch of rows, on both sides.
+class PartRows {
+public:
+    // Element i is factor(i) times that of rows_of.
+    template <class Factor>
+    PartRows(const PartShape& shape, std::size_t rows, Factor factor) : host_(elements(shape, rows, factor)), device_(host_), rows_(rows), shape_(shape) {}
+
+    MatrixView view() {
+        const auto item = static_cast<std::ptrdiff_t>(item_size(shape_.dtype));
+        return {host_.data(), shape_.dtype, rows_, shape_.columns, item * static_cast<std::ptrdiff_t>(shape_.columns), item};
+    }
+    cuda::PartArgument argument() { return {device_.get(), shape_.dtype, rows_, shape_.columns}; }
+
+private:
+    template <class Factor>
+    static std::vector<std::byte> elements(const PartShape& shape, std::size_t rows, Factor factor) {
+        return cuda::with_stored_type(shape.dtype, [&]<class Stored>(Stored) {
+            std::vector<Stored> x = rows_of<Stored>(rows, shape.columns);
+            for (std::size_t i = 0; i < x.size(); ++i) {
+                x[i] = narrowed<Stored>(static_cast<Wide<Stored>>(cuda::widened(x[i]) * factor(i, sizeof(Stored))));
+            }
+            std::vector<std::byte> bytes(x.size() * sizeof(Stored));
+            if (!x.empty()) std::memcpy(bytes.data(), x.data(), bytes.size());
+            return bytes;
+        });
+    }
+
+    std::vector<std::byte> host_;
+    DeviceArray<std::byte> device_;
+    std::size_t rows_;
+    PartShape shape_;
+};
+
+// The sums of a row's parts on a device, and what they are released to.
+struct PartSums {
+    std::vector<std::unique_ptr<DeviceArray<double>>> sums;
+    std::vector<std::unique_ptr<DeviceArray<float>>> out;
+    std::vector<cuda::SumArgument> arguments;
+    std::size_t samples = 0;   // of whole groups
+
+    explicit PartSums(const std::vector<PartShape>& shapes) {
+        for (const PartShape& shape : shapes) {
+            sums.push_back(std::make_unique<DeviceArray<double>>(std::vector<double>(shape.columns)));
+            out.push_back(std::make_unique<DeviceArray<float>>(std::vector<float>(shape.columns)));
+            arguments.push_back({sums.back()->get(), out.back()->get(), shape.columns});
+            samples += (shape.columns + kGroupSamples - 1) / kGroupSamples * kGroupSamples;
+        }
+    }
+};
+
+KeyStream stream_of_part(std::size_t part) {
+    KeyStream stream = test_stream();
+    stream.nonce += part;
+    return stream;
+}
+
+// Rows in parts, added in two batches: the bits of the CPU's sum, and of its release. `huge` rows of float64 have squares that overflow.
+void sums_equal_the_core(const std::string& name, const std::vector<PartShape>& shapes, std::size_t batch, bool huge = false) {
+    constexpr std::size_t batches = 2;
+    std::vector<std::size_t> lengths;
+    for (const PartShape& shape : shapes) lengths.push_back(shape.columns);
     const ExactGrid grid = exact_grid(kSigma, kClipNorm);
     ClippedSum on_host(lengths, kClipNorm, kSigma, batch * batches, Clipping::exact);
-    std::vector<std::unique_ptr<DeviceArray<double>>> sums;
-    for (const std::size_t length : lengths) sums.push_back(std::make_unique<DeviceArray<double>>(std::vector<double>(length)));
-    DeviceArray<std::byte> scales(cuda::sum_scales_workspace_bytes(batch, lengths[0]));
+    PartSums on_device(shapes);
     for (std::size_t number = 0; number < batches; ++number) {
-        std::vector<std::vector<float>> host;
-        std::vector<std::unique_ptr<DeviceArray<float>>> device;
+        std::vector<std::unique_ptr<PartRows>> rows;
         std::vector<MatrixView> views;
         std::vector<cuda::PartArgument> parts;
-        for (const std::size_t length : lengths) {
-            host.push_back(rows_of<float>(batch, length));
-            for (float& element : host.back()) element /= static_cast<float>(number + 1);
-            device.push_back(std::make_unique<DeviceArray<float>>(host.back()));
-            views.push_back(view_of(host.back(), batch, length));
-            parts.push_back({device.back()->get(), DType::float32, batch, length});
+        for (const PartShape& shape : shapes) {
+            rows.push_back(std::make_unique<PartRows>(shape, batch, [&](std::size_t i, std::size_t item) {
+                const bool overflows = huge && item == sizeof(double) && i / shape.columns % 4 == 1;
+                return std::ldexp(1.0 / static_cast<double>(number + 1), overflows ? 1000 : 0);
+            }));
+            views.push_back(rows.back()->view());
+            parts.push_back(rows.back()->argument());
         }
         on_host.add(views);
+        DeviceArray<std::byte> scales(cuda::sum_scales_workspace_bytes(parts));
         must(cuda::sum_scales(parts, kClipNorm, scales.get(), nullptr), "sum_scales");
-        check(report_in(scales).first_bad_row == cuda::kNoRow, "no bad row of a sum");
-        for (std::size_t i = 0; i < parts.size(); ++i) must(cuda::add_to_sum(parts[i], scales.get(), sums[i]->get(), nullptr), "add_to_sum");
+        check(report_in(scales).first_bad_row == cuda::kNoRow, "no bad row of a sum, " + name);
+        for (std::size_t i = 0; i < parts.size(); ++i) must(cuda::add_to_sum(parts[i], scales.get(), on_device.sums[i]->get(), nullptr), "add_to_sum");
     }
-    DeviceArray<std::byte> workspace(cuda::release_sum_workspace_bytes(lengths[0]));
-    for (std::size_t i = 0; i < lengths.size(); ++i) {
-        check(sums[i]->to_host() == on_host.units(i), "sums, part " + std::to_string(i));
-        DeviceArray<float> out(lengths[i]);
-        const cuda::OutArgument samples = {out.get(), DType::float32, lengths[i]};
-        must(cuda::release_sum(test_stream(), sums[i]->get(), samples, kClipNorm, grid, workspace.get(), nullptr), "release_sum");
-        if (report_in(workspace).open_samples > 0) must(cuda::settle(test_stream(), samples, Law::gaussian, grid, workspace.get(), nullptr), "settle");
+    DeviceArray<std::byte> workspace = zeros(cuda::release_sums_workspace_bytes(on_device.arguments));
+    must(cuda::release_sums(test_stream(), on_device.arguments, kClipNorm, grid, workspace.get(), nullptr), "release_sums");
+    if (report_in(workspace).open_samples > 0) must(cuda::settle_sums(test_stream(), on_device.arguments, grid, workspace.get(), nullptr), "settle_sums");
+    check(lists_are_wiped(workspace, on_device.samples), "open samples of a sum are wiped, " + name);
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+        check(on_device.sums[i]->to_host() == on_host.units(i), "sums, part " + std::to_string(i) + ", " + name);
         std::vector<float> expected(lengths[i]);
-        on_host.release(i, test_stream(), expected.data());
-        check(same_bits(out.to_host(), expected), "release of a sum, part " + std::to_string(i));
+        on_host.release(i, stream_of_part(i), expected.data());
+        check(same_bits(on_device.out[i]->to_host(), expected), "release of a sum, part " + std::to_string(i) + ", " + name);
     }
+}
+
+// NaN in the first part, which is not the last that has a say.
+void a_bad_row_of_a_sum(DType other) {
+    constexpr std::size_t rows = 70;
+    PartRows first({DType::float32, 300}, rows, [](std::size_t i, std::size_t) { return i == 41 * 300 ? std::numeric_limits<double>::quiet_NaN() : 1.0; });
+    PartRows second({other, 40}, rows, [](std::size_t, std::size_t) { return 1.0; });
+    const std::vector<cuda::PartArgument> parts = {first.argument(), second.argument()};
+    DeviceArray<std::byte> scales(cuda::sum_scales_workspace_bytes(parts));
+    must(cuda::sum_scales(parts, kClipNorm, scales.get(), nullptr), "sum_scales");
+    check(report_in(scales).first_bad_row == 41, std::string("the bad row of a sum beside ") + name_of(other));
+}
+
+// More rows than two dimensions of blocks have room for, and none.
+void sums_of_any_number_of_rows() {
+    constexpr std::size_t rows = 65535 * 64 + 1;
+    DeviceArray<float> x(std::vector<float>(rows, 1.0f));
+    DeviceArray<double> sum(std::vector<double>(1));
+    const cuda::PartArgument part = {x.get(), DType::float32, rows, 1};
+    std::vector<std::byte> memory(cuda::sum_scales_workspace_bytes({&part, 1}));
+    const std::vector<float> scales(rows, 3.5f);
+    std::memcpy(memory.data() + cuda::Workspace::kHeaderBytes, scales.data(), rows * sizeof(float));
+    DeviceArray<std::byte> workspace(memory);
+    must(cuda::add_to_sum(part, workspace.get(), sum.get(), nullptr), "add_to_sum of many rows");
+    check(sum.to_host() == std::vector<double>{3.0 * rows}, "the sum of many rows");
+
+    const cuda::PartArgument none = {nullptr, DType::float32, 0, 5};
+    DeviceArray<std::byte> report(cuda::sum_scales_workspace_bytes({&none, 1}));
+    must(cuda::sum_scales({&none, 1}, kClipNorm, report.get(), nullptr), "sum_scales of no rows");
+    check(report_in(report).first_bad_row == cuda::kNoRow, "no rows, none bad");
+    must(cuda::add_to_sum(none, report.get(), sum.get(), nullptr), "add_to_sum of no rows");
+    check(sum.to_host() == std::vector<double>{3.0 * rows}, "no rows add nothing");
+}
+
+void sums() {
+    using enum DType;
+    sums_equal_the_core("float32", {{float32, 20001}, {float32, 77}}, 130);
+    sums_equal_the_core("16 bits", {{float16, 300}, {bfloat16, 8193}, {float32, 0}, {float32, 5}, {float16, 1}}, 67);
+    sums_equal_the_core("float64 alone", {{float64, 8500}}, 9);
+    sums_equal_the_core("float64 beside others", {{float32, 0}, {float64, 700}, {float32, 300}, {bfloat16, 40}}, 67);
+    sums_equal_the_core("huge float64", {{float16, 30}, {float64, 8500}, {float32, 8200}}, 9, true);
+    std::vector<PartShape> many;
+    for (std::size_t i = 0; i < 60; ++i) many.push_back({float32, i * 37 % 600});
+    sums_equal_the_core("many parts", many, 3);
+    sums_equal_the_core("no columns", {{float32, 0}}, 3);
+    a_bad_row_of_a_sum(float32);
+    a_bad_row_of_a_sum(float64);
+    sums_of_any_number_of_rows();
+}
+
+// Samples that no float64 settles are one in 10^13, so they are forged: what a call would have listed is put into its workspace. Tie or not,
+// each has the answer of the host's first step.
+class ForgedSamples {
+public:
+    ForgedSamples(const cuda::Workspace& workspace, ExactGrid grid) : workspace_(workspace), grid_(grid) {}
+
+    // Sample or pair `index` of the output, `first` more in the list. Returns the place of its answer and the answer.
+    std::pair<std::size_t, float> add(Law law, std::uint64_t index, std::uint64_t first, const KeyStream& stream) {
+        const auto number = static_cast<std::uint32_t>(list_.size());
+        const cuda::OpenSample sample = {2.25 + 1000.0 * number / 7, first + index, number * 0x9E3779B9u, ~number * 0x85EBCA6Bu, law == Law::gaussian ? number % 2 : 0};
+        list_.push_back(sample);
+        const float s = grid_.sigma / grid_.grid;
+        const Block extension = cuda::extension_block(stream, index);
+        const bool sine = sample.sine != 0;
+        const std::int32_t n = law == Law::gaussian
+                                   ? settle_first_step(GaussianWord{index, sample.first_word, sample.second_word, sine}, extension, sample.x, s).index
+                                   : settle_first_step(LaplaceWord{index, sample.first_word}, extension, sample.x, s).index;
+        return {law == Law::gaussian ? cuda::sample_of_pair(index, sine) : index, static_cast<float>(n) * grid_.grid};
+    }
+
+    void list() const {
+        const auto count = static_cast<std::uint32_t>(list_.size());
+        must(cudaMemcpy(workspace_.samples, list_.data(), count * sizeof list_[0], cudaMemcpyHostToDevice), "list samples");
+        must(cudaMemcpy(&workspace_.header->report.open_samples, &count, sizeof count, cudaMemcpyHostToDevice), "count samples");
+    }
+
+private:
+    cuda::Workspace workspace_;
+    ExactGrid grid_;
+    std::vector<cuda::OpenSample> list_;
+};
+
+template <class Stored>
+void listed_samples_are_settled() {
+    constexpr std::size_t count = 5000;
+    const ExactGrid grid = exact_grid(kSigma, kClipNorm);
+    for (const Law law : {Law::gaussian, Law::laplacian}) {
+        std::vector<Stored> expected(count);
+        DeviceArray<Stored> out(expected);
+        DeviceArray<std::byte> workspace = zeros(cuda::workspace_bytes(1, count, kDType<Stored>));
+        ForgedSamples forged(cuda::Workspace(workspace.get(), count), grid);
+        for (std::size_t i = 0; i < 50; ++i) {
+            const auto [place, answer] = forged.add(law, i * 37, 0, test_stream());
+            expected[place] = narrowed<Stored>(answer);
+        }
+        forged.list();
+        must(cuda::settle(test_stream(), {out.get(), kDType<Stored>, count}, law, grid, workspace.get(), nullptr), "settle");
+        check(same_bits(out.to_host(), expected), "listed samples of " + std::string(name_of(kDType<Stored>)));
+        check(lists_are_wiped(workspace, count), "listed samples are wiped");
+    }
+}
+
+void listed_samples_of_sums_are_settled() {
+    const std::vector<PartShape> shapes = {{DType::float32, 300}, {DType::float32, 0}, {DType::float32, 5}, {DType::float32, 1000}};
+    const ExactGrid grid = exact_grid(kSigma, kClipNorm);
+    PartSums sums(shapes);
+    DeviceArray<std::byte> workspace = zeros(cuda::release_sums_workspace_bytes(sums.arguments));
+    must(cuda::release_sums(test_stream(), sums.arguments, kClipNorm, grid, workspace.get(), nullptr), "release_sums");
+    std::vector<std::vector<float>> expected;
+    for (const auto& out : sums.out) expected.push_back(out->to_host());
+    ForgedSamples forged(cuda::Workspace(workspace.get(), sums.samples), grid);
+    std::uint64_t first_pair = 0;
+    for (std::size_t part = 0; part < shapes.size(); ++part) {
+        const std::size_t groups = (shapes[part].columns + kGroupSamples - 1) / kGroupSamples;
+        for (std::uint64_t pair = 0; pair < groups * kGroupPairs; pair += 3) {
+            const auto [place, answer] = forged.add(Law::gaussian, pair, first_pair, stream_of_part(part));
+            if (place < shapes[part].columns) expected[part][place] = answer;
+        }
+        first_pair += groups * kGroupPairs;
+    }
+    forged.list();
+    must(cuda::settle_sums(test_stream(), sums.arguments, grid, workspace.get(), nullptr), "settle_sums");
+    for (std::size_t part = 0; part < shapes.size(); ++part) {
+        check(same_bits(sums.out[part]->to_host(), expected[part]), "listed samples of part " + std::to_string(part));
+    }
+    check(lists_are_wiped(workspace, sums.samples), "listed samples of a sum are wiped");
 }
 
 // Answers in place and apart, and the first number that is no code.
@@ -327,39 +530,148 @@ void nearest_codes_are_those_of_the_definition() {
     }
 }
 
+// int8 releases, by whole numbers in x's dtype, which the last kernel saturates.
 template <class Stored>
-void all_shapes() {
-    for (const std::size_t columns : {1, 15, 16, 255, 256, 257, 384, 768, 1024, 1536, 30001}) {
-        rows_equal_the_core<Stored>(columns < 1000 ? 70 : 9, columns);
-        privunit_equals_the_core<Stored>(columns < 1000 ? 70 : 9, columns);
+void int8_values_equal_the_core(std::size_t rows, std::size_t columns) {
+    const std::string what = std::to_string(rows) + " x " + std::to_string(columns) + ", item " + std::to_string(sizeof(Stored));
+    const std::size_t count = rows * columns;
+    std::vector<Stored> x = rows_of<Stored>(rows, columns);
+    std::vector<std::int8_t> expected(count);
+    const MatrixView integers = {reinterpret_cast<std::byte*>(expected.data()), DType::int8, rows, columns, static_cast<std::ptrdiff_t>(columns), 1};
+    DeviceArray<Stored> numbers(x);
+    DeviceArray<std::int8_t> out(count);
+    const cuda::RowsArgument argument = {numbers.get(), numbers.get(), kDType<Stored>, rows, columns};
+    const cuda::OutArgument samples = {numbers.get(), kDType<Stored>, count};
+
+    hushvec::clip_and_noise(test_stream(), view_of(x, rows, columns), kClipNorm, kSigma, Law::gaussian, true, integers);
+    const ExactGrid grid = int8_grid(kSigma, kClipNorm);
+    DeviceArray<std::byte> workspace(cuda::workspace_bytes(rows, columns, kDType<Stored>));
+    must(cuda::clip_and_noise({test_stream(), nullptr}, argument, kClipNorm, kSigma, Law::gaussian, grid, workspace.get(), nullptr, true), "clip_and_noise");
+    if (report_in(workspace).open_samples > 0) must(cuda::settle(test_stream(), samples, Law::gaussian, in_grid_units(grid), workspace.get(), nullptr), "settle");
+    must(cuda::int8_values(samples, out.get(), nullptr), "int8_values");
+    check(out.to_host() == expected, "int8 values, " + what);
+
+    const PrivUnitLaw law = privunit_law(6.0);
+    hushvec::privunit(test_stream(), view_of(x, rows, columns), law, kSigma, integers);
+    DeviceArray<Stored> directions(x);
+    const cuda::RowsArgument rows_of_directions = {directions.get(), numbers.get(), kDType<Stored>, rows, columns};
+    const ExactGrid units = in_grid_units(privunit_int8_grid(kSigma, law.threshold));
+    DeviceArray<std::byte> memory(cuda::privunit_workspace_bytes(rows, columns, kDType<Stored>));
+    must(cuda::privunit(test_stream(), rows_of_directions, law, units, memory.get(), nullptr), "privunit");
+    must(cuda::settle_privunit(test_stream(), rows_of_directions, law, units, report_in(memory), memory.get(), nullptr), "settle_privunit");
+    must(cuda::int8_values(samples, out.get(), nullptr), "int8_values");
+    check(out.to_host() == expected, "int8 values of privunit, " + what);
+}
+
+template <class Stored>
+void int8_values_saturate() {
+    std::vector<Stored> numbers;
+    std::vector<std::int8_t> expected;
+    for (int n = -600; n <= 600; ++n) {
+        numbers.push_back(narrowed<Stored>(static_cast<Wide<Stored>>(n)));
+        expected.push_back(static_cast<std::int8_t>(std::clamp(n, -127, 127)));
     }
-    for (const std::size_t columns : {1, 33, 256, 1000}) l2_laplace_is_close_to_the_core<Stored>(37, columns);
-    for (const std::size_t count : {1, 255, 256, 257, 70001}) fills_are_close_to_the_core<Stored>(count);
+    DeviceArray<Stored> from(numbers);
+    DeviceArray<std::int8_t> out(numbers.size());
+    must(cuda::int8_values({from.get(), kDType<Stored>, numbers.size()}, out.get(), nullptr), "int8_values");
+    check(out.to_host() == expected, "int8 values saturate, item " + std::to_string(sizeof(Stored)));
+}
+
+// Calls test(Stored{}) for the types that arrays of rows have.
+template <class Test>
+void of_all_dtypes(Test test) {
+    test(float{});
+    test(double{});
+    test(Float16{});
+    test(Bfloat16{});
+}
+
+// Calls test(rows, columns) for shapes around groups, tiles and shared memory.
+template <class Test>
+void of_all_shapes(Test test) {
+    for (const std::size_t columns : {1, 15, 16, 255, 256, 257, 384, 768, 1024, 1536, 30001}) test(columns < 1000 ? 70 : 9, columns);
+}
+
+void rows() {
+    of_all_dtypes([]<class Stored>(Stored) { of_all_shapes(rows_equal_the_core<Stored>); });
+}
+
+void privunit_rows() {
+    of_all_dtypes([]<class Stored>(Stored) { of_all_shapes(privunit_equals_the_core<Stored>); });
+}
+
+void l2_laplace_rows() {
+    of_all_dtypes([]<class Stored>(Stored) {
+        for (const std::size_t columns : {1, 33, 256, 1000}) l2_laplace_is_close_to_the_core<Stored>(37, columns);
+    });
+}
+
+void fills() {
+    of_all_dtypes([]<class Stored>(Stored) {
+        for (const std::size_t count : {1, 255, 256, 257, 70001}) fills_are_close_to_the_core<Stored>(count);
+    });
+}
+
+void streams() {
+    a_stream_in_memory_advances();
+    no_nonce_is_taken_twice();
+}
+
+void open_samples() {
+    of_all_dtypes([]<class Stored>(Stored) { listed_samples_are_settled<Stored>(); });
+    listed_samples_of_sums_are_settled();
+}
+
+void codes() {
+    nearest_codes_are_those_of_the_definition<float>();
+    nearest_codes_are_those_of_the_definition<Float16>();
+    nearest_codes_are_those_of_the_definition<Bfloat16>();
+}
+
+void responses() {
+    responses_equal_the_core<std::int8_t>();
+    responses_equal_the_core<std::int16_t>();
+    responses_equal_the_core<std::int32_t>();
+    responses_equal_the_core<std::int64_t>();
+}
+
+void int8_values() {
+    of_all_dtypes([]<class Stored>(Stored) {
+        for (const std::size_t columns : {1, 257, 384, 1000}) int8_values_equal_the_core<Stored>(37, columns);
+        int8_values_saturate<Stored>();
+    });
+}
+
+struct Case {
+    std::string name;
+    void (*run)();
+};
+
+const std::vector<Case> kCases = {{"rows", rows}, {"privunit", privunit_rows}, {"l2_laplace", l2_laplace_rows}, {"fills", fills}, {"bad_rows", bad_rows_are_reported}, {"streams", streams}, {"sums", sums}, {"open_samples", open_samples}, {"codes", codes}, {"responses", responses}, {"int8", int8_values}};
+
+bool is_case(const std::string& name) {
+    return std::any_of(kCases.begin(), kCases.end(), [&](const Case& each) { return each.name == name; });
 }
 
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
+    const std::set<std::string> wanted(arguments + 1, arguments + count);
+    for (const std::string& name : wanted) {
+        if (is_case(name)) continue;
+        std::printf("a case must be");
+        for (const Case& each : kCases) std::printf(" %s", each.name.c_str());
+        std::printf(", got %s\n", name.c_str());
+        return 2;
+    }
     int devices = 0;
     const cudaError_t error = cudaGetDeviceCount(&devices);
     if (error != cudaSuccess || devices == 0) {
         std::printf("no CUDA device: %s\n", cudaGetErrorString(error));
         return 77;
     }
-    all_shapes<float>();
-    all_shapes<double>();
-    all_shapes<Float16>();
-    all_shapes<Bfloat16>();
-    bad_rows_are_reported();
-    a_stream_in_memory_advances();
-    no_nonce_is_taken_twice();
-    sums();
-    nearest_codes_are_those_of_the_definition<float>();
-    nearest_codes_are_those_of_the_definition<Float16>();
-    nearest_codes_are_those_of_the_definition<Bfloat16>();
-    responses_equal_the_core<std::int8_t>();
-    responses_equal_the_core<std::int16_t>();
-    responses_equal_the_core<std::int32_t>();
-    responses_equal_the_core<std::int64_t>();
+    for (const Case& each : kCases) {
+        if (wanted.empty() || wanted.count(each.name) > 0) each.run();
+    }
     return test::summary();
 }

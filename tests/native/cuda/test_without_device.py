@@ -115,7 +115,7 @@ def test_the_law_decides_how_much_memory_a_call_takes(monkeypatch, cupy, law):
     backend.current_stream = lambda x, index: 7
     backend.is_capturing = lambda stream, index: False
     backend.fill = lambda out, law, scale, drawn, workspace, stream: used.append(workspace and workspace.shape)
-    backend.clip_and_noise = lambda x, clip_norm, noise, out, drawn, law, exact, workspace, stream: used.append(workspace.shape)
+    backend.clip_and_noise = lambda x, clip_norm, noise, out, drawn, law, exact, workspace, stream, whole: used.append(workspace.shape)
     monkeypatch.setitem(sys.modules, backend.__name__, backend)
     monkeypatch.setattr(dispatch, "new_array", lambda like, shape, dtype=None: cupy.ndarray(shape, dtype))
     monkeypatch.setattr(dispatch, "_states", {})
