@@ -41,11 +41,13 @@ build/modules: FORCE
 	@find python/hushvec -name '*.py' | sort > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-# Device code is compiled for sm_90 alone, whose machine code the tests read, and for all architectures in `make full`.
-CUDA_SM90_ONLY = ON
+# Device code is compiled wherever nvcc is found, for the devices of this machine, without one for sm_90, whose machine code the tests read,
+# and for all architectures in `make full`.
+CUDA = $(if $(or $(CUDACXX),$(shell command -v nvcc)),ON,AUTO)
+CUDA_HERE = ON
 build/architectures: FORCE
 	@mkdir -p build
-	@echo "CUDA_SM90_ONLY=$(CUDA_SM90_ONLY)" | cmp -s - $@ || echo "CUDA_SM90_ONLY=$(CUDA_SM90_ONLY)" > $@
+	@echo "CUDA=$(CUDA) CUDA_HERE=$(CUDA_HERE)" | cmp -s - $@ || echo "CUDA=$(CUDA) CUDA_HERE=$(CUDA_HERE)" > $@
 
 # Build tools stay installed, so that the build folder stays valid.
 .venv-test/tools: constraints.txt
@@ -63,7 +65,7 @@ build/architectures: FORCE
 # tests are built too (`make native`), from the same objects.
 EDITABLE = --no-deps --no-build-isolation --config-settings=build-dir=build/dev \
   --config-settings=cmake.define.HUSHVEC_BUILD_TESTS=ON --config-settings=build.targets=python_modules \
-  --config-settings=cmake.define.HUSHVEC_CUDA_SM90_ONLY=$(CUDA_SM90_ONLY)
+  --config-settings=cmake.define.HUSHVEC_CUDA=$(CUDA) --config-settings=cmake.define.HUSHVEC_CUDA_HERE=$(CUDA_HERE)
 .venv-test/core: .venv-test/tools pyproject.toml build/modules build/architectures $(CPP_SOURCES)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python $(PIP) $(EDITABLE) --editable . $(if $(STUDIES),--editable ./studies)
 	touch $@
@@ -103,10 +105,10 @@ test:
 
 # What runs every night: more samples, sanitizers, 64-bit ARM, other BLAS kernels.
 full:
-	$(MAKE) --jobs=2 CUDA_SM90_ONLY=OFF dev native lint wheel sanitizers arm
+	$(MAKE) --jobs=2 CUDA_HERE=OFF dev native lint wheel sanitizers arm
 	HUSHVEC_TEST_SCALE=full $(PYTEST) --timeout 7200 -m "not alone" $(TESTS)
 	HUSHVEC_TEST_SCALE=full $(BIN)/python -m pytest --timeout 7200 -m alone $(ALONE)
-	$(MAKE) CUDA_SM90_ONLY=OFF ranks
+	$(MAKE) CUDA_HERE=OFF ranks
 
 # The C++ tests as released, and the example of the installed library.
 native: .venv-test/core

@@ -33,6 +33,7 @@ LONG_FILES = (
     "secure_memory/test_secure_cache.py",
     "text/test_vec2text.py",
     "native/cuda/test_device_run.py",
+    "native/cuda/test_build_choice.py",
     "evidence/exact/test_float_modes.py",
     "evidence/exact/test_exact_laplace.py",
 )

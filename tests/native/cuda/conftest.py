@@ -5,7 +5,7 @@ import importlib.util
 import pytest
 
 
-WITHOUT_CUDA = "hushvec was built without its CUDA backend: put nvcc on PATH and install it again"
+WITHOUT_CUDA = "hushvec was built without its CUDA backend: put nvcc on PATH and run make dev, or set HUSHVEC_CUDA=ON"
 
 
 def why_no_gpu():

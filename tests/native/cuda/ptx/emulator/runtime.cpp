@@ -395,6 +395,16 @@ cudaError_t cudaGetDeviceCount(int* count) {
     *count = kDevices;
     return cudaSuccess;
 }
+// There is no driver behind it: callers do without what they would ask of one.
+#if CUDART_VERSION >= 12050
+cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** function, unsigned, unsigned long long, cudaDriverEntryPointQueryResult* result) {
+#else
+cudaError_t cudaGetDriverEntryPoint(const char*, void** function, unsigned long long, cudaDriverEntryPointQueryResult* result) {
+#endif
+    *function = nullptr;
+    *result = cudaDriverEntryPointSymbolNotFound;
+    return cudaSuccess;
+}
 cudaError_t cudaDriverGetVersion(int* version) {
     *version = CUDART_VERSION;
     return cudaSuccess;
