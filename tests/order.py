@@ -9,6 +9,7 @@ TESTS = Path(__file__).parent
 LONG_FILES = (
     "integrations/test_ray.py",
     "receipts/test_training_receipt.py",
+    "native/cuda/test_emulated_device.py",
     "structure/test_package.py",
     "budget/test_processes.py",
     "receipts/test_verifiers_agree.py",

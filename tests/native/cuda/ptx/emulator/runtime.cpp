@@ -25,13 +25,19 @@ using namespace emulator;
 
 namespace {
 
-constexpr int kDevices = 2, kMultiprocessors = 132;
+constexpr int kDevices = 2;
 constexpr std::size_t kSharedOfBlock = 48 * 1024, kMostSharedOfBlock = 232448, kSharedOfMultiprocessor = 233472;   // of an H100
 constexpr unsigned kMostThreads = 1024, kMostGridX = 2147483647, kMostGridY = 65535;
 
 std::map<std::string, const Kernel*>& kernels() {
     static auto* const instance = new std::map<std::string, const Kernel*>;
     return *instance;
+}
+
+// A small device has less room than the work asks for: kernels stride, and blocks take more at once.
+int multiprocessors() {
+    const char* const number = std::getenv("HUSHVEC_EMULATED_MULTIPROCESSORS");
+    return number != nullptr ? std::atoi(number) : 132;
 }
 
 struct HostFunction {
@@ -410,13 +416,9 @@ cudaError_t cudaDriverGetVersion(int* version) {
     return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
-// No function of the driver is here.
-cudaError_t cudaGetDriverEntryPointByVersion(const char*, void**, unsigned, unsigned long long, cudaDriverEntryPointQueryResult*) {
-    return cudaErrorNotSupported;
-}
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
     switch (attribute) {
-        case cudaDevAttrMultiProcessorCount: *value = kMultiprocessors; return cudaSuccess;
+        case cudaDevAttrMultiProcessorCount: *value = multiprocessors(); return cudaSuccess;
         case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = kSharedOfMultiprocessor; return cudaSuccess;
         case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = kMostSharedOfBlock; return cudaSuccess;
         default: return cudaErrorInvalidValue;
@@ -425,7 +427,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
     *properties = {};
     std::strcpy(properties->name, "emulated device");
-    properties->multiProcessorCount = kMultiprocessors;
+    properties->multiProcessorCount = multiprocessors();
     return cudaSuccess;
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
