@@ -72,7 +72,6 @@ struct PrivUnitRowState {
     double scale;            // from an element to X
     double sums[3];          // of X^2, X z, z^2
     DrawnComponent alpha;
-    bool of_warps[kPrivUnitThreads / kWarp];   // of Team::any
     float push;
     float per_direction;
     // level 2
@@ -140,8 +139,7 @@ private:
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
             if (thread == 0) find_push(state);
         });
-        const bool open = team.any(
-            state.of_warps, [&](unsigned thread) HUSHVEC_INLINE_LAMBDA { return !round_row(at, memory, state.push, state.per_direction, thread); });
+        const bool open = team.any([&](unsigned thread) HUSHVEC_INLINE_LAMBDA { return !round_row(at, memory, state.push, state.per_direction, thread); });
         if (open) settle_row(at, memory, state, team);
     }
 
@@ -280,8 +278,7 @@ private:
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
             if (thread == 0) find_wide_push(state);
         });
-        const bool undecided = team.any(
-            state.of_warps, [&](unsigned thread) HUSHVEC_INLINE_LAMBDA { return !settle_samples(at, memory, state.wide_push, thread); });
+        const bool undecided = team.any([&](unsigned thread) HUSHVEC_INLINE_LAMBDA { return !settle_samples(at, memory, state.wide_push, thread); });
         if (!undecided) return;
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
             if (thread == 0) state.slot = open_rows.add(at.row);

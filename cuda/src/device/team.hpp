@@ -34,10 +34,9 @@ struct HostTeam {
         for (unsigned thread = 0; thread < threads; ++thread) phase(thread);
     }
 
-    // Whether the phase returns true in any thread. of_warps: memory that the threads share, a place for each warp, which nobody reads or
-    // writes until the phase after the next.
+    // Whether the phase returns true in any thread.
     template <class Phase>
-    bool any(bool*, Phase phase) const {
+    bool any(Phase phase) const {
         bool result = false;
         for (unsigned thread = 0; thread < threads; ++thread) result |= phase(thread);
         return result;
@@ -63,15 +62,7 @@ struct DeviceTeam {
     }
 
     template <class Phase>
-    __device__ __forceinline__ bool any(bool* of_warps, Phase phase) const {
-        unsigned found = phase(threadIdx.x);
-        for (unsigned h = kWarp / 2; h > 0; h /= 2) found |= __shfl_down_sync(0xFFFFFFFFu, found, h);
-        if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = found != 0;
-        __syncthreads();
-        bool result = false;
-        for (unsigned warp = 0; warp < blockDim.x / kWarp; ++warp) result |= of_warps[warp];
-        return result;
-    }
+    __device__ __forceinline__ bool any(Phase phase) const { return __syncthreads_or(phase(threadIdx.x)); }
 
     template <class Term, class Done>
     __device__ __forceinline__ void sums(std::uint32_t count, Term term, Done done) const {
