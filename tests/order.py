@@ -10,6 +10,7 @@ LONG_FILES = (
     "integrations/test_ray.py",
     "receipts/test_training_receipt.py",
     "native/cuda/test_emulated_device.py",
+    "native/cuda/test_on_emulated_device.py",
     "structure/test_package.py",
     "budget/test_processes.py",
     "receipts/test_verifiers_agree.py",

@@ -137,7 +137,14 @@ cudaError_t release_sums(const KeyStream& source, std::span<const SumArgument> p
 cudaError_t settle_sums(const KeyStream& source, std::span<const SumArgument> parts, ExactGrid grid, void* memory, cudaStream_t stream) {
     const ReleaseMemory release(parts);
     const Workspace workspace(memory, release.samples());
-    return run_settle(release.parts(source, grid, workspace), grid, workspace, stream);
+    const SumParts all = release.parts(source, grid, workspace);
+    cudaError_t error = cudaSuccess;
+    for (std::uint32_t i = 0; i < all.count && error == cudaSuccess; ++i) {
+        const SumPart& part = release.table[i];
+        const OneOutput output = {all.source(i), {part.out, DType::float32, part.columns, grid.grid}};
+        error = settle_part(output, part.first_group * kGroupPairs, i + 1 == all.count, grid, workspace, stream);
+    }
+    return error;
 }
 
 }  // namespace hushvec::cuda

@@ -10,8 +10,7 @@ __global__ void __launch_bounds__(kLadderThreads) ladder_kernel(const __grid_con
     body.run(blockIdx.x, gridDim.x, DeviceTeam{});
 }
 
-template <class Outputs>
-__global__ void __launch_bounds__(1) settle_kernel(const __grid_constant__ SettleBody<Outputs> body) { body.run(); }
+__global__ void __launch_bounds__(1) settle_kernel(const __grid_constant__ SettleBody body) { body.run(); }
 
 float in_grids(ExactGrid grid) { return grid.sigma / grid.grid; }
 
@@ -24,30 +23,33 @@ cudaError_t launch_ladder(const Outputs& outputs, Law law, ExactGrid grid, const
     return launch<ladder_kernel<Outputs>>(dim3(blocks), kLadderThreads, 0, stream, body);
 }
 
-template <class Outputs>
-cudaError_t launch_settle(const Outputs& outputs, Law law, ExactGrid grid, const Workspace& workspace, cudaStream_t stream) {
-    const SettleBody<Outputs> body = {outputs, law == Law::gaussian, in_grids(grid), workspace.open_samples()};
-    return launch<settle_kernel<Outputs>>(dim3(1), 1, 0, stream, body);
+SettleBody settle_body(const OneOutput& output, Law law, ExactGrid grid, const Workspace& workspace) {
+    return {output.source, law == Law::gaussian, in_grids(grid), workspace.open_samples(), output.out};
 }
+
+cudaError_t launch_settle(const SettleBody& body, cudaStream_t stream) { return launch<settle_kernel>(dim3(1), 1, 0, stream, body); }
 
 }  // namespace
 
 cudaError_t run_ladder(const CallStream& source, const OutArgument& out, Law law, ExactGrid grid, const Workspace& workspace, cudaStream_t stream) {
     const OneOutput outputs = one(source, out, grid);
     const cudaError_t error = launch_ladder(outputs, law, grid, workspace, stream);
-    return error != cudaSuccess || source.state == nullptr ? error : launch_settle(outputs, law, grid, workspace, stream);
+    return error != cudaSuccess || source.state == nullptr ? error : launch_settle(settle_body(outputs, law, grid, workspace), stream);
 }
 
 cudaError_t run_ladder(const SumParts& parts, ExactGrid grid, const Workspace& workspace, cudaStream_t stream) {
     return launch_ladder(parts, Law::gaussian, grid, workspace, stream);
 }
 
-cudaError_t run_settle(const SumParts& parts, ExactGrid grid, const Workspace& workspace, cudaStream_t stream) {
-    return launch_settle(parts, Law::gaussian, grid, workspace, stream);
+cudaError_t settle(const KeyStream& source, const OutArgument& out, Law law, ExactGrid grid, void* memory, cudaStream_t stream) {
+    return launch_settle(settle_body(one(CallStream{source}, out, grid), law, grid, Workspace(memory, out.count)), stream);
 }
 
-cudaError_t settle(const KeyStream& source, const OutArgument& out, Law law, ExactGrid grid, void* memory, cudaStream_t stream) {
-    return launch_settle(one(CallStream{source}, out, grid), law, grid, Workspace(memory, out.count), stream);
+cudaError_t settle_part(const OneOutput& part, std::uint64_t first_pair, bool is_last, ExactGrid grid, const Workspace& workspace, cudaStream_t stream) {
+    SettleBody body = settle_body(part, Law::gaussian, grid, workspace);
+    body.first = first_pair;
+    body.wipes = is_last;
+    return launch_settle(body, stream);
 }
 
 }  // namespace hushvec::cuda

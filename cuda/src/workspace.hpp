@@ -61,9 +61,10 @@ struct Workspace {
 // looks at its report, the multiprecision level too. settle.cu.
 cudaError_t run_ladder(const CallStream& source, const OutArgument& out, Law law, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
 
-// The same for the release of a sum, and what settle is for one array.
+// The same for the release of a sum, and what settle is for one array, part by part: the list counts pairs through all of them.
+struct OneOutput;
 struct SumParts;
 cudaError_t run_ladder(const SumParts& parts, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
-cudaError_t run_settle(const SumParts& parts, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
+cudaError_t settle_part(const OneOutput& part, std::uint64_t first_pair, bool is_last, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
 
 }  // namespace hushvec::cuda

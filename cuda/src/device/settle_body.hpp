@@ -7,33 +7,36 @@
 
 namespace hushvec::cuda {
 
-template <class Outputs>
 struct SettleBody {
-    Outputs outputs;
+    CallStream source;
     bool gaussian;
     float s;
     OpenSamples open;
+    SettledOutput out;
+    std::uint64_t first = 0;   // the pair of the list that is the output's first: of one part of a sum, whose list counts through all
+    bool wipes = true;         // the list, behind its last reader
 
     // One thread: the list is empty but for a few calls in a million.
     HUSHVEC_DEVICE void run() const {
         const std::uint32_t listed = open.size();
         if (listed == 0) return;
         multiprecision::FirstStepLimbs::clear_pool();
+        const KeyStream stream = stream_of(source);
         for (std::uint32_t i = 0; i < listed; ++i) {
-            settle(open.list[i]);
-            open.list[i] = {};
+            settle(stream, open.list[i]);
+            if (wipes) open.list[i] = {};
         }
     }
 
 private:
-    HUSHVEC_COLD void settle(const OpenSample& sample) const {
-        const SettledPlace at = outputs.place(sample.index);
-        const Block extension = extension_block(stream_of(at.source), at.index);
+    HUSHVEC_COLD void settle(const KeyStream& stream, const OpenSample& sample) const {
+        const std::uint64_t index = sample.index - first;   // beyond the output's count where it is another's
+        const Block extension = extension_block(stream, index);
         if (gaussian) {
-            const GaussianWord word = {at.index, sample.first_word, sample.second_word, sample.sine != 0};
-            at.out.store(sample_of_pair(at.index, word.sine), settle_first_step(word, extension, sample.x, s).index);
+            const GaussianWord word = {index, sample.first_word, sample.second_word, sample.sine != 0};
+            out.store(sample_of_pair(index, word.sine), settle_first_step(word, extension, sample.x, s).index);
         } else {
-            at.out.store(at.index, settle_first_step(LaplaceWord{at.index, sample.first_word}, extension, sample.x, s).index);
+            out.store(index, settle_first_step(LaplaceWord{index, sample.first_word}, extension, sample.x, s).index);
         }
     }
 };

@@ -132,20 +132,20 @@ Described from_cuda_array_interface(py::handle array, const char* name) {
     return described;
 }
 
-bool is_contiguous(const Described& array) {
-    std::int64_t expected = 1;
-    for (std::size_t i = array.shape.size(); i-- > 0;) {
-        if (array.shape[i] == 0) return true;
-        if (array.shape[i] != 1 && array.strides[i] != expected) return false;
-        expected *= array.shape[i];
-    }
-    return true;
-}
-
 std::size_t elements_of(const Described& array) {
     std::size_t elements = 1;
     for (const std::int64_t length : array.shape) elements *= static_cast<std::size_t>(length);
     return elements;
+}
+
+bool is_contiguous(const Described& array) {
+    if (elements_of(array) == 0) return true;   // whatever its strides
+    std::int64_t expected = 1;
+    for (std::size_t i = array.shape.size(); i-- > 0;) {
+        if (array.shape[i] != 1 && array.strides[i] != expected) return false;
+        expected *= array.shape[i];
+    }
+    return true;
 }
 
 // Where the memory lies. The last of all checks: it may ask the driver.

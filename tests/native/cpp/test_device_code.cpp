@@ -106,7 +106,7 @@ template <class Outputs>
 void run_ladder(const Outputs& outputs, bool gaussian, float s, Device& device) {
     const LadderBody<Outputs> ladder = {outputs, gaussian, s, device.open_pairs(), device.open_samples()};
     for (unsigned block = 0; block < 3; ++block) ladder.run(block, 3, HostTeam{kLadderThreads});
-    SettleBody<Outputs>{outputs, gaussian, s, device.open_samples()}.run();
+    if constexpr (std::is_same_v<Outputs, OneOutput>) SettleBody{outputs.source, gaussian, s, device.open_samples(), outputs.out}.run();
     check(is_wiped(device), "the lists of open pairs and samples are wiped");
 }
 
@@ -653,7 +653,7 @@ void listed_samples_are_settled() {
                 settled.expect(gaussian, index, 0x12345678u, 0x9ABCDEF0u, sine, 2.25);
             }
         }
-        SettleBody<OneOutput>{{settled.source, settled.output()}, gaussian, settled.s, device.open_samples()}.run();
+        SettleBody{settled.source, gaussian, settled.s, device.open_samples(), settled.output()}.run();
         check(is_wiped(device), "listed samples are wiped");
         check(settled.out == settled.expected, gaussian ? "listed Gaussian samples" : "listed Laplace samples");
     }

@@ -33,19 +33,19 @@ class ndarray:  # noqa: N801
         return device
 
     def reshape(self, *shape):
-        return ndarray(self.host.reshape(*shape), self._device)
+        return type(self)(self.host.reshape(*shape), self._device)
 
     def astype(self, dtype, copy=True):
-        return ndarray(self.host.astype(dtype, copy=copy), self._device)
+        return type(self)(self.host.astype(dtype, copy=copy), self._device)
 
     def __getitem__(self, place):
-        return ndarray(self.host[place.host if isinstance(place, ndarray) else place], self._device)
+        return type(self)(self.host[place.host if isinstance(place, ndarray) else place], self._device)
 
     def __setitem__(self, place, value):
         self.host[place] = value.host if isinstance(value, ndarray) else value
 
     def __invert__(self):
-        return ndarray(~self.host, self._device)
+        return type(self)(~self.host, self._device)
 
     def __float__(self):
         return float(self.host)
@@ -60,13 +60,14 @@ class ndarray:  # noqa: N801
         return len(self.host)
 
 
-def cupy_module():
+def cupy_module(kind=ndarray):
+    """`kind`: the class of its arrays, made from an array in host memory."""
     module = types.ModuleType("cupy")
-    module.ndarray = ndarray
-    module.empty = lambda shape, dtype="float32": ndarray(np.empty(shape, dtype))
-    module.asarray = lambda values, dtype=None: ndarray(np.array(getattr(values, "host", values), dtype))
-    module.ascontiguousarray = lambda values: ndarray(np.ascontiguousarray(values.host))
-    module.isfinite = lambda values: ndarray(np.isfinite(values.host))
+    module.ndarray = kind
+    module.empty = lambda shape, dtype="float32": kind(np.empty(shape, dtype))
+    module.asarray = lambda values, dtype=None: kind(np.array(getattr(values, "host", values), dtype))
+    module.ascontiguousarray = lambda values: kind(np.ascontiguousarray(values.host))
+    module.isfinite = lambda values: kind(np.isfinite(values.host))
     module.cuda = types.SimpleNamespace(get_current_stream=lambda: types.SimpleNamespace(ptr=STREAM))
     return module
 
