@@ -48,6 +48,18 @@ PROFILED = (
     "--rows", "131072", "--bytes", "67108864", "--repeats", "1", "--warm-up", "0",
 )  # fmt: skip
 
+# Arguments of the programs for a smoke test; and for a rehearsal, where the device is emulated and a sample takes microseconds.
+SHORTER = {
+    "check_device_bounds": ("--every", "65537"),
+    "count_open_samples": ("--samples", "1048576"),
+    "time_kernels": ("--bytes", str(64 << 20), "--repeats", "5"),
+}
+REHEARSED = {
+    "check_device_bounds": ("--every", "65537"),
+    "count_open_samples": ("--samples", "65536"),
+    "time_kernels": ("--bytes", "16384", "--rows", "2", "--repeats", "1", "--warm-up", "0"),
+    "test_launchers": ("fills", "bad_rows"),
+}
 
 # What timings.py writes.
 TIMED = ("machine", "card", "timings", "overheads_us", "left_out")
@@ -63,7 +75,7 @@ def plan(folder: Path, arguments: argparse.Namespace) -> list[Step]:
     programs = build.programs(folder, prebuilt)
     python = {"PYTHONPATH": os.pathsep.join([str(folder / "package"), str(TESTS)])}
     ours = ["--device", arguments.device, *(["--quick"] if arguments.quick else [])]
-    shorter = ["--bytes", str(64 << 20), "--repeats", "5"] if arguments.quick else []
+    sizes = {} if not arguments.quick else REHEARSED if rehearsal else SHORTER
 
     def native(name: str, program: str, *words: str, tool: tuple[str, ...] = (), may_refuse: bool = True, **more: Any) -> Step:
         missing = ""
@@ -81,18 +93,21 @@ def plan(folder: Path, arguments: argparse.Namespace) -> list[Step]:
         command = ("compute-sanitizer", "--tool", tool, "--error-exitcode", "1")
         return native(tool, "test_launchers", tool=command, shows="SUMMARY: 0")
 
+    def sized(name: str, program: str, **more: Any) -> Step:
+        return native(name, program, *sizes.get(program, ()), **more)
+
     # Programs beside time_kernels are its variants.
-    variants = native("variants", "time_kernels", str(folder / "variants.json"), *ours[2:], tool=(sys.executable, str(HERE / "variants.py")),
-                      shows="again:", may_refuse=False)
+    variants = native("variants", "time_kernels", str(folder / "variants.json"), "--", *sizes.get("time_kernels", ()),
+                      tool=(sys.executable, str(HERE / "variants.py")), shows="again:", may_refuse=False)
     build_words = [str(folder), "--architectures", arguments.architectures, *(["--prebuilt", str(prebuilt)] if prebuilt else [])]
     each = ["--timeout", "60"] if importlib.util.find_spec("pytest_timeout") else []
     # A configuration of its own: the project's names plugins that this machine need not have.
     tests = ["-m", "pytest", "-c", str(HERE / "pytest.ini"), "--rootdir", str(build.ROOT), "-v", "-m", "gpu", *each, str(TESTS / "native/cuda")]
     return [
-        native("bounds", "check_device_bounds", shows="not finite 0"),
-        native("launchers", "test_launchers", shows=" passed, 0 failed"),
-        native("open-samples", "count_open_samples", shows="leave level 1"),
-        native("kernels", "time_kernels", *shorter, shows=cases.fused("exact", "float32", cases.PEER_DIMENSION, 12)),
+        sized("bounds", "check_device_bounds", shows="not finite 0"),
+        sized("launchers", "test_launchers", shows=" passed, 0 failed"),
+        sized("open-samples", "count_open_samples", shows="leave level 1"),
+        sized("kernels", "time_kernels", shows=cases.fused("exact", "float32", cases.PEER_DIMENSION, 12)),
         Step("build", [sys.executable, str(HERE / "build.py"), *build_words]),
         of_python("same-bits", str(HERE / "same_bits.py"), *ours, shows=" 0 differ"),
         of_python("pytest", *tests, shows=" skipped" if rehearsal else " passed",
@@ -243,6 +258,7 @@ class Run:
         variants = self._folder / "variants.json"
         prebuilt = self._arguments.prebuilt
         no_figures = facts["rehearsal"] or facts["quick"]
+        device = kernels["machine"].get("device", known["machine"]["device"])
         return {
             **known,
             **facts,
@@ -254,8 +270,8 @@ class Run:
             "variants": json.loads(variants.read_text()) if variants.exists() else earlier.get("variants", {}),
             "over_peers": table.over_peers(known["timings"]),
             "level_1": table.level_1(text_of(open_log)) if open_log.exists() else earlier.get("level_1", {}),
-            "aims": judged(cases.aims(), {} if no_figures else known["timings"]),
-            "kernel_aims": judged(cases.kernel_aims(), {} if no_figures else kernels["timings"]),
+            "aims": judged(cases.aims(device), {} if no_figures else known["timings"]),
+            "kernel_aims": judged(cases.kernel_aims(device), {} if no_figures else kernels["timings"]),
         }
 
     def write(self) -> None:

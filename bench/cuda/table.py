@@ -116,5 +116,6 @@ def aims_table(aims: Sequence[Mapping[str, Any]]) -> str:
     rows = [("", "aim", "measured", "")]
     for aim in aims:
         measured = "-" if aim["measured"] is None else f"{aim['measured']:.2f}"
-        rows.append((aim["text"], f"{'<=' if aim['at_most'] else '>='} {aim['bound']:.2f}", measured, aim["verdict"]))
+        bound = "none for this device" if aim["bound"] is None else f"{'<=' if aim['at_most'] else '>='} {aim['bound']:.2f}"
+        rows.append((aim["text"], bound, measured, aim["verdict"]))
     return align(rows)

@@ -1,6 +1,6 @@
 """Times variants of the kernels against each other, then the best of each case again, longer.
 
-    python bench/cuda/variants.py TIME_KERNELS FILE.json [--quick]
+    python bench/cuda/variants.py TIME_KERNELS FILE.json [-- arguments of time_kernels, in place of the repeats]
 
 Variants are the programs time_kernels.NAME beside TIME_KERNELS (prebuild.py --variant). One whose test_launchers.NAME does not pass is left
 out: it would be fast and wrong. All times are ratios to the copy or the fill of the same process.
@@ -12,6 +12,7 @@ import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ import table
 # What the aims are about, and the dimensions beside it.
 CASES = ("--law", "gaussian", "--grade", "exact", "--dtype", "float32,bfloat16", "--rounds", "12,20", "--work", "rows,fill")
 FIRST, AGAIN = ("--repeats", "20"), ("--repeats", "200", "--warm-up", "20")
-QUICK = ("--bytes", str(64 << 20), "--repeats", "3")
 PLAIN = "plain"
 SECONDS = 60  # for a program
 
@@ -40,7 +40,7 @@ def output_of(program: Path, *words: str) -> tuple[int | None, str]:
     return done.returncode, done.stdout
 
 
-def timed(program: Path, words: tuple[str, ...]) -> dict[str, Any]:
+def timed(program: Path, words: Sequence[str]) -> dict[str, Any]:
     code, output = output_of(program, *CASES, *words)
     if code == 77:
         raise SystemExit(code)
@@ -73,7 +73,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("time_kernels", type=Path)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("words", nargs="*")
     arguments = parser.parse_args()
     result: dict[str, Any] = {"left_out": {}, "first": {}, "best": {}, "again": {}}
     found = programs(arguments.time_kernels)
@@ -82,12 +82,12 @@ def main() -> int:
             result["left_out"][name] = why
             print(f"{name} is left out: {why}", flush=True)
             continue
-        result["first"][name] = timed(program, QUICK if arguments.quick else FIRST)
+        result["first"][name] = timed(program, arguments.words or FIRST)
         say("first", name, result["first"][name])
         arguments.file.write_text(json.dumps(result))
     result["best"] = best(result["first"])
     for name in [PLAIN, *sorted(set(result["best"].values()) - {PLAIN})]:
-        result["again"][name] = timed(found[name], QUICK if arguments.quick else AGAIN)
+        result["again"][name] = timed(found[name], arguments.words or AGAIN)
         say("again", name, result["again"][name])
         arguments.file.write_text(json.dumps(result))
     return 0 if result["again"].get(PLAIN) else 1

@@ -1,17 +1,20 @@
 // cpp/tools/check_error_bounds.cpp on the device itself: its own level 1, over every word.
 //
-//   check_device_bounds     all 2^32 radius and Laplace words, all 2^31 angles; exits 1 if a constant in use is too small,
-//                           a value is not finite or a word was left out, 2 if the device could not be used,
-//                           77 without one
+//   check_device_bounds [--every K]     every K-th word (1: all 2^32 radius and Laplace words, all 2^31 angles); exits 1 if a constant
+//                                       in use is too small, a value is not finite or a word was left out, 2 if the device could not
+//                                       be used, 77 without one
 //
 // The reference is the device's double log, log1p, sqrt and sincospi. CUDA documents them to 1, 1, 0 and 2 ulp; inside the windows
 // they stay below 16, so that is at most 2^-48, which is added to every error. What the verdict turns on is 10^5 times as large.
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 #include "device/level_one.hpp"
 #include "device/thread_lane.hpp"
@@ -27,6 +30,8 @@ using hushvec::cuda::SpecialFunctions;
 constexpr double kReferenceError = 0x1p-48;
 constexpr double kUnit = 0x1p-24;   // half an ulp of 1 in float32
 constexpr float kMinusTwoLn2 = -1.3862943611198906188f;
+constexpr std::uint64_t kWords = std::uint64_t{1} << 32;
+constexpr unsigned kMostBlocks = 4096, kThreads = 256;
 constexpr std::uint32_t kLastRadius = 0xFFFFFFFFu - 4096;   // from here on the square of a radius is no larger than its error
 
 struct Found {
@@ -48,11 +53,11 @@ __device__ void raise(unsigned long long* target, double value) {
     atomicMax(target, static_cast<unsigned long long>(__double_as_longlong(value)));
 }
 
-__global__ void sweep(Found* found) {
+__global__ void sweep(Found* found, std::uint64_t every) {
     double radius = 0, angle = 0, laplace = 0;
     unsigned long long words = 0, not_finite = 0;
-    const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
-    for (std::uint64_t index = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; index < (std::uint64_t{1} << 32); index += step) {
+    const std::uint64_t first = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x, step = std::uint64_t{gridDim.x} * blockDim.x;
+    for (std::uint64_t index = first * every; index < kWords; index += step * every) {
         const auto word = static_cast<std::uint32_t>(index);
         const DeviceNormalPair<SpecialFunctions> normal(kMinusTwoLn2, word, word);
         ++words;
@@ -68,7 +73,9 @@ __global__ void sweep(Found* found) {
             const double computed = laplace_magnitude<SpecialFunctions>(0.5f * kMinusTwoLn2, word);
             const double low = word & ~1u;   // the interval of a Laplace word is two words wide
             const double error = worse_end(computed, minus_log_of(low), minus_log_of(low + 2));
-            laplace = fmax(laplace, (error - double{cuda::kLaplaceBound.per_scale}) / computed);
+            // Next to 2^32 the magnitude is 0, or -0.
+            const double excess = error - double{cuda::kLaplaceBound.per_scale};
+            if (excess > 0) laplace = fmax(laplace, excess / fabs(computed));
         }
         if (word >> 31 == 0) {
             const std::int64_t v = word >> 30 == 0 ? std::int64_t{word} : std::int64_t{word} - (std::int64_t{1} << 31);
@@ -99,7 +106,13 @@ bool succeeded(cudaError_t error) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+    std::uint64_t every = argc == 1 ? 1 : 0;
+    if (argc == 3 && std::strcmp(argv[1], "--every") == 0) every = std::strtoull(argv[2], nullptr, 10);
+    if (every == 0 || every > kWords) {
+        std::fprintf(stderr, "usage: check_device_bounds [--every K], 1 <= K <= 2^32\n");
+        return 2;
+    }
     int devices = 0;
     if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess || devices == 0) {
         std::printf("no CUDA device: %s\n", cudaGetErrorString(error));
@@ -108,7 +121,8 @@ int main() {
     Found* on_device = nullptr;
     Found found = {};
     if (!succeeded(cudaMalloc(&on_device, sizeof found)) || !succeeded(cudaMemset(on_device, 0, sizeof found))) return 2;
-    sweep<<<4096, 256>>>(on_device);
+    const std::uint64_t words = (kWords + every - 1) / every;
+    sweep<<<static_cast<unsigned>(std::min<std::uint64_t>(kMostBlocks, (words + kThreads - 1) / kThreads)), kThreads>>>(on_device, every);
     if (!succeeded(cudaGetLastError()) || !succeeded(cudaMemcpy(&found, on_device, sizeof found, cudaMemcpyDeviceToHost))) return 2;
 
     constexpr double kSecondOrder = 1 + 0x1p-20;
@@ -116,6 +130,6 @@ int main() {
     std::printf("radius %.4e  angle %.4e  laplace %.4e  words %llu  not finite %llu\n", radius, angle, laplace, found.words, found.not_finite);
     const bool gaussian_holds = report("gaussian", (radius + angle + 1.5 * kUnit) * kSecondOrder, double{cuda::kGaussianBound.per_radius});
     const bool laplace_holds = report("laplace", (laplace + 2 * kUnit) * kSecondOrder, double{cuda::kLaplaceBound.per_radius});
-    const bool all_seen = found.words == 1ull << 32 && found.not_finite == 0;
+    const bool all_seen = found.words == words && found.not_finite == 0;
     return gaussian_holds && laplace_holds && all_seen ? 0 : 1;
 }

@@ -28,7 +28,7 @@ struct OpenRows {
         const std::uint32_t slot = atomic_increment(&report->open_samples);
         if (slot < capacity) {
             rows[slot] = row;
-        } else {
+        } else if (slot == capacity) {   // one thread
             report->overflow = 1;
         }
         return slot;

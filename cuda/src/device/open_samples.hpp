@@ -41,7 +41,7 @@ struct OpenPairs {
         if (slot < capacity) {
             list[slot] = pair;
             list[slot].pair += first_pair;
-        } else {
+        } else if (slot == capacity) {   // one thread
             *overflow = 1;
         }
     }
@@ -68,7 +68,7 @@ struct OpenSamples {
         const std::uint32_t slot = atomic_increment(&report->open_samples);
         if (slot < kOpenCapacity) {
             list[slot] = sample;
-        } else {
+        } else if (slot == kOpenCapacity) {   // one thread
             report->overflow = 1;
         }
     }

@@ -1,19 +1,23 @@
-"""Programs that print what the device programs and tools print, for a rehearsal of bench/cuda/run.py without a device.
+"""bench/cuda/run.py without a device: its programs on the emulated device, and scripts that print what programs and tools print.
 
-Each writes its name to the file `calls` and copies the result as it finds it to `seen/NAME.json`.
+Each script writes its name to the file `calls` and copies the result as it finds it to `seen/NAME.json`.
 """
 
 import importlib.util
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
+from native.cuda.ptx import build
+
 ROOT = Path(__file__).resolve().parents[3]
 RUN = ROOT / "bench/cuda/run.py"
+TOOLS = ("check_device_bounds", "count_open_samples", "time_kernels")
 
 BOUNDS = """\
 radius 1.1e-07  angle 1.7e-07  laplace 1.2e-07  words 4294967296  not finite 0
@@ -31,19 +35,19 @@ NCU = """\
 SANITIZER = "========= COMPUTE-SANITIZER\n317 passed, 0 failed\n========= ERROR SUMMARY: 0 errors"
 
 
-def kernel_lines(speed=1.0):
-    """Two ceilings and two kernels; the kernels at `speed` times some time."""
+def kernel_lines():
+    """Two ceilings and two kernels."""
     ceilings = [("device copy", 1.0, 4 << 30, {}), ("plain fill", 0.5, 2 << 30, {})]
     ours = [
-        ("exact clip and noise, float32, d = 768, 12 rounds", 1.25 / speed, 4 << 30,
-         {"ceiling": "device copy", "ratio": 0.8 * speed, "work": "clip and noise, float32, d = 768", "peer": False}),
-        ("gaussian fill, float32, 12 rounds", 1.0 / speed, 2 << 30,
-         {"ceiling": "plain fill", "ratio": 0.5 * speed, "work": "gaussian fill, float32", "peer": False}),
+        ("exact clip and noise, float32, d = 768, 12 rounds", 1.25, 4 << 30,
+         {"ceiling": "device copy", "ratio": 0.8, "work": "clip and noise, float32, d = 768", "peer": False}),
+        ("gaussian fill, float32, 12 rounds", 1.0, 2 << 30,
+         {"ceiling": "plain fill", "ratio": 0.5, "work": "gaussian fill, float32", "peer": False}),
     ]  # fmt: skip
     lines = [{"device": "Stand-in", "multiprocessors": 1, "l2_bytes": 1, "driver": 13000, "runtime": 13000, "curand": False}]
     for name, milliseconds, size, more in [*ceilings, *ours]:
-        lines.append({"name": name, "median_ms": milliseconds, "min_ms": milliseconds, "spread": 0.0, "bytes": size, "samples": 1 << 29,
-                      "gb_per_s": size / milliseconds / 1e6, **more})  # fmt: skip
+        lines.append({"name": name, "median_ms": milliseconds, "min_ms": milliseconds, "spread": 0.0, "bytes": size,
+                      "samples": 1 << 29, "gb_per_s": size / milliseconds / 1e6, **more})  # fmt: skip
     return "\n".join(json.dumps(line) for line in lines)
 
 
@@ -56,7 +60,8 @@ class StandIns:
         for made in (self.folder, self.prebuilt, self.tools, self._seen):
             made.mkdir()
         for name, output in [
-            ("check_device_bounds", BOUNDS), ("test_launchers", LAUNCHERS), ("count_open_samples", OPEN_SAMPLES), ("time_kernels", kernel_lines()),
+            ("check_device_bounds", BOUNDS), ("test_launchers", LAUNCHERS), ("count_open_samples", OPEN_SAMPLES),
+            ("time_kernels", kernel_lines()),
         ]:  # fmt: skip
             self.program(name, output)
         self.tool("ncu", f"cat <<'END'\n{NCU}\nEND")
@@ -72,6 +77,12 @@ class StandIns:
 
     def program(self, name, output, code=0):
         self._script(self.prebuilt / name, f"cat <<'END'\n{output}\nEND\nexit {code}")
+
+    def emulated(self):
+        """The native programs as they are, on the emulated device."""
+        for place in ("tests/native/cuda/test_launchers", *(f"cuda/tools/{tool}" for tool in TOOLS)):
+            made = build.program(build.Settings(), place, has_kernels=place.startswith("cuda/tools"))
+            shutil.copy2(made, self.prebuilt)
 
     def script(self, name, body):
         self._script(self.prebuilt / name, body)

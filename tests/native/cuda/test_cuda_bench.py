@@ -1,6 +1,7 @@
 """The parts of bench/cuda that need no device: names, medians, ratios, aims, tables, and the verdict on a step."""
 
 import importlib
+import json
 import subprocess
 import sys
 import sysconfig
@@ -77,8 +78,29 @@ def test_level_1_is_read_from_the_counter(bench):
 def test_every_aim_is_about_something_timed(bench):
     names = bench["cases"].all_names()
     assert len(names) == len(set(names))
-    for aim in bench["cases"].aims():
+    for aim in bench["cases"].aims("NVIDIA H200"):
         assert {aim.above, aim.below} <= set(names), aim.text
+
+
+@pytest.mark.parametrize(
+    "device, shares",
+    [("NVIDIA H100 80GB HBM3", [0.90, 0.62, 0.42, 0.46]), ("NVIDIA H200", [0.62, 0.43, 0.29, 0.32]), ("NVIDIA A100", [None] * 4),
+     ("NVIDIA GH200 480GB", [None] * 4)],
+)  # fmt: skip
+def test_a_device_is_judged_by_its_own_aims(bench, device, shares):
+    cases = bench["cases"]
+    aims = cases.aims(device)
+    assert [aim.bound for aim in aims if aim.text.startswith("share of")] == shares
+    fast = {name: {"median_ms": 1.0, "bytes": 1} for name in cases.all_names()}
+    words = {cases.judge(aim, fast).word for aim in aims}
+    assert words == ({"no aim"} if None in shares else {"reached", "not reached"})
+    judged = bench["run"].judged(aims, fast)
+    assert ("none for this device" in bench["table"].aims_table(judged)) == (None in shares)
+    assert json.loads(json.dumps(judged))[0]["bound"] == shares[0]
+
+
+def test_no_aim_is_about_the_time_of_a_generator_that_is_not_secure(bench):
+    assert not any("randn" in aim.above for aim in bench["cases"].aims("NVIDIA H100"))
 
 
 @pytest.mark.parametrize(
@@ -137,11 +159,11 @@ def test_kernel_lines_are_read_up_to_where_they_were_cut_off(bench):
 
 def test_aims_of_kernels_are_those_that_need_no_other_library(bench):
     cases = bench["cases"]
-    texts = [aim.text for aim in cases.kernel_aims()]
-    assert texts[:4] == [aim.text for aim in cases.aims()][:4] and not any("torch" in text for text in texts)
+    aims = cases.kernel_aims("NVIDIA H200")
+    assert aims[:4] == cases.aims("NVIDIA H200")[:4] and not any("torch" in aim.text for aim in aims)
     entry = {"bytes": 4_000_000_000}
     timings = {cases.COPY: {**entry, "median_ms": 1.0}, cases.fused("exact", "float32", 768, 12): {**entry, "median_ms": 1.25}}
-    (verdict,) = [v for v in (cases.judge(aim, timings) for aim in cases.kernel_aims()) if v.measured is not None]
+    (verdict,) = [v for v in (cases.judge(aim, timings) for aim in aims) if v.measured is not None]
     assert verdict.measured == pytest.approx(0.8) and verdict.word == "reached"
 
 
@@ -180,7 +202,8 @@ def test_steps_run_within_their_time(bench, tmp_path):
     assert run("import os; print(os.environ['WORD'])", shows="fine", environment={"WORD": "fine"})["passed"] is True
     assert run("raise SystemExit(3)")["why"] == "exit code 3"
     # A child that ignores its parent's end goes too.
-    stuck = "import subprocess, sys; print('begun', flush=True); subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
+    stuck = ("import subprocess, sys; print('begun', flush=True); "
+             "subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])")  # fmt: skip
     result = steps.run(steps.Step("pytest", [sys.executable, "-c", stuck]), 1.0, tmp_path / "log")
     assert result["passed"] is False and "out of time" in result["why"] and "begun" in result["output"]
 
@@ -203,5 +226,6 @@ def test_rows_of_zeros_are_finite(monkeypatch):
 
 def test_plan_runs_without_a_device():
     plan = subprocess.run([sys.executable, str(FOLDER / "run.py"), "--plan"], capture_output=True, text=True, check=True).stdout
-    for expected in ("check_device_bounds", "memcheck", "racecheck", "time_kernels", "--clock-control none", "device copy", "torch.compile, float32, d = 768"):
+    programs, tools = ("check_device_bounds", "time_kernels"), ("memcheck", "racecheck", "--clock-control none")
+    for expected in (*programs, *tools, "device copy", "torch.compile, float32, d = 768"):
         assert expected in plan

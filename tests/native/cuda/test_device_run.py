@@ -1,8 +1,9 @@
-"""bench/cuda/run.py from end to end, without a device: stand-ins print what the device programs and tools print."""
+"""bench/cuda/run.py from end to end, without a device: its programs on the emulated one in the rehearsal, else scripts."""
 
 import importlib.util
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,8 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
+
 from native.cuda.conftest import WITHOUT_CUDA
-from native.cuda.stand_ins import ROOT, StandIns, kernel_lines
+from native.cuda.ptx.build import NotBuilt
+from native.cuda.stand_ins import ROOT, StandIns
 
 NATIVE = "bounds,launchers,open-samples,kernels"
 HANGS = "sleep 600 &\necho $! >'{pid}'\nwait"
@@ -52,11 +55,19 @@ def ended(pid):
 @pytest.mark.full
 @pytest.mark.skipif(importlib.util.find_spec("hushvec._native._cuda") is None, reason=WITHOUT_CUDA)
 def test_a_whole_rehearsal(stand_ins, tmp_path):
-    """Every step with its own arguments; the Python programs are the real ones. Variants: one better, and one faster but wrong."""
+    """Every step with its own arguments, by the real programs; ncu, compute-sanitizer, cmake and the variants are scripts.
+
+    Variants: one better, and one faster but wrong.
+    """
     pytest.importorskip("torch")
+    try:
+        stand_ins.emulated()
+    except NotBuilt as reason:
+        pytest.skip(str(reason))
     stand_ins.compiler()
-    for variant, speed, launchers in [("better", 1.1, "317 passed, 0 failed"), ("wrong", 2.0, "300 passed, 17 failed")]:
-        stand_ins.program(f"time_kernels.{variant}", kernel_lines(speed))
+    for variant, launchers in [("better", "317 passed, 0 failed"), ("wrong", "300 passed, 17 failed")]:
+        # 10 more in every ratio.
+        stand_ins.script(f"time_kernels.{variant}", f"""'{stand_ins.prebuilt}/time_kernels' "$@" | sed 's/"ratio": /"ratio": 1/'""")
         stand_ins.program(f"test_launchers.{variant}", launchers)
     code, output = stand_ins.run("--quick", "--logs", str(tmp_path / "logs"))
     assert code == 0, output
@@ -65,9 +76,14 @@ def test_a_whole_rehearsal(stand_ins, tmp_path):
     result = stand_ins.result()
     assert result["rehearsal"] is True and "no number in it is a figure" in result["note"]
     assert "rehearsal" in result["machine"]["device"]
-    assert {aim["verdict"] for aim in [*result["aims"], *result["kernel_aims"]]} == {"not measured"}
-    assert result["kernels"]["timings"]["gaussian fill, float32, 12 rounds"]["ratio"] == 0.5
-    assert result["level_1"]["gaussian s 64.0"] == 43021 / 2**30
+    assert {aim["verdict"] for aim in [*result["aims"], *result["kernel_aims"]]} == {"no aim"}
+    # No time passes on the emulated device: the fill writes the bytes of the plain one.
+    assert result["kernels"]["machine"]["device"] == "emulated device"
+    assert result["kernels"]["timings"]["gaussian fill, float32, 12 rounds"]["ratio"] == 1.0
+    assert len(result["level_1"]) == 6 and all(1e-5 < share < 1e-3 for share in result["level_1"].values())
+    for step in NATIVE.split(","):
+        said = result["checks"][step]["output"]
+        assert re.search(r"^emulated device: .* [1-9]\d* launches, .*, 0 faults$", said, re.MULTILINE), said
     assert set(result["variants"]["best"].values()) == {"better"} and set(result["variants"]["again"]) == {"plain", "better"}
     assert result["variants"]["left_out"] == {"wrong": "test_launchers.wrong did not pass"}
     names = set(result["timings"])
