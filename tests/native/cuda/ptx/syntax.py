@@ -88,7 +88,7 @@ def split_operands(text: str) -> tuple[str, ...]:
 
 _ARRAY = re.compile(
     r"(?:\.(?:visible|weak|extern|common)\s+)*\.(?P<space>const|global|shared|local|param)\s+(?:\.align\s+(?P<align>\d+)\s+)?"
-    r"\.(?P<type>[a-z]\d+)\s+(?P<name>[\w$%]+)(?P<array>\[(?P<count>\d*)\])?(?:\s*=\s*\{(?P<values>[^}]*)\})?$"
+    r"\.(?P<type>[a-z]\d+)\s+(?:\.ptr\s+(?:\.align\s+\d+\s+)?)?(?P<name>[\w$%]+)(?P<array>\[(?P<count>\d*)\])?(?:\s*=\s*\{(?P<values>[^}]*)\})?$"
 )
 _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.*)$", re.DOTALL)
 _FUNCTION = re.compile(
