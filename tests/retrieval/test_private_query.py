@@ -170,6 +170,24 @@ def test_a_memo_outlives_the_process(documents, codebook, tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_of_two_askers_who_make_one_memo_neither_loses_its_questions(codebook, tmp_path, monkeypatch):
+    path = tmp_path / "memo.json"
+    first, second = (PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=path) for _ in range(2))
+    other = PrivateQuery(codebook, epsilon=4.0, fetch=20, memo=path)
+    queries = topics(3, seed=12)
+    first.ask(queries[0])
+    monkeypatch.setattr(type(path), "exists", lambda path: False)  # as each of them saw it a moment ago
+    second.ask(queries[1])
+    with pytest.raises(ValueError, match="memo must be of this codebook, epsilon and fetch"):
+        other.ask(queries[2])
+    monkeypatch.undo()
+    budget = hv.PrivacyBudget(3.0)
+    later = PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=path, budget=budget)
+    for query in queries[:2]:
+        later.ask(query)
+    assert budget.consumed() == 0.0 and len(path.read_bytes().splitlines()) == 3
+
+
 def test_memos_of_others_and_damaged_ones(codebook, tmp_path):
     path = tmp_path / "asked.json"
     PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=path).ask(topics(1, seed=12)[0])

@@ -69,6 +69,11 @@ class Unfinished:
     def take_place(self) -> None:
         os.replace(self.path, self.output)
 
+    def take_free_place(self) -> None:
+        """Of several processes, one takes the place, and `FileExistsError` tells the others."""
+        os.link(self.path, self.output)
+        sync_folder(self.output.parent)
+
     def remove(self) -> None:
         """Remove the file if it has not been renamed."""
         try:

@@ -38,8 +38,7 @@ def kept(job: StoredJob, path: Path, *, any_cipher: bool) -> StoredJob:
     """`job`, now in the file, or the job that was already there; it may draw from another cipher where `any_cipher` says so."""
     with _written_beside(job, path) as beside:
         try:
-            os.link(beside.path, path)  # fails if the file exists: only one of several processes creates it
-            sync_folder(path.parent)
+            beside.take_free_place()
             return job
         except FileExistsError:
             present = read(path, getattr(job.mechanism, "codebook", None))

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.publish import append_bytes, published_bytes
+from hushvec._util.publish import append_bytes, published_bytes, unfinished
 from hushvec.receipts.labels import RowReceipt, row_receipt
 from hushvec.retrieval.queries.question import Question
 
@@ -85,15 +85,30 @@ class AskedQuestions:
         if self._path is None:
             return
         self._unsaved[name] = asked
-        if self._path.exists() and not self._path.is_symlink():  # a link is replaced, and nothing is written behind it
-            append_bytes(self._path, _lines(self._unsaved))
-        else:
+        if self._path.is_symlink():  # a link is replaced, and nothing is written behind it
             self._write_anew(self._path)
+        elif self._path.exists() or not self._is_first_to_write(self._path):
+            append_bytes(self._path, _lines(self._unsaved))
         self._unsaved.clear()
+
+    def _is_first_to_write(self, path: Path) -> bool:
+        """Whether this process made the file, or another one for the same asker was faster."""
+        with unfinished(path) as beside:
+            beside.file.write(self._whole())
+            beside.complete()
+            try:
+                beside.take_free_place()
+            except FileExistsError:
+                _contents(path, self._asker)
+                return False
+            return True
 
     def _write_anew(self, path: Path) -> None:
         with published_bytes(path) as file:
-            file.write(_line({"hushvec_questions": _FORMAT, "asker": self._asker}) + _lines(self._asked))
+            file.write(self._whole())
+
+    def _whole(self) -> bytes:
+        return _line({"hushvec_questions": _FORMAT, "asker": self._asker}) + _lines(self._asked)
 
 
 def _name(query: NDArray[np.float32]) -> str:

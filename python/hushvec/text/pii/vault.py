@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util.extras import needs_extra
-from hushvec._util.publish import PRIVATE, published_bytes
+from hushvec._util.publish import PRIVATE, published_bytes, unfinished
 from hushvec.text.pii.pseudonyms import FEWEST_KEY_BYTES, derived_key
 
 MARK = b"hushvec vault 1\n"
@@ -84,21 +84,24 @@ def new_key(path: str | os.PathLike[str]) -> bytes:
         path: of the file, which must not exist.
 
     Returns:
-        The key, 32 bytes.
+        The key, 32 bytes. Of several processes that ask for one file, one gets a key.
 
     Raises:
-        FileExistsError: there is such a file.
+        FileExistsError: there is such a file, or a link.
 
     Example:
         >>> from hushvec.text import new_key
         >>> len(new_key("names.key"))  # doctest: +SKIP
         32
     """
-    if Path(path).exists():
-        raise FileExistsError(f"{path}: must not exist yet; a key is never overwritten")
     key = secrets.token_bytes(FEWEST_KEY_BYTES)
-    with published_bytes(Path(path), mode=PRIVATE) as file:
-        file.write(key.hex().encode() + b"\n")
+    with unfinished(Path(path), mode=PRIVATE) as beside:
+        beside.file.write(key.hex().encode() + b"\n")
+        beside.complete()
+        try:
+            beside.take_free_place()
+        except FileExistsError:
+            raise FileExistsError(f"{path}: must not exist yet; a key is never overwritten") from None
     return key
 
 
