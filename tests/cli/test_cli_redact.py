@@ -154,9 +154,30 @@ def test_pseudonyms_and_back(tmp_path):
     # A second document knows the same people and leaves the first ones in the vault.
     again = redacted("--text", "Ask Jane Doe or Max Muster.", "--pseudonyms", vault, "--key-file", key)
     assert hidden.split(" ")[0] in again
-    assert redacted(out, "--restore", vault, "--key-file", key) == NOTE
+    back = ("--restore", vault, "--key-file", key, "--document")
+    assert redacted(out, *back, tmp_path / "in.txt") == redacted(out, *back, "*") == NOTE
     other = redacted("--text", "Ask Jane Doe.", "--pseudonyms", vault, "--key-file", key, "--scope", "document")
     assert hidden.split(" ")[0] not in other
+
+
+def test_a_text_brings_back_values_of_its_own_document_alone(tmp_path):
+    pytest.importorskip("cryptography")
+    keyed = ("--key-file", "names.key")
+    (tmp_path / "a.txt").write_text(NOTE)
+    shown = redacted("a.txt", "--pseudonyms", "v", *keyed, cwd=tmp_path)
+    (tmp_path / "b.txt").write_text(f"Max Muster\nwrote {shown}\n")
+    hidden = redacted("b.txt", "--lines", "--pseudonyms", "v", *keyed, "--scope", "document", cwd=tmp_path)
+    for anything in (hidden, shown):
+        (tmp_path / "answer.txt").write_text(anything)
+        back = redacted("answer.txt", "--restore", "v", *keyed, "--document", "b.txt", cwd=tmp_path)
+        assert back == (f"Max Muster\nwrote {shown}\n" if anything == hidden else shown)
+    redacted("--text", "c@d.com", "--pseudonyms", "v", *keyed, "--document", "third", cwd=tmp_path)
+    for asked, text in (
+        ((), "hushvec redact: --document must name one of several in v, or be '*' for all: a.txt, b.txt, third\n"),
+        (("--document", "c"), "hushvec redact: --document must be one that v has, got 'c': a.txt, b.txt, third\n"),
+    ):
+        finished = hushvec_here("redact", "answer.txt", "--restore", "v", *keyed, *asked, cwd=tmp_path)
+        assert (finished.code, finished.out, finished.err) == (2, "", text)
 
 
 def test_pseudonyms_line_by_line_and_in_json_lines(tmp_path):
@@ -168,9 +189,10 @@ def test_pseudonyms_line_by_line_and_in_json_lines(tmp_path):
     content = '{"id": 1, "note": "say \\"a@b.com\\""}\n\n{"note": ["é 10.0.0.1"]}\n'
     (tmp_path / "in.jsonl").write_text(content)
     out = tmp_path / "out.jsonl"
-    redacted(tmp_path / "in.jsonl", "--format", "jsonl", "--pseudonyms", tmp_path / "v", *keyed, "-o", out)
+    asked = ("--pseudonyms", tmp_path / "v", *keyed, "--document", "rows")
+    redacted(tmp_path / "in.jsonl", "--format", "jsonl", *asked, "-o", out)
     assert "a@b.com" not in out.read_text() and "10.0.0.1" not in out.read_text()
-    assert redacted(out, "--format", "jsonl", "--restore", tmp_path / "v", *keyed) == content
+    assert redacted(out, "--format", "jsonl", "--restore", tmp_path / "v", *asked[2:]) == content
 
 
 def test_formats(tmp_path):
@@ -189,6 +211,8 @@ def test_formats(tmp_path):
     [
         (["--pseudonyms", "v"], "--pseudonyms and --restore must come with --key-file"),
         (["--key-file", "good.key"], "--key-file must come with --pseudonyms or --restore"),
+        (["--document", "a"], "--document must come with --pseudonyms or --restore"),
+        (["--pseudonyms", "v", "--key-file", "good.key", "--document", "*"], "--document must be a name where pseudonyms are written"),
         (["--columns", "a"], "--columns must come with --format csv"),
         (["--format", "csv", "--columns", "a"], "columns must name columns of the header, got 'a'"),
         (["--format", "json"], "text must be JSON"),

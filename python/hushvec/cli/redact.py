@@ -7,7 +7,7 @@ import hashlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -21,12 +21,14 @@ from hushvec.cli._output import print_json, table
 from hushvec.cli._printable import say
 from hushvec.integrations.detectors import detector
 from hushvec.text.pii.mail_headers import StandIn
-from hushvec.text.pii.pseudonyms import SCOPES, Pseudonymizer, restoring
+from hushvec.text.pii.pseudonyms import SCOPES, Known, Pseudonymizer, restoring
 from hushvec.text.pii.redactor import Redaction, Redactor
 from hushvec.text.pii.structured import Find, redact_csv, redact_json, redact_mail
 from hushvec.text.pii.substitution import replaced
 from hushvec.text.pii.vault import new_key, read_key, read_vault, write_vault
 
+ALL = "*"  # documents
+LISTED = 10  # in a message
 FORMATS = ("text", "json", "jsonl", "csv", "mail")
 
 
@@ -43,7 +45,9 @@ def add_to(subparsers: Subparsers) -> None:
             "--format keeps the structure: json and jsonl redact values and keep keys, csv redacts --columns and keeps the header,\n"
             "mail redacts names and addresses in headers, and the body.\n\n"
             "--pseudonyms VAULT writes pseudonyms such as [PERSON_K3M9QXA7R2TW], the same for the same value, and keeps what\n"
-            "they stand for in an encrypted file; --restore VAULT puts it back. Whoever has the key and the vault can do that.\n\n"
+            "they stand for in an encrypted file; --restore VAULT puts it back. Whoever has the key and the vault can do that.\n"
+            "--document names the document that a text belongs to (FILE if not given; all of its lines are one document), and\n"
+            "--restore puts back values of that document alone.\n\n"
             "--json gives the place and category of every find; the redacted text itself is printed only with --show-original."
         ),
         examples=(
@@ -51,7 +55,7 @@ def add_to(subparsers: Subparsers) -> None:
             ("every line of a file, keeping dates", "hushvec redact notes.txt --lines -o redacted.txt --allow-categories date"),
             ("one column of a table", "hushvec redact tickets.csv --format csv --columns body -o clean.csv"),
             ("pseudonyms", "hushvec redact notes.txt --pseudonyms names.vault --key-file names.key -o shared.txt"),
-            ("and back", "hushvec redact answer.txt --restore names.vault --key-file names.key"),
+            ("and back", "hushvec redact answer.txt --restore names.vault --key-file names.key --document notes.txt"),
             ("with a model that finds names", "hushvec redact letter.txt --detector spacy=en_core_web_sm -o clean.txt"),
             ("what is looked for", "hushvec redact --list-rules"),
         ),
@@ -94,6 +98,11 @@ def add_to(subparsers: Subparsers) -> None:
         "--key-file", metavar="KEY", type=Path, help="the key of the vault; made if neither it nor the vault is there"
     )
     parser.add_argument(
+        "--document",
+        metavar="NAME",
+        help="of what is written or restored; with --restore, * is all documents, and one needs no name if the vault has no other",
+    )
+    parser.add_argument(
         "--scope", choices=SCOPES, default="collection", help="a value has one pseudonym in a document, or in all (default collection)"
     )
 
@@ -120,8 +129,11 @@ def _check_formats(options: argparse.Namespace) -> None:
         raise ValueError("--columns must come with --format csv")
     if (options.pseudonyms or options.restore) and options.key_file is None:
         raise ValueError("--pseudonyms and --restore must come with --key-file")
-    if options.key_file is not None and not (options.pseudonyms or options.restore):
-        raise ValueError("--key-file must come with --pseudonyms or --restore")
+    for name in ("key_file", "document"):
+        if getattr(options, name) is not None and not (options.pseudonyms or options.restore):
+            raise ValueError(f"--{name.replace('_', '-')} must come with --pseudonyms or --restore")
+    if options.pseudonyms and options.document == ALL:
+        raise ValueError(f"--document must be a name where pseudonyms are written, got {ALL!r}")
 
 
 class _Work:
@@ -145,8 +157,9 @@ class _Work:
 
 def _work(options: argparse.Namespace, redactor: Redactor) -> _Work:
     if options.restore is not None:
-        kept = read_vault(options.restore, read_key(options.key_file))
-        return _Work(lambda document: restoring(kept), lambda document: lambda category, value: kept.get(value), _nothing)
+        back = restoring(_restorable(options, read_vault(options.restore, read_key(options.key_file))))
+        stand_in: StandIn = lambda category, value: replaced(value, spans) if (spans := back(value)) else None  # noqa: E731
+        return _Work(lambda document: back, lambda document: stand_in, _nothing)
     if options.pseudonyms is None:
         return _Work(lambda document: redactor.detect, lambda document: redactor.placeholder, _nothing)
     key, known = _opened(options)
@@ -158,7 +171,32 @@ def _work(options: argparse.Namespace, redactor: Redactor) -> _Work:
     def placeholder(document: str) -> StandIn:
         return lambda category, value: names.placeholder(category, value, document=_digest(document))
 
-    return _Work(find, placeholder, lambda: write_vault(options.pseudonyms, names.known, key))
+    return _Work(find, placeholder, lambda: write_vault(options.pseudonyms, _with_document(options, known, names.known), key))
+
+
+def _restorable(options: argparse.Namespace, known: Known) -> Mapping[str, str]:
+    """The pseudonyms that may come back: those of one document, unless all were asked for."""
+    if options.document is not None and options.document != ALL:
+        if options.document not in known.documents:
+            raise ValueError(f"--document must be one that {options.restore} has, got {options.document!r:.80}: {_listed(known)}")
+        return known.of(options.document)
+    unnamed = set(known).difference(*known.documents.values())
+    if options.document is None and len(known.documents) + bool(unnamed) > 1:
+        raise ValueError(f"--document must name one of several in {options.restore}, or be {ALL!r} for all: {_listed(known)}")
+    return known
+
+
+def _listed(known: Known) -> str:
+    names = sorted(known.documents)
+    return ", ".join(names[:LISTED]) + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
+
+
+def _with_document(options: argparse.Namespace, before: Known, after: Known) -> Known:
+    """What was known and is now, with all texts of this run, which the rest calls by their digests, as one document."""
+    texts = sorted(after.documents.keys() - before.documents.keys())
+    name = options.document or (texts[0][:16] if options.source in (None, "-") and texts else options.source) or "-"
+    used = before.documents.get(name, frozenset()).union(*(after.documents[text] for text in texts))
+    return Known(after, {**before.documents, name: used})
 
 
 def _digest(text: str) -> str:
@@ -170,13 +208,13 @@ def _nothing() -> None:
     return None
 
 
-def _opened(options: argparse.Namespace) -> tuple[bytes, dict[str, str]]:
+def _opened(options: argparse.Namespace) -> tuple[bytes, Known]:
     """The key and what the vault holds: both new if neither is there."""
     there = options.pseudonyms.exists()
     if not there and not options.key_file.exists():
-        return new_key(options.key_file), {}
+        return new_key(options.key_file), Known({})
     key = read_key(options.key_file)
-    return key, read_vault(options.pseudonyms, key) if there else {}
+    return key, read_vault(options.pseudonyms, key) if there else Known({})
 
 
 def _redactor(options: argparse.Namespace) -> Redactor:

@@ -3,6 +3,9 @@
 A pseudonym such as `[PERSON_K3M9QXA7R2TW]` is a keyed hash of the category and of the value without regard to capitals and spaces.
 A name that is a part of one other name in the same document, "Doe" beside "Jane Doe", counts as that person: it gets the same letters
 with a number of its own, `[PERSON_K3M9QXA7R2TW_2]`, so that restoring gives back what stood there.
+
+What has the shape of a pseudonym in a text before anything is replaced gets a pseudonym too, `[PLACEHOLDER_...]`: it comes back as it
+was written, not as the value that it stands for elsewhere.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 from hushvec.text.pii.categories import PLACEHOLDER, default_placeholder
@@ -22,7 +26,34 @@ SCOPES = ("document", "collection")
 FEWEST_KEY_BYTES = 32
 LETTERS = 12  # five bits each: among a million values two are alike with a probability of one in two million
 
+LONGEST_KIND = 40  # characters, so that the whole is short enough to be read as a placeholder again
+
 _PERSON = "full person name"
+_LITERAL = "placeholder"  # category of what looks like a pseudonym in a text before anything is replaced
+_SHAPE = re.compile(rf"\[[A-Z][A-Z0-9_]*_[A-Z2-7]{{{LETTERS}}}(?:_[0-9]+)?\]")
+
+
+class Known(dict[str, str]):
+    """Pseudonym -> what it stands for, with the documents that each was written into. Private.
+
+    Args:
+        known: pseudonym -> value.
+        documents: name of a document -> its pseudonyms.
+    """
+
+    def __init__(self, known: Mapping[str, str], documents: Mapping[str, Iterable[str]] | None = None) -> None:
+        super().__init__(known)
+        self.documents = {name: frozenset(names) for name, names in (documents or {}).items()}
+
+    def of(self, document: str) -> dict[str, str]:
+        """What the pseudonyms of one document stand for.
+
+        Raises:
+            ValueError: no document of that name was pseudonymized.
+        """
+        if document not in self.documents:
+            raise ValueError(f"document must be the name of one that was pseudonymized, got {document!r:.80}")
+        return {name: self[name] for name in self.documents[document]}
 
 
 class Pseudonymizer:
@@ -32,7 +63,7 @@ class Pseudonymizer:
         key: secret bytes, 32 at least. Who has it can find out whether a pseudonym stands for a value that they guess.
         redactor: what is looked for; None: `Redactor()`.
         scope: "document": the same value has the same pseudonym within a document; "collection": in every document.
-        known: pseudonym -> value of earlier calls, as `known` of a vault; new ones are added to a copy.
+        known: pseudonym -> value of earlier calls, as `read_vault` gives it; new ones are added to a copy.
 
     Raises:
         TypeError: key is no bytes.
@@ -61,19 +92,23 @@ class Pseudonymizer:
             raise ValueError(f"scope must be one of {', '.join(SCOPES)}, got {scope!r:.80}")
         self._scope = scope
         self._redactor = Redactor() if redactor is None else redactor
-        self._known: dict[str, str] = dict(known or {})
+        self._known = Known(known or {})
+        self._documents = {name: set(names) for name, names in getattr(known, "documents", {}).items()}
+        self._named: dict[tuple[str, str], str] = {}  # of the letters and the value
+        self._numbers: dict[str, int] = {}  # of the letters: how many names have them
 
     @property
-    def known(self) -> dict[str, str]:
-        """Pseudonym -> what it stands for: private."""
-        return dict(self._known)
+    def known(self) -> Known:
+        """Pseudonym -> what it stands for, with the documents that were named: private."""
+        return Known(self._known, self._documents)
 
     def pseudonymize(self, text: str, *, document: str | None = None) -> Redaction:
         """Replace what is found by pseudonyms.
 
         Args:
             text: any string.
-            document: name of the document that the text belongs to, where scope is "document"; None: the text is one by itself.
+            document: name of the document that the text belongs to, to whose texts `restore` can be bound; None: the text is one by
+                itself, and its pseudonyms belong to no name.
 
         Returns:
             The text, and what was replaced, each span with its pseudonym as placeholder.
@@ -87,17 +122,30 @@ class Pseudonymizer:
     def spans(self, text: str, *, document: str | None = None) -> tuple[Span, ...]:
         """What `pseudonymize` replaces, each with its pseudonym as placeholder."""
         found = self._redactor.detect(text)
+        if document is not None:
+            self._documents.setdefault(document, set())
         people = _people(span.text for span in found if span.category == _PERSON)
         within = self._document(text, document)
-        named = []
+        named = self._literals(text, document)
         for span in found:
             plain = _plain(span.text)
             entity = people.get(plain, plain) if span.category == _PERSON else plain
-            named.append(span._replace(placeholder=self._pseudonym(span.category, span.text, entity, within)))
-        return tuple(named)
+            named.append(span._replace(placeholder=self._pseudonym(span.category, span.text, entity, within, document)))
+        return tuple(sorted(named))
+
+    def _literals(self, text: str, document: str | None) -> list[Span]:
+        """What looks like a pseudonym, also in wide letters or with invisible characters. No find of a redactor overlaps it."""
+        shadow, within, spans = Shadow(text), self._document(text, document), []
+        for match in PLACEHOLDER.finditer(shadow.text):
+            if _SHAPE.fullmatch(match[0]) or match[0] in self._known:
+                start, end = shadow.in_original(*match.span())
+                written = text[start:end]
+                name = self._pseudonym(_LITERAL, written, written, within, document)
+                spans.append(Span(start, end, written, _LITERAL, name, _LITERAL, 1.0))
+        return spans
 
     def placeholder(self, category: str, value: str, *, document: str | None = None) -> str | None:
-        """The pseudonym of a value, known to be of this category; None if the redactor does not look for that category.
+        """The pseudonym of a value, known to be of this category; None if it stays: the redactor does not look for that category.
 
         Args:
             category: as "full person name".
@@ -105,8 +153,9 @@ class Pseudonymizer:
             document: as for `pseudonymize`.
         """
         if self._redactor.placeholder(category) is None:
-            return None
-        return self._pseudonym(category, value, _plain(value), self._document(value, document))
+            literals = self._literals(value, document)
+            return replaced(value, literals) if literals else None
+        return self._pseudonym(category, value, _plain(value), self._document(value, document), document)
 
     def _document(self, text: str, document: str | None) -> str:
         if self._scope == "collection":
@@ -115,31 +164,35 @@ class Pseudonymizer:
             return f"name:{document}"
         return "text:" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
-    def _pseudonym(self, category: str, value: str, entity: str, document: str) -> str:
+    def _pseudonym(self, category: str, value: str, entity: str, within: str, document: str | None) -> str:
         """The pseudonym of a value, the first number of its entity that is free or its own."""
-        hashed = hmac.new(self._key, "\0".join((document, category, entity)).encode("utf-8", "replace"), hashlib.sha256)
-        letters = base64.b32encode(hashed.digest())[:LETTERS].decode()
-        kind = default_placeholder(category)[1:-1]
-        number = 1
-        while True:
-            name = f"[{kind}_{letters}]" if number == 1 else f"[{kind}_{letters}_{number}]"
-            if self._known.setdefault(name, value) == value:
-                return name
-            number += 1
+        hashed = hmac.new(self._key, "\0".join((within, category, entity)).encode("utf-8", "replace"), hashlib.sha256)
+        letters = f"{default_placeholder(category)[:LONGEST_KIND].rstrip(']')}_{base64.b32encode(hashed.digest())[:LETTERS].decode()}"
+        while (letters, value) not in self._named:
+            number = self._numbers[letters] = self._numbers.get(letters, 0) + 1
+            name = f"{letters}]" if number == 1 else f"{letters}_{number}]"
+            self._named[letters, self._known.setdefault(name, value)] = name
+        name = self._named[letters, value]
+        if document is not None:
+            self._documents.setdefault(document, set()).add(name)
+        return name
 
 
-def restore(text: str, known: Mapping[str, str]) -> str:
+def restore(text: str, known: Mapping[str, str], *, document: str | None = None) -> str:
     """The text with every known pseudonym replaced by what it stands for; others stay.
 
     Args:
         text: with pseudonyms.
         known: pseudonym -> value, as of `Pseudonymizer.known` or `read_vault`.
+        document: name of the document that the text comes from: nothing but its own values comes back. None: every value of
+            every document can come back, for texts that only they read who may read all of them.
 
     Returns:
         The text; the original one if it was not changed in between.
 
     Raises:
         TypeError: text is not a string.
+        ValueError: no document of that name was pseudonymized.
 
     Example:
         >>> from hushvec.text import restore
@@ -148,6 +201,8 @@ def restore(text: str, known: Mapping[str, str]) -> str:
     """
     if not isinstance(text, str):
         raise TypeError(f"text must be a string, got {type(text).__name__}")
+    if document is not None:
+        known = (known if isinstance(known, Known) else Known(known)).of(document)
     return replaced(text, restoring(known)(text))
 
 

@@ -1,7 +1,8 @@
 """The encrypted file that keeps what pseudonyms stand for, and the file of its key. Needs `pip install 'hushvec[secure]'`.
 
-A vault is a mark, a nonce and the pseudonyms as JSON under AES-256-GCM with a key derived from the secret one: a changed byte anywhere
-or another key is noticed. Both files are written beside their place and renamed, readable by their owner alone.
+A vault is a mark, a nonce and the pseudonyms with their documents as JSON under AES-256-GCM with a key derived from the secret one: a
+changed byte anywhere or another key is noticed. Both files are written beside their place and appear there whole, readable by their
+owner alone.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from typing import Any
 
 from hushvec._util.extras import needs_extra
 from hushvec._util.publish import PRIVATE, published_bytes, unfinished
-from hushvec.text.pii.pseudonyms import FEWEST_KEY_BYTES, derived_key
+from hushvec.text.pii.pseudonyms import FEWEST_KEY_BYTES, Known, derived_key
 
-MARK = b"hushvec vault 1\n"
+MARK = b"hushvec vault 2\n"
+EARLIER = b"hushvec vault 1\n"  # of the same length; its pseudonyms belong to no document
 NONCE_BYTES = 12
 
 
@@ -26,7 +28,7 @@ def write_vault(path: str | os.PathLike[str], known: Mapping[str, str], key: byt
 
     Args:
         path: of the file, which is replaced if it exists.
-        known: pseudonym -> value.
+        known: pseudonym -> value, as `Pseudonymizer.known` gives it with its documents.
         key: the secret key of the pseudonyms, 32 bytes at least.
 
     Raises:
@@ -41,12 +43,13 @@ def write_vault(path: str | os.PathLike[str], known: Mapping[str, str], key: byt
     """
     cipher = _cipher(key)
     nonce = secrets.token_bytes(NONCE_BYTES)
-    content = json.dumps(dict(known), ensure_ascii=True, sort_keys=True).encode()
+    documents = {name: sorted(names) for name, names in getattr(known, "documents", {}).items()}
+    content = json.dumps({"known": dict(known), "documents": documents}, ensure_ascii=True, sort_keys=True).encode()
     with published_bytes(Path(path), mode=PRIVATE) as file:
         file.write(MARK + nonce + cipher.encrypt(nonce, content, MARK))
 
 
-def read_vault(path: str | os.PathLike[str], key: bytes) -> dict[str, str]:
+def read_vault(path: str | os.PathLike[str], key: bytes) -> Known:
     """What the pseudonyms of a vault stand for.
 
     Args:
@@ -54,7 +57,7 @@ def read_vault(path: str | os.PathLike[str], key: bytes) -> dict[str, str]:
         key: the key that it was written with.
 
     Returns:
-        Pseudonym -> value: private.
+        Pseudonym -> value, with their documents: private.
 
     Raises:
         MissingExtraError: cryptography is not installed.
@@ -65,16 +68,17 @@ def read_vault(path: str | os.PathLike[str], key: bytes) -> dict[str, str]:
     """
     cipher = _cipher(key)
     packed = Path(path).read_bytes()
-    if not packed.startswith(MARK):
+    mark = packed[: len(MARK)]
+    if mark not in (MARK, EARLIER):
         raise ValueError(f"{path}: must be a vault of pseudonyms, is another kind of file")
     nonce, sealed = packed[len(MARK) : len(MARK) + NONCE_BYTES], packed[len(MARK) + NONCE_BYTES :]
     with needs_extra("a vault of pseudonyms", "secure"):
         from cryptography.exceptions import InvalidTag
     try:
-        content = cipher.decrypt(nonce, sealed, MARK)
+        content = json.loads(cipher.decrypt(nonce, sealed, mark))
     except (InvalidTag, ValueError):
         raise ValueError(f"{path}: must be opened with the key that it was written with, unchanged: key or content differ") from None
-    return dict(json.loads(content))
+    return Known(content["known"], content["documents"]) if mark == MARK else Known(content)
 
 
 def new_key(path: str | os.PathLike[str]) -> bytes:
