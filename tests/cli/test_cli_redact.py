@@ -1,6 +1,7 @@
 """hushvec redact: texts, files, standard input, lines and JSON lines; the list of rules; one clear line for what cannot be done."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,36 @@ def redacted(*arguments, **settings):
     assert finished.code == 0, finished.err
     assert finished.err == ""
     return finished.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "output", "other"),
+    [
+        (["redact", "in.txt"], "in.txt", "in.txt"),
+        (["redact", "link.txt"], "../a/in.txt", "link.txt"),
+        (["redact", "in.txt"], "hard.txt", "in.txt"),
+        (["redact", "in.txt", "--gazetteer", "names.txt"], "names.txt", "names.txt"),
+        (["redact", "in.txt", "--pseudonyms", "new.vault", "--key-file", "new.key"], "./new.vault", "new.vault"),
+        (["redact", "in.txt", "--pseudonyms", "new.vault", "--key-file", "new.key"], "new.key", "new.key"),
+        (["rewrite", "in.txt", "--force"], "in.txt", "in.txt"),
+        (["rewrite", ".", "--force"], "in.txt", "those in ."),
+        (["privatize", "v.npy", "--epsilon", "1", "--normalize", "--force"], "v.npy", "v.npy"),
+        (["privatize", "v.npy", "--epsilon", "1", "--budget", "k", "--budget-store", "in.txt"], "in.txt", "in.txt"),
+        (["codebook", "v.npy", "--epsilon", "8"], "v.npy", "v.npy"),
+        (["budget", "export", "--key", "k", "--store", "sqlite:///b.sqlite"], "b.sqlite", "sqlite:///b.sqlite"),
+    ],
+)
+def test_a_command_does_not_replace_what_it_reads(tmp_path, arguments, output, other):
+    folder = tmp_path / "a"
+    folder.mkdir()
+    for name in ("in.txt", "names.txt", "v.npy", "b.sqlite"):
+        (folder / name).write_text("full person name: Jane Doe\n")
+    (folder / "link.txt").symlink_to("in.txt")
+    (folder / "hard.txt").hardlink_to(folder / "in.txt")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    finished = hushvec_here(*arguments, "-o", output, cwd=folder)
+    assert_one_line(finished, f"{Path(output)}: must be another file than {other}, which it would replace")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_text_file_and_standard_input(tmp_path):

@@ -55,9 +55,12 @@ def _print_map(*, with_options: bool) -> int:
 
 def _run(words: Sequence[str]) -> int:
     options = _parser_of(words[0]).parse_args(words)
+    from hushvec.cli._arguments import require_new_output  # every command has imported it
+
     previous = signal.signal(signal.SIGTERM, _terminate)
     try:
         with _warnings_in_one_line(options.prog):
+            require_new_output(options)
             code: int = options.run(options)
         sys.stdout.flush()
         return code

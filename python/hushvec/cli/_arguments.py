@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hushvec import Generator
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from hushvec.budget import PrivacyBudget
 
 NOTE_REPLACED = "if a release was there before, both count: their losses add up"
+TEXT_SUFFIXES = (".txt", ".md")  # of the texts in a folder
+
+_FILES = ("source", "gazetteer", "corpus", "ids", "store", "budget_store")  # arguments that name files without being paths
 
 def add_command(
     subparsers: Subparsers,
@@ -104,6 +108,26 @@ def replaced_release(options: argparse.Namespace) -> tuple[str, ...]:
             f"{there}: must not exist: a release there counts beside a new one; choose another name, or --force to replace it"
         )
     return (NOTE_REPLACED,)
+
+
+def require_new_output(options: argparse.Namespace) -> None:
+    """Refuse an OUT that is one of the files that the command reads or keeps, by whatever name, or a text in the folder it reads.
+
+    Raises:
+        ValueError: it is.
+    """
+    if getattr(options, "output", None) is None:
+        return
+    output = Path(options.output)
+    place = output.resolve()
+    for name, value in vars(options).items():
+        if name == "output" or not (isinstance(value, Path) or (name in _FILES and value)):
+            continue
+        other = Path(str(value).removeprefix("sqlite:///"))
+        is_text_in_it = output.is_file() and output.suffix.lower() in TEXT_SUFFIXES and other.resolve() in place.parents
+        if is_text_in_it or place == other.resolve() or (output.exists() and other.exists() and output.samefile(other)):
+            read = f"those in {value}" if is_text_in_it else value
+            raise ValueError(f"{output}: must be another file than {read}, which it would replace")
 
 
 def make_generator(options: argparse.Namespace) -> Generator:
