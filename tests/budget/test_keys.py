@@ -7,7 +7,11 @@ import pytest
 from hushvec.budget import PrivacyBudget, budget_keys, ledger, verify_ledger
 
 NFC, NFD = (unicodedata.normalize(form, "Übung") for form in ("NFC", "NFD"))
-UNUSUAL = [NFD, "notes ", " notes", "no\u034ftes", "notes\ufe0f", "\u3164notes", "notes\u2800", "notes\U000e0100"]
+WIDE = "ｎｏｔｅｓ"
+MIXED = ["n\u043etes", "\u039dotes", "\u0578otes"]  # a Cyrillic, a Greek, an Armenian letter among Latin ones
+INVISIBLE = ["no\u034ftes", "notes\ufe0f", "\u3164notes", "notes\u2800", "notes\U000e0100"]
+UNUSUAL = [NFD, "notes ", " notes", *INVISIBLE, WIDE, "ﬁles", *MIXED]
+CONTROLS = ["notes\x00", "no\x1ftes", "notes\n", "\u202enotes", "no\u2067tes\u2069", "notes\u200e"]
 
 
 @pytest.fixture
@@ -23,13 +27,22 @@ def as_before(monkeypatch):
     return make
 
 
-@pytest.mark.parametrize("key", [*UNUSUAL, "notes\u00a0", "notes\u200b", "\ufeffnotes", "notes\x00", " "])
+@pytest.mark.parametrize("key", [*UNUSUAL, *CONTROLS, "notes\u00a0", "notes\u200b", "\ufeffnotes", " "])
 def test_a_new_ledger_has_a_plain_key(make, key):
-    with pytest.raises(ValueError, match="persist_key must be"):
+    with pytest.raises(ValueError, match=r"persist_key must (be|not mix)"):
         make(10.0, key=key)
 
 
-@pytest.mark.parametrize("key", ["notes", NFC, "研究 7", "two words", "🙂", "naïve café"])
+def test_the_error_says_what_is_mixed():
+    with pytest.raises(ValueError) as caught:
+        PrivacyBudget(10.0, persist_key="team \u0430lice")
+    assert str(caught.value) == (
+        "persist_key must not mix the letters of cyrillic and latin in one word, got 'team \\u0430lice'; "
+        "a ledger that has this key already is opened by PrivacyBudget.reopen"
+    )
+
+
+@pytest.mark.parametrize("key", ["notes", NFC, "研究 7", "two words", "🙂", "naïve café", "β-blocker", "пациенты 2026 A", "研究abc"])
 def test_plain_keys(make, key):
     assert make(10.0, key=key).state().key == key
 
@@ -47,7 +60,7 @@ def test_an_old_ledger_is_still_there(make_durable, as_before, key):
         assert (budget.remaining(), budget.export()["budget_key"]) == (6.0, key)
 
 
-@pytest.mark.parametrize(("old", "new"), [(NFD, NFC), ("notes ", "notes"), ("no\u034ftes", "notes")])
+@pytest.mark.parametrize(("old", "new"), [(NFD, NFC), ("notes ", "notes"), ("no\u034ftes", "notes"), (WIDE, "notes")])
 def test_a_plain_key_is_not_a_second_limit_for_an_old_ledger(make_durable, as_before, old, new):
     """Whoever corrects a key that is refused now must not get an empty ledger beside the spent one."""
     store, mark = make_durable.store, make_durable.key

@@ -41,9 +41,10 @@ class PrivacyBudget:
             1e-2, which is room for 100 to 1000 releases at the delta that `privatize` has by default (1e-5). 0: only mechanisms
             without delta.
         max_rho: limit on the sum of rho (zero-concentrated differential privacy), > 0, in place of the two above.
-        persist_key: name of the ledger in its store, printable text in Unicode form NFC, without invisible characters and
-            without blanks at its ends. With a name and no store the ledger is in an SQLite file:
-            $HUSHVEC_BUDGET_STORE, or else $XDG_STATE_HOME/hushvec/budget.sqlite, or else ~/.local/state/hushvec/budget.sqlite.
+        persist_key: name of the ledger in its store, printable text in Unicode form NFKC, without invisible characters,
+            without blanks at its ends and without words of two alphabets that look alike. With a name and no store the ledger is in
+            an SQLite file: $HUSHVEC_BUDGET_STORE, or else $XDG_STATE_HOME/hushvec/budget.sqlite, or else
+            ~/.local/state/hushvec/budget.sqlite.
         store: a path or sqlite:///path; postgresql://user@host/database; "memory". None with no persist_key either is memory:
             the ledger lasts as long as this process. One store holds any number of ledgers.
         on_exhausted: "block": a charge that does not fit raises and is not recorded. "warn": it is recorded, with a
