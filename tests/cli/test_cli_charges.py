@@ -31,7 +31,7 @@ def test_totals_by_name_and_the_last_charges(store):
         ["search", "2", "0.3", "2e-05"],
     ]
     assert [line.split()[:6] for line in charges[1:]] == [
-        ["search:", "gaussian,", "10", "x", "64", "0.2"],
+        ["search", "gaussian,", "10", "x", "64", "0.2"],
         ["gaussian,", "10", "x", "64", "0.5", "0.00001"],
     ]
     assert [line.split()[-1] for line in charges] == ["row", "6", "7"]
@@ -43,6 +43,14 @@ def test_json_and_its_limits(store):
     assert found["charged_by"][0] == {"charged_by": "report", "charges": 1, "epsilon": 2.0, "delta": 1e-5, "rho": 0.0}
     none = json.loads(hushvec_here("budget", "charges", "--key", "notes", "--store", store, "--last", 0, "--json").out)
     assert (none["charged_by"], none["charges"]) == (found["charged_by"], [])
+
+
+def test_a_purpose_that_reads_like_a_name_counts_for_nobody(store):
+    with PrivacyBudget.reopen("notes", store=store) as budget:
+        budget.consume(1.0, purpose="search: gaussian, 10 x 64")  # as older versions wrote a name
+    found = json.loads(hushvec_here("budget", "charges", "--key", "notes", "--store", store, "--last", 1, "--json").out)
+    assert {one["charged_by"]: one["epsilon"] for one in found["charged_by"]} == {"report": 2.0, "(not named)": 1.5, "search": 0.3}
+    assert (found["charges"][0]["charged_by"], found["charges"][0]["purpose"]) == ("", "search: gaussian, 10 x 64")
 
 
 def test_a_ledger_in_rho_and_an_empty_one(tmp_path):

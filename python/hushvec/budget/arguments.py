@@ -11,7 +11,7 @@ from hushvec.budget.filter import default_max_delta
 from hushvec.budget.location import DEFAULT_KEY
 from hushvec.budget.rows import MOST_TEXT, POLICIES, Terms
 
-BY = ": "  # between who charges and what for
+UNIT_SEPARATOR = "\x1f"  # between who charges and what for, in the field `purpose` of a row: printable text cannot hold it
 MOST_CHARGED_BY = 100
 
 
@@ -43,20 +43,21 @@ def _limit(name: str, value: Any) -> int:
 
 
 def require_charged_by(value: str | None) -> str | None:
-    """Who charges: short, so that a purpose fits behind it."""
-    if value is None:
-        return None
-    if len(require_text("charged_by", value)) > MOST_CHARGED_BY or BY in value:
-        raise ValueError(f"charged_by must be at most {MOST_CHARGED_BY} characters without {BY!r}, got {value!r:.120}")
+    if value is not None and len(require_text("charged_by", value)) > MOST_CHARGED_BY:
+        raise ValueError(f"charged_by must be at most {MOST_CHARGED_BY} characters, got {value!r:.120}")
     return value
 
 
-def purpose_text(charged_by: str | None, purpose: str | None) -> str:
-    """What a row says a charge is for: who charges, then the purpose."""
-    if purpose is None:
-        return "" if charged_by is None else f"{charged_by}{BY}"
-    require_text("purpose", purpose)
-    return purpose if charged_by is None else require_text("purpose", f"{charged_by}{BY}{purpose}")
+def purpose_field(charged_by: str | None, purpose: str | None) -> str:
+    """The field `purpose` of a row: who charges, if a name was given, apart from what for."""
+    shown = "" if purpose is None else require_text("purpose", purpose)
+    return shown if charged_by is None else f"{charged_by}{UNIT_SEPARATOR}{shown}"
+
+
+def charged_by_and_purpose(field: str) -> tuple[str, str]:
+    """What `purpose_field` joined; the name is empty if none was given."""
+    name, _, purpose = field.rpartition(UNIT_SEPARATOR)
+    return name, purpose
 
 
 def require_text(name: str, value: Any) -> str:

@@ -14,7 +14,7 @@ from hushvec.budget.amounts import (
     float_down,
     float_up,
 )
-from hushvec.budget.arguments import key_of, purpose_text, require_charged_by, require_text, terms_of_limits
+from hushvec.budget.arguments import key_of, purpose_field, require_charged_by, require_text, terms_of_limits
 from hushvec.budget.chain import ChainReport, Head, check_chain
 from hushvec.budget.charge import BudgetState, Charge
 from hushvec.budget.durable import DurableLedger
@@ -49,8 +49,8 @@ class PrivacyBudget:
             the ledger lasts as long as this process. One store holds any number of ledgers.
         on_exhausted: "block": a charge that does not fit raises and is not recorded. "warn": it is recorded, with a
             PrivacyBudgetWarning; such a ledger only counts.
-        charged_by: name of the service or person that charges through this object, at most 100 printable characters. It stands
-            before the purpose of every charge, "search: gaussian, 10 x 64, per record": `hushvec budget charges` adds up by it.
+        charged_by: name of the service or person that charges through this object, at most 100 printable characters. Every row
+            has it apart from its purpose, and `hushvec budget charges` adds up by it. It is what the program says, unchecked.
 
     Raises:
         TypeError: wrong kinds; no limit, or limits in both currencies.
@@ -169,7 +169,7 @@ class PrivacyBudget:
         asked = amounts(self._currency, epsilon, delta, rho)
         if charge_id is not None:
             require_text("charge_id", charge_id)
-        return self._ledger.charge(asked, charge_id, purpose_text(self._charged_by, purpose))
+        return self._ledger.charge(asked, charge_id, purpose_field(self._charged_by, purpose))
 
     def remaining(self) -> float:
         """Epsilon that is left, or rho; 0.0 where a "warn" ledger is over its limit. Charging exactly this fits."""
@@ -201,7 +201,7 @@ class PrivacyBudget:
 
     def reset(self, *, purpose: str | None = None) -> None:
         """Start a new period with nothing spent. The old rows stay and still count: losses of periods add up."""
-        self._ledger.reset(purpose_text(self._charged_by, purpose))
+        self._ledger.reset(purpose_field(self._charged_by, purpose))
 
     def verify(self, heads: Iterable[Head | tuple[int, str]] = ()) -> ChainReport:
         """Recompute the whole ledger from its first row on.

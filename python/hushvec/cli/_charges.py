@@ -7,25 +7,29 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
-from hushvec.budget.arguments import BY
+from hushvec.budget.arguments import charged_by_and_purpose
 
 NOBODY = "(not named)"
 _EPOCH = datetime(1970, 1, 1)
 
 
+def with_names(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of an export with who charged and what for as fields of their own."""
+    return [{**row, **dict(zip(("charged_by", "purpose"), charged_by_and_purpose(row["purpose"])))} for row in rows]
+
+
 def by_name(charges: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Totals by who charged, the largest first: what stands before the first ": " of a purpose.
+    """Totals by who charged, the largest first.
 
     Args:
-        charges: rows of an export, of kind "charge".
+        charges: rows of `with_names`, of kind "charge".
 
     Returns:
         One dict each: charged_by, charges (how many), epsilon, delta, rho (sums of what the rows state).
     """
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in charges:
-        name, by, _ = row["purpose"].partition(BY)
-        groups.setdefault(name if by else NOBODY, []).append(row)
+        groups.setdefault(row["charged_by"] or NOBODY, []).append(row)
     totals = [
         {"charged_by": name, "charges": len(rows)}
         | {kind: float(sum(Fraction(row[kind] or 0) for row in rows)) for kind in ("epsilon", "delta", "rho")}

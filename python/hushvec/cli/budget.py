@@ -14,7 +14,7 @@ from hushvec.budget import BudgetState, PrivacyBudget, budget_keys, export_head,
 from hushvec.budget.rows import BLOCK, POLICIES
 from hushvec.budget.shown import COLUMNS, budget_row
 from hushvec.cli._arguments import Subparsers, add_command, add_group
-from hushvec.cli._charges import by_name, time_of
+from hushvec.cli._charges import by_name, time_of, with_names
 from hushvec.cli._output import print_json, table, titled
 from hushvec.cli._parser import Example
 from hushvec.cli._printable import say
@@ -153,7 +153,7 @@ def _charges(options: argparse.Namespace) -> int:
     if options.last < 0:
         raise ValueError(f"--last must be >= 0, got {options.last}")
     with PrivacyBudget.reopen(options.key, store=options.store) as budget:
-        rows = budget.export()["rows"]
+        rows = with_names(budget.export()["rows"])
     charges = [row for row in rows if row["kind"] == "charge" and row["period"] == rows[-1]["period"]]
     shown = charges[len(charges) - min(options.last, len(charges)) :]
     if options.json:
@@ -164,9 +164,11 @@ def _charges(options: argparse.Namespace) -> int:
         currency = [name for name in ("epsilon", "delta", "rho") if rows[0][name]]
         totals = [(one["charged_by"], str(one["charges"]), *(f"{one[name]:.12g}" for name in currency)) for one in by_name(charges)]
         print(table(("charged by", "charges", *currency), totals))
-        lines = [(row["purpose"], *(row[name] for name in currency), time_of(row), str(row["sequence"])) for row in shown]
+        lines = [
+            (row["charged_by"], row["purpose"], *(row[name] for name in currency), time_of(row), str(row["sequence"])) for row in shown
+        ]
         if lines:
-            print(f"\n{table(('purpose', *currency, 'time (UTC)', 'row'), lines)}")
+            print(f"\n{table(('charged by', 'purpose', *currency, 'time (UTC)', 'row'), lines)}")
     return 0
 
 

@@ -122,10 +122,11 @@ function drawCharges(charges) {
 }
 
 function chargeRow(row, hasReceipts, receipt) {
+  const [purpose, name] = row.purpose.split("\x1f").reverse(); // docs/budget.md, "Rows"
   return el("tr", { tabindex: -1 },
     el("td", { class: "number" }, row.sequence),
     el("td", { class: "time" }, new Date(row.time_us / 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" })),
-    el("td", {}, row.purpose),
+    el("td", {}, el("span", { class: "quiet" }, name ? `${name} ` : ""), purpose),
     el("td", { class: "number" }, formatted(row.epsilon)),
     el("td", { class: `number delta ${Number(row.delta) ? "" : "none"}` }, formatted(row.delta)),
     hasReceipts ? el("td", {}, receipt === undefined ? null : el("button", {
