@@ -3,8 +3,8 @@
 
 A test file is chosen if it changed, or if it lies in the folder of a changed module (tests mirror the package) and names the module or
 something that the module defines; if none does, those that name the package it is in, or the whole folder. Test files anywhere that
-quote a text which a changed module had in main are chosen too: they assert its errors. A changed document, example or script chooses
-the test files that name it. Changed C++ also runs the C++ tests.
+quote a text which a changed module had in main, or a few words of it in a row, are chosen too: they assert its errors. A changed
+document, example or script chooses the test files that name it. Changed C++ also runs the C++ tests.
 
     python scripts/quick.py [--list] [FILE ...]      FILE instead of what git says; --list prints the choice and runs nothing
 """
@@ -26,6 +26,7 @@ PACKAGES = {"python/hushvec/": "tests/", "studies/hushvec_studies/": "studies/te
 LINTED = ("python", "tests", "examples", "scripts", "studies")
 # What a change of any module of hushvec may break: layers, imports, names. The other tests of that file run every example.
 WHOLE = ("public_names", "no_import_runs_upward", "nothing_optional_is_imported_at_the_top", "stubs_name_everything_compiled")
+RUN = 4  # words in a row of a text by which a test quotes it, or all of a test's own text if that is shorter
 STRUCTURE = ["tests/structure/test_structure.py", *(f"tests/structure/test_package.py::test_{name}" for name in WHOLE)]
 
 
@@ -35,7 +36,7 @@ def main():
     parser.add_argument("--list", action="store_true", help="print the chosen tests and run nothing")
     options = parser.parse_args()
     changed = options.files or changed_files()
-    tests = sorted({*chosen_tests(ROOT, changed), *quoting(ROOT, changed_texts(changed))})
+    tests = sorted({*chosen_tests(ROOT, changed), *quoting(ROOT, changed_words(changed))})
     if options.list:
         print(*tests, sep="\n")
         return 0
@@ -59,14 +60,14 @@ def git(*arguments):
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True).stdout
 
 
-def changed_texts(changed):
-    """What the changed modules said in main and no longer say."""
+def changed_words(changed):
+    """Words in a row that the texts of the changed modules had in main and no longer have, as `runs` gives them."""
     modules = [name for name in changed if name.startswith(tuple(PACKAGES)) and name.endswith(".py")]
     start = base() if modules else ""
     gone = set()
     for name in modules:
         now = (ROOT / name).read_text(encoding="utf-8") if (ROOT / name).exists() else ""
-        gone |= texts(git("show", f"{start}:{name}")) - texts(now)
+        gone |= runs(texts(git("show", f"{start}:{name}"))) - runs(texts(now))
     return gone
 
 
@@ -76,11 +77,32 @@ def texts(source):
     return {value for value in values if isinstance(value, str) and len(value.split()) > 2 and "\n" not in value}
 
 
-def quoting(root, quoted):
-    """Test files that hold one of the texts."""
-    tests = [path for folder in PACKAGES.values() for path in (root / folder).rglob("test_*.py")] if quoted else []
-    found = [path for path in tests if any(text in path.read_text(encoding="utf-8") for text in quoted)]
-    return [str(path.relative_to(root)) for path in found]
+def runs(found):
+    """Every two to `RUN` words that follow each other in one of the texts."""
+    split = [words(text) for text in found]
+    return {tuple(text[at : at + length]) for text in split for length in range(2, RUN + 1) for at in range(len(text) - length + 1)}
+
+
+def words(text):
+    """Of a text, or of a pattern that it must match."""
+    return re.findall(r"\w+", re.sub(r"\\(.)", r"\1", text))
+
+
+def quoting(root, gone):
+    """Test files with a string that has one of these runs of words: `RUN` of them, or all of a shorter string's."""
+    tests = [path for folder in PACKAGES.values() for path in (root / folder).rglob("test_*.py")] if gone else []
+    return [str(path.relative_to(root)) for path in tests if any(quotes(text, gone) for text in strings(path))]
+
+
+def quotes(text, gone):
+    said = words(text)
+    length = min(RUN, len(said))
+    return any(tuple(said[at : at + length]) in gone for at in range(len(said) - length + 1))
+
+
+def strings(path):
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
 
 
 def chosen_tests(root, changed):

@@ -76,9 +76,27 @@ def test_texts_are_what_errors_say_between_their_values():
 
 def test_tests_that_quote_a_text_are_chosen_in_every_folder(root):
     (root / "tests/jobs/test_other.py").write_text('assert str(error) == "limit must be > 0, got -1"\n')
-    assert quick.quoting(root, {" must be > 0, got "}) == ["tests/jobs/test_other.py"]
-    assert quick.quoting(root, {" must be finite, got "}) == []
+    assert quick.quoting(root, quick.runs({" must be > 0, got "})) == ["tests/jobs/test_other.py"]
+    assert quick.quoting(root, quick.runs({" must be finite, got "})) == []
     assert quick.quoting(root, set()) == []
+
+
+@pytest.mark.parametrize(
+    ("quoted", "is_chosen"),
+    [
+        ('match=r"must be opened with the key that"', True),
+        ('match=r"^names\\.vault: must be opened with"', True),
+        ('match="with the key"', True),
+        ('assert "v: must be opened with the key, unchanged" in text', True),
+        ('match="must be opened"', True),
+        ('match="must be a vault of pseudonyms, opened"', False),
+        ('match="vault"', False),
+    ],
+)
+def test_a_part_of_a_changed_text_is_a_quotation(root, quoted, is_chosen):
+    (root / "tests/jobs/test_other.py").write_text(f"f({quoted})\n" if quoted.startswith("match") else f"{quoted}\n")
+    gone = quick.runs({": must be opened with the key that it was written with"}) - quick.runs({": must be a vault", "the key that"})
+    assert quick.quoting(root, gone) == ["tests/jobs/test_other.py"] * is_chosen
 
 
 def test_structure_names_tests_that_exist():
