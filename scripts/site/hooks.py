@@ -84,5 +84,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         markdown = MERMAID.sub(f'<div class="diagram">\n{drawing}</div>\n', markdown)
     if place == command_line.PAGE:
         markdown = command_line.with_commands(markdown)
+    if place.startswith("reference/"):   # a name is described there, and only mentioned elsewhere
+        page.meta["search"] = {"boost": 2}
     names = {} if place.startswith("reference/") else public_names.names_in_texts()
     return PAIR.sub(r"![\1](\2_light.\3#only-light)![\1](\2_dark.\3#only-dark)", places.with_links_of_the_site(place, markdown, names))

@@ -3,6 +3,7 @@
 import ast
 import functools
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -247,7 +248,12 @@ def test_docstrings_leave_no_marks_behind(pages):
 
 
 def test_a_page_is_found_by_its_words(site):
-    index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
-    assert "hushvec.privatize" in index
-    assert "start/epsilon.html" in index
-    assert "source/examples" not in index
+    text = (site / "search" / "search_index.js").read_text(encoding="utf-8")
+    assert "start/epsilon.html" in text
+    assert "source/examples" not in text
+    index = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    words = re.split(index["config"]["separator"], "(hushvec.privatize) of 2.14")
+    assert [word for word in words if word] == ["hushvec", "privatize", "of", "2.14"]
+    boosts = {entry["location"]: entry.get("boost") for entry in index["docs"]}
+    assert boosts["reference/release.html#hushvec.privatize"] == 2
+    assert {boost for place, boost in boosts.items() if not place.startswith("reference/")} == {None}
