@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from hushvec.budget import PrivacyBudget
 
 NOTE_REPLACED = "if a release was there before, both count: their losses add up"
-TEXT_SUFFIXES = (".txt", ".md")  # of the texts in a folder
-
+_INPUTS = ("source", "input")
 _FILES = ("source", "gazetteer", "corpus", "ids", "store", "budget_store")  # arguments that name files without being paths
 
 def add_command(
@@ -111,23 +110,22 @@ def replaced_release(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def require_new_output(options: argparse.Namespace) -> None:
-    """Refuse an OUT that is one of the files that the command reads or keeps, by whatever name, or a text in the folder it reads.
+    """Refuse an OUT that is one of the files that the command reads or keeps, by whatever name. Where there is --force, it decides
+    about the input (`replaced_release`).
 
     Raises:
         ValueError: it is.
     """
-    if getattr(options, "output", None) is None:
+    output = Path(getattr(options, "output", None) or ".")
+    if output.is_dir():  # a command that writes a folder says itself what may be in it
         return
-    output = Path(options.output)
-    place = output.resolve()
     for name, value in vars(options).items():
-        if name == "output" or not (isinstance(value, Path) or (name in _FILES and value)):
+        is_other = name == "output" or (name in _INPUTS and hasattr(options, "force"))
+        if is_other or not (isinstance(value, Path) or (name in _FILES and value)):
             continue
         other = Path(str(value).removeprefix("sqlite:///"))
-        is_text_in_it = output.is_file() and output.suffix.lower() in TEXT_SUFFIXES and other.resolve() in place.parents
-        if is_text_in_it or place == other.resolve() or (output.exists() and other.exists() and output.samefile(other)):
-            read = f"those in {value}" if is_text_in_it else value
-            raise ValueError(f"{output}: must be another file than {read}, which it would replace")
+        if output.resolve() == other.resolve() or (output.exists() and other.exists() and output.samefile(other)):
+            raise ValueError(f"{output}: must be another file than {value}, which it would replace")
 
 
 def make_generator(options: argparse.Namespace) -> Generator:

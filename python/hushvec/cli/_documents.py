@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from hushvec._util.lines import decoded, numbered_lines
 from hushvec._util.progress import Progress
 from hushvec._util.publish import PRIVATE, mode_of
-from hushvec.cli._arguments import TEXT_SUFFIXES
 from hushvec.embedders.minilm import BATCH, MiniLMEmbedder
+
+SUFFIXES = (".txt", ".md")
 
 
 def source_name(source: str | None) -> str:
@@ -36,7 +37,7 @@ def read_utf8(source: str | None) -> str:
 
 def files_of_folder(folder: Path) -> list[Path]:
     """The .txt and .md files in a folder and the folders below it, by name."""
-    return sorted(file for file in folder.rglob("*") if file.suffix.lower() in TEXT_SUFFIXES and file.is_file())
+    return sorted(file for file in folder.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
 
 
 def lines_of_source(source: str) -> list[str]:
