@@ -135,7 +135,8 @@ class Pseudonymizer:
 
     def _literals(self, text: str, document: str | None) -> list[Span]:
         """What looks like a pseudonym, also in wide letters or with invisible characters. No find of a redactor overlaps it."""
-        shadow, within, spans = Shadow(text), self._document(text, document), []
+        shadow, within = Shadow(text), self._document(text, document)
+        spans: list[Span] = []
         for match in PLACEHOLDER.finditer(shadow.text):
             if _SHAPE.fullmatch(match[0]) or match[0] in self._known:
                 start, end = shadow.in_original(*match.span())
