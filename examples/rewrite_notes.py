@@ -3,9 +3,10 @@
 import hushvec as hv
 from hushvec.text import Rewriter, rewrite
 
-NOTE = "Contact Jane Doe at jane@example.com: the delivery for the clinic is late again."
+NOTE = "Jane Doe missed two payments on her credit card; call her at (415) 555-2671."
 
 # The default: the public sentence nearest to the note, or a random other one. Pure epsilon, and the whole output is covered.
+# 320 sentences ship; inverter="public.txt" takes yours. A note that none of them is about gets one that does not fit.
 result = rewrite(NOTE, epsilon=16.0)
 print(result.output)
 print(result.dp_line)

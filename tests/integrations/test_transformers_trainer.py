@@ -10,7 +10,13 @@ import hushvec as hv
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("peft")
-from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments  # noqa: E402
+from transformers import (  # noqa: E402
+    BertConfig,
+    BertForSequenceClassification,
+    DataCollatorWithFlattening,
+    Trainer,
+    TrainingArguments,
+)
 
 from hushvec.integrations.transformers import PrivacyCallback, PrivateTrainer  # noqa: E402
 from hushvec.training import DPOptimizer, per_example_gradients  # noqa: E402
@@ -300,3 +306,36 @@ def test_an_ordinary_training_step_leaves_no_gradient_to_step_with(tmp_path):
     with pytest.raises(ValueError, match=r"step\(\) needs gradients of examples, got none"):
         trainer.train()
     assert optimizer.steps_taken == 0
+
+
+def twice(notes):
+    return {name: torch.cat([part, part]) for name, part in batch_of(notes).items()}
+
+
+def flattened(notes):
+    return DataCollatorWithFlattening(return_tensors="pt")([{**one, "labels": one["input_ids"]} for one in notes])
+
+
+@pytest.mark.parametrize("collator, said", [
+    (twice, "got 6 rows in 'input_ids' for 3 examples"),
+    (lambda notes: {name: part.reshape(1, -1) for name, part in batch_of(notes).items()}, "got 1 rows in 'input_ids' for 3 examples"),
+    (flattened, "got 1 rows in 'input_ids' for 3 examples"),
+], ids=["two rows of each", "one row of all", "flattened"])
+def test_a_collator_makes_one_row_of_each_note_or_nothing_is_charged(collator, said, tmp_path):
+    budget = hv.PrivacyBudget(max_epsilon=9.0, max_delta=1e-4)
+    trainer = private(tmp_path, data_collator=collator, budget=budget)
+    with pytest.raises(ValueError, match=said):
+        trainer.train()
+    assert trainer.privacy.steps_taken == 0 and budget.consumed() == 0.0
+
+
+def test_ghost_clipping_takes_one_loss_for_each_note(tmp_path):
+    """Two views of each, made by the losses: every layer then has two rows of a note, and as many losses."""
+
+    def of_two_views(model, inputs):
+        return losses(model, {name: torch.cat([part, part]) for name, part in inputs.items()})
+
+    trainer = private(tmp_path, gradients="ghost", losses=of_two_views)
+    with pytest.raises(ValueError, match=r"losses must return a tensor \[\d+\], one loss for each example, got \[\d+\]"):
+        trainer.train()
+    assert trainer.privacy.steps_taken == 0

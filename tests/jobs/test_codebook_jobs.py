@@ -74,7 +74,8 @@ FROZEN = [0, 0, 3, 3, 0, 3, 3, 1, 2, 4, 2, 1, 1, 3, 4, 2, 0, 1, 1, 3, 0, 3, 0, 4
 def test_frozen_bits():
     """Answers of the first 30 places, made by the reference in tests/evidence/reference and tests/discrete."""
     rows = np.repeat(np.eye(5, dtype=np.float32), 6, axis=0)
-    job = NoiseJob.unsafe_seeded(1, dimension=5, mechanism=PublicCodebook.of(np.eye(5, dtype=np.float32)).mechanism(1.0))
+    codebook = PublicCodebook.of(np.eye(5, dtype=np.float32)).for_any_row()   # its own rows
+    job = NoiseJob.unsafe_seeded(1, dimension=5, mechanism=codebook.mechanism(1.0))
     assert codes_of(noise_batch(rows, job), job).tolist() == FROZEN
 
 

@@ -216,6 +216,12 @@ def test_saved_and_loaded(projection, tmp_path):
     assert PublicProjection.load(str(path)) == projection
 
 
+def test_all_components_are_the_directions_in_which_rows_vary():
+    few = PublicProjection.fit(PUBLIC[:4], components="all", whiten=True)
+    assert few == PublicProjection.fit(PUBLIC[:4], components=3, whiten=True)
+    assert PublicProjection.fit(PUBLIC, components="all").output_dimension == 12
+
+
 def test_a_failed_save_leaves_the_old_file(projection, tmp_path, monkeypatch):
     path = tmp_path / "map.npz"
     projection.save(path)
@@ -248,7 +254,7 @@ def test_a_damaged_file_is_refused(tmp_path):
 def stored(**changes):
     projection = PublicProjection.fit(PUBLIC, components=5, whiten=True)
     fields = {"format": 1, "digest": projection.digest, "mean": projection.mean}
-    fields |= {"components": projection.components, "scales": projection.scales} | changes
+    fields |= {"components": projection.components, "scales": projection.scales, "fitted_rows": projection.fitted_rows.words} | changes
     return {name: value for name, value in fields.items() if value is not None}
 
 

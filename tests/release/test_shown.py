@@ -71,7 +71,7 @@ CLAIMS = {
     "privunit int8": lambda: hv.privatize(ROWS, epsilon=8.0, mechanism="privunit", dtype="int8").receipt,
     "empirical": lambda: hv.privatize(ROWS, sigma=0.5, mechanism="empirical").receipt,
     "empirical sensitivity": empirical,
-    "codes": lambda: hv.privatize(ROWS[:5], mechanism=PublicCodebook.fit(ROWS, epsilon=4.0).mechanism(epsilon=4.0)).receipt,
+    "codes": lambda: hv.privatize(ROWS[:5], mechanism=PublicCodebook.fit(-ROWS, epsilon=4.0).mechanism(epsilon=4.0)).receipt,
     "labels": lambda: hv.privatize_labels(["a", "b"], ["a", "b", "c"], epsilon=2.0).receipt,
     "reports": lambda: hv.collect.Vocabulary(["a", "b", "c"], epsilon=1.0).release(["a", "b"]).receipt,
     "selection": selection,

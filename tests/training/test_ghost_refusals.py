@@ -117,6 +117,22 @@ def test_examples_that_are_tied_together(model, losses, said):
     assert all(not hasattr(one, "clipped_sum") and one.grad is None for one in model.parameters())
 
 
+@pytest.mark.parametrize("model", [Bypass(), BehindBack()], ids=["bypassed", "never passed"])
+def test_a_batch_in_parts_of_one_example_is_checked_too(model):
+    with GhostClipping(model, 1.0) as ghost, pytest.raises(GhostClippingError) as caught:
+        ghost.backward(model(torch.randn(1, 3)).square().sum(1))
+    assert "parameter layer.weight must be used by its own layer's forward" in str(caught.value)
+    assert all(not hasattr(one, "clipped_sum") for one in model.parameters())
+
+
+def test_after_a_part_of_one_example_the_first_of_several_shows_whether_rows_mix():
+    layer = torch.nn.Linear(3, 3)
+    with GhostClipping(layer, 1.0) as ghost:
+        ghost.backward(layer(torch.randn(1, 3)).square().sum(1))
+        with pytest.raises(GhostClippingError, match="must depend on its own row only"):
+            ghost.backward(batch_norm(layer(torch.randn(4, 3))).square().sum(1))
+
+
 def mean_over_tokens(model, ids, mask):
     """Losses as the transformers Trainer makes them: summed over valid tokens, divided by those of the whole batch."""
     return (model(ids).square().sum(2) * mask).sum(1) / mask.sum()

@@ -65,6 +65,22 @@ def test_the_engine_trains_and_both_accounts_agree():
     assert both.epsilon == pytest.approx(both.opacus_epsilon, abs=0.011)
 
 
+def test_the_loader_makes_one_row_of_each_example():
+    data = torch.utils.data.TensorDataset(torch.ones(8, 3), torch.zeros(8))
+    twice = torch.utils.data.DataLoader(
+        data, batch_size=4, collate_fn=lambda rows: [torch.cat([part, part]) for part in torch.utils.data.default_collate(rows)]
+    )
+    model = torch.nn.Linear(3, 1)
+    with pytest.raises(ValueError, match="got 6 rows in part 0 of the batch for 3 examples"):
+        secure_opacus(engine_of()).make_private(
+            module=model,
+            optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+            data_loader=twice,
+            noise_multiplier=1.0,
+            max_grad_norm=1.0,
+        )
+
+
 @pytest.mark.parametrize("mode", ["hooks", "functorch", "ew"])
 def test_without_noise_the_gradient_is_the_clipped_sum(mode):
     engine = secure_opacus(engine_of())

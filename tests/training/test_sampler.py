@@ -121,6 +121,69 @@ def test_the_loader_refuses_what_would_choose_batches():
         poisson_loader(Mappings(), 0.5, shuffle=True)
     with pytest.raises(TypeError, match="dataset must have a length, got map"):
         poisson_loader(map(int, "12"), 0.5)
-    loader = poisson_loader(Mappings(), 1e-12, steps=1, collate_fn=lambda examples: object())
+    with pytest.raises(TypeError, match="a batch must have tensors, arrays or lists with a row for each example, got object"):
+        poisson_loader(Mappings(), 0.5, collate_fn=lambda examples: object())
+    loader = poisson_loader(Mappings(), 1e-12, steps=1, collate_fn=lambda examples: {"x": torch.ones(len(examples)), "y": object()})
     with pytest.raises(TypeError, match="a batch must be of tensors"):
         list(loader)
+
+
+ROWS = torch.utils.data.TensorDataset(torch.arange(24.0).reshape(8, 3), torch.arange(8))
+
+
+def collated(rows):
+    return torch.utils.data.default_collate(rows)
+
+
+def positions(*rows):
+    return lambda examples: {
+        "input_ids": torch.ones(len(examples), 6),
+        "position_ids": torch.tensor([rows[number % len(rows)] for number in range(len(examples))]),
+    }
+
+
+NO_ROWS = "a batch must have tensors, arrays or lists with a row for each example, got dict"
+COLLATORS = {
+    "packed": (lambda rows: [part.reshape(1, -1) for part in collated(rows)], "got 1 rows in part 0 of the batch for 3"),
+    "two views": (lambda rows: [torch.cat([part, part]) for part in collated(rows)], "got 6 rows in part 0 of the batch for 3"),
+    "two labels": (lambda rows: {"x": collated(rows)[0], "y": collated(rows)[1].repeat(2)}, "got 6 rows in 'y' for 3 examples"),
+    "two texts": (lambda rows: {"text": ["a"] * 2 * len(rows)}, "got 6 rows in 'text' for 3 examples"),
+    "no tensor": (lambda rows: {"count": len(rows)}, NO_ROWS),
+    "which sequence": (lambda rows: dict(zip(("x", "seq_idx"), collated(rows))), r"got rows of joined sequences \(seq_idx\)"),
+    "positions": (positions([0, 1, 2, 0, 1, 0], [0, 1, 2, 3, 4, 5]), r"got rows of joined sequences \(position_ids\)"),
+}
+
+
+@pytest.mark.parametrize("case", COLLATORS)
+def test_a_collate_function_makes_one_row_of_each_example(case):
+    made, said = COLLATORS[case]
+    with pytest.raises((ValueError, TypeError), match=said):
+        poisson_loader(ROWS, 0.5, collate_fn=made)
+
+
+@pytest.mark.parametrize("collate", [
+    list,
+    lambda rows: {"x": collated(rows)[0], "ids": [str(int(label)) for _, label in rows], "width": 3},
+    lambda rows: {"views": torch.stack([collated(rows)[0]] * 2, 1)},
+    positions([0, 0, 0, 1, 2, 3], [1, 1, 1, 0, 1, 2], [0, 1, 2, 0, 0, 0]),     # padded on the left, with 0 and 1, and on the right
+])
+def test_these_make_one_row_of_each(collate):
+    assert len(list(poisson_loader(ROWS, 0.5, steps=5, collate_fn=collate))) == 5
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_batch_that_is_wrong_later_is_refused_when_it_is_made(workers):
+    def late(rows):
+        return [part[:-1] if len(rows) == 8 else part for part in collated(rows)]
+
+    with pytest.raises(ValueError, match="got 7 rows in part 0 of the batch for 8 examples"):
+        list(poisson_loader(ROWS, 1.0, collate_fn=late, num_workers=workers))
+
+
+def test_a_dataset_gives_one_example_for_each_index():
+    class Twice(torch.utils.data.TensorDataset):
+        def __getitems__(self, indices):
+            return [self[index] for index in indices for _ in range(2)]
+
+    with pytest.raises(ValueError, match="dataset must give one example for each index, got 6 for 3"):
+        poisson_loader(Twice(torch.ones(5, 2)), 0.5)

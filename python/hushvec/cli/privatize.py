@@ -135,8 +135,11 @@ def _response(options: argparse.Namespace, source: Source, rows: int) -> Codeboo
     if options.epsilon is None:
         raise ValueError("--epsilon must be given with --codebook")
     codebook = PublicCodebook.load(options.codebook)
-    if options.text_key is None and source.count() == codebook.rows:  # texts would be embedded twice
-        codebook.require_other_rows(*(part.values for part in source.parts()))
+    if options.text_key is None:  # texts would be embedded twice: theirs are looked at when they are released
+        done = 0
+        for part in source.parts():
+            codebook.require_other_rows(part.values, first_row=done)
+            done += len(part.values)
     return codebook.mechanism(options.epsilon, rows_per_person=max(1, rows))
 
 
@@ -158,6 +161,8 @@ def _release(source: Source, plan: ReleasePlan, path: Path, file: BinaryIO) -> i
             if plan.per == "release" and done + rows > planned:
                 raise FileError(path, f"the file grew while it was read: {planned} rows were counted")
             try:
+                if isinstance(plan.mechanism, CodebookResponse):
+                    plan.mechanism.codebook.require_other_rows(part.values, first_row=done)
                 values = plan.run(part.values, first_row=done)
             except ValueError as error:
                 raise FileError(path, str(error)) from None

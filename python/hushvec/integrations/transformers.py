@@ -144,7 +144,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
 
     Raises:
         TypeError, ValueError: a bad argument, or an option of TrainingArguments that would break the guarantee
-            (`require_private_arguments`); nothing is charged then. `train` raises what `DPOptimizer.step` does.
+            (`require_private_arguments`); nothing is charged then. `train` raises what `DPOptimizer.step` does, and before the first
+            step ValueError for a data_collator that does not make one row of each example, such as DataCollatorWithFlattening.
 
     Guarantees:
         Those of `DPOptimizer`, which `privacy.describe()` states, against anyone who sees weights, checkpoints and logs. The losses,
@@ -275,7 +276,10 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         assert self._losses is not None
         if self._ghost is None:
             self._ghost = GhostClipping(self.model, self.privacy.settings.clip_norm, allow_buffers=self._options["allow_buffers"])
-        self._ghost.backward(self._losses(self.model, part))
+        losses, rows = self._losses(self.model, part), batch_size((part,))
+        if isinstance(losses, torch.Tensor) and tuple(losses.shape) != (rows,):
+            raise ValueError(f"losses must return a tensor [{rows}], one loss for each example, got {list(losses.shape)}")
+        self._ghost.backward(losses)
 
     def _loss_of_one(self, predict: Callable[..., Any], example: dict[str, Any]) -> Any:
         return predict(**example).loss if self._losses is None else self._losses(predict, example)[0]

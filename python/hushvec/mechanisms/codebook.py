@@ -21,14 +21,9 @@ from hushvec._util import validate
 from hushvec._util.extras import needs_extra
 from hushvec.mechanisms.code_counts import FEWEST, best, count_for, counts_up_to, found_share, tried_until_past
 from hushvec.mechanisms.codebook_response import CodebookResponse
+from hushvec.mechanisms.fitted_rows import FittedRows
 from hushvec.mechanisms.privunit import PrivUnit
-from hushvec.mechanisms.public_arrays import (
-    Rows,
-    digest_of_rows,
-    nearest_codes,
-    unit_public_rows,
-    unit_rows,
-)
+from hushvec.mechanisms.public_arrays import Rows, checked_public_rows, nearest_codes, unit_public_rows, unit_rows
 from hushvec.mechanisms.public_codes import PublicCodes
 from hushvec.mechanisms.randomized_response import RandomizedResponse
 
@@ -79,7 +74,7 @@ class PublicCodebook(PublicCodes):
         codes: float32 [k, d], rows of unit length, 2 <= k <= 2^24.
         sums: float32 [k, d], for each code the sum of the public unit rows of its cell.
         rows: how many public rows there were.
-        fitted_on: SHA-256, in hexadecimal, of those rows as float32; None if unknown.
+        fitted_rows: digests of those rows; None if unknown.
 
     Raises:
         TypeError: wrong kinds.
@@ -87,8 +82,8 @@ class PublicCodebook(PublicCodes):
 
     Guarantees:
         `codebook.mechanism(epsilon)` is epsilon-DP for rows that the codebook was not made from. Fitted on the private rows the codes
-        are themselves a release of them, without any noise: nothing that a receipt says is true then. Rows whose digest is
-        `fitted_on` are refused; that catches a mistake, not every misuse.
+        are themselves a release of them, without any noise: nothing that a receipt says is true then. So a release of one of its
+        rows is refused; that catches a mistake, not every misuse (`PublicProjection.require_other_rows`).
 
     Edge cases:
         Cosines only: the length of a row has no influence. A row of zeros is nearest to the first code.
@@ -157,7 +152,7 @@ class PublicCodebook(PublicCodes):
             public_rows: as for `fit`; at least two.
         """
         rows = unit_public_rows(public_rows)
-        return cls(rows, rows, len(rows), digest_of_rows(public_rows))
+        return cls(rows, rows, len(rows), FittedRows.of(checked_public_rows("public_rows", public_rows)))
 
     @classmethod
     def _of_cells(cls, centers: Rows, rows: Rows, given: Any) -> PublicCodebook:
@@ -165,7 +160,7 @@ class PublicCodebook(PublicCodes):
         used, cells = np.unique(nearest_codes(rows, centers), return_inverse=True)
         sums = np.zeros((len(used), rows.shape[1]), np.float64)
         np.add.at(sums, cells, rows)
-        return cls(unit_rows(sums), sums.astype(np.float32), len(rows), digest_of_rows(given))
+        return cls(unit_rows(sums), sums.astype(np.float32), len(rows), FittedRows.of(checked_public_rows("public_rows", given)))
 
     def mechanism(self, epsilon: float, *, rows_per_person: int = 1) -> CodebookResponse:
         """Randomized response over the codes, for `hushvec.privatize(mechanism=)`.

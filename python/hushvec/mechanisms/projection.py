@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -21,10 +21,12 @@ from hushvec._native import arrays, conversion, rowwise
 from hushvec._native.products import product
 from hushvec._util import validate
 from hushvec._util.npz import load_npz, save_npz
+from hushvec.mechanisms.fitted_rows import FITTED_ROWS, FittedRows, require_other_rows, words_of
 from hushvec.mechanisms.projection_fit import ProjectionFit, projection_fit
 from hushvec.mechanisms.public_arrays import checked_public_rows, digest_of, frozen
 
 FORMAT = 1
+ALL = "all"
 
 # Components are stored as float32: their products with each other then differ from 0 and 1 by at most about sqrt(d) 2^-24.
 _ORTHONORMAL_WITHIN = 1e-5
@@ -45,6 +47,7 @@ class PublicProjection:
         mean: float32 [d], subtracted first; zeros where no mean is removed.
         components: float32 [m, d], orthonormal rows, m <= d; None for the identity.
         scales: float32 [m], > 0, one for each component; None for ones.
+        fitted_rows: digests of the rows that it was fitted on, which `fit` and `mean_only` keep; None: not known, or none.
 
     Raises:
         TypeError: wrong kinds.
@@ -56,7 +59,8 @@ class PublicProjection:
         `digest`, which lets a receipt name it.
         This holds only if the map does not depend on the private rows. Fitted on them, one person's row turns the axes under
         everybody else's: all released rows move at once, the sensitivity is that of all rows together and not 2 clip_norm, and the
-        components, once published, show the row that turned them. Then nothing that a receipt says is true.
+        components, once published, show the row that turned them. Then nothing that a receipt says is true. So a release of a row
+        that it was fitted on is refused (`require_other_rows`, which says what that cannot see).
 
     Edge cases:
         Lengths change: orthonormal components shorten x - mean, scales stretch it. Normalize after the map
@@ -83,6 +87,7 @@ class PublicProjection:
     mean: NDArray[np.float32]
     components: NDArray[np.float32] | None = None
     scales: NDArray[np.float32] | None = None
+    fitted_rows: FittedRows | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mean", frozen("mean", self.mean, 1))
@@ -96,13 +101,15 @@ class PublicProjection:
     # ---- where a public map comes from ----
 
     @classmethod
-    def fit(cls, public_embeddings: Any, *, components: int = 40, remove_mean: bool = True, whiten: bool = False) -> PublicProjection:
+    def fit(
+        cls, public_embeddings: Any, *, components: int | str = 40, remove_mean: bool = True, whiten: bool = False
+    ) -> PublicProjection:
         """The principal components of public rows, the strongest first.
 
         Args:
             public_embeddings: float array [n, d], numpy or torch: rows that nobody needs protection from, and never those that are to
                 be released. Other text of the same kind does.
-            components: m, how many are kept; at most the number of directions in which the rows vary.
+            components: m, how many are kept; at most the number of directions in which the rows vary. "all": that number.
             remove_mean: also subtract the mean of the public rows; without it the components are those of the uncentered rows.
             whiten: also divide each component by its spread in the public rows, so that they vary alike in all directions kept;
                 their mean square length is then 1.
@@ -112,20 +119,22 @@ class PublicProjection:
             ValueError: not two-dimensional, fewer than two rows, NaN or Inf, more components than directions.
         """
         rows = _public_rows(public_embeddings)
-        count = _components(components, rows.shape[1])
+        wanted = rows.shape[1] if components == ALL else _components(components, rows.shape[1])
         centered = validate.flag("remove_mean", remove_mean)
         mean = rows.mean(axis=0).astype(np.float32) if centered else np.zeros(rows.shape[1], np.float32)
         spread, axes = np.linalg.eigh(_second_moment(rows, mean))
         varying = int((spread > _SMALLEST_SPREAD**2 * spread[-1]).sum()) if spread[-1] > 0 else 0
+        count = max(1, varying) if components == ALL else wanted
         if count > varying:
             raise ValueError(f"components must be at most {varying}, the directions in which public_embeddings vary, got {count}")
         scales = (1 / np.sqrt(count * spread[::-1][:count])).astype(np.float32) if validate.flag("whiten", whiten) else None
-        return cls(mean, _signed(axes[:, ::-1][:, :count].T).astype(np.float32), scales)
+        return cls(mean, _signed(axes[:, ::-1][:, :count].T).astype(np.float32), scales, FittedRows.of(rows))
 
     @classmethod
     def mean_only(cls, public_embeddings: Any) -> PublicProjection:
         """Subtract the mean of public rows, and nothing else. The argument is that of `fit`."""
-        return cls(_public_rows(public_embeddings).mean(axis=0).astype(np.float32))
+        rows = _public_rows(public_embeddings)
+        return cls(rows.mean(axis=0).astype(np.float32), fitted_rows=FittedRows.of(rows))
 
     @classmethod
     def johnson_lindenstrauss(cls, dimension: int, components: int, seed: int) -> PublicProjection:
@@ -201,6 +210,23 @@ class PublicProjection:
             wide = _coordinates(wide, self.components.T)
         return _narrowed("y", wide + _like(y, self.mean))
 
+    def require_other_rows(self, x: Any, name: str = "x") -> None:
+        """Refuse rows that the map was fitted on. Every release through it asks: `privatize`, indexes, middleware.
+
+        Args:
+            x: float array [d] or [n, d], before the map.
+            name: of the argument, for errors.
+
+        Raises:
+            ValueError: a row is one of them; it is named. Whoever sees the refusal learns that.
+
+        Edge cases:
+            Found by digests of its float32 numbers: in another dtype that holds the same ones, layout or library too. Not found: a row
+            that was scaled, normalized, rounded or changed anywhere; rows of zeros; some of more than 2^20 fitted rows; any row where
+            the map was not made by `fit` or `mean_only`. So this catches mistakes, and the absence of a refusal proves nothing.
+        """
+        require_other_rows("projection", self.fitted_rows, conversion.as_array(name, x), name)
+
     def check(self, public_sample: Any) -> ProjectionFit:
         """How much of rows like those to be released survives the map, before any epsilon is spent.
 
@@ -259,8 +285,12 @@ class PublicProjection:
     # ---- on disk ----
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the map as an .npz file of its arrays, format and digest: beside `path` first, then in one step onto it."""
-        save_npz(path, FORMAT, self.digest, self._stored())
+        """Write the map as an .npz file of its arrays, format and digest: beside `path` first, then in one step onto it.
+
+        The digests of the rows it was fitted on are in the file, 16 bytes for each of at most 2^20: whoever has a row and the file can
+        tell whether it is among them. That is no loss for public rows.
+        """
+        save_npz(path, FORMAT, self.digest, {**self._stored(), FITTED_ROWS: words_of(self.fitted_rows)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PublicProjection:
@@ -272,9 +302,10 @@ class PublicProjection:
         """
 
         def made(stored: dict[str, Any]) -> PublicProjection:
-            return cls(stored["mean"], *(stored[name] if len(stored[name]) else None for name in ("components", "scales")))
+            arrays = (stored[name] if len(stored[name]) else None for name in ("components", "scales"))
+            return cls(stored["mean"], *arrays, fitted_rows=FittedRows.stored(stored[FITTED_ROWS]))
 
-        return load_npz(path, "projection", FORMAT, ("mean", "components", "scales"), made)
+        return load_npz(path, "projection", FORMAT, ("mean", "components", "scales", FITTED_ROWS), made)
 
     def _require_orthonormal(self) -> None:
         assert self.components is not None

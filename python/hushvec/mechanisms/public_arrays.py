@@ -103,18 +103,6 @@ def as_float32(x: Any) -> Rows:
     return np.ascontiguousarray(values.float().cpu().numpy() if arrays.is_torch(x) else values, np.float32)
 
 
-def digest_of_rows(*parts: Any) -> str:
-    """SHA-256, in hexadecimal, of rows in one array or several, as float32."""
-    content = hashlib.sha256()
-    for part in parts:
-        values = part.detach().cpu().float().numpy() if arrays.is_torch(part) else part
-        if arrays.is_cupy(part):
-            values = part.get()
-        with np.errstate(over="ignore"):
-            content.update(np.ascontiguousarray(values, "<f4").tobytes())
-    return content.hexdigest()
-
-
 def unit_public_rows(public_rows: Any, name: str = "public_rows") -> Rows:
     """Public rows at unit length in float32, a new array.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -12,13 +13,13 @@ import numpy as np
 from hushvec._native import arrays, conversion, kernels, rowwise
 from hushvec._util import validate
 from hushvec._util.npz import load_npz, save_npz
+from hushvec.mechanisms.fitted_rows import FITTED_ROWS, FittedRows, require_other_rows, words_of
 from hushvec.mechanisms.public_arrays import (
     Rows,
     as_float32,
     as_narrow_rows,
     copy_on_device,
     digest_of,
-    digest_of_rows,
     frozen,
     nearest_codes,
     unit_rows,
@@ -39,7 +40,7 @@ class PublicCodes:
     codes: Rows
     sums: Rows
     rows: int
-    fitted_on: str | None = None
+    fitted_rows: FittedRows | None = None
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -121,21 +122,24 @@ class PublicCodes:
         sums = self.sums.astype(np.float64)
         return unit_rows((truth - other) * sums + other * sums.sum(axis=0))
 
-    def require_other_rows(self, *parts: Any) -> None:
-        """Refuse the rows that the codebook was made from.
+    def require_other_rows(self, x: Any, *, first_row: int = 0) -> None:
+        """Refuse rows that the codebook was made from, as far as `PublicProjection.require_other_rows` can see. Every release asks.
 
         Args:
-            parts: the rows to be released, in one array or in several.
+            x: float array [d] or [n, d]: rows to be released.
+            first_row: number of x's first row in the whole input; an error counts by it.
 
         Raises:
-            ValueError: they are the array that the codebook was fitted on.
+            ValueError: a row is one of them; it is named. Whoever sees the refusal learns that.
         """
-        count = sum(arrays.rows_and_dimension(part)[0] for part in parts)
-        if self.fitted_on is not None and count == self.rows and digest_of_rows(*parts) == self.fitted_on:
-            raise ValueError(
-                "codebook must be fitted on public rows, not on those to be released: x is the array it was fitted on "
-                f"(digest {self.fitted_on[:12]})"
-            )
+        require_other_rows("codebook", self.fitted_rows, x, first_row=first_row)
+
+    def for_any_row(self: Codes) -> Codes:
+        """The same codebook without digests of its rows, for what may well be one of them: a question to a public index, a
+        benchmark that has texts twice."""
+        found = copy(self)
+        object.__setattr__(found, "fitted_rows", None)
+        return found
 
     @cached_property
     def digest(self) -> str:
@@ -155,8 +159,8 @@ class PublicCodes:
         return f"{type(self).__name__}({len(self)} codes, dimension {self.dimension}, digest {self.digest[:12]})"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the codebook as an .npz file: beside `path` first, then in one step onto it."""
-        save_npz(path, FORMAT, self.digest, {"fitted_on": self.fitted_on or "", "rows": self.rows, **self._stored()})
+        """Write the codebook as an .npz file: beside `path` first, then in one step onto it. With the digests of its public rows."""
+        save_npz(path, FORMAT, self.digest, {FITTED_ROWS: words_of(self.fitted_rows), "rows": self.rows, **self._stored()})
 
     @classmethod
     def load(cls: type[Codes], path: str | os.PathLike[str]) -> Codes:
@@ -168,6 +172,6 @@ class PublicCodes:
         """
 
         def made(stored: dict[str, Any]) -> Codes:
-            return cls(stored["codes"], stored["sums"], int(stored["rows"]), str(stored["fitted_on"]) or None)
+            return cls(stored["codes"], stored["sums"], int(stored["rows"]), FittedRows.stored(stored[FITTED_ROWS]))
 
-        return load_npz(path, "codebook", FORMAT, ("fitted_on", "rows", *_ARRAYS), made)
+        return load_npz(path, "codebook", FORMAT, (FITTED_ROWS, "rows", *_ARRAYS), made)

@@ -82,7 +82,11 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
     def _planned(self, values: Any, model: SourceModel, *, is_released: bool = True) -> tuple[Any, ReleasePlan, tuple[str, ...]]:
         """The rows after the projection, the plan for them, and the notes of the receipt."""
         changed, note = self._changes(values, model)
-        x = values if self._projection is None else self._projection.transform(values)
+        x = values
+        if self._projection is not None:
+            if is_released:
+                self._projection.require_other_rows(values, "vectors")
+            x = self._projection.transform(values)
         return x, self._plan(x, changed, is_released), (*self._notes, *note)
 
     def _changes(self, values: Any, model: SourceModel) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -97,7 +97,8 @@ def privatize(
         generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy:
             the receipt says so, and together with a budget it is refused.
         projection: a public map that rows go through before the mechanism; clip_norm then applies after it, and the values have
-            its `output_dimension` columns (`projection.lift` takes them back). It must not have been fitted on the rows' own people.
+            its `output_dimension` columns (`projection.lift` takes them back). It must not have been fitted on the rows' own people;
+            a row that it was fitted on is refused.
         notes: sentences for a reader of the receipt, which keeps them beside its own.
         dtype: None for values of x's dtype. "int8" for integers in [-127, 127] and one scale, a power of two: `release.scale`, the
             receipt's grid. For "gaussian", "empirical" and "privunit", and without renormalize. The release is exact on this coarser
@@ -182,7 +183,8 @@ def _released(
 def _behind(projection: PublicProjection, x: Any) -> arrays.CheckedRows:
     """The rows after a map, which has checked them for NaN and Inf."""
     rows = conversion.given_rows("x", x, finite=False).values
-    return rowwise.checked_rows("x", require_projection(projection).transform(rows), finite=False)._replace(finite=True)
+    require_projection(projection).require_other_rows(rows)
+    return rowwise.checked_rows("x", projection.transform(rows), finite=False)._replace(finite=True)
 
 
 def _sentences(notes: Sequence[str]) -> tuple[str, ...]:

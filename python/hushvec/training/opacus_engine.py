@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
+from hushvec.training.collating import OneRowEach
 from hushvec.training.gradients import require_scales
 from hushvec.training.model_watch import ModelWatch
 from hushvec.training.opacus_optimizers import ExactNoiseOptimizer, ExactOptimizer
@@ -58,15 +59,15 @@ def secure_opacus(
         ValueError: secure_mode, which asks for another source; Opacus in a release that this was not tested with.
             `make_private` raises ValueError for what is not covered: clipping other than "flat", sharded parameters (FSDP), several
             processes without DistributedDataParallel or Opacus's own wrapper, mode "ghost" in several, poisson_sampling=False, a
-            noise_generator, and modes other than "hooks", "functorch", "ew" and "ghost"; and for an accountant that another
-            optimizer has.
+            noise_generator, and modes other than "hooks", "functorch", "ew" and "ghost"; for an accountant that another
+            optimizer has; and for a collate function that does not make one row of each example.
             The optimizer's `step`, `save_checkpoint` of the engine and `opacus_accounting` raise ModelChangedError (a ValueError)
             where a parameter or buffer has changed outside of the private steps: by a forward pass that writes.
 
     Guarantees:
         Those of `clip_and_noise_gradients` for the modes with per-example gradients. In mode "ghost" the noise alone is this
         library's: the sum is Opacus's, in floating point, and so is its clipping.
-        Accounting stays with the engine's accountant; `opacus_accounting` compares it with this library's.
+        Accounting stays with the engine's accountant; `opacus_accounting` compares it with this library's. There is no receipt.
 
     Edge cases:
         In distributed training every process has each n-th example of the dataset. Clipped sums are added up exactly on rank 0, which
@@ -181,13 +182,15 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
             raise ValueError("poisson_sampling must be True: no amplification is proved for other batches, got False")
         loader = super()._prepare_data_loader(data_loader, poisson_sampling=poisson_sampling, distributed=False, **arguments)
         sampler = loader.batch_sampler
+        collate = OneRowEach(loader.collate_fn, loader.dataset)
+        collate.try_out()
         share = range(sampler.num_samples)
         if distributed:
             share = share[torch.distributed.get_rank() :: torch.distributed.get_world_size()]
         return DataLoader(
             loader.dataset,
             batch_sampler=_ExactSampler(share, sampler.sample_rate, sampler.steps, self.hushvec_generator),
-            collate_fn=loader.collate_fn,
+            collate_fn=collate,
             num_workers=loader.num_workers,
             pin_memory=loader.pin_memory,
             timeout=loader.timeout,

@@ -10,6 +10,7 @@ from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
 from hushvec._util.extras import needs_extra
+from hushvec.training.collating import OneRowEach
 
 _WORD = 2**64
 
@@ -93,7 +94,8 @@ def poisson_loader(
     Args:
         dataset: with `__len__` and `__getitem__`; at least one example.
         sampling_probability, steps, generator: as in `PoissonSampler`.
-        collate_fn: makes a batch of examples; torch's `default_collate` if None.
+        collate_fn: makes a batch of examples, with one row for each; torch's `default_collate` if None. It is tried on the first
+            three examples, and every batch is checked (docs/training.md, "What an example is").
         **arguments: further ones of torch.utils.data.DataLoader; none that chooses batches.
 
     Returns:
@@ -103,7 +105,8 @@ def poisson_loader(
     Raises:
         MissingExtraError: torch is not installed.
         TypeError: the dataset has no length, or a batch holds something that cannot be cut to length 0.
-        ValueError: a value breaks its rule, or an argument chooses batches.
+        ValueError: a value breaks its rule, or an argument chooses batches; a batch has more or fewer rows than examples, or rows
+            of joined sequences. While the loader runs, too.
 
     Example:
         >>> import torch
@@ -120,34 +123,6 @@ def poisson_loader(
     if not hasattr(dataset, "__len__"):
         raise TypeError(f"dataset must have a length, got {validate.kind(dataset)}")
     sampler = PoissonSampler(len(dataset), sampling_probability, steps=steps, generator=generator)
-    collate = EmptyBatches(default_collate if collate_fn is None else collate_fn, dataset)
+    collate = OneRowEach(default_collate if collate_fn is None else collate_fn, dataset)
+    collate.try_out()
     return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate, **arguments)
-
-
-class EmptyBatches:
-    """A collate function that also makes the batch of no examples, after the dataset's first example."""
-
-    def __init__(self, collate: Callable[[list[Any]], Any], dataset: Any) -> None:
-        self.collate, self.dataset = collate, dataset
-
-    def __call__(self, examples: list[Any]) -> Any:
-        if examples:
-            return self.collate(examples)
-        return emptied(self.collate([self.dataset[0]]))
-
-
-def emptied(batch: Any) -> Any:
-    """A batch without its examples: the same structure, every tensor of length 0."""
-    import torch
-
-    if isinstance(batch, torch.Tensor) and batch.ndim > 0:
-        return batch[:0]
-    if isinstance(batch, dict) or hasattr(batch, "items"):
-        return type(batch)({name: emptied(part) for name, part in batch.items()})
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(emptied(part) for part in batch))
-    if isinstance(batch, (list, tuple)):
-        if all(isinstance(part, (str, bytes, int, float)) for part in batch):
-            return type(batch)()
-        return type(batch)(emptied(part) for part in batch)
-    raise TypeError(f"a batch must be of tensors, lists, tuples and mappings to have an empty form, got {validate.kind(batch)}")

@@ -84,7 +84,7 @@ def contender(
         kind = Laplacian if name == LAPLACIAN else L2Laplace
         return Contender(kind(epsilon=epsilon, dimension=dimension), None, unit, 0.0)
     if name == CODEBOOK:
-        codebook = PublicCodebook.fit(public, epsilon=epsilon, purpose=purpose, seed=seed)
+        codebook = PublicCodebook.fit(public, epsilon=epsilon, purpose=purpose, seed=seed).for_any_row()
         return Contender(codebook.mechanism(epsilon), len(codebook), unit, 0.0)
     mechanism_for = _privunit(searched=rows is not None) if name == WHITENED_PRIVUNIT else _gaussian(delta)
     tried = [components for components in COMPONENTS if components <= min(dimension, len(public) // 4)] or [dimension]

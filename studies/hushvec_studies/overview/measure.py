@@ -63,7 +63,7 @@ def choices(public, public_groups, private, epsilon):
         whitening = best_map(public, public_groups, kind, epsilon)
         components = whitening.output_dimension
         yield name, components, unit(whitening.transform(private)), kind(epsilon, components)
-    codebook = PublicCodebook.fit(public, epsilon=epsilon, purpose="cosine")
+    codebook = PublicCodebook.fit(public, epsilon=epsilon, purpose="cosine").for_any_row()
     yield "codebook", len(codebook), private, codebook.mechanism(epsilon)
 
 

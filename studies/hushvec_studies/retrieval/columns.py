@@ -89,7 +89,7 @@ OWN_COLUMNS = (
     Column("noise_query", "text", "mechanism on queries; none"),
     Column("noise_score", "text", "mechanism on scores; none"),
     Column("delta", "number", "delta asked for; mechanisms of pure epsilon do not use it"),
-    Column("projection", "text", "public map before the noise: none, mean, or pca or whiten and a dimension"),
+    Column("projection", "text", "public map before the noise: none, mean, or pca or whiten, with a dimension or all"),
     Column("queries_per_document", "whole", "key phrases asked for per document"),
     Column("seed", "whole", "seed of the run"),
     *_interval("recall_at_5"),

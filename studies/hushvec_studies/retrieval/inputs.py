@@ -121,6 +121,8 @@ class InputFolder:
         configuration = run.configuration
         corpus = self._corpus(configuration)
         other = None if run.projection == "none" else public_split(configuration)
+        if other is not None:
+            _require_enough(run.projection, corpus, other)
         part = _searched(corpus, configuration)
         own = None if configuration.queries.file is None else own_queries(configuration.queries, part)
         if own is not None:
@@ -184,6 +186,16 @@ class InputFolder:
         with stage("embedding", texts=len(texts)), Progress("embedding", len(texts) if self._progress else 0) as progress:
             rows = self._caches[name].embed(texts, progress.advance if self._progress else None)
         return np.split(rows, np.cumsum([len(group) for group in groups])[:-1])
+
+
+def _require_enough(projection: str, corpus: Corpus, split: str) -> None:
+    """Refuse a map that needs more public rows than there are, before anything is measured."""
+    wanted, rows = int(projection.partition(":")[2] or 1), len(corpus.part(split))
+    if wanted > rows - 1:
+        raise ValueError(
+            f"privacy.projections must have at most {max(0, rows - 1)} components, as the split {split} has {rows} documents, got "
+            f"{projection} (leave the number out: all components that there are)"
+        )
 
 
 def _phrases(asked: Queries, part: Corpus) -> tuple[list[str], NDArray[np.int64]]:

@@ -144,12 +144,14 @@ def _maker(run: Run, inputs: Path) -> Callable[[hushvec.Generator], PrivateIndex
 @lru_cache(maxsize=1)
 def _projection(name: str, inputs: Path) -> PublicProjection | None:
     kind, _, components = name.partition(":")
-    public = _inputs(inputs).public
+    data = _inputs(inputs)
+    own = {row.tobytes() for row in data.documents}
+    public = data.public[[row.tobytes() not in own for row in data.public]]  # a text that both splits have is not public
     if kind == "none":
         return None
     if kind == "mean":
         return PublicProjection.mean_only(public)
-    return PublicProjection.fit(public, components=int(components), whiten=kind == "whiten")
+    return PublicProjection.fit(public, components=int(components) if components else "all", whiten=kind == "whiten")
 
 
 def _noise(run: Run, side: str, columns: int, documents: int) -> VectorNoise | ScoreNoise:

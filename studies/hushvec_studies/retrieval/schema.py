@@ -142,14 +142,14 @@ def _sides(value: str) -> str:
 
 
 def _projection(value: str) -> str:
-    """A public map: none, mean, or principal components, as in "pca:64" and, brought to equal spread, "whiten:256"."""
+    """A public map: none, mean, or principal components, as in "pca:64", or brought to equal spread: "whiten:256", "whiten" (all)."""
     kind, colon, dimension = value.partition(":")
-    if kind in PROJECTIONS and bool(colon) == (kind in _WITH_DIMENSION):
+    if kind in PROJECTIONS and (not colon or kind in _WITH_DIMENSION):
         if colon and not (dimension.isdecimal() and int(dimension) > 0):
             raise ValueError(f"must name a dimension after '{kind}:', got {value!r}")
         return value
     near = nearest_of(kind, PROJECTIONS) if kind not in PROJECTIONS else ""
-    raise ValueError(f"must be none, mean, pca:DIMENSION or whiten:DIMENSION, got {value!r}{near}")
+    raise ValueError(f"must be none, mean, pca, whiten, pca:DIMENSION or whiten:DIMENSION, got {value!r}{near}")
 
 
 def _ablated(value: Any) -> dict[str, tuple[Any, ...]]:

@@ -158,7 +158,7 @@ def releases(public, private, epsilon, purpose):
     mapped = unit(whitening.transform(private))
     released = hv.privatize(mapped, mechanism=whitened_privunit(epsilon, whitening, len(private))).values
     yield "whitened privunit", best, lambda rows: unit(whitening.transform(rows)), released
-    codebook = PublicCodebook.fit(public, epsilon=epsilon, purpose=purpose)
+    codebook = PublicCodebook.fit(public, epsilon=epsilon, purpose=purpose).for_any_row()
     yield "codebook", len(codebook), unit, hv.privatize(private, mechanism=codebook.mechanism(epsilon)).values
 
 

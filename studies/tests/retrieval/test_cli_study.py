@@ -70,6 +70,16 @@ def test_ablate_and_robustness(tmp_path):
     ]  # fmt: skip
 
 
+def test_the_shipped_ablation_runs_on_few_documents_and_one_that_cannot_is_refused_first(tmp_path):
+    plain = ["data.split=train", "privacy.mechanisms=[none]", "privacy.epsilons=[inf]", "attack.attacks=[]"]
+    assert answer(study(tmp_path, "ablate", "--json", overrides=plain))["runs"] == 5
+    assert {row["projection"] for row in read_rows(tmp_path / "study" / "results.csv")} == {"none", "mean", "whiten"}
+    (tmp_path / "other").mkdir()
+    finished = study(tmp_path / "other", "ablate", overrides=[*plain, "ablate={privacy.projections: [['whiten:256']]}"])
+    assert_one_line(finished, "privacy.projections must have at most")
+    assert not (tmp_path / "other" / "study" / "results.csv").exists()
+
+
 def test_the_records_that_ship_need_no_file(tmp_path):
     """The shipped configuration on few of them, and without the model that its figures are made with."""
     few = ["embedding.model=hashed-words", "data.max_documents=40", "privacy.epsilons=[20]", "statistics.resamples=20",

@@ -129,7 +129,7 @@ def test_settings_can_be_changed_by_name():
         ),
         ("privacy.noise=[pure, pure]", ValueError, ["privacy.noise must not name anything twice, got 'pure' again"]),
         ("privacy.projections=[wihten:9]", ValueError, ["privacy.projections[0]", "did you mean 'whiten'?"]),
-        ("privacy.projections=[whiten]", ValueError, ["whiten:DIMENSION"]),
+        ("privacy.projections=[mean:3]", ValueError, ["whiten:DIMENSION"]),
         ("privacy.projections=['pca:0']", ValueError, ["must name a dimension after 'pca:'"]),
         ("data.splits=[0.5, 0.6, 0.1]", ValueError, ["data.splits must add up to 1"]),
         ("data.splits=[0.5, 0.5]", ValueError, ["data.splits must have 3 elements, got 2"]),

@@ -60,6 +60,8 @@ def prepare(
     projection, normalize = settings.projection, settings.normalize
     if projection is not None:
         rowwise.require_finite(name, x)
+        if noise is not None:
+            projection.require_other_rows(x, name)
         x = projection.transform(x)
     if noise is not None:
         plan = noise.plan(

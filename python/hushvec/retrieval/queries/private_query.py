@@ -112,6 +112,8 @@ class PrivateQuery:
                 public, questions, epsilon=self._epsilon, fetch=self._fetch, seed=validate.whole_number("seed", seed, at_least=0)
             )
             self._codebook = None if isinstance(self._mechanism, PrivUnit) else self._mechanism.codebook
+        if self._codebook is not None:
+            self._mechanism = self._codebook.for_any_row().mechanism(self._epsilon)
         self._asked = AskedQuestions(memo, self._digest())
 
     # ---- what it is ----

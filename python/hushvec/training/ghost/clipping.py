@@ -43,10 +43,11 @@ class GhostClipping:
         model: a torch module whose trainable parameters all belong to Linear, Embedding, LayerNorm, RMSNorm, GroupNorm, Conv1d,
             Conv2d, Conv3d or transformers' Conv1D layers, the layers inside PEFT's LoRA among them. Freeze the others.
         clip_norm: C in [2^-100, 2^100], the largest L2 norm of an example's gradient.
-        check: whether the first batch of two or more examples is looked at more closely: that the loss of one example has no
-            gradient in the rows of others, and that the sum over examples is the gradient that autograd finds. This takes the
-            memory of one more forward pass and two more backward passes, once. A loss that is divided by a number of the batch,
-            such as its valid tokens, passes it: `require_own_losses` looks for that.
+        check: whether the first batch is looked at more closely: that the sum over examples is the gradient that autograd finds; and
+            if it has one example, the first of two or more again, since only there it shows that the loss of one example has no
+            gradient in the rows of others. This takes the memory of one more forward pass and two more backward passes, once or
+            twice. A loss that is divided by a number of the batch, such as its valid tokens, passes it: `require_own_losses` looks
+            for that.
         allow_buffers: names of buffers that forward passes may write, since they hold nothing of the examples.
 
     Raises:
@@ -91,7 +92,7 @@ class GhostClipping:
         require_independent_examples(model)
         require_plain(model)
         self.clip_norm = validate.clip_norm(clip_norm)
-        self._unchecked = validate.flag("check", check)
+        self._incomplete = self._inseparate = validate.flag("check", check)  # not yet checked for
         self._model = model
         self._parameters, layers = trainable(model)
         self._recorder = Recorder(layers)
@@ -168,13 +169,15 @@ class GhostClipping:
         edges = [use.edge for _, _, use in uses]
         if not edges:
             raise GhostClippingError("losses must come from a forward pass through the model after GhostClipping was made")
-        checking = self._unchecked and examples > 1
+        separate = self._inseparate and examples > 1
+        checking = separate or self._incomplete
         self._recorder.pause(True)
         try:
             asked = gradients_of(losses.sum(), edges, keep=checking)
             pieces = self._pieces(uses, asked, examples)
-            if checking:
+            if separate:
                 require_separate(losses, uses, edges)
+            if checking:
                 require_complete(losses, pieces, self._parameters)
         finally:
             self._recorder.pause(False)
@@ -183,7 +186,7 @@ class GhostClipping:
         sums = {name: piece.weighted_sum(scales.to(sum_dtype(self._parameters[name]))) for name, piece in pieces.items()}
         self._add(sums, examples)
         self._norms = bounds
-        self._unchecked = self._unchecked and not checking
+        self._incomplete, self._inseparate = False, self._inseparate and not separate
 
     def empty_batch(self) -> None:
         """A batch without examples, as Poisson sampling may draw one: sums of zeros where there are none, and no more rows."""
