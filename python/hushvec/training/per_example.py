@@ -7,11 +7,14 @@ from operator import itemgetter
 from typing import Any
 
 import torch
-from torch.nn.modules.batchnorm import _BatchNorm  # the base of all kinds, which has no public name
 
 from hushvec._util import validate
 from hushvec.training import batch_gradients, model_watch
 from hushvec.training.ranks import require_plain, unwrapped
+
+_KINDS = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm)
+# And the class that they all derive from, which has no public name: layers of other packages derive from it too.
+_BATCH_NORMS = _KINDS + tuple(set.intersection(*(set(kind.__mro__) for kind in _KINDS)).difference(torch.nn.InstanceNorm1d.__mro__))
 
 
 def require_independent_examples(model: torch.nn.Module) -> None:
@@ -35,7 +38,7 @@ def require_independent_examples(model: torch.nn.Module) -> None:
     """
     model_watch.require_module(model)
     for name, module in model.named_modules():
-        if isinstance(module, _BatchNorm) and (module.training or not module.track_running_stats):
+        if isinstance(module, _BATCH_NORMS) and (module.training or not module.track_running_stats):
             raise ValueError(
                 f"model must not mix examples: {name or 'the model'} is a {type(module).__name__} that normalises by the batch, "
                 "so that one example moves every gradient (use GroupNorm, or put it into eval mode)"
