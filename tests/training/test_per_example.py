@@ -46,6 +46,19 @@ def test_a_forward_pass_that_looks_at_values_needs_a_pass_for_each_example():
     assert model.weight.grad_sample[:, 0].tolist() == [[1, 2, 3], [-1, 2, -3]]
 
 
+@pytest.mark.parametrize("kind", [torch.nn.GRU, torch.nn.RNN])
+def test_layers_that_vmap_cannot_compute_are_told_what_to_give(kind):
+    model, rows = kind(4, 3, batch_first=True), torch.ones(2, 5, 4)
+
+    def loss(predict, row):
+        return predict(row)[0].sum()
+
+    with pytest.raises(RuntimeError, match=r"torch.func.vmap cannot compute this forward pass .*: give vectorize=False, got "):
+        per_example_gradients(model, loss, rows)
+    per_example_gradients(model, loss, rows, vectorize=False)
+    assert torch.equal(model.weight_ih_l0.grad_sample[0], model.weight_ih_l0.grad_sample[1])
+
+
 def test_vectorize_and_chunk_size():
     with pytest.raises(ValueError, match="chunk_size must be None without vectorize, got 2"):
         per_example_gradients(model_of(), loss, *examples_of(4), chunk_size=2, vectorize=False)
