@@ -53,7 +53,7 @@ def test_layers_that_vmap_cannot_compute_are_told_what_to_give(kind):
     def loss(predict, row):
         return predict(row)[0].sum()
 
-    with pytest.raises(RuntimeError, match=r"torch.func.vmap cannot compute this forward pass .*: give vectorize=False, got "):
+    with pytest.raises(RuntimeError, match=r"torch.func.vmap cannot compute this forward pass .*: give vectorize=False; "):
         per_example_gradients(model, loss, rows)
     per_example_gradients(model, loss, rows, vectorize=False)
     assert torch.equal(model.weight_ih_l0.grad_sample[0], model.weight_ih_l0.grad_sample[1])

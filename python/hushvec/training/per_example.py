@@ -138,8 +138,8 @@ def per_example_gradients(
         except RuntimeError as error:
             if type(error) is not RuntimeError:  # memory
                 raise
-            known = "a GRU, an RNN, or what looks at values"
-            raise RuntimeError(f"torch.func.vmap cannot compute this forward pass ({known}): give vectorize=False, got {error}") from error
+            known = "of a GRU or RNN, or one that looks at values"
+            raise RuntimeError(f"torch.func.vmap cannot compute this forward pass ({known}): give vectorize=False; {error}") from error
     else:
         gradients, losses = _one_by_one(of_one, trained, batch, size)
     model_watch.require_untouched(model, before)
