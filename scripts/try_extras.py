@@ -71,6 +71,12 @@ def examples(*modules):
     )
 
 
+def block(page, word):
+    """The Python of a page of the documentation that has this word."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return next(part for part in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if word in part)
+
+
 def program(name):
     return (ROOT / "examples" / name).read_text(encoding="utf-8")
 
@@ -84,7 +90,7 @@ JOBS = {
     "assert main('privatize in.parquet --column v --epsilon 8 --output out.parquet'.split()) == 0\n"
     "assert pq.read_table('out.parquet').num_rows == 2",
     "training": program("private_training.py") + examples("training.opacus_engine"),
-    "peft": program("private_adapter.py") + examples("integrations.transformers"),
+    "peft": program("private_adapter.py") + block("training.md", "PrivateTrainer("),
     "secure": examples("secure_memory.transformers_cache"),
     "accounting": "from hushvec.accounting import PoissonSampledGaussianDP, compose\n"
     "loss = PoissonSampledGaussianDP(noise_multiplier=1.0, sampling_probability=0.01)\n"
