@@ -114,7 +114,10 @@ JOBS = {
     "spacy": "import spacy; from hushvec.integrations.spacy import SpacyDetector\n"
     "pipeline = spacy.blank('en'); pipeline.add_pipe('entity_ruler').add_patterns([{'label': 'ORG', 'pattern': 'Brightwater'}])\n"
     "assert SpacyDetector(pipeline).detect('She left Brightwater.')[0].text == 'Brightwater'",
-    "gliner": "import gliner, hushvec.integrations.gliner; assert gliner.GLiNER.predict_entities",   # no weights come with it
+    # No weights come with it: what the adapter calls.
+    "gliner": "import inspect, hushvec.integrations.gliner; from gliner.model import GLiNER, UniEncoderSpanGLiNER\n"
+    "assert GLiNER.from_pretrained\n"
+    "inspect.signature(UniEncoderSpanGLiNER.predict_entities).bind(None, 'text', ['person'], threshold=0.5)",
     "ray": NOISE_JOB + "import ray; from hushvec.integrations.ray import noise_dataset\n"
     "ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)\n"
     "data = ray.data.from_items([{'id': place, 'embedding': row.tolist()} for place, row in enumerate(rows)])\n"
@@ -210,6 +213,7 @@ def run(command, folder):
     """Its output and errors as one text, in a folder without hushvec's sources and a home without its files."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     environment |= {} if folder == ROOT else {"XDG_STATE_HOME": str(folder)}
+    environment["PATH"] = os.pathsep.join([str(Path(command[0]).parent), environment["PATH"]])   # Spark's workers look there
     try:
         return subprocess.run(
             command, cwd=folder, env=environment, timeout=SECONDS, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
