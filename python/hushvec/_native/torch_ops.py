@@ -35,6 +35,7 @@ from hushvec._native import _core, cuda, kernels
 from hushvec._native.arrays import device_of, dtype_name, output_like, require_array, require_form, require_same_kind
 from hushvec._util import validate
 from hushvec._util.recording import recording_error, require_no_recorder
+from hushvec._util.torch_recording import is_exporting
 
 STREAM_WORDS = 6
 ROUNDS_WORD = 5
@@ -228,7 +229,7 @@ def _(out: torch.Tensor, x: torch.Tensor | None, clip_norm: float) -> None:
 
 def _refuse_export() -> None:
     """torch.compile, make_fx and the caller's fake tensors may also call an operator's stand-in."""
-    if torch.compiler.is_exporting():
+    if is_exporting():
         raise recording_error("noise", "torch.export")
 
 

@@ -21,8 +21,18 @@ def _leaf() -> None:
 _TRANSFORM = "a transform of torch.func (vmap, grad, functionalize, ...)"
 _untraced_leaf = _leaf
 _is_compiled = torch.compiler.is_dynamo_compiling
-_is_exporting = torch.compiler.is_exporting
-_is_traced = torch.jit.is_tracing
+_is_traced: Callable[[], bool] = torch.jit.is_tracing  # type: ignore[attr-defined]
+
+
+def _asked_of_torch() -> bool:
+    return torch.compiler.is_exporting()
+
+
+# Asked at once where dynamo follows a program: up to some release after 2.10 it takes torch's function for true in every program. In
+# 2.7, which is too old for the extras, nothing else tells a strict export, and what is compiled is refused with it.
+_OLD = torch.__version__ < "2.8"
+_constant: Any = torch.compiler.assume_constant_result
+is_exporting: Callable[[], bool] = torch.compiler.is_exporting if _OLD else _constant(_asked_of_torch)
 
 
 class _Single(torch.autograd.Function):
@@ -39,7 +49,7 @@ class _Single(torch.autograd.Function):
 
 def _is_transformed() -> bool:
     try:
-        _Single.apply()
+        _Single.apply()  # type: ignore[no-untyped-call]
     except RuntimeError:
         return True
     return False
@@ -65,7 +75,7 @@ _transform = _private("_functorch.peek_interpreter_stack", lambda: 1)
 def recorder() -> str | None:
     """The recorder as an error names it; None if nothing records."""
     if _is_compiled():  # dynamo could not follow the rest
-        return "torch.export" if _is_exporting() else None
+        return "torch.export" if is_exporting() else None
     modes, transform = _modes(), _transform()
     if not modes and transform is None and _leaf is _untraced_leaf and not _is_traced():
         return None
@@ -73,7 +83,7 @@ def recorder() -> str | None:
         return _TRANSFORM
     if _is_traced():
         return "torch.jit.trace"
-    if _is_exporting():
+    if is_exporting():
         return "torch.export"
     if _leaf is not _untraced_leaf:
         return "torch.fx.symbolic_trace or make_fx"

@@ -12,7 +12,7 @@ from hushvec._util import validate
 from hushvec.training import batch_gradients, model_watch
 from hushvec.training.ranks import require_plain, unwrapped
 
-_KINDS = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm)
+_KINDS: tuple[type[Any], ...] = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm)
 # And the class that they all derive from, which has no public name: layers of other packages derive from it too.
 _BATCH_NORMS = _KINDS + tuple(set.intersection(*(set(kind.__mro__) for kind in _KINDS)).difference(torch.nn.InstanceNorm1d.__mro__))
 
