@@ -12,7 +12,7 @@ PIP_WHEEL = -m pip wheel --quiet --disable-pip-version-check --no-deps
 # Files begin in the order of tests/order.py.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo dev quick test full lint native sanitizers arm ranks wheel release tidy coverage format bench figures docs clean FORCE
+.PHONY: demo dev quick test full newest lint native sanitizers arm ranks wheel release tidy coverage format bench figures docs clean FORCE
 
 demo: .venv/installed
 	@.venv/bin/hushvec demo
@@ -109,6 +109,11 @@ full:
 	HUSHVEC_TEST_SCALE=full $(PYTEST) --timeout 7200 -m "not alone" $(TESTS)
 	HUSHVEC_TEST_SCALE=full $(BIN)/python -m pytest --timeout 7200 -m alone $(ALONE)
 	$(MAKE) CUDA_HERE=OFF ranks
+
+# Each extra as `pip install` gives it today, without constraints.txt: it does its main job, or what is newer is printed. EXTRAS="serve torch"
+# for some of them.
+newest: .venv-test/installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/try_extras.py $(EXTRAS)
 
 # The C++ tests as released, and the example of the installed library.
 native: .venv-test/core

@@ -19,6 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 from hushvec._native import torch_ops  # noqa: E402
+from hushvec._util import torch_recording  # noqa: E402
 from hushvec.jobs import NoiseJob, noise_batch  # noqa: E402
 from hushvec.training import DPOptimizer, clip_and_noise_gradients  # noqa: E402
 
@@ -194,6 +195,18 @@ def test_operators_are_not_imported_into_a_recording():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("hushvec.integrations.torch_ops cannot be recorded into a program")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("recorder", RECORDERS)
+def test_a_torch_without_the_private_functions_is_refused_all_the_same(recorder, monkeypatch):
+    monkeypatch.setattr(torch_recording, "_modes", torch_recording._private("_gone", lambda: 1))
+    monkeypatch.setattr(torch_recording, "_transform", torch_recording._private("_functorch.gone", lambda: 1))
+    for draw in ("gaussian_noise without x", "privatize"):
+        with pytest.raises(RuntimeError, match=REFUSED):
+            RECORDERS[recorder](DRAWS[draw], torch.ones(2, 4))
+    with FlopCounterMode(display=False):
+        assert draws_anew(DRAWS["clip_and_noise"], torch.ones(2, 4))
 
 
 # ---- the operators, which take their state as an argument ----

@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -61,6 +62,11 @@ def test_a_mixture_of_kinds_has_all_of_them():
     alone = compose([(step, 50)], delta=1e-5)
     both = compose([(step, 50), (LaplaceDP(noise_multiplier=10.0, adjacency="add-remove"), 5)], delta=1e-5)
     assert both.theorem == "pld" and alone.epsilon < both.epsilon < alone.epsilon + 0.5
+
+
+def test_a_release_without_the_names_of_a_grid_is_refused():
+    with pytest.raises(RuntimeError, match=r"dp-accounting must be 0.6.0, as the extra accounting has it, got \d"):
+        grids.of(SimpleNamespace(to_dense_pmf=lambda: SimpleNamespace(_probs=[1.0])))
 
 
 @pytest.mark.parametrize("of", [curves.sampled_gaussian, curves.crossings])

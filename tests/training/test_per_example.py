@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from hushvec.training import per_example_gradients
+from hushvec.training import per_example_gradients, require_independent_examples
+from hushvec.training.ranks import require_whole
 from training.small_runs import examples_of, gradients_by_loop, loss, model_of
 
 
@@ -44,6 +45,19 @@ def test_a_forward_pass_that_looks_at_values_needs_a_pass_for_each_example():
         per_example_gradients(model, lambda predict, row: predict(row).sum(), rows)
     per_example_gradients(model, lambda predict, row: predict(row).sum(), rows, vectorize=False)
     assert model.weight.grad_sample[:, 0].tolist() == [[1, 2, 3], [-1, 2, -3]]
+
+
+@pytest.mark.parametrize("kind", [torch.nn.GRU, torch.nn.RNN])
+def test_layers_that_vmap_cannot_compute_are_told_what_to_give(kind):
+    model, rows = kind(4, 3, batch_first=True), torch.ones(2, 5, 4)
+
+    def loss(predict, row):
+        return predict(row)[0].sum()
+
+    with pytest.raises(RuntimeError, match=r"torch.func.vmap cannot compute this forward pass .*: give vectorize=False; "):
+        per_example_gradients(model, loss, rows)
+    per_example_gradients(model, loss, rows, vectorize=False)
+    assert torch.equal(model.weight_ih_l0.grad_sample[0], model.weight_ih_l0.grad_sample[1])
 
 
 def test_vectorize_and_chunk_size():
@@ -121,6 +135,30 @@ def test_layers_that_mix_examples_are_refused_by_name(layer):
     with pytest.raises(ValueError, match="model must not mix examples: 1 is a BatchNorm1d"):
         per_example_gradients(model, loss, *examples_of(2))
     assert not hasattr(model[0].weight, "grad_sample")
+
+
+class OwnBatchNorm(torch.nn.BatchNorm1d.__base__):
+    """As some packages write it: of no public kind."""
+
+
+KINDS = [torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm, torch.nn.LazyBatchNorm1d, OwnBatchNorm]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_batch_normalization_is_refused(kind):
+    with pytest.raises(ValueError, match=f"model must not mix examples: the model is a {kind.__name__}"):
+        require_independent_examples(kind() if "Lazy" in kind.__name__ else kind(4))
+
+
+def test_a_flat_parameter_is_refused():
+    from torch.distributed.fsdp import FlatParameter
+
+    flat = torch.nn.Parameter(torch.ones(4))
+    require_whole([("w", flat)])
+    flat._is_flat_param = True
+    assert isinstance(flat, FlatParameter)
+    with pytest.raises(ValueError, match=r"parameters must be whole, got .* for w: "):
+        require_whole([("w", flat)])
 
 
 @pytest.mark.parametrize("layer", [torch.nn.BatchNorm1d(4).eval(), torch.nn.GroupNorm(2, 4), torch.nn.LayerNorm(4)])

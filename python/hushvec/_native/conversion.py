@@ -28,7 +28,7 @@ def as_array(name: str, x: Any) -> Any:
     """An array as it is. Lists, tuples and integers in CPU memory as a new float array."""
     if type(x) is np.ndarray and x.dtype.kind == "f":  # as nearly always
         return x
-    return _converted(name, x) if isinstance(x, list | tuple) or _is_whole(x) else x
+    return _converted(name, x) if isinstance(x, (list, tuple)) or _is_whole(x) else x  # torch 2.8 cannot follow list | tuple
 
 
 def dtype_after(dtype: np.dtype[Any]) -> str:

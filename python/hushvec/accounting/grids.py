@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -51,4 +52,7 @@ def symmetric(accounting: Any, curve: Callable[[NDArray[np.float64]], NDArray[np
 def of(masses: Any) -> GridLaw:
     """dp-accounting's masses. The package has no public name for them; the extra pins the version."""
     dense = masses.to_dense_pmf()
-    return GridLaw(int(dense._lower_loss), np.asarray(dense._probs, np.float64), float(dense._infinity_mass))
+    try:
+        return GridLaw(int(dense._lower_loss), np.asarray(dense._probs, np.float64), float(dense._infinity_mass))
+    except AttributeError:
+        raise RuntimeError(f"dp-accounting must be 0.6.0, as the extra accounting has it, got {version('dp-accounting')}") from None

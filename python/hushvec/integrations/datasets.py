@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -114,7 +115,9 @@ def noise_dataset(
     for option in options:
         if option not in _OPTIONS:
             raise ValueError(f"options must be among {', '.join(_OPTIONS)}, got {option!r}")
-    named = [dataset._fingerprint, "hushvec", job.id, column, id_column, partition]
+    # It has no public name. Without it nothing is read from the cache.
+    content = getattr(dataset, "_fingerprint", None) or uuid.uuid4().hex
+    named = [content, "hushvec", job.id, column, id_column, partition]
     released = dataset.with_format("arrow").map(
         function,
         **{

@@ -26,7 +26,8 @@ with needs_extra("hushvec.integrations.llama_index_store", "llama-index"):
     )
     from llama_index.core.vector_stores.utils import build_metadata_filter_fn, metadata_dict_to_node, node_to_metadata_dict
 
-_CONTENT, _DOCUMENT = "_node_content", "ref_doc_id"  # fields of `node_to_metadata_dict`
+_DOCUMENT = "ref_doc_id"
+_NAMES = (_DOCUMENT, "document_id", "doc_id", "_node_type")  # all that `node_to_metadata_dict` adds, but for the node with its text
 
 
 class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
@@ -161,9 +162,7 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
 
     def _fields(self, node: BaseNode) -> dict[str, Any]:
         fields: dict[str, Any] = node_to_metadata_dict(node, remove_text=True)
-        if not self.stores_text:
-            del fields[_CONTENT]
-        return fields
+        return fields if self.stores_text else {name: fields[name] for name in fields if name in node.metadata or name in _NAMES}
 
     def _matching(
         self, node_ids: Sequence[str] | None, filters: MetadataFilters | None, documents: Sequence[str] | None = None

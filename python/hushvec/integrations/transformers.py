@@ -257,7 +257,7 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         """The clipped gradients of one sample, in parts of per_device_train_batch_size. Returns 0: its loss is private."""
         self.model.train()
         # num_items_in_batch is left out: a loss that it divides depends on the other examples.
-        batch = dict(self._prepare_inputs(inputs))
+        batch = map_tensors(dict(inputs), lambda part: part.to(self.args.device))
         size, at_once = batch_size((batch,)), self.args.per_device_train_batch_size
         if size == 0:
             self.privacy.empty_batch()

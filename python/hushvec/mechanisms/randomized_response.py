@@ -336,7 +336,7 @@ def _checked_count(count: int) -> int:
 
 def _distinct(labels: Iterable[Hashable]) -> Sequence[Hashable]:
     """The labels as a tuple, or as they are where they are range(k)."""
-    if isinstance(labels, str | bytes):
+    if isinstance(labels, (str, bytes)):  # torch 2.8 cannot follow str | bytes
         raise TypeError(f"labels must be a sequence of labels, got {validate.kind(labels)}")
     if isinstance(labels, range) and labels == range(len(labels)):
         return range(_checked_count(len(labels)))

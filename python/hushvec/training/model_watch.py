@@ -22,6 +22,11 @@ from hushvec._util import validate
 from hushvec.errors import HushvecError
 from hushvec.training.by_identity import ByIdentity
 
+# torch has no public names for these, or slow ones.
+_READ = ((torch.nn.Module(), ("_parameters", "_buffers", "_modules")), (torch.zeros(0), ("_version",)))
+if _missing := [name for owner, names in _READ for name in names if not hasattr(owner, name)]:
+    raise ImportError(f"torch must have {', '.join(_missing)}, by which a model is watched, got torch {torch.__version__} without")
+
 # Elements up to which a buffer's values are compared in every batch. Running statistics are below it, tables of masks above.
 SMALL = 2**14
 

@@ -7,11 +7,14 @@ from operator import itemgetter
 from typing import Any
 
 import torch
-from torch.nn.modules.batchnorm import _BatchNorm  # the base of all kinds, which has no public name
 
 from hushvec._util import validate
 from hushvec.training import batch_gradients, model_watch
 from hushvec.training.ranks import require_plain, unwrapped
+
+_KINDS: tuple[type[Any], ...] = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm)
+# And the class that they all derive from, which has no public name: layers of other packages derive from it too.
+_BATCH_NORMS = _KINDS + tuple(set.intersection(*(set(kind.__mro__) for kind in _KINDS)).difference(torch.nn.InstanceNorm1d.__mro__))
 
 
 def require_independent_examples(model: torch.nn.Module) -> None:
@@ -35,7 +38,7 @@ def require_independent_examples(model: torch.nn.Module) -> None:
     """
     model_watch.require_module(model)
     for name, module in model.named_modules():
-        if isinstance(module, _BatchNorm) and (module.training or not module.track_running_stats):
+        if isinstance(module, _BATCH_NORMS) and (module.training or not module.track_running_stats):
             raise ValueError(
                 f"model must not mix examples: {name or 'the model'} is a {type(module).__name__} that normalises by the batch, "
                 "so that one example moves every gradient (use GroupNorm, or put it into eval mode)"
@@ -59,7 +62,7 @@ def per_example_gradients(
         chunk_size: examples computed at once; all if None. 1: the bits of a gradient depend on nothing but its example.
         vectorize: False: a backward pass for each example in place of torch.func.vmap, slower by about the batch size on small
             models. For models whose forward pass looks at values, as those of transformers do with an attention mask, and for layers
-            that torch.func does not know, as those of bitsandbytes.
+            that torch.func does not know: torch.nn.GRU and RNN, and those of bitsandbytes.
 
     Returns:
         The losses [B], detached. They are not private.
@@ -68,7 +71,7 @@ def per_example_gradients(
         TypeError: wrong kinds.
         ValueError: tensors of different B; a layer that mixes examples; sharded parameters (FSDP); p.grad_sample is there already; no
             parameter requires a gradient; chunk_size without vectorize.
-        RuntimeError: from torch.func.vmap, about a forward pass that looks at values.
+        RuntimeError: torch.func.vmap cannot compute the forward pass; the message names vectorize=False.
         ModelChangedError: the forward pass has written into a parameter or buffer (running statistics, max_norm).
 
     Guarantees:
@@ -130,7 +133,13 @@ def per_example_gradients(
         of_each = torch.func.grad(of_one, has_aux=True)
         in_dims = (None, *(0 for _ in batch))
         per_example = torch.func.vmap(of_each, in_dims=in_dims, randomness="different", chunk_size=chunk_size)
-        gradients, losses = per_example(trained, *batch)
+        try:
+            gradients, losses = per_example(trained, *batch)
+        except RuntimeError as error:
+            if type(error) is not RuntimeError:  # memory
+                raise
+            known = "of a GRU or RNN, or one that looks at values"
+            raise RuntimeError(f"torch.func.vmap cannot compute this forward pass ({known}): give vectorize=False; {error}") from error
     else:
         gradients, losses = _one_by_one(of_one, trained, batch, size)
     model_watch.require_untouched(model, before)

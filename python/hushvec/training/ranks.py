@@ -71,8 +71,9 @@ def require_whole(parameters: Named) -> None:
     """Raises:
     ValueError: a parameter is a shard of one.
     """
+    fsdp = sys.modules.get("torch.distributed.fsdp")
     for name, parameter in parameters:
-        if hasattr(parameter, "placements") or getattr(parameter, "_is_flat_param", False):
+        if hasattr(parameter, "placements") or (fsdp is not None and isinstance(parameter, fsdp.FlatParameter)):
             raise ValueError(f"parameters must be whole, got {validate.kind(parameter)} for {name}: " + _SHARDED)
 
 

@@ -50,7 +50,10 @@ def run(description: str, name: str, kind: Any, studied: Any, draw: Any, table: 
         settings = checked(kind, given(parser.parse_args(), kind))
     except (ValueError, TypeError) as error:
         parser.error(str(error))
-    others, rows = studied(settings)
+    try:
+        others, rows = studied(settings)
+    except ModuleNotFoundError as error:
+        parser.exit(2, f"{parser.prog}: error: {error.name} must be installed: pip install './studies[rewriting]'\n")
     write(name, settings, others, rows)
     if not settings.no_figures:
         draw(results.read(settings.output, name), settings.output)

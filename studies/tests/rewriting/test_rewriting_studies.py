@@ -431,3 +431,13 @@ def test_the_page_has_the_written_comparison():
         assert figures == [f"{rows[key][one]:.{2 if one == 'length_ratio' else 3}f}" for one in measures], line
         seen += 1
     assert seen == 22
+
+
+def test_a_missing_package_is_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(sys, "argv", ["comparison", "--data", "records", "--output", str(tmp_path), "--quick"])
+    monkeypatch.setitem(sys.modules, "presidio_anonymizer", None)
+    with pytest.raises(SystemExit, match="2"):
+        comparison.main()
+    assert capsys.readouterr().err.endswith(
+        "comparison: error: presidio_anonymizer must be installed: pip install './studies[rewriting]'\n"
+    )
