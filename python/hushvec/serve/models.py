@@ -60,7 +60,7 @@ class ServedModel:
                 rows = embedded_rows(self._source, texts)
         except ServiceError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # sys.exit(text) would end the server, which logs the text
             _log.error("model %s failed: %s", self.name, type(error).__name__)
             raise _failed(self.name) from None
         if self._dimension is None:

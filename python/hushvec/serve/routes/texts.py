@@ -14,6 +14,7 @@ from hushvec.serve.noise import epsilon_of
 from hushvec.serve.policy import Redaction
 from hushvec.serve.receipts import receipt_headers
 from hushvec.serve.releases import Payload
+from hushvec.serve.reloading import redactor_of
 from hushvec.serve.rewriters import (
     DEFAULT_MECHANISM,
     RewritingMechanism,
@@ -23,7 +24,7 @@ from hushvec.serve.rewriters import (
     rewriter_for,
     unknown_category,
 )
-from hushvec.serve.service import Caller, Service, redactor_of, require_texts
+from hushvec.serve.service import Caller, Service, require_texts
 from hushvec.text.pii.redactor import Redactor
 
 router = APIRouter(tags=["texts"])
