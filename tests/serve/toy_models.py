@@ -1,5 +1,7 @@
 """Small embedding models that a policy can name, with a list of everything that they saw."""
 
+import sys
+
 import numpy as np
 
 DIMENSION = 32
@@ -27,3 +29,19 @@ def not_finite(texts):
 
 def of_changing_width(texts):
     return np.ones((len(texts), 4 + len(texts)), np.float32)
+
+
+def leaves(texts):
+    sys.exit(f"bye {texts}")
+
+
+class _LeavesWhenOpened:
+    @property
+    def dimension(self):
+        sys.exit("bye")
+
+    def embed(self, texts):
+        sys.exit(f"bye {texts}")
+
+
+leaves_when_opened = _LeavesWhenOpened()

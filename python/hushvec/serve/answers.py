@@ -174,6 +174,8 @@ def _private_file_beside(ledger: Path) -> Path:
                 if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
                     raise BudgetError(f"{name}: must be a plain file with one name")
         path.chmod(PRIVATE)
+    except BudgetError:  # an OSError too
+        raise
     except OSError as error:
         raise BudgetError(f"{path}: answers cannot be kept here: {error.strerror}") from None
     return path
