@@ -22,6 +22,7 @@ from hushvec.serve.rewriters import (
     out_of_range,
     require_offered,
     rewriter_for,
+    trial_for,
     unknown_category,
 )
 from hushvec.serve.service import Caller, Service, require_texts
@@ -98,6 +99,7 @@ def _rewrite(service: Service, caller: Caller, asked: RewriteRequest, run: Run) 
     if delta:
         require_offered(caller.tenant, mechanism, service.budget_state(caller))
     rewriter = rewriter_for(epsilon, asked.allow_categories, asked.allow_list, mechanism=mechanism, delta=delta)
+    trial = trial_for(epsilon, mechanism, delta)
 
     def make(budget: Any) -> Payload:
         try:
@@ -105,7 +107,7 @@ def _rewrite(service: Service, caller: Caller, asked: RewriteRequest, run: Run) 
         except ValueError:  # before the charge, as every error about arguments
             raise out_of_range(mechanism) from None
         service.metrics.released(caller.name, rewriting.n_chunks, rewriting.epsilon_total)
-        fields = rewriting.to_dict(private=False)
+        fields = {**rewriting.to_dict(private=False), **trial.fields()}
         headers = {} if rewriting.receipt is None else receipt_headers(rewriting.receipt)
         return Payload(json.dumps(fields, ensure_ascii=False).encode(), JSON, headers)
 
