@@ -225,7 +225,7 @@ def policy_of_text(text: bytes, source: str) -> Policy:
 
     repeated = "repeats a key"
 
-    class Loader(yaml.SafeLoader):
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
         def compose_mapping_node(self, anchor: Any) -> Any:
             """PyYAML takes the last of two equal keys, which drops the keys and budgets of the first."""
             node = super().compose_mapping_node(anchor)
