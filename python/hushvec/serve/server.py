@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import logging
 import os
 import socket
 import tempfile
@@ -11,11 +12,14 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hushvec._util.extras import needs_extra
 from hushvec.serve.app import POLICY_VARIABLE, STORE_VARIABLE
 from hushvec.serve.metrics import SHARED_FOLDER
 from hushvec.serve.policy import Policy
+
+_log = logging.getLogger("hushvec.serve")
 
 DEFAULT_PORT = 8321
 SECONDS_TO_FINISH = 30
@@ -65,9 +69,20 @@ def run(policy: Policy, path: Path | None, listening: Listening, *, log_level: s
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=SECONDS_TO_FINISH,
+            **_bounds_of_connections(),
             ssl_certfile=listening.certificate,
             ssl_keyfile=listening.private_key,
         )
+
+
+def _bounds_of_connections() -> dict[str, Any]:
+    """What uvicorn is told about connections. There are no websockets."""
+    try:
+        from hushvec.serve.connections import Connection
+    except ImportError as error:  # of a release of uvicorn that has no such class
+        _log.warning("without uvicorn's httptools protocol, heads of requests have a limit of size and none of time: %s", error)
+        return {"http": "h11", "ws": "none"}
+    return {"http": Connection, "ws": "none"}
 
 
 @contextlib.contextmanager
@@ -122,6 +137,7 @@ def run_here(policy: Policy, path: Path | None, listening: Listening, *, ready: 
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=SECONDS_TO_FINISH,
+            **_bounds_of_connections(),
         )
         Server(config).run(sockets=[bound])
 
